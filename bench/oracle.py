@@ -102,7 +102,7 @@ def in_mdmem(text: str) -> Found:
     found: Found = Counter()
     found.update(("heading", heading.title.strip()) for heading in document.headings)
     found["fence", ""] = len(document.fences)
-    outline = document._scan  # noqa: SLF001 - the texts and definitions are nobody else's concern
+    outline = document._scan_blocks  # noqa: SLF001 - the texts and definitions are nobody else's concern
     everything = inline.scan(text, outline, Lines(text))
     for item in everything.links:
         construct = "link" if item.kind == "markdown" else item.kind

@@ -51,10 +51,10 @@ def json_value(value: Any, depth: int = 0) -> Any:
             if not isinstance(name, str):
                 raise Usage(problem=f"this is not a JSON value: the key {name!r} is not a text")
         return {name: json_value(part, depth + 1) for name, part in value.items()}
-    return _scalar(value)
+    return _json_scalar(value)
 
 
-def _scalar(value: Any) -> Any:
+def _json_scalar(value: Any) -> Any:
     if value is None or isinstance(value, bool):
         return value
     if isinstance(value, str):

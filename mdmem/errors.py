@@ -143,11 +143,11 @@ class TextNotFound(NotFound, code="text-not-found"):
 
     @property
     def message(self) -> str:
-        return f"{self.path}: {_shortened(self.old)} does not occur"
+        return f"{self.path}: {_shorten_text(self.old)} does not occur"
 
     @property
     def hint(self) -> str:
-        near = [f"  line {n.line}: {_shortened(n.text)} ({n.differs})" for n in self.near]
+        near = [f"  line {n.line}: {_shorten_text(n.text)} ({n.differs})" for n in self.near]
         unread = [f"  {each}" for each in self.left_out]
         parts = ("nearest lines:", near), ("these could not be looked into:", unread)
         lines = [line for title, part in parts if part for line in (title, *part)]
@@ -266,7 +266,7 @@ class TextAmbiguous(Refused, code="text-ambiguous"):
         times = len(self.lines)
         where += f" and {times - _MOST_LINES} more" if times > _MOST_LINES else ""
         found = f"{times} times, in lines {where}" if times > 1 else f"once, in line {where}"
-        return f"{self.path}: {_shortened(self.old)} occurs {found}; expected {self.expected}"
+        return f"{self.path}: {_shorten_text(self.old)} occurs {found}; expected {self.expected}"
 
     @property
     def hint(self) -> str:
@@ -550,5 +550,5 @@ class GitFailed(Unavailable, code="git-failed", codes=("git-silent", "no-reposit
     code: str = "git-failed"
 
 
-def _shortened(text: str, most: int = 80) -> str:
+def _shorten_text(text: str, most: int = 80) -> str:
     return repr(text if len(text) <= most else text[: most - 1] + "…")

@@ -39,7 +39,7 @@ def killed(work: Callable[[], int | None], stop: int, *, exchanges: bool = True)
     try:
         for name in CALLS:
             setattr(os, name, stepped(getattr(os, name)))
-        files._rename = stepped(files._rename) if exchanges else lambda *_, **__: False
+        files._rename_with_flag = stepped(files._rename_with_flag) if exchanges else lambda *_, **__: False
         status = work() or 0
     finally:
         os._exit(status)

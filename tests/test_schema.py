@@ -1257,4 +1257,4 @@ def test_a_schema_is_compiled_once() -> None:
     schemas.check(with_fields("a: 1"))
     (first,) = schemas._validators.values()
     schemas.check(with_fields("b: 1"))
-    assert schemas._validator("note") is first
+    assert schemas._validator_of("note") is first

@@ -52,7 +52,7 @@ class MemoryTool(_OnVault, BetaAbstractMemoryTool):
         Raises:
             ToolError: it was not done; nothing was changed.
         """
-        return _done(self._tool, input)
+        return _run_command(self._tool, input)
 
     def execute(self, command: Any) -> str:
         """Do a command of the SDK's types; see `call`."""
@@ -70,7 +70,7 @@ class AsyncMemoryTool(_OnVault, BetaAsyncAbstractMemoryTool):
 
     async def call(self, input: object) -> str:  # noqa: A002 - the SDK's name
         """As `MemoryTool.call`."""
-        return await run_sync(_done, self._tool, input)
+        return await run_sync(_run_command, self._tool, input)
 
     async def execute(self, command: Any) -> str:
         """Do a command of the SDK's types; see `call`."""
@@ -83,7 +83,7 @@ class AsyncMemoryTool(_OnVault, BetaAsyncAbstractMemoryTool):
         return await run_sync(self._tool.clear)
 
 
-def _done(tool: Tool, command: object) -> str:
+def _run_command(tool: Tool, command: object) -> str:
     """What a command answers; a command of the SDK's types is taken by its fields."""
     given = command if isinstance(command, Mapping) else cast("Any", command).model_dump()
     try:

@@ -53,23 +53,23 @@ class VaultBackend(BackendProtocol):
         """What is in a folder: its memories, and the folders in it with a slash at their end."""
         try:
             entries: dict[str, FileInfo] = {}
-            for each in self._below(path):
-                folder, slash, _ = each.path[len(_prefix(path)) :].partition("/")
-                place = f"/{_prefix(path)}{folder}/"
-                info = FileInfo(path=place, is_dir=True) if slash else _info(each)
+            for each in self._list_below(path):
+                folder, slash, _ = each.path[len(_path_prefix(path)) :].partition("/")
+                place = f"/{_path_prefix(path)}{folder}/"
+                info = FileInfo(path=place, is_dir=True) if slash else _file_info(each)
                 entries.setdefault(info["path"], info)
         except MdmemError as error:
-            return LsResult(error=_told(error, path))
-        if not entries and _prefix(path):
+            return LsResult(error=_describe_error(error, path))
+        if not entries and _path_prefix(path):
             return LsResult(error=f"Path '{path}': path_not_found")
         return LsResult(entries=list(entries.values()))
 
     def read(self, file_path: str, offset: int = 0, limit: int = 2000) -> ReadResult:
         """Up to `limit` lines of a memory behind the first `offset` ones."""
         try:
-            text = self._memory.show(_inside(file_path)).text
+            text = self._memory.show(_memory_path(file_path)).text
         except MdmemError as error:
-            return ReadResult(error=_told(error, file_path))
+            return ReadResult(error=_describe_error(error, file_path))
         return slice_read_response(FileData(content=text, encoding="utf-8"), offset, limit)
 
     def grep(
@@ -77,36 +77,40 @@ class VaultBackend(BackendProtocol):
     ) -> GrepResult:
         """The lines that hold a text; `max_count` of them at most."""
         try:
-            globs = _globs(glob) if glob else []
+            globs = _globs_for(glob) if glob else []
             found = self._memory.grep(
-                pattern, within=_prefix(path or "/").rstrip("/"), globs=globs, case="exact", limit=max_count
+                pattern,
+                within=_path_prefix(path or "/").rstrip("/"),
+                globs=globs,
+                case="exact",
+                limit=max_count,
             )
             hits = list(found)
         except MdmemError as error:
-            return GrepResult(error=_told(error, path or "/"))
+            return GrepResult(error=_describe_error(error, path or "/"))
         matches = [GrepMatch(path=f"/{shown_as(hit.path)}", line=hit.line, text=hit.text) for hit in hits]
         return GrepResult(matches=matches, truncated=bool(hits and hits[-1].left_out))
 
     def glob(self, pattern: str, path: str | None = None) -> GlobResult:
         """The memories whose paths fit a glob."""
         try:
-            within = _prefix(path or "/").rstrip("/")
-            listed = self._memory.ls(within, globs=_globs(pattern))
+            within = _path_prefix(path or "/").rstrip("/")
+            listed = self._memory.ls(within, globs=_globs_for(pattern))
         except MemoryNotFound:
             return GlobResult(matches=[])
         except MdmemError as error:
-            return GlobResult(error=_told(error, path or "/"))
-        return GlobResult(matches=[_info(each) for each in listed if not each.problem])
+            return GlobResult(error=_describe_error(error, path or "/"))
+        return GlobResult(matches=[_file_info(each) for each in listed if not each.problem])
 
     def download_files(self, paths: list[str]) -> list[FileDownloadResponse]:
         """The bytes of memories."""
         answers = []
         for path in paths:
             try:
-                data = self._memory.show(_inside(path)).data
+                data = self._memory.show(_memory_path(path)).data
                 answers.append(FileDownloadResponse(path=path, content=data))
             except MdmemError as error:
-                answers.append(FileDownloadResponse(path=path, error=_code(error)))
+                answers.append(FileDownloadResponse(path=path, error=_error_code(error)))
         return answers
 
     # -- changes ------------------------------------------------------------------------------------------
@@ -114,28 +118,28 @@ class VaultBackend(BackendProtocol):
     def write(self, file_path: str, content: str) -> WriteResult:
         """Write a memory, whether it is there or not; what it held is kept."""
         try:
-            self._memory.write(_inside(file_path), content, overwrite=True)
+            self._memory.write(_memory_path(file_path), content, overwrite=True)
         except MdmemError as error:
-            return WriteResult(error=_told(error, file_path))
+            return WriteResult(error=_describe_error(error, file_path))
         return WriteResult(path=file_path)
 
     def edit(self, file_path: str, old_string: str, new_string: str, replace_all: bool = False) -> EditResult:
         """Replace a text that stands exactly once, or every occurrence."""
         count: Literal[1, "all"] = "all" if replace_all else 1
         try:
-            applied = self._memory.replace(_inside(file_path), old_string, new_string, count=count)
+            applied = self._memory.replace(_memory_path(file_path), old_string, new_string, count=count)
         except MdmemError as error:
-            return EditResult(error=_told(error, file_path))
+            return EditResult(error=_describe_error(error, file_path))
         return EditResult(path=file_path, occurrences=sum(len(c.edits) for c in applied.plan.changes))
 
     def delete(self, file_path: str) -> DeleteResult:
         """Delete a memory, or a folder of memories; `restore` and `undo` bring it back."""
         try:
-            folder = _prefix(file_path).rstrip("/")
-            is_folder = not folder.endswith(SUFFIXES) and self._below(file_path)
-            self._memory.rm(folder if is_folder else _inside(file_path), recursive=True)
+            folder = _path_prefix(file_path).rstrip("/")
+            is_folder = not folder.endswith(SUFFIXES) and self._list_below(file_path)
+            self._memory.rm(folder if is_folder else _memory_path(file_path), recursive=True)
         except MdmemError as error:
-            return DeleteResult(error=_told(error, file_path))
+            return DeleteResult(error=_describe_error(error, file_path))
         return DeleteResult(path=file_path)
 
     def upload_files(self, files: list[tuple[str, bytes]]) -> list[FileUploadResponse]:
@@ -143,50 +147,50 @@ class VaultBackend(BackendProtocol):
         answers = []
         for path, data in files:
             try:
-                self._memory.write(_inside(path), data.decode(), overwrite=True)
+                self._memory.write(_memory_path(path), data.decode(), overwrite=True)
                 answers.append(FileUploadResponse(path=path))
             except UnicodeDecodeError as error:
                 answers.append(FileUploadResponse(path=path, error=f"not UTF-8: byte {error.start}"))
             except MdmemError as error:
-                answers.append(FileUploadResponse(path=path, error=_code(error)))
+                answers.append(FileUploadResponse(path=path, error=_error_code(error)))
         return answers
 
-    def _below(self, path: str) -> list[Listed]:
+    def _list_below(self, path: str) -> list[Listed]:
         """The memories in a folder, and below it."""
         try:
-            return [each for each in self._memory.ls(_prefix(path).rstrip("/")) if not each.problem]
+            return [each for each in self._memory.ls(_path_prefix(path).rstrip("/")) if not each.problem]
         except MemoryNotFound:
             return []
 
 
-def _prefix(path: str) -> str:
+def _path_prefix(path: str) -> str:
     """What the paths of the memories in a folder begin with."""
     folder = check_folder(path.lstrip("/"))
     return f"{folder}/" if folder else ""
 
 
-def _inside(path: str) -> str:
+def _memory_path(path: str) -> str:
     """The memory that a file is."""
     return kept_as(path.lstrip("/"))
 
 
-def _globs(pattern: str) -> list[str]:
+def _globs_for(pattern: str) -> list[str]:
     """The globs that a file's name, and that of the memory in which it is kept, has to fit one of."""
     return [pattern, f"{pattern}{SUFFIXES[0]}"]
 
 
-def _info(listed: Listed) -> FileInfo:
+def _file_info(listed: Listed) -> FileInfo:
     path = f"/{shown_as(listed.path)}"
     return FileInfo(path=path, is_dir=False, size=listed.size, modified_at=listed.modified)
 
 
-def _told(error: MdmemError, path: str) -> str:
+def _describe_error(error: MdmemError, path: str) -> str:
     """An error in words, about the path that the agent gave."""
     error = error.for_agent()
     return f"Error: {error.but(path=path) if 'path' in error.fields else error}"
 
 
-def _code(error: MdmemError) -> FileOperationError | str:
+def _error_code(error: MdmemError) -> FileOperationError | str:
     """An error as the protocol names it, where it has a name for it."""
     if isinstance(error, MemoryNotFound):
         return "file_not_found"

@@ -76,15 +76,15 @@ class Tool:
         name = command.get("command")
         accepted = _ARGUMENTS.get(name) if isinstance(name, str) else None
         if accepted is None:
-            _refuse(f"Unknown command: {name}. It is one of {', '.join(_ARGUMENTS)}.")
+            _refuse_call(f"Unknown command: {name}. It is one of {', '.join(_ARGUMENTS)}.")
         given = {key: value for key, value in command.items() if key in accepted and value is not None}
         for key, (kinds, is_needed) in accepted.items():
             if key not in given and is_needed:
-                _refuse(f"The parameter `{key}` is required for the command `{name}`.")
+                _refuse_call(f"The parameter `{key}` is required for the command `{name}`.")
             if key in given and kinds is int:
-                given[key] = _number(given[key])
+                given[key] = _whole_number(given[key])
             if key in given and (not isinstance(given[key], kinds) or isinstance(given[key], bool)):
-                _refuse(f"The parameter `{key}` of the command `{name}` has the wrong type.")
+                _refuse_call(f"The parameter `{key}` of the command `{name}` has the wrong type.")
         answer: str = getattr(self, str(name))(**given)
         return answer
 
@@ -92,27 +92,27 @@ class Tool:
 
     def view(self, path: str, view_range: Sequence[int] | None = None) -> str:
         """A memory with line numbers, or what is in a folder."""
-        inside = self._inside(path)
+        inside = self._namespace_path(path)
         with _Words(self, path):
-            document = self._found(inside)
+            document = self._find_memory(inside)
             if document is None:
-                return self._listed(path, inside)
+                return self._list_folder(path, inside)
         lines = document.text.split("\n")
         if len(lines) > _MOST_LINES:
-            _refuse(f"File {path} exceeds maximum line limit of 999,999 lines.")
-        first, shown = 1, [_number(number) for number in view_range or ()]
+            _refuse_call(f"File {path} exceeds maximum line limit of 999,999 lines.")
+        first, shown = 1, [_whole_number(number) for number in view_range or ()]
         if not all(isinstance(number, int) for number in shown):
-            _refuse("The parameter `view_range` of the command `view` has the wrong type.")
+            _refuse_call("The parameter `view_range` of the command `view` has the wrong type.")
         if len(shown) == 2:  # noqa: PLR2004 - a first and a last line
             first = max(1, shown[0])
             lines = lines[first - 1 : None if shown[1] == -1 else shown[1]]
-        return f"Here's the content of {path} with line numbers:\n{_numbered(lines, first)}"
+        return f"Here's the content of {path} with line numbers:\n{_number_lines(lines, first)}"
 
     def create(self, path: str, file_text: str) -> str:
         """Make a memory that is not there."""
-        inside = self._inside(path)
+        inside = self._namespace_path(path)
         with _Words(self, path):
-            if self._memory.exists(kept_as(inside)) or self._stands(inside):
+            if self._memory.exists(kept_as(inside)) or self._is_there(inside):
                 self._refuse_as(f"File {path} already exists")
             try:
                 self._memory.write(kept_as(inside), file_text)
@@ -123,22 +123,22 @@ class Tool:
     def str_replace(self, path: str, old_str: str, new_str: str = "") -> str:
         """Replace a text that stands exactly once."""
         with _Words(self, path):
-            document = self._file(path)
+            document = self._require_memory(path)
             try:
                 change = self._memory.replace(document.path, old_str, new_str).plan.changes[0]
             except TextNotFound:
-                _refuse(
+                _refuse_call(
                     f"No replacement was performed, old_str `{old_str}` did not appear verbatim in {path}."
                 )
             except TextAmbiguous as error:
                 lines = ", ".join(map(str, error.lines))
-                _refuse(
+                _refuse_call(
                     "No replacement was performed. Multiple occurrences of old_str"
                     f" `{old_str}` in lines: {lines}. Please ensure it is unique"
                 )
         return (
             "The memory file has been edited. Here is the snippet showing the change (with line numbers):\n"
-            f"{_snippet(change)}"
+            f"{_change_snippet(change)}"
         )
 
     def insert(self, path: str, insert_line: int, insert_text: str) -> str:
@@ -153,32 +153,32 @@ class Tool:
                     f"Invalid `insert_line` parameter: {insert_line}. It should be within the range {within}"
                     f"{'' if self._docs else '.'}"
                 )
-            return _insertion(document, starts[insert_line], insert_text.rstrip("\n"))
+            return _insert_lines(document, starts[insert_line], insert_text.rstrip("\n"))
 
         with _Words(self, path):
-            self._memory.edit(self._file(path).path, change)
+            self._memory.edit(self._require_memory(path).path, change)
         return f"The file {path} has been edited."
 
     def delete(self, path: str) -> str:
         """Delete a memory, or a folder of memories; the vault keeps what they held."""
-        inside = self._inside(path)
+        inside = self._namespace_path(path)
         if not inside:
-            _refuse(f"Cannot delete the {ROOT} directory itself")
+            _refuse_call(f"Cannot delete the {ROOT} directory itself")
         with _Words(self, path):
             try:
-                self._memory.rm(self._named(inside), recursive=True)
+                self._memory.rm(self._kept_name(inside), recursive=True)
             except MemoryNotFound:
                 self._refuse_as(f"The path {path} does not exist")
         return f"Successfully deleted {path}"
 
     def rename(self, old_path: str, new_path: str) -> str:
         """Move a memory, or a folder of memories; links to them follow."""
-        old, new = self._inside(old_path), self._inside(new_path)
+        old, new = self._namespace_path(old_path), self._namespace_path(new_path)
         if not old:
-            _refuse(f"Cannot rename the {ROOT} directory itself")
+            _refuse_call(f"Cannot rename the {ROOT} directory itself")
         with _Words(self, old_path, new_path):
-            named = self._named(old)
-            if not new or self._stands(new):
+            named = self._kept_name(old)
+            if not new or self._is_there(new):
                 self._refuse_as(f"The destination {new_path} already exists")
             if new.startswith(f"{named}/"):
                 self._refuse_as(f"The path {old_path} cannot be moved into itself")
@@ -198,40 +198,40 @@ class Tool:
 
     # -- paths --------------------------------------------------------------------------------------------
 
-    def _inside(self, path: str) -> str:
+    def _namespace_path(self, path: str) -> str:
         """The path in the namespace that a path of the model means; empty for `/memories` itself."""
         if path != ROOT and not path.startswith(f"{ROOT}/"):
-            _refuse(f"Path must start with {ROOT}, got: {path}")
-        inside = _resolved(path)
+            _refuse_call(f"Path must start with {ROOT}, got: {path}")
+        inside = _resolve_path(path)
         # A model that writes `%2e%2e%2f` or `..\` means what a web server or another system reads in it.
-        if inside is None or _resolved(unquote(path).replace("\\", "/")) is None:
-            _refuse(f"Path {path} would escape {ROOT} directory")
+        if inside is None or _resolve_path(unquote(path).replace("\\", "/")) is None:
+            _refuse_call(f"Path {path} would escape {ROOT} directory")
         try:
             check_folder(inside)
         except PathRefused as error:
-            _refuse(f"The path {path} cannot be used: {error.reason}.")
+            _refuse_call(f"The path {path} cannot be used: {error.reason}.")
         return inside
 
-    def _named(self, inside: str) -> str:
+    def _kept_name(self, inside: str) -> str:
         """The memory or folder that a path means: as it is, or as this tool keeps it."""
         if inside.endswith(SUFFIXES) or self._is_folder(inside):
             return inside
         return kept_as(inside)
 
-    def _found(self, inside: str) -> Document | None:
+    def _find_memory(self, inside: str) -> Document | None:
         """The memory at a path of the namespace; None for a folder."""
         if not inside or (not inside.endswith(SUFFIXES) and self._is_folder(inside)):
             return None
-        return self._read(inside)
+        return self._read_memory(inside)
 
-    def _read(self, inside: str) -> Document:
+    def _read_memory(self, inside: str) -> Document:
         """The memory that a path means; there is nothing below a file."""
         try:
             return self._memory.show(kept_as(inside))
         except PathRefused:
             parts = inside.split("/")
             for count in range(1, len(parts)):
-                place = self._place("/".join(parts[:count]))
+                place = self._file_path("/".join(parts[:count]))
                 # No further than a link: what is behind it is not ours to look at.
                 if os.path.islink(place) or not os.path.isdir(place):
                     if os.path.isfile(place) and not os.path.islink(place):
@@ -239,33 +239,33 @@ class Tool:
                     break
             raise
 
-    def _stands(self, inside: str) -> bool:
+    def _is_there(self, inside: str) -> bool:
         return self._memory.exists(kept_as(inside)) or self._is_folder(inside)
 
     def _is_folder(self, inside: str) -> bool:
-        return os.path.isdir(self._place(inside))
+        return os.path.isdir(self._file_path(inside))
 
-    def _place(self, inside: str) -> str:
+    def _file_path(self, inside: str) -> str:
         return os.path.join(self._memory.folder, inside)
 
     # -- what is told -------------------------------------------------------------------------------------
 
-    def _listed(self, path: str, inside: str) -> str:
+    def _list_folder(self, path: str, inside: str) -> str:
         """What is in a folder, two levels deep."""
-        items = list(self._items(inside))
-        lines = [f"{_size(self._bytes(inside))}\t{path}"]
-        lines += [f"{_size(size)}\t{path}/{name}" for name, size in items[:_MOST_LISTED]]
+        items = list(self._iterate_items(inside))
+        lines = [f"{_format_size(self._size_of(inside))}\t{path}"]
+        lines += [f"{_format_size(size)}\t{path}/{name}" for name, size in items[:_MOST_LISTED]]
         if len(items) > _MOST_LISTED:
             lines.append(f"({len(items) - _MOST_LISTED} more are left out: view one of the directories)")
         without = "hidden items and node_modules" if self._docs else "hidden items"
         head = f"Here're the files and directories up to 2 levels deep in {path}, excluding {without}:"
         return "\n".join((head, *lines))
 
-    def _items(self, inside: str) -> Iterator[tuple[str, int]]:
+    def _iterate_items(self, inside: str) -> Iterator[tuple[str, int]]:
         """What is in a folder: name from there, a slash behind that of a folder, and size in bytes."""
         skip = len(inside) + 1 if inside else 0
         told: set[str] = set()
-        for found in self._listing(inside):
+        for found in self._list_memories(inside):
             parts = found.path[skip:].split("/")
             if found.problem or (self._docs and "node_modules" in parts):
                 continue
@@ -273,44 +273,48 @@ class Tool:
                 folder = "/".join(parts[:depth])
                 if folder not in told:
                     told.add(folder)
-                    yield f"{folder}/", self._bytes(os.path.join(inside, folder))
+                    yield f"{folder}/", self._size_of(os.path.join(inside, folder))
             if len(parts) <= _DEPTH:
                 yield shown_as("/".join(parts)), found.size
 
-    def _listing(self, inside: str) -> list[Listed]:
+    def _list_memories(self, inside: str) -> list[Listed]:
         try:
             return self._memory.ls(inside)
         except MemoryNotFound:
             return []  # an empty folder
 
-    def _bytes(self, inside: str) -> int:
+    def _size_of(self, inside: str) -> int:
         try:
-            return os.stat(self._place(inside)).st_size
+            return os.stat(self._file_path(inside)).st_size
         except OSError:
             return 0
 
     # -- changes ------------------------------------------------------------------------------------------
 
-    def _file(self, path: str) -> Document:
+    def _require_memory(self, path: str) -> Document:
         """The memory at a path, which is to be changed."""
-        inside = self._inside(path)
-        document = self._found(inside)
+        inside = self._namespace_path(path)
+        document = self._find_memory(inside)
         if document is None:
             if self._docs:
-                self._refuse_as(_missing(path))
-            _refuse(f"The path {path} is not a file.")
+                self._refuse_as(_missing_message(path))
+            _refuse_call(f"The path {path} is not a file.")
         return document
 
     def _refuse_as(self, words: str) -> NoReturn:
         """Refuse in words that the documentation begins with `Error: `."""
-        _refuse(f"Error: {words}" if self._docs else words)
+        _refuse_call(f"Error: {words}" if self._docs else words)
 
     def told(self, path: str, new_path: str, error: MdmemError) -> str:
         """What a model is told of an error: its paths are those that the model knows."""
-        if new_path and isinstance(error, PathRefused) and error.path != self._named(self._inside(path)):
+        if (
+            new_path
+            and isinstance(error, PathRefused)
+            and error.path != self._kept_name(self._namespace_path(path))
+        ):
             path = new_path
         if isinstance(error, MemoryNotFound):
-            return f"Error: {_missing(path)}" if self._docs else _missing(path)
+            return f"Error: {_missing_message(path)}" if self._docs else _missing_message(path)
         if isinstance(error, Invalid):
             findings = (replace(each, path=f"{ROOT}/{shown_as(each.path)}") for each in error.findings)
             error = error.but(findings=tuple(findings)).for_agent()
@@ -347,7 +351,7 @@ _ARGUMENTS: Mapping[str, Mapping[str, tuple[type | tuple[type, ...], bool]]] = {
 }
 
 
-def _number(value: Any) -> Any:
+def _whole_number(value: Any) -> Any:
     """A whole number, also one that a model wrote as a text or as `2.0`; anything else as it is."""
     if isinstance(value, str) and _WHOLE.fullmatch(value):
         return int(value)
@@ -356,15 +360,15 @@ def _number(value: Any) -> Any:
     return None if isinstance(value, bool) else value
 
 
-def _refuse(words: str) -> NoReturn:
+def _refuse_call(words: str) -> NoReturn:
     raise ToolRefused(words=words)
 
 
-def _missing(path: str) -> str:
+def _missing_message(path: str) -> str:
     return f"The path {path} does not exist. Please provide a valid path."
 
 
-def _resolved(path: str) -> str | None:
+def _resolve_path(path: str) -> str | None:
     """What a path names below `/memories`, without `.` and `..`; None where it leaves the folder."""
     parts: list[str] = []
     for part in path.split("/"):
@@ -388,24 +392,24 @@ def shown_as(path: str) -> str:
     return bare if bare.endswith(_TEXT_SUFFIXES) else path
 
 
-def _size(count: int) -> str:
+def _format_size(count: int) -> str:
     """A size in bytes as the SDK writes it: `0B`, `8B`, `4K`, `1.5K`."""
     unit = min((max(count, 1).bit_length() - 1) // _KIB_BITS, len(_UNITS) - 1)
     size = count / (1 << _KIB_BITS * unit)
     return f"{int(size)}{_UNITS[unit]}" if size == int(size) else f"{size:.1f}{_UNITS[unit]}"
 
 
-def _numbered(lines: list[str], first: int) -> str:
+def _number_lines(lines: list[str], first: int) -> str:
     return "\n".join(f"{number:>{_WIDTH}}\t{line}" for number, line in enumerate(lines, first))
 
 
-def _snippet(change: Change) -> str:
+def _change_snippet(change: Change) -> str:
     """The lines around a change, as they are afterwards."""
     before = cast("Document", change.before)
     after = cast("Document", change.after(before.limits))
     at = before.text.count("\n", 0, change.edits[0].start) if change.edits else 0
     start = max(0, at - _AROUND)
-    return _numbered(after.text.split("\n")[start : at + _AROUND + 1], start + 1)
+    return _number_lines(after.text.split("\n")[start : at + _AROUND + 1], start + 1)
 
 
 def _line_starts(text: str) -> list[int]:
@@ -418,7 +422,7 @@ def _line_starts(text: str) -> list[int]:
     return starts if starts[-1] == len(text) else [*starts, len(text)]
 
 
-def _insertion(document: Document, at: int, new: str) -> list[TextEdit]:
+def _insert_lines(document: Document, at: int, new: str) -> list[TextEdit]:
     """The edits that insert lines, after which the text ends with a line end."""
     text, newline = document.text, document.lines.newline
     if document.lines.uniform and "\r" not in new:

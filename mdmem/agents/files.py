@@ -266,33 +266,33 @@ class _Claude:
         source, around = self._source, self._around
         home = os.path.join(around.home, ".claude")
         folders = _list_folders(folder, around.top)
-        self._take(source.read(around.managed, "CLAUDE.md"), is_managed=True)
-        self._take(source.read(home, "CLAUDE.md"))
+        self._take_text(source.read(around.managed, "CLAUDE.md"), is_managed=True)
+        self._take_text(source.read(home, "CLAUDE.md"))
         texts = (source.read(one, name) for one in folders for name in _PROJECT_FILES)
         # In the home directory the second one is the user's own file.
         has_own = any(text and text.place != os.path.join(home, "CLAUDE.md") for text in texts)
         for one in folders:
             for name in (*(_PROJECT_FILES if has_own else (AGENTS,)), "CLAUDE.local.md"):
-                self._take(source.read(one, name))
+                self._take_text(source.read(one, name))
         for one in (around.home, *(one for one in folders if one != around.home)):
             for place in source.list_below(os.path.join(one, ".claude", "rules"), ".md"):
                 self._take_rule(source.read(place))
         return self._read
 
-    def _take(self, text: Text | None, *, is_managed: bool = False) -> None:
+    def _take_text(self, text: Text | None, *, is_managed: bool = False) -> None:
         if text and text.size <= _CLAUDE_BYTES and text.real not in self._read:
             path = text.place.lstrip("/")
             if is_managed or not any(excludes(path) for excludes in self._excludes):
-                self._follow(text, find_imports(text.text, in_comments=False))
+                self._follow_imports(text, find_imports(text.text, in_comments=False))
 
     def _take_rule(self, text: Text | None) -> None:
         """Take a rule that is about every file; one with `paths` is read when such a file is."""
         if text and text.size <= _CLAUDE_BYTES and text.real not in self._read:
             header, inner = locate(text.text)
             if not _PATHS.search(text.text[slice(*inner)]):
-                self._follow(text, find_imports(text.text[header.end :], in_comments=False))
+                self._follow_imports(text, find_imports(text.text[header.end :], in_comments=False))
 
-    def _follow(self, text: Text, imports: Sequence[str], hops: int = 0) -> None:
+    def _follow_imports(self, text: Text, imports: Sequence[str], hops: int = 0) -> None:
         """Take a file and what it imports."""
         self._read.add(text.real)
         for target in imports if hops < _MOST_HOPS else ():
@@ -303,7 +303,7 @@ class _Claude:
                 # It asks its user once before it reads what is outside of the workspace.
                 workspace = self._source.workspace
                 if _is_inside(imported.real, workspace) or not _is_inside(text.real, workspace):
-                    self._follow(imported, find_imports(imported.text), hops + 1)
+                    self._follow_imports(imported, find_imports(imported.text), hops + 1)
 
     def _find_excludes(self) -> Iterator[Callable[[str], bool]]:
         """Yield what says whether `claudeMdExcludes` leaves out a path from the root."""

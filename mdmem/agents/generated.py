@@ -70,7 +70,7 @@ def outside(text: str) -> str:
     return text[: block.span.start] + text[block.span.end :] if block else text
 
 
-def _digest(text: str) -> str:
+def _digest_block(text: str) -> str:
     """Return eight digits for a text; its kind of line ends and the blank lines around it do not count."""
     lines = "\n".join(LINE_END.split(text)).strip("\n")
     return hashlib.sha256(lines.encode("utf-8", "surrogatepass")).hexdigest()[:8]
@@ -106,9 +106,9 @@ class Wanted(NamedTuple):
 
     def render(self) -> str:
         """Return the text of the header and the block."""
-        digests = f"{_digest(self.header)}.{_digest(self.inner)}"
+        digests = f"{_digest_block(self.header)}.{_digest_block(self.inner)}"
         mark = f"<!-- mdmem:begin {digests} from {self.source}, by `mdmem project sync` -->"
-        return self.header + "\n".join([mark, _plain(self.inner), "<!-- mdmem:end -->", ""])
+        return self.header + "\n".join([mark, _unmarked_text(self.inner), "<!-- mdmem:end -->", ""])
 
 
 def list_wanted(
@@ -152,9 +152,9 @@ def imports_shared(path: str, text: str) -> bool:
 
 
 def _render_shared(rules: Sequence[RuleText], memory: str | None) -> str:
-    parts = [_plain(memory)] if memory and memory.strip() else []
+    parts = [_unmarked_text(memory)] if memory and memory.strip() else []
     for rule in (rule for rule in rules if not rule.globs):
-        text = _plain(rule.text)
+        text = _unmarked_text(rule.text)
         first, _, rest = text.partition("\n")
         has_title = first.startswith("#") and first.lstrip("#").strip() == rule.title
         parts.append(f"## {rule.title}\n\n{(rest if has_title else text).strip()}".rstrip())
@@ -169,7 +169,7 @@ def _render_shared(rules: Sequence[RuleText], memory: str | None) -> str:
     return "\n\n".join(parts)
 
 
-def _plain(text: str) -> str:
+def _unmarked_text(text: str) -> str:
     """Return a text as it stands in a block."""
     return with_newline(text, "\n").strip("\n")
 
@@ -182,7 +182,7 @@ def _make_own(tool: str, rule: RuleText) -> Wanted:
     # A rule that only leaves files out is about all others.
     fields = _FIELDS[tool](rule, globs or ["**"])
     header = "\n".join(["---", *fields, "---", ""])
-    return Wanted(f"{folder}/{rule.name}{suffix}", _plain(rule.text), rule.file, header)
+    return Wanted(f"{folder}/{rule.name}{suffix}", _unmarked_text(rule.text), rule.file, header)
 
 
 def portable(glob: str) -> str:
@@ -193,19 +193,19 @@ def portable(glob: str) -> str:
     return inner.removeprefix("/") + ("/**" if glob.endswith("/") else "")
 
 
-def _quote(text: str) -> str:
+def _quote_text(text: str) -> str:
     return json.dumps(text, ensure_ascii=False)
 
 
 # The fields of each tool's rules; Cursor reads its globs bare.
 _FIELDS = {
-    "claude": lambda rule, globs: ["paths:", *(f"  - {_quote(glob)}" for glob in globs)],  # noqa: ARG005
+    "claude": lambda rule, globs: ["paths:", *(f"  - {_quote_text(glob)}" for glob in globs)],  # noqa: ARG005
     "cursor": lambda rule, globs: [
-        f"description: {_quote(rule.title)}",
+        f"description: {_quote_text(rule.title)}",
         f"globs: {','.join(globs)}",
         "alwaysApply: false",
     ],
-    "copilot": lambda rule, globs: [f"applyTo: {_quote(','.join(globs))}"],  # noqa: ARG005
+    "copilot": lambda rule, globs: [f"applyTo: {_quote_text(','.join(globs))}"],  # noqa: ARG005
 }
 
 
@@ -281,10 +281,10 @@ def _compare_block(left: Difference, text: str, block: GeneratedBlock, wanted: W
     after = kept + with_newline(wanted.render(), Lines(text).newline) + text[block.span.end :]
     if with_newline(after, "\n") == with_newline(text, "\n"):
         return None
-    if wanted.header and _digest(head) not in {block.header_digest, _digest(wanted.header)}:
+    if wanted.header and _digest_block(head) not in {block.header_digest, _digest_block(wanted.header)}:
         reason = f"its header was changed: change the globs in {wanted.source}, and delete this file"
         return replace(left, reason=reason)
-    if _digest(inner) not in {block.digest, _digest(wanted.inner)}:
+    if _digest_block(inner) not in {block.digest, _digest_block(wanted.inner)}:
         by_hand = f"take the change into {wanted.source}, and delete the block"
         return replace(left, reason=f"its block was changed: {by_hand}")
     return replace(left, state="outdated", after=after)
@@ -292,9 +292,9 @@ def _compare_block(left: Difference, text: str, block: GeneratedBlock, wanted: W
 
 def _compare_unwanted(left: Difference, text: str, block: GeneratedBlock) -> Difference:
     """Compare a file that has a block and should not."""
-    has_header = block.header_digest != _digest("")
+    has_header = block.header_digest != _digest_block("")
     head = text[: block.span.start]
-    digests = _digest(head if has_header else ""), _digest(text[slice(*block.inner)])
+    digests = _digest_block(head if has_header else ""), _digest_block(text[slice(*block.inner)])
     if digests != (block.header_digest, block.digest):
         reason = "it was changed, and nothing is wanted there any more: delete its block, or the file"
         return replace(left, reason=reason)

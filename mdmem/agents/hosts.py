@@ -69,7 +69,7 @@ class Host(NamedTuple):
     outputs: str = ""
 
 
-def _path(folder: str, *names: str, variable: str = "") -> str:
+def _user_path(folder: str, *names: str, variable: str = "") -> str:
     """Join a path below a folder of the user, which a variable of the environment may name instead."""
     return os.path.join(os.environ.get(variable) or os.path.expanduser(folder), *names)
 
@@ -84,8 +84,8 @@ HOSTS: Mapping[str, Host] = {
     "claude-code": Host(
         "mcpServers",
         lambda: Files(
-            _path("~", ".claude.json", variable="CLAUDE_CONFIG_DIR"),
-            _path("~/.claude", "settings.json", variable="CLAUDE_CONFIG_DIR"),
+            _user_path("~", ".claude.json", variable="CLAUDE_CONFIG_DIR"),
+            _user_path("~/.claude", "settings.json", variable="CLAUDE_CONFIG_DIR"),
         ),
         Files(".mcp.json", ".claude/settings.json", "${CLAUDE_PROJECT_DIR:-.}", "$CLAUDE_PROJECT_DIR"),
         entry={"type": "stdio"},
@@ -95,8 +95,8 @@ HOSTS: Mapping[str, Host] = {
     "codex": Host(
         "mcp_servers",
         lambda: Files(
-            _path("~/.codex", "config.toml", variable="CODEX_HOME"),
-            _path("~/.codex", "hooks.json", variable="CODEX_HOME"),
+            _user_path("~/.codex", "config.toml", variable="CODEX_HOME"),
+            _user_path("~/.codex", "hooks.json", variable="CODEX_HOME"),
         ),
         Files(".codex/config.toml", ".codex/hooks.json", finds_vault=True),
         edits="apply_patch",
@@ -104,7 +104,7 @@ HOSTS: Mapping[str, Host] = {
     ),
     "cursor": Host(
         "mcpServers",
-        lambda: Files(_path("~/.cursor", "mcp.json")),
+        lambda: Files(_user_path("~/.cursor", "mcp.json")),
         Files(".cursor/mcp.json", folder="${workspaceFolder}"),
     ),
     "vscode": Host(
@@ -113,10 +113,10 @@ HOSTS: Mapping[str, Host] = {
         Files(".vscode/mcp.json", folder="${workspaceFolder}"),
         entry={"type": "stdio"},
     ),
-    "windsurf": Host("mcpServers", lambda: Files(_path("~/.codeium/windsurf", "mcp_config.json")), None),
+    "windsurf": Host("mcpServers", lambda: Files(_user_path("~/.codeium/windsurf", "mcp_config.json")), None),
     "zed": Host(
         "context_servers",
-        lambda: Files(_path("~/.config", "zed", "settings.json", variable="XDG_CONFIG_HOME")),
+        lambda: Files(_user_path("~/.config", "zed", "settings.json", variable="XDG_CONFIG_HOME")),
         Files(".zed/settings.json"),
     ),
 }
@@ -199,7 +199,7 @@ class Setup(NamedTuple):
 
     def diff(self) -> str:
         """Return the changes as one unified diff."""
-        return "".join(unified(file.before, file.after, _relative(file.path)) for file in self.changes)
+        return "".join(unified(file.before, file.after, _shown_path(file.path)) for file in self.changes)
 
     def notes(self) -> list[str]:
         """Name the files that are reached by a link."""
@@ -214,7 +214,7 @@ class Setup(NamedTuple):
         settings.write(self.files)
 
 
-def _relative(path: str) -> str:
+def _shown_path(path: str) -> str:
     near = os.path.relpath(path)
     return path.lstrip(os.sep) if near.startswith(os.pardir) else near
 

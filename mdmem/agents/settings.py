@@ -129,25 +129,25 @@ def write(changes: Sequence[SettingsChange]) -> None:
     done: list[SettingsChange] = []
     try:
         for change in changes:
-            _write(change)
+            _write_settings(change)
             done.append(change)
     except BaseException:
         for change in reversed(done):
             with contextlib.suppress(Exception):
-                _write(change._replace(before=change.after, after=change.before))
+                _write_settings(change._replace(before=change.after, after=change.before))
         raise
 
 
-def _write(change: SettingsChange) -> None:
+def _write_settings(change: SettingsChange) -> None:
     before, after = (None if text is None else text.encode() for text in (change.before, change.after))
-    place, log = _locate(change.path, change.project), _open_log()
+    place, log = _locate_settings(change.path, change.project), _open_log()
     try:
         os.makedirs(log.path, mode=0o700, exist_ok=True)
         outside.replace(place, change.path, before, after, log, "install")
     except MemoryNotFound:
         return  # not even its folder is there, and nothing is to be written
     except Conflict:
-        _refuse(change.path, "it has changed meanwhile", "run the command again")
+        _refuse_edit(change.path, "it has changed meanwhile", "run the command again")
     except OSError as error:
         reason, action = error.strerror or str(error), "keep what is overwritten"
         raise StorageFailed(path=log.path, action=action, reason=reason) from None
@@ -162,16 +162,16 @@ def _open_log() -> TrashFolder:
     return TrashFolder(state_folder("kept"), config.Trash())
 
 
-def _locate(path: str, project: str | None) -> Place:
+def _locate_settings(path: str, project: str | None) -> Place:
     return outside.below(project, os.path.relpath(path, project)) if project else outside.of_user(path)
 
 
 def _read_text(path: str, project: str | None) -> str | None:
-    content = outside.read(_locate(path, project), path)
+    content = outside.read(_locate_settings(path, project), path)
     try:
         return None if content is None else content.data.decode("utf-8")
     except UnicodeDecodeError as error:
-        return _refuse(path, f"it is not UTF-8 at byte {error.start}")
+        return _refuse_edit(path, f"it is not UTF-8 at byte {error.start}")
 
 
 # -- our entries ------------------------------------------------------------------------------------------
@@ -187,7 +187,7 @@ def _refuse_another(path: str, values: Any, addition: Addition) -> None:
     is_ours = isinstance(present, list) if is_item else is_server
     if present not in (None, value) and not is_ours:
         reason = f"{'.'.join(keys)} is there already, with another value"
-        _refuse(path, reason, "`mdmem uninstall` takes it out")
+        _refuse_edit(path, reason, "`mdmem uninstall` takes it out")
 
 
 def _is_present(values: Any, addition: Addition) -> bool:
@@ -243,7 +243,7 @@ def _read_values(path: str, text: str) -> dict[str, Any]:
         return _read_toml(path, text)
     tree = _read_json(path, text).tree
     if tree is None or tree.kind != "mapping":
-        _refuse(path, "its value is not an object")
+        _refuse_edit(path, "its value is not an object")
     return dict(tree.value)
 
 
@@ -292,7 +292,7 @@ def _as_list(values: Any) -> list[Any]:
     return values if isinstance(values, list) else []
 
 
-def _refuse(path: str, reason: str, remedy: str = "change the file by hand") -> NoReturn:
+def _refuse_edit(path: str, reason: str, remedy: str = "change the file by hand") -> NoReturn:
     raise EditRefused(path=path, reason=reason, remedy=remedy)
 
 
@@ -304,7 +304,7 @@ def _read_json(path: str, text: str) -> Document:
             problem = f"it has comments, or a mistake (line {flaw.position.line}: {flaw.message})"
             raise NotPlainJson(f"not changed, since it is not plain JSON: {problem}")
     except DocumentRefused as error:
-        _refuse(path, f"it cannot be edited: {error.message}")
+        _refuse_edit(path, f"it cannot be edited: {error.message}")
     return document
 
 
@@ -318,14 +318,14 @@ def _import_tomlkit() -> ModuleType:
 
 def _read_toml(path: str, text: str) -> dict[str, Any]:
     if len(text) > _MOST_TOML:
-        _refuse(path, f"it has more than {_MOST_TOML:,} characters")
+        _refuse_edit(path, f"it has more than {_MOST_TOML:,} characters")
     tomlkit = _import_tomlkit()
     try:
         # In this order: tomlkit bounds the depth of keys, for which tomllib needs quadratic time.
         tomlkit.parse(text.removeprefix(BOM))
         return tomllib.loads(text.removeprefix(BOM))
     except (ValueError, RecursionError) as error:
-        _refuse(path, f"it is not TOML: {error}")
+        _refuse_edit(path, f"it is not TOML: {error}")
 
 
 def _add_to_toml(path: str, text: str, additions: Sequence[Addition]) -> str:
@@ -338,7 +338,7 @@ def _add_to_toml(path: str, text: str, additions: Sequence[Addition]) -> str:
     with contextlib.suppress(tomllib.TOMLDecodeError):
         if tomllib.loads(after.removeprefix(BOM)) == expected:
             return after
-    _refuse(path, "it is written in a way that cannot be added to")
+    _refuse_edit(path, "it is written in a way that cannot be added to")
 
 
 def _remove_from_toml(path: str, text: str, keys: Sequence[Key]) -> str:
@@ -356,4 +356,4 @@ def _remove_from_toml(path: str, text: str, keys: Sequence[Key]) -> str:
             return f"{BOM}{after}" if text.startswith(BOM) else str(after)
     except (LookupError, TypeError, ValueError):
         pass  # tomlkit cannot edit each form, such as parts of one table that stand apart
-    _refuse(path, "tomlkit cannot take our entry out exactly", "take what belongs to mdmem out by hand")
+    _refuse_edit(path, "tomlkit cannot take our entry out exactly", "take what belongs to mdmem out by hand")

@@ -97,8 +97,8 @@ def _plan_memory(vault: Vault, difference: Difference) -> EditPlan:
     if present == difference.after:
         return EditPlan(changes=())
     if present != difference.before:
-        raise outside.conflict(AGENTS, _encode(difference.before), _encode(present))
-    content = _encode(difference.after)
+        raise outside.conflict(AGENTS, _encode_text(difference.before), _encode_text(present))
+    content = _encode_text(difference.after)
     change = Change(path=AGENTS, before=document, content=content, delete=content is None)
     return EditPlan(changes=(change,), message=f"{AGENTS}: project sync")
 
@@ -122,11 +122,11 @@ class ToolFiles:
             below = source.list_below(os.path.join(source.workspace, folder), suffix)
             # `sync` gives no file a name that cannot be printed.
             paths.update(os.path.relpath(place, source.workspace) for place in below if place.isprintable())
-        differences = (self._compare(path, by_path.get(path)) for path in sorted(paths))
+        differences = (self._compare_file(path, by_path.get(path)) for path in sorted(paths))
         return [difference for difference in differences if difference]
 
-    def _compare(self, path: str, wanted: Wanted | None) -> Difference | None:
-        if path != AGENTS and self._resolve(path) == self._resolve(AGENTS):
+    def _compare_file(self, path: str, wanted: Wanted | None) -> Difference | None:
+        if path != AGENTS and self._resolve_file(path) == self._resolve_file(AGENTS):
             return None  # its tool reads the same text
         try:
             content = outside.read(outside.below(self._workspace, path), path)
@@ -138,7 +138,7 @@ class ToolFiles:
             wanted = None
         return compare(path, text, wanted)
 
-    def _resolve(self, path: str) -> str:
+    def _resolve_file(self, path: str) -> str:
         return os.path.realpath(os.path.join(self._workspace, path))
 
     def write(self, difference: Difference) -> None:
@@ -153,10 +153,10 @@ class ToolFiles:
             self._vault.transact(lambda: _plan_memory(self._vault, difference))
             return
         kept = TrashFolder(self._vault.disk.local(_KEPT), self._vault.config.trash)
-        before, after = _encode(difference.before), _encode(difference.after)
+        before, after = _encode_text(difference.before), _encode_text(difference.after)
         message = f"project sync: {difference.state}"
         outside.replace(outside.below(self._workspace, path), path, before, after, kept, message)
 
 
-def _encode(text: str | None) -> bytes | None:
+def _encode_text(text: str | None) -> bytes | None:
     return None if text is None else text.encode()

@@ -216,7 +216,7 @@ class Capture(Generic[R]):
         if self._vault.config.capture.policy == OFF:
             return False
         with self._sessions.logs.reading(key) as conversation:
-            return any(True for _ in conversation.messages(_reached(conversation) + 1))
+            return any(True for _ in conversation.messages(_last_read(conversation) + 1))
 
     def run(self, key: str, *, policy: str | None = None, generator: Generator | None = None) -> Captured:
         """Capture what was said in a session since the last time.
@@ -235,17 +235,17 @@ class Capture(Generic[R]):
             Usage: an unknown policy, or an impossible key.
             LockTimeout, StorageFailed: it cannot be written; what was written stays.
         """
-        done, through = self._begin(policy, generator), 0
+        done, through = self._begin_run(policy, generator), 0
         key = self._sessions.resolve(key)
         while not done.is_stopped:
             with self._sessions.logs.reading(key) as conversation:
-                log, through = conversation.state.log, max(_reached(conversation), through)
+                log, through = conversation.state.log, max(_last_read(conversation), through)
                 messages = list(islice(conversation.messages(through + 1), _BATCH))
             if not messages:
                 break
             through = self._read_messages(key, messages, done) or through
-            self._move(key, log, through)
-        return self._captured(done, through)
+            self._record_position(key, log, through)
+        return self._describe_run(done, through)
 
     def from_message(
         self, key: str, seq: int, *, policy: str | None = None, generator: Generator | None = None
@@ -256,11 +256,11 @@ class Capture(Generic[R]):
             Usage: an unknown policy.
             NamedNotFound: the session has no message of this number.
         """
-        done, key = self._begin(policy, generator), self._sessions.resolve(key)
+        done, key = self._begin_run(policy, generator), self._sessions.resolve(key)
         with self._sessions.logs.reading(key) as conversation:
             if conversation.is_new or done.is_stopped:
-                return self._captured(done)
-        return self._captured(done, self._read_messages(key, [self._sessions.message(key, seq)], done))
+                return self._describe_run(done)
+        return self._describe_run(done, self._read_messages(key, [self._sessions.message(key, seq)], done))
 
     def from_event(self, kind: str, data: Mapping[str, Any], *, policy: str | None = None) -> Captured:
         """Capture what a program reports.
@@ -273,11 +273,11 @@ class Capture(Generic[R]):
         Raises:
             Usage: an unknown policy or event, or data that is not JSON.
         """
-        done, value = self._begin(policy), json_value(data)
+        done, value = self._begin_run(policy), json_value(data)
         candidates = from_event(kind, value)
         written = json.dumps(value, ensure_ascii=False, sort_keys=True).encode("utf-8", "surrogatepass")
         self._take_each(candidates, f"events/{kind}#{digest(written)[:12]}", done)
-        return self._captured(done)
+        return self._describe_run(done)
 
     def keep(self, candidate: Candidate, source: str, *, policy: str | None = None) -> Captured:
         """Keep or propose what a program has found itself, such as by asking a model.
@@ -290,11 +290,11 @@ class Capture(Generic[R]):
         Raises:
             Usage: an unknown policy, or what is no source.
         """
-        done = self._begin(policy)
+        done = self._begin_run(policy)
         if not SOURCE.fullmatch(source):
             raise Usage(problem=f"a source is like sessions/t1#3, not {source!r}")
         self._take_each([candidate], source, done)
-        return self._captured(done)
+        return self._describe_run(done)
 
     # -- what is read -------------------------------------------------------------------------------------
 
@@ -312,7 +312,7 @@ class Capture(Generic[R]):
             self._known_cues = data, cues, (found,) if found else ()
         return self._known_cues[1:]
 
-    def _begin(self, policy: str | None, generator: Generator | None = None) -> _CaptureRun:
+    def _begin_run(self, policy: str | None, generator: Generator | None = None) -> _CaptureRun:
         chosen = self._vault.config.capture.policy if policy is None else policy
         if chosen not in CAPTURE_POLICIES:
             raise Usage(problem=f"a policy is {', '.join(CAPTURE_POLICIES)}, not {chosen!r}")
@@ -330,7 +330,7 @@ class Capture(Generic[R]):
             done.problems.append(f"it was not asked, and nothing was read: {_FULL}")
             return 0
         folder, through = f"sessions/{_UNSAFE.sub(percent, name_of(key))}", 0
-        for message, candidates in zip(messages, self._stated(messages, done), strict=True):
+        for message, candidates in zip(messages, self._find_candidates(messages, done), strict=True):
             self._take_each(candidates, f"{folder}#{message.seq}", done)
             if done.is_stopped:
                 break
@@ -339,7 +339,7 @@ class Capture(Generic[R]):
             through = message.seq
         return through
 
-    def _stated(self, messages: Sequence[Message], done: _CaptureRun) -> list[Sequence[Candidate]]:
+    def _find_candidates(self, messages: Sequence[Message], done: _CaptureRun) -> list[Sequence[Candidate]]:
         """Find what each message states; a model that fails is asked no more."""
         found: list[Sequence[Candidate]] = [self.extract(each.spoken, each.role) for each in messages]
         asked = [at for at, each in enumerate(messages) if is_user(each.role) and each.spoken.strip()]
@@ -355,7 +355,7 @@ class Capture(Generic[R]):
                 found[at] = candidates
         return found
 
-    def _captured(self, done: _CaptureRun, through: int = 0) -> Captured:
+    def _describe_run(self, done: _CaptureRun, through: int = 0) -> Captured:
         if done.policy == OFF:
             return Captured(policy=OFF, told=_OFF)
         left_out = sum(each.outcome == LEFT_OUT for each in done.items)
@@ -376,13 +376,13 @@ class Capture(Generic[R]):
             told="\n".join(told),
         )
 
-    def _move(self, key: str, log: str, seq: int) -> None:
+    def _record_position(self, key: str, log: str, seq: int) -> None:
         """Write into a log how far it was read, unless somebody has read on, or made the session again."""
         if not self._moves:
             return
 
         def build(conversation: Conversation) -> tuple[LogRecord | None, None]:
-            if conversation.state.log != log or _reached(conversation) >= seq:
+            if conversation.state.log != log or _last_read(conversation) >= seq:
                 return None, None
             return LogRecord(seq=0, cursors={_CURSOR: {"seq": seq}}), None
 
@@ -392,27 +392,27 @@ class Capture(Generic[R]):
 
     def _take_each(self, candidates: Sequence[Candidate], source: str, done: _CaptureRun) -> None:
         """Take the candidates of one message; where one is left out, nothing more is read."""
-        items = [self._take(each, source, done.policy) for each in candidates if done.policy != OFF]
+        items = [self._take_candidate(each, source, done.policy) for each in candidates if done.policy != OFF]
         done.items += items
         done.is_stopped = done.is_stopped or any(each.outcome == LEFT_OUT for each in items)
 
-    def _take(self, candidate: Candidate, source: str, policy: str) -> CapturedItem:
+    def _take_candidate(self, candidate: Candidate, source: str, policy: str) -> CapturedItem:
         """Propose one candidate, or accept it at once; what goes wrong is the outcome."""
         item = CapturedItem(candidate=candidate, source=source)
         try:
-            draft = self._draft(candidate, source)
-            return self._apply(item, draft, policy) if draft else item
+            draft = self._draft_proposal(candidate, source)
+            return self._apply_draft(item, draft, policy) if draft else item
         except (Refused, NotFound, Usage) as error:
             if isinstance(error, LimitReached) and error.what == WAITING:
                 return dataclasses.replace(item, outcome=LEFT_OUT)
             return dataclasses.replace(item, outcome=REFUSED, reason=error.message)
 
-    def _apply(self, item: CapturedItem, draft: _Draft, policy: str) -> CapturedItem:
+    def _apply_draft(self, item: CapturedItem, draft: _Draft, policy: str) -> CapturedItem:
         """Do what is decided about a draft, in one plan that is made with the vault's lock held."""
         decisions: list[_Decision] = []
 
         def build() -> EditPlan:
-            decisions.append(self._decide(draft, policy))
+            decisions.append(self._decide_draft(draft, policy))
             plan = decisions[-1].plan
             message = f"capture from {item.source}: {plan.message}"
             return dataclasses.replace(plan, message=message, warnings=draft.warnings)
@@ -421,7 +421,7 @@ class Capture(Generic[R]):
         outcome, path, plan = decisions[-1]
         return dataclasses.replace(item, outcome=outcome, path=path, change=change if plan.changes else None)
 
-    def _draft(self, candidate: Candidate, source: str) -> _Draft | None:
+    def _draft_proposal(self, candidate: Candidate, source: str) -> _Draft | None:
         """Make a proposal of a candidate, without secrets; None where nothing is kept of its kind."""
         shape = {name: getattr(candidate, name) for name in ("value", "category", "key", "quote")}
         folder = RULE.folder if candidate.kind == "constraint" else PREFERENCE.folder
@@ -451,7 +451,7 @@ class Capture(Generic[R]):
         proposal = drafted(verb, arguments, reason=reason, author=_AUTHOR, sources=(source,))
         return _Draft(proposal, said, place, warnings)
 
-    def _decide(self, draft: _Draft, policy: str) -> _Decision:
+    def _decide_draft(self, draft: _Draft, policy: str) -> _Decision:
         """Decide by what is in memory and in the inbox now."""
         new = draft.proposal
         own = self._own_preference(new)
@@ -459,9 +459,9 @@ class Capture(Generic[R]):
             return _Decision(KNOWN, own.path)  # whatever is wished there now was said later
         standing = self._statements.find(draft.place, draft.said)
         if standing:
-            return self._restate(standing, new)
+            return self._strengthen(standing, new)
         waiting = find(new.path, self._vault, self._clock())
-        if waiting is None and policy == APPLY and not (own and self._outweighs(own)):
+        if waiting is None and policy == APPLY and not (own and self._is_stronger(own)):
             plan = accepted(new, called(new, self._find_verb), self._vault)
             self._refuse_swallowed(plan, draft)
             return _Decision(KEPT, plan.paths[0], plan)
@@ -479,13 +479,13 @@ class Capture(Generic[R]):
             return None
         return self._statements.read(path_of(new.arguments["category"], new.arguments["key"]))
 
-    def _outweighs(self, own: Document) -> bool:
+    def _is_stronger(self, own: Document) -> bool:
         """Whether a preference is to stay, though somebody wishes for something else."""
         if self._vault.config.preferences.policy == "keep-latest" or "value" not in own.fields:
             return False
         return read_preference(own, self._clock()).strength > STRENGTH
 
-    def _restate(self, standing: Standing, new: Proposal) -> _Decision:
+    def _strengthen(self, standing: Standing, new: Proposal) -> _Decision:
         """Add a source to what says the same in memory; a preference becomes stronger."""
         document, known = standing.document, standing.sources
         if known is None or {*new.sources} & {*known} or len(known) >= MOST_SOURCES:
@@ -515,7 +515,7 @@ class Capture(Generic[R]):
             raise after.refused("it ends in something that is never closed", "close it first")
 
 
-def _reached(conversation: Conversation) -> int:
+def _last_read(conversation: Conversation) -> int:
     """The number of the last message that was read for this."""
     kept = conversation.state.cursors.get(_CURSOR)
     seq = kept.get("seq") if isinstance(kept, dict) else None

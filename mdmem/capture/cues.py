@@ -57,14 +57,14 @@ class Cues:
 
     def __init__(self, tables: Mapping[str, Any]) -> None:
         self._verbs = "|".join(map(re.escape, tables["verbs"]))
-        before = rf"\W*(?:(?:{self._either(tables['lead'])})\W*){{0,{_MOST_LEAD}}}"
+        before = rf"\W*(?:(?:{self._join_patterns(tables['lead'])})\W*){{0,{_MOST_LEAD}}}"
         self._cues = {
-            kind: re.compile(f"{before}(?P<cue>{self._either(tables[kind]['cues'])})", re.IGNORECASE)
+            kind: re.compile(f"{before}(?P<cue>{self._join_patterns(tables[kind]['cues'])})", re.IGNORECASE)
             for kind in KINDS
         }
-        self._momentary = re.compile(self._either(tables["momentary"]), re.IGNORECASE)
+        self._momentary = re.compile(self._join_patterns(tables["momentary"]), re.IGNORECASE)
         self._keys = {
-            key: re.compile(self._either(words), re.IGNORECASE)
+            key: re.compile(self._join_patterns(words), re.IGNORECASE)
             for key, words in tables["keys"].items()
             if words
         }
@@ -82,10 +82,10 @@ class Cues:
         """Return which preference a text is about, as "category/key"; empty where its words do not say."""
         return next((key for key, pattern in self._keys.items() if pattern.search(text)), "")
 
-    def _either(self, phrases: Iterable[str]) -> str:
-        return "|".join(map(self._pattern, phrases))
+    def _join_patterns(self, phrases: Iterable[str]) -> str:
+        return "|".join(map(self._phrase_pattern, phrases))
 
-    def _pattern(self, phrase: str) -> str:
+    def _phrase_pattern(self, phrase: str) -> str:
         """Return the pattern of a phrase: of whole words, except in Chinese, where nothing parts words."""
         special = {"...": rf"[^\s:;]+(?:\s+[^\s:;]+){{0,{_NEAR - 1}}}?", "<verb>": f"(?:{self._verbs})"}
         words = [special.get(word) or re.escape(word) for word in phrase.split()]
@@ -110,15 +110,15 @@ def extended_cues(text: str) -> tuple[Cues, Diagnostic | None]:
     try:
         own = tomllib.loads(text)
     except RecursionError:
-        return builtin_cues(), _finding("it is nested too deeply")
+        return builtin_cues(), _make_finding("it is nested too deeply")
     except ValueError as error:  # not TOML, or a number of thousands of digits
         line = _AT_LINE.search(str(error))
-        return builtin_cues(), _finding(f"it is not TOML: {error}", int(line[1]) if line else 1)
+        return builtin_cues(), _make_finding(f"it is not TOML: {error}", int(line[1]) if line else 1)
     from mdmem.schema.validator import fault  # noqa: PLC0415 - jsonschema is needed here alone
 
     problem = fault(_SCHEMA, own)
     if problem:
-        return builtin_cues(), _finding(problem)
+        return builtin_cues(), _make_finding(problem)
     tables = _builtin_tables()
     for kind in KINDS:
         tables[kind]["cues"] += own.get(kind, {"cues": []})["cues"]
@@ -131,6 +131,6 @@ def _builtin_tables() -> dict[str, Any]:
         return tomllib.load(file)
 
 
-def _finding(reason: str, line: int = 1) -> Diagnostic:
+def _make_finding(reason: str, line: int = 1) -> Diagnostic:
     hint = "the built-in cues are used; correct the file, or remove it"
     return at_line(PATH, line, "lexicon", clipped(in_line(reason), _LONGEST_REASON), hint, severity="warning")

@@ -92,7 +92,7 @@ class Inbox(Generic[R]):
         Raises:
             NamedNotFound: there is none of this id.
         """
-        found = self._read(self._require(id, None))
+        found = self._read_proposal(self._require_proposal(id, None))
         if found.problem:
             return found
         try:
@@ -140,9 +140,9 @@ class Inbox(Generic[R]):
         new = proposals.drafted(verb, **{**clean, "sources": tuple(clean["sources"])})
         # Called before anything is built: a plan may be built again under the lock, a template never is.
         change = proposals.called(new, self._find_verb)
-        return self._run(lambda: dataclasses.replace(self._proposed(new, change), warnings=warnings))
+        return self._run(lambda: dataclasses.replace(self._propose_plan(new, change), warnings=warnings))
 
-    def _proposed(self, new: Proposal, verb: Build) -> EditPlan:
+    def _propose_plan(self, new: Proposal, verb: Build) -> EditPlan:
         now, settings = self._clock(), self._vault.config.capture
         before = self._vault.find(new.path)
         if before:
@@ -173,13 +173,13 @@ class Inbox(Generic[R]):
             EditRefused: it was rejected, has lapsed, cannot be read, or would change nothing.
             As its verb, where what is proposed no longer fits.
         """
-        document = self._require(id, base)
-        found = self._read(document)
+        document = self._require_proposal(id, base)
+        found = self._read_proposal(document)
         self._refuse_closed(found)
         verb = proposals.called(found, self._find_verb)  # before anything is built, as in `propose`
 
         def build() -> EditPlan:
-            now = self._require(id, None)
+            now = self._require_proposal(id, None)
             if now.hash != document.hash:
                 raise Conflict(path=now.path, base=document.hash, actual=now.hash)
             plan = proposals.accepted(found, verb, self._vault)
@@ -197,7 +197,7 @@ class Inbox(Generic[R]):
         """
 
         def build() -> EditPlan:
-            document = self._require(id, base)
+            document = self._require_proposal(id, base)
             edits = set_field(document, ("status",), REJECTED)
             return edit(document, edits, f"reject {document.path}", merge=False)
 
@@ -215,7 +215,7 @@ class Inbox(Generic[R]):
 
     # -- what the verbs share -----------------------------------------------------------------------------
 
-    def _require(self, identifier: str, base: str | None) -> Document:
+    def _require_proposal(self, identifier: str, base: str | None) -> Document:
         if not identifier.strip():
             raise Usage(problem="a proposal has an id", remedy="see them with `mdmem inbox list`")
         document = self._vault.find(proposals.path_of(identifier))
@@ -225,7 +225,7 @@ class Inbox(Generic[R]):
         history.compare(self._vault, document, base)
         return document
 
-    def _read(self, document: Document) -> Proposal:
+    def _read_proposal(self, document: Document) -> Proposal:
         if not proposals.is_proposal(document):
             raise EditRefused(
                 path=document.path, reason=f"this is not a proposal: its `type` is not {PROPOSAL.name}"
@@ -273,9 +273,9 @@ def redacted_in(
     if config.policy == "off":
         return shape, ()
     clean, found = redacted(shape, config.allow)
-    return clean, tuple(_warning(path, each) for each in found)
+    return clean, tuple(_describe_replacement(path, each) for each in found)
 
 
-def _warning(path: str, found: Secret) -> Diagnostic:
+def _describe_replacement(path: str, found: Secret) -> Diagnostic:
     message = f"{found.told}; {found.word} is written instead"
     return about_file(path, SECRETS, message, SECRETS_HINT, severity="warning", rule=found.digest)

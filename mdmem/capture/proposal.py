@@ -272,7 +272,7 @@ def drafted(verb: str, arguments: Mapping[str, Any], **fields: Any) -> Proposal:
 def id_of(verb: str, arguments: Mapping[str, Any]) -> str:
     """Hash the verb of a proposal, its target and its normalised value."""
     known = VERBS[verb]
-    targets = [_target(known, name, arguments.get(name)) for name in known.target]
+    targets = [_normalize_target(known, name, arguments.get(name)) for name in known.target]
     values = [arguments.get(name) for name in known.value]
     is_prose = known.is_prose or (verb == "write" and is_under(str(arguments["path"]), RULE.folder))
     said = [normal(each) for each in values] if is_prose else values
@@ -280,7 +280,7 @@ def id_of(verb: str, arguments: Mapping[str, Any]) -> str:
     return digest(written.encode("utf-8", "surrogatepass"))[:_DIGITS]
 
 
-def _target(known: Proposable, name: str, value: Any) -> Any:
+def _normalize_target(known: Proposable, name: str, value: Any) -> Any:
     """A target in one spelling."""
     if name != known.path or not isinstance(value, str):
         return unicodedata.normalize("NFC", value) if isinstance(value, str) else value
@@ -305,7 +305,7 @@ def written(vault: Vault, proposal: Proposal) -> Document:
     """Write the file of a proposal, with the escapes of JSON for what cannot be seen."""
     verb, arguments = proposal.verb, proposal.arguments
     text = json.dumps({"verb": verb, "arguments": arguments}, ensure_ascii=False, indent=2)
-    shown = "".join(each if each == "\n" or each.isprintable() else _escaped(each) for each in text)
+    shown = "".join(each if each == "\n" or each.isprintable() else _escape_character(each) for each in text)
     document = parse_text(proposal.path, f"```{_INFO}\n{shown}\n```\n", vault.config.limits)
     said = {"reason": proposal.reason, "author": proposal.author, "sources": [*proposal.sources]}
     moments = {"created": proposal.created, "expires": proposal.expires}
@@ -315,7 +315,7 @@ def written(vault: Vault, proposal: Proposal) -> Document:
     return document
 
 
-def _escaped(character: str) -> str:
+def _escape_character(character: str) -> str:
     units = character.encode("utf-16-be", "surrogatepass")
     return "".join(f"\\u{units[at : at + 2].hex()}" for at in range(0, len(units), 2))
 
@@ -330,7 +330,7 @@ def read(document: Document, vault: Vault, now: datetime) -> Proposal:
     identifier = document.path.removeprefix(f"{PROPOSAL.folder}/").removesuffix(".md")
     try:
         fields = document.fields
-        node, flaws = _judged(document, vault)
+        node, flaws = _judge_document(document, vault)
     except DocumentRefused as error:
         return Proposal(
             id=identifier, path=document.path, arguments={}, hash=document.hash, problem=error.message
@@ -347,9 +347,9 @@ def read(document: Document, vault: Vault, now: datetime) -> Proposal:
         status=REJECTED if status == REJECTED else OPEN,
         verb=str(value.get("verb", ""))[:_MOST_SHOWN],
         arguments=arguments if isinstance(arguments, dict) else {},
-        reason=_text(fields.get("reason")),
-        author=_text(fields.get("author")),
-        sources=tuple(filter(_text, sources)) if isinstance(sources, list) else (),
+        reason=_as_text(fields.get("reason")),
+        author=_as_text(fields.get("author")),
+        sources=tuple(filter(_as_text, sources)) if isinstance(sources, list) else (),
         created=content.moment_of(fields.get("created")),
         expires=content.moment_of(fields.get("expires")),
         hash=document.hash,
@@ -366,61 +366,61 @@ def as_of(proposal: Proposal, now: datetime) -> Proposal:
     return replace(proposal, status=LAPSED if has_lapsed else OPEN)
 
 
-def _text(value: Any) -> str:
+def _as_text(value: Any) -> str:
     return value if isinstance(value, str) else ""
 
 
 def judge(document: Document, vault: Vault) -> list[Diagnostic]:
     """What is wrong with the file of a proposal, besides what its schema says."""
-    return _judged(document, vault)[1] if is_proposal(document) else []
+    return _judge_document(document, vault)[1] if is_proposal(document) else []
 
 
-def _judged(document: Document, vault: Vault) -> tuple[Node | None, list[Diagnostic]]:
+def _judge_document(document: Document, vault: Vault) -> tuple[Node | None, list[Diagnostic]]:
     """The object in the fence of a proposal, and what is wrong with it."""
     if document.is_json:
         return None, [about_file(document.path, _CODE, "a proposal is Markdown", "move it out of inbox/")]
-    node, flaws = _object(document)
+    node, flaws = _read_object(document)
     if node and not any(flaw.severity == "error" for flaw in flaws):
         value = node.value
         for name in [name for name in value if name not in {"verb", "arguments"}]:
             message = f"{name[:_MOST_SHOWN]!r} means nothing"
-            flaws.append(Flaw(_place(node, (name,)), _CODE, message, "take it out", name))
+            flaws.append(Flaw(_place_of(node, (name,)), _CODE, message, "take it out", name))
         for fault in faults(value.get("verb"), value.get("arguments", {}), vault):
-            span = _place(node, fault.keys)
+            span = _place_of(node, fault.keys)
             flaws.append(Flaw(span, _CODE, fault.error.message, fault.error.hint, ".".join(fault.keys)))
     return node, [document.diagnose(flaw) for flaw in flaws]
 
 
-def _object(document: Document) -> tuple[Node | None, list[Flaw]]:
+def _read_object(document: Document) -> tuple[Node | None, list[Flaw]]:
     """The object in the one fence of a proposal, and what is wrong on the way to it."""
     fences = [(span, found) for span in document.fences if (found := _FENCE.match(document.text, *span))]
     own = [(span, found) for span, found in fences if found[1].casefold() == _INFO]
     if len(own) != 1:
         many = f"it has {len(own)} fences of JSON" if own else "it has no fence of JSON"
         start = (own[1][0] if own else document.body_span).start
-        return _flawed(Span(start, start), many, "write one: a verb and its arguments", "fence")
+        return _make_flaw(Span(start, start), many, "write one: a verb and its arguments", "fence")
     span, opening = own[0]
     inner = document.text[: span.end].rstrip("\r\n")
     last = max(inner.rfind("\n"), inner.rfind("\r")) + 1
     if last <= opening.start() or set(inner[last:].strip()) - set("`~"):
-        return _flawed(Span(span.start, span.start), "its fence is never closed", "close it", "fence")
+        return _make_flaw(Span(span.start, span.start), "its fence is never closed", "close it", "fence")
     depth, values = document.limits.max_depth, document.limits.max_values
     try:
         parsed = parse_json(document.text[:last], opening.end(), max_depth=depth, max_values=values)
     except TooDeep as error:
-        return _flawed(Span(error.offset, error.offset), error.what, f"{error.limit} levels at most")
+        return _make_flaw(Span(error.offset, error.offset), error.what, f"{error.limit} levels at most")
     except TooManyParts as error:
-        return _flawed(span, f"there are more than {error.limit:,} values", "propose less")
+        return _make_flaw(span, f"there are more than {error.limit:,} values", "propose less")
     if parsed.node and parsed.node.kind != "mapping":
-        return _flawed(parsed.node.span, "it is not an object", "write a verb and its arguments")
+        return _make_flaw(parsed.node.span, "it is not an object", "write a verb and its arguments")
     return parsed.node, list(parsed.flaws)
 
 
-def _flawed(span: Span, message: str, hint: str, rule: str = "json") -> tuple[None, list[Flaw]]:
+def _make_flaw(span: Span, message: str, hint: str, rule: str = "json") -> tuple[None, list[Flaw]]:
     return None, [Flaw(span, _CODE, message, hint, rule)]
 
 
-def _place(node: Node, keys: Sequence[str]) -> Span:
+def _place_of(node: Node, keys: Sequence[str]) -> Span:
     """Where the value, or the name of it, is written."""
     below = node.nearest(keys[:-1])
     member = below.member(keys[-1]) if below.kind == "mapping" else None

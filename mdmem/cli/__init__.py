@@ -14,7 +14,7 @@ _INTERRUPTED = 130
 
 def program() -> NoReturn:
     """Be the program, and end this process; an interrupt while it is loaded is no error either."""
-    sys.unraisablehook = _end
+    sys.unraisablehook = _end_process
     try:
         from mdmem.cli.main import program as run
 
@@ -27,7 +27,7 @@ def program() -> NoReturn:
         raise
 
 
-def _end(unraisable: UnraisableHookArgs) -> None:
+def _end_process(unraisable: UnraisableHookArgs) -> None:
     """End the process where an interrupt came in a callback of Python's own, which would swallow it."""
     if issubclass(unraisable.exc_type, KeyboardInterrupt):
         os._exit(_INTERRUPTED)

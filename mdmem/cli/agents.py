@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 _HOSTS = ("claude-code", "codex", "cursor", "vscode", "windsurf", "zed")
 
 
-def _options(function: Callable[..., Any]) -> Callable[..., Any]:
+def _add_options(function: Callable[..., Any]) -> Callable[..., Any]:
     """What both commands take."""
     for option in (
         options.yes_option,
@@ -40,7 +40,7 @@ def _options(function: Callable[..., Any]) -> Callable[..., Any]:
 
 
 @command("install", epilog="Example: mdmem install claude-code --dry-run")
-@_options
+@_add_options
 def install_command(target: Target, host: str, *, user: bool, project: bool) -> int:
     """Put the MCP server into a host's settings, and for Claude Code and Codex the hooks.
 
@@ -52,12 +52,12 @@ def install_command(target: Target, host: str, *, user: bool, project: bool) -> 
     from mdmem.facade.instructions import install
 
     memory = target.open()
-    where = _where(user=user, project=project)
+    where = _is_in_project(user=user, project=project)
     return _set_up(install(host, memory.root, memory.scope, own_program(), project=where))
 
 
 @command("uninstall", epilog="Example: mdmem uninstall claude-code --dry-run")
-@_options
+@_add_options
 def uninstall_command(target: Target, host: str, *, user: bool, project: bool) -> int:
     """Take out of a host's settings what `install` put in.
 
@@ -72,7 +72,7 @@ def uninstall_command(target: Target, host: str, *, user: bool, project: bool) -
         root = target.open().root
     except VaultNotFound:
         root = ""  # it may be gone already
-    return _set_up(uninstall(host, root, project=_where(user=user, project=project)))
+    return _set_up(uninstall(host, root, project=_is_in_project(user=user, project=project)))
 
 
 def _set_up(setup: Setup) -> int:
@@ -83,7 +83,7 @@ def _set_up(setup: Setup) -> int:
     return int(bool(setup.by_hand))
 
 
-def _where(*, user: bool, project: bool) -> bool | None:
+def _is_in_project(*, user: bool, project: bool) -> bool | None:
     """Whether the settings of the project are meant, or those of the user; None where nothing is said."""
     if user and project:
         from mdmem.errors import Usage
@@ -148,13 +148,13 @@ def tool_command(target: Target, given: str, dialect: Dialect) -> int:
     tool, failed = Tool(target.open(), dialect), False
     for line in sys.stdin.buffer if given == "-" else [given]:
         if line.strip():
-            answer = _answer(tool, line)
+            answer = _answer_tool(tool, line)
             failed = failed or answer["is_error"]
             print(json.dumps(answer, ensure_ascii=False), flush=True)
     return int(failed)
 
 
-def _answer(tool: Tool, line: bytes | str) -> dict[str, Any]:
+def _answer_tool(tool: Tool, line: bytes | str) -> dict[str, Any]:
     from mdmem.errors import ToolRefused
 
     try:
@@ -174,7 +174,7 @@ _MOST_SECONDS = 8  # hosts wait a little longer for what `mdmem install` puts in
 
 
 def _answer_hook(target: Target, event: str) -> None:
-    given = _given()
+    given = _read_given()
     memory = target.open()
     from mdmem.adapters.hooks import answer
 
@@ -183,7 +183,7 @@ def _answer_hook(target: Target, event: str) -> None:
         print(told if isinstance(told, str) else json.dumps(told, ensure_ascii=False))
 
 
-def _given() -> dict[str, Any]:
+def _read_given() -> dict[str, Any]:
     from mdmem.errors import Usage
 
     text = sys.stdin.buffer.read()
@@ -200,7 +200,7 @@ def _out_of_time(_signal: int, _frame: object) -> None:
     raise TimeoutError(f"no answer within {_MOST_SECONDS} s")
 
 
-def _note(text: str) -> None:
+def _print_note(text: str) -> None:
     print(f"mdmem hook: {text}", file=sys.stderr)
 
 
@@ -227,11 +227,11 @@ def hook_command(target: Target, event: str) -> None:
     except VaultNotFound:
         pass
     except MdmemError as error:
-        _note(str(error))
+        _print_note(str(error))
     except BrokenPipeError:
         raise  # the host has read enough
     except Exception as error:  # noqa: BLE001 - a bug of ours must not stop the agent either
-        _note(f"{type(error).__name__}: {error}")
+        _print_note(f"{type(error).__name__}: {error}")
     finally:
         signal.alarm(0)
 

@@ -65,7 +65,7 @@ def _print_lines(found: Sequence[Diagnostic]) -> None:
     for finding in found:
         warning = " (warning)" if finding.severity == "warning" else ""
         print(_join_lines(f"{finding}{warning}"))
-    for (_, code), group in _group(found).items():
+    for (_, code), group in _group_findings(found).items():
         hints = islice(filter(None, _group_by_hint(group)), _NAMED)
         render.print_remarks(f"{code}: {hint}" for hint in hints)
     render.print_remarks([count_findings(found)] if found else [])
@@ -73,9 +73,9 @@ def _print_lines(found: Sequence[Diagnostic]) -> None:
 
 def _print_groups(found: Sequence[Diagnostic]) -> None:
     """Print the findings of each kind together, each hint once, and last how many there are."""
-    for (severity, code), group in _group(found).items():
+    for (severity, code), group in _group_findings(found).items():
         render.print_coloured(code, _COLOURS[severity])
-        print(f"  {_count(len(group), severity)}")
+        print(f"  {_count_of(len(group), severity)}")
         left = len(group) if render.is_set("verbose") else _NAMED
         for hint, members in _group_by_hint(group).items():
             for finding in members[:left]:
@@ -92,7 +92,7 @@ def _print_groups(found: Sequence[Diagnostic]) -> None:
         print(count_findings(found))
 
 
-def _group(found: Sequence[Diagnostic]) -> Mapping[tuple[str, str], list[Diagnostic]]:
+def _group_findings(found: Sequence[Diagnostic]) -> Mapping[tuple[str, str], list[Diagnostic]]:
     """Group findings by severity and code: errors first, else in the order in which they were found."""
     groups: dict[tuple[str, str], list[Diagnostic]] = {}
     for finding in sorted(found, key=lambda finding: finding.severity):
@@ -111,12 +111,12 @@ def _group_by_hint(group: Sequence[Diagnostic]) -> Mapping[str, list[Diagnostic]
 def count_findings(found: Sequence[Diagnostic]) -> str:
     """Count findings, as in `1 error, 12 warnings in 3 files`."""
     severities = [finding.severity for finding in found]
-    numbers = [_count(severities.count(each), each) for each in _COLOURS if each in severities]
+    numbers = [_count_of(severities.count(each), each) for each in _COLOURS if each in severities]
     files = len({finding.path for finding in found})
-    return f"{', '.join(numbers)} in {_count(files, 'file')}"
+    return f"{', '.join(numbers)} in {_count_of(files, 'file')}"
 
 
-def _count(count: int, what: str) -> str:
+def _count_of(count: int, what: str) -> str:
     return f"{count:,} {what}{'' if count == 1 else 's'}"
 
 
@@ -128,8 +128,8 @@ def _join_lines(text: str) -> str:
 def _format_annotation(finding: Diagnostic, file: str) -> str:
     """Format a finding as a workflow command of GitHub Actions, which shows it at its line."""
     line, column = finding.position
-    path = _escape(file).replace(",", "%2C").replace(":", "%3A")
-    text = _escape(_add_hint(finding))
+    path = _escape_data(file).replace(",", "%2C").replace(":", "%3A")
+    text = _escape_data(_add_hint(finding))
     return f"::{finding.severity} file={path},line={line},col={column},title={finding.code}::{text}"
 
 
@@ -137,7 +137,7 @@ def _add_hint(finding: Diagnostic) -> str:
     return f"{finding.message} ({finding.hint})" if finding.hint else finding.message
 
 
-def _escape(text: str) -> str:
+def _escape_data(text: str) -> str:
     return text.replace("%", "%25").replace("\r", "%0D").replace("\n", "%0A")
 
 

@@ -134,7 +134,7 @@ def git_diff(memory: Memory, given: tuple[str, ...], paths: tuple[str, ...], exi
     commit is compared with the files. PATHs are memories and folders. A `?` marks a guess: the two texts are
     similar.
     """
-    found = _compare(memory, given, paths)
+    found = _compare_states(memory, given, paths)
     render.print_found(found, _print_comparison)
     return int(bool(found) and exit_code)
 
@@ -145,7 +145,7 @@ def _print_comparison(found: list[MemoryChange]) -> None:
         _print_changes(path, list(changes))
 
 
-def _compare(memory: Memory, given: tuple[str, ...], paths: tuple[str, ...]) -> list[MemoryChange]:
+def _compare_states(memory: Memory, given: tuple[str, ...], paths: tuple[str, ...]) -> list[MemoryChange]:
     """Compare; the first argument is a revision if there is such a one, else a path."""
     revisions, rest = (given[0], given[1:]) if given else ("", ())
     try:
@@ -190,7 +190,7 @@ def _print_change(change: MemoryChange) -> None:
     if colour == "yellow":
         _print_words(change)
     else:
-        render.print_coloured(_indent(change.words[0].text if change.words else ""), colour)
+        render.print_coloured(_indent_lines(change.words[0].text if change.words else ""), colour)
     told = [_name_old_place(change)] * change.moved + ["?"] * (not change.sure)
     print(f"  ({' '.join(told)})" if told else "")
 
@@ -210,13 +210,13 @@ def _print_words(change: MemoryChange) -> None:
     for number, word in enumerate(words):
         if word.mark:
             opening, closing, colour = _MARKED[word.mark]
-            render.print_coloured(opening + _indent(word.text) + closing, colour)
+            render.print_coloured(opening + _indent_lines(word.text) + closing, colour)
         else:
-            text = _elide(word.text, is_first=not number, is_last=number == len(words) - 1)
-            print(_indent(text), end="")
+            text = _elide_equal_words(word.text, is_first=not number, is_last=number == len(words) - 1)
+            print(_indent_lines(text), end="")
 
 
-def _elide(text: str, *, is_first: bool, is_last: bool) -> str:
+def _elide_equal_words(text: str, *, is_first: bool, is_last: bool) -> str:
     """Leave out equal words but for those beside a change."""
     head, tail = text[:_LONGEST_EQUAL], text[-_LONGEST_EQUAL:]
     ends = [word.end() for word in _EQUAL_WORD.finditer(head)][:_MOST_EQUAL]
@@ -226,7 +226,7 @@ def _elide(text: str, *, is_first: bool, is_last: bool) -> str:
     return min(text, f"{begin}…{end}", key=len)
 
 
-def _indent(text: str) -> str:
+def _indent_lines(text: str) -> str:
     return text.replace("\n", "\n    ")
 
 

@@ -99,10 +99,10 @@ def find_hint(context: click.Context, option: str) -> str:
 
 def no_command(group: click.Group, context: click.Context, name: str) -> click.UsageError:
     """Make the error that suggests commands for an unknown name."""
-    return _unknown(f"No such command {name!r}.", name, group.list_commands(context), context)
+    return _unknown_name(f"No such command {name!r}.", name, group.list_commands(context), context)
 
 
-def _unknown(problem: str, name: str, names: Iterable[str], context: click.Context) -> click.UsageError:
+def _unknown_name(problem: str, name: str, names: Iterable[str], context: click.Context) -> click.UsageError:
     from difflib import get_close_matches
 
     known = list(names)
@@ -126,7 +126,7 @@ def _find_context(context: click.Context, names: tuple[str, ...]) -> click.Conte
     return context
 
 
-def _complete(ctx: click.Context, _: click.Parameter, incomplete: str) -> list[str]:
+def _complete_name(ctx: click.Context, _: click.Parameter, incomplete: str) -> list[str]:
     found = _find_context(ctx.find_root(), ctx.params.get("names") or ())
     group = found.command if found else None
     names = group.list_commands(found) if found and isinstance(group, click.Group) else []
@@ -138,7 +138,7 @@ def _complete(ctx: click.Context, _: click.Parameter, incomplete: str) -> list[s
 
 
 @command("help", epilog="Example: mdmem help conditions")
-@click.argument("names", nargs=-1, metavar="[COMMAND|TOPIC]", shell_complete=_complete)
+@click.argument("names", nargs=-1, metavar="[COMMAND|TOPIC]", shell_complete=_complete_name)
 @click.pass_context
 def help_command(ctx: click.Context, names: tuple[str, ...]) -> None:
     """Explain a command or a topic; without one, list them all."""
@@ -149,7 +149,7 @@ def help_command(ctx: click.Context, names: tuple[str, ...]) -> None:
         known = (
             [*root.command.list_commands(root), *topics()] if isinstance(root.command, click.Group) else []
         )
-        raise _unknown(f"No help on {' '.join(names)!r}.", names[0], known, root)
+        raise _unknown_name(f"No help on {' '.join(names)!r}.", names[0], known, root)
     if found is None:
         print(_format_topic(topic(names[0]), root.make_formatter()))
     else:

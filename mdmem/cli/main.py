@@ -72,7 +72,7 @@ class Command(click.Command):
         try:
             rest = super().parse_args(ctx, [_MARK + text if _MARK + text in texts else text for text in args])
         except click.NoSuchOption as error:
-            hint = _module("help").find_hint(ctx, error.option_name)
+            hint = _import_module("help").find_hint(ctx, error.option_name)
             if not hint:
                 raise
             raise click.UsageError(f"{error.option_name} is not here: {hint}", ctx) from None
@@ -85,7 +85,7 @@ class Command(click.Command):
         return rest
 
 
-def _module(name: str) -> Any:
+def _import_module(name: str) -> Any:
     """Import a module of commands; those import this one."""
     return importlib.import_module(f"mdmem.cli.{name}")
 
@@ -97,7 +97,7 @@ class Group(click.Group):
 
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
         """Write the list of commands."""
-        _module("help").write_commands(self, ctx, formatter)
+        _import_module("help").write_commands(self, ctx, formatter)
 
     def resolve_command(
         self, ctx: click.Context, args: list[str]
@@ -105,7 +105,7 @@ class Group(click.Group):
         """Find the command that is named."""
         name = args[0]
         if not ctx.resilient_parsing and name[:1] != "-" and self.get_command(ctx, name) is None:
-            raise _module("help").no_command(self, ctx, name)
+            raise _import_module("help").no_command(self, ctx, name)
         return super().resolve_command(ctx, args)
 
 
@@ -148,7 +148,7 @@ class LazyGroup(Group):
         if cmd_name not in _COMMANDS:
             return None
         name = f"{cmd_name.replace('-', '_')}_command"
-        return getattr(_module(_COMMANDS[cmd_name]), name)  # type: ignore[no-any-return]
+        return getattr(_import_module(_COMMANDS[cmd_name]), name)  # type: ignore[no-any-return]
 
 
 @click.group(
@@ -194,7 +194,7 @@ _UNWRITABLE = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EIO, errno.EBADF, 
 _COMPLETE = "_MDMEM_COMPLETE"  # set by the completion script of a shell
 
 
-def _run(arguments: list[str]) -> int:
+def _run_command(arguments: list[str]) -> int:
     """Run a command as click's own `main` does, but leave an interrupt and a closed pipe to the caller.
 
     Returns:
@@ -208,7 +208,7 @@ def _run(arguments: list[str]) -> int:
     options = set(takewhile(lambda argument: argument != "--", arguments))
     as_json = "--json" in options
     if options & _HELP and "--no-pager" not in options and sys.stdout.isatty():
-        _module("render").start_paging()
+        _import_module("render").start_paging()
     try:
         with app.make_context("mdmem", arguments.copy()) as context:
             code = app.invoke(context)
@@ -278,7 +278,7 @@ def main(arguments: Sequence[str]) -> int:
         The exit code: 0 done, 1 a finding or no match, 2 wrong usage or refused, 3 a bug, 130 interrupted.
     """
     try:
-        code = _run([*arguments])
+        code = _run_command([*arguments])
         _stop_paging()
         sys.stdout.flush()
         sys.stderr.flush()
@@ -304,7 +304,7 @@ def main(arguments: Sequence[str]) -> int:
 
 def _stop_paging(*, is_interrupted: bool = False) -> None:
     if sys.stdout.isatty() or sys.stderr.isatty():
-        _module("render").stop_paging(is_interrupted=is_interrupted)
+        _import_module("render").stop_paging(is_interrupted=is_interrupted)
 
 
 def _prepare_streams() -> None:

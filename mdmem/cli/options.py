@@ -34,7 +34,7 @@ Verb = Callable[[Any], Any]
 _EMPTY = "empty"
 
 
-def _flag(key: str, *declared: str, help: str) -> Callable[[F], F]:  # noqa: A002 - as click calls it
+def _flag_option(key: str, *declared: str, help: str) -> Callable[[F], F]:  # noqa: A002 - as click calls it
     """Declare an option that `is_set` tells of, under `key`, wherever somebody asks."""
 
     def keep(ctx: click.Context, _: click.Parameter, given: bool) -> None:
@@ -46,10 +46,10 @@ def _flag(key: str, *declared: str, help: str) -> Callable[[F], F]:  # noqa: A00
     )
 
 
-yes_option = _flag("yes", "--yes", help="Do not ask.")
-force_option = _flag("yes", "--yes", "-f", help="Do not ask.")
-verbose_option = _flag("verbose", "--verbose", "-v", help="List all, however many.")
-dry_run_option = _flag("dry_run", "--dry-run", help="Print what would change, and write nothing.")
+yes_option = _flag_option("yes", "--yes", help="Do not ask.")
+force_option = _flag_option("yes", "--yes", "-f", help="Do not ask.")
+verbose_option = _flag_option("verbose", "--verbose", "-v", help="List all, however many.")
+dry_run_option = _flag_option("dry_run", "--dry-run", help="Print what would change, and write nothing.")
 base_option = click.option("--base", metavar="HASH", help="Refuse if the hash is another (8 digits or more).")
 
 
@@ -80,8 +80,8 @@ format_option = choice_option("--format", "form", choices="text json github sari
 
 def json_option(command: F) -> F:
     """Declare the options --json and --raw."""
-    raw = _flag("raw", "--raw", help="Print control characters on a terminal, too, as they are.")
-    return _flag("as_json", "--json", help="Print JSON, one object a line.")(raw(command))
+    raw = _flag_option("raw", "--raw", help="Print control characters on a terminal, too, as they are.")
+    return _flag_option("as_json", "--json", help="Print JSON, one object a line.")(raw(command))
 
 
 def change_options(command: F) -> F:
@@ -159,7 +159,7 @@ def text_argument(name: str = "text", *, may_be_empty: bool = False) -> Callable
     argument = click.argument(name, default="-", callback=read_text)
     if not may_be_empty:
         return argument
-    option = _flag(_EMPTY, "--empty", help="Allow standard input to be empty.")
+    option = _flag_option(_EMPTY, "--empty", help="Allow standard input to be empty.")
     return lambda command: argument(option(command))
 
 

@@ -129,7 +129,7 @@ def resolve_path(memory: Memory, text: str, role: Role) -> str:
     if role.other:
         return text
     if role.new:
-        here = (path for path in readings if os.path.isdir(_locate(memory, os.path.dirname(path))))
+        here = (path for path in readings if os.path.isdir(_file_of(memory, os.path.dirname(path))))
         return next(here, readings[0])
     return _find_by_name(memory, text, readings, role) if role.memory else readings[0]
 
@@ -144,7 +144,7 @@ def resolve_move(memory: Memory, source: str, target: str) -> tuple[str, str]:
     new = resolve_path(memory, target.rstrip("/") or target, _TARGET)
     is_folder = target.endswith("/") or os.path.basename(target) in {".", ".."}
     if is_folder or not (new.endswith(SUFFIXES) or new.endswith("/")):
-        is_folder = is_folder or os.path.isdir(_locate(memory, new))
+        is_folder = is_folder or os.path.isdir(_file_of(memory, new))
     return old, f"{new.rstrip('/')}/" if is_folder else new
 
 
@@ -205,7 +205,7 @@ def _find_inside(memory: Memory, text: str) -> str | None:
         return None  # the current folder is gone
 
 
-def _locate(memory: Memory, path: str) -> str:
+def _file_of(memory: Memory, path: str) -> str:
     return os.path.join(memory.folder, path)
 
 
@@ -213,7 +213,7 @@ def _choose_reading(memory: Memory, text: str, readings: list[str], standing: li
     """Choose one of the readings that name something."""
     first = readings[0]
     # Where the shell's could stand as well as not, one of another folder was hardly meant.
-    is_far = first not in standing and os.path.isdir(_locate(memory, os.path.dirname(first)))
+    is_far = first not in standing and os.path.isdir(_file_of(memory, os.path.dirname(first)))
     is_shell = first == _find_inside(memory, text)
     if len(standing) == 1 and not (is_far and is_shell):
         return standing[0]
@@ -272,16 +272,16 @@ def _find_by_name(memory: Memory, text: str, readings: list[str], role: Role) ->
 
 def _spell_for_shell(memory: Memory, path: str) -> str:
     """Spell a path of the namespace so that the shell can mean nothing else."""
-    here = os.path.relpath(_locate(memory, path), os.getcwd())
+    here = os.path.relpath(_file_of(memory, path), os.getcwd())
     return here if here.startswith(os.pardir) else os.path.join(os.curdir, here)
 
 
 def _list_spellings(memory: Memory, path: str, begun: str) -> Iterator[str]:
     """List the spellings of a path from the current folder, the likeliest first."""
     if begun.startswith("/"):
-        yield _locate(memory, path)
+        yield _file_of(memory, path)
         return
-    here = os.path.relpath(_locate(memory, path), os.getcwd())
+    here = os.path.relpath(_file_of(memory, path), os.getcwd())
     is_below = not here.startswith(os.pardir)
     if begun.startswith("./"):
         if is_below:

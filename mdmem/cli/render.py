@@ -87,7 +87,7 @@ def stop_paging(*, is_interrupted: bool = False) -> None:
     screen = sys.stdout
     if is_interrupted or not text or not isinstance(screen, Terminal):
         return
-    if _fits(text, screen):
+    if _fits_screen(text, screen):
         for stream, part in held:
             stream.write_now(part)
         return
@@ -106,7 +106,7 @@ def drop_relative_path() -> None:
     os.environ["PATH"] = os.pathsep.join(filter(os.path.isabs, folders))
 
 
-def _fits(text: str, screen: Terminal) -> bool:
+def _fits_screen(text: str, screen: Terminal) -> bool:
     """Tell whether a text is no longer than a screen."""
     size = os.get_terminal_size(screen.fileno())
     return sum(1 + max(0, len(line) - 1) // (size.columns or 80) for line in text.splitlines()) < size.lines
@@ -127,15 +127,15 @@ class Progress:
         line = f"{doing} {draw_bar(done / of, 30):30} {100 * done // of:3}%"
         if line != self._shown:
             self._shown = line
-            self._write(f"\r{line}\x1b[K")
+            self._write_text(f"\r{line}\x1b[K")
 
     def erase(self) -> None:
         """Take the line away."""
         if self._shown:
             self._shown = ""
-            self._write("\r\x1b[K")
+            self._write_text("\r\x1b[K")
 
-    def _write(self, text: str) -> None:
+    def _write_text(self, text: str) -> None:
         with contextlib.suppress(OSError):
             self._stream.write_now(text)
             self._stream.flush()

@@ -88,7 +88,7 @@ def grep_command(target: Target, /, **asked: Any) -> int:
     render.start_paging()
     memory = options.open_memory(target)
     try:
-        return _grep(memory, **asked)
+        return _print_matches(memory, **asked)
     except NotFound as error:
         # 1 would say that nothing was found where it was looked for.
         render.print_error(error, as_json=render.is_set("as_json"))
@@ -97,7 +97,7 @@ def grep_command(target: Target, /, **asked: Any) -> int:
         render.print_notes(memory)
 
 
-def _grep(
+def _print_matches(
     memory: Memory,
     *,
     pattern: str | None,

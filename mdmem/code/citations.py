@@ -107,15 +107,15 @@ def namesakes(workspace: Workspace, citation: Citation) -> tuple[str, ...] | Non
 def candidates(citing: str, path: str, *, in_link: bool) -> list[str]:
     """The files that a cited path may name, from the workspace, the likelier first."""
     if not in_link:
-        possible = [_joined("", path)]
+        possible = [_join_path("", path)]
     elif path.startswith("/"):
-        possible = [_joined("", path.lstrip("/"))]
+        possible = [_join_path("", path.lstrip("/"))]
     else:
-        possible = [_joined(posixpath.dirname(citing), path), _joined("", path)]
+        possible = [_join_path(posixpath.dirname(citing), path), _join_path("", path)]
     return list(dict.fromkeys(each for each in possible if each is not None))
 
 
-def _joined(folder: str, path: str) -> str | None:
+def _join_path(folder: str, path: str) -> str | None:
     """`path` as seen from `folder`, from the workspace and in normal form; None when it leaves that."""
     if path.startswith("/"):
         return None
@@ -136,7 +136,7 @@ def path_to(workspace: Workspace, citing: str, citation: Citation, new: str) -> 
         return new
     if citation.path.startswith("/"):
         return f"/{new}"
-    if cited != _joined(folder, citation.path):
+    if cited != _join_path(folder, citation.path):
         return new
     path = posixpath.relpath(new, folder or ".")
     return f"./{path}" if citation.path.startswith("./") and not path.startswith("../") else path
@@ -221,11 +221,11 @@ def judge(workspace: Workspace, citing: str, citation: Citation, seen: str = "")
     followed = workspace.follow(path)
     target = workspace.current(followed.path) if followed.path else None
     if target is None:
-        return _absent(workspace, citation, path, followed)
-    return _renamed(judging.judgement(target), followed.path or path, citation)
+        return _judge_absent(workspace, citation, path, followed)
+    return _judge_renamed(judging.judgement(target), followed.path or path, citation)
 
 
-def _absent(workspace: Workspace, citation: Citation, path: str, followed: Followed) -> Judgement:
+def _judge_absent(workspace: Workspace, citation: Citation, path: str, followed: Followed) -> Judgement:
     """What became of a citation whose file is not there."""
     first, last = lines_of(citation) or (None, None)
     named = namesakes(workspace, citation)
@@ -249,10 +249,10 @@ def pin_now(workspace: Workspace, citing: str, citation: Citation) -> str:
     """
     path = path_of(workspace, citing, citation)
     current = workspace.current(path) if path is not None else None
-    return _pin(current, citation) if isinstance(current, Source) else ""
+    return _pin_for(current, citation) if isinstance(current, Source) else ""
 
 
-def _pin(source: Source, citation: Citation) -> str:
+def _pin_for(source: Source, citation: Citation) -> str:
     if citation.symbol:
         defined = source.definition(citation.symbol)
         return pin_of(defined) if defined else ""
@@ -261,7 +261,7 @@ def _pin(source: Source, citation: Citation) -> str:
     return "" if cited is None else pin_of(cited)
 
 
-def _renamed(found: Judgement, path: str, citation: Citation) -> Judgement:
+def _judge_renamed(found: Judgement, path: str, citation: Citation) -> Judgement:
     """What was found in the file that the cited one became."""
     renamed = f"the file was renamed to {path}"
     reason = f"{renamed}; {found.reason}" if found.reason else renamed
@@ -292,19 +292,19 @@ class _Judging(NamedTuple):
             return Judgement(UNKNOWN, self.path, first, last, current.reason)
         if whole and not citation.pin:
             return Judgement(OK, current.path)
-        if citation.pin and _pin(current, citation) == citation.pin:
+        if citation.pin and _pin_for(current, citation) == citation.pin:
             first, last = lines or current.place(citation.symbol) or (None, None)
             return Judgement(UNCHANGED, current.path, first, last, against="pin")
         if whole:
             return Judgement(CHANGED, current.path, reason="the file is not what was pinned", against="pin")
-        return self._lines(current, *lines) if lines else self._symbol(current)
+        return self._judge_lines(current, *lines) if lines else self._judge_symbol(current)
 
-    def _then(self) -> _Then | None:
+    def _find_then(self) -> _Then | None:
         """What was cited when it was cited, by the first of pin, git and index that knows."""
         workspace, citation = self.workspace, self.citation
         commit = workspace.commit_of(self.citing, citation.line)
         source = workspace.then(commit, self.path) if commit else None
-        cited = _pin(source, citation) if source else ""
+        cited = _pin_for(source, citation) if source else ""
         # A symbol has no pin where its language cannot be parsed; the file as a whole may still be the same.
         if not citation.pin and commit and source and (cited or citation.symbol):
             return _Then(cited, source, f"git {commit[:12]}")
@@ -315,24 +315,24 @@ class _Judging(NamedTuple):
         # Any commit will do in which the lines are what they were then.
         if source is None or cited != known:
             source = workspace.then(workspace.head, self.path) if workspace.head else None
-        return _Then(known, source if source and _pin(source, citation) == known else None, against)
+        return _Then(known, source if source and _pin_for(source, citation) == known else None, against)
 
     # -------------------------------------------------------------------------------------------- symbols
 
-    def _symbol(self, current: Source) -> Judgement:
+    def _judge_symbol(self, current: Source) -> Judgement:
         symbol = self.citation.symbol
-        then = self._then()
+        then = self._find_then()
         against = then.against if then else ""
         place = current.place(symbol)
         if place is None:
-            return self._undefined(then, current)
+            return self._judge_undefined(then, current)
         if then is None or not then.pin:
             return Judgement(OK, current.path, *place)
         if pin_of(current.definition(symbol)) == then.pin:
             return Judgement(UNCHANGED, current.path, *place, against=against)
         return Judgement(CHANGED, current.path, *place, f"{symbol} was changed", against)
 
-    def _undefined(self, then: _Then | None, current: Source) -> Judgement:
+    def _judge_undefined(self, then: _Then | None, current: Source) -> Judgement:
         """A symbol of which no definition is found."""
         symbol, problem = self.citation.symbol, current.symbols.problem
         against = then.against if then else ""
@@ -362,46 +362,46 @@ class _Judging(NamedTuple):
 
     # ---------------------------------------------------------------------------------------------- lines
 
-    def _lines(self, current: Source, first: int, last: int) -> Judgement:
-        then = self._then()
+    def _judge_lines(self, current: Source, first: int, last: int) -> Judgement:
+        then = self._find_then()
         if then is not None and then.source is not None:
-            return self._traced(then, then.source, current, first, last)
+            return self._judge_by_source(then, then.source, current, first, last)
         if then is not None:
-            return self._searched(then, current, first, last)
+            return self._judge_by_pin(then, current, first, last)
         if last <= len(current.lines):
             return Judgement(OK, current.path, first, last)
-        return Judgement(GONE, current.path, first, last, _ends(current))
+        return Judgement(GONE, current.path, first, last, _describe_end(current))
 
-    def _searched(self, then: _Then, current: Source, first: int, last: int) -> Judgement:
+    def _judge_by_pin(self, then: _Then, current: Source, first: int, last: int) -> Judgement:
         """What became of lines of which only the pin is known."""
-        if _pin(current, self.citation) == then.pin:
-            return self._found(then, current, [first], first, last)
+        if _pin_for(current, self.citation) == then.pin:
+            return self._judge_unchanged(then, current, [first], first, last)
         places = current.pinned_places(then.pin, last - first + 1)
         if places:
-            return self._found(then, current, places, first, last)
+            return self._judge_unchanged(then, current, places, first, last)
         if first > len(current.lines):
-            return Judgement(GONE, current.path, first, last, _ends(current), then.against)
+            return Judgement(GONE, current.path, first, last, _describe_end(current), then.against)
         reason = (
             "the lines are others" if places is not None else "the lines are others, too many to search for"
         )
         # Where they would be now is not known.
         return Judgement(CHANGED, current.path, first, min(last, len(current.lines)), reason, then.against)
 
-    def _traced(self, then: _Then, old: Source, current: Source, first: int, last: int) -> Judgement:
+    def _judge_by_source(self, then: _Then, old: Source, current: Source, first: int, last: int) -> Judgement:
         """What became of lines of which the whole file of then is known."""
         line_map = self.workspace.line_map(old, current)
         content = old.lines[first - 1 : last]
         moved = line_map.moved(first, last)
         if moved is not None:
-            return self._found(then, current, [moved], first, last)
+            return self._judge_unchanged(then, current, [moved], first, last)
         if current.cut(first, last) == content:
-            return self._found(then, current, [first], first, last)
+            return self._judge_unchanged(then, current, [first], first, last)
         start, end = line_map.successor(first, last)
         places = _new_places(line_map, current, content)
         if places:
             nearest = min(abs(place - start) for place in places)
             near = [place for place in places if abs(place - start) == nearest]
-            return self._found(then, current, near if len(near) == 1 else places, first, last)
+            return self._judge_unchanged(then, current, near if len(near) == 1 else places, first, last)
         was_blank = not any(map(str.strip, content))
         if any(was_blank or line.strip() for line in current.lines[start - 1 : end]):
             return Judgement(CHANGED, current.path, start, end, "the lines were changed", then.against)
@@ -410,18 +410,20 @@ class _Judging(NamedTuple):
             return Judgement(CHANGED, current.path, *resettled, "the lines were changed", then.against)
         return Judgement(GONE, current.path, first, last, "the lines were deleted", then.against)
 
-    def _found(self, then: _Then, current: Source, places: Sequence[int], first: int, last: int) -> Judgement:
+    def _judge_unchanged(
+        self, then: _Then, current: Source, places: Sequence[int], first: int, last: int
+    ) -> Judgement:
         """The lines stand unchanged at one or several places."""
         more = last - first
         if len(places) > 1:
-            listed = ", ".join(_shown(place, place + more) for place in places[:_LISTED])
+            listed = ", ".join(_describe_lines(place, place + more) for place in places[:_LISTED])
             left_out = f" and {len(places) - _LISTED} others" if len(places) > _LISTED else ""
             reason = f"the same lines stand in {len(places)} places: {listed}{left_out}"
             return Judgement(AMBIGUOUS, current.path, first, last, reason, then.against)
         place = places[0]
         if place == first:
             return Judgement(UNCHANGED, current.path, first, last, against=then.against)
-        reason = f"now {_shown(place, place + more)}"
+        reason = f"now {_describe_lines(place, place + more)}"
         return Judgement(MOVED, current.path, place, place + more, reason, then.against)
 
 
@@ -438,11 +440,11 @@ def _new_places(line_map: LineMap, current: Source, content: Sequence[str]) -> l
     return found
 
 
-def _ends(current: Source) -> str:
+def _describe_end(current: Source) -> str:
     return f"the file has {len(current.lines):,} lines"
 
 
-def _shown(first: int, last: int) -> str:
+def _describe_lines(first: int, last: int) -> str:
     return f"line {first}" if first == last else f"lines {first} to {last}"
 
 
@@ -465,7 +467,7 @@ def repointed(view: View, paths: Collection[str] | None = None) -> EditPlan:
         view: which memories.
         paths: only these of them.
     """
-    return _plan(view, paths, _moved, "re-point citations")
+    return _make_plan(view, paths, _edit_moved, "re-point citations")
 
 
 def pinned(view: View, paths: Collection[str] | None = None, *, accept: bool = False) -> EditPlan:
@@ -485,7 +487,7 @@ def pinned(view: View, paths: Collection[str] | None = None, *, accept: bool = F
             return
         if found.state == CHANGED:
             # What has been read is what stands there now.
-            yield from _repointing(workspace, judged)
+            yield from _repoint(workspace, judged)
             if citation.first is not None:
                 citation = citation._replace(first=found.first, last=found.last)
             citation = citation._replace(path=path_to(workspace, citing, citation, found.path))
@@ -493,15 +495,15 @@ def pinned(view: View, paths: Collection[str] | None = None, *, accept: bool = F
         if pin and pin != citation.pin:
             yield TextEdit(*citation.pin_span, f"<!-- pin {pin} -->")
 
-    return _plan(view, paths, edits, "pin citations")
+    return _make_plan(view, paths, edits, "pin citations")
 
 
-def _moved(workspace: Workspace, judged: _Judged) -> Iterator[TextEdit]:
+def _edit_moved(workspace: Workspace, judged: _Judged) -> Iterator[TextEdit]:
     if judged.judgement.state == MOVED:
-        yield from _repointing(workspace, judged)
+        yield from _repoint(workspace, judged)
 
 
-def _repointing(workspace: Workspace, judged: _Judged) -> Iterator[TextEdit]:
+def _repoint(workspace: Workspace, judged: _Judged) -> Iterator[TextEdit]:
     """The edits that make a citation say where the code is now."""
     document, citation, citing, found = judged
     path = path_to(workspace, citing, citation, found.path)
@@ -516,7 +518,7 @@ def _repointing(workspace: Workspace, judged: _Judged) -> Iterator[TextEdit]:
             yield TextEdit(*citation.locator_span, new)
 
 
-def _plan(view: View, paths: Collection[str] | None, edits: Edits, message: str) -> EditPlan:
+def _make_plan(view: View, paths: Collection[str] | None, edits: Edits, message: str) -> EditPlan:
     changes: list[Change] = []
     left_out: list[str] = []
     with Workspace.of(view.vault) as workspace:

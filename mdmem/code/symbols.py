@@ -63,17 +63,17 @@ def symbols(path: str, data: bytes) -> Symbols:
     if len(data) > _MOST_BYTES:
         return Symbols((), f"it has more than {_MOST_BYTES:,} bytes, which are not parsed")
     if path.endswith(_PYTHON):
-        return _python(data)
+        return _read_python(data)
     return _by_grammar(path, data)
 
 
-def _python(data: bytes) -> Symbols:
+def _read_python(data: bytes) -> Symbols:
     try:
         with warnings.catch_warnings():
             # An invalid escape in a cited file is no business of ours.
             warnings.simplefilter("ignore")
             tree = ast.parse(data)
-        return Symbols(tuple(_defined(tree.body, "")))
+        return Symbols(tuple(_find_defined(tree.body, "")))
     except SyntaxError as error:
         where = f" (line {error.lineno})" if error.lineno else ""
         return Symbols((), f"it is not valid Python here: {error.msg}{where}")
@@ -81,22 +81,22 @@ def _python(data: bytes) -> Symbols:
         return Symbols((), f"it cannot be parsed: {str(error) or type(error).__name__}")
 
 
-def _defined(body: Iterable[ast.AST], within: str) -> Iterator[Symbol]:
+def _find_defined(body: Iterable[ast.AST], within: str) -> Iterator[Symbol]:
     for node in body:
         if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef):
-            yield _symbol(within + node.name, FUNCTION, node, node.decorator_list)
+            yield _make_symbol(within + node.name, FUNCTION, node, node.decorator_list)
         elif isinstance(node, ast.ClassDef):
-            yield _symbol(within + node.name, CLASS, node, node.decorator_list)
-            yield from _defined(node.body, f"{within}{node.name}.")
-        elif isinstance(node, ast.stmt) and (targets := _targets(node)):
-            for name in _names(targets):
-                yield _symbol(within + name, VARIABLE, node)
+            yield _make_symbol(within + node.name, CLASS, node, node.decorator_list)
+            yield from _find_defined(node.body, f"{within}{node.name}.")
+        elif isinstance(node, ast.stmt) and (targets := _assigned_targets(node)):
+            for name in _target_names(targets):
+                yield _make_symbol(within + name, VARIABLE, node)
         elif isinstance(node, ast.stmt | ast.excepthandler | ast.match_case):
             for field in _NESTED:
-                yield from _defined(getattr(node, field, ()), within)
+                yield from _find_defined(getattr(node, field, ()), within)
 
 
-def _targets(node: ast.stmt) -> Sequence[ast.expr]:
+def _assigned_targets(node: ast.stmt) -> Sequence[ast.expr]:
     if isinstance(node, ast.Assign):
         return node.targets
     if isinstance(node, ast.AnnAssign):
@@ -105,17 +105,17 @@ def _targets(node: ast.stmt) -> Sequence[ast.expr]:
     return [node.name] if type(node).__name__ == "TypeAlias" else []  # type: ignore[attr-defined]
 
 
-def _names(targets: Iterable[ast.expr]) -> Iterator[str]:
+def _target_names(targets: Iterable[ast.expr]) -> Iterator[str]:
     for target in targets:
         if isinstance(target, ast.Name):
             yield target.id
         elif isinstance(target, ast.Tuple | ast.List):
-            yield from _names(target.elts)
+            yield from _target_names(target.elts)
         elif isinstance(target, ast.Starred):
-            yield from _names([target.value])
+            yield from _target_names([target.value])
 
 
-def _symbol(name: str, kind: str, node: ast.stmt, decorators: Sequence[ast.expr] = ()) -> Symbol:
+def _make_symbol(name: str, kind: str, node: ast.stmt, decorators: Sequence[ast.expr] = ()) -> Symbol:
     first = min([node.lineno, *(decorator.lineno for decorator in decorators)])
     return Symbol(name, kind, first, node.end_lineno or node.lineno)
 
@@ -145,12 +145,12 @@ class _Language(NamedTuple):
     wraps: frozenset[str] = frozenset()
 
 
-def _kinds(functions: str, classes: str, variables: str, containers: str = "") -> dict[str, str]:
+def _map_kinds(functions: str, classes: str, variables: str, containers: str = "") -> dict[str, str]:
     listed = ((functions, FUNCTION), (classes, CLASS), (variables, VARIABLE), (containers, _CONTAINER))
     return {node: kind for nodes, kind in listed for node in nodes.split()}
 
 
-def _types(listed: str) -> frozenset[str]:
+def _split_types(listed: str) -> frozenset[str]:
     return frozenset(listed.split())
 
 
@@ -160,67 +160,67 @@ _SCRIPT_WRAPS = frozenset(
 _JAVASCRIPT = _Language(
     "tree_sitter_javascript",
     "language",
-    _kinds(
+    _map_kinds(
         "function_declaration generator_function_declaration method_definition",
         "class_declaration",
         "variable_declarator field_definition",
     ),
-    _types("program class_body"),
+    _split_types("program class_body"),
     _SCRIPT_WRAPS,
 )
 _TYPESCRIPT = _Language(
     "tree_sitter_typescript",
     "language_typescript",
-    _kinds(
+    _map_kinds(
         "function_declaration generator_function_declaration function_signature method_definition"
         " method_signature abstract_method_signature",
         "class_declaration abstract_class_declaration interface_declaration enum_declaration"
         " type_alias_declaration internal_module module",
         "variable_declarator public_field_definition property_signature",
     ),
-    _types("program class_body interface_body statement_block expression_statement"),
+    _split_types("program class_body interface_body statement_block expression_statement"),
     _SCRIPT_WRAPS,
 )
 _GO = _Language(
     "tree_sitter_go",
     "language",
-    _kinds("function_declaration method_declaration", "type_spec type_alias", "var_spec const_spec"),
-    _types("source_file var_spec_list"),
-    _types("type_declaration var_declaration const_declaration"),
+    _map_kinds("function_declaration method_declaration", "type_spec type_alias", "var_spec const_spec"),
+    _split_types("source_file var_spec_list"),
+    _split_types("type_declaration var_declaration const_declaration"),
 )
 _RUST = _Language(
     "tree_sitter_rust",
     "language",
-    _kinds(
+    _map_kinds(
         "function_item function_signature_item macro_definition",
         "struct_item enum_item union_item trait_item type_item mod_item",
         "const_item static_item",
         "impl_item",
     ),
-    _types("source_file declaration_list"),
+    _split_types("source_file declaration_list"),
 )
 _JAVA = _Language(
     "tree_sitter_java",
     "language",
-    _kinds(
+    _map_kinds(
         "method_declaration constructor_declaration compact_constructor_declaration"
         " annotation_type_element_declaration",
         "class_declaration interface_declaration enum_declaration record_declaration"
         " annotation_type_declaration",
         "variable_declarator enum_constant",
     ),
-    _types("program class_body interface_body enum_body enum_body_declarations annotation_type_body"),
-    _types("field_declaration constant_declaration"),
+    _split_types("program class_body interface_body enum_body enum_body_declarations annotation_type_body"),
+    _split_types("field_declaration constant_declaration"),
 )
 _C = _Language(
     "tree_sitter_c",
     "language",
-    _kinds(
+    _map_kinds(
         "function_definition preproc_function_def",
         "struct_specifier union_specifier enum_specifier type_definition",
         "declaration field_declaration preproc_def",
     ),
-    _types(
+    _split_types(
         "translation_unit field_declaration_list preproc_if preproc_ifdef preproc_else preproc_elif"
         " linkage_specification declaration_list"
     ),
@@ -230,10 +230,10 @@ _CPP = _Language(
     "language",
     {
         **_C.defines,
-        **_kinds("", "class_specifier alias_declaration concept_definition", "", "namespace_definition"),
+        **_map_kinds("", "class_specifier alias_declaration concept_definition", "", "namespace_definition"),
     },
     _C.holds,
-    _types("template_declaration"),
+    _split_types("template_declaration"),
 )
 
 _BY_SUFFIX = {
@@ -255,7 +255,7 @@ def _by_grammar(path: str, data: bytes) -> Symbols:
         named = f"files that end in {suffix}" if suffix else "files without a suffix"
         return Symbols((), f"there is no parser for {named}")
     try:
-        parser = _parser(language.module, language.function)
+        parser = _make_parser(language.module, language.function)
     except ImportError:
         return Symbols((), "its language needs an extra: pip install 'mdmem[symbols]'")
     # To a grammar a lone carriage return is a blank; to everything here it ends a line.
@@ -265,7 +265,7 @@ def _by_grammar(path: str, data: bytes) -> Symbols:
 
 
 @lru_cache(maxsize=16)
-def _parser(module: str, function: str) -> Any:
+def _make_parser(module: str, function: str) -> Any:
     core, grammar = import_module("tree_sitter"), import_module(module)
     return core.Parser(core.Language(getattr(grammar, function)()))
 
@@ -286,22 +286,23 @@ class _SymbolReader:
                 kind = self.language.defines[node.type]
                 names = [within + name for name in _grammars_names(node)]
                 if kind:
-                    yield from (self._symbol(name, _kind(kind, node), node, whole) for name in names)
+                    yield from (self._make_symbol(name, _kind_of(kind, node), node, whole) for name in names)
                 if kind == FUNCTION or (kind != VARIABLE and not names):
                     continue
                 # A variable, or a name for a type, may hold the definition of the type: it qualifies nothing.
                 inner = within if kind == VARIABLE or node.type == "type_definition" else f"{names[0]}."
-            elif not self._passes(node):
+            elif not self._is_transparent(node):
                 continue
             stack += [
-                (child, inner, self._whole(node, child, whole)) for child in reversed(node.named_children)
+                (child, inner, self._outer_node(node, child, whole))
+                for child in reversed(node.named_children)
             ]
 
-    def _passes(self, node: Any) -> bool:
+    def _is_transparent(self, node: Any) -> bool:
         language = self.language
         return node.type in language.holds or node.type in language.wraps or node.type == "ERROR"
 
-    def _whole(self, node: Any, child: Any, whole: Any) -> Any:
+    def _outer_node(self, node: Any, child: Any, whole: Any) -> Any:
         """The node whose lines are those of `child`: what wraps it and nothing else."""
         if node.type not in self.language.wraps:
             return child
@@ -309,7 +310,7 @@ class _SymbolReader:
         held = [c for c in node.named_children if c.type in language.defines or c.type in language.wraps]
         return (whole if whole.type in language.wraps else node) if len(held) == 1 else child
 
-    def _symbol(self, name: str, kind: str, node: Any, whole: Any) -> Symbol:
+    def _make_symbol(self, name: str, kind: str, node: Any, whole: Any) -> Symbol:
         start = whole
         while (before := start.prev_named_sibling) is not None and before.type == "attribute_item":
             start = before
@@ -319,7 +320,7 @@ class _SymbolReader:
         return Symbol(name, kind, first, max(first, last + (column > 0)))
 
 
-def _kind(kind: str, node: Any) -> str:
+def _kind_of(kind: str, node: Any) -> str:
     """A prototype is a function, though the grammar of C calls it a declaration like any other."""
     if kind == VARIABLE and any(
         _declares_function(each) for each in node.children_by_field_name("declarator")
@@ -338,30 +339,30 @@ def _declares_function(declarator: Any) -> bool:
 def _grammars_names(node: Any) -> list[str]:
     """What a definition calls what it defines; empty for one without a name."""
     if node.type == "impl_item":
-        return _texts([_named(node.child_by_field_name("type"), "type")])
+        return _node_texts([_find_name(node.child_by_field_name("type"), "type")])
     if node.type.endswith("_specifier") and node.child_by_field_name("body") is None:
         return []  # `struct point p;` mentions the structure
     receiver = node.child_by_field_name("receiver")  # of a method of Go
-    owner = _receiver(receiver) if receiver is not None else ""
+    owner = _receiver_name(receiver) if receiver is not None else ""
     named = node.children_by_field_name("name") or node.children_by_field_name("property")
     if not named:
-        named = [_named(each, "declarator") for each in node.children_by_field_name("declarator")]
-    return [owner + name for name in _texts(named)]
+        named = [_find_name(each, "declarator") for each in node.children_by_field_name("declarator")]
+    return [owner + name for name in _node_texts(named)]
 
 
-def _receiver(receiver: Any) -> str:
-    types = [_named(part.child_by_field_name("type"), "type") for part in receiver.named_children]
-    return "".join(f"{name}." for name in _texts(types)[:1])
+def _receiver_name(receiver: Any) -> str:
+    types = [_find_name(part.child_by_field_name("type"), "type") for part in receiver.named_children]
+    return "".join(f"{name}." for name in _node_texts(types)[:1])
 
 
-def _named(node: Any, field: str) -> Any:
+def _find_name(node: Any, field: str) -> Any:
     """The name inside a type or a declarator: `Vec` in `&Vec<T>`, `name` in `*name[3]`."""
     while node is not None and node.type not in _NAMES:
         node = node.child_by_field_name(field) or next(iter(node.named_children), None)
     return node
 
 
-def _texts(nodes: list[Any]) -> list[str]:
+def _node_texts(nodes: list[Any]) -> list[str]:
     named = (node for node in nodes if node is not None and not node.type.endswith("_pattern"))
     texts = (node.text.decode("utf-8", "replace").replace("::", ".") for node in named)
     return [text for text in texts if text]

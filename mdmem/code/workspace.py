@@ -35,10 +35,10 @@ def pin_of(lines: Sequence[str]) -> str:
 
     A change of line ends alone does not change a pin; a change of a blank does.
     """
-    return _pin("".join(f"{line}\n" for line in lines).encode("utf-8", "surrogateescape"))
+    return _pin_data("".join(f"{line}\n" for line in lines).encode("utf-8", "surrogateescape"))
 
 
-def _pin(data: bytes) -> str:
+def _pin_data(data: bytes) -> str:
     return hashlib.sha256(data).hexdigest()[:16]
 
 
@@ -95,7 +95,7 @@ class Source:
         windows = len(encoded) - count + 1
         if windows > 0 and windows * count * (len(self.data) // len(encoded) + 1) > _MOST_HASHED:
             return None
-        return [at + 1 for at in range(windows) if _pin(b"".join(encoded[at : at + count])) == pin]
+        return [at + 1 for at in range(windows) if _pin_data(b"".join(encoded[at : at + count])) == pin]
 
 
 _WORD = regex(r"\w+")
@@ -158,7 +158,7 @@ class LineMap:
             if hunk.end > start:
                 gap = hunk.new_start if gap is None else gap
                 places += range(at + shift, max(at, hunk.start) + shift)
-                places += self._versions(hunk, max(start, hunk.start), min(end, hunk.end))
+                places += self._new_lines(hunk, max(start, hunk.start), min(end, hunk.end))
                 at = max(start, hunk.end)
             shift = hunk.new_end - hunk.end
         places += range(at + shift, end + shift)
@@ -166,24 +166,26 @@ class LineMap:
             return (gap or 0) + 1, gap or 0
         return min(places) + 1, max(places) + 1
 
-    def _versions(self, hunk: Hunk, start: int, end: int) -> Sequence[int]:
+    def _new_lines(self, hunk: Hunk, start: int, end: int) -> Sequence[int]:
         """The new lines of a hunk in the place of its old lines from `start` until `end` (0-based)."""
         whole = range(hunk.new_start, hunk.new_end)
         if (start, end) == (hunk.start, hunk.end):
             return whole
         if hunk not in self._likest:
-            self._likest[hunk] = self._compared(hunk)
+            self._likest[hunk] = self._match_lines(hunk)
         found = [place for place, number in self._likest[hunk].items() if start <= number < end]
         return found or (whole if 2 * len(whole) >= hunk.end - hunk.start else ())
 
-    def _compared(self, hunk: Hunk) -> dict[int, int]:
+    def _match_lines(self, hunk: Hunk) -> dict[int, int]:
         """The likest old line of the new lines of a hunk, of those that have one (0-based)."""
-        olds = [(number, _words(self.old[number])) for number in range(hunk.start, hunk.end)]
+        olds = [(number, _words_of(self.old[number])) for number in range(hunk.start, hunk.end)]
         found: dict[int, int] = {}
         if len(olds) * (hunk.new_end - hunk.new_start) <= _MOST_PAIRS:
             for place in range(hunk.new_start, hunk.new_end):
-                words = _words(self.new[place])
-                likeness, number = max(((_likeness(words, other), n) for n, other in olds), default=(0.0, 0))
+                words = _words_of(self.new[place])
+                likeness, number = max(
+                    ((_measure_likeness(words, other), n) for n, other in olds), default=(0.0, 0)
+                )
                 if likeness >= _ALIKE:
                     found[place] = number
         return found
@@ -212,11 +214,11 @@ class LineMap:
         return best[0] + 1, best[-1] + 1
 
 
-def _words(line: str) -> frozenset[str]:
+def _words_of(line: str) -> frozenset[str]:
     return frozenset(_WORD.findall(line))
 
 
-def _likeness(some: frozenset[str], others: frozenset[str]) -> float:
+def _measure_likeness(some: frozenset[str], others: frozenset[str]) -> float:
     """The share of common words (the Jaccard index); none for lines without words."""
     common = len(some & others)
     return common / (len(some) + len(others) - common) if common else 0.0
@@ -290,11 +292,11 @@ class Workspace:
         self._is_silent = False
         self._objects: Objects | None = None
         self._sources: WeakValueDictionary[tuple[str, bytes], Source] = WeakValueDictionary()
-        self.current = lru_cache(maxsize=_KEPT)(self._current)
-        self.then = lru_cache(maxsize=_KEPT)(self._then)
+        self.current = lru_cache(maxsize=_KEPT)(self._read_current)
+        self.then = lru_cache(maxsize=_KEPT)(self._read_version)
         self.line_map = lru_cache(maxsize=_KEPT)(_line_map)
-        self.follow = lru_cache(maxsize=None)(self._follow)
-        self._commits = lru_cache(maxsize=_KEPT)(self._blame)
+        self.follow = lru_cache(maxsize=None)(self._follow_renames)
+        self._commits = lru_cache(maxsize=_KEPT)(self._blame_lines)
         self._sole_commits = lru_cache(maxsize=None)(self._sole_commits_in)
         self._renames = lru_cache(maxsize=_KEPT)(self._renames_of)
 
@@ -316,14 +318,14 @@ class Workspace:
             return None
         from mdmem.git.repository import Repository  # noqa: PLC0415 - as above
 
-        return self._asked(None, Repository.find, self.root)
+        return self._ask_git(None, Repository.find, self.root)
 
     @cached_property
     def head(self) -> str | None:
         """The commit that is checked out; None when there is none."""
-        return None if self.repository is None else self._asked(None, self.repository.head)
+        return None if self.repository is None else self._ask_git(None, self.repository.head)
 
-    def _current(self, path: str) -> Source | Unread | None:
+    def _read_current(self, path: str) -> Source | Unread | None:
         """The file `path` of the workspace as it is now; None when there is no such file.
 
         A symlink is followed inside the workspace, and never out of it.
@@ -334,14 +336,14 @@ class Workspace:
                 return Unread("it is a symlink that leaves the workspace", inside=False)
             if self._is_hidden(file):
                 return Unread(_OTHER_NAMESPACE, inside=False)
-            data = _content(file)
+            data = _read_regular_file(file)
         except (FileNotFoundError, NotADirectoryError):
             is_hidden = self._is_hidden(os.path.join(self.root, path))
             return Unread(_OTHER_NAMESPACE, inside=False) if is_hidden else None
         except (OSError, ValueError) as error:  # ValueError: a NUL or a lone surrogate in the path
             reason = error.strerror if isinstance(error, OSError) else None
             return Unread(f"it cannot be read: {reason or error}", inside=isinstance(error, OSError))
-        return self._source(path, data) if isinstance(data, bytes) else data
+        return self._make_source(path, data) if isinstance(data, bytes) else data
 
     def named(self, name: str) -> tuple[str, ...] | None:
         """The files of a name, in whatever folder, by their paths; but for those that are ignored.
@@ -349,11 +351,11 @@ class Workspace:
         Hidden folders are not looked into. None where there are more than `MOST_FILES` files, or ripgrep,
         which knows the ignore files, cannot list them.
         """
-        files = self._files
+        files = self._files_by_name
         return None if files is None else tuple(sorted(files.get(name, ())))
 
     @cached_property
-    def _files(self) -> dict[str, list[str]] | None:
+    def _files_by_name(self) -> dict[str, list[str]] | None:
         """The paths of all files by their names."""
         from mdmem.index import ripgrep  # noqa: PLC0415 - only where a citation leads nowhere
 
@@ -372,7 +374,7 @@ class Workspace:
             return None
         return files if count <= MOST_FILES else None
 
-    def _then(self, commit: str, path: str) -> Source | None:
+    def _read_version(self, commit: str, path: str) -> Source | None:
         """The file `path` as it was in a commit; None when it was not there, or cannot be looked into."""
         if self.repository is None:
             return None
@@ -381,12 +383,12 @@ class Workspace:
         if self._objects is None:
             self._objects = Objects(self.repository.top, MOST_BYTES)
         try:
-            data = self._asked(None, self._objects.blob, commit, self.repository.name(path))
+            data = self._ask_git(None, self._objects.blob, commit, self.repository.name(path))
         except TooLong:
             return None
-        return None if data is None or b"\0" in data else self._source(path, data)
+        return None if data is None or b"\0" in data else self._make_source(path, data)
 
-    def _source(self, path: str, data: bytes) -> Source:
+    def _make_source(self, path: str, data: bytes) -> Source:
         # The same content comes back in many commits, and its lines, symbols and maps with it.
         return self._sources.setdefault((path, data), Source(path, data))
 
@@ -401,7 +403,7 @@ class Workspace:
         if sole is not None:
             return sole or None
         commits = self._commits(path)
-        now, then = self.current(path), self._committed(path) if commits else None
+        now, then = self.current(path), self._read_committed(path) if commits else None
         if then is None or not isinstance(now, Source):
             return None
         number = line if now is then else self.line_map(then, now).old_line(line)
@@ -412,7 +414,7 @@ class Workspace:
             number = _git_line(then.data, number)
         return commits[number - 1] if 0 < number <= len(commits) else None
 
-    def _committed(self, path: str) -> Source | None:
+    def _read_committed(self, path: str) -> Source | None:
         """The file `path` as the head has it."""
         return self.then(self.head, path) if self.head else None
 
@@ -424,38 +426,38 @@ class Workspace:
         if known is None or self.repository is None:
             return None
         sole = known.get(self.repository.name(path), "")
-        return None if sole and self.current(path) is not self._committed(path) else sole
+        return None if sole and self.current(path) is not self._read_committed(path) else sole
 
     def _sole_commits_in(self, folder: str) -> dict[str, str | None] | None:
         repository = self.repository
         # In a shallow clone the oldest commit that it has seems to have made every file.
         if repository is None or repository.shallow or self.head is None:
             return None
-        return self._asked(None, repository.sole_commits, repository.name(folder))
+        return self._ask_git(None, repository.sole_commits, repository.name(folder))
 
-    def _blame(self, path: str) -> tuple[str | None, ...]:
+    def _blame_lines(self, path: str) -> tuple[str | None, ...]:
         if self.repository is None:
             return ()
-        return self._asked((), self.repository.blame, self.repository.name(path))
+        return self._ask_git((), self.repository.blame, self.repository.name(path))
 
-    def _follow(self, path: str) -> Followed:
+    def _follow_renames(self, path: str) -> Followed:
         """Where a file that is gone went, as far as git can tell."""
         repository = self.repository
         if repository is None or self.head is None:
             return Followed()
         name = repository.name(path)
-        target = self._existing(self._renames(self.head), name)
+        target = self._find_existing(self._renames(self.head), name)
         if target:
             return Followed(target)
         deletion = None
         for _ in range(_MOST_RENAMES):
-            commit = self._asked(None, repository.deletion, name)
+            commit = self._ask_git(None, repository.deletion, name)
             if commit is None:
                 break
             deletion = commit
-            pairs = self._asked((), repository.renames_in, commit)
+            pairs = self._ask_git((), repository.renames_in, commit)
             # One commit deleted, another one added: then only the work tree can be compared with before.
-            target = self._existing((*pairs, *self._renames(commit, before=True)), name)
+            target = self._find_existing((*pairs, *self._renames(commit, before=True)), name)
             if target:
                 return Followed(target)
             following = next((pair.new for pair in pairs if pair.old == name), None)
@@ -467,9 +469,9 @@ class Workspace:
     def _renames_of(self, commit: str, *, before: bool = False) -> tuple[Renamed, ...]:
         if self.repository is None:
             return ()
-        return self._asked((), lambda of: of.renames(commit, before=before), self.repository)
+        return self._ask_git((), lambda of: of.renames(commit, before=before), self.repository)
 
-    def _existing(self, pairs: tuple[Renamed, ...], name: str) -> str | None:
+    def _find_existing(self, pairs: tuple[Renamed, ...], name: str) -> str | None:
         """The path that `name` was renamed to, when there is a file now."""
         for pair in pairs:
             path = self.repository.path(pair.new) if pair.old == name and self.repository else None
@@ -477,7 +479,7 @@ class Workspace:
                 return path
         return None
 
-    def _asked(
+    def _ask_git(
         self, otherwise: _Result, ask: Callable[_Given, _Result], *given: _Given.args, **named: _Given.kwargs
     ) -> _Result:
         """What git answers; `otherwise` when it fails, which is remembered in words.
@@ -494,7 +496,7 @@ class Workspace:
             return otherwise
 
 
-def _content(file: str) -> bytes | Unread:
+def _read_regular_file(file: str) -> bytes | Unread:
     """What stands in a regular file; opening cannot hang, as on a pipe that nobody writes to."""
     if os.path.isdir(file):
         return Unread("it is a folder", inside=True)

@@ -151,10 +151,10 @@ def plain(title: str) -> str:
     """The text of a heading as a renderer shows it: without marks of code, links, emphasis and HTML."""
     if len(title) > _LONGEST_MARKED or not _MAY_BE_MARKED.search(title):
         return title
-    return _MARKED.sub(_shown, title)
+    return _MARKED.sub(_text_of_mark, title)
 
 
-def _shown(found: re.Match[str]) -> str:
+def _text_of_mark(found: re.Match[str]) -> str:
     name = next((name for name in _SHOWN if found[name] is not None), None)
     if name is None:
         return ""
@@ -164,7 +164,7 @@ def _shown(found: re.Match[str]) -> str:
     return plain(shown) if name in {"text", "stressed"} else shown
 
 
-def _spaced(title: str) -> str:
+def _collapse_blanks(title: str) -> str:
     return _SPACES.sub(" ", title).strip()
 
 
@@ -187,10 +187,12 @@ def match(among: Sequence[AnchorHeading], anchor: str) -> Match | None:
     """
     if not anchor:
         return None
-    written, key = _spaced(anchor), loose(anchor)
-    nested = [part for part in map(_spaced, anchor.split(_NESTED)) if part] if _NESTED in anchor else []
+    written, key = _collapse_blanks(anchor), loose(anchor)
+    nested = (
+        [part for part in map(_collapse_blanks, anchor.split(_NESTED)) if part] if _NESTED in anchor else []
+    )
     ways = (
-        ("title", lambda h: written in _titles(h.path[-1])),
+        ("title", lambda h: written in _title_spellings(h.path[-1])),
         ("title", lambda h: bool(nested) and _is_nested(h, nested, _same_title)),
         ("slug", lambda h: anchor == h.slug),
         ("slug", lambda h: bool(nested) and _is_nested(h, nested, _same_slug)),
@@ -225,12 +227,12 @@ def _find_block(document: Document, identifier: str) -> AnchorTarget | None:
 
 # Every link into a memory asks for each of its headings.
 @lru_cache(maxsize=1 << 12)
-def _titles(title: str) -> frozenset[str]:
-    return frozenset((_spaced(title), _spaced(plain(title))))
+def _title_spellings(title: str) -> frozenset[str]:
+    return frozenset((_collapse_blanks(title), _collapse_blanks(plain(title))))
 
 
 def _same_title(title: str, part: str) -> bool:
-    return part in _titles(title)
+    return part in _title_spellings(title)
 
 
 def _same_slug(title: str, part: str) -> bool:

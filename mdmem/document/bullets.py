@@ -57,8 +57,8 @@ class _Open:
 
     def __init__(self, found: re.Match[str], span: Span, line: int, *, apart: bool) -> None:
         self.indent, self.marker, self.padding = found[1], found[2], found[3] or " "
-        self.column = _width(found[1] + found[2] + self.padding)
-        after_marker = _width(found[1] + found[2]) + 1
+        self.column = _column_width(found[1] + found[2] + self.padding)
+        after_marker = _column_width(found[1] + found[2]) + 1
         if self.column - after_marker >= _CODE_INDENT:
             self.padding, self.column = " ", after_marker
         self.texts = [found.string[found.end() :].rstrip(" \t")]
@@ -69,7 +69,7 @@ class _Open:
 
     def take(self, content: str, span: Span, blanks: int, *, inside: bool) -> None:
         """Take a line that is not blank, behind `blanks` ones that are."""
-        text = _dedented(content, self.column) if inside else content.lstrip(" \t")
+        text = _dedent_line(content, self.column) if inside else content.lstrip(" \t")
         self.in_head = self.in_head and not blanks and not (inside and _BLOCK.match(text))
         if self.in_head:
             self.head = Span(self.head.start, span.end)
@@ -94,14 +94,14 @@ def bullets(document: Document, region: Span) -> list[Bullet]:
 
     `region` begins at a line outside of any list, as a section's text does.
     """
-    return [item.bullet() for item in _items(document, region) if item.marker in "-+*"]
+    return [item.bullet() for item in _open_items(document, region) if item.marker in "-+*"]
 
 
-def _items(document: Document, region: Span) -> Iterator[_Open]:
+def _open_items(document: Document, region: Span) -> Iterator[_Open]:
     item: _Open | None = None
     blanks = passed = 0
-    for content, span, line in _lines(document, region):
-        indent = _width(content[: len(content) - len(content.lstrip(" \t"))])
+    for content, span, line in _iterate_lines(document, region):
+        indent = _column_width(content[: len(content) - len(content.lstrip(" \t"))])
         if span.start < passed:
             continue
         if not content.strip(" \t"):
@@ -134,7 +134,7 @@ def _verbatim_end(document: Document, line: Span) -> int:
     return end.end() if end else len(document.text)
 
 
-def _lines(document: Document, region: Span) -> Iterator[tuple[str, Span, int]]:
+def _iterate_lines(document: Document, region: Span) -> Iterator[tuple[str, Span, int]]:
     """Each line of `region` without its line end, its span, and its 1-based number."""
     lines = document.lines
     number = lines.number(region.start)
@@ -145,11 +145,11 @@ def _lines(document: Document, region: Span) -> Iterator[tuple[str, Span, int]]:
         number += 1
 
 
-def _width(text: str) -> int:
+def _column_width(text: str) -> int:
     return len(text.expandtabs(_TAB_STOP))
 
 
-def _dedented(content: str, column: int) -> str:
+def _dedent_line(content: str, column: int) -> str:
     """A line without the blanks before `column`."""
     at = width = 0
     while at < len(content) and width < column and content[at] in " \t":
@@ -173,6 +173,6 @@ def written(text: str, like: Bullet | None = None) -> str:
     Its further lines are indented, so whatever the text says stays inside.
     """
     lead = f"{like.indent}{like.marker}{like.padding}" if like else "- "
-    below = " " * _width(lead)
+    below = " " * _column_width(lead)
     first, *others = text.split("\n")
     return "\n".join([lead + first, *(below + line if line else "" for line in others)])

@@ -124,7 +124,7 @@ class Document:
             raise self._too_nested(error) from None
 
     @cached_property
-    def _json(self) -> Parsed:
+    def _parsed_json(self) -> Parsed:
         start = len(frontmatter.BOM) if self.text.startswith(frontmatter.BOM) else 0
         try:
             return parse_json(
@@ -142,7 +142,7 @@ class Document:
     @property
     def tree(self) -> Node | None:
         """The frontmatter's mapping, or the JSON value; None when there is none, or none that can be read."""
-        return self._json.node if self.is_json else self.frontmatter.node
+        return self._parsed_json.node if self.is_json else self.frontmatter.node
 
     @property
     def fields(self) -> dict[str, Any]:
@@ -165,7 +165,7 @@ class Document:
         return self.text[slice(*self.body_span)]
 
     @cached_property
-    def _scan(self) -> blocks.Scan:
+    def _scan_blocks(self) -> blocks.Scan:
         from mdmem.markdown import blocks  # noqa: PLC0415 - start-up
 
         if self.is_json:
@@ -180,7 +180,7 @@ class Document:
     @property
     def headings(self) -> tuple[blocks.Heading, ...]:
         """The headings of the body, in order."""
-        return self._scan.headings
+        return self._scan_blocks.headings
 
     @cached_property
     def sections(self) -> tuple[blocks.Section, ...]:
@@ -192,21 +192,21 @@ class Document:
     @property
     def blocks(self) -> tuple[blocks.Block, ...]:
         """The lines that carry a block id, in order."""
-        return self._scan.blocks
+        return self._scan_blocks.blocks
 
     @property
     def fences(self) -> tuple[Span, ...]:
         """The spans of fenced code."""
-        return self._scan.fences
+        return self._scan_blocks.fences
 
     @cached_property
-    def _inline(self) -> inline.Inline:
+    def _scan_inline(self) -> inline.Inline:
         from mdmem.markdown import inline  # noqa: PLC0415 - start-up
 
         text, lines = self.text, self.lines
         if self.is_json:
             return self._inline_of_json()
-        outline = self._scan
+        outline = self._scan_blocks
         try:
             found = inline.scan(text, outline, lines, self.limits.max_parts)
         except TooManyParts as error:
@@ -238,27 +238,27 @@ class Document:
         Raises:
             TooNested, TooLarge: the frontmatter passes a limit; as for `tags` and `urls`.
         """
-        return self._inline.links
+        return self._scan_inline.links
 
     @property
     def citations(self) -> tuple[inline.Citation, ...]:
         """The citations of code in the body, in order."""
-        return self._inline.citations
+        return self._scan_inline.citations
 
     @property
     def tags(self) -> tuple[inline.Tag, ...]:
         """The tags of the frontmatter and of the body, in order."""
-        return self._inline.tags
+        return self._scan_inline.tags
 
     @property
     def urls(self) -> tuple[inline.Url, ...]:
         """The URLs, in order."""
-        return self._inline.urls
+        return self._scan_inline.urls
 
     @cached_property
     def findings(self) -> tuple[Diagnostic, ...]:
         """What is wrong with the document itself, whatever its schema says."""
-        flaws = self._json.flaws if self.is_json else self.frontmatter.flaws
+        flaws = self._parsed_json.flaws if self.is_json else self.frontmatter.flaws
         return (*map(self.diagnose, flaws), *self.body_findings)
 
     @property
@@ -291,7 +291,7 @@ class Document:
             return found
         from mdmem.markdown import blocks  # noqa: PLC0415 - start-up
 
-        spans = (Span(mark.start, mark.end) for mark in self._scan.marks if mark.kind == blocks.CODE)
+        spans = (Span(mark.start, mark.end) for mark in self._scan_blocks.marks if mark.kind == blocks.CODE)
         code = sorted([Span(0, 0), *self.fences, *spans])
         end = len(self.text)
         return [each for each in found if code[bisect(code, (each.start, end)) - 1].end <= each.start]

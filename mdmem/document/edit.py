@@ -119,9 +119,9 @@ def replace(
     if not old:
         raise document.refused("the text to replace is empty", "say what to replace")
     if regex:
-        starts, ends, texts = _matches(document, old, new)
+        starts, ends, texts = _find_regex_matches(document, old, new)
     else:
-        starts = array("l", _occurrences(document.text, old))
+        starts = array("l", _find_occurrences(document.text, old))
         ends = array("l", (at + len(old) for at in starts))
         texts = [fitted(document, new)] * len(starts)
     if not starts:
@@ -141,7 +141,7 @@ def replace(
     return [TextEdit(starts[0], ends[-1], changed + texts[-1])]
 
 
-def _occurrences(text: str, old: str) -> Iterator[int]:
+def _find_occurrences(text: str, old: str) -> Iterator[int]:
     at = text.find(old)
     while at != -1:
         yield at
@@ -149,7 +149,7 @@ def _occurrences(text: str, old: str) -> Iterator[int]:
         at = text.find(old, at + 1)
 
 
-def _matches(document: Document, old: str, new: str) -> tuple[array[int], array[int], list[str]]:
+def _find_regex_matches(document: Document, old: str, new: str) -> tuple[array[int], array[int], list[str]]:
     """Where the matches start and end, and what stands for each."""
     pattern = foreign(old, lines=True)
     # For a pattern only a line feed ends a line, so `$` would never match before a carriage return.
@@ -173,11 +173,11 @@ def _matches(document: Document, old: str, new: str) -> tuple[array[int], array[
         starts, ends = (array("l", [at + bisect_left(pairs, at) for at in each]) for each in (starts, ends))
     if has_groups or "\n" in new or "\r" in new:
         spans = map(Span, starts, ends)
-        texts = [_ended(document, text, span) for text, span in zip(texts, spans, strict=True)]
+        texts = [_with_line_ends(document, text, span) for text, span in zip(texts, spans, strict=True)]
     return starts, ends, texts
 
 
-def _ended(document: Document, text: str, span: Span) -> str:
+def _with_line_ends(document: Document, text: str, span: Span) -> str:
     """What stands for a match afterwards, with the line ends that it had, else with the document's."""
     if "\n" not in text and "\r" not in text:
         return text
@@ -312,19 +312,19 @@ def nearest(document: Document, old: str) -> tuple[NearLine, ...]:
     )
     for differs, needle, (parts, separator, numbers) in slips:
         searched = [part.casefold() for part in parts] if "case" in differs else parts
-        found = _places(needle, searched, separator)
+        found = _find_places(needle, searched, separator)
         if found:
-            return _named(differs, (numbers[place] for place in found), lines)
-    return _similar(next((line for line in wanted.split("\n") if line.strip()), ""), lines)
+            return _name_lines(differs, (numbers[place] for place in found), lines)
+    return _find_similar_lines(next((line for line in wanted.split("\n") if line.strip()), ""), lines)
 
 
-def _named(differs: str, numbers: Iterable[int], lines: Sequence[str]) -> tuple[NearLine, ...]:
+def _name_lines(differs: str, numbers: Iterable[int], lines: Sequence[str]) -> tuple[NearLine, ...]:
     return tuple(
         NearLine(line=number, text=lines[number - 1], differs=differs) for number in dict.fromkeys(numbers)
     )
 
 
-def _places(needle: str, parts: Sequence[str], separator: str) -> list[int]:
+def _find_places(needle: str, parts: Sequence[str], separator: str) -> list[int]:
     """The 0-based places of the parts in which `needle` begins, in the parts joined by `separator`."""
     if not needle:
         return []
@@ -339,7 +339,7 @@ def _places(needle: str, parts: Sequence[str], separator: str) -> list[int]:
     return found
 
 
-def _similar(wanted: str, lines: Sequence[str]) -> tuple[NearLine, ...]:
+def _find_similar_lines(wanted: str, lines: Sequence[str]) -> tuple[NearLine, ...]:
     matcher = SequenceMatcher(autojunk=False)
     matcher.set_seq2(wanted.strip()[:_LONGEST_COMPARED])
     bounds = []
@@ -352,4 +352,4 @@ def _similar(wanted: str, lines: Sequence[str]) -> tuple[NearLine, ...]:
         matcher.set_seq1(lines[number - 1].strip()[:_LONGEST_COMPARED])
         scored.append((-matcher.ratio(), number))
     best = sorted(score for score in scored if -score[0] >= _SIMILAR)[:_MOST]
-    return _named("similar words", (number for _, number in best), lines)
+    return _name_lines("similar words", (number for _, number in best), lines)

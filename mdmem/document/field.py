@@ -50,33 +50,33 @@ class TreeEdit:
 
     def rewrite(self, parent: Node, index: int, value: Any) -> list[TextEdit]:
         """Give a value, and write the whole of it."""
-        return self._editor(parent).replace(parent, index, value)
+        return self._editor_for(parent).replace(parent, index, value)
 
     def add(self, container: Node, key: str, value: Any) -> list[TextEdit]:
         """Write a new member, or item, behind the last one."""
-        return self._editor(container).insert(container, len(container.parts) - 1, [(key, value)])
+        return self._editor_for(container).insert(container, len(container.parts) - 1, [(key, value)])
 
     def remove(self, path: Sequence[tuple[Node, int]]) -> list[TextEdit]:
         """Take away a value, named by every parent from the root on and the index in each."""
         container, index = path[-1]
         if len(container.parts) > 1 or len(path) == 1 or container.style != "block":
-            return self._editor(container).remove(container, index, index)
+            return self._editor_for(container).remove(container, index, index)
         # Block style cannot write an empty collection.
         edits = self.rewrite(*path[-2], [] if container.kind == "list" else {})
         return [*edits, self._block.without_comment(container)]
 
     def _change_mapping(self, node: Node, kept: Sequence[int], value: dict[str, Any]) -> list[TextEdit]:
-        editor = self._editor(node)
+        editor = self._editor_for(node)
         edits = []
         for index in kept:
             edits += self.change(node, index, value[node.members[index].key])
-        for first, last in _runs(n for n in range(len(node.members)) if n not in set(kept)):
+        for first, last in _group_runs(n for n in range(len(node.members)) if n not in set(kept)):
             edits += editor.remove(node, first, last)
         added = [(key, part) for key, part in value.items() if key not in node.value]
         return edits + (editor.insert(node, kept[-1], added) if added else [])
 
     def _change_list(self, node: Node, value: list[Any]) -> list[TextEdit]:
-        editor = self._editor(node)
+        editor = self._editor_for(node)
         old = node.value
         head = _equal_head(old, value)
         tail = _equal_head(old[head:][::-1], value[head:][::-1])
@@ -89,7 +89,7 @@ class TreeEdit:
             edits += editor.insert(node, reached - 1, [("", part) for part in value[reached:come]])
         return edits
 
-    def _editor(self, container: Node) -> FlowEdit | BlockEdit:
+    def _editor_for(self, container: Node) -> FlowEdit | BlockEdit:
         return self._block if container.style == "block" else self._flow
 
 
@@ -110,7 +110,7 @@ def _equal_head(one: Sequence[Any], other: Sequence[Any]) -> int:
     return sum(1 for _ in takewhile(lambda pair: same(*pair), zip(one, other, strict=False)))
 
 
-def _runs(numbers: Iterable[int]) -> list[tuple[int, int]]:
+def _group_runs(numbers: Iterable[int]) -> list[tuple[int, int]]:
     """Ascending numbers as runs of neighbours: the first and the last of each."""
     groups = groupby(enumerate(numbers), lambda pair: pair[1] - pair[0])
     runs = [[number for _, number in group] for _, group in groups]
@@ -146,14 +146,14 @@ def set_field(document: Document, key: str | Sequence[Key], value: Any) -> list[
         Usage: the key is empty, or the value is no JSON value.
         NotEncodable, TooLarge, TooNested: the result cannot be a memory.
     """
-    path = _path(key)
-    _check(document, value)
-    tree = _tree(document)
+    path = _parse_key(key)
+    _check_value(document, value)
+    tree = _editable_tree(document)
     if tree is None:
         _refuse_guess(document, path, key)
-        value = _nested(path, value)
-        return _verified(document, [_first_field(document, value)], value)
-    chain, missing = _follow(document, tree, path)
+        value = _nest_value(path, value)
+        return _verify_edits(document, [_first_field(document, value)], value)
+    chain, missing = _follow_path(document, tree, path)
     edit = TreeEdit(document)
     if not missing:
         if same(chain[-1].node.value, value):
@@ -161,11 +161,11 @@ def set_field(document: Document, key: str | Sequence[Key], value: Any) -> list[
         _refuse_shared(document, chain)
         place = chain[-2].node, chain[-1].position
         ways = [lambda: edit.change(*place, value), lambda: edit.rewrite(*place, value)]
-        return _first_sound(document, ways, _with(tree.value, _keys(chain), value))
+        return _first_sound(document, ways, _with_value(tree.value, _chain_keys(chain), value))
     _refuse_guess(document, missing, key)
     _refuse_shared(document, chain)
-    first, value = _creatable(document, chain, missing[0]), _nested(missing[1:], value)
-    wanted = _with(tree.value, (*_keys(chain), first), value)
+    first, value = _creatable_key(document, chain, missing[0]), _nest_value(missing[1:], value)
+    wanted = _with_value(tree.value, (*_chain_keys(chain), first), value)
     if chain[-1].node.kind == "scalar":
         way = partial(edit.rewrite, chain[-2].node, chain[-1].position, {first: value})
     else:
@@ -192,15 +192,15 @@ def unset_field(document: Document, key: str | Sequence[Key]) -> list[TextEdit]:
         FieldNotFound: there is no such field.
         EditRefused, Usage: as for `set_field`.
     """
-    path = _path(key)
-    tree = _tree(document)
-    chain, missing = _follow(document, tree, path) if tree else ([], path)
+    path = _parse_key(key)
+    tree = _editable_tree(document)
+    chain, missing = _follow_path(document, tree, path) if tree else ([], path)
     if tree is None or missing:
-        raise FieldNotFound(path=document.path, key=dotted(path), near=_near(chain))
+        raise FieldNotFound(path=document.path, key=dotted(path), near=_name_near_keys(chain))
     _refuse_shared(document, chain[:-1])
     places = [(above.node, below.position) for above, below in pairwise(chain)]
     return _first_sound(
-        document, [lambda: TreeEdit(document).remove(places)], _without(tree.value, _keys(chain))
+        document, [lambda: TreeEdit(document).remove(places)], _without_value(tree.value, _chain_keys(chain))
     )
 
 
@@ -215,16 +215,16 @@ class _Step(NamedTuple):
     position: int
 
 
-def _path(key: str | Sequence[Key]) -> KeyPath:
+def _parse_key(key: str | Sequence[Key]) -> KeyPath:
     path: KeyPath = undotted(key) if isinstance(key, str) else tuple(key)
     if not key:
         raise Usage(problem="the name of a field is empty", remedy="name it, as in `title` or `source.type`")
     return path
 
 
-def _tree(document: Document) -> Node | None:
+def _editable_tree(document: Document) -> Node | None:
     tree = document.tree
-    for flaw in _flaws(document):
+    for flaw in _list_flaws(document):
         if flaw.code not in _HARMLESS:
             what = "JSON" if document.is_json else "frontmatter"
             line = document.lines.number(flaw.span.start)
@@ -236,15 +236,15 @@ def _tree(document: Document) -> Node | None:
     return tree
 
 
-def _follow(document: Document, tree: Node, path: KeyPath) -> tuple[list[_Step], KeyPath]:
+def _follow_path(document: Document, tree: Node, path: KeyPath) -> tuple[list[_Step], KeyPath]:
     """The values that stand on the way, from the root on, and the keys that do not."""
     chain = [_Step(tree, "", 0)]
     for number, key in enumerate(path):
         node = chain[-1].node
-        found = _part(document, chain, key)
+        found = _find_part(document, chain, key)
         if node.kind == "alias" and isinstance(node.value, dict | list):
-            name = dotted(_keys(chain))
-            reason = f"line {_line(document, node)}: {name!r} is an alias; its value stands elsewhere"
+            name = dotted(_chain_keys(chain))
+            reason = f"line {_line_of(document, node)}: {name!r} is an alias; its value stands elsewhere"
             raise document.refused(reason, f"set the whole of {name!r}")
         if found is None:
             return chain, path[number:]
@@ -252,15 +252,15 @@ def _follow(document: Document, tree: Node, path: KeyPath) -> tuple[list[_Step],
     return chain, ()
 
 
-def _part(document: Document, chain: list[_Step], key: Key) -> _Step | None:
+def _find_part(document: Document, chain: list[_Step], key: Key) -> _Step | None:
     node = chain[-1].node
     if node.kind == "list":
         index = int(key) if isinstance(key, int) or INDEX.fullmatch(key) else -1
         return _Step(node.items[index], index, index) if 0 <= index < len(node.items) else None
     named = [n for n, member in enumerate(node.members) if member.key == str(key)]
     if len(named) > 1:
-        name = dotted((*_keys(chain), key))
-        lines = ", ".join(str(_line(document, node.members[n].node)) for n in named)
+        name = dotted((*_chain_keys(chain), key))
+        lines = ", ".join(str(_line_of(document, node.members[n].node)) for n in named)
         reason = f"the key {name!r} stands {len(named)} times, in lines {lines}"
         raise document.refused(reason, "keep one of them")
     return _Step(node.members[named[0]].node, str(key), named[0]) if named else None
@@ -274,10 +274,10 @@ def _refuse_guess(document: Document, missing: KeyPath, key: str | Sequence[Key]
             raise document.refused(reason, f"set {name!r} to a list or a mapping")
 
 
-def _creatable(document: Document, chain: list[_Step], key: Key) -> Key:
+def _creatable_key(document: Document, chain: list[_Step], key: Key) -> Key:
     """A missing key as its parent wants it; refused where nothing can be put under the parent."""
     node = chain[-1].node
-    where, line = dotted(_keys(chain)) or "the document", _line(document, node)
+    where, line = dotted(_chain_keys(chain)) or "the document", _line_of(document, node)
     if node.kind == "mapping":
         return str(key)
     if node.kind == "list":
@@ -292,26 +292,26 @@ def _creatable(document: Document, chain: list[_Step], key: Key) -> Key:
     raise document.refused(reason, f"set {where!r} to a mapping first")
 
 
-def _keys(chain: list[_Step]) -> KeyPath:
+def _chain_keys(chain: list[_Step]) -> KeyPath:
     return tuple(step.key for step in chain[1:])
 
 
-def _line(document: Document, node: Node) -> int:
+def _line_of(document: Document, node: Node) -> int:
     return document.lines.number(node.span.start)
 
 
-def _near(chain: list[_Step]) -> tuple[str, ...]:
+def _name_near_keys(chain: list[_Step]) -> tuple[str, ...]:
     if not chain:
         return ()
     node = chain[-1].node
     keys = [m.key for m in node.members] if node.kind == "mapping" else range(len(node.items))
-    return tuple(dotted((*_keys(chain), key)) for key in keys)
+    return tuple(dotted((*_chain_keys(chain), key)) for key in keys)
 
 
 # ------------------------------------------------------------------------------------------------ the value
 
 
-def _check(document: Document, value: Any, depth: int = 1) -> None:
+def _check_value(document: Document, value: Any, depth: int = 1) -> None:
     """Refuse what is no JSON value, or cannot be written in this document."""
     if depth > document.limits.max_depth and isinstance(value, dict | list):
         reason = f"the value is nested more deeply than {document.limits.max_depth}"
@@ -320,10 +320,10 @@ def _check(document: Document, value: Any, depth: int = 1) -> None:
         for name, part in value.items():
             if not isinstance(name, str):
                 raise Usage(problem=f"a key must be text, not {name!r}")
-            _check(document, part, depth + 1)
+            _check_value(document, part, depth + 1)
     elif isinstance(value, list):
         for part in value:
-            _check(document, part, depth + 1)
+            _check_value(document, part, depth + 1)
     elif isinstance(value, float) and document.is_json and not math.isfinite(value):
         raise document.refused(f"JSON has no number {value}", "use null or a text")
     elif isinstance(value, int) and abs(value) >= _LARGEST:
@@ -333,13 +333,13 @@ def _check(document: Document, value: Any, depth: int = 1) -> None:
         raise Usage(problem=f"a field cannot hold a {type(value).__name__}", remedy=f"give a {kinds}")
 
 
-def _nested(path: KeyPath, value: Any) -> Any:
+def _nest_value(path: KeyPath, value: Any) -> Any:
     for key in reversed(path):
         value = {str(key): value}
     return value
 
 
-def _with(tree: Any, path: Sequence[Key], value: Any) -> Any:
+def _with_value(tree: Any, path: Sequence[Key], value: Any) -> Any:
     """`tree` with another value at `path`."""
     if not path:
         return value
@@ -347,18 +347,18 @@ def _with(tree: Any, path: Sequence[Key], value: Any) -> Any:
     if isinstance(tree, list):
         at = int(key)
         below = tree[at] if at < len(tree) else None
-        return [*tree[:at], _with(below, others, value), *tree[at + 1 :]]
+        return [*tree[:at], _with_value(below, others, value), *tree[at + 1 :]]
     members = tree or {}
-    return {**members, str(key): _with(members.get(str(key)), others, value)}
+    return {**members, str(key): _with_value(members.get(str(key)), others, value)}
 
 
-def _without(tree: Any, path: Sequence[Key]) -> Any:
+def _without_value(tree: Any, path: Sequence[Key]) -> Any:
     """`tree` without the value at `path`."""
     *above, last = path
     parent = reduce(lambda value, key: value[key], above, tree)
     if isinstance(parent, list):
-        return _with(tree, above, [part for index, part in enumerate(parent) if index != last])
-    return _with(tree, above, {key: part for key, part in parent.items() if key != last})
+        return _with_value(tree, above, [part for index, part in enumerate(parent) if index != last])
+    return _with_value(tree, above, {key: part for key, part in parent.items() if key != last})
 
 
 # ------------------------------------------------------------------------------------------------- the edits
@@ -379,25 +379,25 @@ def _first_field(document: Document, fields: dict[str, Any]) -> TextEdit:
 def _refuse_shared(document: Document, chain: list[_Step]) -> None:
     """Refuse to change a value that others use: their aliases would change with it."""
     starts = {step.node.span.start for step in chain if step.node.anchored}
-    for name, anchor, alias in _shared(document):
+    for name, anchor, alias in _find_shared_anchors(document):
         if anchor in starts:
-            raise _used(document, name, anchor, alias)
+            raise _anchor_in_use(document, name, anchor, alias)
 
 
-def _used(document: Document, name: str, anchor: int, alias: int) -> EditRefused:
+def _anchor_in_use(document: Document, name: str, anchor: int, alias: int) -> EditRefused:
     line, user = document.lines.number(anchor), document.lines.number(alias)
     reason = f"line {line}: the value has the anchor &{name}, and line {user} uses it as *{name}"
     return document.refused(reason, f"give line {user} a value of its own first")
 
 
-def _shared(document: Document) -> list[tuple[str, int, int]]:
+def _find_shared_anchors(document: Document) -> list[tuple[str, int, int]]:
     """The anchors that an alias uses: the name, and where both stand."""
     tree = document.tree
     if document.is_json or tree is None or "*" not in document.text:
         return []
     anchors: dict[str, int] = {}
     used = []
-    for at in sorted({span.start for span in _spans(tree)}):
+    for at in sorted({span.start for span in _value_spans(tree)}):
         found = _MARK.match(document.text, at)
         if found and found[1] == "&":
             anchors[found[2]] = at
@@ -406,7 +406,7 @@ def _shared(document: Document) -> list[tuple[str, int, int]]:
     return used
 
 
-def _spans(tree: Node) -> Iterator[Span]:
+def _value_spans(tree: Node) -> Iterator[Span]:
     """The places that an anchor or alias can begin at: every value and every key."""
     for node in tree.nodes():
         if node.anchored or node.kind == "alias":
@@ -420,19 +420,21 @@ def _first_sound(
     """The edits of the first way that gives exactly what is wanted."""
     for way in ways[:-1]:
         with suppress(EditRefused):
-            return _verified(document, merged(way()), wanted)
-    return _verified(document, merged(ways[-1]()), wanted)
+            return _verify_edits(document, merged(way()), wanted)
+    return _verify_edits(document, merged(ways[-1]()), wanted)
 
 
-def _verified(document: Document, edits: list[TextEdit], wanted: Any) -> list[TextEdit]:
+def _verify_edits(document: Document, edits: list[TextEdit], wanted: Any) -> list[TextEdit]:
     """The edits, when the text that they make reads as `wanted`, with its body and findings as before."""
-    for name, anchor, alias in _shared(document):
+    for name, anchor, alias in _find_shared_anchors(document):
         gone = [any(edit.start <= at < edit.end for edit in edits) for at in (anchor, alias)]
         if gone == [True, False]:
-            raise _used(document, name, anchor, alias)
+            raise _anchor_in_use(document, name, anchor, alias)
     result = spliced(document, edits)
     value = result.tree.value if result.tree else {}
-    flaws = Counter(flaw.code for flaw in _flaws(result)) - Counter(flaw.code for flaw in _flaws(document))
+    flaws = Counter(flaw.code for flaw in _list_flaws(result)) - Counter(
+        flaw.code for flaw in _list_flaws(document)
+    )
     body = result.body
     if not document.is_json and not document.frontmatter.present:
         body = body if body == document.body else body.removeprefix(document.lines.newline)
@@ -443,5 +445,5 @@ def _verified(document: Document, edits: list[TextEdit], wanted: Any) -> list[Te
     raise document.refused(reason, "edit its text instead")
 
 
-def _flaws(document: Document) -> Sequence[Flaw | Diagnostic]:
+def _list_flaws(document: Document) -> Sequence[Flaw | Diagnostic]:
     return document.findings if document.is_json else document.frontmatter.flaws

@@ -71,7 +71,7 @@ def parse(text: str, *, max_depth: int, max_values: int) -> Frontmatter:
     span, inner = locate(text)
     start, end = span
     if start == end:
-        return Frontmatter(span=span, inner=inner, flaws=_unclosed(text, start))
+        return Frontmatter(span=span, inner=inner, flaws=_find_unclosed(text, start))
 
     node, flaws = parse_simple(text, *inner, max_depth=max_depth, max_values=max_values) or _parse_any(
         text, inner, max_depth=max_depth, max_values=max_values
@@ -91,7 +91,7 @@ def _parse_any(text: str, inner: Span, *, max_depth: int, max_values: int) -> Pa
     return yaml.parse(text[slice(*inner)], inner.start, max_depth=max_depth, max_values=max_values)
 
 
-def _unclosed(text: str, start: int) -> tuple[Flaw, ...]:
+def _find_unclosed(text: str, start: int) -> tuple[Flaw, ...]:
     opening = _OPENING.match(text, start)
     if not opening or not _KEY_FOLLOWS.match(text, opening.end()):
         return ()
@@ -137,12 +137,12 @@ def parse_simple(text: str, start: int, end: int, *, max_depth: int, max_values:
     text = text[:end]
     at = _after_blanks(text, start)
     try:
-        return Parsed(_mapping(text, at, 0, min(max_depth, _DEEPEST))[0] if at < end else None)
+        return Parsed(_read_mapping(text, at, 0, min(max_depth, _DEEPEST))[0] if at < end else None)
     except _NotSimple:
         return None
 
 
-def _mapping(text: str, at: int, column: int, depth: int) -> tuple[Node, int]:
+def _read_mapping(text: str, at: int, column: int, depth: int) -> tuple[Node, int]:
     """The fields from the line at `at` on that begin in `column`, and where the lines after them begin."""
     if depth < _LEVELS:
         raise _NotSimple
@@ -163,11 +163,11 @@ def _mapping(text: str, at: int, column: int, depth: int) -> tuple[Node, int]:
             raise _NotSimple
         shape = field.lastindex
         if shape == _NOTHING:
-            node, at = _below(text, field.end(), stop + 1, column, depth)
+            node, at = _read_value_below(text, field.end(), stop + 1, column, depth)
         elif shape == _LISTED:
             node, at = _flow_list(text, field.end())
         else:
-            node, at = _scalar(field), field.end()
+            node, at = _read_scalar(field), field.end()
         values[key] = node.value
         members.append(Member(key, Span(begin, stop), node))
     whole = Span(members[0].key_span.start, members[-1].node.span.end)
@@ -180,7 +180,7 @@ def _after_blanks(text: str, at: int) -> int:
     return blanks.end() if blanks else at
 
 
-def _scalar(match: re.Match[str]) -> Node:
+def _read_scalar(match: re.Match[str]) -> Node:
     shape = match.lastindex or 0
     value = match[shape]
     start, end = match.span(shape)
@@ -200,7 +200,7 @@ def _flow_list(text: str, at: int) -> tuple[Node, int]:
     start = at - 1
     items: list[Node] = []
     while item := _ITEM.match(text, at):
-        items.append(_scalar(item))
+        items.append(_read_scalar(item))
         at = item.end()
         if text[at] == "]":
             break
@@ -208,10 +208,10 @@ def _flow_list(text: str, at: int) -> tuple[Node, int]:
     closing = _CLOSING.match(text, at)
     if closing is None:
         raise _NotSimple
-    return _list(items, Span(start, closing.start(1)), "flow"), closing.end()
+    return _make_list_node(items, Span(start, closing.start(1)), "flow"), closing.end()
 
 
-def _below(text: str, at: int, colon: int, column: int, depth: int) -> tuple[Node, int]:
+def _read_value_below(text: str, at: int, colon: int, column: int, depth: int) -> tuple[Node, int]:
     """The value of a field that has none in its line: what stands below it, else null behind its colon."""
     at = _after_blanks(text, at)
     entry = _ENTRY.match(text, at)
@@ -219,7 +219,7 @@ def _below(text: str, at: int, colon: int, column: int, depth: int) -> tuple[Nod
         return _block_list(text, at, entry)
     field = _FIELD.match(text, at)
     if field and field.start(1) - at > column:
-        return _mapping(text, at, field.start(1) - at, depth - 1)
+        return _read_mapping(text, at, field.start(1) - at, depth - 1)
     return Node(None, Span(colon, colon), "scalar", "plain"), at
 
 
@@ -231,12 +231,12 @@ def _block_list(text: str, at: int, entry: re.Match[str] | None) -> tuple[Node, 
     while entry:
         if entry.start(1) - at != column:
             raise _NotSimple
-        items.append(_scalar(entry))
+        items.append(_read_scalar(entry))
         at = _after_blanks(text, entry.end())
         entry = _ENTRY.match(text, at)
-    return _list(items, Span(start, items[-1].span.end), "block"), at
+    return _make_list_node(items, Span(start, items[-1].span.end), "block"), at
 
 
-def _list(items: list[Node], span: Span, style: Style) -> Node:
+def _make_list_node(items: list[Node], span: Span, style: Style) -> Node:
     values = [item.value for item in items]
     return Node(values, span, "list", style, items=tuple(items))

@@ -28,7 +28,7 @@ def links(text: str, node: Node, lines: Lines) -> tuple[tuple[Link, ...], tuple[
     named = lineage(text, node, lines)
     if not ("[[" in written or "](" in written or "://" in written or "www." in written):
         return named, ()
-    texts = [span for value in node.nodes() if (span := _written(text, value))]
+    texts = [span for value in node.nodes() if (span := _span_of_text(text, value))]
     if not texts:
         return named, ()
     within = in_values(text, texts, lines)
@@ -48,7 +48,7 @@ def lineage(text: str, node: Node, lines: Lines) -> tuple[Link, ...]:
         member = node.member(key)
         value = member.node if member else None
         for item in () if value is None else value.items if value.kind == "list" else (value,):
-            span = _plainly(text, item)
+            span = _span_of_plain_name(text, item)
             if not span:
                 continue
             start, end = span
@@ -71,10 +71,10 @@ def lineage(text: str, node: Node, lines: Lines) -> tuple[Link, ...]:
     return tuple(found)
 
 
-def _plainly(text: str, value: Node) -> Span | None:
+def _span_of_plain_name(text: str, value: Node) -> Span | None:
     """Where a value stands that can be the name of a memory; None when it is none, or has escapes."""
     is_number = isinstance(value.value, int) and not isinstance(value.value, bool) and not value.anchored
-    span = value.span if is_number else _written(text, value)
+    span = value.span if is_number else _span_of_text(text, value)
     if not span or value.style in ("literal", "folded"):
         return None
     name = text[slice(*span)]
@@ -92,9 +92,9 @@ def tags(text: str, node: Node, lines: Lines) -> tuple[Tag, ...]:
         return ()
     value = member.node
     if value.kind == "list":
-        spans = [span for item in value.items if (span := _written(text, item))]
+        spans = [span for item in value.items if (span := _span_of_text(text, item))]
     else:
-        whole = _written(text, value)
+        whole = _span_of_text(text, value)
         spans = [Span(*name.span()) for name in _NAME.finditer(text, *whole)] if whole else []
     found = []
     for start, end in spans:
@@ -105,7 +105,7 @@ def tags(text: str, node: Node, lines: Lines) -> tuple[Tag, ...]:
     return tuple(found)
 
 
-def _written(text: str, value: Node) -> Span | None:
+def _span_of_text(text: str, value: Node) -> Span | None:
     """Where the text of a scalar stands, without quotes; None when it is no text, or has escapes."""
     content, span, kind, style, _, _, anchored = value
     if not isinstance(content, str) or kind != "scalar" or anchored:

@@ -54,7 +54,7 @@ def retarget(link: Link, text: str, target: str) -> TextEdit:
     Raises:
         EditRefused: a wikilink cannot hold this target.
     """
-    return _edit(link, text, link.target_span, target, _NOT_IN_TARGETS)
+    return _edit_span(link, text, link.target_span, target, _NOT_IN_TARGETS)
 
 
 def reanchor(link: Link, text: str, anchor: str) -> TextEdit:
@@ -63,7 +63,7 @@ def reanchor(link: Link, text: str, anchor: str) -> TextEdit:
     Raises:
         EditRefused: a wikilink cannot hold this anchor.
     """
-    return _edit(link, text, link.anchor_span, anchor, _NOT_IN_ANCHORS)
+    return _edit_span(link, text, link.anchor_span, anchor, _NOT_IN_ANCHORS)
 
 
 def repath(citation: Citation, text: str, path: str) -> TextEdit:
@@ -96,14 +96,16 @@ def destination(old: str, new: str, *, in_angles: bool = False) -> str:
     """
     as_before = {percent_decoded(unescaped(part)): part for part in old.split("/")}
     written = "/".join(
-        as_before.get(part) or _encoded(part, old, in_angles=in_angles) for part in new.split("/")
+        as_before.get(part) or _encode_part(part, old, in_angles=in_angles) for part in new.split("/")
     )
-    if in_angles or _balanced(written):
+    if in_angles or _has_balanced_parentheses(written):
         return written
-    return _PARENTHESIS.sub(percent, "/".join(_encoded(part, "", in_angles=False) for part in new.split("/")))
+    return _PARENTHESIS.sub(
+        percent, "/".join(_encode_part(part, "", in_angles=False) for part in new.split("/"))
+    )
 
 
-def _edit(link: Link, text: str, span: Span, new: str, forbidden: re.Pattern[str]) -> TextEdit:
+def _edit_span(link: Link, text: str, span: Span, new: str, forbidden: re.Pattern[str]) -> TextEdit:
     if not is_wikilink(link, text):
         written = _in_destination(text, link.target_span.start, span, new)
     elif not new or forbidden.search(new):
@@ -115,11 +117,11 @@ def _edit(link: Link, text: str, span: Span, new: str, forbidden: re.Pattern[str
     else:
         written = new
     if _is_bare(link):
-        return _bare(link, text, span, new)
+        return _edit_bare_value(link, text, span, new)
     return TextEdit(*span, _in_field(link, text, span, written))
 
 
-def _bare(link: Link, text: str, span: Span, new: str) -> TextEdit:
+def _edit_bare_value(link: Link, text: str, span: Span, new: str) -> TextEdit:
     """The edit of a value that is a link, in its quotes; one without gets some where it needs them."""
     start, end = link.span
     whole = text[start : span.start] + new + text[span.end : end]
@@ -138,7 +140,7 @@ def _in_destination(text: str, start: int, span: Span, new: str) -> str:
     return destination(text[slice(*span)], new, in_angles=text.startswith("<", start - 1))
 
 
-def _encoded(part: str, old: str, *, in_angles: bool) -> str:
+def _encode_part(part: str, old: str, *, in_angles: bool) -> str:
     part = _ENCODED.sub(percent, part)
     if not in_angles or "%20" in old:
         part = _BLANK.sub(percent, part)
@@ -156,7 +158,7 @@ def percent(character: re.Match[str]) -> str:
     return "".join(f"%{byte:02X}" for byte in character[0].encode())
 
 
-def _balanced(written: str) -> bool:
+def _has_balanced_parentheses(written: str) -> bool:
     """Whether the parentheses that nothing escapes close one another, as in a bare destination they must."""
     depth = 0
     for mark in _UNESCAPED_PARENTHESIS.findall(written):
@@ -245,7 +247,7 @@ def repointed(documents: Versions[Document], spans: Versions[Span]) -> str | Non
             return None
         words = base.words()
         for mine, other in (ours, theirs), (theirs, ours):
-            text = _led(base, mine, other) if mine.words() == words else None
+            text = _lead_links(base, mine, other) if mine.words() == words else None
             if text is not None:
                 return text
     except (DocumentRefused, EditRefused):
@@ -253,7 +255,7 @@ def repointed(documents: Versions[Document], spans: Versions[Span]) -> str | Non
     return None
 
 
-def _led(base: _Stretch, mine: _Stretch, other: _Stretch) -> str | None:
+def _lead_links(base: _Stretch, mine: _Stretch, other: _Stretch) -> str | None:
     """What `other` says, with its links led as `mine` leads those of `base`; None where that is unclear."""
     targets: dict[str, str] = {}
     anchors: dict[tuple[str, str], str] = {}

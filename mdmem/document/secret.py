@@ -264,11 +264,11 @@ def find(
         spans: look only into the lines that these touch, given in order; everywhere without.
         allow: the first digits of the SHA-256 of those that are allowed.
     """
-    lines = [Span(0, len(text))] if spans is None else list(_lines(text, spans))
-    suspects = _suspects("\n".join([text[slice(*line)] for line in lines]))
-    found = [secret for line in lines for each in suspects for secret in _matches(text, line, each)]
+    lines = [Span(0, len(text))] if spans is None else list(_expand_to_lines(text, spans))
+    suspects = _find_suspected_forms("\n".join([text[slice(*line)] for line in lines]))
+    found = [secret for line in lines for each in suspects for secret in _match_form(text, line, each)]
     if "\\" in text:
-        found += [secret for line in lines for secret in _escaped(text, line)]
+        found += [secret for line in lines for secret in _find_escaped(text, line)]
     found.sort()
     result: list[Secret] = []
     for secret in found:
@@ -283,7 +283,7 @@ def redactions(secrets: Iterable[Secret]) -> list[TextEdit]:
     return [TextEdit(*secret.span, secret.word) for secret in secrets]
 
 
-def _suspects(text: str) -> set[Form]:
+def _find_suspected_forms(text: str) -> set[Form]:
     """The formats of which a mark stands in the text."""
     # Looking for each mark in all of the text takes five times as long, and most words are short.
     words = " ".join([word for word in text.split() if len(word) >= _SHORTEST])
@@ -296,13 +296,17 @@ def masked(text: str) -> str:
     return splice(text, redactions(find(text)))
 
 
-def _escaped(text: str, line: Span) -> list[Secret]:
+def _find_escaped(text: str, line: Span) -> list[Secret]:
     """The secrets in a stretch of a text of which characters are written as escapes."""
     written = text[slice(*line)]
-    read = _ESCAPE.sub(_meant, written)
+    read = _ESCAPE.sub(_decode_escape, written)
     if read == written:
         return []
-    found = [secret for form in _suspects(read) for secret in _matches(read, Span(0, len(read)), form)]
+    found = [
+        secret
+        for form in _find_suspected_forms(read)
+        for secret in _match_form(read, Span(0, len(read)), form)
+    ]
     if not found:
         return []
     # Of each escape where it is read, where it ends, and how much later what is behind it is written.
@@ -311,7 +315,7 @@ def _escaped(text: str, line: Span) -> list[Secret]:
     for escape in _ESCAPE.finditer(text, *line):
         places.append(escape.start() - shift)
         ends.append(escape.end())
-        shift = escape.end() - places[-1] - len(_meant(escape))
+        shift = escape.end() - places[-1] - len(_decode_escape(escape))
         shifts.append(shift)
 
     def written_at(offset: int) -> Span:
@@ -330,14 +334,14 @@ def _escaped(text: str, line: Span) -> list[Secret]:
     ]
 
 
-def _meant(escape: re.Match[str]) -> str:
+def _decode_escape(escape: re.Match[str]) -> str:
     """The character that an escape stands for; none for a line end that is none."""
     digits = escape[1] or escape[2] or escape[3]
     number = int(digits, 16) if digits else 0
     return chr(number) if 0 < number <= sys.maxunicode else escape[4] or ""
 
 
-def _lines(text: str, spans: Iterable[tuple[int, int]]) -> Iterator[Span]:
+def _expand_to_lines(text: str, spans: Iterable[tuple[int, int]]) -> Iterator[Span]:
     """The stretches of whole lines that `spans` touch."""
     reached = -1
     for start, end in spans:
@@ -349,18 +353,18 @@ def _lines(text: str, spans: Iterable[tuple[int, int]]) -> Iterator[Span]:
         yield Span(first, reached)
 
 
-def _matches(text: str, line: Span, form: Form) -> Iterator[Secret]:
-    for match in _compiled(form.begins + form.pattern).finditer(text, *line):
+def _match_form(text: str, line: Span, form: Form) -> Iterator[Secret]:
+    for match in _compile_pattern(form.begins + form.pattern).finditer(text, *line):
         group = match.lastindex or 0
         value = match[group]
         if not _is_example(value, form):
             # Of a short password even a beginning says much.
             shown = value[: min(_SHOWN, len(value) // 3)]
-            yield Secret(Span(*match.span(group)), form.kind, shown, _digest(value))
+            yield Secret(Span(*match.span(group)), form.kind, shown, _short_digest(value))
 
 
 @cache
-def _compiled(pattern: str) -> re.Pattern[str]:
+def _compile_pattern(pattern: str) -> re.Pattern[str]:
     return re.compile(pattern)
 
 
@@ -375,14 +379,14 @@ def _is_example(value: str, form: Form) -> bool:
     return len(set(rest)) < _FEWEST or any(part in value for part in known)
 
 
-def _digest(value: str) -> str:
+def _short_digest(value: str) -> str:
     return digest(value.encode("utf-8", "surrogatepass"))[:DIGITS]
 
 
 def _is_allowed(text: str, secret: Secret, allow: Sequence[str]) -> bool:
     if any(secret.digest.startswith(digest[:DIGITS]) for digest in allow):
         return True
-    (lines,) = _lines(text, [secret.span])
+    (lines,) = _expand_to_lines(text, [secret.span])
     start, end = (secret.span.start - lines.start, secret.span.end - lines.start)
     around = text[slice(*lines)]
     first, last = around.rfind("\r", 0, start) + 1, around.find("\r", end)

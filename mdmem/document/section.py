@@ -45,26 +45,26 @@ def find_section(document: Document, heading: str) -> Section:
     marks = _MARKS.fullmatch(heading.strip())
     level, wanted = (len(marks[1]), marks[2].strip()) if marks else (None, heading.strip())
     sections = [s for s in document.sections if level in (None, s.heading.level)]
-    path = _spaced(wanted)
-    found = [s for s in sections if s.heading.title == wanted or path in _endings(s)]
+    path = _normalize_path(wanted)
+    found = [s for s in sections if s.heading.title == wanted or path in _heading_paths(s)]
     if not found:
-        raise SectionNotFound(path=document.path, heading=heading, near=_near(document, wanted))
+        raise SectionNotFound(path=document.path, heading=heading, near=_name_near_headings(document, wanted))
     if len(found) > 1:
         lines = tuple(s.heading.line for s in found)
         raise SectionAmbiguous(path=document.path, heading=heading, lines=lines)
     return found[0]
 
 
-def _endings(section: Section) -> set[str]:
+def _heading_paths(section: Section) -> set[str]:
     """Every heading path that means this section, from its title up to its whole path."""
-    return {_spaced(SEPARATOR.join(section.path[start:])) for start in range(len(section.path))}
+    return {_normalize_path(SEPARATOR.join(section.path[start:])) for start in range(len(section.path))}
 
 
-def _spaced(path: str) -> str:
+def _normalize_path(path: str) -> str:
     return SEPARATOR.join(part.strip() for part in path.split(SEPARATOR.strip()))
 
 
-def _near(document: Document, wanted: str) -> tuple[str, ...]:
+def _name_near_headings(document: Document, wanted: str) -> tuple[str, ...]:
     """The headings that are almost the wanted one; without any, those that there are."""
     is_path = SEPARATOR.strip() in wanted
     names = [SEPARATOR.join(s.path) if is_path else s.heading.title for s in document.sections]
@@ -88,15 +88,15 @@ def replace_section(
     """
     section = find_section(document, heading)
     region = section.own if keep_subsections else Span(section.heading.span.end, section.span.end)
-    content = _trimmed(document.text, region)
-    new = _block(document, new)
+    content = _trim_blank_lines(document.text, region)
+    new = _fit_block(document, new)
     _refuse_own_heading(document, section.heading, new)
     if content.start == content.end:
-        return _settled(document, section, _block_at(document, region.start, new)) if new else []
+        return _verify_edit(document, section, _block_at(document, region.start, new)) if new else []
     if not new:
         end = document.lines.around(content.end).end
-        return _settled(document, section, TextEdit(region.start, end, ""))
-    return _settled(document, section, TextEdit(content.start, content.end, new))
+        return _verify_edit(document, section, TextEdit(region.start, end, ""))
+    return _verify_edit(document, section, TextEdit(content.start, content.end, new))
 
 
 def append_to_section(document: Document, heading: str, new: str) -> list[TextEdit]:
@@ -111,14 +111,14 @@ def append_to_section(document: Document, heading: str, new: str) -> list[TextEd
             behind it.
     """
     section = find_section(document, heading)
-    content = _trimmed(document.text, section.own)
-    new = _block(document, new)
+    content = _trim_blank_lines(document.text, section.own)
+    new = _fit_block(document, new)
     if not new:
         return []
     if content.start == content.end:
-        return _settled(document, section, _block_at(document, section.own.start, new))
-    added = _gap(document, content, new) + new
-    return _settled(document, section, TextEdit(content.end, content.end, added))
+        return _verify_edit(document, section, _block_at(document, section.own.start, new))
+    added = _gap_before_appended(document, content, new) + new
+    return _verify_edit(document, section, TextEdit(content.end, content.end, added))
 
 
 def insert_before_section(document: Document, heading: str, new: str) -> list[TextEdit]:
@@ -144,9 +144,9 @@ def append_block(document: Document, new: str) -> list[TextEdit]:
     A body of nothing but blank lines counts as empty: its blank lines give way to the text. What stands
     above is not looked at: in code that is never closed the text is code.
     """
-    content = _trimmed(document.text, document.body_span)
+    content = _trim_blank_lines(document.text, document.body_span)
     newline = document.lines.newline
-    new = _block(document, new)
+    new = _fit_block(document, new)
     if not new:
         return []
     start = document.body_span.start
@@ -158,13 +158,13 @@ def append_block(document: Document, new: str) -> list[TextEdit]:
 # ------------------------------------------------------------------------------------ where the text goes
 
 
-def _block(document: Document, new: str) -> str:
+def _fit_block(document: Document, new: str) -> str:
     """`new` with the document's line ends, without blank lines around it."""
     new = fitted(document, new)
-    return new[slice(*_trimmed(new, Span(0, len(new))))]
+    return new[slice(*_trim_blank_lines(new, Span(0, len(new))))]
 
 
-def _trimmed(text: str, region: Span) -> Span:
+def _trim_blank_lines(text: str, region: Span) -> Span:
     """`region` without the blank lines around its text; empty, at its start, when it has no text."""
     blank = _BLANK_LINES.match(text, region.start, region.end)
     start = blank.end() if blank else region.start
@@ -176,7 +176,7 @@ def _trimmed(text: str, region: Span) -> Span:
     return Span(start, ending.start() if ending else region.end)
 
 
-def _gap(document: Document, content: Span, new: str) -> str:
+def _gap_before_appended(document: Document, content: Span, new: str) -> str:
     """What stands between the text of a section and what is appended to it."""
     lines, newline = document.lines, document.lines.newline
     if not _NESTED_ITEM.match(new) or _ends_in_paragraph(document.text[slice(*content)]):
@@ -217,8 +217,8 @@ def _block_at(document: Document, at: int, new: str) -> TextEdit:
 
 def _set_off(document: Document, section: Section, at: int, new: str) -> list[TextEdit]:
     """An insertion beside a section, at the boundary `at` of its lines; none when there is nothing to add."""
-    new = _block(document, new)
-    return _settled(document, section, _block_at(document, at, new)) if new else []
+    new = _fit_block(document, new)
+    return _verify_edit(document, section, _block_at(document, at, new)) if new else []
 
 
 def _below_frontmatter(document: Document) -> str:
@@ -246,7 +246,7 @@ def _refuse_own_heading(document: Document, heading: Heading, new: str) -> None:
         )
 
 
-def _settled(document: Document, section: Section, edit: TextEdit) -> list[TextEdit]:
+def _verify_edit(document: Document, section: Section, edit: TextEdit) -> list[TextEdit]:
     """The edit, once it is sure that it changes nothing outside of it.
 
     Raises:
@@ -277,14 +277,14 @@ def _keeps_headings(document: Document, edit: TextEdit, after: blocks.Scan) -> b
     """Whether the headings before and behind an edit are what they were."""
     reached = edit.start + len(edit.new)
     shift = reached - edit.end
-    above = [_key(h, 0) for h in document.headings if h.span.start < edit.start]
-    below = [_key(h, shift) for h in document.headings if h.span.start >= edit.end]
-    return above == [_key(h, 0) for h in after.headings if h.span.start < edit.start] and below == [
-        _key(h, 0) for h in after.headings if h.span.start >= reached
+    above = [_shifted_key(h, 0) for h in document.headings if h.span.start < edit.start]
+    below = [_shifted_key(h, shift) for h in document.headings if h.span.start >= edit.end]
+    return above == [_shifted_key(h, 0) for h in after.headings if h.span.start < edit.start] and below == [
+        _shifted_key(h, 0) for h in after.headings if h.span.start >= reached
     ]
 
 
-def _key(heading: Heading, shift: int) -> tuple[int, int, str]:
+def _shifted_key(heading: Heading, shift: int) -> tuple[int, int, str]:
     return heading.span.start + shift, heading.level, heading.title
 
 

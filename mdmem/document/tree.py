@@ -236,7 +236,7 @@ def parse_json(text: str, offset: int = 0, *, max_depth: int, max_values: int = 
     return Parsed(node, tuple(reader.flaws))
 
 
-def _skip(text: str, at: int) -> int:
+def _skip_blanks(text: str, at: int) -> int:
     blank = _BLANK.match(text, at)
     return blank.end() if blank else at
 
@@ -249,8 +249,8 @@ class _JsonReader:
         self.flaws: list[Flaw] = []
 
     def whole(self, at: int) -> Node:
-        node, end = self.value(_skip(self.text, at), ())
-        end = _skip(self.text, end)
+        node, end = self.value(_skip_blanks(self.text, at), ())
+        end = _skip_blanks(self.text, end)
         if end < len(self.text):
             raise _NotJson(end, "text behind the value")
         return node
@@ -263,16 +263,16 @@ class _JsonReader:
         if first and first in "{[":
             if len(path) >= self.max_depth:
                 raise TooDeep("values are nested too deeply", self.max_depth, at)
-            return self._mapping(at, path) if first == "{" else self._list(at, path)
+            return self._read_mapping(at, path) if first == "{" else self._read_list(at, path)
         if first == '"':
-            value, end = self._string(at)
-            return _scalar(value, at, end), end
+            value, end = self._read_string(at)
+            return _make_scalar(value, at, end), end
         for word, meaning in _JSON_WORDS.items():
             if self.text.startswith(word, at):
-                return _scalar(meaning, at, at + len(word)), at + len(word)
-        return self._number(at)
+                return _make_scalar(meaning, at, at + len(word)), at + len(word)
+        return self._read_number(at)
 
-    def _number(self, at: int) -> tuple[Node, int]:
+    def _read_number(self, at: int) -> tuple[Node, int]:
         found = _JSON_NUMBER.match(self.text, at)
         if not found:
             raise _NotJson(at, "a value is missing" if at >= len(self.text) else "not a JSON value")
@@ -280,9 +280,9 @@ class _JsonReader:
         if len(written) > _MOST_DIGITS:
             raise _NotJson(at, f"a number of more than {_MOST_DIGITS} digits")
         value = float(written) if found.group(1) or found.group(2) else int(written)
-        return _scalar(value, at, found.end()), found.end()
+        return _make_scalar(value, at, found.end()), found.end()
 
-    def _string(self, at: int) -> tuple[str, int]:
+    def _read_string(self, at: int) -> tuple[str, int]:
         try:
             value, end = scanstring(self.text, at + 1, True)  # noqa: FBT003 - its third argument has no name
         except JSONDecodeError as error:
@@ -296,53 +296,53 @@ class _JsonReader:
             value = _SURROGATE.sub("\ufffd", value)
         return value, end
 
-    def _mapping(self, at: int, path: tuple[Key, ...]) -> tuple[Node, int]:
+    def _read_mapping(self, at: int, path: tuple[Key, ...]) -> tuple[Node, int]:
         members: list[Member] = []
         seen: dict[str, Any] = {}
-        end = _skip(self.text, at + 1)
-        while not self._ends("}", end):
-            end = self._separator(end, first=not members)
+        end = _skip_blanks(self.text, at + 1)
+        while not self._ends_with("}", end):
+            end = self._skip_separator(end, first=not members)
             if not self.text.startswith('"', end):
                 raise _NotJson(end, 'a key in "quotes" is missing')
-            key, key_end = self._string(end)
+            key, key_end = self._read_string(end)
             key_span = Span(end, key_end)
-            end = _skip(self.text, key_end)
+            end = _skip_blanks(self.text, key_end)
             if not self.text.startswith(":", end):
                 raise _NotJson(end, "a colon is missing behind the key")
-            node, end = self.value(_skip(self.text, end + 1), (*path, key))
+            node, end = self.value(_skip_blanks(self.text, end + 1), (*path, key))
             if key in seen:
                 name = dotted((*path, key))
                 message = f"the key {name!r} stands twice"
                 self.flaws.append(Flaw(key_span, "duplicate-key", message, "keep one of them", name))
             seen[key] = node.value
             members.append(Member(key=key, key_span=key_span, node=node))
-            end = _skip(self.text, end)
+            end = _skip_blanks(self.text, end)
         span = Span(at, end + 1)
         return Node(value=seen, span=span, kind="mapping", style="json", members=tuple(members)), span.end
 
-    def _list(self, at: int, path: tuple[Key, ...]) -> tuple[Node, int]:
+    def _read_list(self, at: int, path: tuple[Key, ...]) -> tuple[Node, int]:
         items: list[Node] = []
-        end = _skip(self.text, at + 1)
-        while not self._ends("]", end):
-            end = self._separator(end, first=not items)
+        end = _skip_blanks(self.text, at + 1)
+        while not self._ends_with("]", end):
+            end = self._skip_separator(end, first=not items)
             node, end = self.value(end, (*path, len(items)))
             items.append(node)
-            end = _skip(self.text, end)
+            end = _skip_blanks(self.text, end)
         values, span = [n.value for n in items], Span(at, end + 1)
         return Node(value=values, span=span, kind="list", style="json", items=tuple(items)), span.end
 
-    def _ends(self, bracket: str, at: int) -> bool:
+    def _ends_with(self, bracket: str, at: int) -> bool:
         if at >= len(self.text):
             raise _NotJson(at, f"{bracket} is missing at the end")
         return self.text.startswith(bracket, at)
 
-    def _separator(self, at: int, *, first: bool) -> int:
+    def _skip_separator(self, at: int, *, first: bool) -> int:
         if first:
             return at
         if not self.text.startswith(",", at):
             raise _NotJson(at, "a comma is missing")
-        return _skip(self.text, at + 1)
+        return _skip_blanks(self.text, at + 1)
 
 
-def _scalar(value: Any, start: int, end: int) -> Node:
+def _make_scalar(value: Any, start: int, end: int) -> Node:
     return Node(value=value, span=Span(start, end), kind="scalar", style="json")

@@ -45,13 +45,13 @@ def parse(text: str, offset: int = 0, *, max_depth: int, max_values: int) -> Par
     Raises:
         TooDeep: a limit is passed, or an alias contains itself.
     """
-    guarded, restore = _guarded(text)
+    guarded, restore = _replace_line_ends(text)
     builder = _Builder(text, offset, max_depth, max_values, restore)
     try:
         for event in yaml.parse(guarded, Loader=yaml.CSafeLoader):
             builder.take(event)
     except yaml.YAMLError as error:
-        return Parsed(None, (*builder.flaws, _invalid(text, offset, error)))
+        return Parsed(None, (*builder.flaws, _describe_error(text, offset, error)))
     return Parsed(builder.root, tuple(builder.flaws))
 
 
@@ -79,7 +79,7 @@ def read_value(text: str) -> Any:
     return node.value if is_whole and not is_text else text
 
 
-def _guarded(text: str) -> tuple[str, dict[int, str]]:
+def _replace_line_ends(text: str) -> tuple[str, dict[int, str]]:
     """`text` for libyaml, with what is no line end in YAML 1.2 replaced; and the table that undoes it."""
     breaks = [character for character in _BREAKS_OF_1_1 if character in text]
     if not breaks:
@@ -89,7 +89,7 @@ def _guarded(text: str) -> tuple[str, dict[int, str]]:
     return text.translate({ord(character): number for number, character in restore.items()}), restore
 
 
-def _invalid(text: str, offset: int, error: yaml.YAMLError) -> Flaw:
+def _describe_error(text: str, offset: int, error: yaml.YAMLError) -> Flaw:
     message = "; ".join(filter(None, (getattr(error, name, None) for name in ("context", "problem"))))
     mark = getattr(error, "problem_mark", None) or getattr(error, "context_mark", None)
     at = mark.index if mark else 0
@@ -155,26 +155,28 @@ class _Builder:
     def take(self, event: yaml.Event) -> None:
         """Take the next event."""
         if isinstance(event, yaml.ScalarEvent):
-            self._scalar(event)
+            self._add_scalar(event)
         elif isinstance(event, yaml.AliasEvent):
-            self._alias(event)
+            self._add_alias(event)
         elif isinstance(event, yaml.CollectionStartEvent):
-            self._open(event)
+            self._open_collection(event)
         elif isinstance(event, yaml.CollectionEndEvent):
-            self._close(event)
+            self._close_collection(event)
         elif isinstance(event, yaml.DocumentStartEvent):
             self._documents += 1
             if self._documents > 1:
-                self._flaw(self._span(event), "invalid-yaml", "more than one YAML document", "keep one")
+                self._add_flaw(
+                    self._span_of(event), "invalid-yaml", "more than one YAML document", "keep one"
+                )
 
-    def _span(self, event: yaml.Event) -> Span:
+    def _span_of(self, event: yaml.Event) -> Span:
         start, end = cast("tuple[yaml.Mark, yaml.Mark]", (event.start_mark, event.end_mark))
         return Span(self.offset + start.index, self.offset + end.index)
 
-    def _flaw(self, span: Span, code: str, message: str, hint: str, rule: str = "") -> None:
+    def _add_flaw(self, span: Span, code: str, message: str, hint: str, rule: str = "") -> None:
         self.flaws.append(Flaw(span, code, message, hint, rule or code))
 
-    def _path(self) -> tuple[Key, ...]:
+    def _current_path(self) -> tuple[Key, ...]:
         if not self._frames:
             return ()
         frame = self._frames[-1]
@@ -182,25 +184,25 @@ class _Builder:
             return (*frame.path, frame.key[0] if frame.key else "")
         return (*frame.path, len(frame.items))
 
-    def _scalar(self, event: yaml.ScalarEvent) -> None:
+    def _add_scalar(self, event: yaml.ScalarEvent) -> None:
         text = event.value.translate(self.restore) if self.restore else event.value
         resolved = event.tag in _VALUE_TAGS or (event.tag is None and not event.style)
         value = resolve(text) if resolved else text
-        span = self._span(event)
+        span = self._span_of(event)
         self._known_tag(event.tag, span, _VALUE_TAGS | _TEXT_TAGS)
         if event.style in ("|", ">"):
             span = self._without_blank_lines(span)
         anchored = event.anchor is not None or event.tag is not None
         style = _STYLES.get(event.style, "plain")
         node = Node(value=value, span=span, kind="scalar", style=style, anchored=anchored)
-        self._count(1, span)
-        self._add(node, event.anchor, _SCALAR, text)
+        self._count_values(1, span)
+        self._add_node(node, event.anchor, _SCALAR, text)
 
     def _known_tag(self, tag: str | None, span: Span, known: frozenset[str]) -> None:
         if tag is not None and tag not in known:
             written = tag.replace(_CORE_TAG, "!!")
             hint = "plain values need no tag"
-            self._flaw(span, "unknown-tag", f"unknown YAML tag {written}", hint, written)
+            self._add_flaw(span, "unknown-tag", f"unknown YAML tag {written}", hint, written)
 
     def _without_blank_lines(self, span: Span) -> Span:
         """The span of a block scalar up to the end of its last line that is not blank."""
@@ -208,42 +210,42 @@ class _Builder:
         line_end = LINE_END.search(written, len(written.rstrip(" \t\r\n")))
         return Span(span.start, span.start + (line_end.start() if line_end else len(written)))
 
-    def _alias(self, event: yaml.AliasEvent) -> None:
-        span = self._span(event)
+    def _add_alias(self, event: yaml.AliasEvent) -> None:
+        span = self._span_of(event)
         if any(frame.anchor == event.anchor for frame in self._frames):
             raise TooDeep("an alias contains itself", self.max_depth, span.start)
         if event.anchor not in self._anchors:
             problem = f"the alias *{event.anchor} stands for nothing: there is no &{event.anchor} before it"
             raise _NoAnchor(problem, event.start_mark)
         value, size = self._anchors[event.anchor]
-        self._count(size.values, span)
-        self._nest(size.levels, span)
-        self._add(Node(value=value, span=span, kind="alias", style="plain"), None, size, None)
+        self._count_values(size.values, span)
+        self._check_depth(size.levels, span)
+        self._add_node(Node(value=value, span=span, kind="alias", style="plain"), None, size, None)
 
-    def _count(self, values: int, span: Span) -> None:
+    def _count_values(self, values: int, span: Span) -> None:
         self._values += values
         if self._values > self.max_values:
             raise TooDeep("too many values once aliases are followed", self.max_values, span.start)
 
-    def _nest(self, levels: int, span: Span) -> None:
+    def _check_depth(self, levels: int, span: Span) -> None:
         if len(self._frames) + levels > self.max_depth:
             raise TooDeep("values are nested too deeply", self.max_depth, span.start)
 
-    def _open(self, event: yaml.CollectionStartEvent) -> None:
-        span = self._span(event)
-        self._nest(1, span)
-        self._count(1, span)
+    def _open_collection(self, event: yaml.CollectionStartEvent) -> None:
+        span = self._span_of(event)
+        self._check_depth(1, span)
+        self._count_values(1, span)
         self._known_tag(event.tag, span, _COLLECTION_TAGS)
         anchored = event.anchor is not None or event.tag is not None
         mapping = isinstance(event, yaml.MappingStartEvent)
         flow = bool(event.flow_style)
-        self._frames.append(_Frame(mapping, span.start, flow, event.anchor, anchored, self._path()))
+        self._frames.append(_Frame(mapping, span.start, flow, event.anchor, anchored, self._current_path()))
 
-    def _close(self, event: yaml.CollectionEndEvent) -> None:
+    def _close_collection(self, event: yaml.CollectionEndEvent) -> None:
         frame = self._frames.pop()
         parts = [m.node for m in frame.members] if frame.mapping else frame.items
         # A block collection's end event stands at the next token, behind comments that belong to no value.
-        end = self._span(event).end if frame.flow else (parts[-1].span.end if parts else frame.start)
+        end = self._span_of(event).end if frame.flow else (parts[-1].span.end if parts else frame.start)
         values = [part.value for part in parts]
         value: Any = (
             dict(zip((m.key for m in frame.members), values, strict=True)) if frame.mapping else values
@@ -257,9 +259,9 @@ class _Builder:
             items=tuple(frame.items),
             anchored=frame.anchored,
         )
-        self._add(node, frame.anchor, frame.size, None)
+        self._add_node(node, frame.anchor, frame.size, None)
 
-    def _add(self, node: Node, anchor: str | None, size: _Size, as_key: str | None) -> None:
+    def _add_node(self, node: Node, anchor: str | None, size: _Size, as_key: str | None) -> None:
         """Put a finished value where it belongs: the root, a list, or a mapping's next key or value."""
         if anchor is not None:
             self._anchors[anchor] = (node.value, size)
@@ -273,18 +275,18 @@ class _Builder:
         elif frame.skipping:
             frame.skipping = False
         elif frame.key is not None:
-            self._member(frame, node)
+            self._add_member(frame, node)
         elif as_key is None:
-            self._flaw(node.span, "complex-key", "a key must be a plain text", "name the key by a text")
+            self._add_flaw(node.span, "complex-key", "a key must be a plain text", "name the key by a text")
             frame.skipping = True
         else:
             frame.key = (as_key, node.span)
 
-    def _member(self, frame: _Frame, node: Node) -> None:
+    def _add_member(self, frame: _Frame, node: Node) -> None:
         key, span = frame.key or ("", node.span)
         frame.key = None
         if key in frame.names:
             name = dotted((*frame.path, key))
-            self._flaw(span, "duplicate-key", f"the key {name!r} stands twice", "keep one of them", name)
+            self._add_flaw(span, "duplicate-key", f"the key {name!r} stands twice", "keep one of them", name)
         frame.names.add(key)
         frame.members.append(Member(key=key, key_span=span, node=node))

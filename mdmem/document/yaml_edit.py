@@ -91,12 +91,12 @@ def scalar(value: str | float | None, style: Style = "plain", *, flow: bool = Fa
         flow: whether it stands inside `[]` or `{}`.
     """
     if isinstance(value, str):
-        return _text(value, style, flow=flow)
+        return _quote_text(value, style, flow=flow)
     if value is None:
         return "null"
     if isinstance(value, bool):
         return "true" if value else "false"
-    return str(value) if isinstance(value, int) else _float(value)
+    return str(value) if isinstance(value, int) else _format_float(value)
 
 
 def inline(value: Any) -> str:
@@ -116,13 +116,13 @@ def block(value: Any, dash_offset: int) -> list[str]:
         dash_offset: how many columns a list's dashes stand to the right of the key that holds the list.
     """
     if isinstance(value, dict) and value:
-        return [line for name, part in value.items() for line in _member(name, part, dash_offset)]
+        return [line for name, part in value.items() for line in _member_lines(name, part, dash_offset)]
     if isinstance(value, list) and value:
-        return [line for part in value for line in _item(part, dash_offset)]
+        return [line for part in value for line in _item_lines(part, dash_offset)]
     return [inline(value) if isinstance(value, dict | list) else scalar(value)]
 
 
-def _member(name: str, value: Any, dash_offset: int) -> list[str]:
+def _member_lines(name: str, value: Any, dash_offset: int) -> list[str]:
     lines = block(value, dash_offset)
     if not _takes_lines(value):
         return [f"{scalar(name)}: {lines[0]}"]
@@ -130,7 +130,7 @@ def _member(name: str, value: Any, dash_offset: int) -> list[str]:
     return [f"{scalar(name)}:", *(indent + line for line in lines)]
 
 
-def _item(value: Any, dash_offset: int) -> list[str]:
+def _item_lines(value: Any, dash_offset: int) -> list[str]:
     first, *others = block(value, dash_offset)
     return [f"- {first}", *(f"  {line}" for line in others)]
 
@@ -155,7 +155,7 @@ def literal(text: str, style: Style) -> tuple[str, list[str]] | None:
     return mark + ("-" if last else ""), content
 
 
-def _text(text: str, style: Style, *, flow: bool) -> str:
+def _quote_text(text: str, style: Style, *, flow: bool) -> str:
     if style == "single" and not _ESCAPED.search(text):
         return "'" + text.replace("'", "''") + "'"
     if style != "double" and _is_plain(text, flow=flow):
@@ -188,7 +188,7 @@ def _old_tag() -> Callable[[str], str]:
     return lambda text: resolve_tag(yaml.ScalarNode, text, (True, False))  # type: ignore[no-untyped-call]
 
 
-def _float(value: float) -> str:
+def _format_float(value: float) -> str:
     if math.isnan(value):
         return ".nan"
     if math.isinf(value):
@@ -223,8 +223,8 @@ class BlockEdit(Layout):
         apart = self.line_start(node.span.start) > owner
         if node.style == "block" and not node.anchored:
             return self._replace_block(container, index, value, apart=apart)
-        head_end, tail = self._head_end(node), self._tail(node)
-        written = self._written(container, index, value, apart=apart)
+        head_end, tail = self._head_end(node), self._tail_of(node)
+        written = self._write_member(container, index, value, apart=apart)
         below = "".join(self.lines.newline + line for line in written.tail)
         if not written.head:
             head = TextEdit(owner, head_end, "")
@@ -239,7 +239,7 @@ class BlockEdit(Layout):
 
         An index of -1 is the beginning. A comment in the last line of the value at the index stays there.
         """
-        first = self._start(container, 0)
+        first = self._member_start(container, 0)
         indent, is_list = " " * self.column(first), container.kind == "list"
         written = block([value for _, value in new] if is_list else dict(new), self.dash_offset)
         lines = [indent + line for line in written]
@@ -257,7 +257,7 @@ class BlockEdit(Layout):
         nodes = container.parts
         edits = []
         for index in range(first, last + 1):
-            start = self._start(container, index)
+            start = self._member_start(container, index)
             line_end = self.content_end(self.end(nodes[index]))
             if self.begins_line(start):
                 following = self.following_line(line_end)
@@ -266,12 +266,12 @@ class BlockEdit(Layout):
                 edits.append(TextEdit(self.line_start(start), following, ""))
             elif index or len(nodes) == 1:
                 raise self.unsupported(start, *_THIS_FORM)
-            elif last > index or "#" in self.text[line_end : self._start(container, index + 1)]:
+            elif last > index or "#" in self.text[line_end : self._member_start(container, index + 1)]:
                 # The first one behind an outer dash, which has to stay.
                 outer = self.text[self.line_start(start) : start].rstrip(" ")
                 edits.append(TextEdit(self.line_start(start) + len(outer), line_end, ""))
             else:
-                edits.append(TextEdit(start, self._start(container, index + 1), ""))
+                edits.append(TextEdit(start, self._member_start(container, index + 1), ""))
         return edits
 
     def without_comment(self, node: Node) -> TextEdit:
@@ -281,7 +281,7 @@ class BlockEdit(Layout):
 
     def end(self, node: Node) -> int:
         """Where the last line of a value's text ends; `Node.span` does not count trailing blanks."""
-        node = _last(node)
+        node = _last_node(node)
         if node.style not in ("literal", "folded"):
             return node.span.end
         end = self.content_end(node.span.end)
@@ -297,7 +297,7 @@ class BlockEdit(Layout):
         if _takes_lines(value):
             column = self.column(start)
             if isinstance(value, dict) and container.kind == "mapping":
-                column = max(column, self.column(self._start(container, index)) + _STEP)
+                column = max(column, self.column(self._member_start(container, index)) + _STEP)
             written = self.lines.newline.join(" " * column + line for line in block(value, self.dash_offset))
             if apart:
                 return [TextEdit(self.line_start(start), end, written)]
@@ -309,7 +309,7 @@ class BlockEdit(Layout):
         above = self.content_end(self.lines.span(self.lines.number(start) - 1).start)
         return [TextEdit(owner, owner, " " + written), TextEdit(above, end, "")]
 
-    def _written(self, container: Node, index: int, value: Any, *, apart: bool) -> _Written:
+    def _write_member(self, container: Node, index: int, value: Any, *, apart: bool) -> _Written:
         node = container.parts[index]
         if isinstance(value, str) and node.style in ("literal", "folded"):
             found = literal(value, node.style)
@@ -325,7 +325,7 @@ class BlockEdit(Layout):
             column = self.column(node.span.start)
         else:
             step = self.dash_offset if isinstance(value, list) and container.kind == "mapping" else _STEP
-            column = self.column(self._start(container, index)) + step
+            column = self.column(self._member_start(container, index)) + step
         lines = [" " * column + line for line in lines]
         if container.kind == "mapping" and not apart:
             return _Written("", lines)
@@ -338,11 +338,11 @@ class BlockEdit(Layout):
             content = self.lines.content(line)
             if content.strip():
                 return content[: len(content) - len(content.lstrip(" "))]
-        return " " * (self.column(self._start(container, index)) + _STEP)
+        return " " * (self.column(self._member_start(container, index)) + _STEP)
 
     def _keeps_blanks(self, node: Node) -> bool:
         """Whether the blank lines behind a value are part of it, as with `|+`."""
-        node = _last(node)
+        node = _last_node(node)
         header = self.text[node.span.start : self._head_end(node)]
         return node.style in ("literal", "folded") and bool(_KEEPS_BLANKS.search(header))
 
@@ -365,7 +365,7 @@ class BlockEdit(Layout):
 
     # --------------------------------------------------------------------------------------- what stands
 
-    def _start(self, container: Node, index: int) -> int:
+    def _member_start(self, container: Node, index: int) -> int:
         """Where a member's key or an item's dash stands."""
         if container.kind == "mapping":
             return container.members[index].key_span.start
@@ -386,7 +386,7 @@ class BlockEdit(Layout):
 
     def _owner_end(self, container: Node, index: int) -> int:
         """The end of what a value belongs to: the colon behind a key, or an item's dash."""
-        start = self._start(container, index)
+        start = self._member_start(container, index)
         if container.kind == "list":
             return start + 1
         colon = _COLON.match(self.text, container.members[index].key_span.end)
@@ -403,7 +403,7 @@ class BlockEdit(Layout):
         header = self.text[node.span.start : comment.start() if comment else line_end]
         return node.span.start + len(header.rstrip(" \t"))
 
-    def _tail(self, node: Node) -> tuple[int, int]:
+    def _tail_of(self, node: Node) -> tuple[int, int]:
         """The lines of a block scalar below its header; else an empty span at the end of the value's line."""
         if node.style in ("literal", "folded"):
             start = self.content_end(node.span.start)
@@ -412,10 +412,10 @@ class BlockEdit(Layout):
         return end, end
 
 
-def _last(node: Node) -> Node:
+def _last_node(node: Node) -> Node:
     """The value that ends where a block collection ends."""
     below = node.parts if node.style == "block" else []
-    return _last(below[-1]) if below else node
+    return _last_node(below[-1]) if below else node
 
 
 _COMMA = regex(r"(?:[ \t\r\n]|#[^\r\n]*+)*+,")
@@ -431,7 +431,7 @@ class FlowEdit(Layout):
         start, end = node.span
         if start < end:
             alone = self.begins_line(container.starts[index])
-            return [TextEdit(start, end, self._replacement(node, value, alone=alone))]
+            return [TextEdit(start, end, self._write_replacement(node, value, alone=alone))]
         key_end = container.members[index].key_span.end
         colon = _COLON.match(self.text, key_end)
         at, mark = (colon.end(), " ") if colon else (key_end, ": ")
@@ -439,23 +439,23 @@ class FlowEdit(Layout):
 
     def insert(self, container: Node, after: int, new: Sequence[tuple[str, Any]]) -> list[TextEdit]:
         """As `BlockEdit.insert`; the container may be empty."""
-        opening, closing = self._brackets(container)
+        opening, closing = self._find_brackets(container)
         if not container.parts:
-            return self._fill(container, opening, closing, new)
+            return self._fill_empty(container, opening, closing, new)
         start = container.starts[max(after, 0)]
         alone, base = self.begins_line(start), self.indent(start)
-        gap = self.lines.newline + base if alone else self._comma[1:]
-        written = [self._part(container, *part, alone=alone, base=base) for part in new]
+        gap = self.lines.newline + base if alone else self._comma_style[1:]
+        written = [self._write_part(container, *part, alone=alone, base=base) for part in new]
         if after < 0:
             return [TextEdit(start, start, "".join(f"{part},{gap}" for part in written))]
         at = container.parts[after].span.end
         if after + 1 < len(container.parts):
             return [TextEdit(at, at, "".join(f",{gap}{part}" for part in written))]
-        return self._append(at, gap, alone=alone, written=written)
+        return self._insert_at_end(at, gap, alone=alone, written=written)
 
     def remove(self, container: Node, first: int, last: int) -> list[TextEdit]:
         """Take away the members or items from index `first` to `last`; comments between them stay."""
-        opening, closing = self._brackets(container)
+        opening, closing = self._find_brackets(container)
         starts, ends = container.starts, [node.span.end for node in container.parts]
         before = ends[first - 1] if first else opening + 1
         behind = starts[last + 1] if last + 1 < len(starts) else closing
@@ -471,43 +471,45 @@ class FlowEdit(Layout):
 
     # ------------------------------------------------------------------------------------------ writing
 
-    def _replacement(self, node: Node, value: Any, *, alone: bool) -> str:
+    def _write_replacement(self, node: Node, value: Any, *, alone: bool) -> str:
         if not self.document.is_json:
             is_text = isinstance(value, str) and node.kind == "scalar"
             return scalar(value, node.style, flow=True) if is_text else inline(value)
         spread = not self._in_line(node) if node.parts else alone
-        return self._json(value, spread=spread, base=self.indent(node.span.start))
+        return self._write_json(value, spread=spread, base=self.indent(node.span.start))
 
-    def _part(self, container: Node, name: str, value: Any, *, alone: bool, base: str) -> str:
+    def _write_part(self, container: Node, name: str, value: Any, *, alone: bool, base: str) -> str:
         listed = container.kind == "list"
         if self.document.is_json:
             # Lists and objects beside it that stand in one line each are followed.
             in_line = any(type(n.value) is type(value) and self._in_line(n) for n in container.parts)
-            written = self._json(value, spread=alone and not in_line, base=base)
-            return written if listed else json.dumps(name, ensure_ascii=False) + self._colon + written
+            written = self._write_json(value, spread=alone and not in_line, base=base)
+            return written if listed else json.dumps(name, ensure_ascii=False) + self._colon_style + written
         written = inline(value)
         return written if listed else f"{scalar(name, flow=True)}: {written}"
 
-    def _json(self, value: Any, *, spread: bool, base: str) -> str:
+    def _write_json(self, value: Any, *, spread: bool, base: str) -> str:
         if not spread or not isinstance(value, dict | list):
-            return json.dumps(value, ensure_ascii=False, separators=(self._comma, self._colon))
-        text = json.dumps(value, ensure_ascii=False, indent=self._unit, separators=(",", self._colon))
+            return json.dumps(value, ensure_ascii=False, separators=(self._comma_style, self._colon_style))
+        text = json.dumps(
+            value, ensure_ascii=False, indent=self._indent_unit, separators=(",", self._colon_style)
+        )
         return text.replace("\n", self.lines.newline + base)
 
-    def _fill(
+    def _fill_empty(
         self, container: Node, opening: int, closing: int, new: Sequence[tuple[str, Any]]
     ) -> list[TextEdit]:
         base = self.indent(opening)
         spread = self.document.is_json and (container is self.document.tree or self._is_spread)
-        inner = base + self._unit
-        written = [self._part(container, *part, alone=spread, base=inner) for part in new]
+        inner = base + self._indent_unit
+        written = [self._write_part(container, *part, alone=spread, base=inner) for part in new]
         if not spread:
-            return [TextEdit(opening + 1, opening + 1, self._comma.join(written))]
+            return [TextEdit(opening + 1, opening + 1, self._comma_style.join(written))]
         newline = self.lines.newline
         lines = f",{newline}{inner}".join(written)
         return [TextEdit(opening + 1, closing, f"{newline}{inner}{lines}{newline}{base}")]
 
-    def _append(self, at: int, gap: str, *, alone: bool, written: list[str]) -> list[TextEdit]:
+    def _insert_at_end(self, at: int, gap: str, *, alone: bool, written: list[str]) -> list[TextEdit]:
         comma = None if self.document.is_json else _COMMA.match(self.text, at)
         after_comma = comma.end() if comma else at
         place = after_comma
@@ -547,7 +549,7 @@ class FlowEdit(Layout):
 
     # --------------------------------------------------------------------------------------- what stands
 
-    def _brackets(self, container: Node) -> tuple[int, int]:
+    def _find_brackets(self, container: Node) -> tuple[int, int]:
         pair = "[]" if container.kind == "list" else "{}"
         start, end = container.span
         opening = self.text.find(pair[0], start, end) if container.anchored else start
@@ -560,32 +562,32 @@ class FlowEdit(Layout):
         return bool(node.parts) and not LINE_END.search(self.text, *node.span)
 
     @cached_property
-    def _colon(self) -> str:
+    def _colon_style(self) -> str:
         tree = self.document.tree if self.document.is_json else None
         first = next((member for _, member in tree.walk()), None) if tree else None
         written = self.text[first.key_span.end : first.node.span.start] if first else ": "
         return written if not LINE_END.search(written) else ": "
 
     @cached_property
-    def _comma(self) -> str:
+    def _comma_style(self) -> str:
         if not self.document.is_json:
             return ", "
-        for container in _containers(self.document.tree):
+        for container in _find_containers(self.document.tree):
             starts = container.starts
             if len(starts) > 1 and not self.begins_line(starts[1]):
                 gap = self.text[container.parts[0].span.end : starts[1]]
                 return gap if gap.startswith(",") and not LINE_END.search(gap) else ", "
-        return "," if self._colon.endswith(":") else ", "
+        return "," if self._colon_style.endswith(":") else ", "
 
     @cached_property
     def _is_spread(self) -> bool:
         """Whether the JSON is written with a line for each member."""
-        return any(self.begins_line(c.starts[0]) for c in _containers(self.document.tree) if c.parts)
+        return any(self.begins_line(c.starts[0]) for c in _find_containers(self.document.tree) if c.parts)
 
     @cached_property
-    def _unit(self) -> str:
+    def _indent_unit(self) -> str:
         """What one level of the JSON's indentation is."""
-        for container in _containers(self.document.tree):
+        for container in _find_containers(self.document.tree):
             if container.parts and self.begins_line(container.starts[0]):
                 outer, inner = self.indent(container.span.start), self.indent(container.starts[0])
                 if inner.startswith(outer) and inner != outer:
@@ -593,5 +595,5 @@ class FlowEdit(Layout):
         return "  "
 
 
-def _containers(tree: Node | None) -> Iterator[Node]:
+def _find_containers(tree: Node | None) -> Iterator[Node]:
     return (node for node in tree.nodes() if node.kind in ("mapping", "list")) if tree else iter(())

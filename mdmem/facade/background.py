@@ -52,7 +52,7 @@ def start(memory: Memory, session: str) -> bool:
     except LockTimeout:
         return True  # it looks once more when it is done
     process = subprocess.Popen(  # noqa: S603 - a list, no shell, and nothing of it names a program
-        [sys.executable, "-m", "mdmem", *_options(memory), "hook", EVENT],
+        [sys.executable, "-m", "mdmem", *_scope_options(memory), "hook", EVENT],
         cwd=os.sep,
         env={name: value for name, value in os.environ.items() if name not in _SCOPE},
         stdin=subprocess.PIPE,
@@ -121,7 +121,7 @@ def _take_lock(stack: contextlib.ExitStack, memory: Memory, key: str) -> None:
     stack.enter_context(files.held(os.path.join(memory.state_folder(EVENT), f"{name}.lock"), 0))
 
 
-def _options(memory: Memory) -> list[str]:
+def _scope_options(memory: Memory) -> list[str]:
     """Return the options of the program that name the same memories."""
     scope = memory.scope
     resource = f"{scope.resource_type}/{scope.resource_id}" if scope.resource_type else None

@@ -57,7 +57,7 @@ _OBSERVED = _Place(OBSERVATION.part, "Conversation memory", 20)
 _FOUND = _Place("found", "Found", 20)
 
 
-def _places(kinds: Sequence[Kind]) -> tuple[_Place, ...]:
+def _list_places(kinds: Sequence[Kind]) -> tuple[_Place, ...]:
     """The parts that there may be, in the order of the text: what changes seldom stands first."""
     own = [(kind.is_ignored, _Place(kind.part, kind.title, kind.share)) for kind in kinds if kind.title]
     seldom, often = ([place for ignored, place in own if ignored is each] for each in (False, True))
@@ -156,7 +156,7 @@ def context(
 
     count = counter(estimated=estimated)
     frame = count(render({"parts": [], "left_out": ""}))
-    places = _places(memory.vault.config.kinds)
+    places = _list_places(memory.vault.config.kinds)
     sources = _Sources(memory, now, besides)
     there = sources.gathered(query, files, thread)
     there[_OBSERVED.name] = sources.observed(session or thread or "")
@@ -223,7 +223,7 @@ class _Sources:
             vault = next(v for v in self._layers if v.namespace == rule.layer)
             path = rule.path[len(join(rule.layer, "x")) - 1 :]
             told = f"for {', '.join(rule.globs)}" if rule.globs else ""
-            source = self._source(vault, path, gathered)
+            source = self._excerpt_source(vault, path, gathered)
             gathered.excerpts.extend(
                 source.whole(note=in_line(told), rank=(-rule.priority,)) if source else []
             )
@@ -231,7 +231,7 @@ class _Sources:
         for vault in self._layers:
             for found in vault.walk(RULE.folder):
                 if found.path.endswith(".md") and join(vault.namespace, found.path) not in known:
-                    self._source(vault, found.path, gathered)
+                    self._excerpt_source(vault, found.path, gathered)
         return gathered
 
     def project(self) -> _Gathered:
@@ -241,12 +241,14 @@ class _Sources:
         """
         gathered = _Gathered()
         for number, vault in enumerate(self._layers):
-            shown = self._shown(vault, PROJECT_FILE)
+            shown = self._shown_path(vault, PROJECT_FILE)
             document = (
-                self._read(vault, PROJECT_FILE, gathered, shown) if vault.exists(PROJECT_FILE) else None
+                self._read_memory(vault, PROJECT_FILE, gathered, shown)
+                if vault.exists(PROJECT_FILE)
+                else None
             )
             if document:
-                source = ExcerptSource(document, shown, _synced(document))
+                source = ExcerptSource(document, shown, _find_synced_block(document))
                 gathered.excerpts.extend(source.sections((-number,)))
         return gathered
 
@@ -258,7 +260,7 @@ class _Sources:
             for entry in vault.walk(PREFERENCE.folder):
                 if name_of(entry.path) is None:
                     continue
-                shown = self._shown(vault, entry.path)
+                shown = self._shown_path(vault, entry.path)
                 try:
                     read = read_preference(vault.read(entry.path), self._now)
                 except MemoryNotFound:
@@ -275,7 +277,7 @@ class _Sources:
         """The memories whose `tier` is `pinned` and that have not expired, by their paths."""
         gathered = _Gathered()
         for listed in self._memory.ls(where=["tier=pinned"]):
-            document = self._read(self._memory.vault, listed.path, gathered)
+            document = self._read_memory(self._memory.vault, listed.path, gathered)
             if document and not content.has_passed(content.expiry_of(document), self._now):
                 gathered.excerpts.extend(ExcerptSource(document).whole())
         return gathered
@@ -288,8 +290,8 @@ class _Sources:
         ]
         newest = sorted(met, key=lambda each: each[1].mtime_ns, reverse=True)[:_MOST_FOUND]
         for vault, found in sorted(newest, key=lambda each: each[1].path):
-            shown = self._shown(vault, found.path)
-            document = self._read(vault, found.path, gathered, shown)
+            shown = self._shown_path(vault, found.path)
+            document = self._read_memory(vault, found.path, gathered, shown)
             if document and not content.has_passed(content.expiry_of(document), self._now):
                 gathered.excerpts.extend(ExcerptSource(document, shown).whole())
         if len(met) > _MOST_FOUND:
@@ -302,7 +304,7 @@ class _Sources:
         gathered, vault = _Gathered(), self._memory.vault
         for info in Working(vault, lambda build: build(), lambda: self._now).list():
             if (info.kind, info.id, info.expired) == ("thread", thread, False):
-                source = self._source(vault, info.path, gathered)
+                source = self._excerpt_source(vault, info.path, gathered)
                 gathered.excerpts.extend(source.sections() if source else [])
         return gathered
 
@@ -311,7 +313,7 @@ class _Sources:
         gathered = _Gathered()
         newest = self._memory.observations.newest(session) if session else None
         for at, each in enumerate(newest.found if newest else ()):
-            source = self._source(self._memory.vault, each.path, gathered)
+            source = self._excerpt_source(self._memory.vault, each.path, gathered)
             # Reflections first, as they are on more; then the newest.
             gathered.excerpts.extend(source.whole(rank=(-min(1, each.generation), -at)) if source else [])
         if newest and newest.left_out:
@@ -335,21 +337,21 @@ class _Sources:
     def _synced_lines(self) -> tuple[int, int]:
         with suppress(DocumentRefused, PathRefused):
             document = self._memory.vault.within("").find(PROJECT_FILE)
-            span = _synced(document) if document else None
+            span = _find_synced_block(document) if document else None
             if document and span:
                 return document.lines.number(span.start), document.lines.number(span.end - 1)
         return 0, 0
 
-    def _shown(self, vault: Vault, path: str) -> str:
+    def _shown_path(self, vault: Vault, path: str) -> str:
         """What the memory at `path` of a layer is called."""
         return self._memory.vault.shown(join(vault.namespace, path))
 
-    def _source(self, vault: Vault, path: str, gathered: _Gathered) -> ExcerptSource | None:
-        shown = self._shown(vault, path)
-        document = self._read(vault, path, gathered, shown)
+    def _excerpt_source(self, vault: Vault, path: str, gathered: _Gathered) -> ExcerptSource | None:
+        shown = self._shown_path(vault, path)
+        document = self._read_memory(vault, path, gathered, shown)
         return ExcerptSource(document, shown) if document else None
 
-    def _read(self, vault: Vault, path: str, gathered: _Gathered, shown: str = "") -> Document | None:
+    def _read_memory(self, vault: Vault, path: str, gathered: _Gathered, shown: str = "") -> Document | None:
         if self._besides and real_path(vault, path) in self._besides:
             return None
         try:
@@ -363,7 +365,7 @@ class _Sources:
         return document
 
 
-def _synced(document: Document) -> Span | None:
+def _find_synced_block(document: Document) -> Span | None:
     """What `project sync` has written into a project memory."""
     try:
         found = generated.find(document.text)
@@ -413,42 +415,43 @@ class _Composer:
         self._render = render
         self._frame = frame
         self._costs = {
-            place.name: [self._cost(excerpt) for excerpt in gathered[place.name].excerpts] for place in places
+            place.name: [self._cost_of(excerpt) for excerpt in gathered[place.name].excerpts]
+            for place in places
         }
 
     def context(self) -> Context:
         """The context: as much as fits by what each excerpt costs alone, and less while that is too much."""
         if not any(g.excerpts or g.unread or g.further for g in self._gathered.values()):
             return Context(text="", tokens=0, parts=(), left_out=())
-        filled = self._filled()
+        filled = self._fill_parts()
         while True:
             left_out = self._left_out(filled)
-            text = self._text(filled, left_out)
+            text = self._render_text(filled, left_out)
             tokens = self._count(text)
             if tokens <= self._budget:
-                return self._result(text, tokens, filled, left_out)
-            if not self._drop(filled, tokens - self._budget):
+                return self._make_result(text, tokens, filled, left_out)
+            if not self._drop_excerpts(filled, tokens - self._budget):
                 break
-        for text in self._shortest(left_out):
+        for text in self._shorter_notes(left_out):
             tokens = self._count(text)
             if tokens <= self._budget:
                 break
-        return self._result(text, tokens, filled, left_out)
+        return self._make_result(text, tokens, filled, left_out)
 
-    def _cost(self, excerpt: Excerpt) -> int:
+    def _cost_of(self, excerpt: Excerpt) -> int:
         return self._count(excerpt.text if excerpt.together else excerpt.block) + _BETWEEN
 
-    def _head(self, place: _Place) -> int:
+    def _head_cost(self, place: _Place) -> int:
         """What a part costs beside its excerpts: its title, and the fence that they share."""
         shared = self._gathered[place.name].excerpts[0].together
         return self._count(f"\n## {place.title}\n") + (self._count(fenced("", shared)) if shared else 0)
 
     # -- which excerpts -----------------------------------------------------------------------------------
 
-    def _filled(self) -> dict[str, _Filled]:
+    def _fill_parts(self) -> dict[str, _Filled]:
         """The excerpts that fit; what a part does not use flows on to the next ones."""
         there = [place for place in self._places if self._gathered[place.name].excerpts]
-        titles = sum(self._head(place) for place in there)
+        titles = sum(self._head_cost(place) for place in there)
         room = self._budget - self._frame - titles
         if sum(sum(costs) for costs in self._costs.values()) > room:
             room -= self._budget // _LIST_SHARE
@@ -457,11 +460,11 @@ class _Composer:
         unused = 0
         for place in there:
             allotted = max(0, room) * place.share // shares + unused
-            filled[place.name] = self._fill(place.name, allotted, filled)
+            filled[place.name] = self._fill_part(place.name, allotted, filled)
             unused = allotted - filled[place.name].tokens
         return filled
 
-    def _fill(self, name: str, room: int, before: dict[str, _Filled]) -> _Filled:
+    def _fill_part(self, name: str, room: int, before: dict[str, _Filled]) -> _Filled:
         """The excerpts of one part that fit into `room`: those of the lowest rank first, then the newest."""
         excerpts, costs = self._gathered[name].excerpts, self._costs[name]
         filled = _Filled({}, {})
@@ -474,13 +477,13 @@ class _Composer:
                 filled.kept[number] = excerpts[number]
                 filled.tokens += costs[number]
             elif costs[number] > room and left >= _LEAST_CUT:
-                parted = cut(excerpts[number], lambda kept, left=left: self._cost(kept) <= left)  # type: ignore[misc]
+                parted = cut(excerpts[number], lambda kept, left=left: self._cost_of(kept) <= left)  # type: ignore[misc]
                 if parted:
                     filled.kept[number], filled.remainders[number] = parted
-                    filled.tokens += self._cost(parted.kept)
+                    filled.tokens += self._cost_of(parted.kept)
         return filled
 
-    def _drop(self, filled: dict[str, _Filled], excess: int) -> bool:
+    def _drop_excerpts(self, filled: dict[str, _Filled], excess: int) -> bool:
         """Take excerpts out, the last part first, until `excess` tokens are gained; whether any was."""
         gained = 0
         for place in reversed(self._places):
@@ -490,7 +493,7 @@ class _Composer:
             order.sort(key=lambda number: excerpts[number].rank)
             while order and gained < excess:
                 number = order.pop()
-                cost = self._cost(part.kept.pop(number))
+                cost = self._cost_of(part.kept.pop(number))
                 part.remainders.pop(number, None)
                 part.tokens -= cost
                 gained += cost
@@ -505,7 +508,7 @@ class _Composer:
             for number, excerpt in enumerate(there.excerpts):
                 if number in part.remainders:
                     rest = part.remainders[number]
-                    left_out.append(LeftOut(part=name, place=rest.place, tokens=self._cost(rest)))
+                    left_out.append(LeftOut(part=name, place=rest.place, tokens=self._cost_of(rest)))
                 elif number not in part.kept and not (name == _FOUND.name and _is_given(excerpt, filled)):
                     cost = self._costs[name][number]
                     left_out.append(LeftOut(part=name, place=excerpt.place, tokens=cost))
@@ -515,31 +518,31 @@ class _Composer:
                 left_out.append(LeftOut(part=name, place="", tokens=0, reason=reason))
         return left_out
 
-    def _text(self, filled: dict[str, _Filled], left_out: Sequence[LeftOut]) -> str:
+    def _render_text(self, filled: dict[str, _Filled], left_out: Sequence[LeftOut]) -> str:
         parts = [
             {"name": place.name, "title": place.title, "blocks": blocks(filled[place.name].in_order)}
             for place in self._places
             if filled[place.name].kept
         ]
-        return self._render({"parts": parts, "left_out": self._listed(left_out)})
+        return self._render({"parts": parts, "left_out": self._list_what_fits(left_out)})
 
-    def _listed(self, left_out: Sequence[LeftOut]) -> str:
+    def _list_what_fits(self, left_out: Sequence[LeftOut]) -> str:
         """The list of what was left out: as many items as there is room for, the others counted by part."""
         if not left_out:
             return ""
         low, high = -1, len(left_out)
         while low < high:
             middle = (low + high + 1) // 2
-            fits = self._count(_list(left_out, middle)) <= self._budget // _LIST_SHARE
+            fits = self._count(_list_left_out(left_out, middle)) <= self._budget // _LIST_SHARE
             low, high = (middle, high) if fits else (low, middle - 1)
-        return f"{_counted(left_out)}: raise the budget." if low < 0 else _list(left_out, low)
+        return f"{_count_left_out(left_out)}: raise the budget." if low < 0 else _list_left_out(left_out, low)
 
-    def _shortest(self, left_out: Sequence[LeftOut]) -> list[str]:
+    def _shorter_notes(self, left_out: Sequence[LeftOut]) -> list[str]:
         """What is said where the budget has no room for the template, the longest first."""
-        told = f"[memory left out: {_counted(left_out)}]\n"
+        told = f"[memory left out: {_count_left_out(left_out)}]\n"
         return [told, f"[{len(left_out)} left out]\n", "…\n" if self._count("…\n") <= self._budget else "…"]
 
-    def _result(
+    def _make_result(
         self, text: str, tokens: int, filled: dict[str, _Filled], left_out: Sequence[LeftOut]
     ) -> Context:
         parts = tuple(
@@ -564,17 +567,17 @@ def _is_given(excerpt: Excerpt, filled: dict[str, _Filled]) -> bool:
     )
 
 
-def _list(left_out: Sequence[LeftOut], count: int) -> str:
+def _list_left_out(left_out: Sequence[LeftOut], count: int) -> str:
     """The first `count` items of a list, and how many more each part has."""
     others = left_out[count:]
     lines = [left.line for left in left_out[:count]]
     by_part: dict[str, list[LeftOut]] = {}
     for left in others:
         by_part.setdefault(left.part, []).append(left)
-    lines += [f"{part}: {_counted(found)}" for part, found in by_part.items()]
+    lines += [f"{part}: {_count_left_out(found)}" for part, found in by_part.items()]
     return fenced("\n".join(lines), "left-out")
 
 
-def _counted(left_out: Sequence[LeftOut]) -> str:
+def _count_left_out(left_out: Sequence[LeftOut]) -> str:
     count, tokens = len(left_out), sum(left.tokens for left in left_out)
     return f"{count:,} {'place' if count == 1 else 'places'}, about {tokens:,} tokens"

@@ -56,27 +56,34 @@ def examine(vault: Vault, view: Callable[[], View], mended: Applied | None = Non
     if mended:
         facts["mended"] = ", ".join(changed.path for changed in mended.files) or "nothing"
     findings: list[Diagnostic] = []
-    for look in (_files, _mounts, _schemas, _templates, _programs, _sessions):
-        findings += _looked(partial(look, vault, facts))
+    for look in (
+        _check_files,
+        _check_mounts,
+        _check_schemas,
+        _check_templates,
+        _check_programs,
+        _check_sessions,
+    ):
+        findings += _look_safely(partial(look, vault, facts))
     if vault.wall == Namespace():
-        findings += _looked(partial(_leftovers, vault))
-        findings += _looked(partial(_came_along, vault))
-    findings += _looked(lambda: _index(view(), facts))
+        findings += _look_safely(partial(_find_leftovers, vault))
+        findings += _look_safely(partial(_came_along, vault))
+    findings += _look_safely(lambda: _check_index(view(), facts))
     # A broken config is met wherever it is needed.
     return Health(facts=facts, findings=tuple(dict.fromkeys(findings)))
 
 
-def _looked(look: Callable[[], Iterable[Diagnostic]]) -> list[Diagnostic]:
+def _look_safely(look: Callable[[], Iterable[Diagnostic]]) -> list[Diagnostic]:
     """What a look finds; where it cannot look, that."""
     findings: list[Diagnostic] = []
     try:
         findings.extend(look())
     except MdmemError as error:
-        findings.append(_failure(error, getattr(error, "path", CONFIG_PATH)))
+        findings.append(_describe_error(error, getattr(error, "path", CONFIG_PATH)))
     return findings
 
 
-def _index(view: View, facts: Facts) -> Iterator[Diagnostic]:
+def _check_index(view: View, facts: Facts) -> Iterator[Diagnostic]:
     """What the index says, against the files, and of the links."""
     if view.index.notes:
         facts["index"] = "; ".join(view.index.notes)
@@ -92,7 +99,7 @@ def _index(view: View, facts: Facts) -> Iterator[Diagnostic]:
     yield from (found for found in astray(view) if found.code == "lineage-circle")
     for ident, paths in view.same_ids():
         for path in paths:
-            message = f"the id {ident!r} is also that of {_others(path, paths)}"
+            message = f"the id {ident!r} is also that of {_name_others(path, paths)}"
             yield about_file(path, "duplicate-id", message, "give one of them another id")
     for path, problem in view.problems():
         yield about_file(path, "not-a-memory", problem, severity="warning")
@@ -102,7 +109,7 @@ def _index(view: View, facts: Facts) -> Iterator[Diagnostic]:
     facts["orphans"] = sum(path not in linked for path in known)
 
 
-def _others(path: str, paths: Sequence[str]) -> str:
+def _name_others(path: str, paths: Sequence[str]) -> str:
     """The first of `paths` other than `path`, in words."""
     # A template may have given its id to thousands: each naming all others would fill the memory.
     named = list(islice((other for other in paths if other != path), _NAMED))
@@ -129,7 +136,7 @@ def mend(vault: Vault, view: View) -> EditPlan:
     Returns:
         The plan that mends links to memories that were moved by other programs.
     """
-    for finding in _leftovers(vault):
+    for finding in _find_leftovers(vault):
         with contextlib.suppress(FileNotFoundError):
             os.unlink(os.path.join(vault.root, finding.path))
     _remove_other_indexes(vault)
@@ -140,9 +147,9 @@ def mend(vault: Vault, view: View) -> EditPlan:
 
 
 def _remove_other_indexes(vault: Vault) -> None:
-    own = _own(vault, "index")
+    own = _names_of_own(vault, "index")
     index = os.path.join(vault.root, LOCAL, "index")
-    for name in _names(index) if own and files.is_folder(index) else ():
+    for name in _list_names(index) if own and files.is_folder(index) else ():
         path = os.path.join(index, name)
         if name in own:
             continue
@@ -152,17 +159,17 @@ def _remove_other_indexes(vault: Vault) -> None:
             os.unlink(path)
 
 
-def _failure(error: MdmemError, path: str) -> Diagnostic:
+def _describe_error(error: MdmemError, path: str) -> Diagnostic:
     return about_file(path, error.code, error.message, error.hint)
 
 
-def _files(vault: Vault, facts: Facts) -> Iterator[Diagnostic]:
+def _check_files(vault: Vault, facts: Facts) -> Iterator[Diagnostic]:
     recovered = vault.recover()
     met = list(vault.walk())
     facts["memories"] = sum(not found.problem for found in met)
     if vault.wall == Namespace():  # what others changed and kept is for the owner to know
         facts["recovered"] = recovered
-        facts["kept versions"] = _count(os.path.join(vault.root, ".mdmem/local/trash"))
+        facts["kept versions"] = _count_kept(os.path.join(vault.root, ".mdmem/local/trash"))
     for found in met:
         if found.problem:
             yield about_file(found.path, "not-a-memory", found.problem, severity="warning")
@@ -191,31 +198,31 @@ def _odd_names(paths: Iterable[str]) -> Iterator[Diagnostic]:
                 yield about_file(here, "case-twin", message, hint, severity="warning")
 
 
-def _schemas(vault: Vault, _: Facts) -> list[Diagnostic]:
+def _check_schemas(vault: Vault, _: Facts) -> list[Diagnostic]:
     return vault.schemas.lint()
 
 
-def _templates(vault: Vault, _: Facts) -> tuple[()]:
+def _check_templates(vault: Vault, _: Facts) -> tuple[()]:
     vault.templates.names()  # what is not there, and named by the config, is refused
     return ()
 
 
-def _programs(_: Vault, facts: Facts) -> list[Diagnostic]:
+def _check_programs(_: Vault, facts: Facts) -> list[Diagnostic]:
     try:
         program = ripgrep.program()
         facts["ripgrep"] = f"{program} {'.'.join(map(str, ripgrep.version(program)))}"
     except MdmemError as error:
-        return [_failure(error, "rg")]
+        return [_describe_error(error, "rg")]
     return []
 
 
-def _leftovers(vault: Vault) -> Iterator[Diagnostic]:
+def _find_leftovers(vault: Vault) -> Iterator[Diagnostic]:
     """Temporary files that nothing will finish: in the staging folder, and beside mounted files."""
     staging = os.path.join(vault.root, STAGING)
     beside = {os.path.join(vault.workspace, *parts[:-1]): _BESIDE for parts in vault.disk.mounts.values()}
-    found = [(f, name) for f, prefix in ({staging: ""} | beside).items() for name in _names(f, prefix)]
+    found = [(f, name) for f, prefix in ({staging: ""} | beside).items() for name in _list_names(f, prefix)]
     # A change that another process is making right now has its record there, or is done by now.
-    running = tuple(name.partition(".")[0] for name in _names(staging) if name.endswith(_RECORDS))
+    running = tuple(name.partition(".")[0] for name in _list_names(staging) if name.endswith(_RECORDS))
     for folder, name in found:
         file = os.path.join(folder, name)
         if not name.removeprefix(_BESIDE).startswith(running) and os.path.lexists(file):
@@ -225,14 +232,14 @@ def _leftovers(vault: Vault) -> Iterator[Diagnostic]:
 
 def _came_along(vault: Vault) -> Iterator[Diagnostic]:
     """Local state that was written elsewhere: it is not used, and takes room."""
-    if tracked := _tracked(vault):
+    if tracked := _count_tracked(vault):
         message = f"git has {tracked} of its files and gives them to everyone; what came so is not used"
         yield about_file(LOCAL, "local-tracked", message, f"`git rm -r --cached {LOCAL}`")
     if passed := vault.disk.trash.passed_over():
         message = f"{passed} of its lines were not written here: that history is not used"
         yield about_file(f"{LOCAL}/trash", "not-from-here", message, severity="warning")
-    names = _names(os.path.join(vault.root, LOCAL, "index"))
-    others = len(set(names) - _own(vault, "index")) if names else 0
+    names = _list_names(os.path.join(vault.root, LOCAL, "index"))
+    others = len(set(names) - _names_of_own(vault, "index")) if names else 0
     if others:
         message = f"{others} indexes or files there were not made here, and are not used"
         yield about_file(
@@ -242,16 +249,16 @@ def _came_along(vault: Vault) -> Iterator[Diagnostic]:
             "`mdmem doctor --fix` removes them",
             severity="warning",
         )
-    names = _names(os.path.join(vault.root, LOCAL, "results"))
-    if names and (others := len(set(names) - _own(vault, "results"))):
+    names = _list_names(os.path.join(vault.root, LOCAL, "results"))
+    if names and (others := len(set(names) - _names_of_own(vault, "results"))):
         message = f"{others} folders of results there were not made here, and are not used"
         yield about_file(f"{LOCAL}/results", "not-from-here", message, "delete them", severity="warning")
-    if aside := _names(os.path.join(vault.root, ASIDE)):
+    if aside := _list_names(os.path.join(vault.root, ASIDE)):
         message = f"{len(aside)} files that stood in {STAGING} and were not written here"
         yield about_file(ASIDE, "not-from-here", message, "delete them", severity="warning")
 
 
-def _sessions(vault: Vault, _: Facts) -> Iterator[Diagnostic]:
+def _check_sessions(vault: Vault, _: Facts) -> Iterator[Diagnostic]:
     """Conversations that git would take or hooks do not keep, and locks that may not part their writers."""
     if refused := capture_refused(vault):
         yield about_file(CONFIG_PATH, refused.code, refused.message, refused.hint, severity="warning")
@@ -275,26 +282,26 @@ def _sessions(vault: Vault, _: Facts) -> Iterator[Diagnostic]:
         )
 
 
-def _tracked(vault: Vault) -> int:
+def _count_tracked(vault: Vault) -> int:
     """How many files of local state are in git's index."""
     repository = Repository.find(vault.root)
     return repository.tracked(repository.name(LOCAL)) if repository else 0
 
 
-def _own(vault: Vault, folder: str) -> set[str]:
+def _names_of_own(vault: Vault, folder: str) -> set[str]:
     with contextlib.suppress(MdmemError):
         return {os.path.basename(vault.disk.own(folder))}
     return set()
 
 
-def _names(folder: str, prefix: str = "") -> list[str]:
+def _list_names(folder: str, prefix: str = "") -> list[str]:
     try:
         return sorted(name for name in os.listdir(folder) if name.startswith(prefix))
     except OSError:
         return []  # whether it can be read is for those to say who need it
 
 
-def _mounts(vault: Vault, _: Facts) -> Iterator[Diagnostic]:
+def _check_mounts(vault: Vault, _: Facts) -> Iterator[Diagnostic]:
     for path, parts in vault.disk.mounts.items():
         if not vault.wall.holds(path):
             continue
@@ -310,7 +317,7 @@ def _mounts(vault: Vault, _: Facts) -> Iterator[Diagnostic]:
             yield about_file(shown, "mount-shadows", message, "move the file away, or take the mount away")
 
 
-def _count(folder: str) -> int:
+def _count_kept(folder: str) -> int:
     try:
         return sum(name != "log.jsonl" for name in os.listdir(folder))
     except FileNotFoundError:

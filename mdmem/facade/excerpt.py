@@ -127,16 +127,16 @@ def cut(excerpt: Excerpt, fits: Callable[[Excerpt], bool]) -> Cut | None:
     low, high = 0, len(lines) - 1
     while low < high:
         middle = (low + high + 1) // 2
-        low, high = (middle, high) if fits(_parted(excerpt, lines, middle).kept) else (low, middle - 1)
+        low, high = (middle, high) if fits(_split_excerpt(excerpt, lines, middle).kept) else (low, middle - 1)
     if not low:
         return None
     for count in range(low, low // 2, -1):
         if not lines[count].strip():
-            return _parted(excerpt, lines, count)
-    return _parted(excerpt, lines, low)
+            return _split_excerpt(excerpt, lines, count)
+    return _split_excerpt(excerpt, lines, low)
 
 
-def _parted(excerpt: Excerpt, lines: Sequence[str], count: int) -> Cut:
+def _split_excerpt(excerpt: Excerpt, lines: Sequence[str], count: int) -> Cut:
     last = excerpt.first + count - 1
     rest = replace(excerpt, first=last + 1, text="\n".join(lines[count:]))
     told = f"[cut: the rest is {rest.place}]"
@@ -160,7 +160,7 @@ class ExcerptSource:
 
     def whole(self, *, note: str = "", rank: tuple[float, ...] = ()) -> list[Excerpt]:
         """All that it says, as one excerpt; none where it says nothing."""
-        return [replace(e, note=note, rank=rank) for e in self._lines(self._document.body_span)]
+        return [replace(e, note=note, rank=rank) for e in self._cut_lines(self._document.body_span)]
 
     def sections(self, rank: tuple[float, ...] = ()) -> list[Excerpt]:
         """Its sections in order; a bullet that begins with a date is an excerpt of that day."""
@@ -168,23 +168,23 @@ class ExcerptSource:
         found: list[Excerpt] = []
         start = document.body_span.start
         for section in document.sections:
-            found += self._lines(Span(start, section.heading.span.start))
+            found += self._cut_lines(Span(start, section.heading.span.start))
             start = section.heading.span.start
             for bullet in bullets(document, section.own):
                 written = _DATED.match(bullet.text)
                 if written:
-                    found += self._lines(Span(start, bullet.span.start))
-                    found += [replace(e, day=written[1]) for e in self._lines(bullet.span)]
+                    found += self._cut_lines(Span(start, bullet.span.start))
+                    found += [replace(e, day=written[1]) for e in self._cut_lines(bullet.span)]
                     start = bullet.span.end
-        found += self._lines(Span(start, len(document.text)))
+        found += self._cut_lines(Span(start, len(document.text)))
         return [replace(excerpt, rank=rank) for excerpt in found]
 
-    def _lines(self, span: Span) -> Iterator[Excerpt]:
+    def _cut_lines(self, span: Span) -> Iterator[Excerpt]:
         """The lines of a stretch, without the blank ones around it; in two parts where some are left out."""
         if self._without and span.start < self._without.end and self._without.start < span.end:
             before, behind = Span(span.start, self._without.start), Span(self._without.end, span.end)
             for part in (part for part in (before, behind) if part.start < part.end):
-                yield from self._lines(part)
+                yield from self._cut_lines(part)
             return
         text = self._document.text
         written = text[slice(*span)].rstrip()
@@ -220,7 +220,7 @@ def passages(memory: Memory, hits: Sequence[Hit], besides: Collection[str] = ())
             continue
         excerpt: Excerpt | None = _of_hit(hit, rank)
         if not hit.heading and hit.path not in read:
-            read[hit.path] = _read(memory, hit.path)
+            read[hit.path] = _read_memory(memory, hit.path)
         document = None if hit.heading else read[hit.path]
         if document and hit.line < document.lines.number(document.body_span.start):
             first = next(iter(ExcerptSource(document).sections((rank,))), None)
@@ -242,7 +242,7 @@ def quoted(memory: Memory, hits: Sequence[Hit], budget: int, besides: Collection
     return blocks(kept)
 
 
-def _read(memory: Memory, path: str) -> Document | None:
+def _read_memory(memory: Memory, path: str) -> Document | None:
     try:
         return memory.show(path)
     except MdmemError:

@@ -43,7 +43,7 @@ class WorkspaceProject(Project["Applied"]):
         if self._vault.namespace:
             remedy = "leave --user, --project and --resource out"
             raise Usage(problem="the files of tools are made of what everyone shares", remedy=remedy)
-        return sync(self._vault, self._rules, tools=tools, check=check)
+        return sync(self._vault, self._list_rules, tools=tools, check=check)
 
     def find_read_by_host(self, host: str, folder: str) -> frozenset[str]:
         """Find the instruction files that a host reads whole by itself; see `mdmem.agents.files`.
@@ -60,7 +60,7 @@ class WorkspaceProject(Project["Applied"]):
         source = SourceFiles(os.path.realpath(self._vault.workspace), self._vault.hides)
         return find_read_by_host(host, folder, source)
 
-    def _rules(self) -> list[RuleText]:
+    def _list_rules(self) -> list[RuleText]:
         from mdmem.agents.generated import RuleText  # noqa: PLC0415 - start-up
         from mdmem.memory.rules import Rules  # noqa: PLC0415 - start-up
 

@@ -142,7 +142,7 @@ class Kinds(Verbs[R], Generic[R]):
             Usage: there is no such kind, or it does not take what is given.
             As the verb of the kind.
         """
-        row = _row(self._vault, kind)
+        row = _find_kind(self._vault, kind)
         like = row if row.name in _NAMES else NOTE
         given = {"title": title, "why": why, "resource": resource, "ttl": ttl}
         for option, of in _OPTIONS.items():
@@ -161,15 +161,15 @@ class Kinds(Verbs[R], Generic[R]):
         if like is PREFERENCE:
             return self.preferences.set(*_category_and_key(name), value, why=why, base=base)
         if like is PROJECT:
-            return self.project.append(name, _text(value))
+            return self.project.append(name, _require_text(value))
         if isinstance(value, Mapping) and row.template and row is not NOTE:
             return self.new(kind, name, value)
         from mdmem.memory.notes import Notes  # noqa: PLC0415 - start-up
 
-        return Notes(self._vault, self._run, kind=row).append(name, _text(value), title)
+        return Notes(self._vault, self._run, kind=row).append(name, _require_text(value), title)
 
 
-def _row(vault: Vault, name: str) -> Kind:
+def _find_kind(vault: Vault, name: str) -> Kind:
     remembered = {kind.name: kind for kind in vault.config.kinds if kind.is_remembered}
     if name not in remembered:
         known = ", ".join(sorted(remembered))
@@ -184,7 +184,7 @@ def _category_and_key(name: str) -> tuple[str, str]:
     return category, key
 
 
-def _text(value: Any) -> str:
+def _require_text(value: Any) -> str:
     if not isinstance(value, str):
         remedy = "only a preference or working memory may be any JSON"
         raise Usage(problem="value is a text here", remedy=remedy)

@@ -84,7 +84,7 @@ class Memory(Kinds["Applied"]):
     project: Lazy[WorkspaceProject] = Lazy(
         "mdmem.facade.instructions:WorkspaceProject",
         "vault",
-        "_transact",
+        "_apply_built",
         doc="The project memory, and what coding tools are told beside it.",
     )
     results: Lazy[ToolResults] = Lazy(
@@ -95,7 +95,7 @@ class Memory(Kinds["Applied"]):
     observations: Lazy[SessionObservations] = Lazy(
         "mdmem.observations.observer:SessionObservations",
         "vault",
-        "_transact",
+        "_apply_built",
         "sessions",
         doc="What stretches of sessions left behind, and what makes it.",
     )
@@ -110,7 +110,7 @@ class Memory(Kinds["Applied"]):
             from mdmem.sessions.logs import bound_to  # noqa: PLC0415 - start-up
 
             self.vault = bound_to(thread, self.vault)
-        super().__init__(self.vault, scope, self._transact, self._current)
+        super().__init__(self.vault, scope, self._apply_built, self._current_view)
         self._words: list[str] = []
 
     def __repr__(self) -> str:
@@ -210,12 +210,12 @@ class Memory(Kinds["Applied"]):
     @cached_property
     def plan(self) -> Kinds[EditPlan]:
         """The same verbs, which return an edit plan and write nothing."""
-        return Kinds(self.vault, self.scope, lambda build: build(), self._current)
+        return Kinds(self.vault, self.scope, lambda build: build(), self._current_view)
 
     @cached_property
     def capture(self) -> Capture[Applied]:
         """What is stated in sessions, and where it goes."""
-        return self._make_capture(partial(self._transact, locked=True), moves=True)
+        return self._make_capture(partial(self._apply_built, locked=True), moves=True)
 
     @property
     def sessions(self) -> Sessions:
@@ -247,7 +247,7 @@ class Memory(Kinds["Applied"]):
             raise Usage(problem="observe one session, or all of them", remedy="give a session, or all")
         from mdmem.observations.observer import Observer  # noqa: PLC0415 - start-up
 
-        observer = Observer(self.vault, self._transact, self.sessions)
+        observer = Observer(self.vault, self._apply_built, self.sessions)
         if watch:
             return observer.watch(session, generator)
         return observer.every(generator) if session is None else [observer.work(session, generator)]
@@ -274,13 +274,13 @@ class Memory(Kinds["Applied"]):
             LockTimeout, StorageFailed: it cannot be done now.
         """
         self.vault.enter()
-        told = self._told(progress)
+        told = self._index_progress(progress)
         synced = self.index.rebuild(told) if rebuild else self.index.sync(progress=told, alone=True)
         return synced.under(self.vault.wall)
 
     def apply(self, plan: EditPlan) -> Applied:
         """Do what a plan says, all of it or nothing; see `Vault.apply`. Then it is committed, if wanted."""
-        return self._committed(self.vault.apply(plan))
+        return self._commit_if_wanted(self.vault.apply(plan))
 
     def prepared(self, plan: EditPlan) -> EditPlan:
         """A plan as `apply` would do it: checked, and without the secrets that it may not add."""
@@ -340,7 +340,9 @@ class Memory(Kinds["Applied"]):
         """
         from mdmem.watch.events import Watch  # noqa: PLC0415 - start-up
 
-        return Watch(self._current(), lambda path: self.check([path], links=False), poll_seconds=poll_seconds)
+        return Watch(
+            self._current_view(), lambda path: self.check([path], links=False), poll_seconds=poll_seconds
+        )
 
     def keep_current(self) -> Keeper:
         """Watch for changes, so that questions look only at what has changed: for a process that goes on.
@@ -367,8 +369,8 @@ class Memory(Kinds["Applied"]):
         """
         from mdmem.facade.doctor import examine, mend  # noqa: PLC0415 - start-up
 
-        mended = self._transact(lambda: mend(self.vault, self._current())) if fix else None
-        return examine(self.vault, self._current, mended)
+        mended = self._apply_built(lambda: mend(self.vault, self._current_view())) if fix else None
+        return examine(self.vault, self._current_view, mended)
 
     # -- questions: none of them changes a memory ----------------------------------------------------------
 
@@ -391,7 +393,7 @@ class Memory(Kinds["Applied"]):
         root, workspace = self.vault.root, self.vault.workspace
         place = os.path.abspath(file)
         if not is_under(place, root):
-            place = _unlinked(place, workspace)
+            place = _resolve_outer_links(place, workspace)
         if place == root or (is_under(root, place) and is_under(place, workspace)):
             return ""
         if is_under(place, root):
@@ -458,9 +460,9 @@ class Memory(Kinds["Applied"]):
             named = among((f.path for f in met), paths)
             found = [Listed(f.path, f.size, f.mtime_ns, f.problem) for f in met if f.path in named]
         else:
-            found = conditional(self._current(), paths or [within], where, sort)
+            found = conditional(self._current_view(), paths or [within], where, sort)
         fitting = [listed for listed in found if fits(listed.path[inside:])]
-        return detailed(self._current(), fitting) if long else fitting
+        return detailed(self._current_view(), fitting) if long else fitting
 
     def grep(
         self,
@@ -528,7 +530,7 @@ class Memory(Kinds["Applied"]):
 
     def _of_types(self, types: Sequence[str]) -> set[str]:
         """The memories of one of these types, as the whole vault names them."""
-        view, wanted = self._current(), {name.casefold() for name in texts_of(types, "types")}
+        view, wanted = self._current_view(), {name.casefold() for name in texts_of(types, "types")}
         return {
             view.outside(path)
             for path, _, _, fields in view.memories({"type"})
@@ -601,7 +603,7 @@ class Memory(Kinds["Applied"]):
             request = query
         index, layers = self.index, self.vault.reads[: len(self.scope.searches)]
         self.vault.enter()
-        index.sync(progress=self._told())
+        index.sync(progress=self._index_progress())
         read = partial(index.vault.read, recovered=True)
         return index.both(
             lambda database, text: search(text, request, read=read, headings=database.headings, layers=layers)
@@ -634,7 +636,7 @@ class Memory(Kinds["Applied"]):
         met: list[str] = []
         paths = path_texts(paths)
         for path in paths or ("",):
-            for found in self.vault.counted("checking", list(self._named(path))):
+            for found in self.vault.counted("checking", list(self._named_memories(path))):
                 met.append(found[0])
                 findings += self._check_one(*found, related)
         if not paths and self.vault.store.stands(".mdmem/lexicon.toml"):
@@ -642,18 +644,18 @@ class Memory(Kinds["Applied"]):
         if related:
             from mdmem.links.graph import astray  # noqa: PLC0415 - start-up
 
-            findings += astray(self._current(), related)
+            findings += astray(self._current_view(), related)
         if links and met:
             from mdmem.links.references import LINKS, occurrences, unresolved  # noqa: PLC0415 - start-up
 
-            view = self._current()
+            view = self._current_view()
             told = {(each.path, each.position.line, each.code) for each in findings}
             leading = unresolved(view, occurrences(view, types=LINKS, paths=met if paths else None))
             # What a memory came from is told already, with its place in the frontmatter.
             findings += (each for each in leading if (each.path, each.position.line, each.code) not in told)
         return findings
 
-    def _named(self, path: str) -> Iterator[tuple[str, str]]:
+    def _named_memories(self, path: str) -> Iterator[tuple[str, str]]:
         if path.endswith((".md", ".json")):
             yield path, ""
             return
@@ -713,15 +715,15 @@ class Memory(Kinds["Applied"]):
         from mdmem.facade.statistics import counted  # noqa: PLC0415 - start-up
 
         self.vault.enter()
-        return counted(self._current(), self.vault)
+        return counted(self._current_view(), self.vault)
 
     # -- what the verbs and questions need -----------------------------------------------------------------
 
-    def _transact(self, build: Build, *, locked: bool = False) -> Applied:
+    def _apply_built(self, build: Build, *, locked: bool = False) -> Applied:
         """Apply the plan that `build` makes, then commit it to git where the config wants that."""
-        return self._committed(self.vault.transact(build, locked=locked))
+        return self._commit_if_wanted(self.vault.transact(build, locked=locked))
 
-    def _committed(self, applied: Applied) -> Applied:
+    def _commit_if_wanted(self, applied: Applied) -> Applied:
         if applied.files and self.vault.config.git.commit == "auto":
             from mdmem.review.commits import Commits  # noqa: PLC0415 - few vaults want it
 
@@ -734,13 +736,13 @@ class Memory(Kinds["Applied"]):
         """The index of the whole vault; every question that needs it makes it current first."""
         from mdmem.index.index import Index  # noqa: PLC0415 - start-up
 
-        return Index(self.vault.root, _pinning)
+        return Index(self.vault.root, _open_pinning)
 
-    def _current(self) -> View:
+    def _current_view(self) -> View:
         """What the index knows of this namespace, once it is current."""
         from mdmem.index.view import View  # noqa: PLC0415 - start-up
 
-        self.index.sync(texts=False, progress=self._told())
+        self.index.sync(texts=False, progress=self._index_progress())
         return View(self.index, self.vault)
 
     @property
@@ -752,7 +754,9 @@ class Memory(Kinds["Applied"]):
     def progress(self, told: Progress | None) -> None:
         self.vault.progress = told
 
-    def _told(self, progress: Callable[[int, int], None] | None = None) -> Callable[[int, int], None] | None:
+    def _index_progress(
+        self, progress: Callable[[int, int], None] | None = None
+    ) -> Callable[[int, int], None] | None:
         """What is told how far indexing is: the callback of a caller, else the `progress`.
 
         How many files there are is for the owner to know.
@@ -763,13 +767,13 @@ class Memory(Kinds["Applied"]):
         return lambda done, of: told(100 * done // of, 100)
 
 
-def _pinning(vault: Vault) -> AbstractContextManager[Callable[[str, Citation], str]]:
+def _open_pinning(vault: Vault) -> AbstractContextManager[Callable[[str, Citation], str]]:
     from mdmem.code.citations import pinning  # noqa: PLC0415 - few memories cite code
 
     return pinning(vault)
 
 
-def _unlinked(file: str, workspace: str) -> str:
+def _resolve_outer_links(file: str, workspace: str) -> str:
     """An absolute path without the links that stand outside of the workspace.
 
     A link in it came with the files: it does not decide what is read or written.

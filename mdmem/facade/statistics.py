@@ -70,7 +70,7 @@ def counted(view: View, vault: Vault) -> MemoryStats:
             left_out += 1
             continue
         size, tokens = len(document.data), estimate(document.text)
-        for amounts, name in ((folders, _folder(path)), (months, str(fields["date"][0])[:_MONTH])):
+        for amounts, name in ((folders, _folder_of(path)), (months, str(fields["date"][0])[:_MONTH])):
             amounts[name] = amounts.get(name, Amount(name)).plus(size, tokens)
     return MemoryStats(
         memories=sum(each.memories for each in months.values()),
@@ -82,7 +82,7 @@ def counted(view: View, vault: Vault) -> MemoryStats:
     )
 
 
-def _folder(path: str) -> str:
+def _folder_of(path: str) -> str:
     """The folder that a memory counts to: the first one behind the parts of a namespace."""
     folders = path.split("/")[:-1]
     start = 0

@@ -70,18 +70,18 @@ class WorkTree:
             GitFailed: git cannot say.
         """
         asked = ["status", "--porcelain=v2", "-z", "--untracked-files=all", "--no-renames", "--ignored"]
-        asked += ["--ignore-submodules=all", "--", *map(_exactly, names)]
+        asked += ["--ignore-submodules=all", "--", *map(_exact_pathspec, names)]
         found: dict[str, Pending] = {}
-        printed = os.fsdecode(self._done(asked, "compare the files").printed)
+        printed = os.fsdecode(self._require_git(asked, "compare the files").printed)
         for word in reversed(printed.split("\0")):  # what the index knows of a file counts, and comes first
             mark, _, rest = word.partition(" ")
             if mark == "?" and not rest.endswith("/"):
-                found[rest] = self._judged(Pending(rest, "added", is_new=True), "..", most_bytes)
+                found[rest] = self._judge_pending(Pending(rest, "added", is_new=True), "..", most_bytes)
             elif mark == "1":
                 state, sub, *_, blob, _, name = rest.split(" ", 7)
                 if sub.startswith("N"):
                     blob = blob if blob.strip("0") else ""
-                    found[name] = self._judged(Pending(name, "changed", blob=blob), state, most_bytes)
+                    found[name] = self._judge_pending(Pending(name, "changed", blob=blob), state, most_bytes)
             elif mark == "!":
                 found[rest] = Pending(rest, "added", is_new=True, why_not=IGNORED)
             elif mark == "u":
@@ -89,7 +89,7 @@ class WorkTree:
                 found[name] = Pending(name, "changed", why_not="it has a merge conflict")
         return sorted(found.values())
 
-    def _judged(self, pending: Pending, state: str, most_bytes: int) -> Pending:
+    def _judge_pending(self, pending: Pending, state: str, most_bytes: int) -> Pending:
         """A file with what becomes of it, and why not; `state` is what git says of it in two letters."""
         try:
             status = os.lstat(os.path.join(self._repository.top, pending.name))
@@ -137,12 +137,14 @@ class WorkTree:
                 raise error.but(reason=f"{error.reason}; meanwhile the head became {now}") from None
             raise
         since = f"{before}..HEAD" if before else "HEAD"
-        made = self._done(["rev-list", "--first-parent", "--reverse", since, "--"], "read the commit").printed
+        made = self._require_git(
+            ["rev-list", "--first-parent", "--reverse", since, "--"], "read the commit"
+        ).printed
         if not made:
-            raise self._refused("the head is the same as before")
+            raise self._refuse_commit("the head is the same as before")
         return made.decode("ascii", "replace").partition("\n")[0]
 
-    def _refused(self, reason: str) -> GitFailed:
+    def _refuse_commit(self, reason: str) -> GitFailed:
         remedy = "nothing was committed, and the index is as it was; try again when that is fixed"
         return GitFailed(
             code="commit-failed", path=self._repository.top, action="commit", reason=reason, remedy=remedy
@@ -150,11 +152,11 @@ class WorkTree:
 
     def _change_index(self, arguments: Sequence[str], names: Sequence[str], seconds: float) -> None:
         """Run git on some files; while another git holds the lock of the index, wait a little."""
-        given = b"\0".join(os.fsencode(_exactly(name)) for name in names)
+        given = b"\0".join(os.fsencode(_exact_pathspec(name)) for name in names)
         deadline = time.monotonic() + _LOCK_SECONDS
-        while (ended := self._run([*arguments, *_FROM_STDIN], "commit", given, seconds)).status:
+        while (ended := self._run_git([*arguments, *_FROM_STDIN], "commit", given, seconds)).status:
             if "index.lock" not in ended.errors:
-                raise self._refused(ended.complaint)
+                raise self._refuse_commit(ended.complaint)
             if time.monotonic() >= deadline:
                 lock = os.path.join(self._repository.folder, "index.lock")
                 reason = f"another git is running, or was killed: {lock} is there"
@@ -162,16 +164,16 @@ class WorkTree:
                 raise GitRefused(path=self._repository.top, reason=reason, remedy=remedy)
             time.sleep(_POLL_SECONDS)
 
-    def _run(self, asked: Sequence[str], action: str, given: bytes = b"", seconds: float = 0) -> Ended:
+    def _run_git(self, asked: Sequence[str], action: str, given: bytes = b"", seconds: float = 0) -> Ended:
         return run_as_user(asked, self._folder, action, given=given, settings=self._environ, seconds=seconds)
 
-    def _done(self, arguments: Sequence[str], action: str) -> Ended:
-        ended = self._run(arguments, action)
+    def _require_git(self, arguments: Sequence[str], action: str) -> Ended:
+        ended = self._run_git(arguments, action)
         if ended.status:
             raise GitFailed(path=self._folder, action=action, reason=ended.reason)
         return ended
 
 
-def _exactly(name: str) -> str:
+def _exact_pathspec(name: str) -> str:
     """A pattern that fits one path from the top of the work tree, and what is below it."""
     return f":(top,literal){'' if name == '.' else name}"

@@ -65,14 +65,14 @@ def refuse(repository: Repository, folder: str, *, hooks: bool) -> dict[str, str
         if os.path.lexists(os.path.join(repository.folder, name)):
             reason, remedy = f"a {end.split()[0]} is under way", f"finish it, or give it up with `git {end}`"
             raise GitRefused(path=repository.top, reason=reason, remedy=remedy)
-    if elsewhere := _link(repository) or _other_work_tree(repository, folder):
+    if elsewhere := _find_link(repository) or _other_work_tree(repository, folder):
         reason = f"{elsewhere}, so that a commit would be written elsewhere"
         remedy = "if that is intended, commit with git itself"
         raise GitRefused(path=repository.top, reason=reason, remedy=remedy)
     return {} if hooks else _refuse_programs(repository, folder)
 
 
-def _link(repository: Repository) -> str:
+def _find_link(repository: Repository) -> str:
     """The link that a commit would be written through, in words; empty where there is none."""
     top, own, common = repository.top, repository.folder, repository.common
     ref, objects = PurePath(repository.branch() or "HEAD"), os.path.join(common, "objects")
@@ -87,7 +87,7 @@ def _link(repository: Repository) -> str:
 
 def _other_work_tree(repository: Repository, folder: str) -> str:
     """Why git's folder may belong to another work tree, in words; empty where it names this one."""
-    trees = os.fsdecode(_asked(["worktree", "list", "--porcelain"], folder, "list the work trees").printed)
+    trees = os.fsdecode(_ask_git(["worktree", "list", "--porcelain"], folder, "list the work trees").printed)
     if f"\nworktree {repository.top}\n" in f"\n{trees}":
         return ""
     # Of a submodule a setting names it.
@@ -100,7 +100,7 @@ def _other_work_tree(repository: Repository, folder: str) -> str:
 
 def _refuse_programs(repository: Repository, folder: str) -> dict[str, str]:
     """Refuse a repository that would start programs of its own; as `refuse`."""
-    printed = _asked(["config", "--list", "-z", "--show-scope"], folder, "read the settings").printed
+    printed = _ask_git(["config", "--list", "-z", "--show-scope"], folder, "read the settings").printed
     words = os.fsdecode(printed).split("\0")
     settings = [(scope, *each.partition("\n")) for scope, each in zip(words[::2], words[1::2], strict=False)]
     own = {key: value if end else "true" for scope, key, end, value in settings if scope in _OWN}
@@ -109,7 +109,7 @@ def _refuse_programs(repository: Repository, folder: str) -> dict[str, str]:
         started.append("commit.gpgsign")
     scopes = [scope for scope, key, *_ in settings if key == "core.hookspath"]
     if not scopes or scopes[-1] in _OWN:  # else the hooks of the user are run in their place
-        printed = _asked(["rev-parse", "--git-path", "hooks"], folder, "find the hooks").printed
+        printed = _ask_git(["rev-parse", "--git-path", "hooks"], folder, "find the hooks").printed
         hooks = os.path.join(folder, os.fsdecode(printed.removesuffix(b"\n")))
         started += [f"hook {name}" for name in _HOOKS if os.access(os.path.join(hooks, name), os.X_OK)]
     if started:
@@ -120,7 +120,7 @@ def _refuse_programs(repository: Repository, folder: str) -> dict[str, str]:
     return _NO_FETCH if any(map(_PROMISED.fullmatch, own)) else {}
 
 
-def _asked(arguments: Sequence[str], folder: str, action: str) -> Ended:
+def _ask_git(arguments: Sequence[str], folder: str, action: str) -> Ended:
     ended = run_as_user(arguments, folder, action)
     if ended.status:
         raise GitFailed(path=folder, action=action, reason=ended.reason)

@@ -165,7 +165,7 @@ class History:
         """The id of the commit that each revision names; as `resolve`."""
         for revision in revisions:
             if _REFUSED.search(revision):
-                raise self._unknown(revision)
+                raise self._unknown_revision(revision)
         asked = [
             "rev-parse",
             "--revs-only",
@@ -176,11 +176,11 @@ class History:
         found = ended.printed.decode("ascii", "replace").split()
         if len(found) != len(revisions) or not all(map(OBJECT_ID.fullmatch, found)):
             if len(revisions) == 1:
-                raise self._unknown(revisions[0])
+                raise self._unknown_revision(revisions[0])
             return [self.resolve(revision) for revision in revisions]
         return found
 
-    def _unknown(self, revision: str) -> NamedNotFound:
+    def _unknown_revision(self, revision: str) -> NamedNotFound:
         remedy = "give a commit, a branch or a tag: `git log --oneline` lists commits"
         return NamedNotFound(kind="revision", name=revision, remedy=remedy)
 
@@ -198,8 +198,8 @@ class History:
             GitFailed: git cannot say.
         """
         asked = [*_LOG, "-c", *_RAW, *(("--follow",) if follow else ()), start, "--", *names]
-        with closing(self._words(asked, "read the history")) as words:
-            yield from _logged(words)
+        with closing(self._run_words(asked, "read the history")) as words:
+            yield from _read_log(words)
 
     def commits(self, ids: Iterable[str]) -> dict[str, Commit]:
         """The commits with these ids, by id.
@@ -211,8 +211,8 @@ class History:
         wanted = [*dict.fromkeys(ids)]
         for at in range(0, len(wanted), _COMMITS_AT_ONCE):
             asked = [*_LOG, "--no-walk=unsorted", *wanted[at : at + _COMMITS_AT_ONCE], "--"]
-            with closing(self._words(asked, "read commits")) as words:
-                found |= {logged.commit.id: logged.commit for logged in _logged(words)}
+            with closing(self._run_words(asked, "read commits")) as words:
+                found |= {logged.commit.id: logged.commit for logged in _read_log(words)}
         return found
 
     def change_ids(self) -> set[str]:
@@ -231,8 +231,8 @@ class History:
             GitFailed: git cannot say.
         """
         asked = [*_LOG, "--topo-order", "--max-count=1", *ids, "--"]
-        with closing(self._words(asked, "read commits")) as words:
-            return next(_logged(words)).commit.id
+        with closing(self._run_words(asked, "read commits")) as words:
+            return next(_read_log(words)).commit.id
 
     def files(self, ids: Iterable[str]) -> dict[str, tuple[str, ...]]:
         """The names of all files that each of some commits touched, by its id; of a merge, those it settled.
@@ -245,9 +245,9 @@ class History:
         for at in range(0, len(wanted), _COMMITS_AT_ONCE):
             asked = [*_LOG, "-c", "--raw", "--no-abbrev", "--no-renames", "--no-walk=unsorted"]
             with closing(
-                self._words([*asked, *wanted[at : at + _COMMITS_AT_ONCE], "--"], "read commits")
+                self._run_words([*asked, *wanted[at : at + _COMMITS_AT_ONCE], "--"], "read commits")
             ) as words:
-                for commit, files in _logged(words):
+                for commit, files in _read_log(words):
                     found[commit.id] = tuple(file.name for file in files)
         return found
 
@@ -258,8 +258,8 @@ class History:
             GitFailed: git cannot say.
         """
         asked = ["-c", "diff.orderFile=/dev/null", "diff-tree", "-r", *_RAW, "-z", "--no-commit-id"]
-        with closing(self._words([*asked, old, new, "--", *names], "compare commits")) as words:
-            return [file for word in words for file in _touched(word, words)]
+        with closing(self._run_words([*asked, old, new, "--", *names], "compare commits")) as words:
+            return [file for word in words for file in _read_touched(word, words)]
 
     def tree(self, commit: str, names: Sequence[str]) -> dict[str, str]:
         """The object ids of the files at or below `names` in a commit, by name.
@@ -268,7 +268,7 @@ class History:
             GitFailed: git cannot say.
         """
         asked = ["ls-tree", "-r", "-z", "--full-tree", commit, "--", *(name for name in names if name != ".")]
-        with closing(self._words(asked, "read a commit")) as words:
+        with closing(self._run_words(asked, "read a commit")) as words:
             found = filter(None, map(_TREE.fullmatch, words))
             return {each["name"]: each["blob"] for each in found if each["mode"] in _FILES}
 
@@ -288,7 +288,7 @@ class History:
                 continue
             stamp = None
             if each["written"] and each["stage"] == b"0":
-                times = _nanoseconds(each["written"]), _nanoseconds(each["changed"])
+                times = _to_nanoseconds(each["written"]), _to_nanoseconds(each["changed"])
                 stamp = (*times, int(each["size"]), int(each["inode"]))
             is_out = each["tag"] not in _NOT_CHECKED_OUT
             found[os.fsdecode(each["name"])] = IndexEntry(each["blob"].decode(), stamp, is_out=is_out)
@@ -304,23 +304,25 @@ class History:
             GitFailed: git cannot say.
         """
         asked = ["-c", "diff.orderFile=/dev/null", *OF_THE_INDEX, "--raw", "--no-abbrev", "-z"]
-        with closing(self._words([*asked, "--no-renames", commit, "--", *names], "read the index")) as words:
-            return {file.name: file.before or None for word in words for file in _touched(word, words)}
+        with closing(
+            self._run_words([*asked, "--no-renames", commit, "--", *names], "read the index")
+        ) as words:
+            return {file.name: file.before or None for word in words for file in _read_touched(word, words)}
 
-    def _words(self, arguments: Sequence[str], action: str) -> Generator[str, None, None]:
+    def _run_words(self, arguments: Sequence[str], action: str) -> Generator[str, None, None]:
         """What git prints, cut at each NUL, as it comes; git ends when nobody wants more."""
         top = self.repository.top
         with (
             failing(top, action),
             GitProcess(command(arguments), NO_WORK_TREE, environment(own=self.repository.folder)) as process,
         ):
-            yield from map(os.fsdecode, _split(process))
+            yield from map(os.fsdecode, _split_at_nul(process))
             ended = process.ended()
         if ended.status:
             raise GitFailed(path=top, action=action, reason=ended.reason)
 
 
-def _split(stream: GitProcess) -> Iterator[bytes]:
+def _split_at_nul(stream: GitProcess) -> Iterator[bytes]:
     """What stands between NULs; of each, no more than is read of one."""
     rest = b""
     while chunk := stream.read(_CHUNK):
@@ -332,7 +334,7 @@ def _split(stream: GitProcess) -> Iterator[bytes]:
         yield rest
 
 
-def _logged(words: Iterator[str]) -> Iterator[LoggedCommit]:
+def _read_log(words: Iterator[str]) -> Iterator[LoggedCommit]:
     """The commits, each of which is the fields of the format, then a status and one or two names per file."""
     commit: Commit | None = None
     files: list[TouchedFile] = []
@@ -341,19 +343,19 @@ def _logged(words: Iterator[str]) -> Iterator[LoggedCommit]:
         if OBJECT_ID.fullmatch(start):
             if commit:
                 yield LoggedCommit(commit, tuple(files))
-            commit, files = _commit(start, [next(words, "") for _ in range(_FIELDS - 1)]), []
+            commit, files = _make_commit(start, [next(words, "") for _ in range(_FIELDS - 1)]), []
         else:
-            files += _touched(word, words)
+            files += _read_touched(word, words)
     if commit:
         yield LoggedCommit(commit, tuple(files))
 
 
-def _nanoseconds(time: bytes) -> int:
+def _to_nanoseconds(time: bytes) -> int:
     seconds, _, rest = time.partition(b":")
     return int(seconds) * _SECOND + int(rest)
 
 
-def _touched(word: str, words: Iterator[str]) -> Iterator[TouchedFile]:
+def _read_touched(word: str, words: Iterator[str]) -> Iterator[TouchedFile]:
     """What a line of `--raw -z` tells, whose names are the next words.
 
     Of a merge it tells of the files that it settled, the first parent's content before the commit's own.
@@ -376,7 +378,7 @@ def _touched(word: str, words: Iterator[str]) -> Iterator[TouchedFile]:
         yield TouchedFile("added" if after else "changed", name, "", "", after)
 
 
-def _commit(id_: str, fields: Sequence[str]) -> Commit:
+def _make_commit(id_: str, fields: Sequence[str]) -> Commit:
     parents, committed, author, email, date, subject, trailers = fields
     found = (_TRAILER.match(line) for line in trailers.split(_BETWEEN))
     told = tuple(

@@ -71,8 +71,8 @@ def merge_files(
     if size < 1:
         raise Usage(problem=f"a conflict marker needs at least 1 character, not {size}")
     names = Versions(base, ours, theirs)
-    places = names.map(_place)
-    data = places.paired(names, _read)
+    places = names.map(_locate_file)
+    data = places.paired(names, _read_version)
     before, mine, yours = labels
     markers = Markers(size=min(size, _MOST_SIZE), base=before, ours=mine, theirs=yours)
     work = _Work(names, data, path, markers, [])
@@ -81,12 +81,12 @@ def merge_files(
     return MergedFile(path, result.conflicts, tuple(work.notes))
 
 
-def _place(name: str) -> Place:
+def _locate_file(name: str) -> Place:
     folder, file = os.path.split(os.path.abspath(name))
     return outside.below(os.path.realpath(folder), file)
 
 
-def _read(place: Place, name: str) -> bytes:
+def _read_version(place: Place, name: str) -> bytes:
     content = outside.read(place, name)
     if content is None:
         raise StorageFailed(path=name, action="read a version", reason="there is no such file")
@@ -113,13 +113,13 @@ class _Work(NamedTuple):
 
     def _as_memory(self) -> _Outcome | None:
         """The merge of memories; None where conflicts in it cannot be marked, or it is not to be trusted."""
-        vault, name = _memory(self.path) or (None, self.path)
+        vault, name = _find_memory(self.path) or (None, self.path)
         documents = self.data.map(lambda data: parse(name, data))
         merged = merge(*documents)
         if merged.text is None:
             reason = merged.conflicts[0].reason
         else:
-            reason = _broken(documents, merged.text, self._checked(vault))
+            reason = _describe_fault(documents, merged.text, self._readable_vault(vault))
         if reason:
             self.notes.append(f"the clean merge was discarded: it {reason}")
             return None
@@ -137,7 +137,7 @@ class _Work(NamedTuple):
         ended = program.run(["config", "--get", "merge.conflictStyle"], os.getcwd(), "read its settings")
         return ended.printed.decode("utf-8", "replace").strip() in _SHOWING_BASE
 
-    def _checked(self, vault: Vault | None) -> Vault | None:
+    def _readable_vault(self, vault: Vault | None) -> Vault | None:
         """The vault, where it can check memories: during a merge its own files may be in two minds."""
         try:
             if vault:
@@ -174,7 +174,7 @@ def _may_be_memory(path: str) -> bool:
     return path.endswith(SUFFIXES) and not any(part.startswith(".") for part in path.split("/"))
 
 
-def _memory(path: str) -> tuple[Vault, str] | None:
+def _find_memory(path: str) -> tuple[Vault, str] | None:
     """The vault that a file is a memory of, in the folder or mounted, and what it is called there."""
     top = os.path.realpath(os.getcwd())
     folders = path.split("/")[:-1]
@@ -195,7 +195,7 @@ def _memory(path: str) -> tuple[Vault, str] | None:
     return None
 
 
-def _broken(documents: Versions[Document], text: str, vault: Vault | None) -> str:
+def _describe_fault(documents: Versions[Document], text: str, vault: Vault | None) -> str:
     """Why a clean merge is not to be trusted, in words that follow "it"; empty when nothing is wrong."""
     try:
         after = parse_text(documents.ours.path, text, documents.ours.limits)

@@ -157,7 +157,7 @@ class GitProcess(io.RawIOBase):
         super().__init__()
         self._seconds = seconds or _SILENT_SECONDS
         # A file and no pipe: nobody waits for what hooks leave running.
-        self._errors = _scratch()
+        self._errors = _open_scratch()
         try:
             self.popen = subprocess.Popen(  # noqa: S603 - the shell is given no word of anybody; paths stand behind --
                 [*_LIMITED, *line],
@@ -230,7 +230,7 @@ class GitProcess(io.RawIOBase):
                 stream.close()
 
 
-def _scratch(content: bytes = b"") -> IO[bytes]:
+def _open_scratch(content: bytes = b"") -> IO[bytes]:
     """A file without a name; in memory where the system can, as the disk may be full."""
     if sys.platform == "linux":
         file: IO[bytes] = os.fdopen(os.memfd_create("git"), "w+b")
@@ -300,6 +300,6 @@ def run_as_user(
     environ = {name: value for name, value in os.environ.items() if name not in _OF_A_HOOK}
     environ |= _ASK_NOBODY | dict(settings or {})
     options = [part for each in _OF_A_USER for part in ("-c", each)]
-    with failing(folder, action), _scratch(given) as stdin:
+    with failing(folder, action), _open_scratch(given) as stdin:
         line = [command([])[0], "--no-pager", *options, *arguments]
         return GitProcess(line, folder, environ, stdin=stdin, seconds=seconds).ended()

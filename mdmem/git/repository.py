@@ -73,7 +73,7 @@ class Objects:
         if not OBJECT_ID.fullmatch(commit) or "\n" in path or "\0" in path:
             return None  # no name of an object; and one question is one line
         name = f"{commit}:{path}".encode("utf-8", "surrogateescape")
-        return self._asked(name, f"read {path} of {commit[:12]}")
+        return self._ask_object(name, f"read {path} of {commit[:12]}")
 
     def content(self, id_: str) -> bytes | None:
         """The blob with this object id; None where the repository does not have it.
@@ -81,12 +81,12 @@ class Objects:
         Raises:
             TooLong, GitFailed: as `blob`.
         """
-        return self._asked(id_.encode("ascii"), f"read {id_[:12]}") if OBJECT_ID.fullmatch(id_) else None
+        return self._ask_object(id_.encode("ascii"), f"read {id_[:12]}") if OBJECT_ID.fullmatch(id_) else None
 
-    def _asked(self, name: bytes, action: str) -> bytes | None:
+    def _ask_object(self, name: bytes, action: str) -> bytes | None:
         with failing(self.folder, action):
             try:
-                return self._answer(name)
+                return self._read_answer(name)
             except OSError:
                 self.close()
                 raise
@@ -98,8 +98,8 @@ class Objects:
         """Whether the repository may lack objects, which git would fetch."""
         return run(["config", "--get-regexp", _PROMISED], self.folder, "read the settings").status == 0
 
-    def _answer(self, name: bytes) -> bytes | None:
-        from_git = self._asking(name)
+    def _read_answer(self, name: bytes) -> bytes | None:
+        from_git = self._send_request(name)
         header = from_git.readline()
         if not header.endswith(b"\n"):
             raise EOFError
@@ -110,16 +110,16 @@ class Objects:
         size = int(other["size"])
         content = None
         if found and size <= self.limit:
-            content = _kept(from_git, size)
+            content = _read_exactly(from_git, size)
         else:
-            _skip(from_git, size)
+            _skip_bytes(from_git, size)
         if from_git.read(1) != b"\n":
             raise EOFError
         if found and content is None:
             raise TooLong
         return content
 
-    def _asking(self, name: bytes) -> BufferedReader:
+    def _send_request(self, name: bytes) -> BufferedReader:
         """Ask for an object; the stream that the answer comes from."""
         if self._process is None or self._printed is None:
             line = command(["cat-file", "--batch", "--follow-symlinks"])
@@ -129,14 +129,14 @@ class Objects:
         return self._printed
 
 
-def _kept(stream: BufferedReader, size: int) -> bytes:
+def _read_exactly(stream: BufferedReader, size: int) -> bytes:
     content = stream.read(size)
     if len(content) != size:
         raise EOFError
     return content
 
 
-def _skip(stream: BufferedReader, size: int) -> None:
+def _skip_bytes(stream: BufferedReader, size: int) -> None:
     while size:
         chunk = stream.read(min(size, _CHUNK))
         if not chunk:
@@ -252,13 +252,13 @@ class Repository:
         asked = ["blame", "--porcelain", "--no-textconv", "--ignore-revs-file="]
         asked += [*(("-w", "-M") if words else ()), "HEAD", "--", name]
         # The files that the setting names have to be there, though they are not used.
-        tree = self.top if self._skips else NO_WORK_TREE
+        tree = self.top if self._skips_commits else NO_WORK_TREE
         ended = self.ask(asked, f"blame {name}", tree)
         if ended.status:
             if _NOT_COMMITTED.search(ended.errors):
                 return ()
             raise GitFailed(path=self.top, action=f"blame {name}", reason=ended.reason)
-        return tuple(_blamed(ended.printed, shallow=self.shallow))
+        return tuple(_parse_blame(ended.printed, shallow=self.shallow))
 
     def sole_commits(self, folder: str) -> dict[str, str | None]:
         """The commit that all lines of a file come from, as the head has it, by name: for a whole folder.
@@ -270,9 +270,9 @@ class Repository:
             GitFailed: git cannot say.
         """
         settings = ["log", "-c", "-M", "--format=%H", "--name-status", "-z", "--no-ext-diff"]
-        told = self._done([*settings, "HEAD", "--", folder], f"read the history of {folder}")
+        told = self._require_git([*settings, "HEAD", "--", folder], f"read the history of {folder}")
         found: dict[str, str | None] = {}
-        for commit, status, name in _touched(told.printed):
+        for commit, status, name in _parse_touched(told.printed):
             found[name] = commit if status == "A" and name not in found else None
         return found
 
@@ -287,8 +287,10 @@ class Repository:
             GitFailed: git cannot say.
         """
         asked = [*OF_THE_INDEX, "-M", "--diff-filter=R", "--name-status", "-z"]
-        ended = self._done([*asked, _known(commit) + "^" * before, "--"], "look for renamed files")
-        return tuple(_renamed(ended.printed))
+        ended = self._require_git(
+            [*asked, _require_id(commit) + "^" * before, "--"], "look for renamed files"
+        )
+        return tuple(_parse_renames(ended.printed))
 
     def tracked(self, name: str) -> int:
         """How many files at or below `name` are in the index.
@@ -297,7 +299,7 @@ class Repository:
             GitFailed: git cannot say.
         """
         asked = ["ls-files", "--cached", "-z", "--full-name", "--", name]
-        return self._done(asked, f"look for {name} in the index").printed.count(b"\0")
+        return self._require_git(asked, f"look for {name} in the index").printed.count(b"\0")
 
     def holds_more_than(self, names: Sequence[str]) -> bool:
         """Whether the index has a file that is not at or below one of `names`, git's own settings left out.
@@ -305,7 +307,7 @@ class Repository:
         Raises:
             GitFailed: git cannot say.
         """
-        printed = self._done(["ls-files", "--cached", "-z", "--full-name"], "list the files").printed
+        printed = self._require_git(["ls-files", "--cached", "-z", "--full-name"], "list the files").printed
         under = tuple(f"{name}/" for name in names)
         return any(
             not (name in names or name.startswith(under) or os.path.basename(name) in _OF_GIT)
@@ -321,7 +323,7 @@ class Repository:
         """
         action = "look for what it ignores"
         asked = ["ls-files", "--cached", "--others", "--exclude-standard", "-z", "--full-name", "--", *names]
-        printed = self._done(asked, action, self.top).printed
+        printed = self._require_git(asked, action, self.top).printed
         return tuple(map(os.fsdecode, filter(None, printed.split(b"\0"))))
 
     def deletion(self, name: str) -> str | None:
@@ -337,11 +339,11 @@ class Repository:
             GitFailed: git cannot say.
         """
         asked = ["diff-tree", "-r", "-M", "--diff-filter=R", "--name-status", "-z", "--no-commit-id"]
-        ended = self._done([*asked, _known(commit), "--"], f"read the commit {commit[:12]}")
-        return tuple(_renamed(ended.printed))
+        ended = self._require_git([*asked, _require_id(commit), "--"], f"read the commit {commit[:12]}")
+        return tuple(_parse_renames(ended.printed))
 
     @cached_property
-    def _skips(self) -> bool:
+    def _skips_commits(self) -> bool:
         """Whether a setting names commits for blame to skip; asked once, as a workspace blames many files."""
         return self.ask(["config", "--get", "blame.ignoreRevsFile"], "read the settings").status != 1
 
@@ -356,20 +358,20 @@ class Repository:
         except GitFailed as error:
             raise error.but(path=self.top) from None
 
-    def _done(self, arguments: list[str], action: str, tree: str = NO_WORK_TREE) -> Ended:
+    def _require_git(self, arguments: list[str], action: str, tree: str = NO_WORK_TREE) -> Ended:
         ended = self.ask(arguments, action, tree)
         if ended.status:
             raise GitFailed(path=self.top, action=action, reason=ended.reason)
         return ended
 
 
-def _known(commit: str) -> str:
+def _require_id(commit: str) -> str:
     if not OBJECT_ID.fullmatch(commit):
         raise ValueError(f"{commit!r} is not the id of a commit")
     return commit
 
 
-def _blamed(printed: bytes, *, shallow: bool) -> Iterator[str | None]:
+def _parse_blame(printed: bytes, *, shallow: bool) -> Iterator[str | None]:
     """The commit of each line, from the porcelain form: a header, facts at the first mention, the line."""
     boundaries: set[bytes] = set()
     lines: list[bytes] = []
@@ -386,14 +388,14 @@ def _blamed(printed: bytes, *, shallow: bool) -> Iterator[str | None]:
         yield None if unknown else commit.decode("ascii")
 
 
-def _renamed(printed: bytes) -> Iterator[Renamed]:
+def _parse_renames(printed: bytes) -> Iterator[Renamed]:
     """The pairs that `--name-status -z` prints: a status, the old name, the new name."""
     words = os.fsdecode(printed).split("\0")
     for at in range(0, len(words) - 2, 3):
         yield Renamed(words[at + 1], words[at + 2])
 
 
-def _touched(printed: bytes) -> Iterator[tuple[str, str, str]]:
+def _parse_touched(printed: bytes) -> Iterator[tuple[str, str, str]]:
     """Commit, status and name of each file that `log --format=%H --name-status -z` tells of.
 
     A rename, such as R100, has two names, which are told one by one; a merge has a letter for each parent.

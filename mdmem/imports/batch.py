@@ -67,7 +67,7 @@ def folder(
         raise Usage(problem=f"{root}: there is no such folder")
     documents: list[Document] = []
     left_out: list[str] = []
-    paths = sorted(_files(root, left_out))
+    paths = sorted(_list_files(root, left_out))
     for number, path in enumerate(paths, 1):
         try:
             if not path.endswith(".md"):
@@ -83,7 +83,7 @@ def folder(
     return Batch(documents=tuple(documents), left_out=tuple(left_out))
 
 
-def _files(root: str, left_out: list[str]) -> Iterator[str]:
+def _list_files(root: str, left_out: list[str]) -> Iterator[str]:
     def refused(error: OSError) -> None:
         found = failure(error, str(error.filename), "list it")
         if not isinstance(found, StorageFailed):

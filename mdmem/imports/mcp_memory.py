@@ -55,8 +55,8 @@ def convert(source: str, limits: Limits, progress: Progress | None = None) -> Ba
         Usage: there is no such file, or it holds nothing that can be read.
     """
     graph = _Graph()
-    for where, entry in _entries(source, graph):
-        _take(graph, where, entry)
+    for where, entry in _iterate_entries(source, graph):
+        _take_entry(graph, where, entry)
     if not graph.types:
         raise Usage(
             problem=f"{source}: no entity of the MCP memory server in it", remedy="\n".join(graph.left_out)
@@ -64,11 +64,11 @@ def convert(source: str, limits: Limits, progress: Progress | None = None) -> Ba
     for relation in graph.relations:
         if relation.source not in graph.types:
             graph.left_out.append(f"{' '.join(relation)}: there is no entity {relation.source!r}")
-    _name(graph)
+    _name_entities(graph)
     documents = []
     for number, name in enumerate(graph.paths, 1):
         try:
-            documents.append(_note(graph, name, limits))
+            documents.append(_make_note(graph, name, limits))
         except DocumentRefused as error:
             graph.left_out.append(error.message)
         if progress:
@@ -76,46 +76,46 @@ def convert(source: str, limits: Limits, progress: Progress | None = None) -> Ba
     return Batch(documents=tuple(documents), left_out=tuple(graph.left_out))
 
 
-def _entries(source: str, graph: _Graph) -> Iterator[tuple[str, Any]]:
+def _iterate_entries(source: str, graph: _Graph) -> Iterator[tuple[str, Any]]:
     """Yield each object, and where it stands."""
     try:
         text = read(source).decode("utf-8").removeprefix("\ufeff")
     except UnicodeDecodeError as error:
         raise Usage(problem=f"{source}: not UTF-8: byte {error.start}") from None
-    whole = _parsed(text)
+    whole = _parse_json(text)
     if isinstance(whole, dict) and "entities" in whole:
         for kind, name in (("entity", "entities"), ("relation", "relations")):
-            for number, entry in enumerate(_list(whole.get(name)), 1):
+            for number, entry in enumerate(_as_list(whole.get(name)), 1):
                 typed = {**entry, "type": kind} if isinstance(entry, dict) else entry
                 yield f"{source}: {name} {number}", typed
         return
     for number, line in enumerate(text.split("\n"), 1):
         if line.strip():
-            entry = _parsed(line)
+            entry = _parse_json(line)
             if entry is None:
                 graph.left_out.append(f"{source}:{number}: this is not JSON")
             else:
                 yield f"{source}:{number}", entry
 
 
-def _parsed(text: str) -> Any:
+def _parse_json(text: str) -> Any:
     try:
         return json.loads(text)
     except (ValueError, RecursionError):
         return None
 
 
-def _list(value: Any) -> list[Any]:
+def _as_list(value: Any) -> list[Any]:
     return value if isinstance(value, list) else []
 
 
-def _take(graph: _Graph, where: str, entry: Any) -> None:
+def _take_entry(graph: _Graph, where: str, entry: Any) -> None:
     known = entry if isinstance(entry, dict) else {}
     if known.get("type") == "entity" and _are_texts(known, "name"):
         name, kind = known["name"], known.get("entityType")
         graph.types.setdefault(name, kind if isinstance(kind, str) else "")
         kept = graph.observations.setdefault(name, [])
-        for number, text in enumerate(_list(known.get("observations")), 1):
+        for number, text in enumerate(_as_list(known.get("observations")), 1):
             if isinstance(text, str) and text.strip():
                 kept.append(text)
             else:
@@ -132,7 +132,7 @@ def _are_texts(entry: dict[str, Any], *names: str) -> bool:
     return all(isinstance(entry.get(name), str) and entry[name].strip() for name in names)
 
 
-def _name(graph: _Graph) -> None:
+def _name_entities(graph: _Graph) -> None:
     """Give every entity a path; names that differ only in case get a number."""
     taken: set[str] = set()
     for name in graph.types:
@@ -147,38 +147,40 @@ def _name(graph: _Graph) -> None:
         graph.paths[name] = f"{free}.md"
 
 
-def _note(graph: _Graph, name: str, limits: Limits) -> Document:
+def _make_note(graph: _Graph, name: str, limits: Limits) -> Document:
     path = graph.paths[name]
     kind = graph.types[name]
-    fields: dict[str, Any] = {"title": _line(name)}
+    fields: dict[str, Any] = {"title": _join_line(name)}
     if kind.strip():
         fields["entity_type" if kind.casefold() in _KINDS else "type"] = kind
     if path != f"{name}.md":
         fields["aliases"] = [name]
     fields["source"] = {"type": "mcp-memory", "ids": [name]}
-    lines = [f"# {_line(name)}"]
-    observations = [_item(text) for text in graph.observations[name]]
+    lines = [f"# {_join_line(name)}"]
+    observations = [_format_item(text) for text in graph.observations[name]]
     relations = [
-        _item(f"{_line(r.kind)} {_link(graph, r.target)}") for r in graph.relations if r.source == name
+        _format_item(f"{_join_line(r.kind)} {_format_link(graph, r.target)}")
+        for r in graph.relations
+        if r.source == name
     ]
     for heading, items in (("Observations", observations), ("Relations", relations)):
         lines += ["", f"## {heading}", "", *items] if items else []
     return made(path, fields, "\n".join(lines), limits)
 
 
-def _item(text: str) -> str:
+def _format_item(text: str) -> str:
     """Return a list item; what follows its first line is indented, so that it stays inside."""
     first, *rest = LINE_END.split(text.strip())
     return "\n".join([f"- {first}", *(f"  {line}".rstrip() for line in rest)])
 
 
-def _link(graph: _Graph, name: str) -> str:
+def _format_link(graph: _Graph, name: str) -> str:
     path = graph.paths.get(name)
     if path in {None, f"{name}.md"} and _PLAIN.fullmatch(name) and not name.casefold().endswith(SUFFIXES):
         return f"[[{name}]]"
-    shown = re.sub(r"([\\\[\]])", r"\\\1", _line(name))
-    return f"[{shown}]({quote(path)})" if path else _line(name)
+    shown = re.sub(r"([\\\[\]])", r"\\\1", _join_line(name))
+    return f"[{shown}]({quote(path)})" if path else _join_line(name)
 
 
-def _line(text: str) -> str:
+def _join_line(text: str) -> str:
     return " ".join(text.split())

@@ -36,7 +36,7 @@ def convert_obsidian(source: str, limits: Limits, progress: Progress | None = No
     """
     batch = folder(source, limits, lambda document: document, progress)
     names = _Names(source, batch.documents)
-    warnings = [finding for document in batch.documents for finding in _unclear(document, names)]
+    warnings = [finding for document in batch.documents for finding in _find_unclear(document, names)]
     return replace(batch, warnings=tuple(warnings))
 
 
@@ -61,7 +61,7 @@ class _Names:
         return os.path.exists(os.path.join(self._root, path))
 
 
-def _unclear(document: Document, names: _Names) -> Iterator[Diagnostic]:
+def _find_unclear(document: Document, names: _Names) -> Iterator[Diagnostic]:
     try:
         links = document.links
     except DocumentRefused:
@@ -69,13 +69,13 @@ def _unclear(document: Document, names: _Names) -> Iterator[Diagnostic]:
     for link in links:
         found = resolve_link(names, link, document.path)
         if found.path is None:
-            yield _finding(document, link, "dangling-link", f"{link.target!r} is nowhere")
+            yield _make_finding(document, link, "dangling-link", f"{link.target!r} is nowhere")
         elif found.ambiguous:
             others = ", ".join(found.candidates)
-            yield _finding(document, link, "ambiguous-link", f"{link.target!r} may mean {others}")
+            yield _make_finding(document, link, "ambiguous-link", f"{link.target!r} may mean {others}")
 
 
-def _finding(document: Document, link: Link, code: str, message: str) -> Diagnostic:
+def _make_finding(document: Document, link: Link, code: str, message: str) -> Diagnostic:
     hint = "once it is imported, `mdmem refs --state dangling --state ambiguous` lists such links"
     found = about_file(document.path, code, message, hint, severity="warning")
     return replace(found, span=link.span, position=document.lines.position(link.span.start))
@@ -88,10 +88,10 @@ def convert_claude_code(source: str, limits: Limits, progress: Progress | None =
         Usage: there is no such folder.
     """
     inner = os.path.join(source, "memory")
-    return folder(inner if os.path.isdir(inner) else source, limits, _named, progress)
+    return folder(inner if os.path.isdir(inner) else source, limits, _name_document, progress)
 
 
-def _named(document: Document) -> Document:
+def _name_document(document: Document) -> Document:
     """Return a memory with its name as the title, and as what links call it."""
     name, metadata = document.fields.get("name"), document.fields.get("metadata")
     kind = metadata.get("type") if isinstance(metadata, dict) else None

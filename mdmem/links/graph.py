@@ -54,7 +54,12 @@ def triples(view: View, within: str = "") -> tuple[Triple, ...]:
 
     Anchors, lines and symbols are left out, and so is what joins a memory to itself.
     """
-    found = chain(_links(view, within), _fields(view, within), _citations(view, within), _tags(view, within))
+    found = chain(
+        _link_triples(view, within),
+        _field_triples(view, within),
+        _citation_triples(view, within),
+        _tag_triples(view, within),
+    )
     return tuple(sorted({triple for triple in found if triple.subject != triple.object}))
 
 
@@ -72,14 +77,14 @@ def astray(view: View, paths: Collection[str] | None = None) -> Iterator[Diagnos
             wanted = paths is None or path in paths
             if wanted and goal is None and file_named(view, path, name) is None:
                 hint = "make it, or take it out of the field"
-                yield _finding(view, path, key, "dangling-link", f"there is no memory {name!r}", hint)
+                yield _make_finding(view, path, key, "dangling-link", f"there is no memory {name!r}", hint)
             elif wanted and resolution.ambiguous:
                 others = ", ".join(resolution.candidates[1:_MOST_NAMED])
                 message = f"{name!r} may also mean {others}"
-                yield _finding(view, path, key, "ambiguous-link", message, "name its folder, or its id")
+                yield _make_finding(view, path, key, "ambiguous-link", message, "name its folder, or its id")
             elif wanted and goal == path:
                 hint = "name the other memory, or take the field away"
-                yield _finding(view, path, key, "lineage-circle", "the memory names itself", hint)
+                yield _make_finding(view, path, key, "lineage-circle", "the memory names itself", hint)
             if goal is not None and goal != path:
                 graph.setdefault(path, {})[goal] = None
         for circle in circles(graph):
@@ -92,7 +97,7 @@ def astray(view: View, paths: Collection[str] | None = None) -> Iterator[Diagnos
                 told = f"{shown} → {ordered[0]}" if len(ordered) <= _MOST_NAMED else f"{shown} → …"
                 message = f"{len(ordered):,} memories go round in a circle: {told}"
                 hint = "take one of the fields away"
-                yield _finding(view, ordered[0], key, "lineage-circle", message, hint)
+                yield _make_finding(view, ordered[0], key, "lineage-circle", message, hint)
 
 
 def _lineage(view: View, key: str) -> Iterator[tuple[str, str, Resolution]]:
@@ -138,7 +143,7 @@ def circles(graph: Mapping[str, Collection[str]]) -> Iterator[list[str]]:
                 trail[goal] = iter(graph.get(goal, ()))
 
 
-def _finding(view: View, path: str, key: str, code: str, message: str, hint: str) -> Diagnostic:
+def _make_finding(view: View, path: str, key: str, code: str, message: str, hint: str) -> Diagnostic:
     document, message = view.vault.find(path), f"`{key}`: {message}"
     if document is None:
         return about_file(path, code, message, hint, severity="warning")
@@ -148,7 +153,7 @@ def _finding(view: View, path: str, key: str, code: str, message: str, hint: str
     return document.diagnose(Flaw(span, code, message, hint, severity="warning"))
 
 
-def _rows(view: View, within: str, query: str) -> Iterator[tuple[Any, ...]]:
+def _rows_below(view: View, within: str, query: str) -> Iterator[tuple[Any, ...]]:
     """The rows of a query, with the path first: of the memories below `within`."""
     for path, *rest in view.rows(query + " WHERE {inside}"):
         inside = view.inside(path)
@@ -156,36 +161,38 @@ def _rows(view: View, within: str, query: str) -> Iterator[tuple[Any, ...]]:
             yield inside, *rest
 
 
-def _links(view: View, within: str) -> Iterator[Triple]:
+def _link_triples(view: View, within: str) -> Iterator[Triple]:
     query = (
         "SELECT d.path, k.kind, k.embed, k.target FROM links AS k JOIN documents AS d"
         " ON d.id = k.document AND k.kind != 'field' AND k.target != ''"
     )
-    for path, kind, embed, target in _rows(view, within, query):
-        yield Triple(path, EMBEDS if embed else LINKS, _goal(view, path, target, as_path=kind in PATH_KINDS))
+    for path, kind, embed, target in _rows_below(view, within, query):
+        yield Triple(
+            path, EMBEDS if embed else LINKS, _resolve_target(view, path, target, as_path=kind in PATH_KINDS)
+        )
 
 
-def _fields(view: View, within: str) -> Iterator[Triple]:
+def _field_triples(view: View, within: str) -> Iterator[Triple]:
     """The links in fields, and the memories that the fields of lineage name without being links."""
     query = (
         "SELECT d.path, f.key, f.value FROM fields AS f JOIN documents AS d ON d.id = f.document"
         " AND (f.key IN ('superseded_by', 'derived_from') OR instr(f.value, '[[') OR instr(f.value, '](')"
         " OR (f.key IN ('session', 'follows') AND instr(d.path, 'observations/')))"
     )
-    for path, key, value in _rows(view, within, query):
+    for path, key, value in _rows_below(view, within, query):
         text = "" if value is None else str(value)
         if key in _OF_OBSERVATIONS and kind_at(path) is OBSERVATION:
-            yield from _observed(view, path, key, text)
+            yield from _observation_triples(view, path, key, text)
             continue
         links = _links_in(text) if path.endswith(MARKDOWN) else ()
         for link in links:
             if link.target:
-                yield Triple(path, key, _goal(view, path, link.target, as_path=is_path(link)))
+                yield Triple(path, key, _resolve_target(view, path, link.target, as_path=is_path(link)))
         if text and not links and key in LINEAGE:
-            yield Triple(path, key, _goal(view, path, text.partition("#")[0]))
+            yield Triple(path, key, _resolve_target(view, path, text.partition("#")[0]))
 
 
-def _observed(view: View, path: str, key: str, text: str) -> Iterator[Triple]:
+def _observation_triples(view: View, path: str, key: str, text: str) -> Iterator[Triple]:
     """What a field of an observation says; nothing where it names what was removed."""
     goal = f"session:{text}" if key == "session" else resolve(view.all_names, text, path).path
     if text and goal:
@@ -198,7 +205,7 @@ def _links_in(text: str) -> tuple[Link, ...]:
     return properties.links(text, value, Lines(text))[0]
 
 
-def _goal(view: View, path: str, target: str, *, as_path: bool = False) -> str:
+def _resolve_target(view: View, path: str, target: str, *, as_path: bool = False) -> str:
     """What a target in the memory `path` means; a read takes the likeliest."""
     meant = resolve(view.all_names, target, path, as_path=as_path).path
     if meant is None and as_path:
@@ -206,15 +213,15 @@ def _goal(view: View, path: str, target: str, *, as_path: bool = False) -> str:
     return meant or target
 
 
-def _citations(view: View, within: str) -> Iterator[Triple]:
+def _citation_triples(view: View, within: str) -> Iterator[Triple]:
     query = "SELECT d.path, c.path, c.in_link FROM citations AS c JOIN documents AS d ON d.id = c.document"
     with Workspace.of(view.vault) as workspace:
-        for path, cited, in_link in _rows(view, within, query):
+        for path, cited, in_link in _rows_below(view, within, query):
             citation = kept_citation(cited, in_link=bool(in_link))
             yield Triple(path, CITES, path_of(workspace, view.in_workspace(path), citation) or cited)
 
 
-def _tags(view: View, within: str) -> Iterator[Triple]:
+def _tag_triples(view: View, within: str) -> Iterator[Triple]:
     names = {tag_key(name): name for name, _ in view.tags()}
     query = "SELECT d.path, t.key FROM tags AS t JOIN documents AS d ON d.id = t.document"
-    return (Triple(path, TAGGED, f"#{names[key]}") for path, key in _rows(view, within, query))
+    return (Triple(path, TAGGED, f"#{names[key]}") for path, key in _rows_below(view, within, query))

@@ -114,7 +114,9 @@ def move(known: Known, moves: Mapping[str, str]) -> EditPlan:
         edits = shift.edits(document, old, new, only)
         changes.append(Change(path=old, before=document, edits=tuple(edits), move_to=new))
     changes += shift.others(keys, moves)
-    return EditPlan(changes=tuple(changes), message=_message("move", moves), left_out=tuple(shift.left_out))
+    return EditPlan(
+        changes=tuple(changes), message=_describe_moves("move", moves), left_out=tuple(shift.left_out)
+    )
 
 
 def repair(known: Known, moved: Mapping[str, str]) -> EditPlan:
@@ -128,7 +130,7 @@ def repair(known: Known, moved: Mapping[str, str]) -> EditPlan:
         EditRefused: a wikilink cannot name a new path.
     """
     names = Remembered(known.names)
-    moved = {old: new for old, new in moved.items() if _stands(names, new) and not _stands(names, old)}
+    moved = {old: new for old, new in moved.items() if _is_memory(names, new) and not _is_memory(names, old)}
     came_from: dict[str, list[str]] = {}
     for old, new in moved.items():
         came_from.setdefault(new, []).append(old)
@@ -142,7 +144,9 @@ def repair(known: Known, moved: Mapping[str, str]) -> EditPlan:
     changes = rewritten(known, came_from, edits, shift.left_out)
     changes += shift.others({key_of(path) for path in (*moved, *came_from)}, came_from)
     left_out = tuple(dict.fromkeys(shift.left_out))
-    return EditPlan(changes=tuple(changes), message=_message("mend links to", moved), left_out=left_out)
+    return EditPlan(
+        changes=tuple(changes), message=_describe_moves("mend links to", moved), left_out=left_out
+    )
 
 
 def rewritten(
@@ -169,21 +173,21 @@ def rewritten(
     return changes
 
 
-def _message(action: str, moves: Mapping[str, str]) -> str:
+def _describe_moves(action: str, moves: Mapping[str, str]) -> str:
     if len(moves) == 1:
         old, new = next(iter(moves.items()))
         return f"{action} {old} to {new}" if action == "move" else f"{action} {new}"
     return f"{action} {len(moves)} memories"
 
 
-def _stands(names: Names, path: str) -> bool:
+def _is_memory(names: Names, path: str) -> bool:
     return path in names.named("stem", key_of(path))
 
 
 def _refuse_standing(names: Names, moves: Mapping[str, str]) -> None:
     taken: set[str] = set()
     for new in moves.values():
-        if new in taken or _stands(names, new):
+        if new in taken or _is_memory(names, new):
             raise AlreadyExists(path=new, remedy="give another path, or move what stands there away first")
         taken.add(new)
 
@@ -262,43 +266,43 @@ class Shift:
             target = told.get(said) if link.target else ""
             if target is None:
                 left = len(self.left_out)
-                target = self._target(link, here, there)
+                target = self._new_target(link, here, there)
                 if len(self.left_out) == left:  # else each of them is named
                     told[said] = target
             if target:
-                edits[link.target_span.start] = self._retargeted(document, link, target)
+                edits[link.target_span.start] = self._retarget_link(document, link, target)
         if here.rpartition("/")[0] != there.rpartition("/")[0]:
             for citation in citations:
-                path = self._cited(citation, here, there)
+                path = self._new_cited_path(citation, here, there)
                 if path:
                     edits.setdefault(citation.span.start, relink.repath(citation, document.text, path))
         return sorted(edits.values())
 
-    def _retargeted(self, document: Document, link: Link, target: str) -> TextEdit:
+    def _retarget_link(self, document: Document, link: Link, target: str) -> TextEdit:
         try:
             return relink.retarget(link, document.text, target)
         except EditRefused as error:
             raise error.but(path=document.path) from None
 
-    def _target(self, link: Link, here: str, there: str) -> str:
+    def _new_target(self, link: Link, here: str, there: str) -> str:
         """What a link has to say; empty when it stays as it is."""
         was = resolve_link(self._before, link, here)
         now = resolve_link(self._after, link, there)
         if was.path is None:
-            return self._astray(link, here, there)
+            return self._new_astray_target(link, here, there)
         wanted = self._moves.get(was.path, was.path)
         is_relative = is_path(link) and not link.target.startswith("/")
         is_detour = is_relative and not self._is_done and resolve.is_detour(link.target, here, there)
         if now.path == wanted and (was.ambiguous or not now.ambiguous) and not is_detour:
             return ""
         if was.ambiguous or (self._is_done and now.path is not None and now.path != wanted):
-            self._leave(link, there, was, now)
+            self._leave_link(link, there, was, now)
             return ""
         if was.rule == "id" and wanted in self._ids:
             return self._ids[wanted]
         return resolve.spell(self._after, link, wanted, there, was=was.path)
 
-    def _leave(self, link: Link, there: str, was: Resolution, now: Resolution) -> None:
+    def _leave_link(self, link: Link, there: str, was: Resolution, now: Resolution) -> None:
         what = f"{there}:{link.line}: the link to {link.target!r}"
         leads = f"it leads to {now.path} now" if now.path else "it leads nowhere now"
         if was.ambiguous:
@@ -308,7 +312,7 @@ class Shift:
         else:
             self.left_out.append(f"{what} stays as it is: it meant {was.path}, {leads}")
 
-    def _astray(self, link: Link, here: str, there: str) -> str:
+    def _new_astray_target(self, link: Link, here: str, there: str) -> str:
         """What a link that led nowhere has to say: a path leads to the same place, as a memory may come."""
         is_relative = is_path(link) and not link.target.startswith("/")
         is_placeholder = "/" not in link.target and not text_citation.is_memory(link.target)
@@ -321,7 +325,7 @@ class Shift:
             else resolve.as_written(link, resolve.route(place, there))
         )
 
-    def _cited(self, citation: Citation, here: str, there: str) -> str:
+    def _new_cited_path(self, citation: Citation, here: str, there: str) -> str:
         """The relative path that a citation in a Markdown link has to say; empty when it stays as it is."""
         if not citation.in_link or citation.path.startswith("/"):
             return ""

@@ -228,15 +228,15 @@ def occurrences(
     """Every reference at every place, by kind of reference; within one, in the order of path and line."""
     wanted = frozenset(types or TYPES)
     if wanted & {NOTE, HEADING, BLOCK, FILE}:
-        yield from (each for each in _links(view, paths) if each.type in wanted)
+        yield from (each for each in _link_occurrences(view, paths) if each.type in wanted)
     if wanted.intersection(CODE):
-        yield from (each for each in _citations(view, paths) if each.type in wanted)
+        yield from (each for each in _citation_occurrences(view, paths) if each.type in wanted)
     if TAG in wanted:
         names = {tag_key(name): f"#{name}" for name, _ in view.tags()}
-        for path, day, line, name, key in _rows(view, "tags", "x.line, x.name, x.key", paths):
+        for path, day, line, name, key in _find_rows(view, "tags", "x.line, x.name, x.key", paths):
             yield Occurrence(TAG, names[key], ReferencePlace(path, line, OK), day, f"#{name}")
     if URL in wanted:
-        for path, day, line, url in _rows(view, "urls", "x.line, x.url", paths):
+        for path, day, line, url in _find_rows(view, "urls", "x.line, x.url", paths):
             yield Occurrence(URL, url, ReferencePlace(path, line, OK), day, url)
 
 
@@ -254,7 +254,9 @@ def unresolved(view: View, links: Iterable[Occurrence]) -> Iterator[Diagnostic]:
             yield at_line(path, line, "ambiguous-link", detail, hint, severity="warning")
 
 
-def _rows(view: View, table: str, columns: str, paths: Collection[str] | None) -> Iterator[tuple[Any, ...]]:
+def _find_rows(
+    view: View, table: str, columns: str, paths: Collection[str] | None
+) -> Iterator[tuple[Any, ...]]:
     """The rows of a part of each document, with its path and day in front."""
     query = (
         f"SELECT d.path, d.day, {columns} FROM {table} AS x JOIN documents AS d ON d.id = x.document"  # noqa: S608
@@ -268,7 +270,7 @@ def _rows(view: View, table: str, columns: str, paths: Collection[str] | None) -
     return ((view.inside(path), *rest) for path, *rest in found)
 
 
-def _links(view: View, paths: Collection[str] | None) -> Iterator[Occurrence]:
+def _link_occurrences(view: View, paths: Collection[str] | None) -> Iterator[Occurrence]:
     names = view.all_names if paths is None or len(paths) > _FEW else view
 
     @lru_cache(maxsize=_REMEMBERED)
@@ -277,7 +279,7 @@ def _links(view: View, paths: Collection[str] | None) -> Iterator[Occurrence]:
         return resolve(names, target, f"{folder}_", as_path=as_path)
 
     headings = lru_cache(maxsize=_REMEMBERED)(view.anchors)
-    for path, day, line, kind, target, mark in _rows(
+    for path, day, line, kind, target, mark in _find_rows(
         view, "links", "x.line, x.kind, x.target, x.anchor", paths
     ):
         folder = path.rpartition("/")[0]
@@ -286,10 +288,10 @@ def _links(view: View, paths: Collection[str] | None) -> Iterator[Occurrence]:
             if target
             else Resolution(path, (path,), "self")
         )
-        yield _link(view, path, line, day, kind, target, mark, meant, headings)
+        yield _judge_link(view, path, line, day, kind, target, mark, meant, headings)
 
 
-def _link(
+def _judge_link(
     view: View,
     path: str,
     line: int,
@@ -310,15 +312,15 @@ def _link(
     if meant.path is not None:
         goal, state, detail = f"{meant.path}#{mark}" if mark else meant.path, OK, ""
         if mark and meant.path.endswith(".md"):
-            state, detail = _anchored(headings(meant.path), mark, meant.path)
+            state, detail = _judge_anchor(headings(meant.path), mark, meant.path)
         if state == OK and meant.ambiguous:
             state, detail = AMBIGUOUS, f"it may also mean {', '.join(meant.candidates[1:4])}"
     return Occurrence(_type_of(mark), goal, ReferencePlace(path, line, state, detail), day, written)
 
 
-def _citations(view: View, paths: Collection[str] | None) -> Iterator[Occurrence]:
+def _citation_occurrences(view: View, paths: Collection[str] | None) -> Iterator[Occurrence]:
     columns = "x.line, x.path, x.first, x.last, x.symbol, x.pin, x.in_link, x.seen"
-    rows = list(_rows(view, "citations", columns, paths))
+    rows = list(_find_rows(view, "citations", columns, paths))
     if not rows:
         return
     with Workspace.of(view.vault) as workspace:
@@ -328,7 +330,7 @@ def _citations(view: View, paths: Collection[str] | None) -> Iterator[Occurrence
             found = judge(workspace, citing, citation, seen)
             place = ReferencePlace(path, line, found.state, found.reason)
             file = path_of(workspace, citing, citation) or cited
-            yield _cited(place, day, citation, found, file, workspace)
+            yield _judge_citation(place, day, citation, found, file, workspace)
 
 
 def file_beside(view: View, path: str, target: str) -> str | None:
@@ -354,7 +356,7 @@ def _type_of(mark: str) -> str:
     return BLOCK if mark.startswith("^") else HEADING
 
 
-def _anchored(anchors: Anchors, mark: str, path: str) -> tuple[str, str]:
+def _judge_anchor(anchors: Anchors, mark: str, path: str) -> tuple[str, str]:
     """Whether a memory has what an anchor names: a state, and why."""
     if mark.startswith("^"):
         if mark[1:].casefold() in anchors.blocks:
@@ -369,7 +371,7 @@ def _anchored(anchors: Anchors, mark: str, path: str) -> tuple[str, str]:
     return OK, ""
 
 
-def _cited(
+def _judge_citation(
     place: ReferencePlace, day: str, citation: Citation, found: Judgement, path: str, workspace: Workspace
 ) -> Occurrence:
     """A citation of the file `path` of the workspace."""
@@ -406,14 +408,16 @@ def files_of(view: View, memories: Collection[str] | None = None) -> dict[str, s
     found: dict[str, set[str]] = {}
     root, workspace = os.path.join(view.vault.root, view.base), view.vault.workspace
     with Workspace.of(view.vault) as looked_at:
-        for path, _, cited, in_link in dict.fromkeys(_rows(view, "citations", "x.path, x.in_link", memories)):
+        for path, _, cited, in_link in dict.fromkeys(
+            _find_rows(view, "citations", "x.path, x.in_link", memories)
+        ):
             files = candidates(view.in_workspace(path), cited, in_link=bool(in_link))
             is_bare = not in_link and "/" not in cited
             if is_bare and not os.path.lexists(os.path.join(workspace, cited)):
                 files += looked_at.named(cited) or ()
             for file in files:
                 found.setdefault(path, set()).add(os.path.join(workspace, file))
-    for path, _, target, kind in dict.fromkeys(_rows(view, "links", "x.target, x.kind", memories)):
+    for path, _, target, kind in dict.fromkeys(_find_rows(view, "links", "x.target, x.kind", memories)):
         if not posixpath.splitext(target)[1] or target.endswith(SUFFIXES):
             continue
         places = {

@@ -53,10 +53,10 @@ def rename_heading(known: Known, path: str, old: str, new: str) -> EditPlan:
     document = known.read(path)
     sections = document.sections
     number = sections.index(section.find_section(document, old))
-    edit, after = _retitled(document, number, new.strip())
+    edit, after = _retitle_heading(document, number, new.strip())
     before = anchor.headings(sections)
     renamed = _Renamed(path, before, anchor.headings(after), number)
-    return _reanchor(known, document, edit, renamed.anchor, f"rename a heading of {path}")
+    return _plan_reanchoring(known, document, edit, renamed.anchor, f"rename a heading of {path}")
 
 
 def rename_block(known: Known, path: str, old: str, new: str) -> EditPlan:
@@ -87,7 +87,7 @@ def rename_block(known: Known, path: str, old: str, new: str) -> EditPlan:
         return (BLOCK_MARK + new, not place.ambiguous) if place and means_it else None
 
     edit = TextEdit(*found[0].id_span, new)
-    return _reanchor(known, document, edit, new_anchor, f"rename ^{old} of {path} to ^{new}")
+    return _plan_reanchoring(known, document, edit, new_anchor, f"rename ^{old} of {path} to ^{new}")
 
 
 def rename_id(known: Known, path: str, new: str) -> EditPlan:
@@ -186,9 +186,9 @@ class _Renamed:
         as_slug = was.rule == "slug" or (
             not is_wikilink and (was.rule == "loose" or link.anchor == self._before[meant].slug)
         )
-        return self._spelt(link.anchor, meant, as_slug=as_slug, tidy=is_wikilink), True
+        return self._spell_title(link.anchor, meant, as_slug=as_slug, tidy=is_wikilink), True
 
-    def _spelt(self, written: str, meant: int, *, as_slug: bool, tidy: bool) -> str:
+    def _spell_title(self, written: str, meant: int, *, as_slug: bool, tidy: bool) -> str:
         def part(title: str) -> str:
             shown = anchor.plain(title)
             if as_slug:
@@ -208,7 +208,7 @@ class _Renamed:
         raise EditRefused(path=self._path, reason=reason, remedy="give it another title")
 
 
-def _retitled(document: Document, number: int, new: str) -> tuple[TextEdit, tuple[Section, ...]]:
+def _retitle_heading(document: Document, number: int, new: str) -> tuple[TextEdit, tuple[Section, ...]]:
     """The edit that gives a heading another title, and the sections that result.
 
     Raises:
@@ -234,7 +234,7 @@ def _retitled(document: Document, number: int, new: str) -> tuple[TextEdit, tupl
     return edit, after.sections
 
 
-def _reanchor(
+def _plan_reanchoring(
     known: Known, document: Document, own: TextEdit, new_anchor: _NewAnchor, message: str
 ) -> EditPlan:
     """The plan of the edit `own` of a document, and of every link whose anchor there becomes another.
@@ -263,7 +263,7 @@ def _reanchor(
                     f"{path}:{link.line}: #{link.anchor} stays as it is, as it could mean several"
                 )
             elif new[0] != link.anchor:
-                edits[start] = _reanchored(path, at, link, new[0])
+                edits[start] = _reanchor_link(path, at, link, new[0])
         return sorted((*edits.values(), own) if is_own else edits.values())
 
     def read(path: str) -> Document:
@@ -274,7 +274,7 @@ def _reanchor(
     return EditPlan(changes=tuple(changes), message=message, left_out=tuple(left_out))
 
 
-def _reanchored(path: str, document: Document, link: Link, new: str) -> TextEdit:
+def _reanchor_link(path: str, document: Document, link: Link, new: str) -> TextEdit:
     try:
         return relink.reanchor(link, document.text, new)
     except EditRefused as error:

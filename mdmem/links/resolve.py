@@ -101,8 +101,8 @@ def resolve(names: Names, target: str, source: str, *, as_path: bool = False) ->
         return Resolution(source, (source,), "self")
     if as_path or target[0] in "./":
         place = place_of(target, source)
-        return _at(names, place, is_folder=target.endswith("/")) if place is not None else NOTHING
-    return _identified(names, target, source)
+        return _find_at(names, place, is_folder=target.endswith("/")) if place is not None else NOTHING
+    return _find_by_identifier(names, target, source)
 
 
 def is_path(link: Link) -> bool:
@@ -160,9 +160,9 @@ def namespaces(path: str) -> list[str]:
     return list(dict.fromkeys((user + project + resource, user + project, user, project, "")))
 
 
-def _at(names: Names, place: str, *, is_folder: bool) -> Resolution:
+def _find_at(names: Names, place: str, *, is_folder: bool) -> Resolution:
     """What stands at a place; without its suffix, a memory may be meant."""
-    spellings = () if is_folder or not place else _spellings(place)
+    spellings = () if is_folder or not place else _spell_target(place)
     known = [(each, names.named("stem", key_of(each))) for each in spellings]
     for spelling, paths in known:
         if spelling in paths:
@@ -170,31 +170,31 @@ def _at(names: Names, place: str, *, is_folder: bool) -> Resolution:
     if names.exists(place):
         return Resolution(place, (place,), "attachment")
     for spelling, paths in known:
-        found = tuple(sorted(path for path in paths if _folded(path) == _folded(spelling)))
+        found = tuple(sorted(path for path in paths if _fold_case(path) == _fold_case(spelling)))
         if found:
             return Resolution(found[0], found, "path")
     return NOTHING
 
 
-def _spellings(target: str) -> tuple[str, ...]:
+def _spell_target(target: str) -> tuple[str, ...]:
     """The names of the memory that a target may mean, the likelier first."""
     return (target, target + MARKDOWN) if target.endswith(SUFFIXES) else (target + MARKDOWN,)
 
 
-def _identified(names: Names, target: str, source: str) -> Resolution:
+def _find_by_identifier(names: Names, target: str, source: str) -> Resolution:
     found = tuple(names.named("id", target))
     if found:
-        return _ranked(found, source, "id")
+        return _rank_candidates(found, source, "id")
     if not target.endswith("/"):
         paths = tuple(names.named("stem", key_of(target)))
         for folded in (False, True):
-            for spelling in _spellings(target):
-                found = _ending(paths, spelling, folded=folded)
+            for spelling in _spell_target(target):
+                found = _ending_with(paths, spelling, folded=folded)
                 if found:
-                    return _ranked(found, source, "suffix", spelling, folded=folded)
+                    return _rank_candidates(found, source, "suffix", spelling, folded=folded)
     found = tuple(names.named("alias", alias_key(target)))
     if found:
-        return _ranked(found, source, "alias")
+        return _rank_candidates(found, source, "alias")
     for start in ("", "/"):
         place = place_of(start + target, source)
         if place and names.exists(place):
@@ -202,14 +202,14 @@ def _identified(names: Names, target: str, source: str) -> Resolution:
     return NOTHING
 
 
-def _ranked(
+def _rank_candidates(
     candidates: tuple[str, ...], source: str, rule: str, spelling: str = "", *, folded: bool = False
 ) -> Resolution:
     """The candidates of the nearest namespace that has any, the best first."""
     if len(candidates) == 1:
         return Resolution(candidates[0], candidates, rule)
     whole = spelling if "/" in spelling else ""
-    found = _arranged(candidates, tuple(namespaces(source)), whole, folded=folded)
+    found = _arrange_candidates(candidates, tuple(namespaces(source)), whole, folded=folded)
     beside = found.by_folder.get(source.rpartition("/")[0], ())
     ordered = (*beside, *(path for path in found.ordered if path not in beside)) if beside else found.ordered
     return Resolution(ordered[0], ordered, rule)
@@ -225,32 +225,34 @@ class _Arranged(NamedTuple):
 # A name that every folder has, such as README, is asked for from each of them: what does not depend on the
 # folder is found out once.
 @lru_cache(maxsize=256)
-def _ending(paths: tuple[str, ...], spelling: str, *, folded: bool) -> tuple[str, ...]:
+def _ending_with(paths: tuple[str, ...], spelling: str, *, folded: bool) -> tuple[str, ...]:
     """Those of the paths that end in these parts."""
-    as_is = _folded if folded else str
+    as_is = _fold_case if folded else str
     ending = "/" + as_is(spelling)
     return tuple(path for path in paths if ("/" + as_is(path)).endswith(ending))
 
 
 @lru_cache(maxsize=256)
-def _arranged(candidates: tuple[str, ...], around: tuple[str, ...], whole: str, *, folded: bool) -> _Arranged:
+def _arrange_candidates(
+    candidates: tuple[str, ...], around: tuple[str, ...], whole: str, *, folded: bool
+) -> _Arranged:
     """Those in the nearest of the namespaces `around`; only the complete ones where one is `whole`."""
-    as_is = _folded if folded else str
+    as_is = _fold_case if folded else str
     complete = {as_is(namespace + whole) for namespace in around} if whole else set()
     found = [path for path in candidates if as_is(path) in complete] or candidates
-    ordered = sorted(dict.fromkeys(_nearest(found, around)), key=lambda path: (path.count("/"), path))
+    ordered = sorted(dict.fromkeys(_nearest_of(found, around)), key=lambda path: (path.count("/"), path))
     by_folder: dict[str, dict[str, None]] = {}
     for path in ordered:
         by_folder.setdefault(path.rpartition("/")[0], {})[path] = None
     return _Arranged(tuple(ordered), by_folder)
 
 
-def _nearest(paths: Sequence[str], around: Iterable[str]) -> list[str]:
+def _nearest_of(paths: Sequence[str], around: Iterable[str]) -> list[str]:
     """Those of the paths that lie in the first namespace that holds any."""
     return next(filter(None, ([path for path in paths if path.startswith(n)] for n in around)))
 
 
-def _folded(text: str) -> str:
+def _fold_case(text: str) -> str:
     return text.casefold()
 
 
@@ -268,9 +270,9 @@ def spell(names: Names, link: Link, path: str, source: str, *, was: str = "") ->
         was: what the link has meant so far.
     """
     if is_path(link) or path not in names.named("stem", key_of(path)):
-        return _path(names, link, path, source)
+        return _spell_path(names, link, path, source)
     written = nfc(link.target)
-    identifier = _complete(written, path, was or path, source)
+    identifier = _complete_path(written, path, was or path, source)
     if not (identifier and means(resolve(names, identifier, source), path)):
         identifier = shortest(names, path, source, parts=written.count("/") + 1)
     return identifier + MARKDOWN if written.endswith(MARKDOWN) and path.endswith(MARKDOWN) else identifier
@@ -313,7 +315,7 @@ def as_written(link: Link, way: str) -> str:
     return f"./{way}" if marked or text_link.external(way) else way
 
 
-def _path(names: Names, link: Link, path: str, source: str) -> str:
+def _spell_path(names: Names, link: Link, path: str, source: str) -> str:
     rooted = link.target.startswith("/")
     whole = "/" + path if rooted else as_written(link, route(path, source))
     bare = whole.removesuffix(MARKDOWN)
@@ -323,7 +325,7 @@ def _path(names: Names, link: Link, path: str, source: str) -> str:
     return bare if means(resolve_link(names, link._replace(target=bare), source), path) else whole
 
 
-def _complete(written: str, path: str, was: str, source: str) -> str:
+def _complete_path(written: str, path: str, was: str, source: str) -> str:
     """The complete path, seen from the namespace from which the link's own one is complete; else empty."""
     old = written.removesuffix(MARKDOWN)
     for namespace in namespaces(source) if "/" in old else ():

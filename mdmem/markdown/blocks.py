@@ -179,7 +179,7 @@ def scan(text: str, start: int = 0, line: int = 1, most: int = MOST_PARTS) -> Sc
     Raises:
         TooManyParts: there are more than `most` headings or the like.
     """
-    clean = _clean(text, start, most)
+    clean = _clean_text(text, start, most)
     reader = _Reader(clean, most)
     return _Outliner(text, clean, start, line, most).outline(reader)
 
@@ -196,7 +196,7 @@ def inlines(text: str, start: int, end: int) -> list[Mark]:
     return [
         Mark(kind, start + begin, start + stop, form, start + close)
         for kind, begin, stop, form, close in _Reader(
-            _clean(text[start:end], 0, MOST_PARTS), MOST_PARTS
+            _clean_text(text[start:end], 0, MOST_PARTS), MOST_PARTS
         ).marks
     ]
 
@@ -219,9 +219,9 @@ def events(text: str, start: int = 0, most: int = MOST_PARTS) -> Iterator[tuple[
     Raises:
         TooManyParts: the text has too many lines and marks.
     """
-    clean = _clean(text, start, most)
+    clean = _clean_text(text, start, most)
     event: Any
-    for event, place in _parser().events_with_range(_for_parser(clean)):
+    for event, place in _make_parser().events_with_range(_for_parser(clean)):
         opens, closes = "Start" in event, "End" in event
         tag = event["Start" if opens else "End"] if opens or closes else event
         name = tag if isinstance(tag, str) else next(iter(tag))
@@ -256,7 +256,7 @@ def sections(headings: Sequence[Heading], end: int) -> tuple[Section, ...]:
 # ------------------------------------------------------------------------------------------------- parsing
 
 
-def _clean(text: str, start: int, most: int) -> str:
+def _clean_text(text: str, start: int, most: int) -> str:
     """What the parser is given: `text` from `start` on, with line feeds before it, so that offsets stay.
 
     Raises:
@@ -271,11 +271,11 @@ def _clean(text: str, start: int, most: int) -> str:
     if len(clean) > nodes and sum(map(clean.count, _NODES)) > nodes:
         raise TooManyParts(path="", limit=nodes, what="lines and marks of Markdown")
     if len(clean) > _MAY_BE_DEEP:
-        clean = _bounded(clean)
+        clean = _limit_nesting(clean)
     return "\n" * start + clean
 
 
-def _bounded(clean: str) -> str:
+def _limit_nesting(clean: str) -> str:
     """`clean` with letters in the place of marks that would open a container deeper than is read."""
     parts, done = [], 0
     for at in (0, *(found.end() for found in _DEEP_LINE.finditer(clean))):
@@ -287,7 +287,7 @@ def _bounded(clean: str) -> str:
 
 
 @cache
-def _parser() -> Markdown:
+def _make_parser() -> Markdown:
     from pyromark import Markdown, Options  # noqa: PLC0415 - start-up
 
     return Markdown(options=Options.ENABLE_TABLES | Options.ENABLE_FOOTNOTES)
@@ -310,27 +310,27 @@ class _Reader:
         self._before: Any = None
         self._most = {HEADING: most, _FENCE: most, LINK: most, PARAGRAPH: most * _PARAGRAPHS}
         self._left = dict(self._most)
-        self._read(_for_parser(clean))
+        self._read_events(_for_parser(clean))
 
-    def _read(self, clean: str) -> None:
+    def _read_events(self, clean: str) -> None:
         event: Any
-        for event, place in _parser().events_with_range(clean):
+        for event, place in _make_parser().events_with_range(clean):
             if "Text" in event:
                 pass
             elif "Start" in event or "End" in event:
                 tag = event["Start"] if "Start" in event else event["End"]
                 name = tag if isinstance(tag, str) else next(iter(tag))
                 if name in _LINKS:
-                    self._link(name, tag, place)
+                    self._add_link(name, tag, place)
                 elif name not in _PHRASES:
-                    self._block(name, tag, place, starts="Start" in event)
+                    self._open_block(name, tag, place, starts="Start" in event)
                     continue
             elif CODE in event:
                 self.marks.append(Mark(CODE, place["start"], place["end"], "", 0))
             elif HTML in event:
                 self.marks.append(Mark(HTML, place["start"], place["end"], "", 0))
             elif event == RULE:
-                self._block(RULE, "", place, starts=True)
+                self._open_block(RULE, "", place, starts=True)
                 self._inside = False
                 continue
             if not self._inside:
@@ -338,9 +338,9 @@ class _Reader:
                 self._bare = place
             self._before = place
 
-    def _block(self, name: str, tag: Any, place: Any, *, starts: bool) -> None:
+    def _open_block(self, name: str, tag: Any, place: Any, *, starts: bool) -> None:
         if self._bare:
-            self._leaf(PARAGRAPH, self._bare["start"], self._before["end"], 0)
+            self._add_leaf(PARAGRAPH, self._bare["start"], self._before["end"], 0)
             self._bare = None
             self._inside = False
         if name in _CONTAINERS:
@@ -352,26 +352,26 @@ class _Reader:
             if starts:
                 level = int(tag[name]["level"][1]) if name == HEADING else 0
                 kind = _FENCE if name == CODE_BLOCK and tag[name] != "Indented" else name
-                self._leaf(kind, place["start"], place["end"], level)
+                self._add_leaf(kind, place["start"], place["end"], level)
         elif starts and name == _CELL:
-            self._leaf(_CELL, place["start"], place["end"], 0)
+            self._add_leaf(_CELL, place["start"], place["end"], 0)
 
-    def _leaf(self, kind: str, start: int, end: int, level: int) -> None:
+    def _add_leaf(self, kind: str, start: int, end: int, level: int) -> None:
         if kind in self._left:
-            self._count(kind)
+            self._count_part(kind)
         self.leaves.append(_Leaf(kind, start, end, level, self._depth > 0, self._quotes > 0))
 
-    def _count(self, kind: str) -> None:
+    def _count_part(self, kind: str) -> None:
         self._left[kind] -= 1
         if self._left[kind] < 0:
             raise TooManyParts(path="", limit=self._most[kind], what=f"{kind.lower()}s")
 
-    def _link(self, name: str, tag: Any, place: Any) -> None:
+    def _add_link(self, name: str, tag: Any, place: Any) -> None:
         marks, links, start = self.marks, self._links, place["start"]
         if tag != name:
             form = tag[name]["link_type"]
             kind = AUTOLINK if form in _AUTOLINKS else name
-            self._count(LINK)
+            self._count_part(LINK)
             links.append(len(marks))
             marks.append(Mark(kind, start, place["end"], form, start))
         elif self._before["start"] > start:  # something stands in its text
@@ -431,16 +431,16 @@ class _Outliner:
                 if start < end:  # a row may have fewer than the table
                     self._texts.append(Span(start, end))
                 continue
-            self._define(at, start)
+            self._add_definitions(at, start)
             at = end
             if kind == PARAGRAPH:
-                self._words(start, end, quoted=leaf.quoted)
+                self._add_text(start, end, quoted=leaf.quoted)
             elif kind == HEADING:
-                self._heading(leaf)
+                self._add_heading(leaf)
             elif kind == _FENCE:
-                self._fences.append(Span(*self._lines(start, end)))
-        self._define(at, len(clean))
-        blocks = self._blocks(reader.leaves) if clean.find("^", self._start) >= 0 else []
+                self._fences.append(Span(*self._whole_lines(start, end)))
+        self._add_definitions(at, len(clean))
+        blocks = self._find_block_ids(reader.leaves) if clean.find("^", self._start) >= 0 else []
         for what, found in (("block ids", blocks), ("definitions", self._definitions)):
             if len(found) > self._most:
                 raise TooManyParts(path="", limit=self._most, what=what)
@@ -454,21 +454,21 @@ class _Outliner:
             definitions=tuple(self._definitions),
         )
 
-    def _number(self, at: int) -> int:
+    def _line_number(self, at: int) -> int:
         """The number of the line that begins at `at`, which is behind the last one that was asked for."""
         counted, line = self._counted
         line += self._clean.count("\n", counted, at)
         self._counted = at, line
         return line
 
-    def _lines(self, start: int, end: int) -> tuple[int, int]:
+    def _whole_lines(self, start: int, end: int) -> tuple[int, int]:
         """All of the lines between two places, with the end of the last."""
         clean = self._clean
         if clean[end - 1] != "\n":
             end = clean.find("\n", end) + 1 or len(clean)
         return max(clean.rfind("\n", 0, start) + 1, self._start), end
 
-    def _words(self, start: int, end: int, *, quoted: bool) -> None:
+    def _add_text(self, start: int, end: int, *, quoted: bool) -> None:
         clean = self._clean
         while end > start and clean[end - 1] in " \t\n":
             end -= 1
@@ -477,7 +477,7 @@ class _Outliner:
             if quoted and clean.find("\n", start, end) >= 0:
                 self._quotes += [Span(*found.span()) for found in _QUOTE_MARKS.finditer(clean, start, end)]
 
-    def _heading(self, leaf: _Leaf) -> None:
+    def _add_heading(self, leaf: _Leaf) -> None:
         clean, (_, start, end, level, nested, quoted) = self._clean, leaf
         while clean[end - 1] in " \t\n":
             end -= 1
@@ -493,16 +493,16 @@ class _Outliner:
             end = clean.rfind("\n", start, end)
             while clean[end - 1] in " \t":
                 end -= 1
-        self._words(start, end, quoted=quoted)
+        self._add_text(start, end, quoted=quoted)
         if not nested:
-            span = Span(*self._lines(leaf.start, leaf.end))
+            span = Span(*self._whole_lines(leaf.start, leaf.end))
             title = self._text[start:end]
             if not atx:
                 title = " ".join(line.strip(" \t") for line in LINE_END.split(title))
             written = Span(start, end)
-            self._headings.append(Heading(level, title, span, self._number(span.start), written))
+            self._headings.append(Heading(level, title, span, self._line_number(span.start), written))
 
-    def _define(self, start: int, end: int) -> None:
+    def _add_definitions(self, start: int, end: int) -> None:
         """Take the definitions between two leaves, where nothing else but the marks of containers stands."""
         if self._clean.find("[", start, end) < 0:
             return
@@ -518,7 +518,7 @@ class _Outliner:
                 line_end = gap.find("\n", at)
                 at = gap.find("[", line_end) if line_end >= 0 else -1
 
-    def _blocks(self, leaves: Sequence[_Leaf]) -> list[Block]:
+    def _find_block_ids(self, leaves: Sequence[_Leaf]) -> list[Block]:
         """The block ids at the ends of lines of text."""
         clean, found = self._clean, []
         self._counted = self._first
@@ -533,6 +533,6 @@ class _Outliner:
                 and within
                 and within[number].start <= at < within[number].end
             ):
-                span = Span(*self._lines(at, at + 1))
-                found.append(Block(id_[1], span, self._number(span.start), Span(*id_.span(1))))
+                span = Span(*self._whole_lines(at, at + 1))
+                found.append(Block(id_[1], span, self._line_number(span.start), Span(*id_.span(1))))
         return found

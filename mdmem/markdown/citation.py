@@ -101,9 +101,9 @@ def in_code(content: str) -> tuple[str, Locator] | None:
     path, rest = found[1], content[found.end() :]
     if rest:
         locator = _LOCATOR.fullmatch(rest)
-        return (path, _read(locator)) if locator and _is_bare(path, locator) else None
+        return (path, _read_locator(locator)) if locator and _is_bare(path, locator) else None
     name = path[path.rfind("/") + 1 :]
-    extension = _extension(path)
+    extension = _extension_of(path)
     if "/" in path:
         cites = bool(extension) or name in _NAMES
     else:
@@ -128,7 +128,7 @@ def in_prose(text: str, at: int, start: int, end: int) -> tuple[str, Locator, in
     path = text[begin:at]
     locator = _LOCATOR.match(text, at, end)
     if locator and not _is_no_path(path) and _is_bare(path, locator):
-        return path, _read(locator), begin, locator.end()
+        return path, _read_locator(locator), begin, locator.end()
     return None
 
 
@@ -140,15 +140,15 @@ def in_destination(target: str, anchor: str) -> tuple[str, Locator] | None:
         anchor: what stands behind that.
     """
     path, colon, lines = target.rpartition(":")
-    if colon and _extension(path) and (found := _LOCATOR.fullmatch(f":{lines}")):
-        return (path, _read(found)) if not is_memory(path) else None
+    if colon and _extension_of(path) and (found := _LOCATOR.fullmatch(f":{lines}")):
+        return (path, _read_locator(found)) if not is_memory(path) else None
     if not target or is_memory(target) or target.endswith("/"):
         return None
     found = _LOCATOR.fullmatch(f"#{anchor}")
-    if _extension(target) or _HIDDEN_FILE.search(target):
-        return target, _read(found) if found else Locator(symbol=anchor)
+    if _extension_of(target) or _HIDDEN_FILE.search(target):
+        return target, _read_locator(found) if found else Locator(symbol=anchor)
     if found and found.lastindex != _SYMBOL_GROUP and anchor.startswith("L"):
-        return target, _read(found)
+        return target, _read_locator(found)
     return None
 
 
@@ -168,7 +168,7 @@ def _is_no_path(path: str) -> bool:
     )
 
 
-def _extension(path: str) -> str:
+def _extension_of(path: str) -> str:
     name, _, extension = path.rpartition(".")
     if not name or name[-1] == "/" or not (extension.isascii() and extension.isalnum()):
         return ""
@@ -180,7 +180,7 @@ def _is_bare(path: str, locator: re.Match[str]) -> bool:
 
     `12:30`, `host:80` and `owner/project#12` are none.
     """
-    extension = _extension(path)
+    extension = _extension_of(path)
     if locator.lastindex == _SYMBOL_GROUP:
         return extension in _CODE
     if locator[0].startswith("#") and not locator[0].startswith("#L") and "-" not in locator[0]:
@@ -188,7 +188,7 @@ def _is_bare(path: str, locator: re.Match[str]) -> bool:
     return extension in _FILES or ("/" in path and any(map(str.isalpha, path[path.rfind("/") :])))
 
 
-def _read(locator: re.Match[str]) -> Locator:
+def _read_locator(locator: re.Match[str]) -> Locator:
     if locator.lastindex == _SYMBOL_GROUP:
         return Locator(symbol=locator[_SYMBOL_GROUP])
     first = int(locator[1] or locator[3])

@@ -160,11 +160,11 @@ class _Finder:
                 found.sort(key=_SPAN)
         return Inline(tuple(self._links), tuple(self._citations), tuple(self._tags), tuple(self._urls))
 
-    def _bound(self, found: Sequence[object]) -> None:
+    def _check_count(self, found: Sequence[object]) -> None:
         if len(found) > self._most:
             raise TooManyParts(path="", limit=self._most, what="links, citations, tags or URLs")
 
-    def _step(self) -> None:
+    def _count_step(self) -> None:
         self._left -= 1
         if self._left < 0:
             limit = self._most * _STEPS
@@ -175,9 +175,9 @@ class _Finder:
     def define(self, definitions: Sequence[Definition]) -> None:
         """Take the link reference definitions; of those with the same label, the first counts."""
         for definition in definitions:
-            defined = _Defined(definition.span, self._lead(definition.destination))
+            defined = _Defined(definition.span, self._read_lead(definition.destination))
             self._definitions.append(defined)
-            self._labels.setdefault(_normal(definition.label), defined)
+            self._labels.setdefault(_fold_label(definition.label), defined)
 
     def _add_definition(self, defined: _Defined) -> None:
         lead = defined.lead
@@ -193,7 +193,7 @@ class _Finder:
             parts = {**lead.to._asdict(), "alias": "", "alias_span": Span(end, end)}
             self._links.append(Link(kind="definition", embed=False, span=defined.span, line=line, **parts))
 
-    def _lead(self, span: Span) -> _Lead | None:
+    def _read_lead(self, span: Span) -> _Lead | None:
         text, (start, end) = self._text, span
         if text.startswith("<", start, end):
             start, end = start + 1, end - 1
@@ -212,15 +212,15 @@ class _Finder:
 
     def take(self, marks: Sequence[Mark]) -> None:
         """Take the wikilinks, and what the parser has found besides."""
-        wikilinks = self._wikilinks(marks) if "[[" in self._text else []
+        wikilinks = self._find_wikilinks(marks) if "[[" in self._text else []
         if not wikilinks:
             self._take_marks(marks, (), set())
             return
         gone: set[Link] = set()
         self._take_marks(marks, wikilinks, gone)
         self._links += [wikilink for wikilink in wikilinks if wikilink not in gone]
-        self._bound(self._links)
-        self._taken = _apart([*self._taken, *(wikilink.span for wikilink in wikilinks)])
+        self._check_count(self._links)
+        self._taken = _drop_inner([*self._taken, *(wikilink.span for wikilink in wikilinks)])
 
     def _take_marks(self, marks: Sequence[Mark], wikilinks: Sequence[Link], gone: set[Link]) -> None:
         """Take what the parser has found, but for what gives way to wikilinks; others of those are `gone`."""
@@ -242,7 +242,7 @@ class _Finder:
                 last = end
                 self._taken.append(Span(start, end))
 
-    def _wikilinks(self, marks: Sequence[Mark]) -> list[Link]:
+    def _find_wikilinks(self, marks: Sequence[Mark]) -> list[Link]:
         """The wikilinks: each in one text, and its brackets in no code, HTML or autolink."""
         text, texts, found = self._text, self._texts, []
         opaque = [Span(*mark[1:3]) for mark in marks if mark.kind not in (LINK, IMAGE)]
@@ -256,12 +256,12 @@ class _Finder:
                 at = text.find("[[", texts[number].start)
                 continue
             stop = at + 1
-            if not _is_escaped(text, at) and not _hides(opaque, at):
+            if not _is_escaped(text, at) and not _is_hidden(opaque, at):
                 matched = link.WIKILINK.match(text, at, room.end)
                 if (
                     matched
-                    and not _hides(opaque, matched.end() - 2)
-                    and not _hides(opaque, matched.end() - 1)
+                    and not _is_hidden(opaque, matched.end() - 2)
+                    and not _is_hidden(opaque, matched.end() - 1)
                 ):
                     embed = room.start < at and text[at - 1] == "!" and not _is_escaped(text, at - 1)
                     wikilink = link.wikilink(matched, self._line(at - embed), embed=embed)
@@ -280,11 +280,11 @@ class _Finder:
             found = _DESTINATION.match(text, close, end - 1)
             if not found:
                 return 0
-            lead = self._lead(Span(*found.span(1)))
+            lead = self._read_lead(Span(*found.span(1)))
             written = "markdown"
         else:
             label = text[close + 2 : end - 1] if form == "Reference" else text[content:close]
-            defined = self._labels.get(_normal(label))
+            defined = self._labels.get(_fold_label(label))
             if not defined:
                 return 0
             end += 2 * (form == "Collapsed")  # the parser leaves the empty brackets out
@@ -295,7 +295,7 @@ class _Finder:
             elif defined.used is None:
                 defined.used = end
         if lead:
-            self._add(written, lead, Span(start, end), Span(content, close), embed=kind == IMAGE)
+            self._add_link(written, lead, Span(start, end), Span(content, close), embed=kind == IMAGE)
         return end
 
     def _take_autolink(self, mark: Mark) -> None:
@@ -313,9 +313,9 @@ class _Finder:
         if cited:
             path, locator = cited
             at = start + ticks + len(content) - len(content.lstrip(" "))
-            self._cite(path, locator, Span(at, at + len(bare)), at + len(path), end)
+            self._add_cited(path, locator, Span(at, at + len(bare)), at + len(path), end)
 
-    def _add(self, kind: str, lead: _Lead, span: Span, alias: Span, *, embed: bool) -> None:
+    def _add_link(self, kind: str, lead: _Lead, span: Span, alias: Span, *, embed: bool) -> None:
         """Add the link in `span` to what `lead` says, with its text in `alias`."""
         if kind == "markdown" and lead.url:
             self._add_url(lead)
@@ -326,12 +326,12 @@ class _Finder:
             words = self._text[slice(*alias)]
             words = " ".join(words.split()) if "\n" in words or "\r" in words else words
             self._links.append(Link(kind, embed, span, self._line(span[0]), *lead.to, words, alias))
-            self._bound(self._links)
+            self._check_count(self._links)
 
     def _add_url(self, lead: _Lead) -> None:
         if not lead.url.lower().startswith(_IGNORED_SCHEMES):
             self._urls.append(Url(lead.url, lead.span, self._line(lead.span[0])))
-            self._bound(self._urls)
+            self._check_count(self._urls)
 
     def _add_citation(self, lead: _Lead, cited: tuple[str, Locator], at: int) -> None:
         path, locator = cited
@@ -342,66 +342,66 @@ class _Finder:
             stop = self._text.rindex(":", start, end)
         else:
             stop = lead.to.target_span.end
-        self._cite(path, locator, lead.span, stop, at, in_link=True)
+        self._add_cited(path, locator, lead.span, stop, at, in_link=True)
 
-    def _cite(
+    def _add_cited(
         self, path: str, locator: Locator, span: Span, stop: int, at: int, *, in_link: bool = False
     ) -> None:
         """Add the citation in `span`, whose locator begins at `stop`, and whose pin would stand at `at`."""
         pin, pin_span = citation.pin(self._text, at)
         line, located = self._line(span[0]), Span(stop, span[1])
         self._citations.append(Citation(path, *locator, span, line, located, pin, pin_span, in_link))
-        self._bound(self._citations)
+        self._check_count(self._citations)
 
     # ------------------------------------------------------------------------------------ bare of marks
 
     def find_urls(self) -> None:
         """Find the URLs outside of what is taken, and take them."""
         found = []
-        for start, stop in _bare_urls(self._text, *self._bounds):
-            room = self._room(start)
+        for start, stop in _bare_urls(self._text, *self._text_bounds):
+            room = self._text_around(start)
             if room:
                 span = Span(start, _url_end(self._text, start, min(stop, room.end)))
                 found.append(span)
                 self._urls.append(Url(self._text[slice(*span)], span, self._line(start)))
-                self._bound(self._urls)
+                self._check_count(self._urls)
         if found:
             self._taken = sorted((*self._taken, *found))
 
     def find_tags(self) -> None:
         """Find tags, and citations, outside of what is taken."""
         text, taken = self._text, self._taken
-        start, end = self._bounds
+        start, end = self._text_bounds
         for hash_ in _HASH.finditer(text, start, end):
-            self._step()
+            self._count_step()
             at = hash_.start()
-            if _hides(taken, at):
+            if _is_hidden(taken, at):
                 continue  # no citation is around one of these, because none has their first character in it
             self._bare_citation(at)
-            if not text[at - 1 : at].isalnum() and (tag := self._tag(at)):
+            if not text[at - 1 : at].isalnum() and (tag := self._read_tag(at)):
                 self._tags.append(tag)
-                self._bound(self._tags)
+                self._check_count(self._tags)
         if text.find(":", start, end) >= 0:
             for colon in _COLON.finditer(text, start, end):
-                self._step()
+                self._count_step()
                 self._bare_citation(colon.start())
 
     @property
-    def _bounds(self) -> tuple[int, int]:
+    def _text_bounds(self) -> tuple[int, int]:
         return self._texts[0].start, self._texts[-1].end
 
     def _bare_citation(self, at: int) -> None:
         """Take the citation whose locator begins at `at`, if one does."""
-        found = citation.in_prose(self._text, at, *self._bounds)
+        found = citation.in_prose(self._text, at, *self._text_bounds)
         if found:
             path, locator, start, end = found
-            room = self._room(start)
-            if room and end <= room.end and self._room(end - 1):
-                self._cite(path, locator, Span(start, end), at, end)
+            room = self._text_around(start)
+            if room and end <= room.end and self._text_around(end - 1):
+                self._add_cited(path, locator, Span(start, end), at, end)
 
-    def _tag(self, mark: int) -> Tag | None:
+    def _read_tag(self, mark: int) -> Tag | None:
         """The tag that begins at `mark`, if one does."""
-        text, room = self._text, self._room(mark)
+        text, room = self._text, self._text_around(mark)
         if not room or not (mark == room.start or text[mark - 1].isspace()):
             return None
         found = _TAG.match(text, mark, room.end)
@@ -410,13 +410,13 @@ class _Finder:
         name = found[0][1:].rstrip("/")
         return Tag(name, Span(mark + 1, mark + 1 + len(name)), self._line(mark))
 
-    def _room(self, at: int) -> Span | None:
+    def _text_around(self, at: int) -> Span | None:
         """The text that `at` stands in; None when it stands in none, or in what is taken."""
         text = self._texts[bisect_right(self._texts, (at, self._texts[-1].end)) - 1]
-        return None if at >= text[1] or _hides(self._taken, at) else text
+        return None if at >= text[1] or _is_hidden(self._taken, at) else text
 
 
-def _normal(label: str) -> str:
+def _fold_label(label: str) -> str:
     return " ".join(label.casefold().split())
 
 
@@ -427,13 +427,13 @@ def _is_escaped(text: str, at: int) -> bool:
     return (at - start) % 2 == 1
 
 
-def _hides(spans: Sequence[Span], at: int) -> bool:
+def _is_hidden(spans: Sequence[Span], at: int) -> bool:
     """Whether `at` stands in one of the spans, which are in order and apart."""
     number = bisect_right(spans, (at, sys.maxsize)) - 1
     return number >= 0 and at < spans[number][1]
 
 
-def _apart(spans: list[Span]) -> list[Span]:
+def _drop_inner(spans: list[Span]) -> list[Span]:
     """The spans in order, without those in others."""
     spans.sort(key=lambda span: (span[0], -span[1]))
     found: list[Span] = []

@@ -74,10 +74,10 @@ def unescaped(written: str) -> str:
 
     CommonMark 0.31.2, sections 2.4 and 2.5.
     """
-    return _ESCAPED.sub(_plain, written) if "\\" in written or "&" in written else written
+    return _ESCAPED.sub(_unescape_one, written) if "\\" in written or "&" in written else written
 
 
-def _plain(escaped: re.Match[str]) -> str:
+def _unescape_one(escaped: re.Match[str]) -> str:
     if escaped[1]:
         return escaped[1]
     entity = escaped[0]
@@ -86,10 +86,10 @@ def _plain(escaped: re.Match[str]) -> str:
 
 def percent_decoded(written: str) -> str:
     """`written` with its %-sequences decoded; those that are no UTF-8 stay as written."""
-    return _PERCENT.sub(_octets, written) if "%" in written else written
+    return _PERCENT.sub(_decode_octets, written) if "%" in written else written
 
 
-def _octets(escaped: re.Match[str]) -> str:
+def _decode_octets(escaped: re.Match[str]) -> str:
     try:
         return bytes.fromhex(escaped[0].replace("%", "")).decode()
     except UnicodeDecodeError:
@@ -107,13 +107,15 @@ def destination(text: str, span: Span) -> Destination:
     written = text[start:end]
     found = _HASH.match(written) if "#" in written else None
     if not found:
-        return Destination(_decoded(written), span, "", Span(end, end))
+        return Destination(_decode_target(written), span, "", Span(end, end))
     at = found.end()
     target_span, anchor_span = Span(start, start + at - 1), Span(start + at, end)
-    return Destination(_decoded(written[: at - 1]), target_span, _decoded(written[at:]), anchor_span)
+    return Destination(
+        _decode_target(written[: at - 1]), target_span, _decode_target(written[at:]), anchor_span
+    )
 
 
-def _decoded(written: str) -> str:
+def _decode_target(written: str) -> str:
     return percent_decoded(unescaped(written))
 
 
@@ -125,21 +127,21 @@ def wikilink(found: re.Match[str], line: int, *, embed: bool) -> Link | None:
         line: the 1-based number of its line.
         embed: whether there is a "!" before the brackets.
     """
-    target, target_span = _stripped(found, 1)
-    anchor, anchor_span = _stripped(found, 2) if found[2] else ("", _empty(target_span[1]))
+    target, target_span = _strip_group(found, 1)
+    anchor, anchor_span = _strip_group(found, 2) if found[2] else ("", _empty_span(target_span[1]))
     if not target and not anchor:
         return None
     start, end = found.span()
-    alias, alias_span = _stripped(found, 3) if found[3] else ("", _empty(end))
+    alias, alias_span = _strip_group(found, 3) if found[3] else ("", _empty_span(end))
     where = (target, target_span, anchor, anchor_span, alias, alias_span)
     return Link("wikilink", embed, Span(start - embed, end), line, *where)
 
 
-def _empty(at: int) -> Span:
+def _empty_span(at: int) -> Span:
     return Span(at, at)
 
 
-def _stripped(found: re.Match[str], group: int) -> tuple[str, Span]:
+def _strip_group(found: re.Match[str], group: int) -> tuple[str, Span]:
     """A group without the blanks around it, and where it stands."""
     written, span = found[group], found.span(group)
     bare = written.strip()

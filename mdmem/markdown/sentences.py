@@ -58,10 +58,10 @@ def sentences(text: str, start: int = 0, end: int | None = None, longest: int = 
     for found in _END.finditer(text, start, stop):
         at, behind = found.span()
         if not _goes_on(text, begin, at, behind, stop):
-            yield from _pieces(text, begin, behind, longest)
+            yield from _split_sentence(text, begin, behind, longest)
             begin = behind
     if begin < stop:
-        yield from _pieces(text, begin, stop, longest)
+        yield from _split_sentence(text, begin, stop, longest)
 
 
 def sentences_of(texts: Iterable[str], longest: int = 1_000) -> list[list[str]]:
@@ -78,11 +78,11 @@ def cut_at_sentence(text: str, most: int) -> str:
         return text
     spans = takewhile(lambda span: span.end <= most * _A_TOKEN, sentences(text, longest=len(text)))
     ends = [span.end for span in spans]
-    fitting = bisect_right(ends, most, key=lambda end: estimate(_first(text, end)))
-    return _first(text, ends[fitting - 1]) if fitting else abridged(text, most)
+    fitting = bisect_right(ends, most, key=lambda end: estimate(_cut_beginning(text, end)))
+    return _cut_beginning(text, ends[fitting - 1]) if fitting else abridged(text, most)
 
 
-def _first(text: str, end: int) -> str:
+def _cut_beginning(text: str, end: int) -> str:
     """The beginning of a text, and how much of it is left out."""
     return f"{text[:end]} {gap(len(text) - end)}"
 
@@ -91,7 +91,7 @@ def _goes_on(text: str, begin: int, at: int, behind: int, stop: int) -> bool:
     """Whether what looks like the end of a sentence, `text[at:behind]`, is none."""
     sign = text[at:behind]
     if sign in ("\n", "\r", "\r\n"):
-        following = _following(text, behind)
+        following = _next_character(text, behind)
         return at - begin >= _WRAPPED and following.islower() and following.isascii()
     if sign != "." or behind >= stop:
         return False
@@ -103,17 +103,17 @@ def _goes_on(text: str, begin: int, at: int, behind: int, stop: int) -> bool:
         return at - len(before) == begin + len(text[begin:at]) - len(text[begin:at].lstrip())
     return (
         before in _ALWAYS
-        or (before in _BEFORE_SMALL and not _following(text, behind).isupper())
-        or (before in _BEFORE_DIGITS and _following(text, behind).isdigit())
+        or (before in _BEFORE_SMALL and not _next_character(text, behind).isupper())
+        or (before in _BEFORE_DIGITS and _next_character(text, behind).isdigit())
     )
 
 
-def _following(text: str, at: int) -> str:
+def _next_character(text: str, at: int) -> str:
     """The character at a place, or the one behind a blank there; empty where there is none."""
     return text[at : at + 2].lstrip()[:1]
 
 
-def _pieces(text: str, start: int, end: int, longest: int) -> list[Span]:
+def _split_sentence(text: str, start: int, end: int, longest: int) -> list[Span]:
     """A sentence without the blanks around it, in pieces where it is too long; nothing where it is blank."""
     whole = text[start:end].rstrip()
     last = start + len(whole)

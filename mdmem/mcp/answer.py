@@ -213,16 +213,16 @@ _TOOLS: Mapping[str, str] = {"ls": "ls", "rm": "rm", "set": "write", "show": "sh
 def describe_error(error: MdmemError, memory: Memory) -> Answer:
     """Return an error as the answer of a tool."""
     error = error.for_agent()
-    hint = _move(error)
-    data = {"code": error.code, "message": error.message, "hint": hint, **_places(error)}
+    hint = _next_step(error)
+    data = {"code": error.code, "message": error.message, "hint": hint, **_error_details(error)}
     # Only what the system says names folders of the host; what quotes a memory stays as it is.
-    hide = _hider(memory) if isinstance(error, Unavailable) else str
+    hide = _make_hider(memory) if isinstance(error, Unavailable) else str
     told = {key: hide(value) if isinstance(value, str) else value for key, value in data.items()}
     told["message"] = clipped(told["message"], _MOST)
     return Answer(tuple(filter(None, (told["message"], told["hint"]))), {"error": told}, is_error=True)
 
 
-def _move(error: MdmemError) -> str:
+def _next_step(error: MdmemError) -> str:
     if error.code == "text-ambiguous" and error.values["overlapping"]:
         return error.hint
     if error.code in _OF_THE_USER:
@@ -235,7 +235,7 @@ def _with_tools(hint: str) -> str:
     return _COMMAND.sub(lambda found: _TOOLS.get(found[1]) or f"{found[0]} (tell the user to run it)", hint)
 
 
-def _places(error: MdmemError) -> dict[str, Any]:
+def _error_details(error: MdmemError) -> dict[str, Any]:
     """What of an error a program may want by itself: where it is, and what is there now."""
     values = error.values
     found: dict[str, Any] = {name: values[name] for name in ("path", "lines") if name in values}
@@ -247,7 +247,7 @@ def _places(error: MdmemError) -> dict[str, Any]:
     return {**found, "findings": findings} if findings else found
 
 
-def _hider(memory: Memory) -> Callable[[str], str]:
+def _make_hider(memory: Memory) -> Callable[[str], str]:
     """Takes the host's folders out of a text."""
 
     def hide(text: str) -> str:

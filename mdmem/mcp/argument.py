@@ -36,18 +36,18 @@ def read_signature(function: Callable[..., Any]) -> type[BaseModel]:
 
 def input_schema(model: type[BaseModel]) -> dict[str, Any]:
     """Return the JSON Schema of a tool's arguments, without what only costs tokens."""
-    schema: dict[str, Any] = _prune(model.model_json_schema())
+    schema: dict[str, Any] = _prune_schema(model.model_json_schema())
     return schema
 
 
-def _prune(schema: Any) -> Any:
+def _prune_schema(schema: Any) -> Any:
     if isinstance(schema, list):
-        return [_prune(each) for each in schema]
+        return [_prune_schema(each) for each in schema]
     if not isinstance(schema, dict):
         return schema
-    kept = {key: _prune(each) for key, each in schema.items() if key not in _UNTOLD}
+    kept = {key: _prune_schema(each) for key, each in schema.items() if key not in _UNTOLD}
     if "properties" in schema:  # one of which may have a name of those
-        kept["properties"] = {name: _prune(each) for name, each in schema["properties"].items()}
+        kept["properties"] = {name: _prune_schema(each) for name, each in schema["properties"].items()}
     if {"type": "null"} in kept.get("anyOf", ()):
         kind = next(each for each in kept.pop("anyOf") if each != {"type": "null"})
         return {**kind, **kept}
@@ -69,7 +69,7 @@ def read_arguments(model: type[BaseModel], given: Mapping[str, Any]) -> dict[str
         if name not in fields:
             near = missing if len(missing) == 1 else get_close_matches(name, fields, 1)
             meant = f"did you mean {near[0]}? " if near else ""
-            raise Usage(problem=f"there is no argument {_shorten(name)}", remedy=meant + offered)
+            raise Usage(problem=f"there is no argument {_shorten_value(name)}", remedy=meant + offered)
         if encodable([value]) != [value]:
             raise Usage(problem=f"{name} has half a character (a lone surrogate)")
     values = {
@@ -87,7 +87,7 @@ def _describe_problem(error: ValidationError) -> str:
     if missing := [str(each["loc"][0]) for each in problems if each["type"] == "missing"]:
         return f"{_join_names(missing)} must be given"
     message = problems[0]["msg"].removeprefix("Input should be ")
-    return f"{problems[0]['loc'][0]} should be {message}, not {_shorten(problems[0]['input'])}"
+    return f"{problems[0]['loc'][0]} should be {message}, not {_shorten_value(problems[0]['input'])}"
 
 
 def _parse_json(value: Any, start: str) -> Any:
@@ -110,7 +110,7 @@ Texts = Annotated[Sequence[str], BeforeValidator(_parse_texts)]
 Fields = Annotated[dict[str, Any], BeforeValidator(partial(_parse_json, start="{")), Field(min_length=1)]
 
 
-def _shorten(value: Any) -> str:
+def _shorten_value(value: Any) -> str:
     shown = repr(value)
     return shown if len(shown) <= _MOST_SHOWN else f"{shown[: _MOST_SHOWN - 1]}…"
 

@@ -45,7 +45,7 @@ class Door:
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Serve a request, or refuse it."""
-        status, problem = self._refuse(scope) if scope["type"] == "http" else (0, b"")
+        status, problem = self._find_refusal(scope) if scope["type"] == "http" else (0, b"")
         if not problem:
             await self._app(scope, receive, send)
             return
@@ -55,7 +55,7 @@ class Door:
         await send({"type": "http.response.start", "status": status, "headers": headers})
         await send({"type": "http.response.body", "body": problem})
 
-    def _refuse(self, scope: Scope) -> tuple[int, bytes]:
+    def _find_refusal(self, scope: Scope) -> tuple[int, bytes]:
         """Return the status and the words that refuse a request; no words where it may pass."""
         given = [(name.lower(), value) for name, value in scope["headers"]]
         hosts = [value for name, value in given if name == b"host"]
@@ -109,7 +109,9 @@ def serve_http(memory: MemoryServer, port: int, say: Callable[[str], None]) -> N
         say(f"serving at http://{_HOST}:{port}{PATH}")
         if is_made:
             say(f"token {token}")
-        app = memory.server.streamable_http_app(streamable_http_path=PATH, transport_security=_security(port))
+        app = memory.server.streamable_http_app(
+            streamable_http_path=PATH, transport_security=_security_settings(port)
+        )
         config = Config(
             Door(app, port, token),
             http="h11",
@@ -127,7 +129,7 @@ def serve_http(memory: MemoryServer, port: int, say: Callable[[str], None]) -> N
         Server(config).run(sockets=[listening])
 
 
-def _security(port: int) -> TransportSecuritySettings:
+def _security_settings(port: int) -> TransportSecuritySettings:
     """What the SDK looks at itself, as exactly as the door does."""
     hosts = [f"{name}:{port}" for name in _NAMES]
     return TransportSecuritySettings(

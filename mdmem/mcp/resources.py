@@ -163,31 +163,31 @@ class Feed:
             raise MCPError(types.INVALID_PARAMS, str(error)) from None
         if len(self._subscribers) >= _MOST_SUBSCRIPTIONS:
             raise MCPError(types.INVALID_PARAMS, f"there are {_MOST_SUBSCRIPTIONS:,} subscriptions already")
-        self._subscribers[_client(ctx), path] = _Subscriber(ctx.session, uri)
-        await self._watching()
+        self._subscribers[_client_key(ctx), path] = _Subscriber(ctx.session, uri)
+        await self._start_watching()
 
     def unsubscribe(self, ctx: ServerRequestContext[Any, Any], uri: str) -> None:
         """Tell it no more."""
         with suppress(MdmemError):
-            self._subscribers.pop((_client(ctx), path_of(uri)), None)
+            self._subscribers.pop((_client_key(ctx), path_of(uri)), None)
 
     async def listen(
         self, ctx: ServerRequestContext[Any, Any], params: types.SubscriptionsListenRequestParams
     ) -> types.SubscriptionsListenResult:
         """Serve one stream of what happens from now on."""
-        await self._watching()
+        await self._start_watching()
         return await self._listening(ctx, params)
 
     # -- watching -----------------------------------------------------------------------------------------
 
-    async def _watching(self) -> None:
+    async def _start_watching(self) -> None:
         """Begin to watch, and wait until nothing is missed any more."""
         if self._tasks and not self._is_begun:
             self._is_begun = True
-            self._tasks.start_soon(to_thread.run_sync, self._follow)
+            self._tasks.start_soon(to_thread.run_sync, self._follow_events)
         await self._ready.wait()
 
-    def _follow(self) -> None:
+    def _follow_events(self) -> None:
         """Publish what the watcher sees until it is closed, in a thread."""
         while not self._has_ended():
             try:
@@ -195,7 +195,7 @@ class Feed:
                     if self._has_ended():
                         return
                     for event in self._watch:
-                        from_thread.run(self._publish, event)
+                        from_thread.run(self._publish_event, event)
             except Exception as error:  # noqa: BLE001 - what watching meets ends no server
                 _log.warning("watching starts again: %s", error)
                 from_thread.run(anyio.sleep, _AGAIN_SECONDS)
@@ -204,22 +204,22 @@ class Feed:
         """Whether the server has ended, which may have been while the watcher began."""
         return self._is_closed
 
-    async def _publish(self, event: Event) -> None:
+    async def _publish_event(self, event: Event) -> None:
         if event.kind == "ready" and self._ready.is_set():
             # Something may have been missed: who listens is sent away to look and listen again.
             self._listening.close()
             for _, path in [*self._subscribers]:
-                await self._update(path)
+                await self._notify_subscribers(path)
         if event.kind == "ready":
             self._ready.set()
         if event.kind in {"changed", "created", "deleted", "moved"}:
             for path in filter(None, (event.old, event.path)):
                 await self._bus.publish(ResourceUpdated(uri=uri_of(path)))
-                await self._update(path)
+                await self._notify_subscribers(path)
         if event.kind in {"created", "deleted", "moved"}:
             await self._bus.publish(ResourcesListChanged())
 
-    async def _update(self, path: str) -> None:
+    async def _notify_subscribers(self, path: str) -> None:
         """Tell who has subscribed to a memory."""
         for key, subscriber in [*self._subscribers.items()]:
             if key[1] == path:
@@ -229,7 +229,7 @@ class Feed:
                     self._subscribers.pop(key, None)
 
 
-def _client(ctx: ServerRequestContext[Any, Any]) -> str:
+def _client_key(ctx: ServerRequestContext[Any, Any]) -> str:
     """What tells a client from others of this server; a pipe has only one."""
     request = ctx.request
     return str(request.headers.get("mcp-session-id", "")) if request else ""

@@ -62,18 +62,18 @@ class MemoryServer:
             on_list_resources=self._list_resources,
             on_list_resource_templates=self._list_templates,
             on_read_resource=self._read_resource,
-            on_subscribe_resource=self._subscribe,
-            on_unsubscribe_resource=self._unsubscribe,
+            on_subscribe_resource=self._handle_subscribe,
+            on_unsubscribe_resource=self._handle_unsubscribe,
             on_subscriptions_listen=self.feed.listen,
             on_list_prompts=self._list_prompts,
             on_get_prompt=self._get_prompt,
-            lifespan=self._lifespan,
+            lifespan=self._run_feed,
         )
         # It would tell a collector of traces, where an application has one, what is in memory.
         self.server.middleware.clear()
 
     @asynccontextmanager
-    async def _lifespan(self, _server: Server[Any]) -> AsyncIterator[None]:
+    async def _run_feed(self, _server: Server[Any]) -> AsyncIterator[None]:
         async with self.feed:
             try:
                 yield
@@ -109,7 +109,7 @@ class MemoryServer:
         self, ctx: Context, params: types.PaginatedRequestParams | None
     ) -> types.ListResourcesResult:
         cursor = (params.cursor if params else None) or ""
-        return await self._ask(ctx, lambda _: resources.list_resources(self._memory, cursor))
+        return await self._run_in_thread(ctx, lambda _: resources.list_resources(self._memory, cursor))
 
     async def _list_templates(
         self, _: Context, __: types.PaginatedRequestParams | None
@@ -122,13 +122,17 @@ class MemoryServer:
     async def _read_resource(
         self, ctx: Context, params: types.ReadResourceRequestParams
     ) -> types.ReadResourceResult:
-        return await self._ask(ctx, lambda _: resources.read_resource(self._memory, params.uri))
+        return await self._run_in_thread(ctx, lambda _: resources.read_resource(self._memory, params.uri))
 
-    async def _subscribe(self, ctx: Context, params: types.SubscribeRequestParams) -> types.EmptyResult:
+    async def _handle_subscribe(
+        self, ctx: Context, params: types.SubscribeRequestParams
+    ) -> types.EmptyResult:
         await self.feed.subscribe(ctx, params.uri)
         return types.EmptyResult()
 
-    async def _unsubscribe(self, ctx: Context, params: types.UnsubscribeRequestParams) -> types.EmptyResult:
+    async def _handle_unsubscribe(
+        self, ctx: Context, params: types.UnsubscribeRequestParams
+    ) -> types.EmptyResult:
         self.feed.unsubscribe(ctx, params.uri)
         return types.EmptyResult()
 
@@ -144,11 +148,11 @@ class MemoryServer:
             problem = f"there is no prompt {params.name!r}; there are {', '.join(prompts.PROMPTS)}"
             raise MCPError(types.INVALID_PARAMS, problem)
         given = params.arguments or {}
-        text = await self._ask(ctx, partial(prompts.write_prompt, self._bound, params.name, given))
+        text = await self._run_in_thread(ctx, partial(prompts.write_prompt, self._bound, params.name, given))
         message = types.PromptMessage(role="user", content=types.TextContent(text=text))
         return types.GetPromptResult(messages=[message])
 
-    async def _ask(self, ctx: Context, work: Callable[[Tick], T]) -> T:
+    async def _run_in_thread(self, ctx: Context, work: Callable[[Tick], T]) -> T:
         """Do work in a thread; an error of ours becomes one of the protocol."""
         try:
             return await self._in_thread(ctx, work)

@@ -43,22 +43,22 @@ def show(call: Call, path: str, line: int = 1, limit: int = 0, column: int = 1) 
         limit: lines of one message, or messages of a session; 0: as many as fit.
         column: of that line, the first character to show.
     """
-    key, seq = _named(call, path)
+    key, seq = _parse_place(call, path)
     if seq is None:
         found = call.memory.sessions.history(key, last=min(limit or _LAST, _MOST))
         if not found:
             raise Usage(problem=f"nothing was said in the session {key!r}", remedy="name another one")
-        return _messages(call, key, found)
+        return _answer_messages(call, key, found)
     opened = call.memory.sessions.expand(key, [seq], call.budget // AS_JSON)
     is_one = [message.seq for message in opened.messages] == [seq]
     if not is_one:
-        return _messages(call, key, opened.messages, opened.left_out)
+        return _answer_messages(call, key, opened.messages, opened.left_out)
     message = call.memory.sessions.message(key, seq)
     lines = message.text.split("\n")[line - 1 :]
     told, tail = page_of_lines(lines, len(lines), (line, limit, column), call.budget // AS_JSON, "\n")
     del told["shown"]
-    texts = (_head(key, message), told["text"], tail)
-    return Answer(tuple(filter(None, texts)), {**_told(key, message), **told})
+    texts = (_message_head(key, message), told["text"], tail)
+    return Answer(tuple(filter(None, texts)), {**_message_shape(key, message), **told})
 
 
 def show_result(call: Call, path: str, line: int = 1, limit: int = 0, column: int = 1) -> Answer:
@@ -94,17 +94,17 @@ def show_result(call: Call, path: str, line: int = 1, limit: int = 0, column: in
 
 def grep(call: Call, within: str, pattern: str, regex: bool, limit: int, offset: int) -> Answer:
     """Find the messages of a session that hold a text or fit a regular expression, the newest first."""
-    key, _ = _named(call, within)
+    key, _ = _parse_place(call, within)
     found = call.memory.sessions.grep(pattern, key, regex=regex, limit=offset + min(limit, _MOST))
-    return _hits(call, found, offset)
+    return _answer_hits(call, found, offset)
 
 
 def search(call: Call, within: str, query: str, since: str, before: str, limit: int, offset: int) -> Answer:
     """Find the messages of a session that fit a query best."""
-    key, _ = _named(call, within)
+    key, _ = _parse_place(call, within)
     most = offset + min(limit, _MOST)
     found = call.memory.sessions.search(query, key, since=since or None, before=before or None, limit=most)
-    return _hits(call, found, offset, "at most ")
+    return _answer_hits(call, found, offset, "at most ")
 
 
 def refuse_options(**options: Sequence[str]) -> None:
@@ -118,7 +118,7 @@ def refuse_options(**options: Sequence[str]) -> None:
             raise Usage(problem=f"{name} is about memories, not about what was said", remedy="leave it out")
 
 
-def _named(call: Call, path: str) -> tuple[str, int | None]:
+def _parse_place(call: Call, path: str) -> tuple[str, int | None]:
     """The key and the number that a path names, of the session that the host has bound, where it has."""
     name = path.partition("/")[2]
     key, mark, number = name.rpartition("#")
@@ -128,19 +128,22 @@ def _named(call: Call, path: str) -> tuple[str, int | None]:
     return key, int(number[:18]) if number else None
 
 
-def _messages(call: Call, key: str, messages: Sequence[Message], left_out: int = 0) -> Answer:
+def _answer_messages(call: Call, key: str, messages: Sequence[Message], left_out: int = 0) -> Answer:
     """Messages as an answer: those that fit, the newest of them where not all do."""
-    blocks = ((message, f"{_head(key, message)}\n{message.text}") for message in reversed(messages))
+    blocks = ((message, f"{_message_head(key, message)}\n{message.text}") for message in reversed(messages))
     taken = fit(blocks, call.budget // AS_JSON)[::-1]
     left_out += len(messages) - len(taken)
-    texts = [_beginning(call, key, message, text) for message, text in taken]
-    told = [{**_told(key, message), "text": text} for (message, _), text in zip(taken, texts, strict=True)]
+    texts = [_answer_beginning(call, key, message, text) for message, text in taken]
+    told = [
+        {**_message_shape(key, message), "text": text}
+        for (message, _), text in zip(taken, texts, strict=True)
+    ]
     tail = f"[{left_out:,} earlier messages left out: show {FOLDER}/{key}#<seq>]" if left_out else ""
     data = {"messages": told, "left_out": left_out}
     return Answer(tuple(filter(None, ("\n\n".join(texts) or "nothing was said", tail))), data)
 
 
-def _hits(call: Call, found: SessionHits, offset: int, about: str = "") -> Answer:
+def _answer_hits(call: Call, found: SessionHits, offset: int, about: str = "") -> Answer:
     """What was found, as much as fits; `about` stands before the number of what did not."""
     hits = found.hits[offset:]
     blocks = ((hit, f"{hit.key}#{hit.seq}  {hit.role}  {hit.time}\n{hit.snippet}") for hit in hits)
@@ -155,7 +158,7 @@ def _hits(call: Call, found: SessionHits, offset: int, about: str = "") -> Answe
     return Answer(("\n\n".join(text for _, text in taken) or "nothing found", *notes), data)
 
 
-def _beginning(call: Call, key: str, message: Message, text: str) -> str:
+def _answer_beginning(call: Call, key: str, message: Message, text: str) -> str:
     """A message as a text, or the beginning of one that alone is too long, and how to get the rest."""
     piece = cut_text(text, call.budget // AS_JSON)
     if piece == text:
@@ -164,9 +167,9 @@ def _beginning(call: Call, key: str, message: Message, text: str) -> str:
     return f"{piece}\n{gap}"
 
 
-def _head(key: str, message: Message) -> str:
+def _message_head(key: str, message: Message) -> str:
     return f"{key}#{message.seq}  {message.role}  {message.created_at}"
 
 
-def _told(key: str, message: Message) -> dict[str, Any]:
+def _message_shape(key: str, message: Message) -> dict[str, Any]:
     return {"key": key, "seq": message.seq, "role": message.role, "time": message.created_at}

@@ -51,7 +51,7 @@ class ToolSpec:
     idempotent: bool = False
 
 
-def _tool(run: Callable[..., Answer], title: str, **hints: bool) -> ToolSpec:
+def _make_tool(run: Callable[..., Answer], title: str, **hints: bool) -> ToolSpec:
     """Make a tool of a function: its docstring and its signature are told to the model."""
     about = " ".join(inspect.getdoc(run).split())  # type: ignore[union-attr]  # each has a docstring
     model = read_signature(run)
@@ -61,18 +61,18 @@ def _tool(run: Callable[..., Answer], title: str, **hints: bool) -> ToolSpec:
 
 
 TOOLS: tuple[ToolSpec, ...] = (
-    _tool(verbs.context, "What to know first"),
-    _tool(verbs.search, "Search memories"),
-    _tool(verbs.grep, "Find lines"),
-    _tool(verbs.ls, "List memories"),
-    _tool(verbs.show, "Read a memory"),
-    _tool(verbs.references, "Links and citations"),
-    _tool(verbs.write, "Write a memory or its fields", changes=True, destructive=True, idempotent=True),
-    _tool(verbs.replace, "Replace text", changes=True, destructive=True),
-    _tool(verbs.section, "Add or change a section", changes=True, destructive=True),
-    _tool(verbs.mv, "Move a memory", changes=True),
-    _tool(verbs.rm, "Delete a memory, or undo", changes=True, destructive=True),
-    _tool(verbs.remember, "Remember", changes=True, destructive=True),
+    _make_tool(verbs.context, "What to know first"),
+    _make_tool(verbs.search, "Search memories"),
+    _make_tool(verbs.grep, "Find lines"),
+    _make_tool(verbs.ls, "List memories"),
+    _make_tool(verbs.show, "Read a memory"),
+    _make_tool(verbs.references, "Links and citations"),
+    _make_tool(verbs.write, "Write a memory or its fields", changes=True, destructive=True, idempotent=True),
+    _make_tool(verbs.replace, "Replace text", changes=True, destructive=True),
+    _make_tool(verbs.section, "Add or change a section", changes=True, destructive=True),
+    _make_tool(verbs.mv, "Move a memory", changes=True),
+    _make_tool(verbs.rm, "Delete a memory, or undo", changes=True, destructive=True),
+    _make_tool(verbs.remember, "Remember", changes=True, destructive=True),
 )
 NAMES = frozenset(tool.name for tool in TOOLS)
 _PATHS = ("path", "source", "target", "within")
@@ -108,7 +108,7 @@ class Toolbox:
             Whatever `tick` raises, to end the work.
         """
         tool = self._by_name[name]
-        answer = self._with_remarks(self._answer(tool, given or {}, tick))
+        answer = self._with_remarks(self._answer_call(tool, given or {}, tick))
         return Answer(tuple(map(encodable, answer.texts)), encodable(answer.data), answer.is_error)
 
     def _with_remarks(self, answer: Answer) -> Answer:
@@ -120,9 +120,9 @@ class Toolbox:
         texts = (*answer.texts, *(f"[{remark}]" for remark in new))
         return Answer(texts, {**answer.data, "remarks": new})
 
-    def _answer(self, tool: ToolSpec, given: Mapping[str, Any], tick: Tick) -> Answer:
+    def _answer_call(self, tool: ToolSpec, given: Mapping[str, Any], tick: Tick) -> Answer:
         try:
-            return self._run(tool, given, tick)
+            return self._run_tool(tool, given, tick)
         except MdmemError as error:
             return describe_error(error, self._bound.memory)
         except Exception as error:  # noqa: BLE001 - the one boundary: a bug is told, and ends nothing
@@ -130,11 +130,11 @@ class Toolbox:
             problem = {"code": "bug", "message": f"a bug in mdmem: {type(error).__name__}", "hint": ""}
             return Answer((problem["message"],), {"error": problem}, is_error=True)
 
-    def _run(self, tool: ToolSpec, given: Mapping[str, Any], tick: Tick) -> Answer:
+    def _run_tool(self, tool: ToolSpec, given: Mapping[str, Any], tick: Tick) -> Answer:
         if tool.changes and self._bound.read_only:
             raise Usage(problem=f"{tool.name} is refused: this memory is bound read-only")
         values = read_arguments(tool.model, given)
-        paths = {key: _locate(values[key]) for key in _PATHS if key in values}
+        paths = {key: _locate_resource(values[key]) for key in _PATHS if key in values}
         return tool.run(Call(bound=self._bound, tick=tick), **{**values, **paths})
 
 
@@ -146,8 +146,8 @@ def _with_kinds(tool: ToolSpec, declared: tuple[str, ...]) -> ToolSpec:
     return replace(tool, about=about, schema=schema)
 
 
-def _locate(value: Any) -> Any:
+def _locate_resource(value: Any) -> Any:
     """Replace the URI of a resource by the path that it means."""
     if isinstance(value, list):
-        return [_locate(each) for each in value]
+        return [_locate_resource(each) for each in value]
     return path_of(value) if value.startswith("mdmem:") else value

@@ -92,7 +92,7 @@ def search(
         query, within=within, types=types, tags=tags, since=since, before=before, limit=most
     )
     notes = [f"[{note}]" for note in results.notes]
-    return _hits(call, results.hits[offset:], offset, results.left_out, notes)
+    return _answer_hits(call, results.hits[offset:], offset, results.left_out, notes)
 
 
 def grep(
@@ -127,7 +127,7 @@ def grep(
     notes = [f"[{finding.path or 'a folder'}: {finding.message}]" for finding in hits.findings]
     if left_out >= hits.most_counted:
         notes.append(f"[counting ended at {left_out:,}]")
-    return _hits(call, found[offset:], offset, left_out, notes)
+    return _answer_hits(call, found[offset:], offset, left_out, notes)
 
 
 def ls(
@@ -148,8 +148,8 @@ def ls(
     listed = call.memory.ls(within, globs=globs, where=where, sort=sort)
     memories = [each for each in listed if not each.problem]
     found, _ = take_page(memories, offset, min(limit, _MOST_PAGE))
-    hashed = ((each, _hash(call, each)) for each in found)
-    taken = fit(((each, _listed(*each)) for each in hashed), call.budget // AS_JSON)
+    hashed = ((each, _hash_of(call, each)) for each in found)
+    taken = fit(((each, _format_listed(*each)) for each in hashed), call.budget // AS_JSON)
     problems = [f"{each.path}: {each.problem}" for each in listed if each.problem]
     data = {
         "memories": [{"path": each.path, "hash": digest, "size": each.size} for (each, digest), _ in taken],
@@ -157,7 +157,7 @@ def ls(
         "problems": problems[:PAGE],
     }
     tail = [f"[cannot be a memory: {problem}]" for problem in problems[:PAGE]]
-    return _paged(data, [text for _, text in taken], offset, len(memories) - offset - len(taken), tail)
+    return _answer_page(data, [text for _, text in taken], offset, len(memories) - offset - len(taken), tail)
 
 
 def show(
@@ -197,7 +197,7 @@ def _lines_of(document: Document, heading: str) -> tuple[int, int]:
     return document.lines.number(start), document.lines.number(max(start, end - 1))
 
 
-def _hash(call: Call, listed: Listed) -> str:
+def _hash_of(call: Call, listed: Listed) -> str:
     """The hash of a memory that is listed; empty where it cannot be read."""
     call.tick(0, 0)
     try:
@@ -206,16 +206,16 @@ def _hash(call: Call, listed: Listed) -> str:
         return ""
 
 
-def _listed(listed: Listed, digest: str) -> str:
+def _format_listed(listed: Listed, digest: str) -> str:
     return "  ".join(
         filter(None, (listed.path, f"hash {digest}" if digest else "", f"{listed.size:,} bytes"))
     )
 
 
-def _hits(call: Call, hits: Sequence[Hit], offset: int, behind: int, notes: Sequence[str]) -> Answer:
+def _answer_hits(call: Call, hits: Sequence[Hit], offset: int, behind: int, notes: Sequence[str]) -> Answer:
     """Hits as an answer, each with the hash of its memory where that still says what was found."""
     hashes = _Hashes(call)
-    taken = fit(((hit, _block(hit, hashes.of(hit))) for hit in hits), call.budget // AS_JSON)
+    taken = fit(((hit, _format_hit(hit, hashes.of(hit))) for hit in hits), call.budget // AS_JSON)
     shown = [
         {
             "path": hit.path,
@@ -224,32 +224,32 @@ def _hits(call: Call, hits: Sequence[Hit], offset: int, behind: int, notes: Sequ
             "heading": list(hit.heading),
             "date": hit.date,
             "column": hit.column,
-            "before": [_short(text) for text in hit.before],
-            "text": _line(hit),
-            "after": [_short(text) for text in hit.after],
+            "before": [_shorten_text(text) for text in hit.before],
+            "text": _hit_line(hit),
+            "after": [_shorten_text(text) for text in hit.after],
         }
         for hit, _ in taken
     ]
     left_out = behind + len(hits) - len(taken)
     data = {"hits": shown, "notes": [note.strip("[]") for note in notes]}
-    return _paged(data, [text for _, text in taken], offset, left_out, notes)
+    return _answer_page(data, [text for _, text in taken], offset, left_out, notes)
 
 
-def _block(hit: Hit, digest: str) -> str:
+def _format_hit(hit: Hit, digest: str) -> str:
     """A hit for a reader: where it is, and its lines with their numbers."""
     place = [hit.path, f"hash {digest}" if digest else "", hit.date, f"# {' > '.join(hit.heading)}"]
     head = "  ".join(part for part in place if part not in {"", "# "})
     first = hit.line - len(hit.before)
-    before = [f"{number}-{_short(text)}" for number, text in enumerate(hit.before, first)]
-    after = [f"{number}-{_short(text)}" for number, text in enumerate(hit.after, hit.line + 1)]
-    return "\n".join((head, *before, f"{hit.line}:{_line(hit)}", *after))
+    before = [f"{number}-{_shorten_text(text)}" for number, text in enumerate(hit.before, first)]
+    after = [f"{number}-{_shorten_text(text)}" for number, text in enumerate(hit.after, hit.line + 1)]
+    return "\n".join((head, *before, f"{hit.line}:{_hit_line(hit)}", *after))
 
 
-def _line(hit: Hit) -> str:
-    return _short(hit.text, around=hit.matches[0][0] if hit.matches else 0)
+def _hit_line(hit: Hit) -> str:
+    return _shorten_text(hit.text, around=hit.matches[0][0] if hit.matches else 0)
 
 
-def _short(text: str, around: int = 0) -> str:
+def _shorten_text(text: str, around: int = 0) -> str:
     return clipped(text, _LINE, around)
 
 
@@ -288,13 +288,13 @@ def references(
     known = call.memory.references
     found = known.lookup(target, **asked) if target else known.list(**asked)
     wanted, left_out = take_page(found, offset, min(limit, _MOST_PAGE))
-    taken = fit(((each, _referenced(each)) for each in wanted), call.budget // AS_JSON)
+    taken = fit(((each, _format_reference(each)) for each in wanted), call.budget // AS_JSON)
     left_out += len(wanted) - len(taken)
-    data = {"references": [_reference(each) for each, _ in taken], "total": len(found)}
-    return _paged(data, [text for _, text in taken], offset, left_out, ())
+    data = {"references": [_reference_shape(each) for each, _ in taken], "total": len(found)}
+    return _answer_page(data, [text for _, text in taken], offset, left_out, ())
 
 
-def _reference(reference: Reference) -> dict[str, Any]:
+def _reference_shape(reference: Reference) -> dict[str, Any]:
     return {
         "type": reference.type,
         "target": reference.target,
@@ -304,17 +304,17 @@ def _reference(reference: Reference) -> dict[str, Any]:
     }
 
 
-def _referenced(reference: Reference) -> str:
+def _format_reference(reference: Reference) -> str:
     places = [
         "  ".join(filter(None, (f"  {place.path}:{place.line}", place.state, place.detail)))
         for place in islice(reference.places, PAGE)
     ]
     behind = len(reference.places) - len(places)
     told = [f"  [{behind:,} more places left out]"] if behind else []
-    return "\n".join((f"{reference.type}  {_short(reference.target)}", *places, *told))
+    return "\n".join((f"{reference.type}  {_shorten_text(reference.target)}", *places, *told))
 
 
-def _paged(
+def _answer_page(
     data: dict[str, Any], blocks: Sequence[str], offset: int, left_out: int, notes: Iterable[str]
 ) -> Answer:
     """A page of a list as an answer, which says how to go on."""
@@ -330,20 +330,20 @@ def _paged(
 # -- changing -----------------------------------------------------------------------------------------------
 
 
-def _change(call: Call, verb: Verb, *, dry_run: bool) -> Answer:
+def _change_memories(call: Call, verb: Verb, *, dry_run: bool) -> Answer:
     """Make a change and say what it did, or with `dry_run` what it would do."""
     memory = call.memory
     if not dry_run:
-        return _applied(verb(memory))
+        return _answer_applied(verb(memory))
     plan = memory.prepared(verb(memory.plan))
     diff = clipped(plan.diff(), call.budget * _CHARACTERS_A_TOKEN)
     data = {"dry_run": True, "diff": diff, "paths": list(plan.paths[:_MOST_FILES]), "total": len(plan.paths)}
-    notes = _notes(plan)
+    notes = _plan_notes(plan)
     texts = ("nothing is written; this would change:", diff or "nothing", "\n".join(notes))
     return Answer(tuple(filter(None, texts)), {**data, "notes": notes})
 
 
-def _applied(applied: Applied) -> Answer:
+def _answer_applied(applied: Applied) -> Answer:
     """What a change did: every memory with its new hash."""
     files = [
         {
@@ -354,25 +354,25 @@ def _applied(applied: Applied) -> Answer:
         }
         for file in applied.files
     ]
-    told = [_told(file) for file in files[:_MOST_FILES]]
+    told = [_format_change(file) for file in files[:_MOST_FILES]]
     if not files:
         told = [f"nothing to change{f': {applied.plan.message}' if applied.plan.message else ''}"]
     left_out = len(files) - _MOST_FILES
     if left_out > 0:
         told.append(f"[{left_out:,} more memories left out]")
-    notes = _notes(applied.plan)
+    notes = _plan_notes(applied.plan)
     data = {"change": applied.id, "files": files[:_MOST_FILES], "total": len(files), "notes": notes}
     named = [f"change {applied.id}"] if applied.id else []
     return Answer(("\n".join((*told, *notes, *named)),), data)
 
 
-def _notes(plan: EditPlan) -> list[str]:
+def _plan_notes(plan: EditPlan) -> list[str]:
     """What a plan could not look into, and what was found in it that does not refuse it."""
     warnings = [f"warning: {finding}" for finding in plan.warnings]
     return [*warnings, *(f"left out: {each}" for each in plan.left_out)][:_MOST_FILES]
 
 
-def _told(file: dict[str, Any]) -> str:
+def _format_change(file: dict[str, Any]) -> str:
     digest = f"hash {file['hash']}" if file["hash"] else ""
     merged = "merged with a change made meanwhile" if file["merged"] else ""
     return "  ".join(filter(None, (f"{file['did']} {file['path']}", digest, merged)))
@@ -393,11 +393,11 @@ def write(
     else changes.
     """
     if content is not None and fields is None:
-        return _change(
+        return _change_memories(
             call, lambda m: m.write(path, content, base=base, overwrite=overwrite), dry_run=dry_run
         )
     if content is None and fields is not None:
-        return _change(call, lambda m: m.set(path, fields, base=base), dry_run=dry_run)
+        return _change_memories(call, lambda m: m.set(path, fields, base=base), dry_run=dry_run)
     raise Usage(problem="either content or fields must be given")
 
 
@@ -412,7 +412,7 @@ def replace(
     dry_run: bool = False,
 ) -> Answer:
     """Replaces a text in a memory exactly; old must occur once, or count times."""
-    return _change(
+    return _change_memories(
         call, lambda m: m.replace(path, old, new, count=count, regex=regex, base=base), dry_run=dry_run
     )
 
@@ -434,17 +434,17 @@ def section(
     """
     if heading:
         options: dict[str, Any] = {"where": where, "keep_subsections": keep_subsections, "base": base}
-        return _change(call, lambda m: m.section(path, heading, text, **options), dry_run=dry_run)
+        return _change_memories(call, lambda m: m.section(path, heading, text, **options), dry_run=dry_run)
     if where != "append" or keep_subsections:
         remedy = "only where=append can do without: it adds at the end of the memory"
         raise Usage(problem="heading must be given", remedy=remedy)
-    return _change(call, lambda m: m.append(path, text, base=base), dry_run=dry_run)
+    return _change_memories(call, lambda m: m.append(path, text, base=base), dry_run=dry_run)
 
 
 def mv(call: Call, source: str, target: str, base: Base = None, dry_run: bool = False) -> Answer:
     """Move a memory or a folder; links to it follow. A target that ends in / is a folder."""
     call.sync()
-    return _change(call, lambda m: m.mv(source, target, base=base), dry_run=dry_run)
+    return _change_memories(call, lambda m: m.mv(source, target, base=base), dry_run=dry_run)
 
 
 def rm(
@@ -458,10 +458,10 @@ def rm(
     if bool(path) == bool(undo):
         raise Usage(problem="either path or undo must be given")
     if path:
-        return _change(call, lambda m: m.rm(path, recursive=True, base=base), dry_run=dry_run)
+        return _change_memories(call, lambda m: m.rm(path, recursive=True, base=base), dry_run=dry_run)
     if base is not None:
         raise Usage(problem="undo keeps what has changed since", remedy="leave base out")
-    return _change(call, lambda m: m.undo(None if undo == _LAST else undo), dry_run=dry_run)
+    return _change_memories(call, lambda m: m.undo(None if undo == _LAST else undo), dry_run=dry_run)
 
 
 def remember(
@@ -485,4 +485,4 @@ def remember(
     if kind == WORKING.name and not resource:
         name = call.thread(name) or ""
     options: dict[str, Any] = {"title": title, "why": why, "resource": resource, "ttl": ttl, "base": base}
-    return _change(call, lambda m: m.remember(kind, name, value, **options), dry_run=dry_run)
+    return _change_memories(call, lambda m: m.remember(kind, name, value, **options), dry_run=dry_run)

@@ -350,11 +350,11 @@ def sliding(vault: Vault, plan: EditPlan) -> EditPlan:
     if not any(is_working(change.path) for change in plan.changes):
         return plan
     default, now, limits = vault.config.working.ttl_seconds, utc_now(), vault.config.limits
-    changes = tuple(_sliding(c, default, now, limits) if is_working(c.path) else c for c in plan.changes)
+    changes = tuple(_renew_change(c, default, now, limits) if is_working(c.path) else c for c in plan.changes)
     return replace(plan, changes=changes)
 
 
-def _sliding(change: Change, default: int, now: datetime, limits: Limits) -> Change:
+def _renew_change(change: Change, default: int, now: datetime, limits: Limits) -> Change:
     after, before = change.after(limits), change.before
     if after is None or (after.is_json and after.tree is None) or after.frontmatter.flaws:
         return change

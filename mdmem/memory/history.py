@@ -49,7 +49,7 @@ def compare(vault: Vault, document: Document, base: str | None) -> None:
     """
     if base is None or document.hash.startswith(digits(base)):
         return
-    full = next((h for h in _hashes(vault, document.path) if h.startswith(digits(base))), None)
+    full = next((h for h in _iterate_hashes(vault, document.path) if h.startswith(digits(base))), None)
     content = vault.content(full) if full else None
     text = content.decode("utf-8", "replace") if content is not None else None
     diff = unified(text, document.text, document.path) if text is not None else ""
@@ -79,7 +79,7 @@ def encoded(path: str, text: str) -> bytes:
         raise NotEncodable(path=path, offset=error.start) from None
 
 
-def _hashes(vault: Vault, path: str) -> Iterator[str]:
+def _iterate_hashes(vault: Vault, path: str) -> Iterator[str]:
     for entry in vault.history():
         for file in entry.files:
             if file.path == path:
@@ -101,11 +101,11 @@ def restored(vault: Vault, path: str, wanted: str | None) -> EditPlan:
     name = check_memory(path)
     start = digits(wanted) if wanted is not None else None
     kept = [f for e in vault.history() for f in e.files if f.path == name and f.before]
-    before, back = _standing(vault, kept[0]) if kept else (vault.find(name), None)
+    before, back = _find_standing(vault, kept[0]) if kept else (vault.find(name), None)
     now = before.hash if before else None
     hashes = [f.before for f in kept if f.before]
     wanting = (h for h in hashes if (h.startswith(start) if start else h != now))
-    data = next((data for h in wanting if (data := _data(vault, h)) is not None), None)
+    data = next((data for h in wanting if (data := _find_data(vault, h)) is not None), None)
     if data is None:
         near = tuple(dict.fromkeys(h[:_SHORT] for h in hashes if h != now))
         raise NamedNotFound(kind=f"kept version of {path}", name=wanted or "latest", near=near)
@@ -137,14 +137,14 @@ def undone(vault: Vault, entry: Entry) -> EditPlan:
     """
     if entry.is_part:
         raise UndoRefused(change=entry.id)
-    changes = tuple(change for file in entry.files for change in _undone(vault, entry, file))
+    changes = tuple(change for file in entry.files for change in _undo_file(vault, entry, file))
     return EditPlan(changes=changes, message=f"undo {entry.id}: {entry.message}", brings_back=True)
 
 
 def changed_since(vault: Vault, path: str, wanted: str | None) -> str:
     """The unified diff from what a memory was to what it is; see `Questions.diff`."""
     name = check_memory(path)
-    changes = list(_changes(vault, name))
+    changes = list(_iterate_changes(vault, name))
     if not changes:
         vault.read(name)  # it says what is near, where there is no such memory
         raise NamedNotFound(kind=f"change of {path}", name=wanted or "last")
@@ -152,18 +152,18 @@ def changed_since(vault: Vault, path: str, wanted: str | None) -> str:
     if wanted is None:
         start = changes[0][1].before
     else:
-        start = ids[wanted] if wanted in ids else _version([file for _, file in changes], wanted)
+        start = ids[wanted] if wanted in ids else _find_version([file for _, file in changes], wanted)
     now = vault.find(name)
     if now and now.hash == start:
         return ""
-    before = _data(vault, start) if start else None
+    before = _find_data(vault, start) if start else None
     if start and before is None:
         raise NamedNotFound(kind=f"kept version of {path}", name=start[:_SHORT], remedy=_SWEPT)
     text = None if before is None else before.decode("utf-8", "replace")
     return unified(text, now.text if now else None, name)
 
 
-def _changes(vault: Vault, path: str) -> Iterator[tuple[Entry, FileChange]]:
+def _iterate_changes(vault: Vault, path: str) -> Iterator[tuple[Entry, FileChange]]:
     """The changes of a memory, newest first, under each name that it had; being moved is not one."""
     for entry in vault.history():
         file = next((f for f in entry.files if f.path == path), None)
@@ -178,7 +178,7 @@ def _changes(vault: Vault, path: str) -> Iterator[tuple[Entry, FileChange]]:
             path = source
 
 
-def _version(changes: Sequence[FileChange], wanted: str) -> str:
+def _find_version(changes: Sequence[FileChange], wanted: str) -> str:
     """The whole hash of a version that begins so.
 
     Raises:
@@ -194,19 +194,19 @@ def _version(changes: Sequence[FileChange], wanted: str) -> str:
     return found
 
 
-def _undone(vault: Vault, entry: Entry, file: FileChange) -> Iterator[Change]:
+def _undo_file(vault: Vault, entry: Entry, file: FileChange) -> Iterator[Change]:
     """What takes back one file of a change; nothing where it is as it was before."""
-    now, back = _standing(vault, file)
+    now, back = _find_standing(vault, file)
     digest = now.hash if now else None
     if digest == file.before:
         return
-    data = _kept(vault, entry, file.before) if file.before else None
+    data = _read_kept(vault, entry, file.before) if file.before else None
     if digest != file.after:
-        data = _without(vault, file, data, now)
+        data = _content_without(vault, file, data, now)
     yield Change(path=file.path, before=now, content=data, delete=data is None, merge=False, back=back)
 
 
-def _standing(vault: Vault, file: FileChange) -> tuple[Document | None, FileChange | None]:
+def _find_standing(vault: Vault, file: FileChange) -> tuple[Document | None, FileChange | None]:
     """What stands where a change was made; and the change, when it deleted a file whose place is free.
 
     A file whose name is another Unicode spelling of the same path is another one, which stays.
@@ -216,9 +216,9 @@ def _standing(vault: Vault, file: FileChange) -> tuple[Document | None, FileChan
     return vault.find(file.path), None
 
 
-def _without(vault: Vault, file: FileChange, before: bytes | None, now: Document | None) -> bytes:
+def _content_without(vault: Vault, file: FileChange, before: bytes | None, now: Document | None) -> bytes:
     """What a memory that has changed since would be without the change."""
-    after = _data(vault, file.after) if file.after else None
+    after = _find_data(vault, file.after) if file.after else None
     if now is None or before is None or after is None:
         raise Conflict(path=file.path, base=file.after, actual=now.hash if now else None)
     return carried(parse(file.path, after, now.limits), before, now)
@@ -242,14 +242,14 @@ def carried(base: Document, changed: bytes, now: Document) -> bytes:
     return encoded(base.path, merged.text)
 
 
-def _kept(vault: Vault, entry: Entry, digest: str) -> bytes:
-    data = _data(vault, digest)
+def _read_kept(vault: Vault, entry: Entry, digest: str) -> bytes:
+    data = _find_data(vault, digest)
     if data is None:
         raise NamedNotFound(kind=f"kept content of change {entry.id}", name=digest[:_SHORT])
     return data
 
 
-def _data(vault: Vault, digest: str) -> bytes | None:
+def _find_data(vault: Vault, digest: str) -> bytes | None:
     # The hash comes from the history of this namespace: what it names may be seen.
     kept = vault.store.kept(digest)
     return kept.data if kept else None

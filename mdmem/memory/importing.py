@@ -44,10 +44,10 @@ def importing(vault: Vault, form: str, source: str, to: StrPath | None) -> Calla
     batch: Batch = getattr(import_module(f"mdmem.imports.{module}"), function)(
         source, vault.config.limits, progress
     )
-    return lambda: _plan(vault, form, folder, batch)
+    return lambda: _make_plan(vault, form, folder, batch)
 
 
-def _plan(vault: Vault, form: str, folder: str, batch: Batch) -> EditPlan:
+def _make_plan(vault: Vault, form: str, folder: str, batch: Batch) -> EditPlan:
     changes: list[Change] = []
     names: dict[str, str] = {}
     left_out, same = list(batch.left_out), 0
@@ -56,8 +56,8 @@ def _plan(vault: Vault, form: str, folder: str, batch: Batch) -> EditPlan:
         path = join(folder, document.path)
         try:
             new = parse(check_memory(path), document.data, document.limits)
-            change = _change(vault, new)
-            twin = _claimed(names, change.path) if change else None
+            change = _make_change(vault, new)
+            twin = _find_claim(names, change.path) if change else None
             if change and not twin:
                 new_names.refuse_of(change)
         except (DocumentRefused, PathRefused) as error:
@@ -78,7 +78,7 @@ def _plan(vault: Vault, form: str, folder: str, batch: Batch) -> EditPlan:
     return EditPlan(changes=tuple(changes), message=message, left_out=tuple(left_out), warnings=warnings)
 
 
-def _claimed(names: dict[str, str], path: str) -> str | None:
+def _find_claim(names: dict[str, str], path: str) -> str | None:
     """What another change makes that `path`, or a folder of it, is or differs from only in case; else None.
 
     What `path` needs is then kept in `names`.
@@ -96,7 +96,7 @@ class _Refused(Exception):
     """Why a memory is not taken in."""
 
 
-def _change(vault: Vault, new: Document) -> Change | None:
+def _make_change(vault: Vault, new: Document) -> Change | None:
     """What makes a memory; None where it stands there already.
 
     Raises:
@@ -108,7 +108,7 @@ def _change(vault: Vault, new: Document) -> Change | None:
         if before.data != new.data:
             raise _Refused("another memory stands there; move it, or import --to another folder")
         return None
-    if twin := _twin(vault, new.path):
+    if twin := _find_other_form(vault, new.path):
         raise _Refused(f"{twin} stands there for the same id; move it, or import --to another folder")
     for finding in vault.schemas.check(new):
         if finding.severity == "error":
@@ -118,7 +118,7 @@ def _change(vault: Vault, new: Document) -> Change | None:
     return Change(path=new.path, before=None, content=new.data)
 
 
-def _twin(vault: Vault, path: str) -> str | None:
+def _find_other_form(vault: Vault, path: str) -> str | None:
     """The working memory that stands in the other form for the same id, of which only one may be."""
     if not is_working(path):
         return None

@@ -99,10 +99,10 @@ class Notes(KindVerbs[R]):
             EditRefused: the note, or the content, ends in a fence or HTML block that is never closed: it
                 would swallow what follows.
         """
-        path = self._path(name)
-        return self._grow(path, self._section(path, content, title))
+        path = self._note_path(name)
+        return self._add_section(path, self._make_section(path, content, title))
 
-    def _grow(self, path: str, new: str, first: str = "") -> R:
+    def _add_section(self, path: str, new: str, first: str = "") -> R:
         """Add a section at the end of a note; one that is missing begins with the text `first`."""
 
         def build() -> EditPlan:
@@ -121,7 +121,7 @@ class Notes(KindVerbs[R]):
     @property
     def today_path(self) -> str:
         """The path of the log of today, by the local date: `notes/daily/2024-01-31.md`."""
-        return self._path(f"{_DAILY}/{self._clock():%Y-%m-%d}")
+        return self._note_path(f"{_DAILY}/{self._clock():%Y-%m-%d}")
 
     def today(self, content: str) -> R:
         """Add a section at the end of the log of today, under the local time; see `today_path`.
@@ -133,12 +133,12 @@ class Notes(KindVerbs[R]):
         """
         now = self._clock().astimezone()
         day = f"{now:%Y-%m-%d}"
-        path = self._path(f"{_DAILY}/{day}")
-        new = self._section(path, content, f"{now:%H:%M}")
+        path = self._note_path(f"{_DAILY}/{day}")
+        new = self._make_section(path, content, f"{now:%H:%M}")
         # Rendered before anything is built: a plan may be built again under the lock, a template never is.
         templates = self._vault.templates
         first = "" if self._vault.exists(path) else templates.render(_DAILY, {"date": day}, now=now)
-        return self._grow(path, new, first)
+        return self._add_section(path, new, first)
 
     def overwrite(
         self, name: StrPath, content: str, title: str | None = None, *, base: str | None = None
@@ -147,8 +147,8 @@ class Notes(KindVerbs[R]):
 
         Args and errors are those of `append`.
         """
-        path = self._path(name)
-        new = self._section(path, content, title)
+        path = self._note_path(name)
+        new = self._make_section(path, content, title)
 
         def build() -> EditPlan:
             before = history.find(self._vault, path, base)
@@ -165,7 +165,7 @@ class Notes(KindVerbs[R]):
         Raises:
             MemoryNotFound: there is none; the error names the nearest.
         """
-        return self._vault.read(self._path(name))
+        return self._vault.read(self._note_path(name))
 
     def list(self, within: StrPath = "") -> builtins.list[NoteInfo]:
         """The notes, at any depth, in the order of their paths; with `within`, those below that folder.
@@ -180,9 +180,9 @@ class Notes(KindVerbs[R]):
         found = [f for f in self._vault.walk(folder) if f.path.endswith(_SUFFIX) and not f.problem]
         if within and not found:
             raise MemoryNotFound(path=folder)
-        return [info for info in map(self._info, found) if info]
+        return [info for info in map(self._describe_note, found) if info]
 
-    def _info(self, found: Found) -> NoteInfo | None:
+    def _describe_note(self, found: Found) -> NoteInfo | None:
         try:
             title = _title_of(self._vault.read(found.path))
         except DocumentRefused:
@@ -192,7 +192,7 @@ class Notes(KindVerbs[R]):
         title = title or found.path.rpartition("/")[2].removesuffix(_SUFFIX)
         return NoteInfo(path=found.path, title=title, size=found.size, mtime_ns=found.mtime_ns)
 
-    def _path(self, name: StrPath) -> str:
+    def _note_path(self, name: StrPath) -> str:
         """The path of the note that `name` means."""
         kind, name = self._kind, path_text(name)
         if not name.strip():
@@ -202,7 +202,7 @@ class Notes(KindVerbs[R]):
         path = name if name.endswith(_SUFFIX) else name + _SUFFIX
         return check_memory(path if is_under(path, kind.folder) else join(kind.folder, path))
 
-    def _section(self, path: str, content: str, title: str | None) -> str:
+    def _make_section(self, path: str, content: str, title: str | None) -> str:
         """The section that is to be added, ready before any lock is taken."""
         text = unpadded(content)
         if not text.strip():

@@ -172,7 +172,7 @@ def read_preference(document: Document, now: datetime) -> Preference:
     category, key = name_of(document.path) or ("", "")
     created = content.moment_of(fields.get("created"))
     updated = content.moment_of(fields.get("updated")) or created
-    stored = _share(fields.get("strength"))
+    stored = _read_share(fields.get("strength"))
     strength = decayed(stored, updated, now)
     return Preference(
         category=category,
@@ -180,7 +180,7 @@ def read_preference(document: Document, now: datetime) -> Preference:
         value=fields["value"],
         strength=strength,
         stored_strength=stored,
-        confidence=_share(fields.get("confidence")),
+        confidence=_read_share(fields.get("confidence")),
         created=created,
         updated=updated,
         why=document.body.strip(),
@@ -189,7 +189,7 @@ def read_preference(document: Document, now: datetime) -> Preference:
     )
 
 
-def _share(written: Any) -> float:
+def _read_share(written: Any) -> float:
     if isinstance(written, bool) or not isinstance(written, int | float) or math.isnan(written):
         return _BY_HAND
     return float(min(1, max(0, written)))
@@ -214,30 +214,30 @@ def settled(document: Document | None, given: Given, policy: str, now: datetime)
             "type": PREFERENCE.name,
             "category": given.category,
             "key": given.key,
-            **_fields(given),
+            **_number_fields(given),
             "created": content.stamp(now),
             **updated,
         }
-        return _written(parse_text(given.path, ""), new, given.why)
+        return _write_fields(parse_text(given.path, ""), new, given.why)
     if "value" not in document.fields:
-        return _written(document, {**_fields(given), **updated}, given.why)
-    outcome = _outcome(read_preference(document, now), given, policy)
-    return _written(document, {**outcome, **updated}, given.why) if outcome else None
+        return _write_fields(document, {**_number_fields(given), **updated}, given.why)
+    outcome = _decide_fields(read_preference(document, now), given, policy)
+    return _write_fields(document, {**outcome, **updated}, given.why) if outcome else None
 
 
-def _fields(given: Given) -> dict[str, Any]:
+def _number_fields(given: Given) -> dict[str, Any]:
     strength, confidence = rounded(given.strength), rounded(given.confidence)
     return {"value": given.value, "strength": strength, "confidence": confidence}
 
 
-def _outcome(stored: Preference, given: Given, policy: str) -> dict[str, Any]:
+def _decide_fields(stored: Preference, given: Given, policy: str) -> dict[str, Any]:
     """The fields that change; none where what is stored stays."""
     if same(stored.value, given.value):
         confidence = rounded(max(stored.confidence, given.confidence))
         return {"strength": confirmed(stored.strength, given.strength), "confidence": confidence}
     strength = rounded(given.strength)
     if policy == "merge":
-        value = _merged(stored.value, given.value)
+        value = _merge_values(stored.value, given.value)
         return {
             "value": (given.value if strength >= stored.strength else stored.value)
             if value is None
@@ -245,10 +245,10 @@ def _outcome(stored: Preference, given: Given, policy: str) -> dict[str, Any]:
             "strength": rounded((stored.strength + given.strength) / 2),
             "confidence": rounded((stored.confidence + given.confidence) / 2),
         }
-    return _fields(given) if policy == "keep-latest" or strength > stored.strength else {}
+    return _number_fields(given) if policy == "keep-latest" or strength > stored.strength else {}
 
 
-def _merged(old: Any, new: Any) -> Any:
+def _merge_values(old: Any, new: Any) -> Any:
     """Two lists united, or two mappings of which the new one wins key by key; None for anything else."""
     if isinstance(old, list) and isinstance(new, list):
         united = list(old)
@@ -259,14 +259,18 @@ def _merged(old: Any, new: Any) -> Any:
     return {**old, **new} if isinstance(old, dict) and isinstance(new, dict) else None
 
 
-def _written(document: Document, fields: Mapping[str, Any], why: str | None) -> Document:
+def _write_fields(document: Document, fields: Mapping[str, Any], why: str | None) -> Document:
     """`document` with these fields, and with another body where there is a `why`."""
     for name, value in fields.items():
         document = with_field(document, (name,), value)
-    return document if why is None else spliced(document, [_body(document, fitted(document, why).strip())])
+    return (
+        document
+        if why is None
+        else spliced(document, [_replace_body(document, fitted(document, why).strip())])
+    )
 
 
-def _body(document: Document, why: str) -> TextEdit:
+def _replace_body(document: Document, why: str) -> TextEdit:
     """The edit that puts `why` in the place of the body; blank lines around it stay."""
     start, body, newline = document.body_span.start, document.body, document.lines.newline
     written = body.strip()
@@ -322,9 +326,9 @@ class Preferences(KindVerbs[R]):
         try:
             found = read_preference(self._vault.read(path_of(category, key)), self._clock())
         except MemoryNotFound:
-            raise self._absent(category, key) from None
+            raise self._describe_absent(category, key) from None
         if found.hidden and not hidden:
-            raise self._absent(category, key)
+            raise self._describe_absent(category, key)
         return found
 
     def list(self, category: str | None = None, *, hidden: bool = False) -> Found:
@@ -332,7 +336,7 @@ class Preferences(KindVerbs[R]):
 
         What cannot be read as a preference is left out; `check` tells of it.
         """
-        found = [p for p in self._all() if hidden or not p.hidden]
+        found = [p for p in self._read_all() if hidden or not p.hidden]
         return [p for p in found if category is None or p.category == category]
 
     def top(self, count: int = 10) -> Found:
@@ -343,11 +347,11 @@ class Preferences(KindVerbs[R]):
         """
         if count < 0:
             raise Usage(problem=f"the number of preferences is 0 or more, not {count}")
-        return sorted(self.list(), key=_rank)[:count]
+        return sorted(self.list(), key=_rank_preference)[:count]
 
     def stats(self) -> PreferenceStats:
         """How many there are, where, and how strong they are now."""
-        everything = [*self._all()]
+        everything = [*self._read_all()]
         strengths = [p.strength for p in everything if not p.hidden]
         categories = [p.category for p in everything if not p.hidden]
         return PreferenceStats(
@@ -358,19 +362,19 @@ class Preferences(KindVerbs[R]):
             bands=bands(strengths),
         )
 
-    def _all(self) -> Iterator[Preference]:
+    def _read_all(self) -> Iterator[Preference]:
         now = self._clock()
-        for path in self._paths():
+        for path in self._list_paths():
             try:
                 yield read_preference(self._vault.read(path), now)
             except (DocumentRefused, FieldNotFound, MemoryNotFound):
                 continue
 
-    def _paths(self) -> Iterator[str]:
+    def _list_paths(self) -> Iterator[str]:
         found = self._vault.walk(PREFERENCE.folder)
         return (f.path for f in found if not f.problem and name_of(f.path))
 
-    def _absent(self, category: str, key: str) -> NamedNotFound:
+    def _describe_absent(self, category: str, key: str) -> NamedNotFound:
         wanted, names = f"{category}/{key}", [p.name for p in self.list()]
         near = get_close_matches(wanted, names) or names[:_MOST_NAMED]
         return NamedNotFound(kind="preference", name=wanted, near=tuple(near))
@@ -414,7 +418,7 @@ class Preferences(KindVerbs[R]):
             Conflict: the file is not the one that `base` names.
             EditRefused: the fields of the file cannot be edited.
         """
-        rule, value = self._policy(policy), json_value(value)
+        rule, value = self._check_policy(policy), json_value(value)
         for name, share in (("strength", strength), ("confidence", confidence)):
             if not 0 <= share <= 1:
                 raise Usage(problem=f"{name} is a number from 0 to 1, not {share!r}")
@@ -434,8 +438,8 @@ class Preferences(KindVerbs[R]):
                 self._refuse_over_limit()
             after = settled(before, given, rule, now)
             if after is None and before is not None:
-                return EditPlan(changes=(), message=_kept(read_preference(before, now), given))
-            return EditPlan(changes=_changes(before, after), message=f"set preference {category}/{key}")
+                return EditPlan(changes=(), message=_describe_kept(read_preference(before, now), given))
+            return EditPlan(changes=_make_changes(before, after), message=f"set preference {category}/{key}")
 
         return self._run(build)
 
@@ -449,7 +453,7 @@ class Preferences(KindVerbs[R]):
         def build() -> EditPlan:
             before = self._vault.find(path_of(category, key))
             if before is None:
-                raise self._absent(category, key)
+                raise self._describe_absent(category, key)
             return EditPlan(changes=(deletion(before),), message=f"delete preference {category}/{key}")
 
         return self._run(build)
@@ -466,7 +470,7 @@ class Preferences(KindVerbs[R]):
 
     # -- what the verbs share -----------------------------------------------------------------------------
 
-    def _policy(self, policy: str | None) -> str:
+    def _check_policy(self, policy: str | None) -> str:
         chosen = self._vault.config.preferences.policy if policy is None else policy
         if chosen not in POLICIES:
             raise Usage(problem=f"a policy is {', '.join(POLICIES)}, not {chosen!r}")
@@ -474,25 +478,25 @@ class Preferences(KindVerbs[R]):
 
     def _refuse_over_limit(self) -> None:
         limit = self._vault.config.preferences.max_per_user
-        if sum(1 for _ in self._paths()) >= limit:
+        if sum(1 for _ in self._list_paths()) >= limit:
             remedy = (
                 "sweep those that have faded (`mdmem preferences sweep`), or raise [preferences] max_per_user"
             )
             raise LimitReached(what="preferences of this namespace", limit=limit, remedy=remedy)
 
 
-def _rank(found: Preference) -> tuple[float, float]:
+def _rank_preference(found: Preference) -> tuple[float, float]:
     return -found.strength, -found.updated.timestamp() if found.updated else 0.0
 
 
-def _kept(stored: Preference, given: Given) -> str:
+def _describe_kept(stored: Preference, given: Given) -> str:
     return (
         f"kept preference {stored.name}: {stored.value!r} has the strength {stored.strength:g}, "
         f"{given.value!r} no more than {given.strength:g}"
     )
 
 
-def _changes(before: Document | None, after: Document | None) -> tuple[Change, ...]:
+def _make_changes(before: Document | None, after: Document | None) -> tuple[Change, ...]:
     """What makes `after` of `before`: nothing where both are the same."""
     if after is None or (before is not None and before.data == after.data):
         return ()

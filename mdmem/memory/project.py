@@ -79,7 +79,7 @@ class Project(KindVerbs[R]):
             if _has_text(document, section):
                 parts.append(document.text[slice(*section.span)].strip())
         text = "\n\n".join(parts) if parts else _first_paragraph(document)
-        return _bounded(text, max_chars)
+        return _cut_text(text, max_chars)
 
     # -- changing -----------------------------------------------------------------------------------------
 
@@ -105,12 +105,12 @@ class Project(KindVerbs[R]):
             raise Usage(problem="the entry is blank", remedy="say what to add")
 
         def change(document: Document, found: Section | None) -> _Wanted:
-            present = [b.text for b in _bullets(document, found)]
+            present = [b.text for b in _list_bullets(document, found)]
             if text in present or text in [_DATE.sub("", each, count=1) for each in present]:
                 return _Wanted((), ())
             return _Wanted((), (f"{self._clock():%Y-%m-%d}: {text}" if date else text,))
 
-        return self._change(section, f"append to {section}", change)
+        return self._change_section(section, f"append to {section}", change)
 
     def step(self, id: str, status: str, note: str = "", *, section: str = "Workflow") -> R:  # noqa: A002 - its name
         """Say how a step of the workflow stands: the bullet `[id] status: note`, replaced where it stands.
@@ -131,11 +131,11 @@ class Project(KindVerbs[R]):
         new = f"[{name}] {state}: {text}" if text else f"[{name}] {state}"
 
         def change(document: Document, found: Section | None) -> _Wanted:
-            same = [b for b in _bullets(document, found) if b.text.startswith(f"[{name}]")]
-            bullet = _only(document, same, f"[{name}]")
+            same = [b for b in _list_bullets(document, found) if b.text.startswith(f"[{name}]")]
+            bullet = _require_one(document, same, f"[{name}]")
             return _Wanted((), (new,)) if bullet is None else _Wanted((TextEdit(*bullet.head, new),), ())
 
-        return self._change(section, f"step {name}: {state}", change)
+        return self._change_section(section, f"step {name}: {state}", change)
 
     def params(self, values: Mapping[str, Any], *, section: str = "Parameters") -> R:
         """Record parameters: bullets `name: value`, each replaced where it stands.
@@ -147,31 +147,33 @@ class Project(KindVerbs[R]):
             EditRefused: several bullets have the same name.
             SectionAmbiguous, SectionNotFound: as for `append`.
         """
-        new = {_parameter(name): _value(value) for name, value in values.items()}
+        new = {_check_parameter(name): _format_value(value) for name, value in values.items()}
 
         def change(document: Document, found: Section | None) -> _Wanted:
-            present = _bullets(document, found)
+            present = _list_bullets(document, found)
             replaced, added = [], []
             for name, value in new.items():
-                matches = {b: m for b in present if (m := _named(document, b, name))}
-                bullet = _only(document, list(matches), f"{name}:")
+                matches = {b: m for b in present if (m := _match_parameter(document, b, name))}
+                bullet = _require_one(document, list(matches), f"{name}:")
                 if bullet is None:
                     added.append(f"{name}: {value}".rstrip())
                 else:
                     at = matches[bullet].end()
-                    lead = "" if document.text[at - 1] in " \t：" else " "  # noqa: RUF001 - as in `_named`
+                    lead = "" if document.text[at - 1] in " \t：" else " "  # noqa: RUF001 - as in `_match_parameter`
                     replaced.append(TextEdit(at, bullet.head.end, lead + value if value else ""))
             return _Wanted(tuple(replaced), tuple(added))
 
-        return self._change(section, f"record {', '.join(new)}", change)
+        return self._change_section(section, f"record {', '.join(new)}", change)
 
     # -- what the verbs share -----------------------------------------------------------------------------
 
-    def _change(self, section: str, action: str, change: Callable[[Document, Section | None], _Wanted]) -> R:
+    def _change_section(
+        self, section: str, action: str, change: Callable[[Document, Section | None], _Wanted]
+    ) -> R:
         if not section.strip(" #\t\r\n"):
             raise Usage(problem="the section is blank", remedy="give its title")
         # Rendered before anything is built: a plan may be built again under the lock, a template never is.
-        start = "" if self._vault.exists(PROJECT_FILE) else self._start()
+        start = "" if self._vault.exists(PROJECT_FILE) else self._render_start()
 
         def build() -> EditPlan:
             try:
@@ -179,8 +181,8 @@ class Project(KindVerbs[R]):
             except MemoryNotFound:
                 before = None
             document = before or parse_text(PROJECT_FILE, start or f"# {_TITLE}\n", self._vault.config.limits)
-            found = _section(document, section)
-            edits = _edits(document, section, found, change(document, found))
+            found = _find_section(document, section)
+            edits = _make_edits(document, section, found, change(document, found))
             if before and edits:
                 return edit(before, edits, f"{PROJECT_FILE}: {action}")
             if not edits:
@@ -191,7 +193,7 @@ class Project(KindVerbs[R]):
 
         return self._run(build)
 
-    def _start(self) -> str:
+    def _render_start(self) -> str:
         return self._vault.templates.render(_TEMPLATE, {"title": _TITLE}, now=self._clock())
 
 
@@ -205,7 +207,7 @@ class _Wanted(NamedTuple):
     added: tuple[str, ...]
 
 
-def _section(document: Document, wanted: str) -> Section | None:
+def _find_section(document: Document, wanted: str) -> Section | None:
     """The section of this name, or None where it has to be made.
 
     Raises:
@@ -215,7 +217,7 @@ def _section(document: Document, wanted: str) -> Section | None:
         return text_section.find_section(document, wanted)
     except SectionNotFound as error:
         absent = error
-    level, title = _heading(wanted)
+    level, title = _parse_heading(wanted)
     parts = tuple(part.strip() for part in title.casefold().split(text_section.SEPARATOR))
     candidates = [s for s in document.sections if level in (None, s.heading.level)]
     found = [s for s in candidates if s.heading.title == title]
@@ -229,17 +231,17 @@ def _section(document: Document, wanted: str) -> Section | None:
     return found[0] if found else None
 
 
-def _heading(wanted: str) -> tuple[int | None, str]:
+def _parse_heading(wanted: str) -> tuple[int | None, str]:
     """The level that a section's name gives with its marks, and its title as a heading can hold it."""
     marks = _MARKS.fullmatch(wanted.strip())
     return (len(marks[1]) if marks else None), safe_title(wanted)
 
 
-def _bullets(document: Document, found: Section | None) -> list[Bullet]:
+def _list_bullets(document: Document, found: Section | None) -> list[Bullet]:
     return bullets(document, found.own) if found else []
 
 
-def _only(document: Document, found: Sequence[Bullet], what: str) -> Bullet | None:
+def _require_one(document: Document, found: Sequence[Bullet], what: str) -> Bullet | None:
     if len(found) > 1:
         lines = ", ".join(str(bullet.line) for bullet in found)
         reason = f"{len(found)} bullets begin with {what!r}, in lines {lines}"
@@ -247,41 +249,41 @@ def _only(document: Document, found: Sequence[Bullet], what: str) -> Bullet | No
     return found[0] if found else None
 
 
-def _parameter(name: str) -> str:
+def _check_parameter(name: str) -> str:
     clean = one_line(name).strip("*_`")
     if not clean or ":" in clean or "：" in clean:  # noqa: RUF001 - the colon of Chinese text
         raise Usage(problem=f"a parameter's name has no colon and is not blank: {name!r}")
     return clean
 
 
-def _value(value: Any) -> str:
+def _format_value(value: Any) -> str:
     plain = json_value(value)
     return one_line(plain) if isinstance(plain, str) else json.dumps(plain, ensure_ascii=False)
 
 
-def _named(document: Document, bullet: Bullet, name: str) -> re.Match[str] | None:
+def _match_parameter(document: Document, bullet: Bullet, name: str) -> re.Match[str] | None:
     """What stands before the value in a bullet that gives the parameter `name`."""
-    pattern = rf"[*_`]*{re.escape(name)}[*_`]*[ \t]*[:：][*_`]*[ \t]*"  # noqa: RUF001 - as in `_parameter`
+    pattern = rf"[*_`]*{re.escape(name)}[*_`]*[ \t]*[:：][*_`]*[ \t]*"  # noqa: RUF001 - as in `_check_parameter`
     return re.compile(pattern).match(document.text, *bullet.head)
 
 
 # ------------------------------------------------------------------------------------------------- the edits
 
 
-def _edits(document: Document, section: str, found: Section | None, wanted: _Wanted) -> list[TextEdit]:
+def _make_edits(document: Document, section: str, found: Section | None, wanted: _Wanted) -> list[TextEdit]:
     """The edits that make what is wanted, when nothing but that results from them."""
     newline = document.lines.newline
     edits = [e for e in wanted.replaced if document.text[e.start : e.end] != e.new]
     if wanted.added and found:
-        edits.append(_insertion(document, found.own, wanted.added))
+        edits.append(_insert_bullets(document, found.own, wanted.added))
     elif wanted.added:
-        level, title = _heading(section)
+        level, title = _parse_heading(section)
         block = f"{'#' * (level or 2)} {title}\n\n" + "\n".join(map(written, wanted.added))
         edits.append(_at_end(document, with_newline(block, newline)))
-    return _verified(document, section, found, wanted, merged(edits)) if edits else []
+    return _verify_edits(document, section, found, wanted, merged(edits)) if edits else []
 
 
-def _insertion(document: Document, own: Span, added: Sequence[str]) -> TextEdit:
+def _insert_bullets(document: Document, own: Span, added: Sequence[str]) -> TextEdit:
     """The insertion of bullets behind what stands in a section."""
     text, newline = document.text, document.lines.newline
     end = own.start + len(text[slice(*own)].rstrip(" \t\r\n"))
@@ -327,14 +329,14 @@ def _at_end(document: Document, block: str) -> TextEdit:
     return TextEdit(end, end, lead + block + newline)
 
 
-def _verified(
+def _verify_edits(
     document: Document, section: str, found: Section | None, wanted: _Wanted, edits: list[TextEdit]
 ) -> list[TextEdit]:
     """The edits, when they change no heading, and their texts stand where they should."""
     after = spliced(document, edits)
     titles = [(h.level, h.title) for h in document.headings]
     if found is None:
-        level, title = _heading(section)
+        level, title = _parse_heading(section)
         titles.append((level or 2, title))
     if [(h.level, h.title) for h in after.headings] == titles:
         number = document.sections.index(found) if found else len(titles) - 1
@@ -365,7 +367,7 @@ def _first_paragraph(document: Document) -> str:
     return ""
 
 
-def _bounded(text: str, max_chars: int | None) -> str:
+def _cut_text(text: str, max_chars: int | None) -> str:
     """`text`, or as many of its lines as fit, with a note of what is left out."""
     if max_chars is None:
         return text

@@ -69,7 +69,7 @@ class References(Generic[R]):
         Raises:
             Usage: there is no such type or state.
         """
-        return gathered(self._found(types, states, stale, paths))
+        return gathered(self._find_occurrences(types, states, stale, paths))
 
     def lookup(
         self,
@@ -88,20 +88,22 @@ class References(Generic[R]):
             types, states, stale, paths: as `list` takes them.
         """
         wanted = lookup_key(target)
-        return gathered(each for each in self._found(types, states, stale, paths) if is_named(each, wanted))
+        return gathered(
+            each for each in self._find_occurrences(types, states, stale, paths) if is_named(each, wanted)
+        )
 
-    def _found(
+    def _find_occurrences(
         self,
         types: Collection[str],
         states: Collection[str],
         stale: bool,
         paths: Collection[StrPath] | None,
     ) -> Iterator[Occurrence]:
-        _check(types, states)
+        _check_names(types, states)
         view, states = self._view(), (*states, *(STALE if stale else ()))
         if states and STALE.issuperset(states):
             types = types or CODE  # nothing else goes stale
-        found = occurrences(view, types=types, paths=_memories(view, paths))
+        found = occurrences(view, types=types, paths=_find_memories(view, paths))
         return (each for each in found if not states or each.place.state in states)
 
     def stale(self, paths: Collection[StrPath] | None = None) -> tuple[Reference, ...]:
@@ -164,7 +166,7 @@ class References(Generic[R]):
         """
         view = self._view()
         if within:
-            _memories(view, [within])
+            _find_memories(view, [within])
         return triples(view, check_folder(within))
 
     def pin(self, paths: Collection[StrPath] | None = None, *, accept: bool = False) -> R:
@@ -177,7 +179,7 @@ class References(Generic[R]):
 
         def build() -> EditPlan:
             view = self._view()
-            return citations.pinned(view, _memories(view, paths), accept=accept)
+            return citations.pinned(view, _find_memories(view, paths), accept=accept)
 
         return self._run(build)
 
@@ -186,12 +188,12 @@ class References(Generic[R]):
 
         def build() -> EditPlan:
             view = self._view()
-            return citations.repointed(view, _memories(view, paths))
+            return citations.repointed(view, _find_memories(view, paths))
 
         return self._run(build)
 
 
-def _check(types: Collection[str], states: Collection[str]) -> None:
+def _check_names(types: Collection[str], states: Collection[str]) -> None:
     for what, given, known in (("type", types, TYPES), ("state", states, STATES)):
         for name in given:
             if name not in known:
@@ -199,7 +201,7 @@ def _check(types: Collection[str], states: Collection[str]) -> None:
                 raise Usage(problem=problem, remedy=f"say {', '.join(known)}")
 
 
-def _memories(view: View, paths: Collection[StrPath] | None) -> Collection[str] | None:
+def _find_memories(view: View, paths: Collection[StrPath] | None) -> Collection[str] | None:
     """The memories at or below `paths`."""
     if paths is None:
         return None

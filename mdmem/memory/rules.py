@@ -56,7 +56,7 @@ class Rule:
         """
         if not self.globs:
             return True
-        sound = [glob for glob in self.globs if _compiles(glob)]
+        sound = [glob for glob in self.globs if _is_valid_glob(glob)]
         # Globs that only leave files out take all others, which a broken one was not meant to do.
         has_lost = any(glob not in sound and not glob.startswith("!") for glob in self.globs)
         if not sound or (has_lost and all(glob.startswith("!") for glob in sound)):
@@ -89,7 +89,7 @@ class Rules:
         Raises:
             ConfigInvalid, StorageFailed: the vault cannot be read.
         """
-        return self._found(for_file, disabled=disabled)[0]
+        return self._find_rules(for_file, disabled=disabled)[0]
 
     def text(self, for_file: StrPath | None = None, max_chars: int | None = None) -> str:
         """The enabled rules as text for an agent: each one's title and body, in the order of `list`.
@@ -106,17 +106,17 @@ class Rules:
         """
         if max_chars is not None and max_chars < 0:
             raise Usage(problem=f"the number of characters is 0 or more, not {max_chars}")
-        rules, unreadable = self._found(for_file, disabled=False)
-        blocks = {rule.path: _block(rule, for_file) for rule in rules}
+        rules, unreadable = self._find_rules(for_file, disabled=False)
+        blocks = {rule.path: _format_rule(rule, for_file) for rule in rules}
         if max_chars is None:
-            return _together(blocks, [*blocks], unreadable)
+            return _join_blocks(blocks, [*blocks], unreadable)
         kept: Sequence[str] = []
         for path in blocks:
             longer = [*kept, path]
-            kept = longer if len(_together(blocks, longer, unreadable)) <= max_chars else kept
-        return _together(blocks, kept, unreadable)
+            kept = longer if len(_join_blocks(blocks, longer, unreadable)) <= max_chars else kept
+        return _join_blocks(blocks, kept, unreadable)
 
-    def _found(self, for_file: StrPath | None, *, disabled: bool) -> tuple[Found, Sequence[str]]:
+    def _find_rules(self, for_file: StrPath | None, *, disabled: bool) -> tuple[Found, Sequence[str]]:
         """The rules in order, and the files that cannot be read at all."""
         file = workspace_path(self._vault, path_text(for_file)) if for_file is not None else None
         rules, unreadable = [], []
@@ -126,7 +126,7 @@ class Rules:
                 if found.problem or not found.path.endswith(_SUFFIX):
                     continue
                 try:
-                    rule = _rule(vault.read(found.path), layer)
+                    rule = _read_rule(vault.read(found.path), layer)
                 except MemoryNotFound:
                     continue
                 except DocumentRefused:
@@ -144,14 +144,14 @@ def workspace_path(vault: Vault, file: str) -> str:
     return posixpath.normpath(file.replace(os.sep, "/"))
 
 
-def _rule(document: Document, layer: str) -> Rule:
+def _read_rule(document: Document, layer: str) -> Rule:
     fields = document.fields
     name = document.path[len(RULE.folder) + 1 : -len(_SUFFIX)]
     title, priority, description = (fields.get(name) for name in ("title", "priority", "description"))
     heading = document.headings[0].title if document.headings else ""
     return Rule(
         name=name,
-        scope=_scope(layer),
+        scope=_scope_name(layer),
         path=join(layer, document.path),
         layer=layer,
         title=title if isinstance(title, str) and title.strip() else heading or name,
@@ -163,7 +163,7 @@ def _rule(document: Document, layer: str) -> Rule:
     )
 
 
-def _scope(layer: str) -> str:
+def _scope_name(layer: str) -> str:
     """What the innermost part of a namespace is about: user, project or resource; global without any."""
     parts = layer.split("/")
     start, scope = 0, "global"
@@ -173,7 +173,7 @@ def _scope(layer: str) -> str:
     return scope
 
 
-def _compiles(glob: str) -> bool:
+def _is_valid_glob(glob: str) -> bool:
     try:
         matcher([glob])
     except PatternInvalid:
@@ -181,7 +181,7 @@ def _compiles(glob: str) -> bool:
     return True
 
 
-def _block(rule: Rule, for_file: StrPath | None) -> str:
+def _format_rule(rule: Rule, for_file: StrPath | None) -> str:
     """A rule as an agent reads it; a body that begins with the title is not given another one."""
     about = f"Applies to: {', '.join(rule.globs)}" if rule.globs and for_file is None else ""
     first, _, rest = rule.text.partition("\n")
@@ -189,7 +189,7 @@ def _block(rule: Rule, for_file: StrPath | None) -> str:
     return "\n\n".join(part for part in (f"# {rule.title}", about, body.strip("\r\n")) if part.strip())
 
 
-def _together(blocks: dict[str, str], kept: Sequence[str], unreadable: Sequence[str]) -> str:
+def _join_blocks(blocks: dict[str, str], kept: Sequence[str], unreadable: Sequence[str]) -> str:
     left_out = [path for path in blocks if path not in kept]
     notes = [f"[{len(left_out)} of {len(blocks)} rules left out: {', '.join(left_out)}]"] if left_out else []
     notes += [f"[cannot be read: {', '.join(unreadable)}; see `mdmem check`]"] if unreadable else []

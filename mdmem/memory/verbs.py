@@ -130,7 +130,7 @@ def conditional(view: View, named: Sequence[str], where: Sequence[str], sort: st
     return [Listed(path, size, mtime_ns) for path, size, mtime_ns, _ in found]
 
 
-def _several(path: StrPath | Sequence[StrPath], hash_: str | None) -> Sequence[str]:
+def _name_memories(path: StrPath | Sequence[StrPath], hash_: str | None) -> Sequence[str]:
     """The paths that are named, one or several; a hash is that of one."""
     names = (path_text(path),) if isinstance(path, str | os.PathLike) else path_texts(path)
     if not names:
@@ -193,9 +193,11 @@ class Verbs(Generic[R]):
         Raises:
             AlreadyExists: it is there, and neither `base` nor `overwrite` was given.
         """
-        return self._change(lambda: self._written(path_text(path), content, base, overwrite=overwrite))
+        return self._run_renewed(
+            lambda: self._write_plan(path_text(path), content, base, overwrite=overwrite)
+        )
 
-    def _written(
+    def _write_plan(
         self, path: str, content: str, base: str | Document | None = None, *, overwrite: bool = False
     ) -> EditPlan:
         data = history.encoded(path, content)
@@ -223,23 +225,25 @@ class Verbs(Generic[R]):
                 )
             return edit(before, text_edit.append(before, text), f"append to {path}", merge=base is None)
 
-        return self._change(build)
+        return self._run_renewed(build)
 
     def edit(self, path: StrPath, change: Callable[[Document], list[TextEdit]]) -> R:
         """Change a memory by the edits that `change` makes of what it holds; asked again if that changes."""
-        return self._edit(path, None, "edit", change)
+        return self._edit_memory(path, None, "edit", change)
 
     def prepend(self, path: StrPath, text: str, *, base: str | None = None) -> R:
         """Add lines at the beginning of a memory's body, behind its frontmatter."""
-        return self._edit(path, base, "prepend to", lambda d: text_edit.prepend(d, text))
+        return self._edit_memory(path, base, "prepend to", lambda d: text_edit.prepend(d, text))
 
     def insert(self, path: StrPath, line: int, text: str, *, base: str | None = None) -> R:
         """Insert lines behind line `line` (1-based; 0 is before the first)."""
-        return self._edit(path, base, "insert into", lambda d: text_edit.insert(d, line, text))
+        return self._edit_memory(path, base, "insert into", lambda d: text_edit.insert(d, line, text))
 
     def delete_lines(self, path: StrPath, first: int, last: int, *, base: str | None = None) -> R:
         """Delete the lines `first` to `last` (1-based, both included)."""
-        return self._edit(path, base, "delete lines of", lambda d: text_edit.delete_lines(d, first, last))
+        return self._edit_memory(
+            path, base, "delete lines of", lambda d: text_edit.delete_lines(d, first, last)
+        )
 
     def set(self, path: StrPath, fields: Mapping[str, Any], *, base: str | None = None) -> R:
         """Set fields of the frontmatter, or of a JSON memory, by their dotted keys (`source.type`)."""
@@ -251,11 +255,11 @@ class Verbs(Generic[R]):
                 changed = field.with_field(changed, key, value)
             return text_edit.between(document.text, changed.text)
 
-        return self._edit(path, base, "set fields of", change)
+        return self._edit_memory(path, base, "set fields of", change)
 
     def unset(self, path: StrPath, key: str | Sequence[Key], *, base: str | None = None) -> R:
         """Remove a field of the frontmatter, or of a JSON memory, by its dotted key."""
-        return self._edit(path, base, "unset a field of", lambda d: field.unset_field(d, key))
+        return self._edit_memory(path, base, "unset a field of", lambda d: field.unset_field(d, key))
 
     def section(
         self,
@@ -286,7 +290,7 @@ class Verbs(Generic[R]):
                 raise Usage(problem=f"where is replace, append, before or after, not {where!r}")
             return verbs[where](document, heading, text)
 
-        return self._edit(path, base, "change a section of", change)
+        return self._edit_memory(path, base, "change a section of", change)
 
     # -- one memory, or many ------------------------------------------------------------------------------
 
@@ -315,10 +319,12 @@ class Verbs(Generic[R]):
                 `mdmem.document.edit.replace`.
         """
         if path is not None:
-            return self._edit(
+            return self._edit_memory(
                 path, base, "replace in", lambda d: text_edit.replace(d, old, new, count=count, regex=regex)
             )
-        return self._change(lambda: self._replace_across(old, new, regex=regex, within=within, globs=globs))
+        return self._run_renewed(
+            lambda: self._replace_across(old, new, regex=regex, within=within, globs=globs)
+        )
 
     def _replace_across(
         self, old: str, new: str, *, regex: bool, within: StrPath, globs: Sequence[str]
@@ -352,7 +358,7 @@ class Verbs(Generic[R]):
         """
         from mdmem.links.move import known, move  # noqa: PLC0415 - start-up
 
-        sources, target = _several(source, base), path_text(target)
+        sources, target = _name_memories(source, base), path_text(target)
         if len(sources) > 1 and not target.endswith("/"):
             raise Usage(problem=f"{target} is not a folder to move several into", remedy=f"say {target}/")
 
@@ -360,7 +366,7 @@ class Verbs(Generic[R]):
             moves: dict[str, str] = {}
             for old in map(check_folder, sources):
                 new = join(check_folder(target), old.rpartition("/")[2]) if target.endswith("/") else target
-                moves |= {each.path: new + each.path[len(old) :] for each in self._all(old, base)}
+                moves |= {each.path: new + each.path[len(old) :] for each in self._read_all(old, base)}
             plan = move(known(self._view()), moves)
             return dataclasses.replace(plan, message=f"move {first_of(sources, _NAMED)} to {target}")
 
@@ -398,19 +404,19 @@ class Verbs(Generic[R]):
 
         return self._run(build)
 
-    def _all(self, path: str, base: str | None) -> list[Document]:
+    def _read_all(self, path: str, base: str | None) -> list[Document]:
         """The memory at `path`, or every memory of the folder that it names."""
         if path.endswith(SUFFIXES):
             return [history.require(self._vault, path, base)]
         if base is not None:
             raise Usage(problem=f"{path!r} is a folder, which has no hash", remedy="leave the base out")
-        paths = list(self._below(check_folder(path)))
+        paths = list(self._list_below(check_folder(path)))
         documents = [self._vault.read(each) for each in self._vault.counted("reading", paths)]
         if not documents:
             raise MemoryNotFound(path=path)
         return documents
 
-    def _below(self, folder: str) -> Iterator[str]:
+    def _list_below(self, folder: str) -> Iterator[str]:
         if not folder:
             raise Usage(
                 problem="the whole namespace cannot be moved or deleted", remedy="name a folder in it"
@@ -431,12 +437,12 @@ class Verbs(Generic[R]):
         Raises:
             Usage: a folder is named without `recursive`; or a `base` for more than one memory.
         """
-        names = _several(path, base)
+        names = _name_memories(path, base)
 
         def build() -> EditPlan:
             for name in () if recursive or base else names:
                 self._refuse_folder(name)
-            found = {each.path: each for name in names for each in self._all(name, base)}
+            found = {each.path: each for name in names for each in self._read_all(name, base)}
             return EditPlan(
                 changes=tuple(map(deletion, found.values())), message=f"delete {first_of(names, _NAMED)}"
             )
@@ -446,7 +452,7 @@ class Verbs(Generic[R]):
     def _refuse_folder(self, path: str) -> None:
         if path.endswith(SUFFIXES):
             return
-        count = sum(1 for _ in self._below(check_folder(path)))
+        count = sum(1 for _ in self._list_below(check_folder(path)))
         if count:
             memories = "1 memory" if count == 1 else f"{count:,} memories"
             remedy = "delete all of it with -r (recursive), or name a memory"
@@ -489,11 +495,11 @@ class Verbs(Generic[R]):
         content = templates.render(template, variables or {}, now=datetime.now(UTC))
 
         def build() -> EditPlan:
-            plan = self._written(path, content)
+            plan = self._write_plan(path, content)
             made = plan.changes[0].after(self._vault.config.limits)
             return dataclasses.replace(plan, warnings=self._vault.schemas.misplaced(made) if made else ())
 
-        return self._change(build)
+        return self._run_renewed(build)
 
     def import_(
         self,
@@ -531,7 +537,7 @@ class Verbs(Generic[R]):
             NamedNotFound: nothing of that memory is kept.
             Usage: `hash` has fewer than eight digits, or more than one memory is named.
         """
-        names = _several(path, hash)
+        names = _name_memories(path, hash)
 
         def build() -> EditPlan:
             plans = [restored(self._vault, name, hash) for name in dict.fromkeys(names)]
@@ -556,14 +562,14 @@ class Verbs(Generic[R]):
 
     # -- what the verbs share -----------------------------------------------------------------------------
 
-    def _edit(
+    def _edit_memory(
         self, path: StrPath, base: str | None, action: str, change: Callable[[Document], list[TextEdit]]
     ) -> R:
         def build() -> EditPlan:
             document = history.require(self._vault, path_text(path), base)
             return edit(document, change(document), f"{action} {path}", merge=base is None)
 
-        return self._change(build)
+        return self._run_renewed(build)
 
-    def _change(self, build: Build) -> R:
+    def _run_renewed(self, build: Build) -> R:
         return self._run(lambda: sliding(self._vault, build()))

@@ -130,8 +130,8 @@ class Working(KindVerbs[R]):
         Raises:
             NamedNotFound, TemplateFailed: the template is not there, or cannot be rendered.
         """
-        stem, now = _stem(thread, resource), self._clock()
-        live = self._slot(stem, now).live
+        stem, now = _slot_stem(thread, resource), self._clock()
+        live = self._find_slot(stem, now).live
         template = self._vault.config.working.template if template is None else template
         if live is not None or not template:
             return content_of(live)
@@ -141,23 +141,23 @@ class Working(KindVerbs[R]):
         text = unpadded(templates.render(template, variables or {}, now=now))
 
         def build() -> EditPlan:
-            slot = self._slot(stem, now)
+            slot = self._find_slot(stem, now)
             if slot.live is not None:
                 return EditPlan(changes=())
-            return self._replacement(slot, text, None, now, "begin", is_json=is_json)
+            return self._replacement_plan(slot, text, None, now, "begin", is_json=is_json)
 
         self._run(build)
         # What was rendered here is what stands there, unless another was first, or only a plan was made.
         rendered = parse_text(stem + SUFFIXES[is_json], text, self._vault.config.limits)
-        return content_of(self._slot(stem, now).live or rendered)
+        return content_of(self._find_slot(stem, now).live or rendered)
 
     def list(self) -> builtins.list[WorkingInfo]:
         """Every working memory, those that have expired included: threads first, each kind by its paths."""
         now = self._clock()
         infos = []
-        for kind, identifier, found in self._found():
+        for kind, identifier, found in self._find_files():
             try:
-                document = self._read(found.path)
+                document = self._find_document(found.path)
                 expires = expiry_of(document) if document else None
             except DocumentRefused:
                 expires = None
@@ -208,18 +208,18 @@ class Working(KindVerbs[R]):
             NamedNotFound: no such schema.
             Conflict: it is no longer what `base` says.
         """
-        stem, text, now = _stem(thread, resource), as_text(content), self._clock()
+        stem, text, now = _slot_stem(thread, resource), as_text(content), self._clock()
         is_json = not isinstance(content, str)
         self._check_ttl(ttl, now)
         given = _schema_text(schema)
 
         def build() -> EditPlan:
-            slot = self._slot(stem, now)
+            slot = self._find_slot(stem, now)
             if base is not None:
                 if slot.file is None:
                     raise MemoryNotFound(path=stem + SUFFIXES[is_json])
                 history.compare(self._vault, slot.file, base)
-            return self._replacement(slot, text, ttl, now, "update", is_json=is_json, schema=given)
+            return self._replacement_plan(slot, text, ttl, now, "update", is_json=is_json, schema=given)
 
         return self._run(build)
 
@@ -247,17 +247,17 @@ class Working(KindVerbs[R]):
             Usage: there is nothing to append.
             EditRefused: nothing can be appended to JSON.
         """
-        stem, now = _stem(thread, resource), self._clock()
+        stem, now = _slot_stem(thread, resource), self._clock()
         self._check_ttl(ttl, now)
 
         def build() -> EditPlan:
-            slot = self._slot(stem, now)
+            slot = self._find_slot(stem, now)
             if search and slot.live is None:
                 raise MemoryNotFound(path=slot.stem + SUFFIXES[False])
             if slot.live is None or not (search or content_of(slot.live)):
-                return self._replacement(slot, as_text(new), ttl, now, "begin")
+                return self._replacement_plan(slot, as_text(new), ttl, now, "begin")
             after = replaced(slot.live, search, new) if search else appended(slot.live, as_text(new))
-            return self._changed(slot.live, after, ttl, now, "replace in" if search else "append to")
+            return self._change_plan(slot.live, after, ttl, now, "replace in" if search else "append to")
 
         return self._run(build)
 
@@ -283,25 +283,25 @@ class Working(KindVerbs[R]):
         if not isinstance(patch, Mapping):
             raise Usage(problem=f"a merge patch is an object, not a {type(patch).__name__}")
         checked: dict[str, Any] = json_value(patch)
-        stem, now = _stem(thread, resource), self._clock()
+        stem, now = _slot_stem(thread, resource), self._clock()
         self._check_ttl(ttl, now)
 
         def build() -> EditPlan:
-            slot = self._slot(stem, now)
+            slot = self._find_slot(stem, now)
             if slot.live is None or (slot.live.is_json and not content_of(slot.live)):
                 text = as_text(merged({}, checked))
-                return self._replacement(slot, text, ttl, now, "begin", is_json=True)
+                return self._replacement_plan(slot, text, ttl, now, "begin", is_json=True)
             refuse_no_object(slot.live)
-            return self._changed(slot.live, patched(slot.live, checked), ttl, now, "merge into")
+            return self._change_plan(slot.live, patched(slot.live, checked), ttl, now, "merge into")
 
         return self._run(build)
 
     def clear(self, *, thread: str | None = None, resource: str | None = None) -> R:
         """Delete it; `restore` brings it back. Where there is none, nothing happens."""
-        stem = _stem(thread, resource)
+        stem = _slot_stem(thread, resource)
 
         def build() -> EditPlan:
-            changes = tuple(map(deletion, self._files(stem)))
+            changes = tuple(map(deletion, self._find_documents(stem)))
             return EditPlan(changes=changes, message=f"clear {stem}" if changes else "")
 
         return self._run(build)
@@ -312,9 +312,9 @@ class Working(KindVerbs[R]):
 
         def build() -> EditPlan:
             expired, left_out = [], []
-            for _, _, found in self._found():
+            for _, _, found in self._find_files():
                 try:
-                    document = self._read(found.path)
+                    document = self._find_document(found.path)
                     if document and has_passed(expiry_of(document), now):
                         expired.append(deletion(document))
                 except DocumentRefused as error:
@@ -326,30 +326,30 @@ class Working(KindVerbs[R]):
 
     # -- what stands there --------------------------------------------------------------------------------
 
-    def _read(self, path: str) -> Document | None:
+    def _find_document(self, path: str) -> Document | None:
         try:
             return self._vault.read(path) if self._vault.exists(path) else None
         except MemoryNotFound:
             return None
 
-    def _files(self, stem: str) -> builtins.list[Document]:
-        return [document for suffix in SUFFIXES if (document := self._read(stem + suffix))]
+    def _find_documents(self, stem: str) -> builtins.list[Document]:
+        return [document for suffix in SUFFIXES if (document := self._find_document(stem + suffix))]
 
-    def _slot(self, stem: str, now: datetime) -> _Slot:
-        files = self._files(stem)
+    def _find_slot(self, stem: str, now: datetime) -> _Slot:
+        files = self._find_documents(stem)
         if len(files) > 1:
             reason = "both a .md and a .json file stand here: it is not certain which one counts"
             raise EditRefused(path=stem, reason=reason, remedy="delete one of them with `mdmem rm`")
         file = files[0] if files else None
         return _Slot(stem, file, None if file is None or has_passed(expiry_of(file), now) else file)
 
-    def _found(self) -> Iterator[tuple[Owner, str, Found]]:
+    def _find_files(self) -> Iterator[tuple[Owner, str, Found]]:
         """The files that stand for an id: kind, id and file."""
         for kind, folder in _FOLDERS.items():
             for found in self._vault.walk(folder):
                 name = found.path[len(folder) + 1 :].rpartition(".")[0]
                 identifier = decode_id(name)
-                if not found.problem and "/" not in name and _name(identifier) == name:
+                if not found.problem and "/" not in name and _encode_identifier(identifier) == name:
                     yield kind, identifier, found
 
     # -- what becomes of it -------------------------------------------------------------------------------
@@ -357,7 +357,7 @@ class Working(KindVerbs[R]):
     def _check_ttl(self, ttl: int | None, now: datetime) -> None:
         life(ttl, self._vault.config.working.ttl_seconds, now)
 
-    def _changed(
+    def _change_plan(
         self, before: Document, after: Document, ttl: int | None, now: datetime, action: str
     ) -> EditPlan:
         """The plan of a change to what is there, which begins its life anew."""
@@ -369,7 +369,7 @@ class Working(KindVerbs[R]):
             after = renewed(after, before, default, now)
         return edit(before, text_edit.between(before.text, after.text), f"{action} {before.path}")
 
-    def _replacement(
+    def _replacement_plan(
         self,
         slot: _Slot,
         text: str,
@@ -392,8 +392,8 @@ class Working(KindVerbs[R]):
             document = text_edit.spliced(before, [new_body(before, given.text)])
         elif slot.live and (schema is None or schema.name == known):
             document = with_fields_of(given, slot.live, _OWN)
-        document = self._lasting(document, given, slot.live, ttl, now)
-        document = self._following(document, schema, _schema_of(given) or known)
+        document = self._make_lasting(document, given, slot.live, ttl, now)
+        document = self._follow_schema(document, schema, _schema_of(given) or known)
         changes = [Change(path=path, before=before, content=document.data, merge=False)]
         if slot.file is None:
             # It must not come to be under the other suffix in the meantime: two files would stand for one id.
@@ -403,7 +403,7 @@ class Working(KindVerbs[R]):
             changes.append(deletion(slot.file))
         return EditPlan(changes=tuple(changes), message=f"{action} {path}")
 
-    def _lasting(
+    def _make_lasting(
         self, document: Document, given: Document, live: Document | None, ttl: int | None, now: datetime
     ) -> Document:
         """What takes the place of `live`, made of what is `given`, with its life."""
@@ -416,7 +416,7 @@ class Working(KindVerbs[R]):
             return with_fields_of(document, live, (EXPIRES,))
         return with_life(document, life(ttl, default, now))
 
-    def _following(self, document: Document, schema: _Schema | None, known: str | None) -> Document:
+    def _follow_schema(self, document: Document, schema: _Schema | None, known: str | None) -> Document:
         """A document that follows a schema, which is recorded where it has a name and there is a place.
 
         Raises:
@@ -426,13 +426,13 @@ class Working(KindVerbs[R]):
         if name and is_object(document):
             return with_field(document, ["$schema"], name)
         if schema or name:
-            schemas = self._vault.schemas if name else self._with(schema.text if schema else "")
+            schemas = self._vault.schemas if name else self._schemas_with(schema.text if schema else "")
             findings = schemas.check(document, name or _GIVEN)
             if errors := tuple(f for f in findings if f.severity == "error"):
                 raise Invalid(findings=errors)
         return document
 
-    def _with(self, schema: str) -> Schemas:
+    def _schemas_with(self, schema: str) -> Schemas:
         """The schemas of the vault, and one that a caller gave."""
         schemas = self._vault.schemas
         own = {info.name: schemas.show(info.name) for info in schemas.names() if not info.builtin}
@@ -491,7 +491,7 @@ def _looks_like_json(text: str) -> bool:
     return True
 
 
-def _stem(thread: str | None, resource: str | None) -> str:
+def _slot_stem(thread: str | None, resource: str | None) -> str:
     """The path, without its suffix, of the working memory of a thread or a resource."""
     if (thread is None) == (resource is None):
         raise Usage(
@@ -502,7 +502,7 @@ def _stem(thread: str | None, resource: str | None) -> str:
     return f"{_FOLDERS[kind]}/{encode_id(thread or resource or '')}"
 
 
-def _name(identifier: str) -> str | None:
+def _encode_identifier(identifier: str) -> str | None:
     try:
         return encode_id(identifier)
     except PathRefused:

@@ -259,11 +259,11 @@ class _Pairing:
 
     def _differ_in_links(self, before: Fact, after: Fact) -> bool:
         """Whether nothing differs but where links lead."""
-        old, new = map(_mask_targets, self._documents, self._targets, (before, after))
+        old, new = map(_mask_targets, self._documents, self._list_both_targets, (before, after))
         return before.id == after.id and _MASK in old and old == new
 
     @cached_property
-    def _targets(self) -> tuple[list[Span], list[Span]]:
+    def _list_both_targets(self) -> tuple[list[Span], list[Span]]:
         before, after = map(_list_targets, self._documents)
         return before, after
 

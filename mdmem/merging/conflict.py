@@ -71,31 +71,35 @@ class Markers(NamedTuple):
 
     def around(self, base: str, ours: str, theirs: str, newline: str) -> str:
         """Both sides of a place, whole lines, between markers; lines that both begin or end with, outside."""
-        lines, others = _lines(ours, newline), _lines(theirs, newline)
+        lines, others = _split_lines(ours, newline), _split_lines(theirs, newline)
         head = tail = 0
         if not self.shows_base:
             shorter = min(len(lines), len(others))
             head = next((n for n in range(shorter) if lines[n] != others[n]), shorter)
             left = shorter - head
             tail = next((n for n in range(left) if lines[-1 - n] != others[-1 - n]), left)
-        before = [self._mark("|", self.base, newline), *_lines(base, newline)] if self.shows_base else []
+        before = (
+            [self._make_marker("|", self.base, newline), *_split_lines(base, newline)]
+            if self.shows_base
+            else []
+        )
         parts = [
             *lines[:head],
-            self._mark("<", self.ours, newline),
+            self._make_marker("<", self.ours, newline),
             *lines[head : len(lines) - tail],
             *before,
-            self._mark("=", "", newline),
+            self._make_marker("=", "", newline),
             *others[head : len(others) - tail],
-            self._mark(">", self.theirs, newline),
+            self._make_marker(">", self.theirs, newline),
             *lines[len(lines) - tail :],
         ]
         return "".join(parts)
 
-    def _mark(self, character: str, label: str, newline: str) -> str:
+    def _make_marker(self, character: str, label: str, newline: str) -> str:
         return f"{character * self.size} {label}".rstrip() + newline
 
 
-def _lines(text: str, newline: str) -> list[str]:
+def _split_lines(text: str, newline: str) -> list[str]:
     lines = whole_lines(text, 0, len(text))
     if lines and not lines[-1].endswith(("\n", "\r")):
         lines[-1] += newline

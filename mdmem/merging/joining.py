@@ -100,14 +100,14 @@ class _Joining:
     def join(self) -> Joined:
         self._make_trios()
         for trio in self._all:
-            self._decide(trio)
+            self._decide_state(trio)
         self._keep_contexts()
         self._keep_headings()
         below: dict[Trio, list[Trio]] = defaultdict(list)
         for trio in self._all[1:]:
             if self._is_moved_apart(trio):
-                for part in self._split(trio):
-                    part.parent = self._find_standing(trio, [self._parent(part.on(part.sides[0]))])
+                for part in self._split_moved(trio):
+                    part.parent = self._find_standing(trio, [self._parent_of(part.on(part.sides[0]))])
                     below[part.parent].append(part)
             elif trio.state != "gone":
                 trio.parent = self._choose_parent(trio)
@@ -132,14 +132,14 @@ class _Joining:
         for child in trio.children:
             yield from self._walk_shown(child)
 
-    def _trio(self, node: TreeNode) -> Trio:
+    def _trio_of(self, node: TreeNode) -> Trio:
         return self._trios[node]
 
-    def _parent(self, node: TreeNode | None) -> Trio | None:
+    def _parent_of(self, node: TreeNode | None) -> Trio | None:
         return self._trios[node.parent] if node and node.parent else None
 
     def _find_parents(self, trio: Trio) -> Versions[Trio | None]:
-        return Versions(*map(self._parent, trio.nodes))
+        return Versions(*map(self._parent_of, trio.nodes))
 
     # -- one node in three trees ---------------------------------------------------------------------------
 
@@ -148,7 +148,7 @@ class _Joining:
         mine, yours = Matching(base, ours), Matching(base, theirs)
         self._weak = (mine.weak, yours.weak)
         for node in base.nodes:
-            self._take(Versions(node, mine.partner(node), yours.partner(node)))
+            self._add_trio(Versions(node, mine.partner(node), yours.partner(node)))
         added: dict[object, list[TreeNode]] = defaultdict(list)
         for node in theirs.nodes:
             if node not in self._trios:
@@ -156,10 +156,10 @@ class _Joining:
                     added[key].append(node)
         for node in ours.nodes:
             if node not in self._trios:
-                self._take(Versions(None, node, self._find_twin(node, added)))
+                self._add_trio(Versions(None, node, self._find_twin(node, added)))
         for node in theirs.nodes:
             if node not in self._trios:
-                self._take(Versions(None, None, node))
+                self._add_trio(Versions(None, None, node))
 
         self._hiding = [
             "\n".join(
@@ -170,7 +170,7 @@ class _Joining:
             for side in SIDES
         ]
 
-    def _take(self, nodes: Versions[TreeNode | None]) -> None:
+    def _add_trio(self, nodes: Versions[TreeNode | None]) -> None:
         trio = Trio(nodes)
         self._all.append(trio)
         self._trios.update((node, trio) for node in nodes if node)
@@ -192,11 +192,11 @@ class _Joining:
             return True
         before, after = self._before.get(one), self._before.get(other)
         is_behind_same = (before and self._trios[before]) is (after and self._trios.get(after, after))
-        return is_behind_same and one.level == other.level and _bullet(one) == _bullet(other)
+        return is_behind_same and one.level == other.level and _list_marker(one) == _list_marker(other)
 
     # -- what stands --------------------------------------------------------------------------------------
 
-    def _decide(self, trio: Trio) -> None:
+    def _decide_state(self, trio: Trio) -> None:
         base, ours, theirs = trio.nodes
         if base is None or (ours and theirs):
             if base and base.kind == "table" and self._has_columns_conflict(trio):
@@ -212,13 +212,16 @@ class _Joining:
                     parents[other] is not parents.base and not self._is_lost(parents.base or trio)[other - 1]
                 )
                 if is_moved or self._is_changed_below(trio, other):
-                    trio.state, trio.why = "conflict", _tell("replaced by {}, moved or added to by {}", side)
+                    trio.state, trio.why = (
+                        "conflict",
+                        _describe_sides("replaced by {}, moved or added to by {}", side),
+                    )
         elif not ours and not theirs:
             trio.state = "gone"
         else:
             (side,) = trio.sides
             trio.state = "conflict" if self._is_changed(trio, side) else "gone"
-            trio.why = _tell("removed by {}, changed by {}", 3 - side)
+            trio.why = _describe_sides("removed by {}, changed by {}", 3 - side)
 
     def _is_replaced(self, trio: Trio, side: int) -> bool:
         """Whether a side has something else in the place of a node, and of all that was in it."""
@@ -259,7 +262,7 @@ class _Joining:
             return False
         new, old = self._trios[node.parent], self._trios[base.parent]
         while new.nodes.base is None and new.node.kind in {"list", "table"} and new.nodes[side]:
-            new = self._parent(new.on(side)) or new
+            new = self._parent_of(new.on(side)) or new
         return new is not old and new.nodes.base is not None and old.nodes[side] is not None
 
     def _has_columns_conflict(self, trio: Trio) -> bool:
@@ -278,9 +281,9 @@ class _Joining:
                 continue
             (side,) = trio.sides
             node, other = trio.on(side), 3 - side
-            whole = self._parent(node) or trio
+            whole = self._parent_of(node) or trio
             if whole.node.kind == "list" and self._is_rewritten_list(whole, other):
-                whole.state, whole.why = "conflict", _tell("rewritten by {}, added to by {}", other)
+                whole.state, whole.why = "conflict", _describe_sides("rewritten by {}, added to by {}", other)
                 continue
             above, below = self._before.get(node), self._behind.get(node)
             gone = [each for each in (above, below) if each and self._trios[each].is_removed_by(other)]
@@ -290,7 +293,7 @@ class _Joining:
             is_glued = is_glued or whole.state == "gone"
             if is_glued or len(gone) == len(SIDES) or above.head.strip() in self._hiding[other - 1]:
                 for each in (self._trios[above], trio):
-                    each.state, each.why = "conflict", _tell("removed by {}, added to by {}", other)
+                    each.state, each.why = "conflict", _describe_sides("removed by {}, added to by {}", other)
 
     def _is_rewritten_list(self, trio: Trio, side: int) -> bool:
         base = trio.nodes.base
@@ -313,15 +316,17 @@ class _Joining:
 
     def _choose_parent(self, trio: Trio) -> Trio:
         base, ours, theirs = self._find_parents(trio)
-        found = self._parent(trio.node) if theirs and ours else theirs or ours
+        found = self._parent_of(trio.node) if theirs and ours else theirs or ours
         if base and ours and ours is not base and (theirs is base or self._is_lost(base) == [False, True]):
             found = ours
         if len(trio.sides) == 1 and not trio.nodes.base:
-            found = self._follow(trio, found)
+            found = self._follow_neighbour(trio, found)
         return self._find_standing(trio, [found, theirs, ours, base])
 
     def _find_standing(self, trio: Trio, parents: Iterable[Trio | None]) -> Trio:
-        return next((each for each in parents if each and each.state != "gone"), None) or self._climb(trio)
+        return next(
+            (each for each in parents if each and each.state != "gone"), None
+        ) or self._find_standing_parent(trio)
 
     def _is_lost(self, parent: Trio) -> list[bool]:
         """For each side, whether a parent is gone, so that what was in it came elsewhere by itself."""
@@ -335,7 +340,7 @@ class _Joining:
         lost = self._is_lost(base)
         return ours is not theirs and base not in (ours, theirs) and lost[0] == lost[1]
 
-    def _split(self, trio: Trio) -> list[Trio]:
+    def _split_moved(self, trio: Trio) -> list[Trio]:
         """A node that both sides moved, as a conflict in each place."""
         base, ours, theirs = trio.nodes
         parts = [Trio(Versions(base, ours, None)), Trio(Versions(None, None, theirs))]
@@ -347,7 +352,7 @@ class _Joining:
         self._all += parts
         return parts
 
-    def _follow(self, trio: Trio, parent: Trio | None) -> Trio | None:
+    def _follow_neighbour(self, trio: Trio, parent: Trio | None) -> Trio | None:
         """The parent of what one side added behind a node that the other took to another place."""
         before = self._before.get(trio.on(trio.sides[0]))
         while before and self._trios[before].state == "gone":
@@ -357,7 +362,7 @@ class _Joining:
             return parent
         return behind if behind.nodes.base is None or parent.state == "gone" else parent
 
-    def _climb(self, trio: Trio) -> Trio:
+    def _find_standing_parent(self, trio: Trio) -> Trio:
         """The nearest thing above that stands, in which a node can stand whose parent is gone."""
         node: TreeNode | None = trio.node
         while node and (node is trio.node or self._trios[node].state == "gone"):
@@ -367,7 +372,7 @@ class _Joining:
 
     def _sort_children(self, parent: Trio, children: Sequence[Trio]) -> list[Trio]:
         among = set(children)
-        base, *sides = (self._select(node.children, among) if node else [] for node in parent.nodes)
+        base, *sides = (self._select_among(node.children, among) if node else [] for node in parent.nodes)
         if base == sides[0] == sides[1] and len(base) == len(children):
             return base
         common = set(base).intersection(*sides)
@@ -381,9 +386,9 @@ class _Joining:
             if bool(each.nodes.base) == is_known
         ]
         while waiting:
-            left = [each for each in waiting if not self._insert(*each, following, among)]
+            left = [each for each in waiting if not self._insert_behind(*each, following, among)]
             if len(left) == len(waiting):  # each waits for another one
-                self._insert(*left.pop(0), following, following)
+                self._insert_behind(*left.pop(0), following, following)
             waiting = left
         result: list[Trio] = []
         last = following[None]
@@ -414,7 +419,7 @@ class _Joining:
             parent.state, parent.why = "conflict", "put in another order by each side"
         return found
 
-    def _insert(
+    def _insert_behind(
         self, trio: Trio, side: int, following: dict[Trio | None, Trio | None], among: Container[Trio | None]
     ) -> bool:
         """Put a node behind the nearest one of some that a side has above it, once that has its place."""
@@ -477,12 +482,12 @@ class _Joining:
     def _select_side(self, children: Iterable[Trio], parent: Trio, side: int) -> Iterator[Trio]:
         """Those of some children that a side has below `parent`, or whose place it alone knows."""
         for trio in children:
-            below = [each for each in trio.sides if self._parent(trio.on(each)) is parent]
+            below = [each for each in trio.sides if self._parent_of(trio.on(each)) is parent]
             if side in (below or trio.sides):
                 yield trio
 
-    def _select(self, nodes: Iterable[TreeNode], among: set[Trio]) -> list[Trio]:
-        return [trio for trio in map(self._trio, nodes) if trio in among]
+    def _select_among(self, nodes: Iterable[TreeNode], among: set[Trio]) -> list[Trio]:
+        return [trio for trio in map(self._trio_of, nodes) if trio in among]
 
 
 def _find_moved_by_both(base: Sequence[Trio], sides: Sequence[Sequence[Trio]]) -> list[set[Trio]]:
@@ -519,12 +524,12 @@ def _place_of(node: TreeNode) -> tuple[str, int]:
     return node.kind, depth
 
 
-def _tell(what: str, side: int) -> str:
+def _describe_sides(what: str, side: int) -> str:
     """A sentence about what a side and then the other one did."""
     return what.format(*(("", "ours", "theirs")[each] for each in (side, 3 - side)))
 
 
-def _bullet(node: TreeNode) -> str:
+def _list_marker(node: TreeNode) -> str:
     """What marks the items of a list, without numbers."""
     return node.children[0].marker.strip(" \t").lstrip("0123456789") if node.kind == "list" else ""
 

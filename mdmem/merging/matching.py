@@ -60,7 +60,7 @@ class Matching:
         for node in (*reversed(old.nodes), *reversed(new.nodes)):
             shape = (node.kind, node.words, node.id, node.level, *(self._shapes[c] for c in node.children))
             self._shapes[node] = known.setdefault(shape, len(known))
-        self._join(old.root, new.root)
+        self._pair_nodes(old.root, new.root)
         self._match_names()
         self._match_sections()
         self._match_equal_below()
@@ -83,7 +83,7 @@ class Matching:
         other = self._partner.get(node)
         return other is not None and self._shapes[node] == self._shapes[other]
 
-    def _join(self, old: TreeNode, new: TreeNode) -> None:
+    def _pair_nodes(self, old: TreeNode, new: TreeNode) -> None:
         self._partner[old], self._partner[new] = new, old
 
     def _is_free(self, node: TreeNode) -> bool:
@@ -101,7 +101,7 @@ class Matching:
         olds, news = (_find_single(filter(self._is_free, each.nodes), key) for each in (self.old, self.new))
         pairs = [(node, news[each]) for each, node in olds.items() if each in news]
         for pair in pairs:
-            self._join(*pair)
+            self._pair_nodes(*pair)
         return pairs
 
     # -- names and sections -------------------------------------------------------------------------------
@@ -113,7 +113,7 @@ class Matching:
 
     def _match_sections(self) -> None:
         olds, news = self.old.root.children, self.new.root.children
-        self._join(olds[0], news[0])  # what stands above the first heading
+        self._pair_nodes(olds[0], news[0])  # what stands above the first heading
         self._match_in_order(olds, news, lambda node: (node.path, node.level))
         self._match_in_order(olds, news, lambda node: node.path)
         free: dict[str, list[TreeNode]] = defaultdict(list)
@@ -124,7 +124,7 @@ class Matching:
             best = max(near, key=lambda new: self._count_equal(old, new), default=None)
             if best:
                 free[old.words].remove(best)
-                self._join(old, best)
+                self._pair_nodes(old, best)
 
     def _count_equal(self, old: TreeNode, new: TreeNode) -> int:
         """How many children of two nodes are equal."""
@@ -141,7 +141,7 @@ class Matching:
                     votes[old, new] += 1
         for (old, new), _ in votes.most_common():
             if self._is_free(old) and self._is_free(new):
-                self._join(old, new)
+                self._pair_nodes(old, new)
         olds, news = self.old.root, self.new.root
         self._match_similar_children(olds, news)
         for mine, yours in self._find_gaps(olds.children, news.children):
@@ -155,7 +155,7 @@ class Matching:
                 self._join_below(old, new)
             elif old.kind != "root":
                 self._match_in_order(old.children, new.children, self._shapes.__getitem__)
-                self._match_in_order(old.children, new.children, _said)
+                self._match_in_order(old.children, new.children, _own_words)
                 self._match_containers(old.children, new.children)
 
     def _match_in_order(
@@ -173,14 +173,14 @@ class Matching:
         for at, other, size in matches(*sides):
             for step in range(size):
                 if self._is_free(olds[at + step]):
-                    self._join(olds[at + step], news[other + step])
+                    self._pair_nodes(olds[at + step], news[other + step])
         left: dict[Hashable, list[TreeNode]] = defaultdict(list)
         for new in filter(self._is_free, reversed(news)):
             left[key(new)].append(new)
         for old in filter(self._is_free, olds):
             own = key(old)
             if own is not None and left.get(own):
-                self._join(old, left[own].pop())
+                self._pair_nodes(old, left[own].pop())
 
     def _match_containers(self, olds: Sequence[TreeNode], news: Sequence[TreeNode]) -> None:
         """Match lists with lists, and tables with tables, that have most items in common."""
@@ -193,29 +193,29 @@ class Matching:
             scored = [(-self._count_equal(mine[n], yours[m]), away, n, m) for n, m, away in nearest]
             for count, _, n, m in sorted(scored):
                 if count and self._is_free(mine[n]) and self._is_free(yours[m]):
-                    self._join(mine[n], yours[m])
+                    self._pair_nodes(mine[n], yours[m])
 
     def _match_equal_elsewhere(self) -> None:
-        for pair in self._match_once(lambda node: None if _said(node) is None else self._shapes[node]):
+        for pair in self._match_once(lambda node: None if _own_words(node) is None else self._shapes[node]):
             self._join_below(*pair)
-        self._match_once(_said)
+        self._match_once(_own_words)
 
     def _say_enough(self, node: TreeNode) -> Hashable | None:
         """What a node says, when that is enough to know it again among several."""
-        return _said(node) if len(self._words_of(node)) >= TELLING else None
+        return _own_words(node) if len(self._words_of(node)) >= TELLING else None
 
     def _join_below(self, old: TreeNode, new: TreeNode) -> None:
         """Match what stands in two equal nodes."""
         for below, other in zip(old.walk(), new.walk(), strict=True):
             if self._is_free(below) and self._is_free(other):
-                self._join(below, other)
+                self._pair_nodes(below, other)
 
     # -- similar parts ------------------------------------------------------------------------------------
 
     def _match_similar_below(self) -> None:
         for old, new in self._find_open():
             self._match_in_order(old.children, new.children, self._shapes.__getitem__)
-            self._match_in_order(old.children, new.children, _said)
+            self._match_in_order(old.children, new.children, _own_words)
             self._match_in_order(old.children, new.children, _said_first)
             self._match_containers(old.children, new.children)
             self._match_similar_children(old, new)
@@ -230,7 +230,7 @@ class Matching:
         """Match what stands alone between matched neighbours, whatever it says."""
         for old, new in self._find_open():
             self._match_in_order(old.children, new.children, self._shapes.__getitem__)
-            self._match_in_order(old.children, new.children, _said)
+            self._match_in_order(old.children, new.children, _own_words)
             self._match_similar_children(old, new)
             for olds, news in self._find_gaps(old.children, new.children):
                 self._match_alone(olds, news)
@@ -239,7 +239,7 @@ class Matching:
         for kind in dict.fromkeys(node.kind for node in olds):
             mine, yours = ([node for node in nodes if node.kind == kind] for nodes in (olds, news))
             if len(mine) == len(yours) == 1:
-                self._join(mine[0], yours[0])
+                self._pair_nodes(mine[0], yours[0])
                 pair = mine[0].words, yours[0].words
                 if not holds(*pair) and kind != "list" and len({_TARGET.sub("", each) for each in pair}) > 1:
                     self.weak.add(mine[0])
@@ -291,13 +291,13 @@ class Matching:
         for n, m, away in _pair_nearest(len(olds), len(news)):
             old, new = olds[n], news[m]
             is_one = old.kind == new.kind or (other_kind and {old.kind, new.kind} <= _MAY_CHANGE_KIND)
-            share = self._likeness(old, new) if is_one else 0
+            share = self._measure_likeness(old, new) if is_one else 0
             if share >= least:
                 scored.append((-share - _ABOUT * is_near(old, new), away, n, m))
         best: list[tuple[float, int, int]] = []
         for rank, _, n, m in sorted(scored):
             if self._is_free(olds[n]) and self._is_free(news[m]):
-                self._join(olds[n], news[m])
+                self._pair_nodes(olds[n], news[m])
                 best.append((rank, n, m))
         others: dict[tuple[bool, int], list[float]] = defaultdict(list)
         for rank, _, n, m in scored:
@@ -308,7 +308,7 @@ class Matching:
             if len(close) > len("nm"):  # each of both lists has the pair itself
                 self.unsure.add(olds[n])
 
-    def _likeness(self, old: TreeNode, new: TreeNode) -> float:
+    def _measure_likeness(self, old: TreeNode, new: TreeNode) -> float:
         """The share of equal words; enough also where nearly all of the shorter text is in the longer."""
         words, others = self._words_of(old), self._words_of(new)
         if not words or not others:
@@ -358,7 +358,7 @@ def _find_single(
     return {own: each[0] for own, each in found.items() if len(each) == 1}
 
 
-def _said(node: TreeNode) -> Hashable | None:
+def _own_words(node: TreeNode) -> Hashable | None:
     """What a node says itself; None of one that has no words, such as a list."""
     return (node.kind, node.words) if node.words and node.kind != "section" else None
 

@@ -83,7 +83,7 @@ def merge_parts(versions: Versions[Document], markers: Markers | None = None) ->
 
 def _merged_markdown(versions: Versions[Document], conflicts: Conflicts) -> str | None:
     ended = versions.map(lambda document: _ends_line(document.text)).agreed()
-    versions = _terminated(versions)
+    versions = _terminate_lines(versions)
     sound = complete(versions.map(_sound_frontmatter))
     fields = _merged_frontmatter(versions, sound, conflicts) if sound else None
     is_large = any(len(document.text) > MOST_COMPARED for document in versions)
@@ -171,7 +171,7 @@ def _with_text(document: Document, text: str) -> Document:
     return replace(document, text=text, data=text.encode())
 
 
-def _terminated(versions: Versions[Document]) -> Versions[Document]:
+def _terminate_lines(versions: Versions[Document]) -> Versions[Document]:
     """The documents with a final line end, so that a line appended behind the last one does not change it."""
     newlines = versions.map(lambda document: document.lines.newline if LINE_END.search(document.text) else "")
     known = newlines.base or min(filter(None, newlines), default="\n")
@@ -201,7 +201,7 @@ def _find_wrong(
     """Why a clean merge is not to be trusted, in words that follow "it"; empty where nothing is wrong."""
     if result is None:
         return "has more parts than a memory may have"
-    found = list(_outline(result.root, -1, iter(range(len(result.nodes)))))
+    found = list(_list_outline(result.root, -1, iter(range(len(result.nodes)))))
     for node, wanted in zip(found, written, strict=False):
         kind, words, parent, text = node
         if (kind, parent) != (wanted.kind, wanted.parent) or wanted.words not in (None, words):
@@ -221,11 +221,11 @@ def _find_wrong(
     return ""
 
 
-def _outline(node: TreeNode, parent: int, numbers: Iterator[int]) -> Iterator[tuple[str, str, int, str]]:
+def _list_outline(node: TreeNode, parent: int, numbers: Iterator[int]) -> Iterator[tuple[str, str, int, str]]:
     own = next(numbers)
     yield node.kind, node.words, parent, node.head
     for child in node.children:
-        yield from _outline(child, own, numbers)
+        yield from _list_outline(child, own, numbers)
 
 
 def _count_lines(tree: Tree) -> Counter[str]:

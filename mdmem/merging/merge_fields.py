@@ -83,14 +83,14 @@ def merged_fields(
         return None
     text, value = _FieldsMerge(documents, conflicts).mapping((), blocks)
     marks = documents.paired(fronts, lambda document, front: document.text[: front.span.start])
-    fences = documents.paired(fronts, _fence)
+    fences = documents.paired(fronts, _split_fence)
     # Where one side removed all fields and the other added some, the lines around them come from the other.
     choices = [*(fences.agreed() or ()), fences.theirs, fences.ours]
     opening, closing = next(fence for fence in choices if any(fence) or not text)
     return MergedFields("".join([*(marks.agreed() or ()), opening, text, closing]), value)
 
 
-def _fence(document: Document, front: Frontmatter) -> tuple[str, str]:
+def _split_fence(document: Document, front: Frontmatter) -> tuple[str, str]:
     """The `---` lines; empty where there is no frontmatter."""
     (start, end), inner = front.span, front.inner
     return document.text[start : inner.start], document.text[inner.end : end]
@@ -122,7 +122,7 @@ class _Entry(NamedTuple):
     def inner(self) -> tuple[str, _Block] | None:
         """The line of the key, and the block mapping under it."""
         document, node = self.document, self.node
-        head_end = _line(document, self.member.key_span.end - 1).end
+        head_end = _line_span(document, self.member.key_span.end - 1).end
         if node.kind != "mapping" or node.style != "block" or node.anchored:
             return None
         if node.members[0].key_span.start < head_end:
@@ -152,8 +152,8 @@ def _of_mapping(document: Document, node: Node | None, lines: Span) -> _Block | 
     text, at = document.text, lines.start
     entries = {}
     for member in node.members if node else ():
-        start = _line(document, member.key_span.start).start
-        end = _line(document, max(member.key_span.end, member.node.span.end) - 1).end
+        start = _line_span(document, member.key_span.start).start
+        end = _line_span(document, max(member.key_span.end, member.node.span.end) - 1).end
         if start < at or end > lines.end:
             return None
         entries[member.key] = _Entry(document, text[at:start], Span(start, end), member)
@@ -161,7 +161,7 @@ def _of_mapping(document: Document, node: Node | None, lines: Span) -> _Block | 
     return _Block(entries, text[at : lines.end])
 
 
-def _line(document: Document, offset: int) -> Span:
+def _line_span(document: Document, offset: int) -> Span:
     return document.lines.span(document.lines.number(offset))
 
 
@@ -177,22 +177,22 @@ class _FieldsMerge:
         keys = blocks.map(lambda block: list(block.entries))
         parts, values = [], {}
         for key in merged_order(keys) or placed(keys.theirs, keys.ours):
-            found = self._entry((*path, key), Versions(*(block.entries.get(key) for block in blocks)))
+            found = self._merge_entry((*path, key), Versions(*(block.entries.get(key) for block in blocks)))
             if found:
                 parts.append(found.text)
                 values[key] = found.value
         tails = blocks.map(lambda block: block.tail)
-        tail = tails.agreed() or (self._conflict(path, tails),)
+        tail = tails.agreed() or (self._mark_conflict(path, tails),)
         return MergedFields("".join([*parts, *tail]), values)
 
-    def _entry(self, path: KeyPath, entries: Versions[_Entry | None]) -> MergedFields | None:
+    def _merge_entry(self, path: KeyPath, entries: Versions[_Entry | None]) -> MergedFields | None:
         """The lines of a key; None when it is gone."""
         base, ours, theirs = entries
         texts = entries.map(lambda entry: entry.lead + entry.own if entry else None)
         known = len(self.conflicts)
         if ours and theirs:
             lead = Versions(base.lead if base else "", ours.lead, theirs.lead).agreed()
-            own = self._own(path, base, ours, theirs)
+            own = self._merge_own(path, base, ours, theirs)
             if lead and own:
                 return MergedFields(lead[0] + own.text, own.value)
         else:
@@ -200,9 +200,11 @@ class _FieldsMerge:
             if agreed:
                 return MergedFields(agreed[0], kept.node.value) if agreed[0] is not None and kept else None
         # Where keys inside of it have told of conflicts, the key itself is not another one.
-        return MergedFields(self._conflict(path, texts, told=len(self.conflicts) > known), None)
+        return MergedFields(self._mark_conflict(path, texts, told=len(self.conflicts) > known), None)
 
-    def _own(self, path: KeyPath, base: _Entry | None, ours: _Entry, theirs: _Entry) -> MergedFields | None:
+    def _merge_own(
+        self, path: KeyPath, base: _Entry | None, ours: _Entry, theirs: _Entry
+    ) -> MergedFields | None:
         agreed = Versions(base.own if base else None, ours.own, theirs.own).agreed()
         if agreed:
             return theirs.fields if agreed[0] == theirs.own else ours.fields
@@ -215,9 +217,9 @@ class _FieldsMerge:
             head = inner.map(itemgetter(0)).agreed()
             text, values = self.mapping(path, inner.map(itemgetter(1)))
             return MergedFields(head[0] + text, values) if head else None
-        return _merged_list(base, ours, theirs) or self._repointed(Versions(base, ours, theirs))
+        return _merged_list(base, ours, theirs) or self._merge_repointed(Versions(base, ours, theirs))
 
-    def _repointed(self, entries: Versions[_Entry | None]) -> MergedFields | None:
+    def _merge_repointed(self, entries: Versions[_Entry | None]) -> MergedFields | None:
         """A key of which one side changed only where links lead."""
         known = complete(entries)
         text = known and repointed(self.documents, known.map(lambda entry: entry.span))
@@ -230,7 +232,7 @@ class _FieldsMerge:
         key = known.theirs.member.key
         return MergedFields(text, front.values[key]) if front.values.keys() == {key} else None
 
-    def _conflict(
+    def _mark_conflict(
         self, path: KeyPath, texts: Versions[str] | Versions[str | None], *, told: bool = False
     ) -> str:
         theirs = self.documents.theirs
@@ -275,7 +277,7 @@ class _List(NamedTuple):
         entry, node = self.entry, self.entry.node
         if self.is_flow:
             return node.span
-        return Span(_line(entry.document, node.items[0].span.start).start, entry.span.end)
+        return Span(_line_span(entry.document, node.items[0].span.start).start, entry.span.end)
 
     @property
     def around(self) -> tuple[str, str]:
@@ -298,23 +300,23 @@ class _List(NamedTuple):
         values = {key: text[slice(*place)] for key, place in self.places.items()}
         if like.is_flow:
             return values
-        indent = _indent(like.entry.document, like.entry.node.items[0].span)
+        indent = _indentation_at(like.entry.document, like.entry.node.items[0].span)
         if self.is_flow:
             return {k: f"{indent}- {v}{like.entry.document.lines.newline}" for k, v in values.items()}
         result = {}
         at: int | None = None
         for key, place in self.places.items():
             # The comments above an item belong to it; those above the first one, to the list.
-            line = _line(document, place.start)
+            line = _line_span(document, place.start)
             lines = text[line.start if at is None else at : line.end]
-            margin = rf"(?:(?<=[\r\n])|\A){_indent(document, place)}(?![\r\n]|\Z)"
+            margin = rf"(?:(?<=[\r\n])|\A){_indentation_at(document, place)}(?![\r\n]|\Z)"
             result[key] = re.sub(margin, indent, lines)
             at = line.end
         return result
 
 
-def _indent(document: Document, place: Span) -> str:
-    line = document.text[slice(*_line(document, place.start))]
+def _indentation_at(document: Document, place: Span) -> str:
+    line = document.text[slice(*_line_span(document, place.start))]
     return line[: len(line) - len(line.lstrip(" "))]
 
 
@@ -362,7 +364,7 @@ def merged_json(documents: Versions[Document], conflicts: Conflicts) -> str | No
         documents: the three versions.
         conflicts: takes what is found; with any, the text means nothing, as no JSON has place for marks.
     """
-    roots = complete(documents.map(_root))
+    roots = complete(documents.map(_find_root))
     if not roots:
         return None
     text = _JsonMerge(documents, conflicts).value((), Versions(*roots))
@@ -370,7 +372,7 @@ def merged_json(documents: Versions[Document], conflicts: Conflicts) -> str | No
     return f"{documents.theirs.text[:start]}{text}{documents.theirs.text[end:]}"
 
 
-def _root(document: Document) -> Node | None:
+def _find_root(document: Document) -> Node | None:
     try:
         return document.tree if document.is_json and not document.findings else None
     except DocumentRefused:
@@ -384,7 +386,7 @@ class _JsonMerge:
 
     def value(self, path: KeyPath, nodes: Versions[Node | None]) -> str | None:
         """The text of a value; None when it is gone."""
-        texts = self.documents.paired(nodes, _written)
+        texts = self.documents.paired(nodes, _source_of)
         agreed = texts.agreed()
         if agreed:
             return agreed[0]
@@ -395,15 +397,15 @@ class _JsonMerge:
         if same(values.theirs, values.base):
             return texts.ours
         if nodes.ours and nodes.theirs and all(node is None or node.kind == "mapping" for node in nodes):
-            return self._object(path, nodes.base, nodes.ours, nodes.theirs)
-        united = self._list(nodes)
+            return self._merge_objects(path, nodes.base, nodes.ours, nodes.theirs)
+        united = self._merge_lists(nodes)
         if united is None:
             self.conflicts.take(value_conflict("json", path, self.documents.theirs, texts), "\n")
         return united
 
-    def _list(self, nodes: Versions[Node | None]) -> str | None:
+    def _merge_lists(self, nodes: Versions[Node | None]) -> str | None:
         """Lists of scalars, each once, merged as sets; None when they are not, or cannot be."""
-        places = complete(nodes.map(_scalars))
+        places = complete(nodes.map(_list_scalars))
         order = places and merged_order(places.map(list))
         if not (places and order and nodes.ours and nodes.theirs):
             return None
@@ -417,8 +419,8 @@ class _JsonMerge:
         layout, other = Brackets(yours.text, nodes.theirs, theirs), Brackets(mine.text, nodes.ours, ours)
         return layout.joined(other, parts)
 
-    def _object(self, path: KeyPath, base: Node | None, ours: Node, theirs: Node) -> str:
-        members = Versions(base, ours, theirs).map(_members)
+    def _merge_objects(self, path: KeyPath, base: Node | None, ours: Node, theirs: Node) -> str:
+        members = Versions(base, ours, theirs).map(_members_by_key)
         names = {
             member.key: document.text[member.key_span.start : member.node.span.start]
             for document, side in zip(self.documents[1:], members[1:], strict=True)
@@ -440,11 +442,11 @@ class _JsonMerge:
         return layout.joined(other, parts)
 
 
-def _members(node: Node | None) -> dict[str, Member]:
+def _members_by_key(node: Node | None) -> dict[str, Member]:
     return {member.key: member for member in node.members} if node else {}
 
 
-def _scalars(node: Node | None) -> dict[_Scalar, Span] | None:
+def _list_scalars(node: Node | None) -> dict[_Scalar, Span] | None:
     """The items of a JSON list, which are scalars, each once; None when they are not."""
     if node is None:
         return {}
@@ -454,5 +456,5 @@ def _scalars(node: Node | None) -> dict[_Scalar, Span] | None:
     return places if len(places) == len(node.items) else None
 
 
-def _written(document: Document, node: Node | None) -> str | None:
+def _source_of(document: Document, node: Node | None) -> str | None:
     return document.text[slice(*node.span)] if node else None

@@ -77,7 +77,7 @@ def take_back(
     for version in (after,) if refused else (after, now):
         if version is now:  # a heading stays that others are under
             stay = [each.now for each in undos if each.now and each.has_others]
-            skipped += [f"{_quote(fact)} stays, as other facts are under it now" for fact in stay]
+            skipped += [f"{_quote_fact(fact)} stays, as other facts are under it now" for fact in stay]
             undos = [each for each in undos if each.now not in stay]
         try:
             body = before.body if is_whole and version is after else _put_back(before, version, undos, after)
@@ -115,16 +115,18 @@ def _find_undos(
         ]
         if again:
             come.remove(again)
-            skipped.append(f"{_quote(again)} is there again, in line {again.line}")
+            skipped.append(f"{_quote_fact(again)} is there again, in line {again.line}")
             continue
         if then and not stands:
-            reason = f"it took the place of {_quote(was)}, and is gone since" if was else "it is gone since"
+            reason = (
+                f"it took the place of {_quote_fact(was)}, and is gone since" if was else "it is gone since"
+            )
             if not was:
-                skipped.append(f"{_quote(then)} was removed already")
+                skipped.append(f"{_quote_fact(then)} was removed already")
                 reason *= len(changes) > 1
         elif then and stands and then.said != stands.said and not (was and was.said == then.said):
-            reason = f"it has changed since, or is gone: now it reads {_quote(stands)}"
-            skipped += [f"{_quote(then)} was reworded back already"] * (
+            reason = f"it has changed since, or is gone: now it reads {_quote_fact(stands)}"
+            skipped += [f"{_quote_fact(then)} was reworded back already"] * (
                 was is not None and was.said == stands.said
             )
         elif then and stands and moved:
@@ -132,8 +134,8 @@ def _find_undos(
             if parents[stands.line] != (above.line if above else 0):
                 reason = f"it was moved since, and stands in line {stands.line} now"
         elif others and stands and stands.kind != "heading":
-            reason = f"others stand in it now: {', '.join(map(_quote, others))}"
-        refused += [f"{_quote(change.fact)}: {reason}"] if reason else []
+            reason = f"others stand in it now: {', '.join(map(_quote_fact, others))}"
+        refused += [f"{_quote_fact(change.fact)}: {reason}"] if reason else []
         undos.append(_Undo(was, then, stands, moved, bool(others)))
     return undos, refused, skipped
 
@@ -175,7 +177,7 @@ def _put_back(before: Document, version: Document, undos: Sequence[_Undo], after
             cells.move(was.line, stands.line if stands else 0)
     cells.add_headings()
     body = cells.join()
-    _check(before, version, _with_body(version, body), steps)
+    _check_result(before, version, _with_body(version, body), steps)
     is_ended = not version.text or version.text.endswith(("\n", "\r"))
     return body if is_ended else body.removesuffix(version.lines.newline)
 
@@ -226,11 +228,11 @@ class _Cells:
             while over not in self._partner and over not in self.come:
                 fact = self._facts[-over]
                 if fact.kind != "heading":
-                    reason = f"it stood in {_quote(fact)}, which is gone"
-                    raise _MisreadError(f"{_quote(self._facts[-line])}: {reason}")
+                    reason = f"it stood in {_quote_fact(fact)}, which is gone"
+                    raise _MisreadError(f"{_quote_fact(self._facts[-line])}: {reason}")
                 self.come[over], over = [-over], self._over[over]
 
-    def _arrange(self) -> list[int]:
+    def _arrange_facts(self) -> list[int]:
         """All facts in order: what comes stands behind what it stood behind, if that is where it was."""
         kept = {key: None for key in self._order if key not in self.gone}
         back: dict[int, None] = {}
@@ -244,7 +246,7 @@ class _Cells:
 
     def join(self) -> str:
         """The text of all; between two facts is what either version has there, if they touch in one."""
-        order, body, lead = self._arrange(), "", ""
+        order, body, lead = self._arrange_facts(), "", ""
         names = {key: key if key > 0 or key in order else self._partner.get(-key, key) for key in self._facts}
         names[0] = 0
         leads = {(names[above], names[key]): between for key, (above, between) in self._leads.items()}
@@ -262,7 +264,7 @@ class _Cells:
         return body + self._tail
 
 
-def _check(
+def _check_result(
     before: Document, version: Document, result: Document, steps: Sequence[tuple[_Undo, Fact | None]]
 ) -> None:
     """Refuse a text in which a fact is neither as in the version nor as before, or one is not put back."""
@@ -292,6 +294,6 @@ def _with_text(document: Document, text: str) -> Document:
     return parse_text(document.path, text, document.limits)
 
 
-def _quote(fact: Fact) -> str:
+def _quote_fact(fact: Fact) -> str:
     words = fact.said
     return repr(words if len(words) <= _LONGEST_QUOTED else words[: _LONGEST_QUOTED - 1] + "…")

@@ -183,16 +183,16 @@ class _Reading:
         text, start = self._document.text, self._document.body_span.start
         for name, opens, closes, first, end in blocks.events(text, start, self._document.limits.max_parts):
             if opens:
-                self._open(name, self._number(first), self._number(max(first, end - 1)))
+                self._open_container(name, self._number(first), self._number(max(first, end - 1)))
             if closes:
-                self._close(name)
-        self._reach(self._first + len(self._lines))
+                self._close_container(name)
+        self._reach_line(self._first + len(self._lines))
         tail = self._lead
         for each in self._nodes:
             self._move_lead_to_list(each)
         return Tree(self._root, list(self._root.walk()), tail)
 
-    def _open(self, name: str, first: int, last: int) -> None:
+    def _open_container(self, name: str, first: int, last: int) -> None:
         if self._hidden:
             self._hidden += 1
         elif name == blocks.LIST:
@@ -205,13 +205,13 @@ class _Reading:
                 self._last.limit = max(self._last.limit, last)
                 self._hidden = 1
         elif name == blocks.ITEM:
-            parent = self._around()
+            parent = self._innermost_node()
             if self._lists[-1] is None:
-                self._reach(first)
+                self._reach_line(first)
                 self._lists[-1] = self._add_node("list", parent, first)
-            self._items.append(self._begin("item", self._lists[-1] or parent, first, last))
+            self._items.append(self._begin_node("item", self._lists[-1] or parent, first, last))
         elif name == blocks.TABLE:
-            self._table = self._begin("table", self._around(), first, first + 1)
+            self._table = self._begin_node("table", self._innermost_node(), first, first + 1)
             self._taken = first + 1
         else:
             self._hidden = 1
@@ -222,45 +222,45 @@ class _Reading:
             section, above = self._sections[first], self._section
             while above.above and above.level >= section.heading.level:
                 above = above.above
-            self._section = self._begin("section", self._root, first, last)
+            self._section = self._begin_node("section", self._root, first, last)
             self._section.marker = "#" * section.heading.level
             self._section.path, self._section.above = section.path, above
         elif name == blocks.ROW and self._table:
-            self._begin("row", self._table, first, first)
+            self._begin_node("row", self._table, first, first)
         elif name != blocks.HEAD:
             self._add_leaf(name, first, last)
 
-    def _close(self, name: str) -> None:
+    def _close_container(self, name: str) -> None:
         if self._hidden:
             self._hidden -= 1
         elif name == blocks.ITEM:
             item = self._items[-1]
             if self._items.count(item) == 1:
-                self._reach(item.limit + 1)
+                self._reach_line(item.limit + 1)
             self._items.pop()
         elif name == blocks.LIST:
             self._lists.pop()
         elif name == blocks.TABLE:
             self._table = None
 
-    def _around(self) -> TreeNode:
+    def _innermost_node(self) -> TreeNode:
         return self._items[-1] if self._items else self._section
 
     def _add_leaf(self, name: str, first: int, last: int) -> None:
         kind = _LEAVES[name]
         if kind == "paragraph":
-            while last > first and not self._line(last).strip(" \t\r\n"):
+            while last > first and not self._line_text(last).strip(" \t\r\n"):
                 last -= 1
             for line in range(first, last):  # a line that ends in an id ends a fact
                 if line in self._ids:
-                    self._begin(kind, self._around(), first, line)
+                    self._begin_node(kind, self._innermost_node(), first, line)
                     first = line + 1
-        node = self._begin(kind, self._around(), first, last)
+        node = self._begin_node(kind, self._innermost_node(), first, last)
         node.is_code = kind == "code"
 
-    def _begin(self, kind: TreeNodeKind, parent: TreeNode, first: int, last: int) -> TreeNode:
+    def _begin_node(self, kind: TreeNodeKind, parent: TreeNode, first: int, last: int) -> TreeNode:
         """A node whose lines begin; those above belong to what stands there."""
-        self._reach(first)
+        self._reach_line(first)
         node = self._add_node(kind, parent, first)
         node.lead, self._lead = self._lead, ""
         node.limit = last
@@ -278,15 +278,15 @@ class _Reading:
             raise TooManyParts(path="", limit=self._most, what="items and blocks")
         return node
 
-    def _reach(self, line: int) -> None:
+    def _reach_line(self, line: int) -> None:
         """Give all lines above `line` to what stands there; those that are in no block are definitions."""
         self._finish_last(min(self._last.limit, line - 1))
         while (at := self._taken + 1) < line:
             self._taken = at
-            if not self._line(at).strip(" \t\r\n"):
-                self._lead += self._line(at)
+            if not self._line_text(at).strip(" \t\r\n"):
+                self._lead += self._line_text(at)
                 continue
-            node = self._add_node("definition", self._around(), at)
+            node = self._add_node("definition", self._innermost_node(), at)
             node.lead, self._lead = self._lead, ""
             node.limit = at
             self._last = node
@@ -296,7 +296,7 @@ class _Reading:
         node = self._last
         if node.head or not node.line:
             return
-        while last > node.line and not self._line(last).strip(" \t\r\n"):
+        while last > node.line and not self._line_text(last).strip(" \t\r\n"):
             last -= 1
         node.last = last
         node.head = "".join(self._lines[node.line - self._first : last + 1 - self._first])
@@ -312,9 +312,9 @@ class _Reading:
             title = self._sections[node.line].heading.title
             node.words = _ID.sub("", title) if node.id else title
         else:
-            node.words = _words(node)
+            node.words = _read_words(node)
 
-    def _line(self, number: int) -> str:
+    def _line_text(self, number: int) -> str:
         return self._lines[number - self._first]
 
     def _move_lead_to_list(self, node: TreeNode) -> None:
@@ -322,7 +322,7 @@ class _Reading:
             node.lead, node.children[0].lead = node.children[0].lead, ""
 
 
-def _words(node: TreeNode) -> str:
+def _read_words(node: TreeNode) -> str:
     """The words of a node, without what lays them out."""
     text = node.head
     if node.id:

@@ -82,7 +82,7 @@ class Writer:
 
     def _write_node(self, trio: Trio, margin: Margin, parent: int) -> None:
         if trio.state == "conflict":
-            sources = (node and self._lead(trio, node) + node.source for node in trio.nodes)
+            sources = (node and self._conflict_lead(trio, node) + node.source for node in trio.nodes)
             self._add_conflict(trio, Versions(*(source or "" for source in sources)), trio.why)
         else:
             place = len(self.written)
@@ -101,7 +101,7 @@ class Writer:
             return margin
         heads = Versions(*(each.margin.shifted(each.head, margin) if each else "" for each in trio.nodes))
         pieces, words = self._merged_head(trio, heads)
-        self.written[-1] = Written(self._kind(trio), words, parent)
+        self.written[-1] = Written(self._agreed_kind(trio), words, parent)
         lines = heads.map(whole_lines)
         for text, places in pieces:
             if places is None:
@@ -109,7 +109,7 @@ class Writer:
             else:
                 texts = lines.paired(places, lambda side, part: "".join(side[part]))
                 self._add_conflict(trio, texts, "changed by both sides", places.theirs.start)
-        self._reach(trio)
+        self._reach_node(trio)
         if node.kind != "item":
             return margin
         return _margin_of(next((text for text, _ in pieces if text), heads[trio.sides[-1]]))
@@ -128,11 +128,11 @@ class Writer:
         if around not in known and all(each is None or each.state == "stands" for each in known):
             self.misplaced = self.misplaced or trio.node.words
 
-    def _kind(self, trio: Trio) -> str:
+    def _agreed_kind(self, trio: Trio) -> str:
         kinds = Versions(*(node.kind if node else None for node in trio.nodes))
         return str(next(kind for kind in (*(kinds.agreed() or ()), *reversed(kinds)) if kind))
 
-    def _reach(self, trio: Trio) -> None:
+    def _reach_node(self, trio: Trio) -> None:
         self._above = trio
         if trio.nodes.theirs:
             self._line = trio.nodes.theirs.last
@@ -155,7 +155,7 @@ class Writer:
         nodes = Versions(base, ours, theirs)
         composed = _with_merged_marker(nodes, heads)
         if composed is None and base.kind == ours.kind == theirs.kind:
-            composed = repointed(self._documents, self._documents.paired(nodes, _span))
+            composed = repointed(self._documents, self._documents.paired(nodes, _node_span))
             lines = heads.map(whole_lines)
             kept = trio.is_replaced and [set(lines.base).intersection(side) for side in lines[1:]]
             if composed is None and max(map(len, lines)) > 1 and (not kept or all(kept)):
@@ -167,7 +167,7 @@ class Writer:
 
     # -- blank lines --------------------------------------------------------------------------------------
 
-    def _lead(self, trio: Trio, node: TreeNode) -> str:
+    def _conflict_lead(self, trio: Trio, node: TreeNode) -> str:
         return node.lead if trio.state == "conflict" and (node.lead or len(trio.sides) == 1) else ""
 
     def _merged_lead(self, trio: Trio) -> str:
@@ -184,7 +184,7 @@ class Writer:
         was_first = tops[trio.sides[-1]] in (None, (None, trio.node.lead))
         may_touch = trio.node.kind in _GLUED and not (trio.node.kind == "section" and was_first)
         may_touch |= self._above is not None and (self._above.node.kind, trio.node.kind) == ("item", "list")
-        if own or self._above is None or may_touch or not trio.node.head + _first(trio.node):
+        if own or self._above is None or may_touch or not trio.node.head + _first_child_head(trio.node):
             return own
         is_definition = trio.node.kind == self._above.node.kind == "definition"
         return (
@@ -206,10 +206,10 @@ class Writer:
             base=texts.base,
             ours=texts.ours,
             theirs=texts.theirs,
-            what=f"the {node.kind} {_quoted(node)}: {why}",
+            what=f"the {node.kind} {_quote_node(node)}: {why}",
         )
         self._chunks.append(_Chunk("", found))
-        self._reach(trio)
+        self._reach_node(trio)
 
 
 def merge_lines(
@@ -284,16 +284,16 @@ def _join_neighbours(chunks: list[_Chunk]) -> list[_Chunk]:
         else:
             found += [_Chunk(blank), chunk]
             blank = ""
-    return [_settled(chunk) for chunk in (*found, _Chunk(blank))]
+    return [_settle_chunk(chunk) for chunk in (*found, _Chunk(blank))]
 
 
-def _settled(chunk: _Chunk) -> _Chunk:
+def _settle_chunk(chunk: _Chunk) -> _Chunk:
     """Text in the place of a conflict whose sides come to the same."""
     conflict = chunk.conflict
     return _Chunk(conflict.ours) if conflict and conflict.ours == conflict.theirs else chunk
 
 
-def _quoted(node: TreeNode) -> str:
+def _quote_node(node: TreeNode) -> str:
     """The words of a node in a message; of a list, of its first item."""
     words = next((each.words for each in node.walk() if each.words), "").partition("\n")[0]
     return repr(words if len(words) <= _LONGEST else words[: _LONGEST - 1] + "…")
@@ -326,12 +326,12 @@ def _margin_of(marker: str) -> Margin:
     return Margin(found[1], len(found[0]) - len(found[1])) if found else Margin()
 
 
-def _span(document: Document, node: TreeNode) -> Span:
+def _node_span(document: Document, node: TreeNode) -> Span:
     start = document.lines.span(node.line).start
     return Span(max(start, document.body_span.start), document.lines.span(node.last).end)
 
 
-def _first(node: TreeNode) -> str:
+def _first_child_head(node: TreeNode) -> str:
     return node.children[0].head if node.children else ""
 
 

@@ -54,22 +54,22 @@ class Program:
                 what is not UTF-8, or takes longer than `seconds`.
         """
         try:
-            status, output, errors = self._run(prompt.encode("utf-8", "backslashreplace"), seconds)
+            status, output, errors = self._run_program(prompt.encode("utf-8", "backslashreplace"), seconds)
         except (OSError, ValueError) as error:  # ValueError: a lone surrogate in an argument
-            raise self._failed(f"it cannot be started: {error}") from None
+            raise self._make_error(f"it cannot be started: {error}") from None
         if max(len(output), len(errors)) > _MOST_BYTES:
-            raise self._failed(f"it printed more than {_MOST_BYTES:,} bytes")
+            raise self._make_error(f"it printed more than {_MOST_BYTES:,} bytes")
         complaint = in_line(errors.decode("utf-8", "replace"))
         quoted = f": {clipped(complaint, _LONGEST_COMPLAINT, around=len(complaint))}" if complaint else ""
         if status:
             how = f"it ended with {status}" if status > 0 else f"it was ended by the signal {-status}"
-            raise self._failed(how + quoted)
+            raise self._make_error(how + quoted)
         try:
             answer = output.decode("utf-8")
         except UnicodeDecodeError as error:
-            raise self._failed(f"its answer is not UTF-8 (byte {error.start})") from None
+            raise self._make_error(f"its answer is not UTF-8 (byte {error.start})") from None
         if not answer.strip():
-            raise self._failed(f"its answer was blank{quoted}")
+            raise self._make_error(f"its answer was blank{quoted}")
         return answer
 
     @property
@@ -82,12 +82,12 @@ class Program:
         folders = filter(os.path.isabs, os.environ.get("PATH", os.defpath).split(os.pathsep))
         return which(name, path=os.pathsep.join(folders)) or ""
 
-    def _run(self, prompt: bytes, seconds: float) -> tuple[int, bytes, bytes]:
+    def _run_program(self, prompt: bytes, seconds: float) -> tuple[int, bytes, bytes]:
         """Return the exit status, and the first bytes of standard output and of standard error."""
         from tempfile import TemporaryDirectory, TemporaryFile  # noqa: PLC0415 - start-up
 
         if not (path := self.path):
-            raise self._failed("there is no such program on PATH")
+            raise self._make_error("there is no such program on PATH")
         # Not below /tmp, where anybody may put settings that programs look for in the folders above theirs.
         os.makedirs(state_folder(), mode=0o700, exist_ok=True)
         with (
@@ -115,7 +115,7 @@ class Program:
                     os.fstat(file.fileno()).st_size > _MOST_BYTES for file in (output, errors)
                 ):
                     if time.monotonic() > deadline:
-                        raise self._failed(f"it took longer than {seconds:g} seconds")
+                        raise self._make_error(f"it took longer than {seconds:g} seconds")
                     with contextlib.suppress(subprocess.TimeoutExpired):
                         process.wait(timeout=_PAUSE)
             finally:
@@ -126,7 +126,7 @@ class Program:
             errors.seek(0)
             return process.returncode, output.read(_MOST_BYTES + 1), errors.read(_MOST_BYTES + 1)
 
-    def _failed(self, reason: str) -> ProgramFailed:
+    def _make_error(self, reason: str) -> ProgramFailed:
         remedy = "see what the program prints by itself, or name another one with MDMEM_MODEL"
         return ProgramFailed(
             code="model-failed", program=self.__name__, reason=in_line(reason), remedy=remedy

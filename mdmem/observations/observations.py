@@ -160,11 +160,11 @@ class Observations(Generic[R]):
             session: its key.
             recent: only so many, the newest ones.
         """
-        return self._list(session, recent, reflections=False)
+        return self._list_observations(session, recent, reflections=False)
 
     def reflections(self, session: str, recent: int | None = None) -> builtins.list[Observation]:
         """Return the reflections on a session, of every generation; otherwise as `list`."""
-        return self._list(session, recent, reflections=True)
+        return self._list_observations(session, recent, reflections=True)
 
     def newest(
         self,
@@ -181,7 +181,7 @@ class Observations(Generic[R]):
             budget: tokens of both; 0 for all. The newest is given in every case.
         """
         check_natural(reflections=reflections, observations=observations, budget=budget)
-        _, _, places = self._current(session)
+        _, _, places = self._current_session(session)
         uncovered = self._find_uncovered(places)
         found: list[Observation] = []
         left = budget
@@ -255,7 +255,7 @@ class Observations(Generic[R]):
         settings = self._vault.config.observation
         with self._sessions.logs.reading(session) as conversation:
             state = conversation.state
-            places = of_log(self._places(state.key), state.log)
+            places = of_log(self._list_places(state.key), state.log)
             new = (message.tokens for message in conversation.messages(reached(state, places) + 1))
             is_observed = _sum_reaches(new, _or_default(settings, "message_tokens"))
         steps: tuple[Step, ...] = ("observe",) if is_observed else ()
@@ -301,7 +301,7 @@ class Observations(Generic[R]):
                 if document is None:
                     raise MemoryNotFound(path=path)
                 changes.append(deletion(document))
-            changes += self._unnaming(paths)
+            changes += self._remove_names(paths)
             return EditPlan(changes=tuple(changes), message=f"delete observations {told}")
 
         return self._run(build)
@@ -312,10 +312,10 @@ class Observations(Generic[R]):
             raise Usage(problem="nothing says what to delete", remedy="give ids, or a session")
         paths = [*map(_path_of_id, ids)]
         if session is not None:
-            paths += [place.path for place in self._places(self._sessions.resolve(session))]
+            paths += [place.path for place in self._list_places(self._sessions.resolve(session))]
         return [*dict.fromkeys(paths)]
 
-    def _unnaming(self, paths: Sequence[str]) -> Iterator[Change]:
+    def _remove_names(self, paths: Sequence[str]) -> Iterator[Change]:
         """Yield the changes that take paths which are deleted out of reflections."""
         for folder in dict.fromkeys(path.rpartition("/")[0] for path in paths):
             for place in self._places_in(folder):
@@ -331,24 +331,26 @@ class Observations(Generic[R]):
 
     # -- what stands where --------------------------------------------------------------------------------
 
-    def _list(self, session: str, recent: int | None, *, reflections: bool) -> builtins.list[Observation]:
+    def _list_observations(
+        self, session: str, recent: int | None, *, reflections: bool
+    ) -> builtins.list[Observation]:
         check_natural(recent=recent or 0)
-        _, log, places = self._current(session)
+        _, log, places = self._current_session(session)
         wanted = [place for place in places if bool(place.generation) == reflections]
         start = 0 if recent is None else max(0, len(wanted) - recent)
         if log:
             return [self._observation_at(place) for place in wanted[start:]]
         return sorted(map(self._observation_at, wanted), key=lambda each: each.created)[start:]
 
-    def _current(self, session: str) -> tuple[str, str, builtins.list[ObservationPlace]]:
+    def _current_session(self, session: str) -> tuple[str, str, builtins.list[ObservationPlace]]:
         """Resolve a session to its key, the id of its log, and what was observed of that log."""
         key = self._sessions.resolve(session)
         with self._sessions.logs.opened(key) as conversation:
             log = conversation.state.log
-        places = self._places(key)
+        places = self._list_places(key)
         return key, log, of_log(places, log) if log else places
 
-    def _places(self, key: str) -> builtins.list[ObservationPlace]:
+    def _list_places(self, key: str) -> builtins.list[ObservationPlace]:
         """List the observations and reflections of a session, by the numbers in their names."""
         return self._places_in(folder_of(key))
 
@@ -454,14 +456,14 @@ def observation_in(place: ObservationPlace, document: Document) -> Observation:
         created=str(fields.get("created") or ""),
         tokens=estimate(text),
         by=by,
-        asked=_positive(fields.get("asked")),
-        answered=_positive(fields.get("answered")),
+        asked=_positive_number(fields.get("asked")),
+        answered=_positive_number(fields.get("answered")),
         problem=str(fields.get("problem") or ""),
         text=text,
     )
     if not place.generation:
         return found
-    first, last = (_positive(fields.get(name)) or 1 for name in ("from", "to"))
+    first, last = (_positive_number(fields.get(name)) or 1 for name in ("from", "to"))
     return replace(found, first=min(first, last), last=last)
 
 
@@ -472,7 +474,7 @@ def _sources_in(fields: Mapping[str, object]) -> tuple[str, ...]:
     return tuple(each for each in named if isinstance(each, str))
 
 
-def _positive(value: object) -> int:
+def _positive_number(value: object) -> int:
     """Return the number that a field holds; 0 where it holds none."""
     return value if type(value) is int and value > 0 else 0
 

@@ -224,11 +224,11 @@ class Observer(Observations["Applied"]):
         taken = self._collect_unobserved(key)
         if not taken.messages:
             if taken.reached:
-                self._advance(key, taken.log, taken.reached)
+                self._advance_log(key, taken.log, taken.reached)
             return None
         first, last = taken.messages[0].seq, taken.messages[-1].seq
         return self._write_observation(
-            key, taken.log, first, last, taken.follows, self._summarise(taken, generator)
+            key, taken.log, first, last, taken.follows, self._summarise_messages(taken, generator)
         )
 
     def _write_observation(
@@ -236,12 +236,12 @@ class Observer(Observations["Applied"]):
     ) -> Observation:
         """Return the observation of some messages, once it is on the disk and the log knows of it."""
         digits = log[:DIGITS]
-        found = self._write(
+        found = self._write_place(
             ObservationPlace(f"{folder_of(key)}/{digits}-{first}-{last}.md", digits, 0, first, last),
             {"session": key, "log": log, "from": first, "to": last, "follows": follows},
             said,
         )
-        self._advance(key, log, last)
+        self._advance_log(key, log, last)
         return found
 
     def save(self, key: str, text: str, through: int | None) -> Observation:
@@ -250,7 +250,7 @@ class Observer(Observations["Applied"]):
             raise Usage(problem="the text of an observation is blank")
         with self._sessions.logs.opened(key) as conversation:
             state = conversation.state
-            places = of_log(self._places(key), state.log)
+            places = of_log(self._list_places(key), state.log)
             end = reached(state, places)
             numbers = [message.seq for message in conversation.messages(end + 1, through)]
         if not numbers or (through is not None and numbers[-1] != through):
@@ -258,10 +258,10 @@ class Observer(Observations["Applied"]):
             problem = f"{key!r} has {wanted} behind {end:,}, up to which it was observed"
             raise Usage(problem=problem, remedy="give the number of a later message")
         return self._write_observation(
-            key, state.log, numbers[0], numbers[-1], _previous(places, end), Summarised(text, HOST)
+            key, state.log, numbers[0], numbers[-1], _previous_path(places, end), Summarised(text, HOST)
         )
 
-    def _summarise(self, taken: _Unobserved, generator: Generator | None) -> Summarised:
+    def _summarise_messages(self, taken: _Unobserved, generator: Generator | None) -> Summarised:
         """Let a model note messages; without one, or where it fails, list what happened."""
 
         def rules(*_: object) -> str:
@@ -274,7 +274,7 @@ class Observer(Observations["Applied"]):
         """Return what came after the last observation."""
         with self._sessions.logs.opened(key) as conversation:
             state = conversation.state
-            places = of_log(self._places(key), state.log)
+            places = of_log(self._list_places(key), state.log)
             end = reached(state, places)
             messages = _first_messages(conversation.messages(end + 1)) if state.log else []
             behind = conversation.messages(messages[-1].seq + 1) if messages else iter(())
@@ -283,9 +283,9 @@ class Observer(Observations["Applied"]):
         seen = messages
         if len(messages) == 1:
             seen = [messages[0].abridged(MOST_TOKENS) or messages[0]]
-        return _Unobserved(state.log, messages, seen, before, following, end, _previous(places, end))
+        return _Unobserved(state.log, messages, seen, before, following, end, _previous_path(places, end))
 
-    def _advance(self, key: str, log: str, last: int) -> None:
+    def _advance_log(self, key: str, log: str, last: int) -> None:
         """Let a log say how far it was observed, where it does not say so, or more, already."""
 
         def build(conversation: Conversation) -> tuple[LogRecord | None, None]:
@@ -302,9 +302,9 @@ class Observer(Observations["Applied"]):
         """Let a log say how far it was observed, as its observations tell."""
         with self._sessions.logs.opened(key) as conversation:
             state = conversation.state
-            end = reached(state, of_log(self._places(key), state.log))
+            end = reached(state, of_log(self._list_places(key), state.log))
         if end:
-            self._advance(key, state.log, end)
+            self._advance_log(key, state.log, end)
 
     # -- reflecting ---------------------------------------------------------------------------------------
 
@@ -315,7 +315,7 @@ class Observer(Observations["Applied"]):
             raise Usage(problem="only a model makes a reflection", remedy=remedy)
         with self._sessions.logs.opened(key) as conversation:
             log = conversation.state.log
-        places = of_log(self._places(key), log)
+        places = of_log(self._list_places(key), log)
         uncovered = self._find_uncovered(places)
         wanted = uncovered.reflections if meta else uncovered.observations
         read = [found for place in wanted[:MOST_COVERED] if (found := self._observation_at(place)).text]
@@ -335,7 +335,7 @@ class Observer(Observations["Applied"]):
                 code="model-failed", program=named(generator), reason=said.problem, remedy=remedy
             )
         path = f"{folder_of(key)}/reflection-{log[:DIGITS]}-{generation}-{number}.md"
-        return self._write(
+        return self._write_place(
             ObservationPlace(path, log[:DIGITS], generation, number, number),
             {
                 "session": key,
@@ -350,7 +350,7 @@ class Observer(Observations["Applied"]):
 
     # -- writing ------------------------------------------------------------------------------------------
 
-    def _write(self, place: ObservationPlace, fields: dict[str, Any], said: Summarised) -> Observation:
+    def _write_place(self, place: ObservationPlace, fields: dict[str, Any], said: Summarised) -> Observation:
         """Return the observation or reflection, once it is on the disk."""
         found = self._mask_secrets(place.path, said.text)
         told = {
@@ -441,7 +441,7 @@ class SessionObservations(Observations["Applied"]):
             return self._observer.reflect(key, generator, meta=meta)
 
 
-def _previous(places: Iterable[ObservationPlace], end: int) -> str:
+def _previous_path(places: Iterable[ObservationPlace], end: int) -> str:
     """Return the path of the last observation up to a message; empty where there is none."""
     earlier = [place.path for place in places if not place.generation and place.last <= end]
     return earlier[-1] if earlier else ""

@@ -187,7 +187,7 @@ class Summaries(KindVerbs[R]):
         ids = [f"{key}#{messages[0].seq}", f"{key}#{messages[-1].seq}"]
         document = parse_text(path, "", self._vault.config.limits)
         source = {"type": "session", "ids": ids}
-        fields = {"type": NOTE.name, "title": key, "created": _today(), "source": source}
+        fields = {"type": NOTE.name, "title": key, "created": _today_text(), "source": source}
         for name, value in fields.items():
             document = with_field(document, name, value)
         document = spliced(document, append_block(document, "\n\n".join(map(_as_quote, messages))))
@@ -206,7 +206,7 @@ class Summaries(KindVerbs[R]):
     def _new_memory(self, path: str, key: str, log: str) -> Document:
         """Make the empty memory of a session."""
         document = parse_text(path, f"# {plain(key)}\n", self._vault.config.limits)
-        fields = {"type": SESSION_SUMMARY.name, "session": key, "log": log, "created": _today()}
+        fields = {"type": SESSION_SUMMARY.name, "session": key, "log": log, "created": _today_text()}
         for name, value in fields.items():
             document = with_field(document, name, value)
         return document
@@ -299,5 +299,5 @@ def _as_quote(message: Message) -> str:
     return f"**{plain(label(message))}**, {message.created_at}, {message.seq}:\n\n{said}"
 
 
-def _today() -> str:
+def _today_text() -> str:
     return f"{datetime.now(UTC):%Y-%m-%d}"

@@ -125,17 +125,17 @@ class ResultDatabase:
             StorageFailed: the system refused.
         """
         try:
-            return self._ask(ask)
+            return self._ask_database(ask)
         except Damaged as error:
-            with self._lock():
+            with self._lock_database():
                 if self._is_damaged():  # else another process has made a new one
                     self._put_aside(str(error))
-        return self._ask(ask)
+        return self._ask_database(ask)
 
-    def _ask(self, ask: Callable[[sqlite3.Connection], T]) -> T | None:
+    def _ask_database(self, ask: Callable[[sqlite3.Connection], T]) -> T | None:
         if not os.path.lexists(self.path):
             return None
-        with self._connected() as connection:
+        with self._open_connection() as connection:
             return ask(connection)
 
     def write(self, change: Callable[[sqlite3.Connection], T]) -> T:
@@ -144,30 +144,30 @@ class ResultDatabase:
         Raises:
             LockTimeout, StorageFailed: it cannot be changed now.
         """
-        with self._lock():
+        with self._lock_database():
             try:
-                return self._change(change)
+                return self._change_database(change)
             except Damaged as error:
                 self._put_aside(str(error))
-            return self._change(change)
+            return self._change_database(change)
 
-    def _change(self, change: Callable[[sqlite3.Connection], T]) -> T:
+    def _change_database(self, change: Callable[[sqlite3.Connection], T]) -> T:
         if not os.path.lexists(self.path):
-            self._make()
-        with self._connected() as connection:
+            self._make_file()
+        with self._open_connection() as connection:
             connection.execute("BEGIN IMMEDIATE")
             result = change(connection)
             connection.execute("COMMIT")
             return result
 
-    def _lock(self) -> contextlib.AbstractContextManager[None]:
+    def _lock_database(self) -> contextlib.AbstractContextManager[None]:
         return files.held(os.path.join(self.folder, _LOCK), BUSY_SECONDS)
 
     @contextlib.contextmanager
-    def _connected(self) -> Iterator[sqlite3.Connection]:
+    def _open_connection(self) -> Iterator[sqlite3.Connection]:
         self._check_files()
         uri = f"file:{quote(os.fsencode(self.path))}?mode=rw"
-        with self._translated():
+        with self._translate_errors():
             connection = sqlite3.connect(uri, uri=True, timeout=BUSY_SECONDS, isolation_level=None)
             try:
                 connection.execute("PRAGMA journal_mode = TRUNCATE")
@@ -180,7 +180,10 @@ class ResultDatabase:
                     raise Damaged(f"its version is {version}, not {_VERSION}")
                 yield connection
             except sqlite3.OperationalError as error:
-                if error.sqlite_errorcode == sqlite3.SQLITE_ERROR and _tables(connection) != _own_tables():
+                if (
+                    error.sqlite_errorcode == sqlite3.SQLITE_ERROR
+                    and _list_tables(connection) != _own_tables()
+                ):
                     raise Damaged(f"its tables are not those of mdmem: {error}") from None
                 raise
             finally:
@@ -202,7 +205,7 @@ class ResultDatabase:
                     raise StorageFailed(path=path, action="keep results", reason="it is not a file")
 
     @contextlib.contextmanager
-    def _translated(self) -> Iterator[None]:
+    def _translate_errors(self) -> Iterator[None]:
         """Translate the errors of SQLite."""
         try:
             yield
@@ -214,14 +217,14 @@ class ResultDatabase:
                 raise Damaged(str(error)) from None
             raise StorageFailed(path=self.path, action="keep results", reason=str(error)) from None
 
-    def _make(self) -> None:
+    def _make_file(self) -> None:
         """Make the file: whole, or not at all. The lock is held."""
         with files.translated(self.path, "make it"), files.opened(self.folder) as folder:
             for name in (_NEW, _NEW + _JOURNAL, NAME + _JOURNAL):
                 files.remove(folder, name)
             flags = os.O_RDWR | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC
             os.close(os.open(_NEW, flags, 0o600, dir_fd=folder))
-            with self._translated():
+            with self._translate_errors():
                 connection = sqlite3.connect(os.path.join(self.folder, _NEW), isolation_level=None)
                 try:
                     connection.executescript(_SCHEMA)
@@ -234,7 +237,7 @@ class ResultDatabase:
         """Put a file that cannot be used where it is in nobody's way, and say so. The lock is held."""
         with files.translated(self.path, "put it aside"), files.opened(self.folder) as folder:
             # None in the place of another: what was put aside before may hold what nobody else has.
-            aside = next(name for name in _asides() if not files.exists(folder, name))
+            aside = next(name for name in _aside_names() if not files.exists(folder, name))
             files.remove(folder, NAME + _JOURNAL)
             with contextlib.suppress(FileNotFoundError):
                 os.rename(NAME, aside, src_dir_fd=folder, dst_dir_fd=folder)
@@ -244,7 +247,7 @@ class ResultDatabase:
 
     def _is_damaged(self) -> bool:
         try:
-            return self._ask(_is_sound) is False
+            return self._ask_database(_is_sound) is False
         except Damaged:
             return True
 
@@ -252,10 +255,10 @@ class ResultDatabase:
 def _is_sound(connection: sqlite3.Connection) -> bool:
     """Return whether a database is in order, and one of ours."""
     said = connection.execute("PRAGMA quick_check(1)").fetchone()[0]
-    return bool(said == "ok") and _tables(connection) == _own_tables()
+    return bool(said == "ok") and _list_tables(connection) == _own_tables()
 
 
-def _tables(connection: sqlite3.Connection) -> list[tuple[str, str]]:
+def _list_tables(connection: sqlite3.Connection) -> list[tuple[str, str]]:
     """Return the tables and indexes of a database, by their names, and how they were made."""
     return connection.execute("SELECT name, sql FROM sqlite_master ORDER BY name").fetchall()
 
@@ -264,7 +267,7 @@ def _own_tables() -> list[tuple[str, str]]:
     """Return the tables and indexes of a new database."""
     with contextlib.closing(sqlite3.connect(":memory:", isolation_level=None)) as connection:
         connection.executescript(_SCHEMA)
-        return _tables(connection)
+        return _list_tables(connection)
 
 
 def _is_file(folder: int, name: str) -> bool:
@@ -275,7 +278,7 @@ def _is_file(folder: int, name: str) -> bool:
         return True
 
 
-def _asides() -> Iterator[str]:
+def _aside_names() -> Iterator[str]:
     """Return the names under which a database is put aside, in the order in which they are taken."""
     return chain([_ASIDE], (f"{_ASIDE}-{number}" for number in count(2)))
 
@@ -378,7 +381,7 @@ def use(
     connection: sqlite3.Connection, namespace: str, value: str, type_: str | None, session: str | None
 ) -> int:
     """Count references as used now; how many rows they are."""
-    where, values = _where(namespace, session, None)
+    where, values = _where_clause(namespace, session, None)
     if type_ is not None:
         where, values = f"{where} AND type = ?", (*values, type_)
     statement = f"UPDATE named SET used = ?, count = count + 1 WHERE {where} AND value = ?"  # noqa: S608 - our names
@@ -403,7 +406,7 @@ def outputs(
     connection: sqlite3.Connection, namespace: str, *, prefix: str = "", session: str | None, tool: str | None
 ) -> list[Kept]:
     """Return the outputs of a namespace whose hash begins so, the oldest first, one for each session."""
-    where, values = _where(namespace, session, tool)
+    where, values = _where_clause(namespace, session, tool)
     rows = connection.execute(
         "SELECT hash, size, tool, session, created, used FROM outputs JOIN stored ON output = outputs.id"  # noqa: S608 - our names
         f" WHERE {where} AND hash >= ? AND hash < ? ORDER BY created, outputs.id",
@@ -416,7 +419,7 @@ def removed(
     connection: sqlite3.Connection, namespace: str, prefix: str, session: str | None
 ) -> list[Removed]:
     """Return the outputs that were swept, the last one first."""
-    where, values = _where(namespace, session, None)
+    where, values = _where_clause(namespace, session, None)
     rows = connection.execute(
         f"SELECT hash, at FROM gone WHERE {where} AND hash >= ? AND hash < ? ORDER BY at DESC, id DESC",  # noqa: S608 - as above
         (*values, prefix, f"{prefix}g"),
@@ -442,7 +445,7 @@ def named_rows(
     value: str | None = None,
 ) -> list[NamedRow]:
     """Return what outputs name: as it was found first, or the last used ones, the newest first."""
-    where, values = _where(namespace, session, tool)
+    where, values = _where_clause(namespace, session, tool)
     if type_ is not None:
         where, values = f"{where} AND type = ?", (*values, type_)
     if value is not None:
@@ -457,7 +460,7 @@ def named_rows(
     return [NamedRow(*row) for row in rows]
 
 
-def _where(namespace: str, session: str | None, tool: str | None) -> tuple[str, tuple[Any, ...]]:
+def _where_clause(namespace: str, session: str | None, tool: str | None) -> tuple[str, tuple[Any, ...]]:
     where = "namespace = ?"
     values: tuple[Any, ...] = (namespace,)
     for name, value in (("session", session), ("tool", tool)):

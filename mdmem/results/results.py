@@ -180,14 +180,14 @@ class ToolResults:
             ConfigInvalid: the config cannot be read.
         """
         tool, session = _check_tool(tool), _check_session(session) or ""
-        data, text, is_text = _decode(output)
+        data, text, is_text = _decode_output(output)
         settings = self._vault.config.results
         is_long = len(text) >= settings.min_length
         short = shortened(tool, text, settings.max_summary) if is_long else redacted(text)
         made, found, warnings = digest(data), Named(()), list[str]()
         if is_long or not is_text or short.secrets:
             found = named(text)
-            problem = self._store(tool, session, made, data, found.references)
+            problem = self._store_output(tool, session, made, data, found.references)
             rest = f"it is not kept: {problem}" if problem else _how_to_recover(made, short.gaps)
         else:
             problem = rest = "it is short: it is here as it was, and is not kept"
@@ -210,7 +210,7 @@ class ToolResults:
             warnings=tuple(warnings),
         )
 
-    def _store(
+    def _store_output(
         self, tool: str, session: str, made: str, data: bytes, references: Sequence[NamedReference]
     ) -> str:
         """Keep an output and what it names; why it is not kept, empty where it is."""
@@ -421,7 +421,7 @@ class ToolResults:
         target, session = _check_target(target), _check_session(session)
         namespace = self._vault.namespace
         if not (
-            self._exists
+            self._has_folder
             and self._change_database(lambda c: database.use(c, namespace, target, type, session))
         ):
             near = tuple(each.value for each in self.lookup(target, type, session))
@@ -483,26 +483,26 @@ class ToolResults:
         days = self._vault.config.results.max_days if max_age is None else max_age
         if not days >= 0:
             raise Usage(problem=f"max_age is {days:g}", remedy="give a number of days, 0 or more")
-        if not self._exists:
+        if not self._has_folder:
             return SweptResults(outputs=0, references=0)
         namespace, now = self._vault.namespace, time.time()
         outputs, references = self._change_database(lambda c: database.expire(c, namespace, now, days))
         return SweptResults(outputs=outputs, references=references)
 
     @property
-    def _exists(self) -> bool:
+    def _has_folder(self) -> bool:
         return os.path.isdir(os.path.join(self._vault.disk.root, _WHERE))
 
-    def _database(self) -> ResultDatabase:
+    def _open_database(self) -> ResultDatabase:
         self._vault.enter()
         return ResultDatabase(self._vault.disk.own(_FOLDER), self._vault.notes)
 
     def _ask_database(self, ask: Callable[[sqlite3.Connection], T]) -> T | None:
         # What only reads makes nothing, not even a folder.
-        return self._database().read(ask) if self._exists else None
+        return self._open_database().read(ask) if self._has_folder else None
 
     def _change_database(self, change: Callable[[sqlite3.Connection], T]) -> T:
-        return self._database().write(change)
+        return self._open_database().write(change)
 
 
 def _check_tool(tool: str) -> str:
@@ -537,7 +537,7 @@ def _check_hash(hash_: str) -> str:
     return hash_.lower()
 
 
-def _decode(output: str | bytes) -> tuple[bytes, str, bool]:
+def _decode_output(output: str | bytes) -> tuple[bytes, str, bool]:
     """Return the bytes of an output, the text that is shown of them, and whether that says all."""
     try:
         return (output.encode(), output, True) if isinstance(output, str) else (output, output.decode(), True)

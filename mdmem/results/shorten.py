@@ -200,7 +200,7 @@ def _secrets_by_line(lines: Sequence[str], shown: Sequence[int], reach: int) -> 
     for number in shown:
         if len(lines[number]) > _LONG_LINE:
             found[number] = _at_ends(lines[number], _LONG_LINE // 2)
-    for first, behind in _runs(shown, reach):
+    for first, behind in _group_runs(shown, reach):
         around = [line if len(line) <= _LONG_LINE else "" for line in lines[max(0, first) : behind]]
         secrets = _find_secrets("\n".join(around))
         starts = list(accumulate((len(line) + 1 for line in around), initial=0)) if secrets else []
@@ -215,7 +215,7 @@ def _secrets_by_line(lines: Sequence[str], shown: Sequence[int], reach: int) -> 
     return found
 
 
-def _runs(numbers: Sequence[int], reach: int) -> Iterator[tuple[int, int]]:
+def _group_runs(numbers: Sequence[int], reach: int) -> Iterator[tuple[int, int]]:
     """Yield runs of numbers, widened by `reach`: the first number, and the one behind the last."""
     first = behind = 0
     for number in numbers:

@@ -123,8 +123,8 @@ class _Blame:
 
     def said(self) -> Iterator[SaidFact]:
         """Each field and each fact, in order."""
-        for member in _members(self._now):
-            yield self._field(member)
+        for member in _list_members(self._now):
+            yield self._blame_field(member)
         known = partners(self._head, self._now) if self._head else [(fact, None) for fact in facts(self._now)]
         for fact, before in known:
             said = SaidFact(
@@ -136,10 +136,10 @@ class _Blame:
                 id=fact.id,
                 text=fact.text,
             )
-            yield self._blamed(said, before.span if before and before.said == fact.said else None)
+            yield self._blame_span(said, before.span if before and before.said == fact.said else None)
 
-    def _field(self, member: Member) -> SaidFact:
-        start, end = _span(member)
+    def _blame_field(self, member: Member) -> SaidFact:
+        start, end = _member_span(member)
         said = SaidFact(
             path=self._now.path,
             line=self._now.lines.number(start),
@@ -149,11 +149,11 @@ class _Blame:
             id="",
             text=self._now.text[start:end],
         )
-        found = (each for each in (_members(self._head) if self._head else ()) if each.key == member.key)
+        found = (each for each in (_list_members(self._head) if self._head else ()) if each.key == member.key)
         before = next((each for each in found if same(each.node.value, member.node.value)), None)
-        return self._blamed(said, _span(before) if before else None)
+        return self._blame_span(said, _member_span(before) if before else None)
 
-    def _blamed(self, said: SaidFact, span: Span | None) -> SaidFact:
+    def _blame_span(self, said: SaidFact, span: Span | None) -> SaidFact:
         """What was said, with the last commit that touched a stretch of the last version."""
         if span is None:
             return replace(said, note=_NOT_COMMITTED)
@@ -164,7 +164,7 @@ class _Blame:
         latest = max(commit.committed for commit in touched)
         tied = [commit.id for commit in touched if commit.committed == latest]
         commit = self._commits[self._newest(tied) if len(tied) > 1 else tied[0]]
-        is_part, concerned = commit.id in self._partial, _concerned(commit, self._now.path)
+        is_part, concerned = commit.id in self._partial, _operations_on(commit, self._now.path)
         agents = dict.fromkeys(agent for _, agent in concerned)
         return replace(
             said,
@@ -180,7 +180,7 @@ class _Blame:
         )
 
 
-def _concerned(commit: Commit, path: str) -> list[tuple[str, str]]:
+def _operations_on(commit: Commit, path: str) -> list[tuple[str, str]]:
     """The operations in a commit, each with its agent, without those that name other memories alone."""
     done: list[tuple[str, str]] = []
     for key, value in commit.trailers:
@@ -192,14 +192,14 @@ def _concerned(commit: Commit, path: str) -> list[tuple[str, str]]:
     return [each for each in done if path in each[0] or not _NAMES_A_MEMORY.search(each[0])] or done
 
 
-def _members(document: Document) -> tuple[Member, ...]:
+def _list_members(document: Document) -> tuple[Member, ...]:
     try:
         return document.tree.members if document.tree else ()
     except DocumentRefused:
         return ()
 
 
-def _span(member: Member) -> Span:
+def _member_span(member: Member) -> Span:
     return Span(member.key_span.start, max(member.key_span.end, member.node.span.end))
 
 
@@ -231,12 +231,12 @@ class Past:
         """
         met = False
         for logged in found:
-            before, after = self._versions(logged)
-            now = self._in(after)
+            before, after = self._read_versions(logged)
+            now = self._find_in(after)
             self._version, self._fact = after or self._version, now or self._fact
-            was = self._in(before)
+            was = self._find_in(before)
             met = met or bool(now or was)
-            if _words(after, now) != _words(before, was):
+            if _words_of(after, now) != _words_of(before, was):
                 yield logged
             if was:
                 self._version, self._fact = before, was
@@ -246,7 +246,7 @@ class Past:
             remedy = "no commit has it: see what the memory says with `mdmem show`"
             raise SectionNotFound(path=self._path, heading=self._name, remedy=remedy)
 
-    def _versions(self, logged: LoggedCommit) -> tuple[Document | None, Document | None]:
+    def _read_versions(self, logged: LoggedCommit) -> tuple[Document | None, Document | None]:
         """The memory before a commit, and in it; None where it is not there, or is no memory."""
         versions: list[Document | None] = [None, None]
         for file in logged.files:
@@ -255,7 +255,7 @@ class Past:
                     versions[at] = self._tracked.document(blob, self._path) if blob else versions[at]
         return versions[0], versions[1]
 
-    def _in(self, version: Document | None) -> Fact | None:
+    def _find_in(self, version: Document | None) -> Fact | None:
         """The fact in a version: the one that was followed so far, else the one of its name."""
         if version is None:
             return None
@@ -274,18 +274,18 @@ class Past:
         return None
 
 
-def _words(version: Document | None, fact: Fact | None) -> list[str]:
+def _words_of(version: Document | None, fact: Fact | None) -> list[str]:
     """What a fact says; of a heading, with all that stands under it."""
     if version is None or fact is None:
         return []
     if fact.kind != "heading":
         return [fact.said]
     found = facts(version)
-    level = _level(fact)
-    under = takewhile(lambda each: _level(each) > level, found[found.index(fact) + 1 :])
+    level = _heading_level(fact)
+    under = takewhile(lambda each: _heading_level(each) > level, found[found.index(fact) + 1 :])
     return [each.said for each in (fact, *under)]
 
 
-def _level(fact: Fact) -> int:
+def _heading_level(fact: Fact) -> int:
     """How deep a heading is; more than any heading for other facts."""
     return len(fact.text) - len(fact.text.lstrip("#")) if fact.kind == "heading" else _DEEPEST

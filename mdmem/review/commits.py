@@ -136,7 +136,7 @@ class Commits:
                 found |= {path: each for path, each in inside if _SETTINGS.fullmatch(path)}
             taken = {path: each for path, each in found.items() if not each.why_not}
             memories = {path: each for path, each in taken.items() if not _SETTINGS.fullmatch(path)}
-            text = self._message(message, tracked, memories, session) if taken else ""
+            text = self._make_message(message, tracked, memories, session) if taken else ""
             branch, made = repository.branch(), None
             if taken and not dry_run:
                 made = tree.commit(list(taken.values()), text, seconds)
@@ -203,8 +203,8 @@ class Commits:
             return f"nothing was committed: {error.message}" + (f" ({error.hint})" if error.hint else "")
         return "; ".join([*(f"not committed: {each}" for each in made.left_out if only), *made.notes])
 
-    def _message(self, text: str, tracked: Tracked, taken: _Files, session: str) -> str:
-        entries, direct = self._explaining(tracked, taken)
+    def _make_message(self, text: str, tracked: Tracked, taken: _Files, session: str) -> str:
+        entries, direct = self._find_explaining(tracked, taken)
         trailers: list[tuple[str, str]] = []
         for entry in entries[-_MOST_OPERATIONS:]:
             trailers += [(OP, entry.message.strip() or "change"), (ID, entry.id)]
@@ -214,15 +214,17 @@ class Commits:
             trailers += [(OP, f"edit {path} directly") for path in direct[:_MOST_OPERATIONS]]
         trailers += [(SESSION, session)] if session.strip() else []
         operations = [*dict.fromkeys(one_line(each.message) for each in entries if each.message.strip())]
-        return with_trailers(text.strip() or _default(taken, operations), trailers)
+        return with_trailers(text.strip() or _default_message(taken, operations), trailers)
 
-    def _explaining(self, tracked: Tracked, taken: _Files) -> tuple[list[Entry], list[str]]:
+    def _find_explaining(self, tracked: Tracked, taken: _Files) -> tuple[list[Entry], list[str]]:
         """What led from what the head has to what the files hold.
 
         Returns:
             The changes, the oldest first; and the memories that were edited directly as well.
         """
-        heads = {p: _hash(tracked.document, each.blob, p) if each.blob else None for p, each in taken.items()}
+        heads = {
+            p: _hash_of(tracked.document, each.blob, p) if each.blob else None for p, each in taken.items()
+        }
         changes: dict[str, list[tuple[Entry, FileChange]]] = {path: [] for path in taken}
         unexplained = set(taken)
         for entry in islice(self._vault.history(), _MOST_ENTRIES):
@@ -236,7 +238,7 @@ class Commits:
         led: dict[str, Entry] = {}
         direct = []
         for path, head in heads.items():
-            step = None if taken[path].kind == "removed" else _hash(self._vault.find, path)
+            step = None if taken[path].kind == "removed" else _hash_of(self._vault.find, path)
             since, joined, is_joined = [], 0, True
             for entry, file in changes[path]:
                 # Where a file was edited directly, one change does not begin with what another left.
@@ -257,7 +259,7 @@ class Commits:
         return [led[id_] for id_ in sorted(led)], direct
 
 
-def _hash(read: Callable[..., Document | None], *given: str) -> str:
+def _hash_of(read: Callable[..., Document | None], *given: str) -> str:
     """The hash of a memory that `read` gives, where it can be read."""
     with suppress(DocumentRefused, StorageFailed):
         if document := read(*given):
@@ -265,7 +267,7 @@ def _hash(read: Callable[..., Document | None], *given: str) -> str:
     return "unknown"
 
 
-def _default(taken: _Files, operations: Sequence[str]) -> str:
+def _default_message(taken: _Files, operations: Sequence[str]) -> str:
     """The message where none is given, made of what was done."""
     if len(operations) == 1:
         return one_line(operations[0][:1].upper() + operations[0][1:], _LONGEST_LINE)

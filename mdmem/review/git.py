@@ -85,7 +85,7 @@ class Git(KindVerbs[R]):
             PathRefused, GitFailed: as for `log`.
         """
         with Tracked(self._vault) as tracked:
-            old, new = _states(tracked, revisions)
+            old, new = _resolve_states(tracked, revisions)
             return Review(self._vault, tracked, old, new, path_texts(paths or ())).changes()
 
     def install(self, program: str = "mdmem") -> MergeSetup:
@@ -191,7 +191,7 @@ class Git(KindVerbs[R]):
         Commits(self._vault).allow(what, off=off)
 
 
-def _states(tracked: Tracked, revisions: str) -> tuple[str | None, str | None]:
+def _resolve_states(tracked: Tracked, revisions: str) -> tuple[str | None, str | None]:
     """The commits that revisions name; None for no commit yet, and for the files now."""
     old, dots, new = revisions.partition("..")
     if new.startswith("."):

@@ -75,7 +75,7 @@ class MergeSetup(NamedTuple):
     def diff(self) -> str:
         """The changes as one unified diff."""
         return "".join(
-            unified(_text(each.before), _text(each.after), os.path.relpath(each.path))
+            unified(_decode_text(each.before), _decode_text(each.after), os.path.relpath(each.path))
             for each in self.changes
         )
 
@@ -92,15 +92,15 @@ class MergeSetup(NamedTuple):
             PathRefused, StorageFailed, LockTimeout, FileBusy: the attributes cannot be written.
         """
         # In this order, git never finds a driver that is not there: attributes alone change nothing.
-        _replace(self.attributes)
+        _replace_file(self.attributes)
         try:
             if self.config:
                 _refuse_changed(self.config)
-                _configure(self.config.path, self.settings)
+                _write_config(self.config.path, self.settings)
         except BaseException:
             if self.attributes:
                 path, before, after = self.attributes
-                _replace(ChangedFile(path, after, before))
+                _replace_file(ChangedFile(path, after, before))
             raise
 
 
@@ -118,20 +118,20 @@ def install(root: str, program: str = "mdmem") -> MergeSetup:
         PathRefused: one of the files is a link.
     """
     repository = Repository.around(root)
-    attributes, before = _attributes(repository)
-    name, lines, remarks = _wanted(root, repository.top)
+    attributes, before = _read_attributes(repository)
+    name, lines, remarks = _wanted_block(root, repository.top)
     after = _with_block(before, name, lines)
-    path = _config(repository)
+    path = _config_path(repository)
     ours = _COMMAND.format(program=shlex.quote(program).replace("%", "%%"))
-    known = _value(path)
+    known = _read_driver(path)
     if known and _OURS not in known:
         remedy = f"remove it with `git config --unset {_DRIVER}`"
         raise EditRefused(path=path, reason=f"{_DRIVER} is another command: {known}", remedy=remedy)
     settings = {_TITLE: "memories, merged by mdmem", _DRIVER: ours}
-    changed = _configured(path, settings)
+    changed = _plan_config(path, settings)
     if changed:
         remarks.append("each clone needs `mdmem git install` of its own; without it, git merges lines")
-    return MergeSetup(_changed(attributes, before, after), changed, settings, tuple(remarks))
+    return MergeSetup(_changed_file(attributes, before, after), changed, settings, tuple(remarks))
 
 
 def uninstall(root: str, *, is_vault: bool = True) -> MergeSetup:
@@ -145,55 +145,55 @@ def uninstall(root: str, *, is_vault: bool = True) -> MergeSetup:
         As `install`.
     """
     repository = Repository.around(root)
-    attributes, before = _attributes(repository)
-    name = _quoted(_folder(root, repository.top)) if is_vault else None
-    after = before and _without(before, name)
+    attributes, before = _read_attributes(repository)
+    name = _quote_pattern(_vault_folder(root, repository.top)) if is_vault else None
+    after = before and _remove_block(before, name)
     # What was empty before has no line end, and stays.
     after = None if after == "" and before and before.endswith("\n") else after
-    path = _config(repository)
-    known, settings, remarks = _value(path), dict[str, str | None](), []
+    path = _config_path(repository)
+    known, settings, remarks = _read_driver(path), dict[str, str | None](), []
     if known and _OURS not in known:
         remarks.append(f"{_DRIVER} stays as it is, since it is another command: {known}")
-    elif not _places(after or ""):
+    elif not _find_blocks(after or ""):
         settings = {_TITLE: None, _DRIVER: None}
     return MergeSetup(
-        _changed(attributes, before, after),
-        _configured(path, settings),
+        _changed_file(attributes, before, after),
+        _plan_config(path, settings),
         settings,
         tuple(remarks),
     )
 
 
-def _read(path: str) -> bytes | None:
+def _read_file(path: str) -> bytes | None:
     content = outside.read(outside.below(*os.path.split(path)), path)
     return content.data if content else None
 
 
-def _replace(change: ChangedFile | None) -> None:
+def _replace_file(change: ChangedFile | None) -> None:
     if change:
         place = outside.below(*os.path.split(change.path))
         outside.replace(place, change.path, change.before, change.after)
 
 
 def _refuse_changed(change: ChangedFile) -> None:
-    now = _read(change.path)
+    now = _read_file(change.path)
     if now != change.before:
         raise outside.conflict(change.path, change.before, now)
 
 
-def _text(data: bytes | None) -> str | None:
+def _decode_text(data: bytes | None) -> str | None:
     return None if data is None else data.decode("utf-8", "surrogateescape")
 
 
 # ------------------------------------------------------------------------------------------- the attributes
 
 
-def _attributes(repository: Repository) -> tuple[str, str | None]:
+def _read_attributes(repository: Repository) -> tuple[str, str | None]:
     path = os.path.join(repository.top, ATTRIBUTES)
-    return path, _text(_read(path))
+    return path, _decode_text(_read_file(path))
 
 
-def _changed(path: str, before: str | None, after: str | None) -> ChangedFile | None:
+def _changed_file(path: str, before: str | None, after: str | None) -> ChangedFile | None:
     if after == before:
         return None
     return ChangedFile(
@@ -201,31 +201,32 @@ def _changed(path: str, before: str | None, after: str | None) -> ChangedFile | 
     )
 
 
-def _folder(root: str, top: str) -> str:
+def _vault_folder(root: str, top: str) -> str:
     """The vault's folder from the top of the work tree; "." where it is the same."""
     return os.path.relpath(os.path.realpath(root), top)
 
 
-def _wanted(root: str, top: str) -> tuple[str, list[str], list[str]]:
+def _wanted_block(root: str, top: str) -> tuple[str, list[str], list[str]]:
     """What a block is called, its lines, and what should be known about them."""
-    folder, disk = _folder(root, top), Vault(root).disk
-    inside = "/" if folder == os.curdir else f"/{_GLOB.sub(_escape, folder)}/"
-    lines = [f"{_quoted(f'{inside}**/*{suffix}')} {value}" for suffix, value in _BY_SUFFIX.items()]
+    folder, disk = _vault_folder(root, top), Vault(root).disk
+    inside = "/" if folder == os.curdir else f"/{_GLOB.sub(_escape_character, folder)}/"
+    lines = [f"{_quote_pattern(f'{inside}**/*{suffix}')} {value}" for suffix, value in _BY_SUFFIX.items()]
     remarks = []
     for path in sorted(disk.mounts):
         file = os.path.relpath(os.path.realpath(os.path.join(disk.workspace, disk.in_workspace(path))), top)
         if file.startswith(os.pardir):
             remarks.append(f"{path} is outside of the repository")
             continue
-        lines.append(f"{_quoted('/' + _GLOB.sub(_escape, file))} {_BY_SUFFIX[os.path.splitext(file)[1]]}")
-    return _quoted(folder), lines, remarks
+        pattern = _quote_pattern("/" + _GLOB.sub(_escape_character, file))
+        lines.append(f"{pattern} {_BY_SUFFIX[os.path.splitext(file)[1]]}")
+    return _quote_pattern(folder), lines, remarks
 
 
-def _escape(found: re.Match[str]) -> str:
+def _escape_character(found: re.Match[str]) -> str:
     return "\\" + found[0]
 
 
-def _quoted(pattern: str) -> str:
+def _quote_pattern(pattern: str) -> str:
     """A pattern as git reads it at the beginning of a line: in the quotes of C, where it needs them."""
     if not _TO_QUOTE.search(pattern):
         return pattern
@@ -234,14 +235,14 @@ def _quoted(pattern: str) -> str:
 
 
 def _with_block(text: str | None, name: str, lines: list[str]) -> str:
-    """Attributes with a block in the place of the one of this name, else behind the rest.
+    """Put a block where the one of this name stands, else behind the rest.
 
-    Behind a text without a final line end, the block has none either, which tells `_without` to take away
-    the one before it.
+    Behind a text without a final line end, the block has none either: so `_remove_block` knows to remove the
+    one before it.
     """
     newline = "\r\n" if text and "\r\n" in text else "\n"
     block = newline.join([f"{_BEGIN}{name}", _ABOUT, *lines, f"{_END}{name}"])
-    for place in _places(text or ""):
+    for place in _find_blocks(text or ""):
         if text and place.name == name:
             return text[: place.start] + block + text[place.end :]
     if text is None or text.endswith("\n"):
@@ -249,9 +250,9 @@ def _with_block(text: str | None, name: str, lines: list[str]) -> str:
     return f"{text}{newline if text else ''}{block}"
 
 
-def _without(text: str, name: str | None) -> str:
+def _remove_block(text: str, name: str | None) -> str:
     """Attributes without the block of this name; None: without any."""
-    for place in reversed(_places(text)):
+    for place in reversed(_find_blocks(text)):
         if name in {None, place.name}:
             before, behind = text[: place.start], text[place.end :]
             if not behind:
@@ -268,7 +269,7 @@ class _BlockPlace(NamedTuple):
     end: int
 
 
-def _places(text: str) -> list[_BlockPlace]:
+def _find_blocks(text: str) -> list[_BlockPlace]:
     """The blocks, in order.
 
     Raises:
@@ -279,7 +280,7 @@ def _places(text: str) -> list[_BlockPlace]:
         written = line.removesuffix("\r")
         name = written.removeprefix(_BEGIN)
         if (written.startswith(_BEGIN) and begun) or (written.startswith(_END) and not begun):
-            raise _broken(written)
+            raise _unpaired_mark(written)
         if name != written:
             begun = _BlockPlace(name, at, at)
         elif begun and written == _END + begun.name:
@@ -287,11 +288,11 @@ def _places(text: str) -> list[_BlockPlace]:
             begun = None
         at += len(line) + 1
     if begun:
-        raise _broken(_BEGIN + begun.name)
+        raise _unpaired_mark(_BEGIN + begun.name)
     return found
 
 
-def _broken(mark: str) -> EditRefused:
+def _unpaired_mark(mark: str) -> EditRefused:
     reason = f"the mark {mark!r} in it has no partner"
     return EditRefused(
         path=ATTRIBUTES, reason=reason, remedy="remove the lines of mdmem from it by hand, with the marks"
@@ -301,38 +302,38 @@ def _broken(mark: str) -> EditRefused:
 # ----------------------------------------------------------------------------------------------- the config
 
 
-def _config(repository: Repository) -> str:
+def _config_path(repository: Repository) -> str:
     """The config that all work trees of a repository share."""
     return os.path.join(os.path.realpath(repository.common), "config")
 
 
-def _value(config: str) -> str:
+def _read_driver(config: str) -> str:
     """The driver that a config names; empty without one."""
     asked = ["config", "--file", config, "--get", _DRIVER]
     ended = run(asked, os.path.dirname(config), "read its config")
     return ended.printed.decode("utf-8", "replace").removesuffix("\n")
 
 
-def _configure(config: str, settings: Mapping[str, str | None]) -> None:
+def _write_config(config: str, settings: Mapping[str, str | None]) -> None:
     for name, value in settings.items():
         change = ["--unset-all", name] if value is None else [name, value]
-        _done(["config", "--file", config, *change], os.path.dirname(config), missing=_NOT_SET)
+        _require_git(["config", "--file", config, *change], os.path.dirname(config), missing=_NOT_SET)
 
 
-def _configured(config: str, settings: Mapping[str, str | None]) -> ChangedFile | None:
+def _plan_config(config: str, settings: Mapping[str, str | None]) -> ChangedFile | None:
     """The change that git makes of the config, tried on a copy; None where it stays as it is."""
-    before = _read(config)
+    before = _read_file(config)
     with tempfile.TemporaryDirectory() as folder:
         copy = os.path.join(folder, "config")
         with open(copy, "wb") as file:
             file.write(before or b"")
-        _configure(copy, settings)
+        _write_config(copy, settings)
         with open(copy, "rb") as file:
             after = file.read()
     return ChangedFile(config, before, after) if after != (before or b"") else None
 
 
-def _done(arguments: list[str], folder: str, missing: int = 0) -> None:
+def _require_git(arguments: list[str], folder: str, missing: int = 0) -> None:
     ended = run(arguments, folder, "set up its merges")
     if ended.status not in {0, missing}:
         raise GitFailed(path=folder, action="set up its merges", reason=ended.reason)

@@ -139,9 +139,9 @@ class Reverts:
                 # A commit may tell of more than the namespace.
                 told = f": {commit.subject}" if self._vault.wall == Namespace() else ""
                 message = f"revert {commit.id[:_SHORT]}{told}"
-        return lambda: self._plan(str(target or what), versions, message)
+        return lambda: self._make_plan(str(target or what), versions, message)
 
-    def _plan(self, what: str, versions: Sequence[_Version], message: str) -> EditPlan:
+    def _make_plan(self, what: str, versions: Sequence[_Version], message: str) -> EditPlan:
         changes: list[Change] = []
         refused: list[str] = []
         skipped: list[str] = []
@@ -207,7 +207,7 @@ def _find_changed(commit: Commit, tracked: Tracked, vault: Vault, only: Sequence
     with closing(tracked.history.log(tracked.names, commit.id)) as log:
         logged = next(log, None)
     files = logged.files if logged and logged.commit.id == commit.id else ()
-    found = [version for file in files if (version := _read(file, tracked))]
+    found = [version for file in files if (version := _read_version(file, tracked))]
     for name in only:
         if not any(is_under(path, name) for each in found for path in each[:2]):
             raise MemoryNotFound(path=name)
@@ -257,14 +257,14 @@ def _walk_versions(path: str, tracked: Tracked, vault: Vault) -> Iterator[_Versi
                 yield _Version(path, path, last, now)
             for file in files if len(commit.parents) <= 1 else ():
                 _refuse_cut(commit, tracked)
-                version = _read(file, tracked)
+                version = _read_version(file, tracked)
                 if version:
                     yield version
                 if tracked.path(file.old or file.name) is None:
                     return  # it came from elsewhere
 
 
-def _read(file: TouchedFile, tracked: Tracked) -> _Version | None:
+def _read_version(file: TouchedFile, tracked: Tracked) -> _Version | None:
     """Read what a commit made of a file; None for one that is no memory of the namespace."""
     path, old_path = tracked.path(file.name), tracked.path(file.old or file.name)
     if path is None and old_path is None:

@@ -95,12 +95,12 @@ class MemoryChange:
         """The words of a fact in both states, those that differ marked; of a field, of its value as JSON."""
         before, after = self.before, self.after
         if self.change.startswith("field"):
-            before = "" if self.change == "field-added" else _written(before)
-            after = "" if self.change == "field-removed" else _written(after)
+            before = "" if self.change == "field-added" else _format_value(before)
+            after = "" if self.change == "field-removed" else _format_value(after)
         return words(before or "", after or "")
 
 
-def _written(value: Any) -> str:
+def _format_value(value: Any) -> str:
     return json.dumps(value, ensure_ascii=False, default=str)
 
 
@@ -167,19 +167,19 @@ class Review:
             GitFailed: git cannot say.
         """
         unmerged = self._tracked.unmerged() if self._new is None else set()
-        pairs = sorted(self._pairs(), key=lambda pair: pair.path.split("/"))
+        pairs = sorted(self._find_pairs(), key=lambda pair: pair.path.split("/"))
         compared = [
-            each for pair in pairs if (each := self._compare(pair, is_unmerged=pair.path in unmerged))
+            each for pair in pairs if (each := self._compare_pair(pair, is_unmerged=pair.path in unmerged))
         ]
         comparisons = {each.pair.path: each.comparison for each in compared if each.comparison}
         moved = moved_across(comparisons)
-        return [row for each in compared for row in _rows(each, moved.get(each.pair.path))]
+        return [row for each in compared for row in _describe_changes(each, moved.get(each.pair.path))]
 
-    def _compare(self, pair: MemoryPair, *, is_unmerged: bool) -> _Compared | None:
+    def _compare_pair(self, pair: MemoryPair, *, is_unmerged: bool) -> _Compared | None:
         """Compare a memory in both states; None where it is the same."""
         notes: list[MemoryChange] = []
         try:
-            before, after = self._documents(pair)
+            before, after = self._read_pair(pair)
             is_same = _is_same(before, after, is_now=self._new is None) and pair.old == pair.new
             if is_same and not is_unmerged:
                 return None
@@ -191,21 +191,21 @@ class Review:
             notes.append(MemoryChange(path=pair.path, change="not-compared", note=str(error)))
             return _Compared(pair, notes, None, {})
 
-    def _documents(self, pair: MemoryPair) -> tuple[Document | None, Document | None]:
+    def _read_pair(self, pair: MemoryPair) -> tuple[Document | None, Document | None]:
         before = self._tracked.document(pair.before, pair.old) if pair.old else None
         if not pair.new:
             return before, None
         after = self._tracked.document(pair.after, pair.new) if pair.after else self._vault.read(pair.new)
         return before, after
 
-    def _pairs(self) -> list[MemoryPair]:
+    def _find_pairs(self) -> list[MemoryPair]:
         """The chosen memories that may differ; one that was renamed is chosen by either of its names."""
-        found = self._between(self._old, self._new) if self._old and self._new else self._with_now()
+        found = self._differing_pairs(self._old, self._new) if self._old and self._new else self._with_now()
         chosen = [pair for pair in found if self._is_chosen(pair.old) or self._is_chosen(pair.new)]
         self._refuse_unknown([path for pair in chosen for path in (pair.old, pair.new)])
         return chosen
 
-    def _between(self, old: str, new: str) -> Iterator[MemoryPair]:
+    def _differing_pairs(self, old: str, new: str) -> Iterator[MemoryPair]:
         for file in self._tracked.history.differences(old, new, self._tracked.names):
             path = (self._tracked.path(file.name) or "") if file.after else ""
             source = (self._tracked.path(file.old or file.name) or "") if file.before else ""
@@ -216,7 +216,7 @@ class Review:
         found = self._standing_in_both() or list(self._tracked.now(self._old))
         gone = {path: blob for path, blob, now in found if blob is not None and now is None}
         come = {path: now for path, blob, now in found if blob is None and now is not None}
-        renamed = self._renamed(gone, come)
+        renamed = self._pair_renamed(gone, come)
         yield from renamed
         paired = {pair.old for pair in renamed} | {pair.new for pair in renamed}
         for path, blob, now in found:
@@ -235,12 +235,16 @@ class Review:
             return []
         return [(path, tree[path], "") for path in self._paths]
 
-    def _renamed(self, gone: dict[str, str], new: dict[str, str]) -> list[MemoryPair]:
+    def _pair_renamed(self, gone: dict[str, str], new: dict[str, str]) -> list[MemoryPair]:
         """The memories that are gone and are there under another name: with the same id, or similar lines."""
         if not gone or not new or max(len(gone), len(new)) > _MOST_COMPARED:
             return []
         olds, news = (
-            {path: known for path, blob in each.items() if (known := self._known(path, blob, is_old=is_old))}
+            {
+                path: known
+                for path, blob in each.items()
+                if (known := self._fingerprint(path, blob, is_old=is_old))
+            }
             for each, is_old in ((gone, True), (new, False))
         )
         scored = sorted(
@@ -256,9 +260,9 @@ class Review:
                 del olds[source], news[path]
         return pairs
 
-    def _known(self, path: str, blob: str, *, is_old: bool) -> _Fingerprint | None:
+    def _fingerprint(self, path: str, blob: str, *, is_old: bool) -> _Fingerprint | None:
         try:
-            document = self._documents(
+            document = self._read_pair(
                 MemoryPair(path, "", blob, "") if is_old else MemoryPair("", path, "", blob)
             )
         except MdmemError:
@@ -273,12 +277,12 @@ class Review:
         for path in self._paths:
             if not path or any(is_under(each, path) for each in known):
                 continue
-            if self._new is None and self._stands(path):
+            if self._new is None and self._is_there(path):
                 continue
             if not self._tracked.tree(self._new or self._old, [path]):
                 raise MemoryNotFound(path=path)
 
-    def _stands(self, path: str) -> bool:
+    def _is_there(self, path: str) -> bool:
         if path.endswith(SUFFIXES):
             return self._vault.exists(path)
         return any(True for _ in self._vault.walk(path))
@@ -338,7 +342,7 @@ def _items_around(document: Document) -> dict[Fact, str]:
     return {fact: parent.text for fact, parent in around if parent.kind == "item"}
 
 
-def _rows(compared: _Compared, found: Comparison | None) -> Iterator[MemoryChange]:
+def _describe_changes(compared: _Compared, found: Comparison | None) -> Iterator[MemoryChange]:
     """What became of a memory; `found` is its comparison once facts that went to another memory are moved."""
     pair = compared.pair
     if not (pair.old and pair.new):

@@ -106,7 +106,7 @@ class Tracked:
         return self.repository.head()
 
     @cached_property
-    def _mounts(self) -> dict[str, str]:
+    def _mounted_files(self) -> dict[str, str]:
         """The path in the vault of each mounted file of the repository, by its name."""
         mounted = self._vault.disk.mounted(Namespace()).items()
         named = ((os.path.relpath(file, self.repository.top), path) for path, file in mounted)
@@ -115,7 +115,7 @@ class Tracked:
     @property
     def mounted(self) -> dict[str, str]:
         """The name of each mounted file of the repository that is in the namespace, by its path there."""
-        own = ((name, path) for name, path in self._mounts.items() if self._vault.wall.holds(path))
+        own = ((name, path) for name, path in self._mounted_files.items() if self._vault.wall.holds(path))
         return {relative(path, self._vault.namespace): name for name, path in own}
 
     @property
@@ -155,12 +155,12 @@ class Tracked:
         """
         self._vault.place(path)
         full = join(self._vault.namespace, check_memory(path))
-        mounted = next((name for name, mount in self._mounts.items() if mount == full), None)
+        mounted = next((name for name, mount in self._mounted_files.items() if mount == full), None)
         return mounted or self.repository.name(self._vault.store.spelled(full) or full)
 
     def path(self, name: str) -> str | None:
         """The memory of this namespace that git calls `name`; None for any other file."""
-        full = self._full(name)
+        full = self._full_path(name)
         if full is None or not self._vault.wall.holds(full):
             return None
         return relative(full, self._vault.namespace)
@@ -174,21 +174,21 @@ class Tracked:
             files.append(file._replace(before=before, after=after))
         return logged._replace(files=tuple(files))
 
-    def _full(self, name: str) -> str | None:
+    def _full_path(self, name: str) -> str | None:
         """The memory of the whole vault that git calls `name`."""
-        if name in self._mounts:
-            return self._mounts[name]
+        if name in self._mounted_files:
+            return self._mounted_files[name]
         inside = self.repository.path(name)
         with suppress(PathRefused):
             path = check_memory(inside) if inside else None
             # Where a mount stands, a file of the vault is not seen.
-            return None if path in self._mounts.values() else path
+            return None if path in self._mounted_files.values() else path
         return None
 
     def told(self, found: Iterator[LoggedCommit]) -> Iterator[MemoryCommit]:
         """The commits as the namespace sees them; those that touched nothing in it are left out."""
         while some := list(islice(found, _MOST_AT_ONCE)):
-            touched = [(each.commit, self._memories(each.files)) for each in some]
+            touched = [(each.commit, self._touched_memories(each.files)) for each in some]
             seen = [(commit, memories) for commit, memories in touched if memories]
             partial = self.partial([commit for commit, _ in seen])
             for commit, memories in seen:
@@ -207,10 +207,10 @@ class Tracked:
 
     def _is_hidden(self, name: str) -> bool:
         """Whether a file is in the vault, or mounted there, and outside of the namespace."""
-        inside = self._mounts.get(name) or self.repository.path(name)
+        inside = self._mounted_files.get(name) or self.repository.path(name)
         return inside is not None and not self._vault.wall.holds(unicodedata.normalize("NFC", inside))
 
-    def _memories(self, files: Iterable[TouchedFile]) -> tuple[MemoryTouched, ...]:
+    def _touched_memories(self, files: Iterable[TouchedFile]) -> tuple[MemoryTouched, ...]:
         """The memories of the namespace among the files of a commit."""
         found = []
         for file in files:

@@ -77,7 +77,7 @@ class Catalog:
         if "#" in bare:
             return None
         if _SCHEME.match(bare):
-            return self._ids.get(bare)
+            return self._map_ids.get(bare)
         last = bare.replace("\\", "/").rsplit("/", 1)[-1].removesuffix(_SUFFIX)
         return last if last in self.names else None
 
@@ -118,26 +118,26 @@ class Catalog:
         What is included by `$ref` or `allOf` does not count beside `additionalProperties`, which does not
         look there either.
         """
-        return self._declares(self.parsed(name), key, frozenset((name,)))
+        return self._declares_key(self.parsed(name), key, frozenset((name,)))
 
-    def _declares(self, schema: Schema | None, key: str, seen: frozenset[str]) -> bool:
+    def _declares_key(self, schema: Schema | None, key: str, seen: frozenset[str]) -> bool:
         if not isinstance(schema, dict):
             return False
         if key in schema.get("properties", ()) or key in schema.get("required", ()):
             return True
         if "additionalProperties" in schema:
             return False
-        if any(self._declares(part, key, seen) for part in schema.get("allOf", ())):
+        if any(self._declares_key(part, key, seen) for part in schema.get("allOf", ())):
             return True
         target = self.resolve(schema.get("$ref", ""))
         return (
             target is not None
             and target not in seen
-            and self._declares(self.parsed(target), key, seen | {target})
+            and self._declares_key(self.parsed(target), key, seen | {target})
         )
 
     @cached_property
-    def _ids(self) -> dict[str, str]:
+    def _map_ids(self) -> dict[str, str]:
         schemas = ((name, self.parsed(name)) for name in self._own)
         ids = ((schema.get("$id"), name) for name, schema in schemas if isinstance(schema, dict))
         return {id_.removesuffix("#"): name for id_, name in ids if isinstance(id_, str)}

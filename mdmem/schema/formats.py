@@ -125,7 +125,7 @@ def expression(pattern: str) -> Pattern[str]:
     return foreign(_DOLLAR.sub(lambda found: found[1] or r"\Z", pattern))
 
 
-def _matches(pattern: re.Pattern[str]) -> Callable[[str], bool]:
+def _full_match(pattern: re.Pattern[str]) -> Callable[[str], bool]:
     return lambda text: pattern.fullmatch(text) is not None
 
 
@@ -133,13 +133,13 @@ FORMATS: dict[str, Format] = {
     "date": Format("a date such as 2024-01-31", is_date),
     "date-time": Format("a date with a time such as 2024-01-31T12:30:00Z", is_date_time),
     "time": Format("a time such as 12:30:00", is_time),
-    "duration": Format("a duration such as P1DT12H", _matches(_DURATION)),
+    "duration": Format("a duration such as P1DT12H", _full_match(_DURATION)),
     "email": Format("an e-mail address", _is_email),
     "hostname": Format("a host name", is_hostname),
     "ipv4": Format("an IPv4 address such as 192.0.2.1", _ip_address(4)),
     "ipv6": Format("an IPv6 address such as 2001:db8::1", _ip_address(6)),
     "uri": Format("an address with a scheme such as https://example.com/", _is_uri),
     "uri-reference": Format("an address, whole or relative", _is_uri_reference),
-    "uuid": Format("a UUID such as 123e4567-e89b-12d3-a456-426614174000", _matches(_UUID)),
+    "uuid": Format("a UUID such as 123e4567-e89b-12d3-a456-426614174000", _full_match(_UUID)),
     "regex": Format("a regular expression", _is_regex),
 }

@@ -65,15 +65,15 @@ class _Inspection:
                 closure = map(self.catalog.parsed, self.catalog.closure(self.name))
                 self.meter.count(4 * sum(map(self.meter.size, closure)) // STEP)
                 self.resolver = make_registry(self.catalog, self.name).resolver(make_address(self.name))
-                self._visit(schema, ())
+                self._visit_schema(schema, ())
             if not self.findings:  # even an empty memory may take too many steps
                 deque(find_errors(make_validator(self.catalog, self.name), {}, self.meter), maxlen=0)
         except RecursionError:
-            self._add((), "schema-endless", "it is nested too deeply to be checked", "flatten it")
+            self._add_finding((), "schema-endless", "it is nested too deeply to be checked", "flatten it")
         except Unchecked as error:
-            self._add((), "schema-endless", f"it cannot be checked: {error}", "make it simpler")
+            self._add_finding((), "schema-endless", f"it cannot be checked: {error}", "make it simpler")
 
-    def _visit(self, schema: Any, path: KeyPath) -> None:
+    def _visit_schema(self, schema: Any, path: KeyPath) -> None:
         if isinstance(schema, bool):
             return
         self.meter.count(_STEPS_OF_A_VISIT)
@@ -85,22 +85,22 @@ class _Inspection:
         if schema.get("format", "date") not in FORMATS:
             message = f"the format {escape(schema['format'])} is not known, so it is not checked"
             hint = f"known formats: {', '.join(FORMATS)}"
-            self._add((*path, "format"), "schema-format-unknown", message, hint, severity="warning")
+            self._add_finding((*path, "format"), "schema-format-unknown", message, hint, severity="warning")
         for each in schema.get("patternProperties", ()):
             self._check_pattern(each, (*path, "patternProperties", each))
         if "pattern" in schema:
             self._check_pattern(schema["pattern"], (*path, "pattern"))
         for step, child in list_children(schema):
-            self._visit(child, (*path, *step))
+            self._visit_schema(child, (*path, *step))
 
     def _check_dialect(self, schema: dict[str, Any], path: KeyPath) -> None:
         for keyword in schema.keys() & ("$schema", "$id") if path else ():
             message = f"`{keyword}` can stand at the top of a schema only"
-            self._add((*path, keyword), "schema-dialect", message, "remove it")
+            self._add_finding((*path, keyword), "schema-dialect", message, "remove it")
         dialect = schema.get("$schema", DIALECT)
         if not path and dialect.removesuffix("#") != DIALECT:
             message = f"the schema is written for {escape(dialect)}; mdmem reads 2020-12"
-            self._add(("$schema",), "schema-dialect", message, f"accepted: {DIALECT}")
+            self._add_finding(("$schema",), "schema-dialect", message, f"accepted: {DIALECT}")
 
     def _check_reference(self, reference: str, path: KeyPath) -> None:
         try:
@@ -111,7 +111,7 @@ class _Inspection:
             message = f"`{path[-1]}` leads nowhere: {escape(reference)}"
             names = ", ".join(self.catalog.names)
             hint = f"nothing is fetched: name a schema of the vault ({names}), or one inside this one"
-            self._add(path, "schema-ref", message, hint)
+            self._add_finding(path, "schema-ref", message, hint)
 
     def _check_unevaluated(self, path: KeyPath) -> None:
         """Refuse `unevaluated…` where jsonschema's own, which runs patterns by `re`, may meet a pattern.
@@ -123,16 +123,16 @@ class _Inspection:
             if repr(obstacle) in reached:
                 message = f"`{path[-1]}` cannot be used in a schema that leads to `{obstacle}`"
                 hint = "name the fields in `properties`, and use `additionalProperties`"
-                self._add(path, "schema-unevaluated", message, hint)
+                self._add_finding(path, "schema-unevaluated", message, hint)
 
     def _check_pattern(self, pattern: str, path: KeyPath) -> None:
         try:
             self.meter.compile_pattern(pattern)
         except PatternInvalid as error:
             message = f"the pattern {escape(error.pattern)} cannot be used: {error.reason}"
-            self._add(path, "schema-pattern", message, "correct the pattern")
+            self._add_finding(path, "schema-pattern", message, "correct the pattern")
 
-    def _add(
+    def _add_finding(
         self, path: KeyPath, code: str, message: str, hint: str, *, severity: Severity = "error"
     ) -> None:
         span = self.document.tree.nearest(path).span if self.document.tree else Span(0, 0)

@@ -106,10 +106,10 @@ class Schemas:
         Raises:
             TooNested, TooLarge: its values pass a limit.
         """
-        findings = [*document.findings, *self._unknown(document)]
+        findings = [*document.findings, *self._check_unknown_schema(document)]
         readable = document.tree is not None or not (document.is_json or document.frontmatter.flaws)
         if readable:
-            findings += self._violations(document, name or self.choose(document))
+            findings += self._find_violations(document, name or self.choose(document))
         return sorted(
             dict.fromkeys(findings), key=lambda found: (found.span, found.code, found.rule, found.message)
         )
@@ -156,9 +156,9 @@ class Schemas:
     def lint(self) -> list[Diagnostic]:
         """Everything that is wrong with the schemas themselves."""
         suspects = [name for name in self._catalog.names if not self._is_known(name)]
-        return [finding for name in suspects for finding in self._inspected(name)]
+        return [finding for name in suspects for finding in self._inspect_schema(name)]
 
-    def _inspected(self, name: str) -> list[Diagnostic]:
+    def _inspect_schema(self, name: str) -> list[Diagnostic]:
         if name not in self._findings:
             from mdmem.schema.lint import inspect  # noqa: PLC0415 - start-up
 
@@ -169,8 +169,8 @@ class Schemas:
         """Whether a schema is known to be sound: a built-in one that refers to no other but these."""
         return all(map(self._catalog.is_builtin, self._catalog.closure(name)))
 
-    def _violations(self, document: Document, name: str) -> list[Diagnostic]:
-        fault = self._fault(name)
+    def _find_violations(self, document: Document, name: str) -> list[Diagnostic]:
+        fault = self._find_fault(name)
         if fault:
             message = f"the schema {name} cannot be used: {fault}"
             hint = "see what is wrong with `mdmem schema check`"
@@ -182,7 +182,7 @@ class Schemas:
         value, findings = self._select_value(document, name)
         meter = Meter(None if document.is_json else document)
         try:
-            errors = find_errors(self._validator(name), value, meter)
+            errors = find_errors(self._validator_of(name), value, meter)
             findings += violation.explain(document, name, errors, meter.count)
         except Unchecked as error:
             message = f"the memory cannot be checked against the schema {name}: {error}"
@@ -202,25 +202,25 @@ class Schemas:
         keys = _BOOKKEEPING if document.is_json else _BOOKKEEPING[:-1]
         aside = [key for key in keys if key in value and not self._catalog.declares(name, key)]
         rest = {key: item for key, item in value.items() if key not in aside}
-        findings = _expires(document, name, value["expires"]) if "expires" in aside else []
+        findings = _check_expires(document, name, value["expires"]) if "expires" in aside else []
         return rest, findings
 
-    def _fault(self, name: str) -> str:
+    def _find_fault(self, name: str) -> str:
         """Why the schema, or one that it refers to, cannot be used; empty when it can."""
         if name not in self._faults:
             closure = [] if self._is_known(name) else self._catalog.closure(name)
-            found = (f for each in closure for f in self._inspected(each) if f.severity == "error")
+            found = (f for each in closure for f in self._inspect_schema(each) if f.severity == "error")
             self._faults[name] = next((f"{f.message} ({f.path}:{f.position.line})" for f in found), "")
         return self._faults[name]
 
-    def _validator(self, name: str) -> Validator:
+    def _validator_of(self, name: str) -> Validator:
         if name not in self._validators:
             from mdmem.schema.validator import make_validator  # noqa: PLC0415 - start-up
 
             self._validators[name] = make_validator(self._catalog, name)
         return self._validators[name]
 
-    def _unknown(self, document: Document) -> list[Diagnostic]:
+    def _check_unknown_schema(self, document: Document) -> list[Diagnostic]:
         written = document.fields.get("$schema")
         if (
             not isinstance(written, str)
@@ -239,7 +239,7 @@ class Schemas:
         ]
 
 
-def _expires(document: Document, name: str, written: Any) -> list[Diagnostic]:
+def _check_expires(document: Document, name: str, written: Any) -> list[Diagnostic]:
     is_moment = isinstance(written, str) and (formats.is_date(written) or formats.is_date_time(written))
     if is_moment or written is None:
         return []

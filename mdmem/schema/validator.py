@@ -106,10 +106,10 @@ def make_registry(catalog: Catalog, name: str) -> Registry[Schema]:
     names = [each for each in catalog.closure(name) if is_sound(catalog, each)]
     for each in names:
         if each not in catalog.normalized:
-            schema = _normalize(catalog.parsed(each), partial(normalize_reference, catalog))
+            schema = _normalize_schema(catalog.parsed(each), partial(normalize_reference, catalog))
             catalog.normalized[each] = schema
     resources = ((make_address(each), catalog.normalized[each]) for each in names)
-    return _register(_load_metaschemas(), resources)
+    return _register_schemas(_load_metaschemas(), resources)
 
 
 def is_sound(catalog: Catalog, name: str) -> bool:
@@ -130,7 +130,7 @@ def is_sound(catalog: Catalog, name: str) -> bool:
 def load_metaschema() -> Validator:
     """Load the validator of schemas: the metaschema of 2020-12, and what `x-body` may be."""
     own: Schema = {"$dynamicAnchor": "meta", "$ref": DIALECT, "properties": {BODY: _BODY_SCHEMA}}
-    registry = _register(_load_metaschemas(), [(_OWN_METASCHEMA, own)])
+    registry = _register_schemas(_load_metaschemas(), [(_OWN_METASCHEMA, own)])
     # Lint explains what is wrong with an address or a pattern.
     without_formats = _extend(_Validator, {"format": lambda *_: ()})
     validator: Validator = without_formats({"$ref": _OWN_METASCHEMA}, registry=registry)
@@ -140,16 +140,18 @@ def load_metaschema() -> Validator:
 @cache
 def _load_metaschemas() -> Registry[Schema]:
     uris = [uri for uri in SPECIFICATIONS if uri.startswith(DIALECT.removesuffix("schema"))]
-    return _register(Registry(), ((uri, _normalize(SPECIFICATIONS.contents(uri), str)) for uri in uris))
+    return _register_schemas(
+        Registry(), ((uri, _normalize_schema(SPECIFICATIONS.contents(uri), str)) for uri in uris)
+    )
 
 
-def _register(registry: Registry[Schema], schemas: Any) -> Registry[Schema]:
+def _register_schemas(registry: Registry[Schema], schemas: Any) -> Registry[Schema]:
     return registry.with_resources(
         (uri, DRAFT202012.create_resource(schema)) for uri, schema in schemas
     ).crawl()
 
 
-def _normalize(schema: Any, normalize_ref: Callable[[str], str]) -> Any:
+def _normalize_schema(schema: Any, normalize_ref: Callable[[str], str]) -> Any:
     """Copy a sound schema into the form that the validator reads.
 
     Unknown keywords are left out, because jsonschema goes through them each time; so are `$id` and `$schema`,
@@ -162,11 +164,11 @@ def _normalize(schema: Any, normalize_ref: Callable[[str], str]) -> Any:
         if keyword in REFERENCES:
             copy[keyword] = normalize_ref(value)
         elif keyword in MAPPINGS:
-            copy[keyword] = {key: _normalize(each, normalize_ref) for key, each in value.items()}
+            copy[keyword] = {key: _normalize_schema(each, normalize_ref) for key, each in value.items()}
         elif keyword in LISTS:
-            copy[keyword] = [_normalize(each, normalize_ref) for each in value]
+            copy[keyword] = [_normalize_schema(each, normalize_ref) for each in value]
         elif keyword in SINGLES and not (value is False and keyword in _CLOSING):
-            copy[keyword] = _normalize(value, normalize_ref)
+            copy[keyword] = _normalize_schema(value, normalize_ref)
         elif keyword in _KEPT:
             copy[keyword] = value
     return copy
@@ -248,7 +250,7 @@ def _check_names(validator: Any, wanted: Schema, instance: Any, _: Schema) -> Er
             yield ValidationError("", path=(key,), context=errors)
 
 
-def _match(validator: Any, pattern: str, instance: Any, __: Schema) -> Errors:
+def _check_pattern(validator: Any, pattern: str, instance: Any, __: Schema) -> Errors:
     if isinstance(instance, str) and not validator.format_checker.matches(pattern, instance):
         yield ValidationError("")
 
@@ -299,7 +301,7 @@ _KEYWORDS: dict[str, Any] = {
     "additionalProperties": _check_additional,
     "dependentRequired": _check_dependents,
     "multipleOf": _check_multiple,
-    "pattern": _match,
+    "pattern": _check_pattern,
     "patternProperties": _match_properties,
     "propertyNames": _check_names,
     "required": _check_required,

@@ -79,7 +79,7 @@ def explain(
     for each in islice(chosen, _MOST_FINDINGS):
         names = len(each.schema.get("properties", ())) if each.validator in _UNDESCRIBED else 0
         count(searched + min(names, _MOST_NAMES) * _STEPS_A_NAME)
-        yield document.diagnose(_describe(document, schema, each))
+        yield document.diagnose(_describe_error(document, schema, each))
     left_out = sum(1 for _ in chosen)
     if left_out:
         message = f"{left_out:,} more violations of the schema {schema} are left out"
@@ -112,17 +112,23 @@ def _choose_alternative(error: Error) -> list[Error]:
     return [chosen for each in meant for chosen in _choose_alternative(each)]
 
 
-def _describe(document: Document, schema: str, error: Error) -> Flaw:
+def _describe_error(document: Document, schema: str, error: Error) -> Flaw:
     keyword, path, wanted = str(error.validator), tuple(error.absolute_path), error.validator_value
-    span, field = _locate(document, path, error), _name_field(document, path, error)
+    span, field = _locate_error(document, path, error), _name_field(document, path, error)
     code = keyword
     if keyword == "required":
         path = (*path, wanted)
-        message, hint = f"{_quote(path)} is missing", f"add {_quote(path)}{_describe_field(error, wanted)}"
+        message, hint = (
+            f"{_quote_path(path)} is missing",
+            f"add {_quote_path(path)}{_describe_field(error, wanted)}",
+        )
     elif keyword == "dependentRequired":
         name, other = wanted
         path = (*path, other)
-        message, hint = f"{_quote(path)} is missing: {field} has `{escape(name)}`", f"add `{escape(other)}`"
+        message, hint = (
+            f"{_quote_path(path)} is missing: {field} has `{escape(name)}`",
+            f"add `{escape(other)}`",
+        )
     elif keyword in _UNDESCRIBED:
         message, hint = f"{field} is not a field of this schema", _suggest_field(path, error.schema)
     elif keyword == "not" and wanted is True:
@@ -193,7 +199,7 @@ def _is_body(document: Document, error: Error) -> bool:
     return is_text or error.validator == BODY
 
 
-def _locate(document: Document, path: KeyPath, error: Error) -> Span:
+def _locate_error(document: Document, path: KeyPath, error: Error) -> Span:
     if _is_body(document, error):
         return Span(document.body_span.start, document.body_span.start)
     if document.tree is None:
@@ -209,13 +215,13 @@ def _locate(document: Document, path: KeyPath, error: Error) -> Span:
 
 def _name_field(document: Document, path: KeyPath, error: Error) -> str:
     if path:
-        return _quote(path)
+        return _quote_path(path)
     if _is_body(document, error):
         return "the body"
     return "the value" if document.is_json else "the frontmatter"
 
 
-def _quote(path: KeyPath) -> str:
+def _quote_path(path: KeyPath) -> str:
     return f"`{escape(dotted(path))}`"
 
 

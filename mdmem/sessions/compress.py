@@ -79,7 +79,7 @@ def compress(
     whole, left_out = len(made) + len(last), 0
     for unit in units:
         tokens = sum(count_tokens(unit))
-        shorter, problem = _shorten(unit, max(allowed, 0) * tokens // waiting, generator)
+        shorter, problem = _shorten_unit(unit, max(allowed, 0) * tokens // waiting, generator)
         if problem:
             problems.append(problem)
             generator = None  # one that hangs would hang again
@@ -116,7 +116,9 @@ def _part_turns(messages: Sequence[Message], most: int) -> tuple[list[list[Messa
     return turns, last
 
 
-def _shorten(unit: Sequence[Message], most: int, generator: Generator | None) -> tuple[Message | None, str]:
+def _shorten_unit(
+    unit: Sequence[Message], most: int, generator: Generator | None
+) -> tuple[Message | None, str]:
     """Make one message of at most `most` tokens of some; and why no model wrote it."""
     speaker = unit[0].role if len({message.role for message in unit}) == 1 else "assistant"
     is_plain = len(unit) == 1 and not unit[0].calls and not unit[0].answers

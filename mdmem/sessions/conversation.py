@@ -271,13 +271,15 @@ class Conversation:
         first = gone.skip(first)
         for block in self._read_from(first):
             messages = messages_in([each.record for each in block])
-            yield self._amend(gone.leave_out([each for each in messages if first <= each.seq <= last]))
+            yield self._amend_messages(
+                gone.leave_out([each for each in messages if first <= each.seq <= last])
+            )
             if block and block[-1].last >= last:
                 return
 
     def messages_back(self) -> Iterator[Message]:
         """Read the messages in the history, the last one first."""
-        return chain.from_iterable(map(self._amend, self._message_blocks_back()))
+        return chain.from_iterable(map(self._amend_messages, self._message_blocks_back()))
 
     def _message_blocks_back(self, first: int = 1) -> Iterator[list[Message]]:
         """Read the messages from a number on as they were written, the last one first."""
@@ -291,9 +293,9 @@ class Conversation:
 
     def messages_of(self, records: Iterable[LogRecord]) -> list[Message]:
         """Return the messages of records, with the fields that they lacked."""
-        return self._amend(messages_in(records))
+        return self._amend_messages(messages_in(records))
 
-    def _amend(self, messages: list[Message]) -> list[Message]:
+    def _amend_messages(self, messages: list[Message]) -> list[Message]:
         amended = self.state.amended
         return [
             each._replace(data={**each.data, **amended[each.seq]}) if each.seq in amended else each
@@ -315,7 +317,7 @@ class Conversation:
     def _uncovered_blocks_back(self) -> Iterator[list[Message]]:
         gaps = self.gaps
         if gaps and gaps[-1][1] == self.state.seq:
-            yield from map(self._amend, self._message_blocks_back(gaps.pop()[0]))
+            yield from map(self._amend_messages, self._message_blocks_back(gaps.pop()[0]))
         for start, end in reversed(gaps):
             yield list(self.messages(start, end))[::-1]
 
@@ -359,7 +361,7 @@ class Conversation:
             added = messages_in([record])
             messages += [each for each in added if summary.first <= each.seq <= summary.last]
             gone += record.drop
-        return self._amend(Ranges.of(gone).leave_out(messages))
+        return self._amend_messages(Ranges.of(gone).leave_out(messages))
 
     # -- what others write --------------------------------------------------------------------------------
 
@@ -429,7 +431,7 @@ class Conversation:
             for each in block
             for line in self._shorten_record(each.record, each.line, state.dropped, kept)
         )
-        return _rewrite(state, shorter, at)
+        return _rewrite_lines(state, shorter, at)
 
     def write_repaired(self, at: str) -> Iterator[bytes]:
         """Write the lines of the log by number; those with a wrong number where one is missing."""
@@ -443,7 +445,7 @@ class Conversation:
             strays += 0 if counts else len(each.record.messages)
         state = self.state.copy()
         state.seq = max([state.seq, *numbers[-1:]]) + strays  # no more numbers than these are taken
-        return _rewrite(state, self._order_records(numbers, starts), at)
+        return _rewrite_lines(state, self._order_records(numbers, starts), at)
 
     def _order_records(self, numbers: array[int], starts: array[int]) -> Iterator[LogRecord | bytes]:
         """Yield the records that begin at some bytes, and between them the strays that fit there."""
@@ -498,7 +500,7 @@ class Conversation:
             start, is_behind = start + len(data) + 1, True
 
 
-def _rewrite(state: State, kept: Iterable[LogRecord | bytes], at: str) -> Iterator[bytes]:
+def _rewrite_lines(state: State, kept: Iterable[LogRecord | bytes], at: str) -> Iterator[bytes]:
     """Yield the lines of a new log: its first one, what is kept, and the state as a snapshot at the end."""
     line = write_header(LogHeader(state.log, state.key, state.version, state.seq))
     start = live = 0

@@ -164,7 +164,7 @@ class _EventFinder:
         said = without_home(f"{told}: {quote}" if quote else told, self.workspace)
         return SessionEvent(kind, seq, rank, f"{said} (#{seq})", quote)
 
-    def _quote(self, message: Message, rank: float, said: str) -> SessionEvent:
+    def _quote_message(self, message: Message, rank: float, said: str) -> SessionEvent:
         is_request = message.role == "user" and self.is_work
         is_asked_for = QUESTION.search(said) or (is_request and _WANTS.search(said))
         verb = DECIDED if _DECISION.search(said) else ASKED if is_asked_for else SAID
@@ -205,7 +205,7 @@ class _EventFinder:
         if question and "?" not in own:
             yield self._make_event(DECIDED, seq, 0, f"{who} answered {own}{option} to the question", question)
         elif len(own) <= _WHOLE:
-            yield from [self._quote(message, 0, own)] if own else []
+            yield from [self._quote_message(message, 0, own)] if own else []
         else:
             said = [each for each in prose(written) if len(each.split()) >= _LEAST or _WANTS.search(each)]
             asking = sorted(range(len(said)), key=lambda at: (not _WANTS.search(said[at]), at))
@@ -214,7 +214,7 @@ class _EventFinder:
             for at in asking:
                 if sum(len(said[each]) for each in [*kept, at]) <= _WHOLE:
                     kept.append(at)
-            yield from (self._quote(message, 0.01 * at, said[at]) for at in sorted(kept))
+            yield from (self._quote_message(message, 0.01 * at, said[at]) for at in sorted(kept))
             if titles := headings(message.spoken)[:_HEADINGS]:
                 yield self._make_event(ASKED, seq, 0.1, f"headings of what {who} wrote", "; ".join(titles))
 
@@ -251,7 +251,7 @@ class _EventFinder:
         else:
             found = [said for _, _, said in told if _FINDING.search(said) and len(said.split()) >= _FULL]
             ranked = {said: 2.4 + 0.8 * place for place, said in enumerate(found[:_ON_THE_WAY])}
-        yield from (self._quote(message, ranked[said], said) for _, _, said in told if said in ranked)
+        yield from (self._quote_message(message, ranked[said], said) for _, _, said in told if said in ranked)
 
     # -- what tools tell -----------------------------------------------------------------------------------
 
@@ -332,7 +332,9 @@ class _EventFinder:
             place = weighed[index].message
             told[place] += 1
             if told[place] <= _A_MESSAGE:
-                yield self._quote(self.messages[place], told[place] + rank / 1_000, weighed[index].text)
+                yield self._quote_message(
+                    self.messages[place], told[place] + rank / 1_000, weighed[index].text
+                )
 
 
 def _is_telling(said: str) -> bool:

@@ -124,17 +124,17 @@ class SessionFilter(NamedTuple):
         gone, texts = conversation.state.dropped, list[SearchText]()
         for message in conversation.messages_of(records) if self.scope != "summary" else ():
             text = SearchText(message.seq, message.role, message.created_at, message.searchable)
-            if self._takes(text, is_live=not (gone and gone.holds(message.seq))):
+            if self._takes_text(text, is_live=not (gone and gone.holds(message.seq))):
                 texts.append(text)
         for record in records if self.scope != "message" else ():
             if summary := record.summary:
                 time = summary.latest or record.at
                 text = SearchText(summary.seq, SUMMARY, time, summary.text, summary.depth)
-                if self._takes(text, is_live=not gone.meets(summary.first, summary.last)):
+                if self._takes_text(text, is_live=not gone.meets(summary.first, summary.last)):
                     texts.append(text)
         return sorted(texts, key=itemgetter(0))
 
-    def _takes(self, text: SearchText, *, is_live: bool) -> bool:
+    def _takes_text(self, text: SearchText, *, is_live: bool) -> bool:
         if not (is_live is not self.gone or (self.dropped and not self.gone)):
             return False
         if self.role is not None and text.role != self.role:

@@ -213,23 +213,23 @@ class _Importer:
     def _add_new(self) -> None:
         self._reasons.clear()
         with self._sessions.logs.reading(self._transcript.key) as conversation:
-            batch, entries = self._resume(conversation) or self._recognise(conversation)
+            batch, entries = self._resume_import(conversation) or self._recognise_held(conversation)
         for entry in entries:
             is_dropped = entry.number <= self._transcript.dropped
             is_other = is_dropped != batch.is_dropped and batch.messages
             if batch.last and (is_other or batch.size + len(entry.text) > self._most):
-                batch = self._commit(batch)
+                batch = self._commit_batch(batch)
                 if self._until is not None and time.monotonic() > self._until:
                     return
-            message = self._clean(entry)
+            message = self._clean_entry(entry)
             batch.messages += [message] if message is not None else []
             batch.last, batch.size, batch.is_dropped = entry, batch.size + len(entry.text), is_dropped
         summary = self._transcript.summary
         is_new = summary and batch.position.summary != _hash_text(summary)
         if batch.messages or is_new or (batch.seq and batch.position.number):
-            self._commit(batch, summary)
+            self._commit_batch(batch, summary)
 
-    def _resume(self, conversation: Conversation) -> tuple[_Batch, Iterator[TranscriptEntry]] | None:
+    def _resume_import(self, conversation: Conversation) -> tuple[_Batch, Iterator[TranscriptEntry]] | None:
         """Go on where the last import ended; None where that place is gone from the log or the transcript."""
         kept = conversation.state.cursors.get(self._name)
         position = _Position.read(kept)
@@ -241,7 +241,7 @@ class _Importer:
             return None
         return _Batch(position, kept), entries
 
-    def _recognise(self, conversation: Conversation) -> tuple[_Batch, Iterator[TranscriptEntry]]:
+    def _recognise_held(self, conversation: Conversation) -> tuple[_Batch, Iterator[TranscriptEntry]]:
         """Go on behind the last message that the log holds already, by the hashes of its messages.
 
         Raises:
@@ -252,7 +252,7 @@ class _Importer:
         held = (message for record in conversation.records() for message in messages_in([record]))
         entries = self._transcript.read(0, 1)
         for entry in entries:
-            data = self._clean(entry)
+            data = self._clean_entry(entry)
             if data is not None:
                 wanted, newest = Message.of(0, data).hash, None
                 for message in held:
@@ -268,7 +268,7 @@ class _Importer:
             last = entry
         return _Batch(position.behind(last), kept, state.seq), iter(())
 
-    def _clean(self, entry: TranscriptEntry) -> Mapping[str, Any] | None:
+    def _clean_entry(self, entry: TranscriptEntry) -> Mapping[str, Any] | None:
         """Remove the secrets of an entry's message; None where nothing of it is kept."""
         data = entry.message
         if entry.fault:
@@ -291,7 +291,7 @@ class _Importer:
             return True
         return secret.ALLOW_MARK not in text and not secret.find(text, allow=self._allow)
 
-    def _commit(self, batch: _Batch, summary: str = "") -> _Batch:
+    def _commit_batch(self, batch: _Batch, summary: str = "") -> _Batch:
         """Append messages and the position behind them in one line; return the next batch.
 
         Raises:

@@ -158,7 +158,7 @@ class SessionLogs:
                 header = find_header(log, self.most)
                 if header and self.path(header.key) == path:
                     try:
-                        yield info_of(self._load(path, log, header.key, self.end))
+                        yield info_of(self._load_conversation(path, log, header.key, self.end))
                     except LimitReached as error:
                         yield SessionInfo(key=header.key, bytes=log.size, problem=str(error))
 
@@ -211,14 +211,14 @@ class SessionLogs:
             if header and archived and not is_own:
                 yield Conversation(log, header.key, self.most)
             else:
-                yield self._load(path, log, header.key) if header and is_own else None
+                yield self._load_conversation(path, log, header.key) if header and is_own else None
 
     @contextlib.contextmanager
     def opened(self, key: str, within: int | None = None) -> Iterator[Conversation]:
         """Open the conversation of just this key, which may be an alias, inside the block."""
         path = self.path(key)
         with self.vault.store.log(path) as log:
-            yield self._load(path, log, key, within)
+            yield self._load_conversation(path, log, key, within)
 
     @contextlib.contextmanager
     def reading(self, key: str, within: int | None = None) -> Iterator[Conversation]:
@@ -256,14 +256,14 @@ class SessionLogs:
             raise Usage(problem=f"{named!r} is of another session than {key!r}", remedy="give its own key")
         return int(found["number"] if found else named)
 
-    def _load(self, path: str, log: Log, key: str, within: int | None = None) -> Conversation:
+    def _load_conversation(self, path: str, log: Log, key: str, within: int | None = None) -> Conversation:
         known = self._known.get(path)
         conversation = Conversation(log, key, self.most, known, within)
         if known is None or conversation.state is not known[0]:
-            self._remember(conversation)
+            self._remember_state(conversation)
         return conversation
 
-    def _remember(self, conversation: Conversation) -> None:
+    def _remember_state(self, conversation: Conversation) -> None:
         """Let the next look begin here. Others read with this state from now on: who goes on copies it."""
         path = conversation.log.path
         with self._lock:
@@ -307,7 +307,7 @@ class SessionLogs:
         """Open the conversations of just these keys with their logs locked, to `append` to in the block."""
         paths = [self.path(key) for key in keys]
         with self.vault.store.appending(*paths) as logs:
-            yield tuple(map(self._load, paths, logs, keys, [self.end] * len(keys)))
+            yield tuple(map(self._load_conversation, paths, logs, keys, [self.end] * len(keys)))
 
     def append(self, conversation: Conversation, record: LogRecord) -> None:
         """Append a record, with its next number, to a log whose lock is held; `commit` does both."""
@@ -339,7 +339,7 @@ class SessionLogs:
                 added.append(line)
                 state.take(snapshot, len(line) + 1)
         log.append(added)
-        self._remember(conversation)
+        self._remember_state(conversation)
 
     def compacting(self, key: str) -> contextlib.AbstractContextManager[None]:
         """Wait until nobody else compacts a session, and let nobody inside the block."""

@@ -146,20 +146,20 @@ class Message(NamedTuple):
     @property
     def calls(self) -> tuple[ToolCall, ...]:
         """The calls of tools in it."""
-        return tuple(part.call for part in self._parts if part.kind == "call")
+        return tuple(part.call for part in self._read_parts if part.kind == "call")
 
     @property
     def answers(self) -> tuple[ToolAnswer, ...]:
         """What tools answered in it."""
-        return tuple(part.answer for part in self._parts if part.kind == "answer")
+        return tuple(part.answer for part in self._read_parts if part.kind == "answer")
 
     @property
     def halves(self) -> tuple[Half, ...]:
         """What in it calls or answers something in another message."""
-        return _halves_of(self._parts)
+        return _halves_of(self._read_parts)
 
     @property
-    def _parts(self) -> Sequence[MessagePart]:
+    def _read_parts(self) -> Sequence[MessagePart]:
         return parts_of([self.data])[0]
 
     @property
@@ -338,10 +338,10 @@ class Pairs:
         """Read more messages."""
         for found in parts_of([message.data for message in messages]):
             for half in _halves_of(found):
-                self._join(half)
+                self._join_half(half)
             self._count += 1
 
-    def _join(self, half: Half) -> None:
+    def _join_half(self, half: Half) -> None:
         call = self._find_call(half)
         if call is not None:
             self._answered.add(call)

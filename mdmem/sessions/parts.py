@@ -115,7 +115,7 @@ def _classify_short(name: str) -> _Name:
     return _Name(*(bool(pattern.search(name)) for pattern in _NAMES))
 
 
-def _classify(name: str) -> _Name:
+def _classify_name(name: str) -> _Name:
     return _classify_short(name if len(name) <= _LONGEST_NAME else "")
 
 
@@ -130,7 +130,7 @@ class MessagePart(NamedTuple):
     def links(self) -> tuple[str, ...]:
         """The ids of other parts that it names."""
         return tuple(
-            [str(each) for name, each in self.data.items() if _classify(name).is_link and _is_id(each)]
+            [str(each) for name, each in self.data.items() if _classify_name(name).is_link and _is_id(each)]
         )
 
     @property
@@ -143,7 +143,7 @@ class MessagePart(NamedTuple):
     def half(self) -> Half | None:
         """What it is to another part; None where it is nothing to any."""
         links, own = self.links, self.data.get("id")
-        is_needed = bool(self.kind and (links or _classify(self.name).is_tools))
+        is_needed = bool(self.kind and (links or _classify_name(self.name).is_tools))
         ids = (*links, str(own)) if _is_id(own) and not (links and self.kind == "answer") else links
         return Half(self.kind, ids or ("",), bool(links), is_needed) if ids or is_needed else None
 
@@ -160,7 +160,7 @@ class MessagePart(NamedTuple):
         return {
             name: each
             for name, each in data.items()
-            if name not in _FORM and name != "name" and not _classify(name).is_link
+            if name not in _FORM and name != "name" and not _classify_name(name).is_link
         }
 
     @property
@@ -187,8 +187,10 @@ def _name_type(value: Any, field: str) -> str:
 
 
 def _make_part(data: Mapping[str, Any], field: str = "") -> MessagePart:
-    name = field if _classify(field).is_tools else _name_type(data, "")  # `result` alone may be anything
-    kind: Kind = "call" if _classify(name).is_call else "answer" if _classify(name).is_answer else ""
+    name = field if _classify_name(field).is_tools else _name_type(data, "")  # `result` alone may be anything
+    kind: Kind = (
+        "call" if _classify_name(name).is_call else "answer" if _classify_name(name).is_answer else ""
+    )
     return MessagePart(name, data, kind)
 
 
@@ -214,7 +216,7 @@ def _find_parts(value: Any, field: str) -> Iterator[MessagePart]:
     """Yield the parts in a field; of an object without a type, such as `{"functionCall": …}`, those in it."""
     for each in value if isinstance(value, list) else [value]:
         if isinstance(each, _OBJECT):
-            inner = [] if "type" in each else [name for name in each if _classify(name).is_tools]
+            inner = [] if "type" in each else [name for name in each if _classify_name(name).is_tools]
             held = [_make_part(each[name], name) for name in inner if isinstance(each[name], _OBJECT)]
             yield from held or [_make_part(each, field)]
 
@@ -222,11 +224,11 @@ def _find_parts(value: Any, field: str) -> Iterator[MessagePart]:
 def is_reasoning(value: Any, field: str = "") -> bool:
     """Return whether an object, or what stands in a field, is what a model thought."""
     is_thought = isinstance(value, _OBJECT) and value.get("thought") is True
-    return is_thought or _classify(_name_type(value, field)).is_reasoning
+    return is_thought or _classify_name(_name_type(value, field)).is_reasoning
 
 
 def _is_media(value: Any, field: str) -> bool:
-    return isinstance(value, _OBJECT) and _classify(_name_type(value, field)).is_media
+    return isinstance(value, _OBJECT) and _classify_name(_name_type(value, field)).is_media
 
 
 def _is_base64(text: str, field: str) -> bool:
@@ -309,7 +311,7 @@ def _walk_texts(
         is_form = is_part and (not field or "type" in value)
         is_said = not field and "role" in value and value["role"] not in TOOLS
         for name, each in value.items():
-            if is_form and (name in _FORM or _classify(name).is_link or (is_said and name == "name")):
+            if is_form and (name in _FORM or _classify_name(name).is_link or (is_said and name == "name")):
                 continue
             if is_named and not thoughts:
                 yield name
@@ -435,7 +437,7 @@ class _Shortening:
                 value[name],
                 name,
                 is_part=is_part and name not in _DATA,
-                is_cut=is_cut and (not is_call or self._with_calls or _classify(name).is_answer),
+                is_cut=is_cut and (not is_call or self._with_calls or _classify_name(name).is_answer),
             )
             for name in names
             if not (is_part and (is_reasoning(value[name], name) or (not field and name in _ATTACHED)))

@@ -120,7 +120,7 @@ class _Prompt:
         self.messages: list[Message] = []
         self.cut: set[int] = set()
         self.is_full = False
-        if asked and not self._add([asked]):
+        if asked and not self._add_block([asked]):
             self._add_abridged([asked])
         self.is_full = False
 
@@ -131,7 +131,7 @@ class _Prompt:
         """
         for place in range(len(blocks) - 1, -1, -1):
             most -= len(blocks[place])
-            if most < 0 or not self._add(blocks[place]):
+            if most < 0 or not self._add_block(blocks[place]):
                 return blocks[: place + 1]
         return ()
 
@@ -141,7 +141,7 @@ class _Prompt:
         if is_behind and any(message.halves for message in block):
             self._add_abridged(block)
 
-    def _add(self, block: Sequence[Message]) -> bool:
+    def _add_block(self, block: Sequence[Message]) -> bool:
         size = sum(message.tokens for message in block)
         self.is_full = self.tokens + size > self.budget
         if not self.is_full:
@@ -162,7 +162,7 @@ class _Prompt:
                 return
             left -= fitting.tokens
             shorter[message.seq] = fitting
-        if told and self._add([shorter.get(message.seq, message) for message in block]):
+        if told and self._add_block([shorter.get(message.seq, message) for message in block]):
             self.cut |= {message.seq for message in told if shorter[message.seq] is not message}
 
 
@@ -209,14 +209,14 @@ def xml(summary: RunSummary) -> str:
     named["descendant_count"] = summary.messages
     named |= {"earliest_at": summary.earliest} if summary.earliest else {}
     named |= {"latest_at": summary.latest} if summary.latest else {}
-    attributes = " ".join(f'{name}="{_escape(str(value))}"' for name, value in named.items())
-    lines = [f"<summary {attributes}>", f"<content>\n{_escape(summary.text)}\n</content>"]
+    attributes = " ".join(f'{name}="{_escape_attribute(str(value))}"' for name, value in named.items())
+    lines = [f"<summary {attributes}>", f"<content>\n{_escape_attribute(summary.text)}\n</content>"]
     if summary.of:
         lines += ["<parents>", *(f'<summary_ref id="{seq}"/>' for seq in summary.of), "</parents>"]
     return "\n".join([*lines, "</summary>"])
 
 
-def _escape(text: str) -> str:
+def _escape_attribute(text: str) -> str:
     return escape(visible(text), {'"': "&quot;", "'": "&apos;"})
 
 

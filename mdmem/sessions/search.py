@@ -107,7 +107,7 @@ def _search_index(
     left_out = looked_at = 0
     for block in scorer.rank("memory"):
         rest = iter(block.ranked)
-        hits += islice(_read(logs, scorer, rest, words, asked), limit - len(hits))
+        hits += islice(_read_hits(logs, scorer, rest, words, asked), limit - len(hits))
         left_out, looked_at = len([*rest]) + block.further, looked_at + len(block.ranked)
         # What was dropped, or is not looked at, stands among the best.
         if len(hits) == limit or looked_at - len(hits) >= _MOST:
@@ -116,7 +116,7 @@ def _search_index(
     return SessionHits(hits=tuple(hits), left_out=left_out, notes=notes)
 
 
-def _read(
+def _read_hits(
     logs: SessionLogs, scorer: Scorer, best: Iterable[Ranked], words: list[str], asked: SessionFilter
 ) -> Iterator[SessionHit]:
     """Yield the hits at some places of the index, as their logs have them now."""
@@ -200,10 +200,10 @@ class _Update:
                 end = IndexedLog(written.state.log, written.state.vacuumed, written.state.seq, file=file)
             with self._logs.opened(key) as conversation:
                 if (conversation.state.log, conversation.state.vacuumed) == end[:2]:
-                    self._read(path, conversation, end)
+                    self._read_hits(path, conversation, end)
                     return
 
-    def _read(self, path: str, conversation: Conversation, end: IndexedLog) -> None:
+    def _read_hits(self, path: str, conversation: Conversation, end: IndexedLog) -> None:
         known = self._known.get(path)
         if known is None or not known.stands_in(conversation):
             self._remove_log(path)
@@ -218,7 +218,7 @@ class _Update:
             known = known._replace(seq=record.last)
             if self._pending >= _COMMITTED:
                 self._known[path] = known.behind(last)
-                self._commit(more=True)
+                self._commit_index(more=True)
         self._known[path] = known._replace(seq=end.seq, file=end.file).behind(last)
         self._mark_writing()
 
@@ -253,7 +253,7 @@ class _Update:
             with open(self._path_of(_WRITING), "wb"):
                 pass
 
-    def _commit(self, *, more: bool = False) -> None:
+    def _commit_index(self, *, more: bool = False) -> None:
         commit = self.index.commit(more=more)
         with open(self._path_of(f"{_POSITIONS}.new"), "w", encoding="utf-8") as file:
             json.dump({"commit": commit, "logs": self._known}, file)
@@ -263,7 +263,7 @@ class _Update:
     def end(self) -> None:
         """Keep what was done."""
         if self._is_writing:
-            self._commit()
+            self._commit_index()
             os.unlink(self._path_of(_WRITING))
 
 

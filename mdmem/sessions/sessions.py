@@ -96,7 +96,7 @@ class Sessions:
             kept, numbers = _number_messages(cleaned, conversation.state.seq + 1)
             return (LogRecord(seq=0, messages=kept) if kept else None), numbers
 
-        return self._commit(key, build) or [None] * len(cleaned)
+        return self._commit_lines(key, build) or [None] * len(cleaned)
 
     def set_history(self, key: str, messages: Sequence[Mapping[str, Any]]) -> list[int | None]:
         """Replace the whole history; return the number of each message, as `add_message`."""
@@ -108,7 +108,7 @@ class Sessions:
             record = LogRecord(seq=0, messages=kept, drop=state.everything)
             return (record if kept or state.live else None), numbers
 
-        return self._commit(key, build) or [None] * len(cleaned)
+        return self._commit_lines(key, build) or [None] * len(cleaned)
 
     def import_(
         self,
@@ -168,7 +168,7 @@ class Sessions:
         """Set the text that `summary` gives back."""
         require_text(text=text)
         said = self._remove_secrets(key, {"text": text})["text"]
-        self._commit(key, lambda _: (LogRecord(seq=0, text=said), None))
+        self._commit_lines(key, lambda _: (LogRecord(seq=0, text=said), None))
 
     def set_metadata(
         self, key: str, *, title: str | None = None, metadata: Mapping[str, Any] | None = None
@@ -189,7 +189,7 @@ class Sessions:
             raise Usage(problem="the metadata of a session are a JSON object")
         given = {"title": title, "metadata": metadata and json_value(metadata)}
         said = self._remove_secrets(key, {name: each for name, each in given.items() if each is not None})
-        self._commit(key, lambda _: (LogRecord(seq=0, **said) if said else None, None))
+        self._commit_lines(key, lambda _: (LogRecord(seq=0, **said) if said else None, None))
 
     def sync(
         self, key: str, messages: Sequence[Mapping[str, Any]], expected: int | str | None = None
@@ -216,7 +216,7 @@ class Sessions:
         def build(conversation: Conversation) -> tuple[LogRecord | None, SyncedHistory]:
             return sync_history(conversation, cleaned, last, lambda data: self._remove_secrets(key, data))
 
-        return self._commit(key, build) or SyncedHistory()
+        return self._commit_lines(key, build) or SyncedHistory()
 
     # -- taking out of the history ------------------------------------------------------------------------
 
@@ -233,7 +233,7 @@ class Sessions:
             first = next((message.seq for number, message in numbered if number == keep_last), 1)
             return (conversation.dropping(Ranges([(1, first - 1)]), keep_last) if first > 1 else None), None
 
-        self._commit(key, build)
+        self._commit_lines(key, build)
 
     def pop(self, key: str) -> Message | None:
         """Take the last message out of the history; None where it is empty."""
@@ -247,7 +247,7 @@ class Sessions:
             drop = Ranges([(first, conversation.state.seq)])
             return conversation.dropping(drop, conversation.state.live - 1), newest[0]
 
-        found: Message | None = self._commit(key, build)
+        found: Message | None = self._commit_lines(key, build)
         return found
 
     def clear(self, key: str) -> None:
@@ -258,7 +258,7 @@ class Sessions:
             has_anything = state.live or state.text
             return (LogRecord(seq=0, drop=state.everything, text="") if has_anything else None), None
 
-        self._commit(key, build)
+        self._commit_lines(key, build)
 
     # -- asking -------------------------------------------------------------------------------------------
 
@@ -461,16 +461,16 @@ class Sessions:
             LockTimeout: somebody else was at it for ten minutes.
         """
         if not background:
-            return self._compact(key, budget, generator)
+            return self._compact_session(key, budget, generator)
         from concurrent.futures import ThreadPoolExecutor  # noqa: PLC0415 - start-up
 
         thread = ThreadPoolExecutor(1, "mdmem compact")
-        future = thread.submit(self._compact, key, budget, generator)
+        future = thread.submit(self._compact_session, key, budget, generator)
         thread.shutdown(wait=False)
         future.add_done_callback(lambda done: _log_failure(key, done))
         return future
 
-    def _compact(self, key: str, budget: int | None, generator: Generator | None) -> Compacted:
+    def _compact_session(self, key: str, budget: int | None, generator: Generator | None) -> Compacted:
         from mdmem.sessions.engine import compact, measure_context  # noqa: PLC0415 - most calls add and read
 
         stateless = self.logs.vault.config.sessions.stateless
@@ -604,7 +604,7 @@ class Sessions:
         """Return whether the config lets anything be kept of a key."""
         return not any(fits(glob, key) for glob in self.logs.vault.config.sessions.ignored)
 
-    def _commit(self, key: str, build: Callable[[Conversation], tuple[LogRecord | None, Any]]) -> Any:
+    def _commit_lines(self, key: str, build: Callable[[Conversation], tuple[LogRecord | None, Any]]) -> Any:
         self.logs.path(key)  # an impossible key is refused, also where nothing would be kept
         if not self.is_kept(key):
             return None

@@ -133,7 +133,7 @@ class State:
     def take(self, record: LogRecord, size: int) -> None:
         """Apply the next record, a line of `size` bytes."""
         if record.snapshot is not None:
-            self._restore(record.snapshot)
+            self._restore_snapshot(record.snapshot)
             self.grown, self.snapshot_bytes = 0, size
         else:
             self.grown += size
@@ -143,13 +143,13 @@ class State:
         if record.drop:
             self._dropping += record.drop
             self.live, self.has_dropped, self.recent = record.live, True, None
-            self.context = sorted(record.context, key=_first)
+            self.context = sorted(record.context, key=_first_message)
         said = range(record.seq, record.seq + len(record.messages))
         self.live += sum(not record.drop.holds(number) for number in said) if record.drop else len(said)
         if self.recent is not None:
             self.recent.add(messages_in([record]))
         if record.summary:
-            self._cover(record.summary)
+            self._cover_messages(record.summary)
         for number, fields in record.amend.items():
             self.amended[number] = {**self.amended.get(number, {}), **fields}
         if record.text is not None:
@@ -159,9 +159,9 @@ class State:
         self.metadata = self.metadata if record.metadata is None else record.metadata
         self.cursors |= record.cursors
 
-    def _cover(self, summary: RunSummary) -> None:
-        start = bisect_left(self.context, summary.first, key=_first)
-        end = bisect_right(self.context, summary.last, lo=start, key=_first)
+    def _cover_messages(self, summary: RunSummary) -> None:
+        start = bisect_left(self.context, summary.first, key=_first_message)
+        end = bisect_right(self.context, summary.last, lo=start, key=_first_message)
         self.context[start:end] = [summary.place]
 
     @property
@@ -181,11 +181,11 @@ class State:
         seq = self.seq + 1
         return LogRecord(seq=seq, at=at, snapshot=self.snapshot._replace(start=start, seq=seq))
 
-    def _restore(self, snapshot: Snapshot) -> None:
+    def _restore_snapshot(self, snapshot: Snapshot) -> None:
         for name in _RESTORED:
             setattr(self, name, getattr(snapshot, name))
         self._dropped, self._dropping = snapshot.dropped, []
-        self.context = sorted(snapshot.context, key=_first)
+        self.context = sorted(snapshot.context, key=_first_message)
         self.amended, self.cursors = dict(snapshot.amended), dict(snapshot.cursors)
 
     @property
@@ -203,10 +203,10 @@ class State:
 
     def covering(self, number: int) -> RunSummary | None:
         """Return the summary in the context that stands for a message; None where there is none."""
-        place = bisect_right(self.context, number, key=_first) - 1
+        place = bisect_right(self.context, number, key=_first_message) - 1
         found = self.context[place] if place >= 0 else None
         return found if found and number <= found.last else None
 
 
-def _first(summary: RunSummary) -> int:
+def _first_message(summary: RunSummary) -> int:
     return summary.first

@@ -38,10 +38,10 @@ def to_yaml(value: Any) -> str:
         TypeError: a value, or a key, that YAML frontmatter has no form for.
         ValueError: a key that is too long.
     """
-    return yaml_edit.inline(_plain(value))
+    return yaml_edit.inline(_plain_value(value))
 
 
-def _plain(value: Any) -> Any:
+def _plain_value(value: Any) -> Any:
     if value is None or isinstance(value, str | int | float):
         return value
     if isinstance(value, datetime):
@@ -49,13 +49,13 @@ def _plain(value: Any) -> Any:
     if isinstance(value, date | time):
         return value.isoformat()
     if isinstance(value, Mapping):
-        return {_key(key): _plain(part) for key, part in value.items()}
+        return {_check_key(key): _plain_value(part) for key, part in value.items()}
     if isinstance(value, Iterable):
-        return [_plain(part) for part in value]
+        return [_plain_value(part) for part in value]
     raise TypeError(f"a {type(value).__name__} cannot be written as YAML")
 
 
-def _key(key: Any) -> str:
+def _check_key(key: Any) -> str:
     if not isinstance(key, str):
         raise TypeError(f"a key must be a text, not {key!r}")
     if len(key) > _LONGEST_KEY:
@@ -94,11 +94,11 @@ def under(value: Any, level: int) -> str:
     found = scan(text)
     shift = level + 1 - min((h.level for h in found.headings), default=level + 1)
     if shift > 0:
-        text = splice(text, [_deeper(text, part, shift) for part in found.headings])
-    return _closed(text)
+        text = splice(text, [_deepen_heading(text, part, shift) for part in found.headings])
+    return _close_blocks(text)
 
 
-def _deeper(text: str, part: Heading, shift: int) -> TextEdit:
+def _deepen_heading(text: str, part: Heading, shift: int) -> TextEdit:
     marks = "#" * min(part.level + shift, _DEEPEST_HEADING)
     atx = _ATX.match(text, part.span.start)
     if atx:
@@ -107,7 +107,7 @@ def _deeper(text: str, part: Heading, shift: int) -> TextEdit:
     return TextEdit(*part.span, f"{marks} {title}" + "\n" * text.endswith("\n", *part.span))
 
 
-def _closed(text: str) -> str:
+def _close_blocks(text: str) -> str:
     if not text or _is_closed(text):
         return text
     ends = [*_fence_marks(text, scan(text)), *_HTML_ENDS]

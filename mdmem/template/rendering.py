@@ -73,7 +73,7 @@ def variables(name: str, source: str, lookup: Lookup) -> tuple[Variable, ...]:
     Raises:
         TemplateFailed: it, or one of those that it names, cannot be parsed.
     """
-    load = _loader(name, source, lookup)
+    load = _make_loader(name, source, lookup)
     sandbox = Sandbox(load, {"now": None, "today": None}, _LEAST_WORK)
     waiting, seen = [name], set[str]()
     read, optional = set[str](), set[str]()
@@ -87,13 +87,13 @@ def variables(name: str, source: str, lookup: Lookup) -> tuple[Variable, ...]:
             sandbox.pay(PARSED_CHARACTER * len(text))
             tree = sandbox.parse(text, other)
             waiting += filter(None, meta.find_referenced_templates(tree))
-            optional |= _guarded(tree)
-            read |= _undeclared(tree, other)
+            optional |= _find_guarded(tree)
+            read |= _find_undeclared(tree, other)
     listed = [Variable(name=each, required=each not in optional) for each in read]
     return tuple(sorted(listed, key=lambda variable: (not variable.required, variable.name)))
 
 
-def _guarded(tree: nodes.Template) -> set[str]:
+def _find_guarded(tree: nodes.Template) -> set[str]:
     """The variables to which some use gives a default, or of which it asks whether they are defined."""
     uses = [use.node for use in tree.find_all(nodes.Filter) if use.name in ("default", "d")]
     uses += [use.node for use in tree.find_all(nodes.Test) if use.name in ("defined", "undefined")]
@@ -108,7 +108,7 @@ class _BlockOpener(NodeTransformer):
         return nodes.Scope(node.body, lineno=node.lineno, environment=node.environment)
 
 
-def _undeclared(tree: nodes.Template, name: str) -> set[str]:
+def _find_undeclared(tree: nodes.Template, name: str) -> set[str]:
     try:
         return meta.find_undeclared_variables(_BlockOpener().visit(tree)) - {"super"}
     except TemplateSyntaxError as error:
@@ -139,7 +139,7 @@ def render(
         TemplateFailed: it cannot be parsed or rendered.
     """
     work = max(_LEAST_WORK, _WORK_FOR_A_CHARACTER * max_chars)
-    sandbox = Sandbox(_loader(name, source, lookup), values, work)
+    sandbox = Sandbox(_make_loader(name, source, lookup), values, work)
     parts: list[str] = []
     left = max_chars
     with _failing_as(name):
@@ -154,7 +154,7 @@ def render(
     return "".join(parts)
 
 
-def _loader(name: str, source: str, lookup: Lookup) -> Lookup:
+def _make_loader(name: str, source: str, lookup: Lookup) -> Lookup:
     def load(other: str) -> str | None:
         try:
             found = source if other == name else lookup(other)
@@ -172,12 +172,12 @@ def _failing_as(name: str) -> Iterator[None]:
     try:
         yield
     except _FAILURES as error:
-        where, line = _place(error, name)
-        reason, remedy = _explained(error, running=line is not None)
+        where, line = _find_place(error, name)
+        reason, remedy = _explain_error(error, running=line is not None)
         raise TemplateFailed(name=where, line=line, reason=reason, remedy=remedy) from None
 
 
-def _place(error: BaseException, name: str) -> tuple[str, int | None]:
+def _find_place(error: BaseException, name: str) -> tuple[str, int | None]:
     """The template and its line in which an error arose: the innermost of those that were running."""
     if isinstance(error, TemplateSyntaxError):
         return error.name or name, error.lineno
@@ -191,7 +191,7 @@ def _place(error: BaseException, name: str) -> tuple[str, int | None]:
     return place
 
 
-def _explained(error: BaseException, *, running: bool) -> tuple[str, str]:
+def _explain_error(error: BaseException, *, running: bool) -> tuple[str, str]:
     """The reason and the remedy for an error; `running` where it arose in a template's own line."""
     if isinstance(error, RecursionError) and running:
         return "it calls, includes or extends itself without end", _EXTEND_BUILTIN

@@ -121,15 +121,15 @@ class Metering(NodeTransformer):
     def __init__(self, environment: Environment) -> None:
         self._environment = environment
         self._replacements: dict[type[nodes.Node], Callable[[Any], nodes.Node]] = {
-            nodes.Const: self._const,
-            nodes.List: self._weighed,
-            nodes.Tuple: self._tuple,
-            nodes.Dict: self._dict,
-            nodes.Getitem: self._item,
-            nodes.Compare: self._compare,
-            nodes.Concat: self._concat,
-            nodes.For: self._for,
-            nodes.ScopedEvalContextModifier: self._refused,
+            nodes.Const: self._check_const,
+            nodes.List: self._weigh_node,
+            nodes.Tuple: self._weigh_tuple,
+            nodes.Dict: self._weigh_dict,
+            nodes.Getitem: self._weigh_item,
+            nodes.Compare: self._weigh_compare,
+            nodes.Concat: self._join_concat,
+            nodes.For: self._count_for,
+            nodes.ScopedEvalContextModifier: self._refuse_node,
         }
 
     def visit(self, node: nodes.Node, *args: Any, **kwargs: Any) -> Any:
@@ -138,45 +138,45 @@ class Metering(NodeTransformer):
         visited = self.generic_visit(node, *args, **kwargs)
         return replacement(visited) if replacement else visited
 
-    def _filter(self, name: str, node: nodes.Node) -> nodes.Filter:
+    def _filter_node(self, name: str, node: nodes.Node) -> nodes.Filter:
         values = {"lineno": node.lineno, "environment": self._environment}
         return nodes.Filter(node, name, [], [], None, None, **values)
 
-    def _const(self, node: nodes.Const) -> nodes.Const:
+    def _check_const(self, node: nodes.Const) -> nodes.Const:
         if isinstance(node.value, int) and node.value.bit_length() > MOST_BITS:
             raise TemplateAssertionError(f"a number of more than {MOST_BITS} bits", node.lineno)
         return node
 
-    def _weighed(self, node: nodes.Expr) -> nodes.Expr:
-        return node if isinstance(node, nodes.Const) else self._filter(WEIGHED, node)
+    def _weigh_node(self, node: nodes.Expr) -> nodes.Expr:
+        return node if isinstance(node, nodes.Const) else self._filter_node(WEIGHED, node)
 
-    def _tuple(self, node: nodes.Tuple) -> nodes.Expr:
-        return self._weighed(node) if node.ctx == "load" else node
+    def _weigh_tuple(self, node: nodes.Tuple) -> nodes.Expr:
+        return self._weigh_node(node) if node.ctx == "load" else node
 
-    def _dict(self, node: nodes.Dict) -> nodes.Expr:
+    def _weigh_dict(self, node: nodes.Dict) -> nodes.Expr:
         for pair in node.items:
             # A key is hashed, and a tuple's hash goes through all that is in it.
-            pair.key = self._weighed(pair.key)
-        return self._weighed(node)
+            pair.key = self._weigh_node(pair.key)
+        return self._weigh_node(node)
 
-    def _item(self, node: nodes.Getitem) -> nodes.Expr:
-        return self._weighed(node) if isinstance(node.arg, nodes.Slice) else node
+    def _weigh_item(self, node: nodes.Getitem) -> nodes.Expr:
+        return self._weigh_node(node) if isinstance(node.arg, nodes.Slice) else node
 
-    def _compare(self, node: nodes.Compare) -> nodes.Expr:
-        node.expr = self._weighed(node.expr)
+    def _weigh_compare(self, node: nodes.Compare) -> nodes.Expr:
+        node.expr = self._weigh_node(node.expr)
         for operand in node.ops:
-            operand.expr = self._weighed(operand.expr)
+            operand.expr = self._weigh_node(operand.expr)
         return node
 
-    def _concat(self, node: nodes.Concat) -> nodes.Expr:
+    def _join_concat(self, node: nodes.Concat) -> nodes.Expr:
         values = {"lineno": node.lineno, "environment": self._environment}
-        return self._filter(JOINED, nodes.List(node.nodes, **values))
+        return self._filter_node(JOINED, nodes.List(node.nodes, **values))
 
-    def _for(self, node: nodes.For) -> nodes.For:
-        node.iter = self._filter(COUNTED, node.iter)
+    def _count_for(self, node: nodes.For) -> nodes.For:
+        node.iter = self._filter_node(COUNTED, node.iter)
         return node
 
-    def _refused(self, node: nodes.ScopedEvalContextModifier) -> nodes.Node:
+    def _refuse_node(self, node: nodes.ScopedEvalContextModifier) -> nodes.Node:
         raise TemplateAssertionError("autoescape is not offered: memories are not HTML", node.lineno)
 
 
@@ -216,7 +216,7 @@ class Sandbox(ImmutableSandboxedEnvironment):
         """
         self.work = work
         super().__init__(
-            loader=FunctionLoader(functools.partial(self._loaded, load)),
+            loader=FunctionLoader(functools.partial(self._load_source, load)),
             undefined=StrictUndefined,
             optimized=False,
             trim_blocks=True,
@@ -226,7 +226,7 @@ class Sandbox(ImmutableSandboxedEnvironment):
             bytecode_cache=COMPILED,
         )
         self.globals = {"range": range, "namespace": Namespace, **values}
-        self.finalize = self._written
+        self.finalize = self._write_value
         own: dict[str, Callable[..., Any]] = {
             "date": filters.format_date,
             "heading": filters.heading,
@@ -234,21 +234,21 @@ class Sandbox(ImmutableSandboxedEnvironment):
             "listed": filters.listed,
             "slug": filters.slug,
             "time": filters.format_time,
-            "under": self._under,
+            "under": self._put_under,
             "yaml": filters.to_yaml,
-            "format": self._format,
-            "indent": self._indent,
-            "join": self._join,
-            "replace": self._replace,
-            "round": self._round,
-            "sum": self._sum,
-            "tojson": self._tojson,
-            "trim": self._trim,
+            "format": self._format_text,
+            "indent": self._indent_text,
+            "join": self._make_join,
+            "replace": self._replace_text,
+            "round": self._round_number,
+            "sum": self._sum_values,
+            "tojson": self._dump_json,
+            "trim": self._trim_text,
         }
-        self.filters = {name: self._paid(_JINJA[name]) for name in ALLOWED_FILTERS}
-        self.filters |= {name: self._paid(function, missing=False) for name, function in own.items()}
-        self.filters |= {WEIGHED: self.weighed, JOINED: self._joined, COUNTED: self._counted}
-        self.tests = {n: t if n in _IDENTITY_TESTS else self._paid(t) for n, t in _TESTS.items()}
+        self.filters = {name: self._pay_for(_JINJA[name]) for name in ALLOWED_FILTERS}
+        self.filters |= {name: self._pay_for(function, missing=False) for name, function in own.items()}
+        self.filters |= {WEIGHED: self.weighed, JOINED: self._join_values, COUNTED: self._count_values}
+        self.tests = {n: t if n in _IDENTITY_TESTS else self._pay_for(t) for n, t in _TESTS.items()}
 
     def pay(self, amount: int) -> None:
         """Take `amount` from the work that is left.
@@ -280,7 +280,7 @@ class Sandbox(ImmutableSandboxedEnvironment):
             if isinstance(part, str):
                 self.pay(_NODE + len(part))
             elif isinstance(part, int):
-                self.pay(_NODE + _bits(part) // 8)
+                self.pay(_NODE + _count_bits(part) // 8)
             elif isinstance(part, Undefined) and not missing:
                 str(part)  # raises, with the name of what is missing
             elif isinstance(part, LEAVES):
@@ -307,7 +307,7 @@ class Sandbox(ImmutableSandboxedEnvironment):
         """`obj.attribute`; methods that could make something large are replaced by ours."""
         self.pay(1)
         if isinstance(obj, str) and attribute == "replace":
-            return functools.partial(self._replace, obj)
+            return functools.partial(self._replace_text, obj)
         if isinstance(obj, str) and attribute == "join":
             return functools.partial(self._join_by, obj)
         if isinstance(obj, date | time) and attribute == "strftime":
@@ -338,7 +338,7 @@ class Sandbox(ImmutableSandboxedEnvironment):
         elif isinstance(owner, list | tuple):
             self.weighed(owner)
         if isinstance(function, LoopContext) and args:
-            args = (self._counted(args[0]), *args[1:])
+            args = (self._count_values(args[0]), *args[1:])
         return self._paid_if_plain(super().call(context, function, *args, **kwargs))
 
     def _paid_if_plain(self, value: Any) -> Any:
@@ -355,7 +355,7 @@ class Sandbox(ImmutableSandboxedEnvironment):
         self.pay(_LOAD)
         return super().select_template(names, parent, globals)
 
-    def _loaded(self, load: Callable[[str], str | None], name: str) -> str | None:
+    def _load_source(self, load: Callable[[str], str | None], name: str) -> str | None:
         source = load(name)
         self.pay(PARSED_CHARACTER * len(source or ""))
         return source
@@ -371,13 +371,13 @@ class Sandbox(ImmutableSandboxedEnvironment):
     def call_binop(self, context: Context, operator: str, left: Any, right: Any) -> Any:
         """An arithmetic operation, refused before it makes something large."""
         del context
-        return self._operate(operator, left, right)
+        return self._apply_operator(operator, left, right)
 
-    def _operate(self, operator: str, left: Any, right: Any) -> Any:
+    def _apply_operator(self, operator: str, left: Any, right: Any) -> Any:
         self.weighed(left)
         self.weighed(right)
         if operator == "%" and isinstance(left, str):
-            return self._percent(left, right)
+            return self._format_percent(left, right)
         if operator == "*":
             self._check_product(left, right)
         elif operator == "**" and isinstance(left, int) and isinstance(right, int):
@@ -395,7 +395,7 @@ class Sandbox(ImmutableSandboxedEnvironment):
         if bits > MOST_BITS:
             raise Exhausted("a number has more digits than a template may make")
 
-    def _percent(self, text: str, values: Any) -> str:
+    def _format_percent(self, text: str, values: Any) -> str:
         if not _PERCENT.fullmatch(text):
             raise SecurityError("a conversion such as %5d may have a width of three digits at most")
         before = self.work
@@ -404,7 +404,7 @@ class Sandbox(ImmutableSandboxedEnvironment):
         self.pay(text.count("%") * (before - self.work + 1000))
         return str(self.weighed(text % values))
 
-    def _written(self, value: Any) -> str:
+    def _write_value(self, value: Any) -> str:
         """What `{{ value }}` writes."""
         self.weighed(value, missing=False)
         return value if isinstance(value, str) else str(self.weighed(str(value)))
@@ -415,13 +415,13 @@ class Sandbox(ImmutableSandboxedEnvironment):
         self.pay(sum(map(len, found)))
         return "".join(found)
 
-    def _joined(self, values: list[Any]) -> str:
-        return self.concat(map(self._written, values))
+    def _join_values(self, values: list[Any]) -> str:
+        return self.concat(map(self._write_value, values))
 
-    def _counted(self, values: Any) -> _Counted:
+    def _count_values(self, values: Any) -> _Counted:
         return _Counted(self, self.weighed(values))
 
-    def _paid(self, function: Callable[..., Any], *, missing: bool = True) -> Callable[..., Any]:
+    def _pay_for(self, function: Callable[..., Any], *, missing: bool = True) -> Callable[..., Any]:
         """A filter or test whose arguments and result are paid for; what it makes lazily becomes a list.
 
         With `missing` false, it fails on a missing value before it is called.
@@ -439,10 +439,10 @@ class Sandbox(ImmutableSandboxedEnvironment):
 
     # --------------------------------------------------- filters of Jinja's that are bounded by their size
 
-    def _format(self, text: str, *args: Any, **kwargs: Any) -> str:
-        return self._percent(str(text), kwargs or args)
+    def _format_text(self, text: str, *args: Any, **kwargs: Any) -> str:
+        return self._format_percent(str(text), kwargs or args)
 
-    def _indent(self, text: str, width: int | str = 4, first: bool = False, blank: bool = False) -> str:
+    def _indent_text(self, text: str, width: int | str = 4, first: bool = False, blank: bool = False) -> str:
         if isinstance(width, int) and width > _WIDEST_INDENT:
             raise Exhausted(f"a text is indented by {_WIDEST_INDENT} spaces at most")
         margin = width if isinstance(width, str) else " " * width
@@ -454,7 +454,7 @@ class Sandbox(ImmutableSandboxedEnvironment):
         )
 
     @functools.cached_property
-    def _join(self) -> Callable[..., Any]:
+    def _make_join(self) -> Callable[..., Any]:
         @pass_eval_context
         def join(context: EvalContext, value: Any, d: str = "", attribute: str | int | None = None) -> Any:
             parts = list(value)
@@ -468,24 +468,26 @@ class Sandbox(ImmutableSandboxedEnvironment):
         self.pay(len(parts) * len(separator))
         return separator.join(parts)
 
-    def _replace(self, text: str, old: str, new: str, count: int = -1) -> str:
+    def _replace_text(self, text: str, old: str, new: str, count: int = -1) -> str:
         text, old, new = str(text), str(old), str(new)
         self.pay(len(text) + text.count(old) * len(new))
         return text.replace(old, new, count)
 
-    def _round(self, value: float, precision: int = 0, method: str = "common") -> float:
+    def _round_number(self, value: float, precision: int = 0, method: str = "common") -> float:
         if abs(precision) > _MOST_PLACES:
             raise Exhausted(f"a number is rounded to {_MOST_PLACES} places at most")
         rounded: float = _JINJA["round"](value, precision, method)
         return rounded
 
-    def _sum(self, values: Iterable[Any], attribute: str | None = None, start: Any = 0) -> Any:
+    def _sum_values(self, values: Iterable[Any], attribute: str | None = None, start: Any = 0) -> Any:
         total = start
         for value in values:
-            total = self._operate("+", total, value if attribute is None else self.getitem(value, attribute))
+            total = self._apply_operator(
+                "+", total, value if attribute is None else self.getitem(value, attribute)
+            )
         return total
 
-    def _tojson(self, value: Any, indent: int | None = None) -> str:
+    def _dump_json(self, value: Any, indent: int | None = None) -> str:
         if indent is not None and not 0 <= indent <= _WIDEST_INDENT:
             raise Exhausted(f"JSON is indented by {_WIDEST_INDENT} spaces at most")
         before = self.work
@@ -493,18 +495,18 @@ class Sandbox(ImmutableSandboxedEnvironment):
         self.pay((before - self.work) * (1 + (indent or 0)))
         return json.dumps(value, ensure_ascii=False, allow_nan=False, indent=indent, default=_json_value)
 
-    def _under(self, text: Any, level: int) -> str:
+    def _put_under(self, text: Any, level: int) -> str:
         text = str(text)
         self.pay(len(text) + _SCANNED_LINE * text.count("\n"))
         return filters.under(text, level)
 
-    def _trim(self, text: str, characters: str | None = None) -> str:
+    def _trim_text(self, text: str, characters: str | None = None) -> str:
         text = str(text)
         self.pay(len(text) * len(characters or ""))
         return text.strip(characters)
 
 
-def _bits(number: int) -> int:
+def _count_bits(number: int) -> int:
     bits = number.bit_length()
     if bits > MOST_BITS:
         raise Exhausted("a number has more digits than a template may use")

@@ -68,7 +68,7 @@ class Templates:
             TemplateInfo(
                 name=name.removesuffix(".md"),
                 builtin=name not in self._own,
-                description=_description(sources[name]),
+                description=_description_of(sources[name]),
             )
             for name in sorted(sources)
             if not name.startswith(BUILTIN_PREFIX)
@@ -85,7 +85,7 @@ class Templates:
         from mdmem.template import rendering  # noqa: PLC0415 - Jinja costs 45 ms, most commands need none
 
         full, source = self.find(name)
-        return Shown(name=full, source=source, variables=rendering.variables(full, source, self._lookup))
+        return Shown(name=full, source=source, variables=rendering.variables(full, source, self._find_source))
 
     def render(
         self,
@@ -117,7 +117,7 @@ class Templates:
         utc = now.astimezone(UTC)
         values = {"now": utc, "today": f"{utc:%Y-%m-%d}"}
         text = rendering.render(
-            full, source, self._lookup, given=variables, values=values, max_chars=max_chars
+            full, source, self._find_source, given=variables, values=values, max_chars=max_chars
         )
         return text.rstrip("\r\n") + "\n"
 
@@ -133,7 +133,7 @@ class Templates:
                 path=name, reason=reason, remedy="name a template as `mdmem template list` does"
             )
         for suffix in _SUFFIXES:
-            source = self._source(name + suffix)
+            source = self._source_of(name + suffix)
             if source is not None:
                 return name + suffix, source
         names = [info.name for info in self.names()]
@@ -141,13 +141,13 @@ class Templates:
             kind="template", name=name, near=tuple(get_close_matches(name, names, n=5) or names)
         )
 
-    def _source(self, full: str) -> str | None:
+    def _source_of(self, full: str) -> str | None:
         if full.startswith(BUILTIN_PREFIX):
             return _builtin_sources().get(full.removeprefix(BUILTIN_PREFIX))
         source = self._own.get(full)
         return _builtin_sources().get(full) if source is None else source.removeprefix("\ufeff")
 
-    def _lookup(self, name: str) -> str | None:
+    def _find_source(self, name: str) -> str | None:
         """The source of a template that another one names.
 
         Raises:
@@ -156,7 +156,7 @@ class Templates:
         reason = refusal(name)
         if reason:
             raise PathRefused(path=name, reason=reason)
-        return next((s for suffix in _SUFFIXES if (s := self._source(name + suffix)) is not None), None)
+        return next((s for suffix in _SUFFIXES if (s := self._source_of(name + suffix)) is not None), None)
 
 
 def refusal(name: str) -> str | None:
@@ -170,7 +170,7 @@ def refusal(name: str) -> str | None:
     return None
 
 
-def _description(source: str) -> str:
+def _description_of(source: str) -> str:
     found = _DESCRIPTION.match(source)
     return found[1] if found else ""
 

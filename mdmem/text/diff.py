@@ -103,8 +103,8 @@ def shared(before: str, after: str) -> tuple[int, int]:
     Both are of whole lines; one line more, at either end, may be alike, too.
     """
     shorter = min(len(before), len(after))
-    head = _longest(shorter, lambda start, end: before[start:end] == after[start:end])
-    tail = _longest(
+    head = _longest_alike(shorter, lambda start, end: before[start:end] == after[start:end])
+    tail = _longest_alike(
         shorter - head,
         lambda start, end: (
             before[len(before) - end : len(before) - start] == after[len(after) - end : len(after) - start]
@@ -117,7 +117,7 @@ def shared(before: str, after: str) -> tuple[int, int]:
     return head, len(before) - ending.end() if ending else 0
 
 
-def _longest(most: int, alike: Callable[[int, int], bool]) -> int:
+def _longest_alike(most: int, alike: Callable[[int, int], bool]) -> int:
     """How far, at most `most`, all is alike; `alike` compares one stretch."""
     start = 0
     while start < most:
@@ -209,15 +209,15 @@ def matches(before: Sequence[Hashable], after: Sequence[Hashable]) -> list[tuple
     such as blank ones, from being matched across the text. difflib fills in between them.
     """
     found: list[tuple[int, int, int]] = []
-    head, tail = _common(before, after)
+    head, tail = _count_common_lines(before, after)
     found.append((0, 0, head))
     old, new = before[head : len(before) - tail], after[head : len(after) - tail]
     last_old = last_new = 0
     budget = _MOST_PAIRS
-    for at_old, at_new in [*_anchors(old, new), (len(old), len(new))]:
+    for at_old, at_new in [*_find_anchors(old, new), (len(old), len(new))]:
         gap_old, gap_new = old[last_old:at_old], new[last_new:at_new]
         if gap_old and gap_new:
-            filled, spent = _filled(gap_old, gap_new, budget)
+            filled, spent = _match_between(gap_old, gap_new, budget)
             budget -= spent
             found += [(head + last_old + i, head + last_new + j, size) for i, j, size in filled]
         found.append((head + at_old, head + at_new, 1 if at_old < len(old) else tail))
@@ -225,7 +225,7 @@ def matches(before: Sequence[Hashable], after: Sequence[Hashable]) -> list[tuple
     return [match for match in found if match[2]]
 
 
-def _common(before: Sequence[Hashable], after: Sequence[Hashable]) -> tuple[int, int]:
+def _count_common_lines(before: Sequence[Hashable], after: Sequence[Hashable]) -> tuple[int, int]:
     """How many lines are equal at the beginning, and how many of the others at the end."""
     shorter = min(len(before), len(after))
     head = next((n for n in range(shorter) if before[n] != after[n]), shorter)
@@ -234,7 +234,7 @@ def _common(before: Sequence[Hashable], after: Sequence[Hashable]) -> tuple[int,
     return head, tail
 
 
-def _anchors(before: Sequence[Hashable], after: Sequence[Hashable]) -> list[tuple[int, int]]:
+def _find_anchors(before: Sequence[Hashable], after: Sequence[Hashable]) -> list[tuple[int, int]]:
     """The places of lines that stand once in both, as many as stand in the same order in both."""
     once, once_after = (
         {line for line, count in Counter(lines).items() if count == 1} for lines in (before, after)
@@ -262,11 +262,11 @@ def increasing(numbers: Sequence[int]) -> list[int]:
     return chain[::-1]
 
 
-def _filled(
+def _match_between(
     before: Sequence[Hashable], after: Sequence[Hashable], budget: int
 ) -> tuple[list[tuple[int, int, int]], int]:
     """The matches between two anchors, and what they cost of the `budget` of pairs."""
-    head, tail = _common(before, after)
+    head, tail = _count_common_lines(before, after)
     old, new = before[head : len(before) - tail], after[head : len(after) - tail]
     counts = Counter(new)
     pairs = sum(counts[line] for line in old)
@@ -300,26 +300,29 @@ def unified(
     if before == after and not renamed:
         return ""
     old, new = before or "", after or ""
-    start, tail = _around(old, new, context)
-    old_lines, new_lines = _split(old[start : len(old) - tail]), _split(new[start : len(new) - tail])
-    groups = _grouped(hunks(old_lines, new_lines), context)
+    start, tail = _shared_around(old, new, context)
+    old_lines, new_lines = (
+        _split_lines(old[start : len(old) - tail]),
+        _split_lines(new[start : len(new) - tail]),
+    )
+    groups = _group_hunks(hunks(old_lines, new_lines), context)
     parts = [] if before == after else [_line_ends_note(old, new)]
     if renamed or not groups:
         parts += _extended_header(before, after, path, renamed or path)
     if groups:
-        parts.append(f"--- {_name('a', path) if before is not None else '/dev/null'}\n")
-        parts.append(f"+++ {_name('b', renamed or path) if after is not None else '/dev/null'}\n")
+        parts.append(f"--- {_format_name('a', path) if before is not None else '/dev/null'}\n")
+        parts.append(f"+++ {_format_name('b', renamed or path) if after is not None else '/dev/null'}\n")
     above, title, reached = old.count("\n", 0, start), "", 0
     places = list(accumulate(map(len, old_lines), initial=start))
     for group in groups:
         if path.endswith(".md"):
             place = places[max(0, group[0].start - context)]
-            title, reached = _heading(old, reached, place) or title, place
-        parts += _hunk(group, old_lines, new_lines, context, above, title)
+            title, reached = _heading_above(old, reached, place) or title, place
+        parts += _format_hunk(group, old_lines, new_lines, context, above, title)
     return "".join(parts)
 
 
-def _around(before: str, after: str, context: int) -> tuple[int, int]:
+def _shared_around(before: str, after: str, context: int) -> tuple[int, int]:
     """As `shared`, less what is shown of it around changes; only line feeds end a line here."""
     head, tail = shared(before, after)
     end = len(before) - tail
@@ -329,13 +332,13 @@ def _around(before: str, after: str, context: int) -> tuple[int, int]:
     return head, len(before) - end
 
 
-def _split(text: str) -> list[str]:
+def _split_lines(text: str) -> list[str]:
     lines = [f"{line}\n" for line in text.split("\n")]
     lines[-1] = lines[-1][:-1]
     return lines if lines[-1] else lines[:-1]
 
 
-def _grouped(found: list[Hunk], context: int) -> list[list[Hunk]]:
+def _group_hunks(found: list[Hunk], context: int) -> list[list[Hunk]]:
     groups: list[list[Hunk]] = []
     for hunk in found:
         if groups and hunk.start - groups[-1][-1].end <= 2 * context:
@@ -345,37 +348,37 @@ def _grouped(found: list[Hunk], context: int) -> list[list[Hunk]]:
     return groups
 
 
-def _hunk(
+def _format_hunk(
     group: list[Hunk], old: Sequence[str], new: Sequence[str], context: int, above: int, title: str
 ) -> list[str]:
     first, last = group[0], group[-1]
     lead = min(context, first.start)
     trail = min(context, len(old) - last.end)
     start, end = first.start - lead, last.end + trail
-    old_range = _range(above + start, above + end)
-    new_range = _range(above + first.new_start - lead, above + last.new_end + trail)
+    old_range = _format_range(above + start, above + end)
+    new_range = _format_range(above + first.new_start - lead, above + last.new_end + trail)
     parts = [f"@@ -{old_range} +{new_range} @@{title}\n"]
     at = start
     for hunk in group:
-        parts += [_written(" ", line) for line in old[at : hunk.start]]
-        parts += [_written("-", line) for line in old[hunk.start : hunk.end]]
-        parts += [_written("+", line) for line in new[hunk.new_start : hunk.new_end]]
+        parts += [_format_line(" ", line) for line in old[at : hunk.start]]
+        parts += [_format_line("-", line) for line in old[hunk.start : hunk.end]]
+        parts += [_format_line("+", line) for line in new[hunk.new_start : hunk.new_end]]
         at = hunk.end
-    return [*parts, *(_written(" ", line) for line in old[at:end])]
+    return [*parts, *(_format_line(" ", line) for line in old[at:end])]
 
 
-def _range(start: int, end: int) -> str:
+def _format_range(start: int, end: int) -> str:
     count = end - start
     if count == 1:
         return f"{start + 1}"
     return f"{start + 1 if count else start},{count}"
 
 
-def _written(mark: str, line: str) -> str:
+def _format_line(mark: str, line: str) -> str:
     return f"{mark}{line}" if line.endswith("\n") else f"{mark}{line}\n\\ No newline at end of file\n"
 
 
-def _heading(text: str, start: int, end: int) -> str:
+def _heading_above(text: str, start: int, end: int) -> str:
     """The last heading between two lines, as git shows it for files with `diff=markdown`."""
     mark = text.rfind("#", start, end)
     while mark >= 0:
@@ -389,21 +392,21 @@ def _heading(text: str, start: int, end: int) -> str:
 
 def _extended_header(before: str | None, after: str | None, path: str, new_path: str) -> list[str]:
     """What git writes where names and hunks do not say it: a rename, or an empty file made or deleted."""
-    parts = [f"diff --git {_quoted(f'a/{path}')} {_quoted(f'b/{new_path}')}\n"]
+    parts = [f"diff --git {_quote_name(f'a/{path}')} {_quote_name(f'b/{new_path}')}\n"]
     if before is None:
         return [*parts, "new file mode 100644\n"]
     if after is None:
         return [*parts, "deleted file mode 100644\n"]
-    return [*parts, f"rename from {_quoted(path)}\n", f"rename to {_quoted(new_path)}\n"]
+    return [*parts, f"rename from {_quote_name(path)}\n", f"rename to {_quote_name(new_path)}\n"]
 
 
-def _name(prefix: str, path: str) -> str:
-    name = _quoted(f"{prefix}/{path}")
+def _format_name(prefix: str, path: str) -> str:
+    name = _quote_name(f"{prefix}/{path}")
     # The tab says where a name with spaces ends, since a date may follow it in other programs' diffs.
     return f"{name}\t" if " " in path else name
 
 
-def _quoted(name: str) -> str:
+def _quote_name(name: str) -> str:
     if not _MUST_QUOTE.search(name):
         return name
     escaped = _MUST_QUOTE.sub(

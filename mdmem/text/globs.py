@@ -39,7 +39,7 @@ class _Either(NamedTuple):
     choices: tuple[Sequence[_Part], ...]
 
     def regex(self) -> bytes:
-        return b"(?:" + b"|".join(b"".join(map(_regex, parts)) for parts in self.choices) + b")"
+        return b"(?:" + b"|".join(b"".join(map(_regex_of, parts)) for parts in self.choices) + b")"
 
 
 _Part = bytes | _Either
@@ -69,23 +69,23 @@ def matcher(globs: Sequence[str]) -> Callable[[str], bool]:
     """
     if not globs:
         return lambda _: True
-    compiled = [found for text in texts_of(globs, "globs") if (found := _compiled(text))]
+    compiled = [found for text in texts_of(globs, "globs") if (found := _compile_glob(text))]
     narrows = not all(one.excludes for one in compiled)
     excludes = any(one.excludes for one in compiled)
 
     def fits(path: str) -> bool:
-        data = _bytes(path)
+        data = _encode_text(path)
         if excludes:
             *folders, _ = accumulate(data.split(b"/"), lambda above, name: above + b"/" + name)
-            if any(_last(compiled, folder, is_folder=True) is False for folder in folders):
+            if any(_last_match(compiled, folder, is_folder=True) is False for folder in folders):
                 return False
-        found = _last(compiled, data, is_folder=False)
+        found = _last_match(compiled, data, is_folder=False)
         return not narrows if found is None else found
 
     return fits
 
 
-def _last(globs: Sequence[_Glob], path: bytes, *, is_folder: bool) -> bool | None:
+def _last_match(globs: Sequence[_Glob], path: bytes, *, is_folder: bool) -> bool | None:
     """What the last glob that fits says: True to take the path, False to leave it out; None: none fits."""
     for one in reversed(globs):
         if (is_folder or not one.folders_only) and one.fits(path):
@@ -93,7 +93,7 @@ def _last(globs: Sequence[_Glob], path: bytes, *, is_folder: bool) -> bool | Non
     return None
 
 
-def _compiled(text: str) -> _Glob | None:
+def _compile_glob(text: str) -> _Glob | None:
     """One glob; None for blank text, which ripgrep passes over."""
     glob = text if text.endswith("\\ ") else text.rstrip()
     if not glob:
@@ -115,40 +115,41 @@ def _compiled(text: str) -> _Glob | None:
     if glob.endswith("/**"):
         glob += "/*"  # what is in the folder, not the folder itself
     try:
-        fits = _matcher(_Translation(glob, text).parts())
+        fits = _make_matcher(_Translation(glob, text).parts())
     except re.error as error:  # the bytes of a range of letters beyond ASCII, which may run backwards
         raise PatternInvalid(pattern=text, reason=str(error), remedy=_REMEDY) from None
     return _Glob(fits, excludes, folders_only)
 
 
-def _matcher(parts: Sequence[_Part]) -> Callable[[bytes], object]:
+def _make_matcher(parts: Sequence[_Part]) -> Callable[[bytes], object]:
     """What says whether a whole path fits the parts of a glob."""
     if list(parts) == [_AT_ANY_DEPTH]:
         parts = [b".*"]
     quick = list(_without_retries(parts))
-    pattern = re.compile(b"".join(map(_regex, quick)) + rb"\Z", re.DOTALL)
-    if _loops(quick) <= _MOST_LOOPS:
+    pattern = re.compile(b"".join(map(_regex_of, quick)) + rb"\Z", re.DOTALL)
+    if _count_loops(quick) <= _MOST_LOOPS:
         return pattern.match
-    return lambda path: len(path) in _reached(parts, path, {0})
+    return lambda path: len(path) in _reachable_places(parts, path, {0})
 
 
-def _regex(part: _Part) -> bytes:
+def _regex_of(part: _Part) -> bytes:
     return part if isinstance(part, bytes) else part.regex()
 
 
-def _loops(parts: Sequence[_Part]) -> int:
+def _count_loops(parts: Sequence[_Part]) -> int:
     return sum(
-        part in _LOOPS if isinstance(part, bytes) else 1 + sum(map(_loops, part.choices)) for part in parts
+        part in _LOOPS if isinstance(part, bytes) else 1 + sum(map(_count_loops, part.choices))
+        for part in parts
     )
 
 
-def _reached(parts: Sequence[_Part], path: bytes, places: set[int]) -> set[int]:
+def _reachable_places(parts: Sequence[_Part], path: bytes, places: set[int]) -> set[int]:
     """Where in a path the parts of a glob can end that begin at one of these places."""
     for part in parts:
         if not places:
             break
         if isinstance(part, _Either):
-            places = {end for choice in part.choices for end in _reached(choice, path, places)}
+            places = {end for choice in part.choices for end in _reachable_places(choice, path, places)}
             continue
         begun = {at + 1 for at in places if path.startswith(b"/", at)}
         if part == _STAR:
@@ -189,13 +190,13 @@ class _Translation:
         self._outer: list[_Part] | None = None  # what stands before the open `{`
         self._choices: list[list[_Part]] = []
         self._special: dict[str, Callable[[], None]] = {
-            "*": self._star,
+            "*": self._add_star,
             "?": lambda: self._parts.append(_ANY),
-            "[": self._class,
-            "\\": lambda: self._literal(self._take("a backslash stands at the end")),
-            "{": self._open,
-            ",": self._comma,
-            "}": self._close,
+            "[": self._add_class,
+            "\\": lambda: self._add_literal(self._take_character("a backslash stands at the end")),
+            "{": self._open_choices,
+            ",": self._end_choice,
+            "}": self._close_choices,
         }
 
     def parts(self) -> list[_Part]:
@@ -205,28 +206,28 @@ class _Translation:
             PatternInvalid: the glob is malformed.
         """
         while self._at < len(self._glob):
-            character = self._take()
+            character = self._take_character()
             if character in self._special:
                 self._special[character]()
             else:
-                self._literal(character)
+                self._add_literal(character)
         if self._outer is not None:
-            raise self._bad("a { is never closed")
+            raise self._make_error("a { is never closed")
         return self._parts
 
-    def _take(self, missing: str = "") -> str:
+    def _take_character(self, missing: str = "") -> str:
         if self._at == len(self._glob):
-            raise self._bad(missing)
+            raise self._make_error(missing)
         self._at += 1
         return self._glob[self._at - 1]
 
-    def _bad(self, reason: str) -> PatternInvalid:
+    def _make_error(self, reason: str) -> PatternInvalid:
         return PatternInvalid(pattern=self._written, reason=reason, remedy=_REMEDY)
 
-    def _literal(self, character: str) -> None:
-        self._parts.append(re.escape(_bytes(character)))
+    def _add_literal(self, character: str) -> None:
+        self._parts.append(re.escape(_encode_text(character)))
 
-    def _star(self) -> None:
+    def _add_star(self) -> None:
         before = self._glob[self._at - 2 : self._at - 1] if self._at > 1 else ""
         if not self._glob.startswith("*", self._at):
             self._parts.append(_STAR)
@@ -247,16 +248,16 @@ class _Translation:
         above = self._parts.pop()  # the slash, which `**` takes in; `**/**` is `**`
         self._parts.append(above if above in {_AT_ANY_DEPTH, _BELOW} else _BELOW if closes else _BETWEEN)
 
-    def _class(self) -> None:
+    def _add_class(self) -> None:
         unclosed = "a [ is never closed"
         negated = self._glob[self._at : self._at + 1] in {"!", "^"}
         self._at += negated
         ranges: list[tuple[str, str]] = []
         is_range = False
-        while (character := self._take(unclosed)) != "]" or not ranges:
+        while (character := self._take_character(unclosed)) != "]" or not ranges:
             if is_range:
                 if character < ranges[-1][0]:
-                    raise self._bad(f"the range {ranges[-1][0]}-{character} runs backwards")
+                    raise self._make_error(f"the range {ranges[-1][0]}-{character} runs backwards")
                 ranges[-1] = ranges[-1][0], character
                 is_range = False
             elif character == "-" and ranges:
@@ -265,36 +266,36 @@ class _Translation:
                 ranges.append((character, character))
         if is_range:
             ranges.append(("-", "-"))
-        members = b"".join(map(_range, ranges))
+        members = b"".join(map(_byte_range, ranges))
         self._parts.append(b"[" + b"^" * negated + members + b"]")
 
-    def _open(self) -> None:
+    def _open_choices(self) -> None:
         if self._outer is not None:
-            raise self._bad("a { stands inside another one")
+            raise self._make_error("a { stands inside another one")
         self._outer, self._parts = self._parts, []
 
-    def _comma(self) -> None:
+    def _end_choice(self) -> None:
         if self._outer is None:
-            self._literal(",")
+            self._add_literal(",")
         else:
             self._choices.append(self._parts)
             self._parts = []
 
-    def _close(self) -> None:
+    def _close_choices(self) -> None:
         if self._outer is None:
-            raise self._bad("a } closes nothing")
+            raise self._make_error("a } closes nothing")
         # ripgrep drops an empty choice: `{,x}a` is `xa` alone. What is left empty is a part all the same.
         choices = tuple(parts for parts in (*self._choices, self._parts) if parts and parts != [b""])
         self._parts = [*self._outer, _Either(choices) if choices else b""]
         self._outer, self._choices = None, []
 
 
-def _range(ends: tuple[str, str]) -> bytes:
-    first, last = (b"".join(b"\\x%02x" % byte for byte in _bytes(end)) for end in ends)
+def _byte_range(ends: tuple[str, str]) -> bytes:
+    first, last = (b"".join(b"\\x%02x" % byte for byte in _encode_text(end)) for end in ends)
     return first if first == last else first + b"-" + last
 
 
-def _bytes(text: str) -> bytes:
+def _encode_text(text: str) -> bytes:
     return text.encode("utf-8", "surrogatepass")
 
 

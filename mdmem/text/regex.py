@@ -99,13 +99,13 @@ class Allowance:
                 # It counts the time of all threads.
                 if tries and time.thread_time() - began < given / 2:
                     continue
-                more, tries = self._take(_GROWTH * given), _TRIES
+                more, tries = self._take_seconds(_GROWTH * given), _TRIES
             except MemoryError:
                 more = 0.0
             if not more:
                 raise PatternTooSlow(pattern=shortened(pattern.pattern), seconds=self._seconds)
 
-    def _take(self, wanted: float) -> float:
+    def _take_seconds(self, wanted: float) -> float:
         """So many seconds of the allowance; all of it where not many times as much is left."""
         taken = wanted if _MUCH * wanted < self._left else self._left
         self._left -= taken

@@ -197,18 +197,18 @@ def abridged(text: str, most: int, measure: Callable[[str], int] = estimate) -> 
     around_gap = bisect_right(sizes, most, key=lambda kept: measure(_around_gap(text, kept))) - 1
     if around_gap > 0:
         return _around_gap(text, around_gap)
-    return text[: _between(text, bisect_right(sizes, most, key=lambda kept: measure(text[:kept])) - 1)]
+    return text[: _cut_place(text, bisect_right(sizes, most, key=lambda kept: measure(text[:kept])) - 1)]
 
 
 def _around_gap(text: str, kept: int) -> str:
     """Of a text about as many characters as are kept, half of them from each side."""
-    start, end = _between(text, kept - kept // 2), len(text) - kept // 2
-    while end < len(text) and _between(text, end) < end:
+    start, end = _cut_place(text, kept - kept // 2), len(text) - kept // 2
+    while end < len(text) and _cut_place(text, end) < end:
         end += 1
     return f"{text[:start]}{gap(end - start)}{text[end:]}"
 
 
-def _between(text: str, at: int) -> int:
+def _cut_place(text: str, at: int) -> int:
     """The place nearest to the beginning at which a text can be cut without parting a character's signs."""
     at = max(at, 0)
     while 0 < at < len(text) and (_is_joined(text[at]) or text[at - 1] == _JOINER):

@@ -177,14 +177,14 @@ _LIMITS = {
 }
 
 
-def _keys(table: Any) -> Iterator[tuple[str, Any, Key]]:
+def _iterate_keys(table: Any) -> Iterator[tuple[str, Any, Key]]:
     """Yield each key of a table with its default."""
     for name, default in table._asdict().items():
         annotation = type(table).__annotations__[name]
         yield name, default, _LIMITS[name] if isinstance(table, Limits) else annotation.__metadata__[0]
 
 
-def _describe(default: object, key: Key) -> str:
+def _describe_values(default: object, key: Key) -> str:
     """Say which values a key may have."""
     if key.choices:
         return f"one of {', '.join(choice or 'empty' for choice in key.choices)}"
@@ -209,7 +209,7 @@ def _default_text() -> str:
     lines = [_INTRODUCTION]
     for table, defaults in _TABLES.items():
         lines += ["", f"[{table}]"]
-        for name, default, key in _keys(defaults):
+        for name, default, key in _iterate_keys(defaults):
             doc = f"{key.doc}: {' | '.join(map(json.dumps, key.choices))}" if key.choices else key.doc
             lines.append(f"{f'# {name} = {json.dumps(default)}':<34}# {doc}")
     return "\n".join((*lines, _OWN_TABLES))
@@ -233,7 +233,7 @@ def schema() -> dict[str, Any]:
 
     def table(defaults: Any) -> dict[str, Any]:
         forms: dict[str, Any] = {}
-        for name, default, key in _keys(defaults):
+        for name, default, key in _iterate_keys(defaults):
             form: dict[type, dict[str, Any]] = {
                 bool: {"type": "boolean"},
                 int: {"type": "integer", "minimum": key.least, "maximum": key.most},
@@ -282,21 +282,23 @@ class _Source(NamedTuple):
     def settings(self, table: str, given: Any, defaults: Any) -> Any:
         """Read a table as its settings."""
         if not isinstance(given, dict):
-            raise self.refusal(f"{table} is a table, not {_shown(given)}", f"write [{table}]", table)
-        keys = {name: (default, key) for name, default, key in _keys(defaults)}
+            raise self.refusal(f"{table} is a table, not {_show_value(given)}", f"write [{table}]", table)
+        keys = {name: (default, key) for name, default, key in _iterate_keys(defaults)}
         for name, value in given.items():
             if name not in keys:
                 known = f"known: {', '.join(keys)}"
-                raise self.refusal(f"[{table}] {_shown(name)} is unknown", known, table, name)
+                raise self.refusal(f"[{table}] {_show_value(name)} is unknown", known, table, name)
             if not _is_accepted(value, *keys[name]):
-                found = "" if keys[name][1].pattern else f", not {_shown(value)}"  # which may be the secret
-                reason = f"[{table}] {name} is {_describe(*keys[name])}{found}"
+                found = (
+                    "" if keys[name][1].pattern else f", not {_show_value(value)}"
+                )  # which may be the secret
+                reason = f"[{table}] {name} is {_describe_values(*keys[name])}{found}"
                 raise self.refusal(reason, "", table, name)
         lists = {name: tuple(value) for name, value in given.items() if isinstance(value, list)}
         return defaults._replace(**given | lists)
 
 
-def _shown(value: object) -> str:
+def _show_value(value: object) -> str:
     """Show the beginning of a wrong value."""
     try:
         return clipped(repr(value), _MOST_SHOWN)
@@ -323,12 +325,14 @@ def parse(text: str, path: str = CONFIG_PATH) -> Config:
         raise ConfigInvalid(path=path, reason=f"not TOML: {error}") from None
     mounts, kinds = tables.pop("mounts", {}), tables.pop("kinds", {})
     if not isinstance(mounts, dict) or not all(isinstance(target, str) for target in mounts.values()):
-        reason = f"[mounts] maps paths of the vault to files, both as strings, not {_shown(mounts)}"
+        reason = f"[mounts] maps paths of the vault to files, both as strings, not {_show_value(mounts)}"
         raise source.refusal(reason, "", "mounts")
     settings = {}
     for name, table in tables.items():
         if name not in _TABLES:
-            raise source.refusal(f"{_shown(name)} is unknown", f"known: {', '.join(Config._fields)}", name)
+            raise source.refusal(
+                f"{_show_value(name)} is unknown", f"known: {', '.join(Config._fields)}", name
+            )
         settings[name] = source.settings(name, table, _TABLES[name])
     return Config(**settings, kinds=_declared_kinds(source, kinds), mounts=mounts)
 
@@ -343,7 +347,7 @@ def _declared_kinds(source: _Source, tables: Any) -> tuple[Kind, ...]:
         table = f"kinds.{name}"
         if not re.fullmatch(_KIND_NAME, name):
             remedy = "begin with a small letter, and go on with up to 63 of a-z, 0-9, - and _"
-            raise source.refusal(f"[kinds] {_shown(name)} cannot name a kind", remedy, table)
+            raise source.refusal(f"[kinds] {_show_value(name)} cannot name a kind", remedy, table)
         declared: DeclaredKind = source.settings(table, given, DeclaredKind())
         if reason := _fault_of_kind(name, declared.folder, kinds):
             remedy = "give it another name" if reason.startswith("there") else 'name one folder, as "recipes"'

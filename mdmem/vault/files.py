@@ -136,7 +136,7 @@ def opened(
     current = os.open(root, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
     try:
         for part in parts:
-            below = _step(current, part, create=create, exact=exact)
+            below = _open_subfolder(current, part, create=create, exact=exact)
             os.close(current)
             current = below
         yield current
@@ -144,7 +144,7 @@ def opened(
         os.close(current)
 
 
-def _step(folder: int, part: str, *, create: bool, exact: bool) -> int:
+def _open_subfolder(folder: int, part: str, *, create: bool, exact: bool) -> int:
     try:
         return os.open(part, _FOLDER, dir_fd=folder)
     except FileNotFoundError:
@@ -194,7 +194,7 @@ def read(folder: int, name: str, limit: int | None = None) -> Content:
     try:
         if limit is not None and os.fstat(descriptor).st_size > limit:
             raise OSError(errno.EFBIG, f"it has more than {limit:,} bytes", name)
-        return _content(descriptor, name)
+        return _read_content(descriptor, name)
     finally:
         os.close(descriptor)
 
@@ -207,7 +207,7 @@ def read_settled(folder: int, name: str, seconds: float) -> Content | None:
     descriptor = os.open(name, _FILE, dir_fd=folder)
     try:
         for _ in attempts(seconds):
-            content = _content(descriptor, name)
+            content = _read_content(descriptor, name)
             # In this order: a writer that came and went while we read has changed the stamp by now.
             if not has_writer(descriptor) and content.stamp == stamp(os.fstat(descriptor)):
                 return content
@@ -252,7 +252,7 @@ def stamp(status: os.stat_result) -> tuple[int, int, int, int]:
     return status.st_ino, status.st_size, status.st_mtime_ns, status.st_ctime_ns
 
 
-def _content(descriptor: int, name: str) -> Content:
+def _read_content(descriptor: int, name: str) -> Content:
     status = os.fstat(descriptor)
     if stat.S_ISDIR(status.st_mode):
         raise IsADirectoryError(errno.EISDIR, os.strerror(errno.EISDIR), name)
@@ -376,7 +376,7 @@ def size(folder: int, name: str) -> int:
     Raises:
         OSError: it is missing.
     """
-    status = _status((folder, name))
+    status = _stat_place((folder, name))
     return status.st_size if stat.S_ISREG(status.st_mode) else 0
 
 
@@ -402,7 +402,7 @@ def _rename_program() -> tuple[str, object] | None:
     return None
 
 
-def _rename(source: tuple[int, str], target: tuple[int, str], *, exchange: bool) -> bool:
+def _rename_with_flag(source: tuple[int, str], target: tuple[int, str], *, exchange: bool) -> bool:
     """Rename with a flag; False where the system or the file system has no such call."""
     import ctypes  # noqa: PLC0415 - start-up
 
@@ -433,7 +433,7 @@ def exchange(staged: tuple[int, str], target: tuple[int, str]) -> None:
         Raced: the target is gone.
     """
     try:
-        if _rename(staged, target, exchange=True):
+        if _rename_with_flag(staged, target, exchange=True):
             return
         aside = staged[1] + "~"
         os.link(target[1], aside, src_dir_fd=target[0], dst_dir_fd=staged[0], follow_symlinks=False)
@@ -451,7 +451,7 @@ def move(source: tuple[int, str], target: tuple[int, str]) -> None:
         Raced: the name is taken, or the source is gone.
     """
     try:
-        if _rename(source, target, exchange=False):
+        if _rename_with_flag(source, target, exchange=False):
             return
         os.link(source[1], target[1], src_dir_fd=source[0], dst_dir_fd=target[0], follow_symlinks=False)
         os.fsync(target[0])
@@ -471,11 +471,11 @@ def rejoin(staged: tuple[int, str], target: tuple[int, str]) -> None:
             remove(*aside)
         else:
             os.rename(aside[1], staged[1], src_dir_fd=aside[0], dst_dir_fd=staged[0])
-    if exists(*staged) and exists(*target) and os.path.samestat(_status(staged), _status(target)):
+    if exists(*staged) and exists(*target) and os.path.samestat(_stat_place(staged), _stat_place(target)):
         remove(*staged)
 
 
-def _status(place: tuple[int, str]) -> os.stat_result:
+def _stat_place(place: tuple[int, str]) -> os.stat_result:
     return os.stat(place[1], dir_fd=place[0], follow_symlinks=False)
 
 

@@ -130,8 +130,8 @@ class Journal:
             try:
                 for number, step in enumerate(steps):
                     with files.translated(step.path, "write it"):
-                        seats.append(self._seat(folders, entry, number))
-                _stage(seats, steps)
+                        seats.append(self._make_seat(folders, entry, number))
+                _stage_contents(seats, steps)
                 if many:
                     os.fsync(staging)
                 elif seats[0].staged[0] != staging:
@@ -140,7 +140,7 @@ class Journal:
                     os.fsync(staging)
                 with files.translated(os.path.relpath(self.trash.log, self.root), "write it"):
                     self.trash.record(entry)
-                _do(seats, steps)
+                _apply_steps(seats, steps)
                 if many:
                     os.rename(record, done, src_dir_fd=staging, dst_dir_fd=staging)
                     os.fsync(staging)
@@ -155,7 +155,7 @@ class Journal:
                     with files.translated(path, "keep what another program wrote"):
                         self.trash.keep(data, digest(data))
                         after = next(each.after for each in entry.files if each.path == path)
-                        self._tell(entry, path, digest(data), after)
+                        self._append_change(entry, path, digest(data), after)
                 raise
             # The change is made. Should its bookkeeping fail, the next command finishes it.
             with contextlib.suppress(OSError, MdmemError):
@@ -163,7 +163,7 @@ class Journal:
                     if seat.before is not None:
                         # What was taken out has just been compared, so that its hash is known.
                         self.trash.put(*seat.staged, seat.before)
-                self._finish(seats, entry)
+                self._finish_entry(seats, entry)
                 files.remove(staging, done if many else record)
 
     def recover(self) -> int:
@@ -177,19 +177,23 @@ class Journal:
         with files.opened(os.path.join(self.root, STAGING)) as staging:
             for record in sorted(os.listdir(staging)):
                 is_last = last is not None and record == f"{last.id}.one"
-                entry = _recorded(staging, record) or (last if is_last else None)
+                entry = _read_record(staging, record) or (last if is_last else None)
                 if entry:
                     self._recover_one(staging, record, entry)
                     done.add(entry.id)
             left = os.listdir(staging)
-            ours = done if done.issuperset(map(_id, left)) else done | {e.id for e in self.trash.entries()}
+            ours = (
+                done
+                if done.issuperset(map(_change_id, left))
+                else done | {e.id for e in self.trash.entries()}
+            )
             for name in left:
-                if _id(name) not in ours:
+                if _change_id(name) not in ours:
                     self._set_aside(staging, name)
                 elif name.endswith(_RECORDS):
                     files.remove(staging, name)  # a loss of power has torn it, and the log has the change
                 else:
-                    self._discard((staging, name))
+                    self._discard_staged((staging, name))
         return len(done)
 
     def _set_aside(self, staging: int, name: str) -> None:
@@ -212,24 +216,24 @@ class Journal:
                 # Where a folder has become a link or a file since then, its memory is out of reach: what was
                 # taken out of it goes to the trash.
                 with contextlib.suppress(PathRefused), files.translated(change.path, "recover it"):
-                    seats.append(self._seat(folders, entry, number))
-            _rejoin(seats)
-            if record.endswith(".one") and seats and _happened(seats[0]):
+                    seats.append(self._make_seat(folders, entry, number))
+            _rejoin_seats(seats)
+            if record.endswith(".one") and seats and _was_done(seats[0]):
                 # Finishing takes away what tells that it happened, and may be cut short as well.
                 os.rename(record, done, src_dir_fd=staging, dst_dir_fd=staging)
                 record = done
             if record == done:
                 if not self.trash.tells_of(entry):
                     self.trash.record(entry)
-                self._finish(seats, entry)
+                self._finish_entry(seats, entry)
             else:
-                self._undo(seats)
+                self._undo_steps(seats)
                 self.trash.take_back(entry)
         files.remove(staging, record)
 
-    def _seat(self, folders: _Folders, entry: Entry, number: int) -> _Seat:
+    def _make_seat(self, folders: _Folders, entry: Entry, number: int) -> _Seat:
         change = entry.files[number]
-        place = self._place(change)
+        place = self._locate_change(change)
         name, staging, folder = place.parts[-1], folders.staging, folders.of(place)
         staged = (staging, f"{entry.id}.{number}")
         if os.fstat(folder).st_dev != os.fstat(staging).st_dev:
@@ -237,72 +241,72 @@ class Journal:
             staged = (folder, f"{_BESIDE}{entry.id}.{number}")
         return _Seat(change.path, place, (folder, name), staged, change.before, change.after)
 
-    def _place(self, change: FileChange) -> Place:
+    def _locate_change(self, change: FileChange) -> Place:
         place = self.place(change.path)
         return place._replace(parts=tuple(change.spelled.split("/"))) if change.spelled else place
 
     def _take_back(self, seats: Sequence[_Seat], entry: Entry) -> None:
         """Undo what has been done; what another program wrote meanwhile is noted in the history."""
-        _rejoin(seats)
-        self._undo(seats, entry)
+        _rejoin_seats(seats)
+        self._undo_steps(seats, entry)
         for change in entry.files[len(seats) :]:
             if change.before is None:
-                self._prune(self._place(change))
+                self._prune_folders(self._locate_change(change))
 
-    def _undo(self, seats: Sequence[_Seat], entry: Entry | None = None) -> None:
+    def _undo_steps(self, seats: Sequence[_Seat], entry: Entry | None = None) -> None:
         for seat in reversed(seats):
             if seat.before is None:
-                _uncreate(seat)
+                _undo_creation(seat)
             elif seat.after is None:
-                _undelete(seat)
+                _undo_deletion(seat)
             else:
-                self._unreplace(seat, entry)
+                self._undo_replacement(seat, entry)
         _sync_folders(seats)
         for seat in reversed(seats):
             if seat.before is None:
-                self._prune(seat.place)
+                self._prune_folders(seat.place)
             if entry:
-                self._note(seat, entry)
-            self._discard(seat.staged, seat.after)
+                self._note_replaced_content(seat, entry)
+            self._discard_staged(seat.staged, seat.after)
 
-    def _unreplace(self, seat: _Seat, entry: Entry | None) -> None:
-        if _digest(seat.staged) in {None, seat.after} or _digest(seat.target) != seat.after:
+    def _undo_replacement(self, seat: _Seat, entry: Entry | None) -> None:
+        if _hash_content(seat.staged) in {None, seat.after} or _hash_content(seat.target) != seat.after:
             return
         with contextlib.suppress(Raced):
             files.exchange(seat.staged, seat.target)
-            if _digest(seat.staged) != seat.after:
+            if _hash_content(seat.staged) != seat.after:
                 # Somebody replaced our content in this instant: theirs is the newest, so it stays. But they
                 # may have read the older one meanwhile, and overwrite their own with what they make of it.
                 if entry:
-                    self._note(seat, entry)
+                    self._note_replaced_content(seat, entry)
                     data = files.read(*seat.staged).data
                     self.trash.keep(data, digest(data))
                 files.exchange(seat.staged, seat.target)
 
-    def _note(self, seat: _Seat, entry: Entry) -> None:
+    def _note_replaced_content(self, seat: _Seat, entry: Entry) -> None:
         """Let the history tell of another program's content that goes to the trash."""
-        taken, now = _digest(seat.staged), _digest(seat.target)
+        taken, now = _hash_content(seat.staged), _hash_content(seat.target)
         if taken is None or taken in {_NO_FILE, seat.after}:
             return
-        self._tell(entry, seat.path, taken, None if now == _NO_FILE else now)
+        self._append_change(entry, seat.path, taken, None if now == _NO_FILE else now)
 
-    def _tell(self, entry: Entry, path: str, before: str, after: str | None) -> None:
+    def _append_change(self, entry: Entry, path: str, before: str, after: str | None) -> None:
         number = next(n for n, change in enumerate(entry.files) if change.path == path)
         identifier = f"{entry.id}.{number}.{before[:8]}"
         change = FileChange(path=path, before=before, after=after)
         message = "set aside what another program wrote"
         self.trash.record(replace(entry, id=identifier, message=message, files=(change,)))
 
-    def _finish(self, seats: Sequence[_Seat], entry: Entry) -> None:
+    def _finish_entry(self, seats: Sequence[_Seat], entry: Entry) -> None:
         for seat in seats:
-            self._discard(seat.staged, seat.after)
+            self._discard_staged(seat.staged, seat.after)
             if seat.after is None:
-                self._prune(seat.place)
+                self._prune_folders(seat.place)
         self.trash.settle(entry)
 
-    def _discard(self, staged: tuple[int, str], ours: str | None = None) -> None:
+    def _discard_staged(self, staged: tuple[int, str], ours: str | None = None) -> None:
         """Clear a staged file away: into the trash, unless it holds `ours`, the content that we brought."""
-        held = _digest(staged)
+        held = _hash_content(staged)
         if held is None:
             return
         if held == _NO_FILE:
@@ -313,7 +317,7 @@ class Journal:
         else:
             self.trash.put(*staged, held)
 
-    def _prune(self, place: Place) -> None:
+    def _prune_folders(self, place: Place) -> None:
         """Remove the folders of a memory that is gone, as far as they are empty."""
         root, parts = place
         if root != self.root:
@@ -327,12 +331,12 @@ class Journal:
                     os.rmdir(parts[depth], dir_fd=folder)
 
 
-def _id(name: str) -> str:
+def _change_id(name: str) -> str:
     """Of which change a file in the staging folder is."""
     return name.partition(".")[0]
 
 
-def _recorded(staging: int, record: str) -> Entry | None:
+def _read_record(staging: int, record: str) -> Entry | None:
     """What a record says; None when it was torn by a crash, or not written here."""
     # A record of several files is on the disk before any of its steps: where it is torn, none happened.
     if not record.endswith(_RECORDS):
@@ -352,28 +356,28 @@ def _recorded(staging: int, record: str) -> Entry | None:
     return entry if sound and entry.files and entry.id == record.rpartition(".")[0] else None
 
 
-def _rejoin(seats: Sequence[_Seat]) -> None:
+def _rejoin_seats(seats: Sequence[_Seat]) -> None:
     for seat in seats:
         files.rejoin(seat.staged, seat.target)
 
 
-def _stage(seats: Sequence[_Seat], steps: Sequence[Step]) -> None:
+def _stage_contents(seats: Sequence[_Seat], steps: Sequence[Step]) -> None:
     for seat, step in zip(seats, steps, strict=True):
         if step.after is not None:
             with files.translated(step.path, "write it"):
                 files.write_new(*seat.staged, step.after, step.before or step.like)
 
 
-def _do(seats: Sequence[_Seat], steps: Sequence[Step]) -> None:
+def _apply_steps(seats: Sequence[_Seat], steps: Sequence[Step]) -> None:
     # Writing to the disk takes a hundred times as long as what follows: who came in between is seen here,
     # before anybody can have seen, and built upon, content of ours that lacks theirs.
     for seat, step in zip(seats, steps, strict=True):
         with files.translated(step.path, "write it"):
-            if step.before is not None and _taken(seat, seat.target) != step.before.data:
+            if step.before is not None and _read_settled_content(seat, seat.target) != step.before.data:
                 raise Raced(seat.path)
     for seat, step in zip(seats, steps, strict=True):
         with files.translated(step.path, "write it"):
-            _swap(seat)
+            _swap_seat(seat)
     _sync_folders(seats)
 
 
@@ -383,7 +387,7 @@ def _sync_folders(seats: Sequence[_Seat]) -> None:
         os.fsync(folder)
 
 
-def _swap(seat: _Seat) -> None:
+def _swap_seat(seat: _Seat) -> None:
     """Do one step, then look at what it took out: that must be what the change was computed from."""
     if seat.before is None:
         files.move(seat.staged, seat.target)
@@ -392,12 +396,12 @@ def _swap(seat: _Seat) -> None:
         files.move(seat.target, seat.staged)
     else:
         files.exchange(seat.staged, seat.target)
-    taken = _taken(seat, seat.staged)
+    taken = _read_settled_content(seat, seat.staged)
     if taken is not None and digest(taken) != seat.before:
         raise Raced(seat.path, {seat.path: taken})
 
 
-def _taken(seat: _Seat, place: tuple[int, str]) -> bytes | None:
+def _read_settled_content(seat: _Seat, place: tuple[int, str]) -> bytes | None:
     """What a file holds once nobody is writing it; None when it is gone."""
     try:
         content = files.read_settled(*place, BUSY_SECONDS)
@@ -408,32 +412,32 @@ def _taken(seat: _Seat, place: tuple[int, str]) -> bytes | None:
     return content.data
 
 
-def _happened(seat: _Seat) -> bool:
+def _was_done(seat: _Seat) -> bool:
     """Whether a step was done: what it took out is staged, or in the trash; a creation took nothing."""
-    staged = _digest(seat.staged)
+    staged = _hash_content(seat.staged)
     if staged is None:
-        return _digest(seat.target) == seat.after
+        return _hash_content(seat.target) == seat.after
     return staged == seat.before
 
 
-def _uncreate(seat: _Seat) -> None:
-    if _digest(seat.staged) is not None or _digest(seat.target) != seat.after:
+def _undo_creation(seat: _Seat) -> None:
+    if _hash_content(seat.staged) is not None or _hash_content(seat.target) != seat.after:
         return
     with contextlib.suppress(Raced):
         files.move(seat.target, seat.staged)
-        if _digest(seat.staged) != seat.after:
+        if _hash_content(seat.staged) != seat.after:
             # Somebody wrote there in this instant: that stays.
             files.move(seat.staged, seat.target)
 
 
-def _undelete(seat: _Seat) -> None:
-    if _digest(seat.staged) is not None:
+def _undo_deletion(seat: _Seat) -> None:
+    if _hash_content(seat.staged) is not None:
         # Where somebody has made the file anew, theirs stays, and the old content goes to the trash.
         with contextlib.suppress(Raced):
             files.move(seat.staged, seat.target)
 
 
-def _digest(place: tuple[int, str]) -> str | None:
+def _hash_content(place: tuple[int, str]) -> str | None:
     """The hash of a file's content; None when there is nothing, `_NO_FILE` for a link, a folder, a device."""
     try:
         with files.translated(place[1], "read it"):

@@ -53,7 +53,7 @@ class LocalStore:
         """As `Store.config`."""
         place = Place(self.root, tuple(config.CONFIG_PATH.split("/")))
         try:
-            content = self._read(place, config.CONFIG_PATH, config.MAX_BYTES)
+            content = self._read_place(place, config.CONFIG_PATH, config.MAX_BYTES)
         except TooLarge as error:
             reason = f"it has more than {error.limit:,} bytes"
             raise ConfigInvalid(path=config.CONFIG_PATH, reason=reason) from None
@@ -96,9 +96,9 @@ class LocalStore:
     def read(self, path: str, limit: int, *, exact: bool = False, settled: bool = False) -> Content | None:
         """As `Store.read`; what is being written is waited for, for a moment where it need not be settled."""
         place = Place(self.root, tuple(path.split("/"))) if exact else self.place(path)
-        return self._read(place, path, limit, exact=exact, settled=settled)
+        return self._read_place(place, path, limit, exact=exact, settled=settled)
 
-    def _read(
+    def _read_place(
         self, place: Place, path: str, limit: int, *, exact: bool = False, settled: bool = False
     ) -> Content | None:
         *folders, name = place.parts
@@ -199,7 +199,7 @@ class LocalStore:
     def writing(self) -> Iterator[None]:
         """As `Store.writing`."""
         with self.locked(LOCK_SECONDS):
-            self._recover()
+            self._recover_journal()
             yield
 
     def recover(self) -> int:
@@ -219,23 +219,23 @@ class LocalStore:
             # Who has waited once does not wait for every file that is read.
             with self.locked(_RECOVER_SECONDS if "many" in kinds and not self._stuck else 0):
                 self._stuck = False
-                return self._recover()
+                return self._recover_journal()
         except MdmemError as error:
             if not self._stuck and not (isinstance(error, LockTimeout) and "many" not in kinds):
                 self._stuck = True
-                self._note(f"a change that was cut short or goes on may be read in part: {error.message}")
+                self._add_note(f"a change that was cut short or goes on may be read in part: {error.message}")
             return 0
 
-    def _recover(self) -> int:
+    def _recover_journal(self) -> int:
         with files.translated(LOCAL, "recover"):
             recovered = self.journal.recover()
         if self.journal.aside:
             count = len(self.journal.aside)
-            self._note(f"{STAGING}: what was not written here ({count}) was not used; it is in {ASIDE}")
+            self._add_note(f"{STAGING}: what was not written here ({count}) was not used; it is in {ASIDE}")
             self.journal.aside.clear()
         return recovered
 
-    def _note(self, text: str) -> None:
+    def _add_note(self, text: str) -> None:
         if text not in self.notes:
             self.notes.append(text)
 

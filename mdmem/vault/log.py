@@ -241,7 +241,7 @@ def near(log: Log, number: int, number_of: Callable[[bytes], int | None], within
     low, high = 0, whole_size(log)
     while high - low > CHUNK:
         middle = (low + high) // 2
-        found = _first(log, middle, high, number_of, within)
+        found = _find_first_line(log, middle, high, number_of, within)
         if found is None or found[1] > number:
             high = middle
         else:
@@ -249,7 +249,7 @@ def near(log: Log, number: int, number_of: Callable[[bytes], int | None], within
     return low
 
 
-def _first(
+def _find_first_line(
     log: Log, start: int, end: int, number_of: Callable[[bytes], int | None], within: int
 ) -> tuple[int, int] | None:
     """The first line with a number that begins in a stretch of a log: where, and its number."""
@@ -294,13 +294,13 @@ class LogFile:
         """
         try:
             with files.translated(self.path, "read it"), contextlib.suppress(FileNotFoundError):
-                if os.fstat(self._open(_WRITE if writing else _READ)).st_nlink > 1 and writing:
-                    self._part()
+                if os.fstat(self._open_log(_WRITE if writing else _READ)).st_nlink > 1 and writing:
+                    self._part_from_links()
             yield self
         finally:
-            self._close()
+            self._close_log()
 
-    def _open(self, flags: int) -> int:
+    def _open_log(self, flags: int) -> int:
         with files.opened(self._root, self._folders, create=bool(flags & os.O_CREAT)) as folder:
             descriptor = os.open(self._name, flags, files.NEW_FILE, dir_fd=folder)
         status = os.fstat(descriptor)
@@ -310,25 +310,25 @@ class LogFile:
         self._descriptor, self.size = descriptor, status.st_size
         self.identity = (status.st_dev, status.st_ino)
         has_holes = status.st_blocks * 512 + _LEAST_HOLE <= status.st_size
-        self.holes = tuple(_holes(descriptor, status.st_size)) if has_holes else ()
+        self.holes = tuple(_find_holes(descriptor, status.st_size)) if has_holes else ()
         return descriptor
 
-    def _part(self) -> None:
+    def _part_from_links(self) -> None:
         """Give the log a file of its own, where the same file has other names as well.
 
         A crash in `put_aside` leaves it so, and whoever made a link: what stands there is not written to.
         """
-        with self._folder() as folder:
+        with self._open_folder() as folder:
             files.remove(folder, self._fresh)
             starts = range(0, self.size, _BLOCK)
             blocks = (self.read(start, min(start + _BLOCK, self.size)) for start in starts)
-            files.write_new(folder, self._fresh, blocks, self._like())
+            files.write_new(folder, self._fresh, blocks, self._copy_permissions())
             os.rename(self._fresh, self._name, src_dir_fd=folder, dst_dir_fd=folder)
             os.fsync(folder)
-        self._close()
-        self._open(_WRITE)
+        self._close_log()
+        self._open_log(_WRITE)
 
-    def _like(self) -> files.Content | None:
+    def _copy_permissions(self) -> files.Content | None:
         """The permissions and the owner that a file in place of this one gets."""
         if self._descriptor is None:
             return None
@@ -336,7 +336,7 @@ class LogFile:
         mode = stat.S_IMODE(status.st_mode)
         return files.Content(b"", mode, status.st_uid, status.st_gid, files.stamp(status))
 
-    def _close(self) -> None:
+    def _close_log(self) -> None:
         if self._descriptor is not None:
             os.close(self._descriptor)
         self._descriptor, self.size, self.identity, self.holes = None, 0, (), ()
@@ -357,14 +357,14 @@ class LogFile:
         with files.translated(self.path, "append to it"):
             descriptor = self._descriptor
             if descriptor is None:
-                descriptor = self._open(_WRITE | os.O_CREAT)
+                descriptor = self._open_log(_WRITE | os.O_CREAT)
             torn = TORN_END if next_start(self) > self.size else b""
             data = b"".join([torn, *(line + b"\n" for line in lines)])
             try:
                 files.write(descriptor, data)
                 os.fsync(descriptor)
                 if self.size == 0:
-                    with self._folder() as folder:
+                    with self._open_folder() as folder:
                         os.fsync(folder)
             except OSError:
                 self._take_back(descriptor, data)
@@ -384,13 +384,13 @@ class LogFile:
         *folders, name = path.split("/")
         with (
             files.translated(self.path, "put it aside"),
-            self._folder() as folder,
+            self._open_folder() as folder,
             files.opened(self._root, folders, create=True) as aside,
         ):
             files.remove(folder, self._fresh)
             try:
                 if lines is not None:
-                    files.write_new(folder, self._fresh, _blocks(lines), self._like())
+                    files.write_new(folder, self._fresh, _join_blocks(lines), self._copy_permissions())
                 if self._descriptor is not None:
                     os.link(self._name, name, src_dir_fd=folder, dst_dir_fd=aside, follow_symlinks=False)
                     os.fsync(aside)
@@ -402,7 +402,7 @@ class LogFile:
                 files.remove(folder, self._fresh)
                 raise
             os.fsync(folder)
-        self._close()
+        self._close_log()
 
     def bring_back(self, path: str) -> None:
         """As `Log.bring_back`."""
@@ -410,7 +410,7 @@ class LogFile:
         with (
             files.translated(self.path, "bring it back"),
             files.opened(self._root, folders) as aside,
-            self._folder() as folder,
+            self._open_folder() as folder,
         ):
             if self._descriptor is not None and self.size == 0:
                 os.unlink(self._name, dir_fd=folder)
@@ -426,11 +426,11 @@ class LogFile:
             files.remove(aside, name)
             os.fsync(aside)
 
-    def _folder(self) -> contextlib.AbstractContextManager[int]:
+    def _open_folder(self) -> contextlib.AbstractContextManager[int]:
         return files.opened(self._root, self._folders, create=True)
 
 
-def _holes(descriptor: int, size: int) -> Iterator[tuple[int, int]]:
+def _find_holes(descriptor: int, size: int) -> Iterator[tuple[int, int]]:
     """The large holes of a file, where the system tells."""
     end = 0
     with contextlib.suppress(OSError):
@@ -446,7 +446,7 @@ def _holes(descriptor: int, size: int) -> Iterator[tuple[int, int]]:
                 yield start, end
 
 
-def _blocks(lines: Iterable[bytes]) -> Iterator[bytes]:
+def _join_blocks(lines: Iterable[bytes]) -> Iterator[bytes]:
     """Lines with their ends, joined into blocks that are worth a call of the system."""
     block, size = [], 0
     for line in lines:

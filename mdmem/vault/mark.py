@@ -45,7 +45,7 @@ def signed(shape: Mapping[str, Any]) -> bytes:
     """
     text = json.dumps(shape, ensure_ascii=False, separators=(",", ":"))
     said = text.encode("utf-8", "surrogatepass").removesuffix(b"}")
-    return said + _MARK + _hash(_key(), said).encode() + _END
+    return said + _MARK + _hash_statement(_own_key(), said).encode() + _END
 
 
 def believed(line: bytes) -> dict[str, Any] | None:
@@ -55,7 +55,7 @@ def believed(line: bytes) -> dict[str, Any] | None:
         return None
     from hmac import compare_digest  # noqa: PLC0415 - start-up
 
-    if not any(compare_digest(given, _hash(key, said).encode() + _END) for key in _keys()):
+    if not any(compare_digest(given, _hash_statement(key, said).encode() + _END) for key in _iterate_keys()):
         return None
     shape: dict[str, Any] = json.loads(said.decode("utf-8", "surrogatepass") + "}")
     return shape
@@ -67,7 +67,7 @@ def name_for(folder: int) -> str:
     Raises:
         StorageFailed: there is no place for the key.
     """
-    return _hash(_key(), b"folder %d" % os.fstat(folder).st_ino)
+    return _hash_statement(_own_key(), b"folder %d" % os.fstat(folder).st_ino)
 
 
 def own_name() -> str:
@@ -77,13 +77,15 @@ def own_name() -> str:
         StorageFailed: there is no place for the key.
     """
     token = os.urandom(8).hex()
-    return f"{_BESIDE}{token}{_hash(_key(), token.encode())}"
+    return f"{_BESIDE}{token}{_hash_statement(_own_key(), token.encode())}"
 
 
 def is_own_name(name: str) -> bool:
     """Whether `own_name` made a name: then a process of this user left the file."""
     token, given = name[len(_BESIDE) :][:16], name[len(_BESIDE) + 16 :]
-    return name.startswith(_BESIDE) and given in {_hash(key, token.encode()) for key in _keys()}
+    return name.startswith(_BESIDE) and given in {
+        _hash_statement(key, token.encode()) for key in _iterate_keys()
+    }
 
 
 # -- what a user lets a vault do --------------------------------------------------------------------------
@@ -97,7 +99,7 @@ def allow(what: str, root: str, *, allowed: bool = True) -> None:
     Raises:
         StorageFailed: it cannot be kept.
     """
-    place = _allowance(_key(), what, root)
+    place = _allowance_path(_own_key(), what, root)
     with files.translated(place, "keep what the vault may do"), contextlib.suppress(FileNotFoundError):
         if not allowed:
             os.unlink(place)
@@ -109,16 +111,16 @@ def allow(what: str, root: str, *, allowed: bool = True) -> None:
 
 def is_allowed(what: str, root: str) -> bool:
     """Whether `allow` was said; not of a copy of the vault, nor of another one in its place."""
-    return any(os.path.isfile(_allowance(key, what, root)) for key in _keys())
+    return any(os.path.isfile(_allowance_path(key, what, root)) for key in _iterate_keys())
 
 
-def _allowance(key: bytes, what: str, root: str) -> str:
+def _allowance_path(key: bytes, what: str, root: str) -> str:
     folder = os.path.realpath(root)
     said = f"{what} {os.stat(folder).st_ino} {folder}"
-    return os.path.join(state_folder(_ALLOWED), _hash(key, said.encode("utf-8", "surrogateescape")))
+    return os.path.join(state_folder(_ALLOWED), _hash_statement(key, said.encode("utf-8", "surrogateescape")))
 
 
-def _hash(key: bytes, said: bytes) -> str:
+def _hash_statement(key: bytes, said: bytes) -> str:
     from hashlib import blake2b  # noqa: PLC0415 - start-up
 
     return blake2b(said, key=key, digest_size=_MARK_BYTES).hexdigest()
@@ -127,28 +129,28 @@ def _hash(key: bytes, said: bytes) -> str:
 # -- the key ----------------------------------------------------------------------------------------------
 
 
-def _key() -> bytes:
+def _own_key() -> bytes:
     """The key that marks what is written; it is made by whoever needs it first."""
     why = []
-    for folder in _folders():
+    for folder in _key_folders():
         try:
-            return _known(folder)
+            return _read_key(folder)
         except OSError:
             try:
-                return _made(folder)
+                return _make_key(folder)
             except OSError as error:
                 why.append(f"{folder}: {error.strerror or error}")
     raise StorageFailed(path=KEY, action="keep the key of local state", reason="; ".join(why))
 
 
-def _keys() -> Iterator[bytes]:
+def _iterate_keys() -> Iterator[bytes]:
     """Every key that this user has, the one that marks first."""
-    for folder in _folders():
+    for folder in _key_folders():
         with contextlib.suppress(OSError):
-            yield _known(folder)
+            yield _read_key(folder)
 
 
-def _folders() -> Iterator[str]:
+def _key_folders() -> Iterator[str]:
     """Where a key may be: with the user's other state, else, where a sandbox closes that, for this boot.
 
     What is started with little of its environment knows only the usual place, so that keys there count, too.
@@ -187,7 +189,7 @@ def _folder_of(variable: str, usual: str) -> str:
 
 
 @cache
-def _known(folder: str) -> bytes:
+def _read_key(folder: str) -> bytes:
     """The key in a folder.
 
     Raises:
@@ -210,7 +212,7 @@ def _known(folder: str) -> bytes:
     return found
 
 
-def _made(folder: str) -> bytes:
+def _make_key(folder: str) -> bytes:
     """The key in a folder where there was none: a new one, unless another process was faster."""
     os.makedirs(folder, mode=0o700, exist_ok=True)
     with files.opened(folder) as descriptor:
@@ -228,4 +230,4 @@ def _made(folder: str) -> bytes:
         finally:
             os.close(made)
             os.unlink(part, dir_fd=descriptor)
-    return _known(folder)
+    return _read_key(folder)

@@ -57,12 +57,12 @@ def read(place: Place, shown: str) -> Content | None:
     *folders, name = place.parts
     try:
         with files.translated(shown, "read it"), files.opened(place.root, folders) as folder:
-            return _settled(folder, name) or files.read(folder, name, _MOST_BYTES)
+            return _read_settled(folder, name) or files.read(folder, name, _MOST_BYTES)
     except MemoryNotFound:
         return None
 
 
-def _settled(folder: int, name: str) -> Content | None:
+def _read_settled(folder: int, name: str) -> Content | None:
     if files.size(folder, name) > _MOST_BYTES:
         return None
     return files.read_settled(folder, name, BUSY_SECONDS)
@@ -98,8 +98,8 @@ def replace(
     ):
         # Who is killed gives it back: what stands beside the file then is nobody's.
         take(folder, shown, _LOCK_SECONDS)
-        _clear(folder, kept)
-        now = _now(folder, name, shown)
+        _clear_leftovers(folder, kept)
+        now = _read_now(folder, name, shown)
         present = now.data if now else None
         if present == after:
             return
@@ -111,7 +111,7 @@ def replace(
         try:
             if after is not None:
                 files.write_new(folder, staged, after, now)
-            _exchange((folder, staged), (folder, name), shown, before, after)
+            _exchange_content((folder, staged), (folder, name), shown, before, after)
         finally:
             files.remove(folder, staged)
         os.fsync(folder)
@@ -120,7 +120,7 @@ def replace(
         kept.record(new_entry("", message, (changed,)))
 
 
-def _exchange(
+def _exchange_content(
     staged: tuple[int, str], target: tuple[int, str], shown: str, before: bytes | None, after: bytes | None
 ) -> None:
     """Swap; what was taken out is looked at, and put back where it is not what was shown."""
@@ -132,19 +132,19 @@ def _exchange(
             files.move(target, staged)
         else:
             files.exchange(staged, target)
-        taken = _now(*staged, shown)
+        taken = _read_now(*staged, shown)
         if taken is None or taken.data != before:
             with contextlib.suppress(Raced):
                 (files.move if after is None else files.exchange)(staged, target)
             raise conflict(shown, before, taken.data if taken else None)
     except Raced:
-        now = _now(*target, shown)
+        now = _read_now(*target, shown)
         raise conflict(shown, before, now.data if now else None) from None
 
 
-def _now(folder: int, name: str, shown: str) -> Content | None:
+def _read_now(folder: int, name: str, shown: str) -> Content | None:
     try:
-        content = _settled(folder, name)
+        content = _read_settled(folder, name)
     except FileNotFoundError:
         return None
     if content is None:
@@ -152,7 +152,7 @@ def _now(folder: int, name: str, shown: str) -> Content | None:
     return content
 
 
-def _clear(folder: int, kept: TrashFolder | None) -> None:
+def _clear_leftovers(folder: int, kept: TrashFolder | None) -> None:
     """Clear away what a killed process left in a folder; what no other place may hold is kept."""
     for name in os.listdir(folder):
         if mark.is_own_name(name.removesuffix("~")):

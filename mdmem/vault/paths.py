@@ -64,7 +64,7 @@ def check_folder(path: StrPath) -> str:
             backslash, a control character or an escape for one of these.
     """
     path = path_text(path)
-    return _check(path.removesuffix("/")) if path not in {"", "/"} else ""
+    return _check_path(path.removesuffix("/")) if path not in {"", "/"} else ""
 
 
 def check_memory(path: StrPath) -> str:
@@ -73,7 +73,7 @@ def check_memory(path: StrPath) -> str:
     Raises:
         PathRefused: as `check_folder`, or it does not end in `.md` or `.json`.
     """
-    path = _check(path_text(path))
+    path = _check_path(path_text(path))
     if not path.endswith(SUFFIXES):
         raise PathRefused(path=path, reason="a memory's name ends in .md or .json", remedy=f"try {path}.md")
     return path
@@ -85,16 +85,16 @@ def nfc(text: str) -> str:
 
 
 @lru_cache(maxsize=4096)
-def _check(path: str) -> str:
+def _check_path(path: str) -> str:
     path = nfc(path)
-    reason = _fault(path)
+    reason = _find_fault(path)
     if reason:
         remedy = "give a path inside the vault, such as notes/decisions.md"
         raise PathRefused(path=path, reason=reason, remedy=remedy)
     return path
 
 
-def _fault(path: str) -> str:
+def _find_fault(path: str) -> str:
     """What is wrong with a path; empty when nothing is."""
     if _CONTROL.search(path):
         return "a path has no control characters"
@@ -116,10 +116,10 @@ def _fault_of_part(part: str) -> str:
         return "hidden files and folders are not memories"
     if len(part.encode()) > MAX_NAME_BYTES:
         return f"a name has at most {MAX_NAME_BYTES} bytes"
-    return "an escape stands for a character that no path may have" if _smuggles(part) else ""
+    return "an escape stands for a character that no path may have" if _is_smuggling(part) else ""
 
 
-def _smuggles(part: str) -> bool:
+def _is_smuggling(part: str) -> bool:
     """Whether `part`, if somebody decoded its escapes, would name another place."""
     if "%" not in part:
         return False
@@ -134,7 +134,7 @@ def _smuggles(part: str) -> bool:
 
 def _is_encoded(name: str) -> bool:
     identifier = decode_id(name)
-    return identifier not in {"", ".", ".."} and _encoded(identifier) == name
+    return identifier not in {"", ".", ".."} and _encode_identifier(identifier) == name
 
 
 def unportable(part: str) -> tuple[str, str]:
@@ -144,7 +144,7 @@ def unportable(part: str) -> tuple[str, str]:
     if _NOT_PORTABLE.search(part):
         reason = f"{part!r} cannot be a name on every system"
         return reason, 'leave out < > : " | ? * and spaces or dots at the end'
-    if any(map(_invisible, part)):
+    if any(map(_is_invisible, part)):
         return "a name has no invisible characters", "leave them out"
     return "", ""
 
@@ -159,39 +159,39 @@ def encode_id(identifier: str, *, most: int | None = MAX_NAME_BYTES - max(map(le
     """
     if identifier in {"", ".", ".."} or re.search("[\ud800-\udfff]", identifier):
         raise PathRefused(path=identifier, reason="this cannot be an id", remedy="give a name")
-    name = _encoded(identifier)
+    name = _encode_identifier(identifier)
     if most is not None and len(name.encode()) > most:
         raise PathRefused(path=identifier, reason="an id that long has no file name", remedy="shorten it")
     return name
 
 
-def _encoded(identifier: str) -> str:
-    name = _escaped(identifier, ascii_only=False)
+def _encode_identifier(identifier: str) -> str:
+    name = _escape_identifier(identifier, ascii_only=False)
     # Names are compared in NFC, where two ids may be equal, and a mark may join the escape before it: then
     # the id is written in ASCII.
     stable = unicodedata.is_normalized("NFC", identifier) and unicodedata.is_normalized("NFC", name)
-    return name if stable else _escaped(identifier, ascii_only=True)
+    return name if stable else _escape_identifier(identifier, ascii_only=True)
 
 
-def _escaped(identifier: str, *, ascii_only: bool) -> str:
+def _escape_identifier(identifier: str, *, ascii_only: bool) -> str:
     name = "".join(
         character
         if (character.isascii() or not ascii_only)
         and not _ENCODED_IN_IDS.match(character)
-        and not _invisible(character)
-        else _escape(character)
+        and not _is_invisible(character)
+        else _escape_character(character)
         for character in identifier
     )
     if name[0] in ". " or _RESERVED.fullmatch(name):
-        name = _escape(name[0]) + name[1:]
-    return name[:-1] + _escape(name[-1]) if name[-1] in ". " else name
+        name = _escape_character(name[0]) + name[1:]
+    return name[:-1] + _escape_character(name[-1]) if name[-1] in ". " else name
 
 
-def _invisible(character: str) -> bool:
+def _is_invisible(character: str) -> bool:
     return not character.isascii() and unicodedata.category(character) in {"Cf", "Zl", "Zp"}
 
 
-def _escape(character: str) -> str:
+def _escape_character(character: str) -> str:
     return "".join(f"%{byte:02X}" for byte in character.encode())
 
 
@@ -259,7 +259,7 @@ class Namespace(NamedTuple):
         if not is_under(path, self.folder):
             return False
         # Some file systems take names that differ in case alone for the same.
-        if not self.hides or not _below(self.hides).match(path.casefold()):
+        if not self.hides or not _match_below(self.hides).match(path.casefold()):
             return True
         return any(is_under(path, kept) or is_under(kept, path) for kept in self.keeps)
 
@@ -269,7 +269,7 @@ EVERYTHING = Namespace()
 
 
 @lru_cache(maxsize=256)
-def _below(folders: tuple[str, ...]) -> re.Pattern[str]:
+def _match_below(folders: tuple[str, ...]) -> re.Pattern[str]:
     """Fits the folders and what is below them, casefolded."""
     fitting = (re.escape(folder.casefold()).replace(r"\*", "[^/]+") for folder in folders)
     return regex(rf"(?:{'|'.join(fitting)})(?:/|\Z)")

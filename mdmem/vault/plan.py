@@ -254,7 +254,7 @@ class NewNames:
             reason, remedy = unportable(part)
             if reason:
                 raise PathRefused(path=path, reason=reason, remedy=remedy)
-        twin = self._twin(parts, first, source) or self._made_twin(parts, first, source, kept)
+        twin = self._find_case_twin(parts, first, source) or self._made_twin(parts, first, source, kept)
         if twin:
             # What is beside the namespace is nobody's business in it.
             inside = is_under(twin, self._namespace)
@@ -268,11 +268,11 @@ class NewNames:
             if self._stands("/".join(parts[: count + 1])):
                 continue
             folder = "/".join(parts[:count])
-            if parts[count] not in self._alike(folder, parts[count]):
+            if parts[count] not in self._find_alike(folder, parts[count]):
                 return count
         return len(parts)
 
-    def _alike(self, folder: str, name: str) -> list[str]:
+    def _find_alike(self, folder: str, name: str) -> list[str]:
         """The names in a folder that are `name`, or differ from it only in case."""
         if folder not in self._folders:
             names = self._folders[folder] = {}
@@ -280,9 +280,9 @@ class NewNames:
                 names.setdefault(present.casefold(), []).append(present)
         return self._folders[folder].get(name.casefold(), [])
 
-    def _twin(self, parts: list[str], first: int, source: list[str]) -> str:
+    def _find_case_twin(self, parts: list[str], first: int, source: list[str]) -> str:
         """What stands there and differs only in case from the first new name; empty for none."""
-        for name in self._alike("/".join(parts[:first]), parts[first]):
+        for name in self._find_alike("/".join(parts[:first]), parts[first]):
             twin = [*parts[:first], name]
             if source[: len(twin)] != twin:  # else it is what is renamed
                 return "/".join(twin)
@@ -319,19 +319,19 @@ def screen(prepared: Prepared, config: Secrets) -> Prepared:
         Invalid: the config says so, or a new name holds a secret; no message holds one.
     """
     before = [change.before for change in prepared.plan.changes if change.before]
-    stood = [text for document in before for text in (document.text, *_read(document.path))]
+    stood = [text for document in before for text in (document.text, *_read_path(document.path))]
     pairs = list(zip(prepared.plan.changes, prepared.afters, strict=True))
     findings = [each for change, after in pairs if after for each in _of_name(change, stood, config)]
     if findings and config.policy == "redact":
         raise Invalid(findings=tuple(findings))
     for number, (change, after) in enumerate(pairs):
-        found = _added(change, after, stood, config.allow) if after else []
+        found = _find_added_secrets(change, after, stood, config.allow) if after else []
         if found and after:
             if config.policy == "redact":
-                pairs[number] = _redacted(change, after, found)
-                found = _moved(found)
+                pairs[number] = _redact_change(change, after, found)
+                found = _place_after_removal(found)
             document = pairs[number][1] or after
-            findings += [_finding(document, each, config.policy) for each in found]
+            findings += [_describe_secret(document, each, config.policy) for each in found]
     if findings and config.policy == "refuse":
         # Alone: what a schema says of a value quotes it.
         raise Invalid(findings=tuple(findings))
@@ -348,11 +348,11 @@ def standing(document: Document, config: Secrets) -> list[Diagnostic]:
     found = secret.find(document.text, allow=config.allow)
     return [
         *(_about_name(document.path, each, "warning") for each in named),
-        *(_finding(document, each, "check") for each in found),
+        *(_describe_secret(document, each, "check") for each in found),
     ]
 
 
-def _read(path: str) -> tuple[str, ...]:
+def _read_path(path: str) -> tuple[str, ...]:
     """What a path says: as it is written, and without the escapes of an id."""
     return tuple(dict.fromkeys((path, decode_id(path))))
 
@@ -360,7 +360,7 @@ def _read(path: str) -> tuple[str, ...]:
 def _in_name(path: str, stood: Sequence[str], config: Secrets) -> Iterator[Secret]:
     """The secrets in a path that did not stand before."""
     told: set[str] = set()
-    for text in _read(path):
+    for text in _read_path(path):
         for each in secret.find(text, allow=config.allow):
             if each.digest not in told and not any(text[slice(*each.span)] in other for other in stood):
                 told.add(each.digest)
@@ -373,12 +373,12 @@ def _of_name(change: Change, stood: Sequence[str], config: Secrets) -> Iterator[
     if change.before is None or change.move_to:
         severity: Severity = "warning" if config.policy == "warn" else "error"
         for each in _in_name(path, stood, config):
-            yield _about_name(_shown(path), each, severity)
+            yield _about_name(_redact_path(path), each, severity)
 
 
-def _shown(path: str) -> str:
+def _redact_path(path: str) -> str:
     """A path without the secrets in it."""
-    return path if not any(map(secret.find, _read(path))) else secret.masked(decode_id(path))
+    return path if not any(map(secret.find, _read_path(path))) else secret.masked(decode_id(path))
 
 
 def _about_name(path: str, found: Secret, severity: Severity) -> Diagnostic:
@@ -387,7 +387,9 @@ def _about_name(path: str, found: Secret, severity: Severity) -> Diagnostic:
     return about_file(path, SECRETS, message, hint, severity=severity, rule=found.digest)
 
 
-def _added(change: Change, after: Document, stood: Sequence[str], allow: Sequence[str]) -> list[Secret]:
+def _find_added_secrets(
+    change: Change, after: Document, stood: Sequence[str], allow: Sequence[str]
+) -> list[Secret]:
     spans = None
     if change.before and change.content is None:
         spans = [(edit.start, edit.end) for edit in inverse(change.before.text, change.edits)]
@@ -395,7 +397,7 @@ def _added(change: Change, after: Document, stood: Sequence[str], allow: Sequenc
     return [each for each in found if not any(after.text[slice(*each.span)] in text for text in stood)]
 
 
-def _redacted(change: Change, after: Document, found: Sequence[Secret]) -> tuple[Change, Document]:
+def _redact_change(change: Change, after: Document, found: Sequence[Secret]) -> tuple[Change, Document]:
     text = splice(after.text, secret.redactions(found), after.path)
     document = parse_text(after.path, text, after.limits)
     if change.before is None or change.content is not None:
@@ -403,7 +405,7 @@ def _redacted(change: Change, after: Document, found: Sequence[Secret]) -> tuple
     return replace(change, edits=tuple(between(change.before.text, text))), document
 
 
-def _moved(found: Sequence[Secret]) -> list[Secret]:
+def _place_after_removal(found: Sequence[Secret]) -> list[Secret]:
     """The secrets, each where its `word` stands once they are taken out."""
     result, shift = [], 0
     for each in found:
@@ -414,14 +416,14 @@ def _moved(found: Sequence[Secret]) -> list[Secret]:
     return result
 
 
-def _finding(document: Document, found: Secret, policy: str) -> Diagnostic:
+def _describe_secret(document: Document, found: Secret, policy: str) -> Diagnostic:
     """A secret as a finding that does not give it away."""
     outcome = {
         "redact": f"; {found.word} is written instead",
         "warn": "; it is written all the same",
     }
     return Diagnostic(
-        path=document.path if policy == "check" else _shown(document.path),
+        path=document.path if policy == "check" else _redact_path(document.path),
         span=found.span,
         position=document.lines.position(found.span.start),
         code=SECRETS,

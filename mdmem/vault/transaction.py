@@ -74,46 +74,48 @@ class Transaction:
         """Apply the plan, as `Vault.apply` says."""
         for _ in range(_RACES):
             merged: list[str] = []
-            steps = _in_order(list(self._steps(merged)))
+            steps = _in_order(list(self._make_steps(merged)))
             if not steps:
                 return Applied(id="", files=(), merged=(), plan=self.plan)
-            entry = self._entry(steps, self.plan.message)
+            entry = self._make_entry(steps, self.plan.message)
             try:
-                self._commit(entry, steps)
+                self._commit_steps(entry, steps)
             except Raced as race:
                 # What a program wrote in the instant of the exchange, and what it wrote right after that, on
                 # top of ours, are brought together. Then ours has landed already, and must not land twice.
-                if self._absorb(race.late, steps) and len(steps) == 1:
-                    shown = self._shown(entry)
+                if self._absorb_late(race.late, steps) and len(steps) == 1:
+                    shown = self._describe_files(entry)
                     return Applied(id=entry.id, files=shown, merged=(shown[0].path,), plan=self.plan)
                 continue
-            return Applied(id=entry.id, files=self._shown(entry), merged=tuple(merged), plan=self.plan)
+            return Applied(
+                id=entry.id, files=self._describe_files(entry), merged=tuple(merged), plan=self.plan
+            )
         raise FileBusy(path=self.plan.paths[0], seconds=BUSY_SECONDS)
 
-    def _commit(self, entry: Entry, steps: Sequence[Step]) -> None:
+    def _commit_steps(self, entry: Entry, steps: Sequence[Step]) -> None:
         with seen_from(self.namespace):
             self.store.commit(entry, steps)
 
-    def _read(self, path: str, *, exact: bool = False) -> Content | None:
+    def _read_content(self, path: str, *, exact: bool = False) -> Content | None:
         with seen_from(self.namespace):
             return self.store.read(path, self.limits.max_bytes, exact=exact, settled=True)
 
-    def _entry(self, steps: Sequence[Step], message: str) -> Entry:
+    def _make_entry(self, steps: Sequence[Step], message: str) -> Entry:
         return new_entry(self.plan.actor or self.actor, message, changed_by(steps))
 
-    def _shown(self, entry: Entry) -> tuple[FileChange, ...]:
+    def _describe_files(self, entry: Entry) -> tuple[FileChange, ...]:
         return tuple(replace(file, path=relative(file.path, self.namespace)) for file in entry.files)
 
-    def _steps(self, merged: list[str]) -> Iterator[Step]:
+    def _make_steps(self, merged: list[str]) -> Iterator[Step]:
         """The steps of all changes, computed against what is on the disk now."""
         for change, prepared in zip(self.plan.changes, self.afters, strict=True):
             after = prepared
             path = join(self.namespace, check_memory(change.path))
             back = join(self.namespace, change.back.spelled) if change.back and change.back.spelled else ""
-            now = self._read(back or path, exact=bool(back))
+            now = self._read_content(back or path, exact=bool(back))
             base = change.before.data if change.before else None
             if (now.data if now else None) != base:
-                after = self._merge(change, after, now)
+                after = self._merge_change(change, after, now)
                 merged.append(relative(path, self.namespace))
             content = after.data if after else None
             spelled = back or self.store.spelled(path)
@@ -123,7 +125,7 @@ class Transaction:
                     yield Step(path=path, before=now, after=content, like=like, spelled=spelled)
             else:
                 new = join(self.namespace, check_memory(change.move_to))
-                if self._read(new) is not None:
+                if self._read_content(new) is not None:
                     raise AlreadyExists(path=change.move_to, remedy="move or delete that one first")
                 yield Step(path=new, before=None, after=content, like=now, spelled=self.store.spelled(new))
                 yield Step(path=path, before=now, after=None, spelled=spelled)
@@ -133,7 +135,7 @@ class Transaction:
         kept = self.store.kept(back.before or "")
         return kept._replace(mode=back.mode) if kept and back.mode else kept
 
-    def _merge(self, change: Change, after: Document | None, now: Content | None) -> Document | None:
+    def _merge_change(self, change: Change, after: Document | None, now: Content | None) -> Document | None:
         """The change made to what is on the disk now, or a refusal that shows what became of it."""
         theirs = parse(change.path, now.data, self.limits) if now else None
         if theirs and after and self.may_merge and change.merge:
@@ -149,7 +151,7 @@ class Transaction:
         diff = unified(before, theirs.text if theirs else None, change.path)
         raise Conflict(path=change.path, base=change.base, actual=theirs.hash if theirs else None, diff=diff)
 
-    def _absorb(self, late: Mapping[str, bytes], steps: Sequence[Step]) -> bool:
+    def _absorb_late(self, late: Mapping[str, bytes], steps: Sequence[Step]) -> bool:
         """See to it that what came late is in the file that it belongs to; whether all steps have landed.
 
         Raises:
@@ -161,30 +163,30 @@ class Transaction:
             if content is None or step.before is None:
                 landed = False
                 continue
-            now = self._unite(step, content)
-            landed = landed and step.after is not None and _holds(now, step.before.data, step.after)
+            now = self._merge_late_content(step, content)
+            landed = landed and step.after is not None and _holds_change(now, step.before.data, step.after)
         return landed
 
-    def _unite(self, step: Step, late: bytes) -> bytes:
+    def _merge_late_content(self, step: Step, late: bytes) -> bytes:
         """Merge `late` into what stands in the file of `step`; what stands there then."""
         path = relative(step.path, self.namespace)
         for _ in range(_RACES):
-            now = self._read(step.path)
+            now = self._read_content(step.path)
             base = step.before.data if step.before else b""
-            if now is None or _holds(now.data, base, late):
+            if now is None or _holds_change(now.data, base, late):
                 return now.data if now else b""
-            united = self._united(path, base, now.data, late)
+            united = self._merge_contents(path, base, now.data, late)
             again = Step(path=step.path, before=now, after=united, spelled=step.spelled)
-            entry = self._entry([again], f"keep what another program wrote to {path}")
+            entry = self._make_entry([again], f"keep what another program wrote to {path}")
             try:
-                self._commit(entry, [again])
+                self._commit_steps(entry, [again])
             except Raced as race:
-                self._absorb(race.late, [again])
+                self._absorb_late(race.late, [again])
                 continue
             return united
         raise FileBusy(path=path, seconds=BUSY_SECONDS)
 
-    def _united(self, path: str, base: bytes, now: bytes, late: bytes) -> bytes:
+    def _merge_contents(self, path: str, base: bytes, now: bytes, late: bytes) -> bytes:
         try:
             documents = [parse(path, data, self.limits) for data in (base, now, late)]
             text = merge(*documents).text
@@ -206,7 +208,7 @@ def _in_order(steps: list[Step]) -> list[Step]:
     return sorted(steps, key=lambda step: step.after is not None and step.path.casefold() in gone)
 
 
-def _holds(now: bytes, base: bytes, new: bytes) -> bool:
+def _holds_change(now: bytes, base: bytes, new: bytes) -> bool:
     """Whether `now` has every line that `new` added to `base`, and none that it removed."""
     present, old, wanted = (
         Counter(LINE_END.split(data.decode("utf-8", "replace"))) for data in (now, base, new)

@@ -113,12 +113,12 @@ class TrashFolder:
             OSError: it cannot be written.
         """
         with files.opened(self.path) as trash:
-            files.append(trash, _LOG, _line(entry), _LOCK_SECONDS)
+            files.append(trash, _LOG, _format_entry(entry), _LOCK_SECONDS)
 
     def tells_of(self, entry: Entry) -> bool:
         """Whether an entry is one of the last of the log."""
-        with _opened(self.log, os.O_RDONLY) as log:
-            return _place_of(_line(entry), log) is not None
+        with _open_file(self.log, os.O_RDONLY) as log:
+            return _place_of(_format_entry(entry), log) is not None
 
     def take_back(self, entry: Entry) -> None:
         """Take the last entry out of the log, as what it tells of did not happen.
@@ -126,9 +126,9 @@ class TrashFolder:
         Behind it may stand what was met while it was tried, with ids that begin with its own. Where another
         change stands there it did happen: its record outlived a loss of power.
         """
-        line, its_own = _line(entry), f'"id":"{entry.id}.'.encode()
+        line, its_own = _format_entry(entry), f'"id":"{entry.id}.'.encode()
         # A line too many does less harm than a change that is not undone because of it.
-        with contextlib.suppress(OSError), _opened(self.log, os.O_RDWR) as log:
+        with contextlib.suppress(OSError), _open_file(self.log, os.O_RDWR) as log:
             start = _place_of(line, log)
             if start is not None:
                 later = os.pread(log, os.fstat(log).st_size, start + len(line))
@@ -140,7 +140,7 @@ class TrashFolder:
     def entries(self) -> Iterator[Entry]:
         """The log, newest first. A line that a crash tore, or that was not written here, is passed over."""
         last, passed = "", 0
-        for line in self._lines():
+        for line in self._read_lines_backwards():
             with contextlib.suppress(ValueError, KeyError, TypeError, RecursionError):
                 shape = believed(line)
                 if shape is None:
@@ -157,14 +157,14 @@ class TrashFolder:
     def passed_over(self) -> int:
         """How many lines of the log were not written here, of the newest 64 MiB."""
         size, passed = 0, 0
-        for line in self._lines():
+        for line in self._read_lines_backwards():
             size += len(line)
             if size > _MOST_BYTES:
                 break
             passed += believed(line) is None and _is_whole(line)
         return passed
 
-    def _lines(self) -> Iterator[bytes]:
+    def _read_lines_backwards(self) -> Iterator[bytes]:
         """The lines of the log, the last first; it is read backwards, and no further than it is asked for."""
         flags = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
         try:
@@ -196,16 +196,16 @@ class TrashFolder:
         `undo` asks for.
         """
         now = time.time()
-        with contextlib.suppress(OSError), _opened(self.path + _COUNT, os.O_RDWR) as count:
-            size, changed_at, swept_at = _counted(count)
+        with contextlib.suppress(OSError), _open_file(self.path + _COUNT, os.O_RDWR) as count:
+            size, changed_at, swept_at = _read_counts(count)
             before = os.stat(self.path).st_mtime_ns if self._changed_at is None else self._changed_at
             size += self._added
             if changed_at != before or size > self.policy.max_bytes or not 0 <= now - swept_at < _DAY:
                 self.sweep(now, entry)
             elif self._changed_at is not None:
-                self._count(count, size, swept_at)
+                self._write_counts(count, size, swept_at)
 
-    def _count(self, file: int, size: int, swept_at: int) -> None:
+    def _write_counts(self, file: int, size: int, swept_at: int) -> None:
         # In place, and nothing waits for the disk: what is torn or lost is counted anew.
         os.pwrite(file, b"%20d %20d %20d\n" % (size, os.stat(self.path).st_mtime_ns, swept_at), 0)
         self._changed_at, self._added = None, 0
@@ -244,8 +244,8 @@ class TrashFolder:
             else:
                 total += length
         self._shorten_log(oldest, last)
-        with _opened(self.path + _COUNT, os.O_RDWR) as count:
-            self._count(count, total, int(now))
+        with _open_file(self.path + _COUNT, os.O_RDWR) as count:
+            self._write_counts(count, total, int(now))
         return dropped
 
     def _replaced_at(self, contents: set[str]) -> dict[str, float]:
@@ -264,7 +264,7 @@ class TrashFolder:
 
     def _shorten_log(self, oldest: float, last: Entry | None) -> None:
         limit = datetime.fromtimestamp(max(oldest, 0), UTC).isoformat(timespec="seconds")
-        with contextlib.suppress(ValueError, KeyError, TypeError), _opened(self.log, os.O_RDONLY) as log:
+        with contextlib.suppress(ValueError, KeyError, TypeError), _open_file(self.log, os.O_RDONLY) as log:
             first = os.pread(log, _LAST, 0).partition(b"\n")[0]
             oldest_known = believed(first)
             if oldest_known and entry_from(oldest_known).time >= limit:
@@ -274,11 +274,11 @@ class TrashFolder:
         if len(kept) == len(entries):
             return
         with files.opened(self.path) as trash:
-            _write(trash, _LOG, b"".join(map(_line, reversed(kept))))
+            _write_file(trash, _LOG, b"".join(map(_format_entry, reversed(kept))))
 
 
 @contextlib.contextmanager
-def _opened(path: str, flags: int) -> Iterator[int]:
+def _open_file(path: str, flags: int) -> Iterator[int]:
     """A file of our own, which is made when it is missing."""
     flags |= os.O_CREAT | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
     file = os.open(path, flags, files.NEW_FILE)
@@ -290,7 +290,7 @@ def _opened(path: str, flags: int) -> Iterator[int]:
         os.close(file)
 
 
-def _counted(file: int) -> tuple[int, int, int]:
+def _read_counts(file: int) -> tuple[int, int, int]:
     """The bytes in the trash, its time of change in nanoseconds, and when it was swept in seconds."""
     try:
         size, changed_at, swept_at = map(int, os.pread(file, 99, 0).split())
@@ -299,7 +299,7 @@ def _counted(file: int) -> tuple[int, int, int]:
     return size, changed_at, swept_at
 
 
-def _line(entry: Entry) -> bytes:
+def _format_entry(entry: Entry) -> bytes:
     return signed(as_json(entry)) + b"\n"
 
 
@@ -319,7 +319,7 @@ def _place_of(line: bytes, log: int) -> int | None:
     return start + found if found >= 0 else None
 
 
-def _write(folder: int, name: str, data: bytes) -> None:
+def _write_file(folder: int, name: str, data: bytes) -> None:
     """Write a file whole, or replace it; the name is on the disk as well then."""
     part = name + _PART
     files.remove(folder, part)  # a crash may have left one

@@ -141,7 +141,7 @@ class Vault:
         Raises:
             ConfigInvalid: the config names a schema that is not there, or a kind as another schema.
         """
-        own = self._own("schemas", (".json",))
+        own = self._cached_catalog("schemas", (".json",))
         if self._schemas is None or self._schemas[0].state != own.state:
             texts = {name.removesuffix(".json"): text for name, text in own.texts.items()}
             self._schemas = own, self._known_schemas(texts)
@@ -171,14 +171,14 @@ class Vault:
         """
         from mdmem.template.templates import Templates  # noqa: PLC0415 - as above
 
-        own = self._own("templates", (".md", ".json"))
+        own = self._cached_catalog("templates", (".md", ".json"))
         if self._templates is None or self._templates[0].state != own.state:
             templates = Templates(own.texts)
             check_names(self._sound_config, "template", lambda: [info.name for info in templates.names()])
             self._templates = own, templates
         return self._templates[1]
 
-    def _own(self, kind: str, suffixes: tuple[str, ...]) -> _Own:
+    def _cached_catalog(self, kind: str, suffixes: tuple[str, ...]) -> _Own:
         known = self._schemas if kind == "schemas" else self._templates
         folder = f".mdmem/{kind}"
         met = [each for each in self.store.walk(Namespace(folder), suffixes) if not each.problem]
@@ -198,7 +198,7 @@ class Vault:
         Raises:
             PathRefused: `path` cannot name a memory, or is that of none in this namespace.
         """
-        return self.disk.place(self._full(check_memory(path)))
+        return self.disk.place(self._full_path(check_memory(path)))
 
     def folder(self, path: str) -> str:
         """A folder of this namespace as the whole vault names it.
@@ -206,11 +206,11 @@ class Vault:
         Raises:
             PathRefused: `path` cannot name a folder, or is that of none in this namespace.
         """
-        return self._full(check_folder(path))
+        return self._full_path(check_folder(path))
 
-    def _full(self, path: str) -> str:
+    def _full_path(self, path: str) -> str:
         """A path of this namespace as the whole vault names it."""
-        layer = self._layer(path)
+        layer = self._find_layer(path)
         if layer:
             problem = f"what begins with {layer.name}: can be shown, and is changed where it belongs"
             raise PathRefused(path=path, reason=problem, remedy=_REMEDIES[layer.name])
@@ -219,7 +219,7 @@ class Vault:
             raise PathRefused(path=path, reason=_OUTSIDE, remedy="`mdmem ls` names what is")
         return full
 
-    def _layer(self, path: str) -> Layer | None:
+    def _find_layer(self, path: str) -> Layer | None:
         """What a path belongs to that is read besides this namespace."""
         name, colon, _ = path.partition(":")
         return next((layer for layer in self.reads if colon and name and layer.name == name), None)
@@ -262,33 +262,33 @@ class Vault:
         """
         document = self.find(path, recovered=recovered)
         if document is None:
-            raise MemoryNotFound(path=path, near=self._near(path))
+            raise MemoryNotFound(path=path, near=self._find_near_names(path))
         return document
 
     def find(self, path: str, *, recovered: bool = False, spelled: str = "") -> Document | None:
         """As `read`, with None where there is no memory; with `spelled`, only in this Unicode spelling."""
         if not recovered:
             self.recover()
-        layer = self._layer(path)
+        layer = self._find_layer(path)
         if layer:
             # One part of a path at least stands behind the colon.
             inside = check_memory(path.partition(":")[2])
-            data = self.within(layer.namespace)._data(inside)  # noqa: SLF001
+            data = self.within(layer.namespace)._read_data(inside)  # noqa: SLF001
         else:
-            data = self._data(path, spelled)
+            data = self._read_data(path, spelled)
         return None if data is None else parse(path, data, self.config.limits)
 
-    def _data(self, path: str, spelled: str = "") -> bytes | None:
-        full = self._full(check_memory(path))
+    def _read_data(self, path: str, spelled: str = "") -> bytes | None:
+        full = self._full_path(check_memory(path))
         exact = join(self.namespace, spelled) if spelled else ""
         with seen_from(self.namespace):
             content = self.store.read(exact or full, self.config.limits.max_bytes, exact=bool(exact))
         return content.data if content else None
 
-    def _near(self, path: str) -> tuple[str, ...]:
-        layer = self._layer(path)
+    def _find_near_names(self, path: str) -> tuple[str, ...]:
+        layer = self._find_layer(path)
         if layer:
-            inside = self.within(layer.namespace)._near(path.partition(":")[2])  # noqa: SLF001
+            inside = self.within(layer.namespace)._find_near_names(path.partition(":")[2])  # noqa: SLF001
             return tuple(f"{layer.name}:{name}" for name in inside)
         names = [found.path for found in self.walk()]
         tails = {name.rpartition("/")[2]: name for name in names}
@@ -298,7 +298,7 @@ class Vault:
     def exists(self, path: str) -> bool:
         """Whether there is a memory at `path`."""
         try:
-            return self._data(path) is not None
+            return self._read_data(path) is not None
         except TooLarge:
             return True
 
@@ -361,9 +361,9 @@ class Vault:
             LockTimeout, FileBusy, StorageFailed: somebody else is in the way.
         """
         prepared = self.prepare(plan)
-        with self.store.writing(), self._discreet():
+        with self.store.writing(), self._hide_other_ids():
             self.new_names().refuse(prepared.plan)  # somebody may have made a twin since
-            return self._transaction(prepared, may_merge=may_merge).run()
+            return self._make_transaction(prepared, may_merge=may_merge).run()
 
     def transact(self, build: Callable[[], EditPlan], *, locked: bool = False) -> Applied:
         """Apply the plan that `build` makes; where somebody wrote in between, make it again and apply that.
@@ -379,19 +379,19 @@ class Vault:
             with contextlib.suppress(Conflict, AlreadyExists):
                 return self.apply(build(), may_merge=False)
         tries = _MOST_TRIES
-        with self.store.writing(), self._discreet():
+        with self.store.writing(), self._hide_other_ids():
             while True:
                 # Under the lock only a program that takes none can be in the way, so this soon gets through.
                 prepared = self.prepare(build())
                 try:
-                    return self._transaction(prepared, may_merge=False).run()
+                    return self._make_transaction(prepared, may_merge=False).run()
                 except Conflict:
                     tries -= 1
                     if not tries:
                         raise
 
     @contextlib.contextmanager
-    def _discreet(self) -> Iterator[None]:
+    def _hide_other_ids(self) -> Iterator[None]:
         """Where an id of the namespace differs in case from that of another, the error does not say which."""
         try:
             yield
@@ -410,7 +410,7 @@ class Vault:
         """
         refuse_repeats(plan)
         for path in plan.paths:
-            self._full(check_memory(path))
+            self._full_path(check_memory(path))
         self.new_names().refuse(plan)
         prepared = Prepared(plan, [change.after(self.config.limits) for change in plan.changes])
         if plan.brings_back:
@@ -430,7 +430,7 @@ class Vault:
 
     def check(self, document: Document) -> list[Diagnostic]:
         """Everything that is wrong with a memory: its form, its schema, and the secrets that stand in it."""
-        layer = self._layer(document.path)
+        layer = self._find_layer(document.path)
         if layer:
             # Its schema is chosen by where it stands.
             inside = parse(document.path.partition(":")[2], document.data, document.limits)
@@ -455,7 +455,7 @@ class Vault:
         if findings:
             raise Invalid(findings=tuple(findings))
 
-    def _transaction(self, prepared: Prepared, *, may_merge: bool) -> Transaction:
+    def _make_transaction(self, prepared: Prepared, *, may_merge: bool) -> Transaction:
         from mdmem.vault.transaction import Transaction  # noqa: PLC0415 - what only reads changes nothing
 
         return Transaction(

@@ -90,7 +90,7 @@ def walk(
         StorageFailed, SystemFailing: a folder cannot be listed that may be, or `root` may not be listed.
     """
     mounts = mounts or {}
-    folder = _start(root, parts)
+    folder = _find_start(root, parts)
     if folder is None:
         return
     # The vault's own folder is hidden; the schemas and templates inside it are asked for by name, and have
@@ -101,12 +101,12 @@ def walk(
     for found in _in_order(_Folder(folder, prefix), suffixes, holds, checked=checked):
         while pending and pending[-1][0] < found.path.split("/"):
             path = pending.pop()[1]
-            yield from _mounted(path, mounts[path])
+            yield from _find_mounted(path, mounts[path])
         if found.path not in mounts:
             yield found
     while pending:
         path = pending.pop()[1]
-        yield from _mounted(path, mounts[path])
+        yield from _find_mounted(path, mounts[path])
 
 
 def look(root: str, known: Known, mounts: Mapping[str, str] | None = None) -> Look:
@@ -130,10 +130,10 @@ def look_at(root: str, paths: Collection[str], known: Known, mounts: Mapping[str
     if "" in paths:
         return look(root, known, mounts)
     wanted = frozenset(map(nfc, paths))
-    inside = {path: file for path, file in (mounts or {}).items() if _covers(wanted, path)}
+    inside = {path: file for path, file in (mounts or {}).items() if _is_covered(wanted, path)}
     search = _Search(known, inside)
-    search.run(_Folder(root, ""), _tree(wanted))
-    return search.result(_covered(wanted, known, inside))
+    search.run(_Folder(root, ""), _build_tree(wanted))
+    return search.result(_find_covered(wanted, known, inside))
 
 
 def tree(
@@ -174,11 +174,11 @@ class _Folder(NamedTuple):
         except OSError as error:
             if error.errno in _CLOSED and self.prefix:
                 return f"a folder that cannot be listed: {error.strerror}"
-            raise files.failure(error, _shown(self.prefix[:-1] or self.place), "list it") from None
+            raise files.failure(error, _printable_path(self.prefix[:-1] or self.place), "list it") from None
 
     def left_out(self, why: str) -> Found:
         """It, where nothing can be found in it."""
-        return Found(_shown(self.prefix[:-1]), 0, 0, why)
+        return Found(_printable_path(self.prefix[:-1]), 0, 0, why)
 
 
 class _Met(NamedTuple):
@@ -197,11 +197,11 @@ class _Met(NamedTuple):
 
     def file(self, *, checked: bool = True) -> Found | None:
         """The file that it is, unless it is gone; whether its path can be a memory's is `checked`."""
-        status = _status(partial(self.entry.stat, follow_symlinks=False), self.path)
+        status = _stat_file(partial(self.entry.stat, follow_symlinks=False), self.path)
         if status is None:
             return None
         if isinstance(status, str):
-            return Found(_shown(self.path), 0, 0, status)
+            return Found(_printable_path(self.path), 0, 0, status)
         path, problem = self.path, fault(status)
         if checked and not problem:
             try:
@@ -209,11 +209,13 @@ class _Met(NamedTuple):
             except PathRefused as error:
                 problem = error.reason
         if problem:
-            return _found(_shown(path), status, problem)
-        return _found(path, status, _SHADOWED if self.shadowed else "")
+            return _make_found(_printable_path(path), status, problem)
+        return _make_found(path, status, _SHADOWED if self.shadowed else "")
 
 
-def _met(folder: _Folder, some: Iterable[os.DirEntry[str]], all_: list[os.DirEntry[str]]) -> Iterator[_Met]:
+def _sort_entries(
+    folder: _Folder, some: Iterable[os.DirEntry[str]], all_: list[os.DirEntry[str]]
+) -> Iterator[_Met]:
     """Some of all entries of a folder."""
     odd = [entry.name for entry in all_ if not entry.name.isascii()]
     names = {entry.name for entry in all_} if odd else frozenset[str]()
@@ -242,7 +244,7 @@ def _in_order(
                 yield below.left_out(entries)
             else:
                 backwards = sorted(entries, key=lambda entry: nfc(entry.name), reverse=True)
-                pending += _met(below, backwards, entries)
+                pending += _sort_entries(below, backwards, entries)
         elif isinstance(met, _Met) and met.entry.name.endswith(suffixes):
             found = met.file(checked=checked)
             if found and (holds is None or holds(found.path)):
@@ -257,7 +259,7 @@ class _Search:
         self._mounts = mounts
         self._same: list[str] = []
         self._closed: list[str] = []  # folders that are left out: nobody can say what is gone from them
-        self._others = [found for path, file in mounts.items() for found in _mounted(path, file)]
+        self._others = [found for path, file in mounts.items() for found in _find_mounted(path, file)]
 
     def run(self, folder: _Folder, wanted: _Tree | None) -> None:
         """Look at what is wanted of a folder, or at everything below it."""
@@ -282,27 +284,31 @@ class _Search:
                 path = prefix + name
                 seen = known(path)
                 # Whether a known path can be a memory's is known as well.
-                if seen and seen == _seen(entry) and path not in mounts:
+                if seen and seen == _file_signature(entry) and path not in mounts:
                     same.append(path)
                     continue
             others.append(entry)
-        return [(below, None) for below in self._take(_met(folder, others, entries))] if others else []
+        return (
+            [(below, None) for below in self._take_files(_sort_entries(folder, others, entries))]
+            if others
+            else []
+        )
 
     def _some_of(
         self, folder: _Folder, entries: list[os.DirEntry[str]], wanted: _Tree
     ) -> list[tuple[_Folder, _Tree | None]]:
-        keys = {entry.name: key for entry in entries if (key := _key(entry.name)) in wanted}
+        keys = {entry.name: key for entry in entries if (key := _fold_name(entry.name)) in wanted}
         some = [entry for entry in entries if entry.name in keys]
         found: list[tuple[_Folder, _Tree | None]] = []
-        for met in _met(folder, some, entries):
+        for met in _sort_entries(folder, some, entries):
             inner = wanted[keys[met.entry.name]]
             if inner is None:
-                found += [(below, None) for below in self._take([met])]
+                found += [(below, None) for below in self._take_files([met])]
             elif below := met.folder:
                 found.append((below, inner))
         return found
 
-    def _take(self, some: Iterable[_Met]) -> Iterator[_Folder]:
+    def _take_files(self, some: Iterable[_Met]) -> Iterator[_Folder]:
         """Take in the files, and return the folders."""
         for met in some:
             below = met.folder
@@ -318,7 +324,7 @@ class _Search:
     def result(self, known: Collection[str]) -> Look:
         """What was found; `known` are the known paths of which each is met or gone."""
         met, changed, doubles = set(self._same), [], []
-        for found in sorted(self._others, key=_precedence):
+        for found in sorted(self._others, key=_rank_found):
             if found.path in met:
                 doubles.append(found)
                 continue
@@ -330,12 +336,12 @@ class _Search:
         return Look(changed, gone, doubles)
 
 
-def _precedence(found: Found) -> tuple[str, bool, bool, int]:
+def _rank_found(found: Found) -> tuple[str, bool, bool, int]:
     """Of files with one path, the memory comes first, and what only has the path of another one last."""
     return found.path, bool(found.problem), not found.inode, found.inode
 
 
-def _tree(paths: Iterable[str]) -> _Tree:
+def _build_tree(paths: Iterable[str]) -> _Tree:
     tree: _Tree = {}
     for path in paths:
         *folders, name = path.split("/")
@@ -347,12 +353,12 @@ def _tree(paths: Iterable[str]) -> _Tree:
     return tree
 
 
-def _key(name: str) -> str:
+def _fold_name(name: str) -> str:
     """A name as a wanted path has it."""
-    return name if name.isascii() and name.isprintable() else nfc(_shown(name))
+    return name if name.isascii() and name.isprintable() else nfc(_printable_path(name))
 
 
-def _covered(wanted: frozenset[str], known: Known, mounts: Mapping[str, str]) -> Collection[str]:
+def _find_covered(wanted: frozenset[str], known: Known, mounts: Mapping[str, str]) -> Collection[str]:
     """The known paths that are wanted, or below one that is."""
     # Below a file's path there is nothing, unless the file is mounted over a folder.
     if wanted <= known.keys() and not wanted & mounts.keys():
@@ -363,13 +369,13 @@ def _covered(wanted: frozenset[str], known: Known, mounts: Mapping[str, str]) ->
         folder = path.rpartition("/")[0]
         inside = is_inside.get(folder)
         if inside is None:
-            inside = is_inside[folder] = _covers(wanted, folder)
+            inside = is_inside[folder] = _is_covered(wanted, folder)
         if inside or nfc(path) in wanted:
             covered.append(path)
     return covered
 
 
-def _covers(wanted: frozenset[str], path: str) -> bool:
+def _is_covered(wanted: frozenset[str], path: str) -> bool:
     """Whether a path, or a folder above it, is wanted."""
     path = nfc(path)
     while path and path not in wanted:
@@ -377,13 +383,13 @@ def _covers(wanted: frozenset[str], path: str) -> bool:
     return bool(path)
 
 
-def _start(root: str, parts: tuple[str, ...]) -> str | None:
+def _find_start(root: str, parts: tuple[str, ...]) -> str | None:
     """The folder to begin at, whatever the Unicode spelling of its names is; None where one is a link."""
     folder = root
     for part in parts:
         name = part
         if not part.isascii() and not os.path.lexists(os.path.join(folder, part)):
-            with contextlib.suppress(*_GONE), _translated(folder, "list it"):
+            with contextlib.suppress(*_GONE), _translate_errors(folder, "list it"):
                 name = next((n for n in os.listdir(folder) if nfc(n) == part), part)
         folder = os.path.join(folder, name)
         if os.path.islink(folder):
@@ -391,16 +397,16 @@ def _start(root: str, parts: tuple[str, ...]) -> str | None:
     return folder
 
 
-def _mounted(path: str, file: str) -> Iterator[Found]:
+def _find_mounted(path: str, file: str) -> Iterator[Found]:
     """The mounted file, when it is there."""
-    status = _status(partial(os.lstat, file), path)
+    status = _stat_file(partial(os.lstat, file), path)
     if isinstance(status, str):
         yield Found(path, 0, 0, status)
     elif status:
-        yield _found(path, status, fault(status))
+        yield _make_found(path, status, fault(status))
 
 
-def _status(look: Callable[[], os.stat_result], path: str) -> os.stat_result | str | None:
+def _stat_file(look: Callable[[], os.stat_result], path: str) -> os.stat_result | str | None:
     """What the system says of a file; None when it is gone, or why it is left out."""
     try:
         return look()
@@ -409,10 +415,10 @@ def _status(look: Callable[[], os.stat_result], path: str) -> os.stat_result | s
     except OSError as error:
         if error.errno in _CLOSED:
             return f"a file that cannot be looked at: {error.strerror}"
-        raise files.failure(error, _shown(path), "look at it") from None
+        raise files.failure(error, _printable_path(path), "look at it") from None
 
 
-def _seen(entry: os.DirEntry[str]) -> tuple[int, int, int, int] | None:
+def _file_signature(entry: os.DirEntry[str]) -> tuple[int, int, int, int] | None:
     """What tells whether a file is as it was; None where that cannot be told."""
     try:
         status = entry.stat(follow_symlinks=False)
@@ -431,7 +437,7 @@ def changed_at(status: os.stat_result) -> int:
     return time if -_FARTHEST < time < _FARTHEST else 0
 
 
-def _found(path: str, status: os.stat_result, problem: str) -> Found:
+def _make_found(path: str, status: os.stat_result, problem: str) -> Found:
     inode = 0 if problem == _SHADOWED else status.st_ino
     return Found(path, status.st_size, changed_at(status), problem, status.st_ctime_ns, inode)
 
@@ -444,17 +450,17 @@ def fault(status: os.stat_result) -> str:
 
 
 @contextlib.contextmanager
-def _translated(path: str, action: str) -> Iterator[None]:
+def _translate_errors(path: str, action: str) -> Iterator[None]:
     """Turn what the system refuses inside the block into an error of ours; that something is gone stays."""
     try:
         yield
     except _GONE:
         raise
     except OSError as error:
-        raise files.failure(error, _shown(path), action) from None
+        raise files.failure(error, _printable_path(path), action) from None
 
 
-def _shown(path: str) -> str:
+def _printable_path(path: str) -> str:
     """A path that can be printed: a name that is not UTF-8, or holds controls, is written with escapes."""
     if path.isascii() and path.isprintable():
         return path

@@ -135,10 +135,10 @@ class Watch:
             left = None if until is None else max(0.0, until - time.monotonic())
             # In turn: the index does not wait until all is judged, nor that until nothing happens any more.
             if self._is_judging:
-                self._judge()
+                self._judge_next()
                 self._is_judging = False
             elif hints := self._untaken or self._watcher.hints(0 if self._has_to_judge else left):
-                self._take(hints)
+                self._take_hints(hints)
                 self._is_judging = self._has_to_judge
             elif self._has_to_judge:
                 self._is_judging = True
@@ -150,7 +150,7 @@ class Watch:
 
     # -- from hints to events -----------------------------------------------------------------------------
 
-    def _take(self, hints: Hints) -> None:
+    def _take_hints(self, hints: Hints) -> None:
         """Take in hints: what became of memories is told before what follows from it is looked at."""
         is_again, self._untaken = self._untaken is not None, hints
         for notice in () if is_again else hints.notices:
@@ -167,7 +167,7 @@ class Watch:
             if hints.settings:
                 self._unchecked.update(self._memories)
         else:
-            self._begin()
+            self._begin_watch()
             self._events.append(Event(READY))
         self._untaken = None
 
@@ -175,12 +175,12 @@ class Watch:
     def _has_to_judge(self) -> bool:
         return bool(self._uncited or self._unjudged or self._unchecked)
 
-    def _judge(self) -> None:
+    def _judge_next(self) -> None:
         """One step of what follows from what has happened."""
         if self._uncited:
             # Before the files are read: what changes behind that is told.
             some = set(islice(self._uncited, _STEP))
-            self._cite(some)
+            self._watch_cited(some)
             self._unjudged |= some
             if some == self._uncited:
                 self._unjudged.update(self._view.sources(self._keys))
@@ -195,10 +195,10 @@ class Watch:
             self._events.extend(self._finding_events(some))
             self._unchecked -= some
 
-    def _begin(self) -> None:
-        self._memories = self._look(None)
-        self._cite(None)
-        self._broken = self._judged(None)
+    def _begin_watch(self) -> None:
+        self._memories = self._look_up(None)
+        self._watch_cited(None)
+        self._broken = self._find_broken(None)
         for path in self._memories:
             findings = self._findings_of(path)
             if findings:
@@ -207,11 +207,11 @@ class Watch:
 
     # -- memories -----------------------------------------------------------------------------------------
 
-    def _look(self, paths: Collection[str] | None) -> dict[str, _Known]:
+    def _look_up(self, paths: Collection[str] | None) -> dict[str, _Known]:
         """What the index says of memories: of all, or of those at or below `paths` of the vault."""
         return {path: _Known(i, digest, keys) for path, i, digest, keys in self._view.states(paths)}
 
-    def _at(self, paths: Collection[str] | None) -> dict[str, _Known]:
+    def _known_at(self, paths: Collection[str] | None) -> dict[str, _Known]:
         """What was known of memories: of all, or of those at or below `paths` of the vault."""
         base = self._view.base
         if paths is None or any(is_under(base, path) for path in paths):
@@ -231,7 +231,7 @@ class Watch:
         }
 
     def _memory_events(self, paths: Collection[str] | None) -> Iterator[Event]:
-        now, before = self._look(paths), self._at(paths)
+        now, before = self._look_up(paths), self._known_at(paths)
         gone = {path: (k.ident, k.hash) for path, k in before.items() if path not in now}
         new = {path: (k.ident, k.hash) for path, k in now.items() if path not in before}
         changed = {path for path in now.keys() & before.keys() if now[path].hash != before[path].hash}
@@ -250,30 +250,30 @@ class Watch:
 
     # -- references ---------------------------------------------------------------------------------------
 
-    def _judged(self, sources: Collection[str] | None) -> dict[str, dict[tuple[str, str], Occurrence]]:
+    def _find_broken(self, sources: Collection[str] | None) -> dict[str, dict[tuple[str, str], Occurrence]]:
         """The broken references of memories, of all without `sources`."""
         found: dict[str, dict[tuple[str, str], Occurrence]] = {}
         for occurrence in occurrences(self._view, types=_LEADS_ELSEWHERE, paths=sources):
             if occurrence.place.state in BROKEN:
-                found.setdefault(occurrence.place.path, {})[_name(occurrence)] = occurrence
+                found.setdefault(occurrence.place.path, {})[_occurrence_name(occurrence)] = occurrence
         return found
 
     def _reference_events(self, sources: Collection[str]) -> Iterator[Event]:
-        found = self._judged(sources)
+        found = self._find_broken(sources)
         for path in sorted(sources):
             before, now = self._broken.pop(path, {}), found.get(path, {})
             if now:
                 self._broken[path] = now
             for name, occurrence in now.items():
                 if name not in before or before[name].place.state != occurrence.place.state:
-                    yield _broken(occurrence)
+                    yield _broken_event(occurrence)
             if path in self._memories:
                 for name, occurrence in before.items():
                     if name not in now:
                         line = occurrence.place.line
                         yield Event(HEALED, path, line=line, target=occurrence.target, code=occurrence.type)
 
-    def _cite(self, memories: Collection[str] | None) -> None:
+    def _watch_cited(self, memories: Collection[str] | None) -> None:
         """Watch the files that memories point at, now that these ones (all without) may point elsewhere."""
         found = files_of(self._view, memories)
         for path in list(self._files) if memories is None else memories:
@@ -304,23 +304,23 @@ class Watch:
                 self._findings[path] = now
             for name, finding in now.items():
                 if name not in before:
-                    yield _found(RAISED, finding)
+                    yield _finding_event(RAISED, finding)
             if path in self._memories:
                 for name, finding in before.items():
                     if name not in now:
-                        yield _found(CLEARED, finding)
+                        yield _finding_event(CLEARED, finding)
 
 
-def _name(occurrence: Occurrence) -> tuple[str, str]:
+def _occurrence_name(occurrence: Occurrence) -> tuple[str, str]:
     """What tells a reference from others of its memory, whatever line it moves to."""
     return occurrence.type, occurrence.written
 
 
-def _broken(occurrence: Occurrence) -> Event:
+def _broken_event(occurrence: Occurrence) -> Event:
     path, line, state, detail = occurrence.place
     kind = STALE_EVENT if state in STALE else DANGLING_EVENT
     return Event(kind, path, line=line, target=occurrence.target, code=state, message=detail)
 
 
-def _found(kind: str, finding: Diagnostic) -> Event:
+def _finding_event(kind: str, finding: Diagnostic) -> Event:
     return Event(kind, finding.path, line=finding.position.line, code=finding.code, message=finding.message)

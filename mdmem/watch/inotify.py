@@ -85,7 +85,7 @@ class Watched:
         self._moved: set[str] = set()
         self._new_links: set[int] = set()
         self._handling = False
-        self._rebuild()
+        self._rebuild_watches()
 
     def fileno(self) -> int:
         """The descriptor, readable when there are events."""
@@ -109,7 +109,7 @@ class Watched:
         self._cited = frozenset(
             file for file in files if os.path.dirname(file) in kept and not os.path.islink(file)
         )
-        self._place()
+        self._place_single_watches()
         self._link_files(self._cited)
         blind = {folder for folder in kept if self._is_blind(folder)}
         return frozenset(file for file in files if file not in self._cited or os.path.dirname(file) in blind)
@@ -121,7 +121,7 @@ class Watched:
     def mend(self, *, anew: bool = False) -> None:
         """Try again to watch what could not be watched; with `anew`, watch what is there now in any case."""
         if self.limited or anew:
-            self._rebuild()
+            self._rebuild_watches()
 
     # -- events -------------------------------------------------------------------------------------------
 
@@ -136,12 +136,12 @@ class Watched:
         was_gone = self.gone
         self._handling = True
         for event in self._queue.read(timeout=0):
-            self._handle(event, into)
+            self._handle_event(event, into)
         if self._lost:
-            self._rebuild()
+            self._rebuild_watches()
             into.all(_LOST)
             into.code |= self._cited
-        self._follow(into)
+        self._follow_single_files(into)
         if self._new_links:
             self._link_all(into)
         if self.gone or self._root in self._moved:
@@ -152,7 +152,7 @@ class Watched:
         self._moved, self._new_links = set(), set()
         return has_moved
 
-    def _handle(self, event: Event, into: GatheredHints) -> None:
+    def _handle_event(self, event: Event, into: GatheredHints) -> None:
         if event.mask & flags.Q_OVERFLOW:
             self._lost = True
         elif event.mask & flags.IGNORED:
@@ -189,9 +189,9 @@ class Watched:
 
     def _handle_folder(self, path: str, inside: str, bits: int, into: GatheredHints) -> None:
         if bits & flags.MOVED_FROM:
-            self._uproot(path)
+            self._unwatch_tree(path)
         elif bits & _COMES or (bits & flags.ATTRIB and path not in self._inside):
-            self._plant(path, inside)
+            self._watch_tree(path, inside)
         into.folder(inside)
 
     def _touch_file(self, path: str, into: GatheredHints) -> None:
@@ -208,64 +208,66 @@ class Watched:
         if self._root == path or self._root.startswith(path + "/"):
             yield self._root
 
-    def _follow(self, into: GatheredHints) -> None:
+    def _follow_single_files(self, into: GatheredHints) -> None:
         """After folders above single files came or went: what is watched may stand elsewhere by now."""
         if not self._moved:
             return
-        for path in [path for path in self._outside if not self._moved.isdisjoint((path, *_above(path)))]:
-            self._leave(path)
+        for path in [
+            path for path in self._outside if not self._moved.isdisjoint((path, *_folders_above(path)))
+        ]:
+            self._leave_folder(path)
         for path in self._cited | self._mounts.keys():
-            if not self._moved.isdisjoint(_above(path)):
+            if not self._moved.isdisjoint(_folders_above(path)):
                 self._touch_file(path, into)
 
     def _look_at_root(self, into: GatheredHints) -> None:
         # One that is made anew may be the same inode as the one before, without its watch.
-        if self._root not in self._inside or self._identity != _identity(self._root):
-            self._rebuild()
+        if self._root not in self._inside or self._identity != _folder_identity(self._root):
+            self._rebuild_watches()
             if not self.gone:
                 into.all()
 
     # -- watches ------------------------------------------------------------------------------------------
 
-    def _rebuild(self) -> None:
+    def _rebuild_watches(self) -> None:
         """Watch what is there now; what was watched and is not there goes."""
         old = {*self._folders, *self._linked}
         self._folders, self._inside, self._outside, self._linked = {}, {}, {}, {}
         self.limited = False
-        self._identity = _identity(self._root)
+        self._identity = _folder_identity(self._root)
         self.gone = self._identity is None
         if not self.gone:
-            self._plant(self._root, "")
-        self._place()
+            self._watch_tree(self._root, "")
+        self._place_single_watches()
         self._link_files(self._cited | self._mounts.keys())
         for watch in old - self._folders.keys() - self._linked.keys():
-            self._unwatch(watch)
+            self._remove_watch(watch)
 
-    def _plant(self, path: str, inside: str) -> None:
+    def _watch_tree(self, path: str, inside: str) -> None:
         """Watch a folder of the vault and all below it."""
         below = [(path, inside)]
         while below:
             path, inside = below.pop()
-            watch = self._add(path, _ENTRIES | _FOLDER | (0 if inside else _SELF))
+            watch = self._add_watch(path, _ENTRIES | _FOLDER | (0 if inside else _SELF))
             if watch is None:
                 continue
-            self._name(watch, path, inside)
+            self._name_watch(watch, path, inside)
             try:
                 with os.scandir(path) as entries:
                     for entry in entries:
-                        self._meet(entry, entry_of(inside, entry.name), below)
+                        self._meet_entry(entry, entry_of(inside, entry.name), below)
             except OSError as error:
                 self.limited |= error.errno not in _PASSING
 
-    def _meet(self, entry: os.DirEntry[str], inside: str | None, below: list[tuple[str, str]]) -> None:
+    def _meet_entry(self, entry: os.DirEntry[str], inside: str | None, below: list[tuple[str, str]]) -> None:
         if inside is None:
             return
         if entry.is_dir(follow_symlinks=False):
             below.append((entry.path, inside))
         elif inside.endswith(SUFFIXES) and _shared_inode(entry.path):
-            self._link(entry.path)
+            self._watch_linked_file(entry.path)
 
-    def _name(self, watch: int, path: str, inside: str) -> None:
+    def _name_watch(self, watch: int, path: str, inside: str) -> None:
         """Say which folder of the vault a watch stands for, now that it may have been moved there."""
         was, before = self._folders.get(watch), self._inside.get(path)
         if was and was.path != path:
@@ -275,48 +277,48 @@ class Watched:
                 del self._outside[was.path]
         if before not in {None, watch} and self._folders.get(before) == (path, inside):
             del self._folders[before]
-            self._unwatch(before)
+            self._remove_watch(before)
         self._folders[watch] = _WatchedFolder(path, inside)
         self._inside[path] = watch
 
-    def _uproot(self, path: str) -> None:
+    def _unwatch_tree(self, path: str) -> None:
         """Watch a folder and all below it no longer: it was moved away, and is planted anew where it went."""
         prefix = path + "/"
         for known in [known for known in self._inside if known == path or known.startswith(prefix)]:
             watch = self._inside.pop(known)
             self._folders.pop(watch, None)
-            self._unwatch(watch)
+            self._remove_watch(watch)
 
-    def _place(self) -> None:
+    def _place_single_watches(self) -> None:
         """Watch the folders that hold single files, and whether one above these or above the vault moves.
 
         Of a folder that is missing, the nearest one above it that is there is watched for its coming.
         """
         single = self._cited | self._mounts.keys()
-        self._above = frozenset(above for file in single for above in _above(file))
-        wanted = self._wanted(single)
+        self._above = frozenset(above for file in single for above in _folders_above(file))
+        wanted = self._wanted_folders(single)
         while True:
             for path in [path for path, (_, bits) in self._outside.items() if wanted.get(path) != bits]:
-                self._leave(path)
+                self._leave_folder(path)
             for path, bits in wanted.items():
                 if path not in self._outside:
-                    watch_or_none = self._add(path, bits | _FOLDER)
+                    watch_or_none = self._add_watch(path, bits | _FOLDER)
                     if watch_or_none is not None and watch_or_none not in self._folders:
                         self._outside[path] = watch_or_none, bits
                         self._folders[watch_or_none] = _WatchedFolder(path, None)
-            before, wanted = wanted, self._wanted(single)
+            before, wanted = wanted, self._wanted_folders(single)
             # A missing folder may have come between the look and the watch.
             if wanted == before:
                 return
 
-    def _leave(self, path: str) -> None:
+    def _leave_folder(self, path: str) -> None:
         """Watch a folder outside of the tree no longer."""
         watch, _ = self._outside.pop(path)
         if self._folders.get(watch) == (path, None):
             del self._folders[watch]
-            self._unwatch(watch)
+            self._remove_watch(watch)
 
-    def _wanted(self, single: Collection[str]) -> dict[str, int]:
+    def _wanted_folders(self, single: Collection[str]) -> dict[str, int]:
         """The folders outside of the tree to watch, with what of each is wanted."""
         wanted: dict[str, int] = {}
         for folder in {os.path.dirname(file) for file in single}:
@@ -325,11 +327,11 @@ class Watched:
                 held = os.path.dirname(held)
             wanted[held] = _ENTRIES | _SELF
         for path in (*wanted, self._root):
-            for above in _above(path):
+            for above in _folders_above(path):
                 wanted.setdefault(above, _SELF)
         return {path: bits for path, bits in wanted.items() if path not in self._inside}
 
-    def _add(self, path: str, bits: int) -> int | None:
+    def _add_watch(self, path: str, bits: int) -> int | None:
         """Watch a file or folder; None when it cannot be."""
         try:
             watch: int = self._queue.add_watch(path, bits | flags.MASK_ADD)
@@ -338,7 +340,7 @@ class Watched:
             return None
         return watch
 
-    def _unwatch(self, watch: int) -> None:
+    def _remove_watch(self, watch: int) -> None:
         with contextlib.suppress(OSError):  # the kernel has removed it by itself
             self._queue.rm_watch(watch)
 
@@ -364,7 +366,7 @@ class Watched:
                 for entry in entries:
                     # The inode comes with the name: a look at each file would take ten times as long.
                     if entry.inode() in self._new_links and entry.name.endswith(SUFFIXES):
-                        self._link(entry.path)
+                        self._watch_linked_file(entry.path)
         self._link_files(self._cited | self._mounts.keys())
         for path in {path for paths in self._linked.values() for path in paths} - known:
             self._touch_file(path, into)
@@ -372,16 +374,16 @@ class Watched:
     def _link_files(self, files: Collection[str]) -> None:
         for path in files:
             if _shared_inode(path):
-                self._link(path)
+                self._watch_linked_file(path)
 
-    def _link(self, path: str) -> None:
+    def _watch_linked_file(self, path: str) -> None:
         """Watch the file itself: a write through a name elsewhere is not told to its folder."""
-        watch = self._add(path, _FILE)
+        watch = self._add_watch(path, _FILE)
         if watch is not None:
             self._linked.setdefault(watch, set()).add(path)
 
 
-def _above(path: str) -> Iterator[str]:
+def _folders_above(path: str) -> Iterator[str]:
     """The folders above an absolute path, from the nearest to the first one."""
     while (path := os.path.dirname(path)) != os.path.dirname(path):
         yield path
@@ -396,7 +398,7 @@ def _shared_inode(path: str) -> int:
     return status.st_ino if stat.S_ISREG(status.st_mode) and status.st_nlink > 1 else 0
 
 
-def _identity(folder: str) -> tuple[int, int] | None:
+def _folder_identity(folder: str) -> tuple[int, int] | None:
     """What tells a folder from another one at the same path; None when there is none."""
     try:
         status = os.lstat(folder)

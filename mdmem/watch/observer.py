@@ -59,7 +59,7 @@ class Observed(FileSystemEventHandler):
         self._events: dict[tuple[str, bool], None] = {}
         self._beside: dict[str, ObservedWatch] = {}
         self._observer: BaseObserver | None = None
-        self._start()
+        self._start_observer()
 
     def close(self) -> None:
         """Stop the observer and wait for its threads."""
@@ -77,14 +77,14 @@ class Observed(FileSystemEventHandler):
         folders = filter(os.path.isdir, {os.path.dirname(file) for file in files})
         kept = set(sorted(folders)[:MOST_CODE_FOLDERS])
         self._cited = frozenset(file for file in files if os.path.dirname(file) in kept)
-        self._place()
+        self._place_watches()
         return frozenset(file for file in files if os.path.dirname(file) not in self._beside)
 
     def mend(self, *, anew: bool = False) -> None:  # noqa: ARG002 - it is always anew
         """Start again what has stopped."""
         self.close()
         try:
-            self._start()
+            self._start_observer()
         except OSError:
             self.limited = True
 
@@ -97,7 +97,7 @@ class Observed(FileSystemEventHandler):
         with self._lock:
             events, self._events = self._events, {}
         for path, is_folder in events:
-            self._handle(path, into, is_folder=is_folder)
+            self._handle_path(path, into, is_folder=is_folder)
         was_gone = self.gone
         self.gone = not os.path.isdir(self._root)
         into.root(self._root, was_gone=was_gone, is_gone=self.gone)
@@ -130,7 +130,7 @@ class Observed(FileSystemEventHandler):
         inside = path.removeprefix(self._root + "/")
         return path in self._cited or inside == path or counts(inside)
 
-    def _handle(self, path: str, into: GatheredHints, *, is_folder: bool) -> None:
+    def _handle_path(self, path: str, into: GatheredHints, *, is_folder: bool) -> None:
         inside = path.removeprefix(self._root + "/")
         if path in self._cited:
             into.cited(path)
@@ -141,7 +141,7 @@ class Observed(FileSystemEventHandler):
         elif inside != path and counts(inside):
             (into.folder if is_folder else into.file)(inside)
 
-    def _start(self) -> None:
+    def _start_observer(self) -> None:
         self.limited = False
         self._beside = {}
         if not self.gone:
@@ -154,9 +154,9 @@ class Observed(FileSystemEventHandler):
                 raise OSError(*error.args) from None
             # One that was not started cannot be joined.
             self._observer = observer
-            self._place()
+            self._place_watches()
 
-    def _place(self) -> None:
+    def _place_watches(self) -> None:
         """Watch the folders that hold single files."""
         if not self._observer:
             return

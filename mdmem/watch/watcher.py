@@ -109,12 +109,12 @@ class Watcher:
             self._gathered.notices.append(Notice("polling", message))
             self._every = POLL_SECONDS
         try:
-            self._events = self._open()
+            self._events = self._open_events()
         except OSError:
             self._events = None
         self._note_limit()
         self._plan_look(0)
-        self._cite()
+        self._watch_cited()
         return self
 
     def close(self) -> None:
@@ -125,7 +125,7 @@ class Watcher:
             if not self._is_open:
                 return
             self._is_open = False
-            self._wake()
+            self._wake_thread()
             if not self._is_waiting:
                 self._give_back()
 
@@ -148,8 +148,8 @@ class Watcher:
         with self._lock:
             before, self._cited = self._cited, frozenset(files)
             if self._is_open and self._cited != before:
-                self._cite()
-                self._wake()
+                self._watch_cited()
+                self._wake_thread()
 
     def hints(self, timeout: float | None = None) -> Hints | None:
         """Wait until something may have changed, and then until it is quiet.
@@ -177,14 +177,14 @@ class Watcher:
                 with self._lock:
                     if not self._is_open:
                         return None
-                    self._drain()
+                    self._drain_events()
                     now = time.monotonic()
                     if self._gathered and self._gathered.ready <= now:
                         return self._hand_out(now)
                     if until <= now:
                         return None
-                    due = self._due(now)
-                self._wait(min(due, until) - now)
+                    due = self._next_due(now)
+                self._wait_for_event(min(due, until) - now)
         finally:
             with self._lock:
                 self._is_waiting = False
@@ -215,9 +215,9 @@ class Watcher:
                 return None
             had_some = bool(self._gathered)
             self._follow_mounts()
-            self._drain()
+            self._drain_events()
             if self._gathered and not had_some:
-                self._wake()
+                self._wake_thread()
             if take and self._is_limited and self._next_look == math.inf:
                 self._plan_look(0)
             if self._events is None or self._is_limited or self._events.gone:
@@ -235,20 +235,20 @@ class Watcher:
 
     # -- under the lock -----------------------------------------------------------------------------------
 
-    def _open(self) -> Watched | Observed:
+    def _open_events(self) -> Watched | Observed:
         if HAS_INOTIFY:
             from mdmem.watch.inotify import Watched  # noqa: PLC0415 - cannot be imported on other systems
 
             return Watched(self._root, self._mounts)
         from mdmem.watch.observer import Observed  # noqa: PLC0415 - not needed on Linux
 
-        return Observed(self._root, self._mounts, self._wake)
+        return Observed(self._root, self._mounts, self._wake_thread)
 
-    def _drain(self) -> None:
+    def _drain_events(self) -> None:
         """Take over what has happened, and look where it is time to look."""
         if self._events:
             if self._events.drain(self._gathered):
-                self._cite()
+                self._watch_cited()
             self._note_limit()
         now = time.monotonic()
         if now >= self._next_code_look:
@@ -256,7 +256,7 @@ class Watcher:
         if now >= self._next_look and self._handed_at is None:
             self._next_look = math.inf
             if self._is_limited:
-                self._mend()
+                self._retry_watches()
             self._gathered.all_now()
 
     def _follow_mounts(self) -> None:
@@ -281,15 +281,15 @@ class Watcher:
         self._is_remote = bool(kind)
         return kind
 
-    def _mend(self) -> None:
+    def _retry_watches(self) -> None:
         """Try to watch what could not be watched."""
         try:
-            self._events = self._events or self._open()
+            self._events = self._events or self._open_events()
         except OSError:
             return
         self._events.mend()
         self._note_limit()
-        self._cite()
+        self._watch_cited()
 
     def _note_limit(self) -> None:
         was_limited, self._is_limited = self._is_limited, self._events is None or self._events.limited
@@ -298,7 +298,7 @@ class Watcher:
             self._gathered.code |= self._cited
             self._gathered.all()
             self._plan_look(0)
-            self._cite()
+            self._watch_cited()
         elif was_limited and not self._is_limited:
             self._gathered.notices.append(Notice("watched", "every folder of the vault is watched again"))
 
@@ -311,17 +311,17 @@ class Watcher:
             every = SWEEP_SECONDS
         self._next_look = time.monotonic() + max(every, took * _SHARE) if every else math.inf
 
-    def _cite(self) -> None:
+    def _watch_cited(self) -> None:
         unwatched = self._events.cite(self._cited) if self._events else self._cited
         if self._every or self._is_limited:
             unwatched = self._cited
-        self._unwatched = {path: _state(path) for path in unwatched}
+        self._unwatched = {path: _file_state(path) for path in unwatched}
         self._next_code_look = time.monotonic() + POLL_SECONDS if unwatched else math.inf
 
     def _look_at_code(self) -> None:
         began = time.monotonic()
         for path, before in self._unwatched.items():
-            state = _state(path)
+            state = _file_state(path)
             if state != before:
                 self._unwatched[path] = state
                 self._gathered.code.add(path)
@@ -329,7 +329,7 @@ class Watcher:
         now = time.monotonic()
         self._next_code_look = now + max(POLL_SECONDS, (now - began) * _SHARE)
 
-    def _due(self, now: float) -> float:
+    def _next_due(self, now: float) -> float:
         """When there is something to do next, unless something happens."""
         gathered = self._gathered.ready if self._gathered else math.inf
         gone = now + GONE_SECONDS if self._events and self._events.gone else math.inf
@@ -343,8 +343,8 @@ class Watcher:
 
     # -- waiting ------------------------------------------------------------------------------------------
 
-    def _wait(self, seconds: float) -> None:
-        """Wait for an event, for `_wake`, or for so many seconds."""
+    def _wait_for_event(self, seconds: float) -> None:
+        """Wait for an event, for `_wake_thread`, or for so many seconds."""
         poll = select.poll()
         poll.register(self._wake_read, select.POLLIN)
         if HAS_INOTIFY and self._events:
@@ -353,7 +353,7 @@ class Watcher:
         with contextlib.suppress(BlockingIOError):
             os.read(self._wake_read, 4096)
 
-    def _wake(self) -> None:
+    def _wake_thread(self) -> None:
         """Let the thread that waits look again."""
         with contextlib.suppress(BlockingIOError):
             os.write(self._wake_write, b"!")
@@ -373,7 +373,7 @@ class Watcher:
             raise Usage(problem="the watcher was not started by this process", remedy=remedy)
 
 
-def _state(path: str) -> tuple[int, ...]:
+def _file_state(path: str) -> tuple[int, ...]:
     """What changes when a file does; empty when it is not there."""
     try:
         status = os.stat(path)
@@ -401,8 +401,8 @@ class Keeper:
         self._lock = threading.Lock()
         self._is_closed = self._is_certain = False
         if watcher:
-            index.follow(self._told)
-        self._thread = threading.Thread(target=self._run, name="mdmem-keeper", daemon=True)
+            index.follow(self._take_changed)
+        self._thread = threading.Thread(target=self._run_keeper, name="mdmem-keeper", daemon=True)
         self._thread.start()
 
     def close(self) -> None:
@@ -412,21 +412,21 @@ class Keeper:
             if self._voucher:
                 self._voucher.close()
         self._thread.join(_END_SECONDS)
-        self._index.unfollow(self._told)
+        self._index.unfollow(self._take_changed)
 
-    def _run(self) -> None:
+    def _run_keeper(self) -> None:
         if not HAS_INOTIFY:
             return
         try:
             if self._is_own:
                 self._watcher.start()
-                self._index.follow(self._told)
-            self._serve()
+                self._index.follow(self._take_changed)
+            self._serve_others()
         finally:
             if self._is_own:
                 self._watcher.close()
 
-    def _serve(self) -> None:
+    def _serve_others(self) -> None:
         with contextlib.suppress(OSError, MdmemError):  # then other processes look for themselves
             folder = self._index.folder
             with self._lock:
@@ -439,7 +439,7 @@ class Keeper:
                     with contextlib.suppress(MdmemError):
                         self._index.sync(texts=False)
 
-    def _told(self) -> frozenset[str] | None:
+    def _take_changed(self) -> frozenset[str] | None:
         """What may have changed since it was asked last; None: anything."""
         hints = self._watcher.pending(take=self._is_own)
         self._is_certain = hints is not None

@@ -158,9 +158,9 @@ def test_a_file_of_no_known_language_is_not_parsed(path: str) -> None:
 
 
 def test_without_the_extra_other_languages_are_unknown(monkeypatch: pytest.MonkeyPatch) -> None:
-    from mdmem.code.symbols import _parser
+    from mdmem.code.symbols import _make_parser
 
-    _parser.cache_clear()
+    _make_parser.cache_clear()
     monkeypatch.setitem(sys.modules, "tree_sitter", None)
     found = symbols("a.go", b"package p\nfunc F() {}\n")
     assert found.found == ()

@@ -31,7 +31,7 @@ def state(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 
 def forget() -> None:
-    mark._known.cache_clear()
+    mark._read_key.cache_clear()
 
 
 def test_what_was_signed_here_is_believed() -> None:

@@ -16,7 +16,7 @@ SECRETS_HINT = "leave it out, or name where it is kept"
 
 
 def as_json(value: Any) -> Any:
-    """A value of any kind as JSON has it: an object of the fields of a dataclass or a named tuple.
+    """Return a value of any kind as JSON has it: an object of the fields of a dataclass or a named tuple.
 
     A class whose object has other members says so: `JSON` names the fields and properties, `json_shape()`
     gives the members. What is neither, nor a collection, stays as it is.
@@ -79,11 +79,11 @@ class Diagnostic:
         return f"{self.path}:{self.position.line}:{self.position.column}: {self.code} {self.message}"
 
     def for_agent(self) -> Diagnostic:
-        """The finding as an agent is told it: not how a person would let a secret pass."""
+        """Return the finding as an agent is told it: not how a person would let a secret pass."""
         return replace(self, hint=SECRETS_HINT) if self.code == SECRETS else self
 
     def json_shape(self) -> dict[str, Any]:
-        """The finding as a JSON object."""
+        """Return the finding as a JSON object."""
         return {
             "path": self.path,
             "line": self.position.line,
@@ -100,7 +100,7 @@ class Diagnostic:
 def about_file(
     path: str, code: str, message: str, hint: str = "", *, severity: Severity = "error", rule: str = ""
 ) -> Diagnostic:
-    """A finding about a file as a whole; it stands at the file's beginning."""
+    """Return a finding about a file as a whole; it stands at the file's beginning."""
     return at_line(path, 1, code, message, hint, severity=severity, rule=rule)
 
 
@@ -114,7 +114,7 @@ def at_line(
     severity: Severity = "error",
     rule: str = "",
 ) -> Diagnostic:
-    """A finding about a line of a file; the first one is 1."""
+    """Return a finding about a line of a file; the first one is 1."""
     return Diagnostic(
         path=path,
         span=Span(0, 0),
@@ -145,7 +145,7 @@ def told(findings: Iterable[Diagnostic]) -> list[Diagnostic]:
             following,
             code="more",
             message=f"{len(severities):,} more findings are left out",
-            hint="mend these first",
+            hint="fix these first",
             severity="error" if "error" in severities else "warning",
         ),
     ]

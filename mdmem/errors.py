@@ -59,7 +59,7 @@ class MdmemError(Exception):
         return {name: getattr(self, name) for name in self.fields}
 
     def but(self, **changed: Any) -> Self:
-        """The same error with other values of some fields."""
+        """Return the same error with other values of some fields."""
         return type(self)(**{**self.values, **changed})
 
     @property
@@ -81,13 +81,13 @@ class MdmemError(Exception):
         return partial(type(self), **self.values), ()
 
     def for_agent(self) -> Self:
-        """The error as an agent is told it; see `Diagnostic.for_agent`."""
+        """Return the error as an agent is told it; see `Diagnostic.for_agent`."""
         if "findings" not in self.fields:
             return self
         return self.but(findings=tuple(finding.for_agent() for finding in self.values["findings"]))
 
     def json_shape(self) -> dict[str, Any]:
-        """The error as a JSON object: `code`, `message`, `hint`, and the fields."""
+        """Return the error as a JSON object: `code`, `message`, `hint`, and the fields."""
         return {"code": self.code, "message": self.message, "hint": self.hint, **self.values}
 
 
@@ -477,7 +477,7 @@ class Unavailable(MdmemError, code="unavailable"):
 
 class StorageFailed(Unavailable, code="storage-failed"):
     says = "{path}: cannot {action}: {reason}"
-    advice = "nothing was changed; free some space or mend the permissions, and try again"
+    advice = "nothing was changed; free some space or fix the permissions, and try again"
     path: str
     action: str
     reason: str

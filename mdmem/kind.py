@@ -72,13 +72,16 @@ _PACKAGE = os.path.dirname(os.path.abspath(__file__))
 
 
 def builtin_folder(name: str) -> str:
-    """The absolute path of the built-in folder `prompts`, `schemas` or `templates`."""
+    """Return the absolute path of the built-in folder `prompts`, `schemas` or `templates`."""
     installed = os.path.join(_PACKAGE, name)
     return installed if os.path.isdir(installed) else os.path.join(os.path.dirname(_PACKAGE), name)
 
 
 def kind_at(path: str, kinds: Iterable[Kind] = KINDS) -> Kind | None:
-    """The kind whose place a path is, below whatever namespace it names first; None where it is of none."""
+    """Return the kind whose place a path is, below whatever namespace it names first.
+
+    None where it is of none.
+    """
     *folders, file = path.split("/")
     if file == PROJECT_FILE:
         return PROJECT

@@ -66,10 +66,10 @@ class MemoryTool(_OnVault, BetaAbstractMemoryTool):
 
 
 class AsyncMemoryTool(_OnVault, BetaAsyncAbstractMemoryTool):
-    """As `MemoryTool`, for an asynchronous client: each command runs in a thread."""
+    """Do as `MemoryTool`, for an asynchronous client: each command runs in a thread."""
 
     async def call(self, input: object) -> str:  # noqa: A002 - the SDK's name
-        """As `MemoryTool.call`."""
+        """Do as `MemoryTool.call`."""
         return await run_sync(_run_command, self._tool, input)
 
     async def execute(self, command: Any) -> str:
@@ -84,7 +84,7 @@ class AsyncMemoryTool(_OnVault, BetaAsyncAbstractMemoryTool):
 
 
 def _run_command(tool: Tool, command: object) -> str:
-    """What a command answers; a command of the SDK's types is taken by its fields."""
+    """Return what a command answers; a command of the SDK's types is taken by its fields."""
     given = command if isinstance(command, Mapping) else cast("Any", command).model_dump()
     try:
         return tool.call(given)

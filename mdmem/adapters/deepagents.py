@@ -50,7 +50,7 @@ class VaultBackend(BackendProtocol):
     # -- reading ------------------------------------------------------------------------------------------
 
     def ls(self, path: str) -> LsResult:
-        """What is in a folder: its memories, and the folders in it with a slash at their end."""
+        """Return what is in a folder: its memories, and the folders in it with a slash at their end."""
         try:
             entries: dict[str, FileInfo] = {}
             for each in self._list_below(path):
@@ -75,7 +75,7 @@ class VaultBackend(BackendProtocol):
     def grep(
         self, pattern: str, path: str | None = None, glob: str | None = None, *, max_count: int | None = None
     ) -> GrepResult:
-        """The lines that hold a text; `max_count` of them at most."""
+        """Return the lines that hold a text; `max_count` of them at most."""
         try:
             globs = _globs_for(glob) if glob else []
             found = self._memory.grep(
@@ -92,7 +92,7 @@ class VaultBackend(BackendProtocol):
         return GrepResult(matches=matches, truncated=bool(hits and hits[-1].left_out))
 
     def glob(self, pattern: str, path: str | None = None) -> GlobResult:
-        """The memories whose paths fit a glob."""
+        """Return the memories whose paths fit a glob."""
         try:
             within = _path_prefix(path or "/").rstrip("/")
             listed = self._memory.ls(within, globs=_globs_for(pattern))
@@ -103,7 +103,7 @@ class VaultBackend(BackendProtocol):
         return GlobResult(matches=[_file_info(each) for each in listed if not each.problem])
 
     def download_files(self, paths: list[str]) -> list[FileDownloadResponse]:
-        """The bytes of memories."""
+        """Return the bytes of memories."""
         answers = []
         for path in paths:
             try:
@@ -156,7 +156,7 @@ class VaultBackend(BackendProtocol):
         return answers
 
     def _list_below(self, path: str) -> list[Listed]:
-        """The memories in a folder, and below it."""
+        """Return the memories in a folder, and below it."""
         try:
             return [each for each in self._memory.ls(_path_prefix(path).rstrip("/")) if not each.problem]
         except MemoryNotFound:
@@ -164,18 +164,18 @@ class VaultBackend(BackendProtocol):
 
 
 def _path_prefix(path: str) -> str:
-    """What the paths of the memories in a folder begin with."""
+    """Return what the paths of the memories in a folder begin with."""
     folder = check_folder(path.lstrip("/"))
     return f"{folder}/" if folder else ""
 
 
 def _memory_path(path: str) -> str:
-    """The memory that a file is."""
+    """Return the memory that a file is."""
     return kept_as(path.lstrip("/"))
 
 
 def _globs_for(pattern: str) -> list[str]:
-    """The globs that a file's name, and that of the memory in which it is kept, has to fit one of."""
+    """Return the globs that a file's name, and that of the memory in which it is kept, has to fit one of."""
     return [pattern, f"{pattern}{SUFFIXES[0]}"]
 
 
@@ -185,13 +185,13 @@ def _file_info(listed: Listed) -> FileInfo:
 
 
 def _describe_error(error: MdmemError, path: str) -> str:
-    """An error in words, about the path that the agent gave."""
+    """Return an error in words, about the path that the agent gave."""
     error = error.for_agent()
     return f"Error: {error.but(path=path) if 'path' in error.fields else error}"
 
 
 def _error_code(error: MdmemError) -> FileOperationError | str:
-    """An error as the protocol names it, where it has a name for it."""
+    """Return an error as the protocol names it, where it has a name for it."""
     if isinstance(error, MemoryNotFound):
         return "file_not_found"
     return "invalid_path" if isinstance(error, PathRefused) else error.code

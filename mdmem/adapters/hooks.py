@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 _MOST = 12
 _FIXES = {
     "moved": "`mdmem refs --fix --in {path}` makes it say so",
-    "changed": "read the code, mend the text, then `mdmem refs --pin --accept --in {path}`",
+    "changed": "read the code, fix the text, then `mdmem refs --pin --accept --in {path}`",
     "gone": "cite what took its place, or take the citation away",
     "dangling": "name what is there: `mdmem ls`, or write it",
     "ambiguous": "write the whole path",
@@ -37,7 +37,7 @@ _FIXES = {
 
 
 def found(memory: Memory, files: Iterable[str]) -> tuple[list[str], list[str]]:
-    """What is wrong behind an edit of files, in lines for the agent: errors, and what only has to be known.
+    """Return what is wrong after an edit of files, in lines for the agent: errors and notices.
 
     Args:
         memory: whose; files outside its namespace are none of its business, unless its memories cite them.
@@ -103,7 +103,7 @@ _WORD = re.compile(r"\w+")
 
 
 def answer(memory: Memory, event: str, given: Given) -> dict[str, Any] | str | None:
-    """What a hook is answered: JSON, a plain text, or nothing.
+    """Return what a hook is answered: JSON, a plain text, or nothing.
 
     Args:
         memory: whose.
@@ -124,7 +124,7 @@ def answer(memory: Memory, event: str, given: Given) -> dict[str, Any] | str | N
 
 
 def _session_start(memory: Memory, given: Given) -> dict[str, Any] | None:
-    """The context with the working memory of the session, or else of the newest thread.
+    """Return the context with the working memory of the session, or else of the newest thread.
 
     What the host reads by itself is left out.
     """
@@ -134,13 +134,13 @@ def _session_start(memory: Memory, given: Given) -> dict[str, Any] | None:
     threads = [info.id for info, _ in _live_memories(memory) if info.kind == "thread"]
     own = _thread_of(given)
     thread = own if own in threads else next(iter(threads), None)
-    besides = _read_by_host(memory, given)
+    excluded = _read_by_host(memory, given)
     text = context(
         memory,
         thread=thread,
         budget=CONTEXT_TOKENS,
         estimated=True,
-        besides=besides,
+        excluded=excluded,
         session=_observed_key(memory, given),
     ).text
     told = _add_context("SessionStart", text) if text else {}
@@ -151,7 +151,7 @@ def _session_start(memory: Memory, given: Given) -> dict[str, Any] | None:
 
 
 def _read_by_host(memory: Memory, given: Given) -> frozenset[str]:
-    """The files that the host reads whole by itself, as absolute paths without links."""
+    """Return the files that the host reads whole by itself, as absolute paths without links."""
     host = "codex" if _is_codex(given) else "claude"
     return memory.project.find_read_by_host(host, str(given.get("cwd") or os.getcwd()))
 
@@ -200,7 +200,7 @@ def _post_tool(memory: Memory, given: Given) -> None:
 
 
 def _output_text(answer: Any) -> str:
-    """The text of what a tool answered; where the host's form is not known, its JSON."""
+    """Return the text of what a tool answered; where the host's form is not known, its JSON."""
     if isinstance(answer, str):
         return answer
     if isinstance(answer, list):
@@ -244,7 +244,7 @@ def _answer_stop(memory: Memory, given: Given) -> dict[str, Any] | None:
 
 
 def _ask_to_continue(memory: Memory, given: Given) -> dict[str, Any] | None:
-    """What lets the agent go on, once, where working memory is older than the edits of its session."""
+    """Return what lets the agent go on, once, where working memory is older than the edits of its session."""
     # What stopped it once must not stop it again, nor a session that has edited nothing since.
     if given.get("stop_hook_active") is not False or not _edited_since(memory, given, 0):
         return None
@@ -292,13 +292,13 @@ def _capture_conversation(memory: Memory, given: Given) -> None:
 
 
 def _conversation_keys(given: Given) -> list[str]:
-    """The keys that the conversation of a host may have."""
+    """Return the keys that the conversation of a host may have."""
     own = _thread_of(given)
     return [f"{'codex' if _is_codex(given) else 'claude-code'}:{own}", own] if own else []
 
 
 def _observed_key(memory: Memory, given: Given) -> str | None:
-    """The key of the conversation of a host, where there is any observation of it."""
+    """Return the key of the conversation of a host, where there is any observation of it."""
     if not os.path.isdir(os.path.join(memory.folder, _OBSERVATIONS)):
         return None
     return next((key for key in _conversation_keys(given) if memory.observations.list(key, recent=1)), None)
@@ -323,12 +323,12 @@ def _add_context(event: str, text: str) -> dict[str, Any]:
 
 
 def _is_codex(given: Given) -> bool:
-    """Whether Codex asks: it counts turns where there are any, and Claude Code says where the project is."""
+    """Return whether Codex asks: it counts turns; Claude Code says where the project is."""
     return "turn_id" in given or "CLAUDE_PROJECT_DIR" not in os.environ
 
 
 def _edited_files(given: Given) -> Iterator[str]:
-    """The files that a tool of the host has changed, as absolute paths."""
+    """Yield the files that a tool of the host has changed, as absolute paths."""
     tool = given.get("tool_input")
     folder = str(given.get("cwd") or os.getcwd())
     if not isinstance(tool, Mapping):
@@ -345,7 +345,7 @@ def _edited_files(given: Given) -> Iterator[str]:
 
 
 def _live_memories(memory: Memory) -> list[tuple[WorkingInfo, float]]:
-    """The working memories that live, each with when it was changed, the newest first."""
+    """Return the working memories that live, each with when it was changed, the newest first."""
     try:
         changed = {
             listed.path: listed.mtime_ns / 1e9 for listed in memory.ls("working") if not listed.problem
@@ -361,7 +361,7 @@ def _live_memories(memory: Memory) -> list[tuple[WorkingInfo, float]]:
 
 
 def _thread_of(given: Given) -> str:
-    """The thread of a session: its id."""
+    """Return the thread of a session: its id."""
     return str(given.get("session_id", ""))
 
 
@@ -376,7 +376,7 @@ def _format_age(moment: float) -> str:
 
 
 def _mark_file(memory: Memory, given: Given) -> str:
-    """The file whose time is that of the last edit in a session."""
+    """Return the file whose time is that of the last edit in a session."""
     session = _thread_of(given).encode("utf-8", "replace")
     # What is longer than an id has the end that tells it from others; a digest would take longer to import.
     return os.path.join(memory.state_folder(_SESSIONS), f"s{session[-_LONGEST_SESSION:].hex()}")

@@ -91,7 +91,7 @@ class Tool:
     # -- the commands -------------------------------------------------------------------------------------
 
     def view(self, path: str, view_range: Sequence[int] | None = None) -> str:
-        """A memory with line numbers, or what is in a folder."""
+        """Return a memory with line numbers, or what is in a folder."""
         inside = self._namespace_path(path)
         with _Words(self, path):
             document = self._find_memory(inside)
@@ -199,7 +199,7 @@ class Tool:
     # -- paths --------------------------------------------------------------------------------------------
 
     def _namespace_path(self, path: str) -> str:
-        """The path in the namespace that a path of the model means; empty for `/memories` itself."""
+        """Return the path in the namespace that a path of the model means; empty for `/memories` itself."""
         if path != ROOT and not path.startswith(f"{ROOT}/"):
             _refuse_call(f"Path must start with {ROOT}, got: {path}")
         inside = _resolve_path(path)
@@ -213,19 +213,19 @@ class Tool:
         return inside
 
     def _kept_name(self, inside: str) -> str:
-        """The memory or folder that a path means: as it is, or as this tool keeps it."""
+        """Return the memory or folder that a path means: as it is, or as this tool keeps it."""
         if inside.endswith(SUFFIXES) or self._is_folder(inside):
             return inside
         return kept_as(inside)
 
     def _find_memory(self, inside: str) -> Document | None:
-        """The memory at a path of the namespace; None for a folder."""
+        """Return the memory at a path of the namespace; None for a folder."""
         if not inside or (not inside.endswith(SUFFIXES) and self._is_folder(inside)):
             return None
         return self._read_memory(inside)
 
     def _read_memory(self, inside: str) -> Document:
-        """The memory that a path means; there is nothing below a file."""
+        """Return the memory that a path means; there is nothing below a file."""
         try:
             return self._memory.show(kept_as(inside))
         except PathRefused:
@@ -251,7 +251,7 @@ class Tool:
     # -- what is told -------------------------------------------------------------------------------------
 
     def _list_folder(self, path: str, inside: str) -> str:
-        """What is in a folder, two levels deep."""
+        """Return what is in a folder, two levels deep."""
         items = list(self._iterate_items(inside))
         lines = [f"{_format_size(self._size_of(inside))}\t{path}"]
         lines += [f"{_format_size(size)}\t{path}/{name}" for name, size in items[:_MOST_LISTED]]
@@ -262,7 +262,7 @@ class Tool:
         return "\n".join((head, *lines))
 
     def _iterate_items(self, inside: str) -> Iterator[tuple[str, int]]:
-        """What is in a folder: name from there, a slash behind that of a folder, and size in bytes."""
+        """Yield what is in a folder: name from there, a slash behind that of a folder, and size in bytes."""
         skip = len(inside) + 1 if inside else 0
         told: set[str] = set()
         for found in self._list_memories(inside):
@@ -292,7 +292,7 @@ class Tool:
     # -- changes ------------------------------------------------------------------------------------------
 
     def _require_memory(self, path: str) -> Document:
-        """The memory at a path, which is to be changed."""
+        """Return the memory at a path, which is to be changed."""
         inside = self._namespace_path(path)
         document = self._find_memory(inside)
         if document is None:
@@ -306,7 +306,7 @@ class Tool:
         _refuse_call(f"Error: {words}" if self._docs else words)
 
     def told(self, path: str, new_path: str, error: MdmemError) -> str:
-        """What a model is told of an error: its paths are those that the model knows."""
+        """Return what a model is told of an error: its paths are those that the model knows."""
         if (
             new_path
             and isinstance(error, PathRefused)
@@ -352,7 +352,7 @@ _ARGUMENTS: Mapping[str, Mapping[str, tuple[type | tuple[type, ...], bool]]] = {
 
 
 def _whole_number(value: Any) -> Any:
-    """A whole number, also one that a model wrote as a text or as `2.0`; anything else as it is."""
+    """Return a whole number, also one that a model wrote as a text or as `2.0`; anything else as it is."""
     if isinstance(value, str) and _WHOLE.fullmatch(value):
         return int(value)
     if isinstance(value, float) and value.is_integer():
@@ -369,7 +369,7 @@ def _missing_message(path: str) -> str:
 
 
 def _resolve_path(path: str) -> str | None:
-    """What a path names below `/memories`, without `.` and `..`; None where it leaves the folder."""
+    """Return what a path names below `/memories`, without `.` and `..`; None where it leaves the folder."""
     parts: list[str] = []
     for part in path.split("/"):
         if part == ".." and not parts:
@@ -382,18 +382,18 @@ def _resolve_path(path: str) -> str | None:
 
 
 def kept_as(inside: str) -> str:
-    """The memory in which a file of the model is kept: what is no JSON is Markdown."""
+    """Return the memory in which a file of the model is kept: what is no JSON is Markdown."""
     return inside if inside.endswith(SUFFIXES) else check_memory(f"{inside}{SUFFIXES[0]}")
 
 
 def shown_as(path: str) -> str:
-    """The file of the model that a memory is; see `kept_as`."""
+    """Return the file of the model that a memory is; see `kept_as`."""
     bare = path.removesuffix(SUFFIXES[0])
     return bare if bare.endswith(_TEXT_SUFFIXES) else path
 
 
 def _format_size(count: int) -> str:
-    """A size in bytes as the SDK writes it: `0B`, `8B`, `4K`, `1.5K`."""
+    """Return a size in bytes as the SDK writes it: `0B`, `8B`, `4K`, `1.5K`."""
     unit = min((max(count, 1).bit_length() - 1) // _KIB_BITS, len(_UNITS) - 1)
     size = count / (1 << _KIB_BITS * unit)
     return f"{int(size)}{_UNITS[unit]}" if size == int(size) else f"{size:.1f}{_UNITS[unit]}"
@@ -404,7 +404,7 @@ def _number_lines(lines: list[str], first: int) -> str:
 
 
 def _change_snippet(change: Change) -> str:
-    """The lines around a change, as they are afterwards."""
+    """Return the lines around a change, as they are afterwards."""
     before = cast("Document", change.before)
     after = cast("Document", change.after(before.limits))
     at = before.text.count("\n", 0, change.edits[0].start) if change.edits else 0
@@ -413,7 +413,7 @@ def _change_snippet(change: Change) -> str:
 
 
 def _line_starts(text: str) -> list[int]:
-    r"""Where each line begins, and the end of the text; only `\n` ends a line, as in the SDK."""
+    r"""Return where each line begins, and the end of the text; only `\n` ends a line, as in the SDK."""
     starts = [0]
     at = text.find("\n")
     while at != -1:
@@ -423,7 +423,7 @@ def _line_starts(text: str) -> list[int]:
 
 
 def _insert_lines(document: Document, at: int, new: str) -> list[TextEdit]:
-    """The edits that insert lines, after which the text ends with a line end."""
+    """Return the edits that insert lines, after which the text ends with a line end."""
     text, newline = document.text, document.lines.newline
     if document.lines.uniform and "\r" not in new:
         new = new.replace("\n", newline)

@@ -41,7 +41,7 @@ class VaultSession(Session):
         self._sessions = memory.sessions
 
     async def get_items(self, limit: int | None = None) -> list[TResponseInputItem]:
-        """The last `limit` items in order; all of them without one, or below 0."""
+        """Return the last `limit` items in order; all of them without one, or below 0."""
         most = resolve_session_limit(limit, self.session_settings)
         last = None if most is None or most < 0 else most
         messages = await to_thread(self._sessions.history, self.session_id, last)

@@ -33,7 +33,7 @@ _MOST_BYTES = 8 * 1024 * 1024
 
 
 def _is_inside(place: str, folder: str) -> bool:
-    """Whether a normal path is a folder or below it, by parts."""
+    """Return whether a normal path is a folder or below it, by parts."""
     return place == folder or place.startswith(folder.rstrip(os.sep) + os.sep)
 
 
@@ -162,7 +162,7 @@ def _find_comments(text: str, fences: Sequence[Span]) -> Iterator[tuple[int, int
 
 
 def _is_within(spans: Sequence[Span | tuple[int, int]], at: int) -> bool:
-    """Whether a place is in one of some spans, which are in order and apart."""
+    """Return whether a place is in one of some spans, which are in order and apart."""
     number = bisect_right(spans, (at, sys.maxsize)) - 1
     return number >= 0 and at < spans[number][1]
 

@@ -57,7 +57,7 @@ def find(text: str) -> GeneratedBlock | None:
 
 
 def has_marks(text: str) -> bool:
-    """Whether a text holds a mark, so that it cannot stand in a block."""
+    """Return whether a text holds a mark, so that it cannot stand in a block."""
     return _MARK.search(text) is not None
 
 
@@ -145,7 +145,7 @@ def list_wanted(
 
 
 def imports_shared(path: str, text: str) -> bool:
-    """Whether people have written the import of AGENTS.md into one of the tools' files themselves."""
+    """Return whether people have written the import of AGENTS.md into one of the tools' files themselves."""
     if path not in dict(IMPORTERS.values()):
         return False
     return any(target.removeprefix("./") == AGENTS for target in find_imports(outside(text)))
@@ -229,7 +229,7 @@ class Difference:
     after: str | None = None
 
     @property
-    def is_mended(self) -> bool:
+    def is_fixed(self) -> bool:
         """Whether `sync` writes the file."""
         return self.before != self.after
 
@@ -240,7 +240,7 @@ class Difference:
     def json_shape(self) -> dict[str, Any]:
         """Return the difference as a JSON object."""
         shape = {"path": self.path, "state": self.state, "reason": self.reason}
-        return {**shape, "mended": self.is_mended, "diff": self.diff()}
+        return {**shape, "fixed": self.is_fixed, "diff": self.diff()}
 
 
 def compare(path: str, text: str | None, wanted: Wanted | None) -> Difference | None:

@@ -75,7 +75,7 @@ class SettingsChange(NamedTuple):
 
 
 def install(path: str, additions: Sequence[Addition], project: str | None = None) -> SettingsChange:
-    """Compute the change that puts additions into a settings file, in place of what stands there of ours.
+    """Compute the change that puts additions into a settings file, instead of what stands there of ours.
 
     Args:
         path: the file.

@@ -66,7 +66,7 @@ def sync(
             raise Usage(problem=f"there is no tool {tool!r}", remedy=f"it is one of {', '.join(TARGETS)}")
     chosen, files = tuple(tools) or TARGETS, ToolFiles(vault)
     differences = tuple(files.compare(list_wanted(chosen, rules(), *_read_memory(vault)), chosen))
-    written = [one for one in differences if one.is_mended and not check]
+    written = [one for one in differences if one.is_fixed and not check]
     for difference in written:
         files.write(difference)
     return FilesSynced(differences=differences, written=tuple(one.path for one in written))

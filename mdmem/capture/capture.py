@@ -212,7 +212,7 @@ class Capture(Generic[R]):
         return [*self._read_cues()[1]]
 
     def due(self, key: str) -> bool:
-        """Whether a session has messages that the config wants captured, and that were not read yet."""
+        """Return whether a session has messages to capture that were not read yet."""
         if self._vault.config.capture.policy == OFF:
             return False
         with self._sessions.logs.reading(key) as conversation:
@@ -474,13 +474,13 @@ class Capture(Generic[R]):
         return _Decision(done if plan.changes else KNOWN, new.path, plan)
 
     def _own_preference(self, new: Proposal) -> Document | None:
-        """The file that a proposal to set a preference would change."""
+        """Return the file that a proposal to set a preference would change."""
         if new.verb != "preferences.set":
             return None
         return self._statements.read(path_of(new.arguments["category"], new.arguments["key"]))
 
     def _is_stronger(self, own: Document) -> bool:
-        """Whether a preference is to stay, though somebody wishes for something else."""
+        """Return whether a preference is to stay, though somebody wishes for something else."""
         if self._vault.config.preferences.policy == "keep-latest" or "value" not in own.fields:
             return False
         return read_preference(own, self._clock()).strength > STRENGTH
@@ -516,7 +516,7 @@ class Capture(Generic[R]):
 
 
 def _last_read(conversation: Conversation) -> int:
-    """The number of the last message that was read for this."""
+    """Return the number of the last message that was read for this."""
     kept = conversation.state.cursors.get(_CURSOR)
     seq = kept.get("seq") if isinstance(kept, dict) else None
     return seq if isinstance(seq, int) and not isinstance(seq, bool) else 0

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, Generic, TypeVar
 
 from mdmem.arguments import json_value, texts_of
 from mdmem.capture import proposal as proposals
-from mdmem.capture.proposal import LAPSED, OPEN, REJECTED, Proposal
+from mdmem.capture.proposal import EXPIRED, OPEN, REJECTED, Proposal
 from mdmem.capture.statement import MOST_SOURCES
 from mdmem.diagnostic import SECRETS, SECRETS_HINT, Diagnostic, about_file
 from mdmem.document.edit import between
@@ -50,7 +50,7 @@ _MOST_NEAR = 5
 class Inbox(Generic[R]):
     """The proposals of one namespace.
 
-    One is named by its id, or by the path of its file. `clock` (UTC) says which have lapsed.
+    One is named by its id, or by the path of its file. `clock` (UTC) says which have expired.
     """
 
     def __init__(
@@ -71,10 +71,10 @@ class Inbox(Generic[R]):
     # -- reading ------------------------------------------------------------------------------------------
 
     def list(self, *, all: bool = False) -> builtins.list[Proposal]:  # noqa: A002 - its name on the command line
-        """The proposals that wait, by path, those that cannot be accepted as they stand with their `problem`.
+        """List the proposals that wait, by path; one that cannot be accepted has a `problem`.
 
         Args:
-            all: also those that were rejected or have lapsed.
+            all: also those that were rejected or have expired.
         """
         now, known, self._known = self._clock(), self._known, {}
         for each in self._vault.walk(PROPOSAL.folder):
@@ -87,7 +87,7 @@ class Inbox(Generic[R]):
         return [each for each in found if all or each.status == OPEN]
 
     def show(self, id: str) -> Proposal:  # noqa: A002 - its name everywhere else
-        """One proposal, with the diff of what accepting it would change now, or with the `problem` there is.
+        """Return one proposal, with the diff of what accepting it would change now, or its `problem`.
 
         Raises:
             NamedNotFound: there is none of this id.
@@ -170,7 +170,7 @@ class Inbox(Generic[R]):
         Raises:
             NamedNotFound: there is none: it was accepted already, or never made.
             Conflict: it is not the one that `base` names, or was changed in this moment.
-            EditRefused: it was rejected, has lapsed, cannot be read, or would change nothing.
+            EditRefused: it was rejected, has expired, cannot be read, or would change nothing.
             As its verb, where what is proposed no longer fits.
         """
         document = self._require_proposal(id, base)
@@ -204,12 +204,12 @@ class Inbox(Generic[R]):
         return self._run(build)
 
     def sweep(self) -> R:
-        """Remove the proposals that have lapsed, except those that were rejected."""
+        """Remove the proposals that have expired, except those that were rejected."""
 
         def build() -> EditPlan:
-            lapsed = [each.path for each in self.list(all=True) if each.status == LAPSED]
-            changes = tuple(deletion(self._vault.read(path)) for path in lapsed)
-            return EditPlan(changes=changes, message=f"sweep {len(changes)} lapsed proposals")
+            expired = [each.path for each in self.list(all=True) if each.status == EXPIRED]
+            changes = tuple(deletion(self._vault.read(path)) for path in expired)
+            return EditPlan(changes=changes, message=f"sweep {len(changes)} expired proposals")
 
         return self._run(build)
 
@@ -235,21 +235,21 @@ class Inbox(Generic[R]):
     def _refuse_closed(self, found: Proposal) -> None:
         """Refuse a proposal that cannot be accepted, whatever it would change."""
         if found.problem:
-            raise EditRefused(path=found.path, reason=found.problem, remedy="mend it, or reject it")
+            raise EditRefused(path=found.path, reason=found.problem, remedy="fix it, or reject it")
         if found.status == REJECTED:
             remedy = "undo that, or give it the status `open`"
             raise EditRefused(path=found.path, reason="it was rejected", remedy=remedy)
-        if found.status == LAPSED and found.expires:
-            reason = f"it lapsed at {content.stamp(found.expires)}"
+        if found.status == EXPIRED and found.expires:
+            reason = f"it expired at {content.stamp(found.expires)}"
             raise EditRefused(path=found.path, reason=reason, remedy="propose it again")
 
 
 def _proposed_again(
     before: Document, found: Proposal, sources: Sequence[str], now: datetime, days: int
 ) -> EditPlan:
-    """Plan to give a proposal that is made again its further sources, and so many days from now.
+    """Plan to give a proposal that is made again its further sources, and this many days from now.
 
-    One that was rejected stays as it is, and so does one of which all sources are known, unless it has lapsed
+    One that was rejected stays as it is, and so does one whose sources are all known, unless it has expired
     and is made again without any.
     """
     if found.status == REJECTED:
@@ -268,7 +268,10 @@ def _proposed_again(
 def redacted_in(
     vault: Vault, path: str, shape: Mapping[str, Any]
 ) -> tuple[Mapping[str, Any], tuple[Diagnostic, ...]]:
-    """What is to be kept at a path, without its secrets where the config looks for any; and the warnings."""
+    """Return what is to be kept at a path, without its secrets where the config looks for any.
+
+    And the warnings.
+    """
     config = vault.config.secrets
     if config.policy == "off":
         return shape, ()

@@ -41,8 +41,8 @@ if TYPE_CHECKING:
     from mdmem.vault.plan import EditPlan
     from mdmem.vault.vault import Vault
 
-OPEN, REJECTED, LAPSED = "open", "rejected", "lapsed"
-_LAYERS = ("user", "project", "shared")  # what is read besides the namespace, and changed where it belongs
+OPEN, REJECTED, EXPIRED = "open", "rejected", "expired"
+_LAYERS = ("user", "project", "shared")  # what is read beside the namespace, and changed where it belongs
 _DIGITS = 16  # of the hash that names a proposal
 _INFO = "json"
 _FENCE = regex(r" {0,3}(?:`{3,}|~{3,})[ \t]*([^\s`]*)[^\r\n]*(?:\r\n|\n|\r)?")
@@ -139,7 +139,7 @@ class Proposal:
     Attributes:
         id: its name: that of its file, without folder and suffix.
         path: its file.
-        status: open, rejected or lapsed.
+        status: open, rejected or expired.
         verb, arguments: what is done where it is accepted.
         reason, author: why, and by whom it is proposed; may be empty.
         sources: where it was said.
@@ -164,7 +164,7 @@ class Proposal:
     diff: str = ""
 
     def json_shape(self) -> dict[str, Any]:
-        """The proposal as a JSON object."""
+        """Return the proposal as a JSON object."""
         shape = {name: getattr(self, name) for name in self.__dataclass_fields__}
         moments = {name: shape[name] for name in ("created", "expires") if shape[name]}
         return {**shape, **{name: content.stamp(moment) for name, moment in moments.items()}}
@@ -281,7 +281,7 @@ def id_of(verb: str, arguments: Mapping[str, Any]) -> str:
 
 
 def _normalize_target(known: Proposable, name: str, value: Any) -> Any:
-    """A target in one spelling."""
+    """Return a target in one spelling."""
     if name != known.path or not isinstance(value, str):
         return unicodedata.normalize("NFC", value) if isinstance(value, str) else value
     path = unicodedata.normalize("NFC", value)
@@ -289,7 +289,7 @@ def _normalize_target(known: Proposable, name: str, value: Any) -> Any:
 
 
 def path_of(identifier: str) -> str:
-    """The file of a proposal, by its id or its path.
+    """Return the file of a proposal, by its id or its path.
 
     Raises:
         PathRefused: it cannot be one.
@@ -321,12 +321,12 @@ def _escape_character(character: str) -> str:
 
 
 def is_proposal(document: Document) -> bool:
-    """Whether a memory in the place of proposals is one: people may have a folder `inbox` of their own."""
+    """Return whether a memory in `inbox` is a proposal: people may have such a folder of their own."""
     return document.fields.get("type") == PROPOSAL.name
 
 
 def read(document: Document, vault: Vault, now: datetime) -> Proposal:
-    """The proposal in a file, whatever state it is in."""
+    """Return the proposal in a file, whatever state it is in."""
     identifier = document.path.removeprefix(f"{PROPOSAL.folder}/").removesuffix(".md")
     try:
         fields = document.fields
@@ -359,11 +359,11 @@ def read(document: Document, vault: Vault, now: datetime) -> Proposal:
 
 
 def as_of(proposal: Proposal, now: datetime) -> Proposal:
-    """A proposal as it stands at a moment: one that was not rejected lapses."""
+    """Return a proposal as it stands at a moment: one that was not rejected expires."""
     if proposal.status == REJECTED:
         return proposal
-    has_lapsed = proposal.expires is not None and proposal.expires <= now
-    return replace(proposal, status=LAPSED if has_lapsed else OPEN)
+    has_expired = proposal.expires is not None and proposal.expires <= now
+    return replace(proposal, status=EXPIRED if has_expired else OPEN)
 
 
 def _as_text(value: Any) -> str:
@@ -371,12 +371,12 @@ def _as_text(value: Any) -> str:
 
 
 def judge(document: Document, vault: Vault) -> list[Diagnostic]:
-    """What is wrong with the file of a proposal, besides what its schema says."""
+    """Return what is wrong with the file of a proposal, beyond what its schema says."""
     return _judge_document(document, vault)[1] if is_proposal(document) else []
 
 
 def _judge_document(document: Document, vault: Vault) -> tuple[Node | None, list[Diagnostic]]:
-    """The object in the fence of a proposal, and what is wrong with it."""
+    """Return the object in the fence of a proposal, and what is wrong with it."""
     if document.is_json:
         return None, [about_file(document.path, _CODE, "a proposal is Markdown", "move it out of inbox/")]
     node, flaws = _read_object(document)
@@ -392,7 +392,7 @@ def _judge_document(document: Document, vault: Vault) -> tuple[Node | None, list
 
 
 def _read_object(document: Document) -> tuple[Node | None, list[Flaw]]:
-    """The object in the one fence of a proposal, and what is wrong on the way to it."""
+    """Return the object in the one fence of a proposal, and what is wrong on the way to it."""
     fences = [(span, found) for span in document.fences if (found := _FENCE.match(document.text, *span))]
     own = [(span, found) for span, found in fences if found[1].casefold() == _INFO]
     if len(own) != 1:
@@ -421,7 +421,7 @@ def _make_flaw(span: Span, message: str, hint: str, rule: str = "json") -> tuple
 
 
 def _place_of(node: Node, keys: Sequence[str]) -> Span:
-    """Where the value, or the name of it, is written."""
+    """Return where the value, or the name of it, is written."""
     below = node.nearest(keys[:-1])
     member = below.member(keys[-1]) if below.kind == "mapping" else None
     return member.key_span if member else below.span
@@ -437,7 +437,7 @@ def find(path: str, vault: Vault, now: datetime) -> Proposal | None:
 
 
 def called(proposal: Proposal, find_verb: FindVerb) -> Build:
-    """What makes the plan of a proposal: its verb is called, and nothing is read or written yet.
+    """Return what makes the plan of a proposal: its verb is called, and nothing is read or written yet.
 
     Raises:
         Usage, PathRefused: the verb refuses its arguments.

@@ -203,7 +203,7 @@ class Statements:
 
 
 def _stated_by(document: Document) -> str | None:
-    """The folded text of what a rule or a preference says; None where that is no text."""
+    """Return the folded text of what a rule or a preference says; None where that is no text."""
     is_rule = is_under(document.path, RULE.folder)
     stated = unescaped(document.body.strip()) if is_rule else document.fields.get("value")
     return normal(stated) if isinstance(stated, str) else None

@@ -27,7 +27,7 @@ _HOSTS = ("claude-code", "codex", "cursor", "vscode", "windsurf", "zed")
 
 
 def _add_options(function: Callable[..., Any]) -> Callable[..., Any]:
-    """What both commands take."""
+    """Return what both commands take."""
     for option in (
         options.yes_option,
         options.dry_run_option,
@@ -84,7 +84,10 @@ def _set_up(setup: Setup) -> int:
 
 
 def _is_in_project(*, user: bool, project: bool) -> bool | None:
-    """Whether the settings of the project are meant, or those of the user; None where nothing is said."""
+    """Return whether the settings of the project are meant, or those of the user.
+
+    None where nothing is said.
+    """
     if user and project:
         from mdmem.errors import Usage
 
@@ -93,7 +96,7 @@ def _is_in_project(*, user: bool, project: bool) -> bool | None:
 
 
 def own_program() -> str:
-    """The command that starts this program: its name where the shell finds it."""
+    """Return the command that starts this program: its name where the shell finds it."""
     from shutil import which
 
     beside = os.path.join(os.path.dirname(sys.executable), "mdmem")
@@ -284,7 +287,7 @@ def project_sync(memory: Memory, tools: tuple[str, ...], check: bool) -> int:
     for one in synced.differences:
         done = "created" if one.before is None else "deleted" if one.after is None else "changed"
         state = done if one.path in synced.written else one.state
-        if not is_silent or not one.is_mended:
+        if not is_silent or not one.is_fixed:
             to = sys.stderr if is_silent else sys.stdout
             print(f"{state} {one.path}{f': {one.reason}' if one.reason else ''}", file=to)
     if not synced.differences and not is_silent:

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from mdmem.diagnostic import Diagnostic
 
 strict_option = click.option("--strict", is_flag=True, help="Exit with 1 for warnings, too.")
-# Of each kind so many are named on a terminal, unless all are asked for.
+# Of each kind this many are named on a terminal, unless all are asked for.
 _NAMED = 10
 _COLOURS = {"error": "red", "warning": "yellow"}
 

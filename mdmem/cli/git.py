@@ -265,7 +265,7 @@ def _print_blame(found: Sequence[SaidFact]) -> None:
 
 
 def _cut_to_width(text: str, columns: int) -> str:
-    """Cut a text to one line of so many columns."""
+    """Cut a text to one line of this many columns."""
     line, *more = text.split("\n")
     return line if len(line) <= columns and not more else f"{line[: columns - 1]}…"
 

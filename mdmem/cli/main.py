@@ -254,7 +254,7 @@ def completion_command(ctx: click.Context, shell: str) -> None:
 
         print(ZshComplete(ctx.find_root().command, {}, "mdmem", _COMPLETE).source())
         return
-    # In place of click's, which leave names unquoted (bash) and cut them at a comma (fish).
+    # Instead of click's, which leave names unquoted (bash) and cut them at a comma (fish).
     path = os.path.join(os.path.dirname(__file__), "completion", f"mdmem.{shell}")
     with open(path, encoding="utf-8") as file:
         print(file.read())

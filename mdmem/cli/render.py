@@ -162,7 +162,7 @@ _EIGHTHS = " ▏▎▍▌▋▊▉"
 
 
 def draw_bar(share: float, width: int) -> str:
-    """Draw a bar that is a share of so many columns; any share but 0 is visible."""
+    """Draw a bar that is a share of this many columns; any share but 0 is visible."""
     if not _can_draw():
         return "#" * max(share > 0, round(share * width))
     eighths = max(share > 0, round(share * width * 8))

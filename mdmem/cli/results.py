@@ -101,7 +101,7 @@ def results_stats(memory: Memory, session: str | None) -> None:
     "--max-age",
     type=click.FloatRange(0),
     metavar="DAYS",
-    help="Keep what was used in so many days; else max_days of the config.",
+    help="Keep what was used in this many days; else max_days of the config.",
 )
 @options.read_command
 def results_sweep(memory: Memory, max_age: float | None) -> None:

@@ -38,7 +38,7 @@ _ENDING = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
     default=6_000,
     show_default=True,
     metavar="TOKENS",
-    help="Limit an answer to about so many tokens.",
+    help="Limit an answer to about this many tokens.",
 )
 @click.pass_obj
 def mcp_command(target: Target, port: int | None, read_only: bool, thread: str | None, budget: int) -> None:
@@ -46,8 +46,8 @@ def mcp_command(target: Target, port: int | None, read_only: bool, thread: str |
 
     It speaks on standard input and output, or with --http at http://127.0.0.1:PORT/mcp (0: a free port) to
     clients that give the bearer token MDMEM_MCP_TOKEN; without that variable, a token is made and printed on
-    standard error. What --vault, --user, --project and --resource name is all that a client can reach,
-    besides the rules that everybody shares.
+    standard error. A client can reach what --vault, --user, --project and --resource name, and the rules
+    that everybody shares.
     """
     from mdmem.errors import ExtraMissing
 

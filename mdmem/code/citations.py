@@ -1,4 +1,4 @@
-"""Citations of code: which place one names, what became of it, and how it is written anew.
+"""Citations of code: which place one names, what became of it, and how it is written again.
 
 What is cited is unchanged, moved, changed or gone since the citation was written. It is compared with what
 was cited then. That says, in this order: the pin behind the citation; git, by the file in the commit that
@@ -60,7 +60,7 @@ _LOCATOR = regex(
 
 
 def lines_of(citation: Citation) -> tuple[int, int] | None:
-    """The first and the last line that are cited, 1-based, in this order; None without any."""
+    """Return the first and the last line that are cited, 1-based, in this order; None without any."""
     if citation.first is None:
         return None
     last = citation.first if citation.last is None else citation.last
@@ -68,7 +68,7 @@ def lines_of(citation: Citation) -> tuple[int, int] | None:
 
 
 def path_of(workspace: Workspace, citing: str, citation: Citation) -> str | None:
-    """The cited file, from the workspace; None for a path that leaves it.
+    """Return the cited file, from the workspace; None for a path that leaves it.
 
     The destination of a link is taken relative to the memory first, and then, like any other citation, to the
     workspace; "/" in front of it stands for the workspace. What exists comes first, then what git says
@@ -89,7 +89,7 @@ def path_of(workspace: Workspace, citing: str, citation: Citation) -> str | None
 
 
 def namesakes(workspace: Workspace, citation: Citation) -> tuple[str, ...] | None:
-    """The files in other folders that a name without one may mean; as `Workspace.named`.
+    """Return the files in other folders that a name without one may mean; as `Workspace.named`.
 
     None are where the workspace itself has a file of that name, or git says that it had.
     """
@@ -105,7 +105,7 @@ def namesakes(workspace: Workspace, citation: Citation) -> tuple[str, ...] | Non
 
 
 def candidates(citing: str, path: str, *, in_link: bool) -> list[str]:
-    """The files that a cited path may name, from the workspace, the likelier first."""
+    """Return the files that a cited path may name, from the workspace, the likelier first."""
     if not in_link:
         possible = [_join_path("", path)]
     elif path.startswith("/"):
@@ -124,7 +124,7 @@ def _join_path(folder: str, path: str) -> str | None:
 
 
 def path_to(workspace: Workspace, citing: str, citation: Citation, new: str) -> str:
-    """The path that cites the file `new`, from the workspace, in the style in which `citation` has its own.
+    """Return the path that cites the file `new` of the workspace, in the style of `citation`.
 
     It is decoded: in a link it is still to be escaped.
     """
@@ -143,7 +143,7 @@ def path_to(workspace: Workspace, citing: str, citation: Citation, new: str) -> 
 
 
 def locator(written: str, first: int, last: int) -> str:
-    """A locator of the lines `first` to `last` in the style of `written`: `#L34-L47`, `#L34-47`, `:34-47`.
+    """Write a locator of lines in the style of `written`: `#L34-L47`, `#L34-47`, `:34-47`.
 
     Columns stay: lines that only moved have the same.
     """
@@ -200,7 +200,7 @@ class _Then(NamedTuple):
 
 
 def judge(workspace: Workspace, citing: str, citation: Citation, seen: str = "") -> Judgement:
-    """What became of what `citation` cites.
+    """Return what became of what `citation` cites.
 
     Args:
         workspace: where the code is.
@@ -226,7 +226,7 @@ def judge(workspace: Workspace, citing: str, citation: Citation, seen: str = "")
 
 
 def _judge_absent(workspace: Workspace, citation: Citation, path: str, followed: Followed) -> Judgement:
-    """What became of a citation whose file is not there."""
+    """Return what became of a citation whose file is not there."""
     first, last = lines_of(citation) or (None, None)
     named = namesakes(workspace, citation)
     if named is None:
@@ -242,7 +242,7 @@ def _judge_absent(workspace: Workspace, citation: Citation, path: str, followed:
 
 
 def pin_now(workspace: Workspace, citing: str, citation: Citation) -> str:
-    """The pin of what is cited, as it is now; empty when it is not there or cannot be read.
+    """Return the pin of what is cited, as it is now; empty when it is not there or cannot be read.
 
     It is what stands in a pin behind the citation, and what an index keeps of a citation when it first sees
     it. That of a symbol is of the lines of all its definitions, one after the other.
@@ -262,7 +262,7 @@ def _pin_for(source: Source, citation: Citation) -> str:
 
 
 def _judge_renamed(found: Judgement, path: str, citation: Citation) -> Judgement:
-    """What was found in the file that the cited one became."""
+    """Return what was found in the file that the cited one became."""
     renamed = f"the file was renamed to {path}"
     reason = f"{renamed}; {found.reason}" if found.reason else renamed
     if found.state == OK and citation.first is not None:
@@ -282,7 +282,7 @@ class _Judging(NamedTuple):
     seen: str
 
     def judgement(self, current: Source | Unread) -> Judgement:
-        """What became of it, in the cited file or in the one that it was renamed to."""
+        """Return what became of it, in the cited file or in the one that it was renamed to."""
         citation, lines = self.citation, lines_of(self.citation)
         first, last = lines or (None, None)
         whole = lines is None and not citation.symbol
@@ -300,7 +300,7 @@ class _Judging(NamedTuple):
         return self._judge_lines(current, *lines) if lines else self._judge_symbol(current)
 
     def _find_then(self) -> _Then | None:
-        """What was cited when it was cited, by the first of pin, git and index that knows."""
+        """Return what was cited when it was cited, by the first of pin, git and index that knows."""
         workspace, citation = self.workspace, self.citation
         commit = workspace.commit_of(self.citing, citation.line)
         source = workspace.then(commit, self.path) if commit else None
@@ -333,7 +333,7 @@ class _Judging(NamedTuple):
         return Judgement(CHANGED, current.path, *place, f"{symbol} was changed", against)
 
     def _judge_undefined(self, then: _Then | None, current: Source) -> Judgement:
-        """A symbol of which no definition is found."""
+        """Return a symbol of which no definition is found."""
         symbol, problem = self.citation.symbol, current.symbols.problem
         against = then.against if then else ""
         old = then.source if then else None
@@ -351,7 +351,7 @@ class _Judging(NamedTuple):
         return Judgement(GONE, current.path, reason=f"the file defines no {symbol}", against=against)
 
     def _renamed_symbol(self, old: Source, current: Source) -> Symbol | None:
-        """The symbol that the same lines define now, as when the class around them has another name."""
+        """Find the symbol that the same lines define now, as when their class was renamed."""
         place = old.place(self.citation.symbol)
         first = self.workspace.line_map(old, current).moved(*place) if place else None
         if place is None or first is None:
@@ -373,7 +373,7 @@ class _Judging(NamedTuple):
         return Judgement(GONE, current.path, first, last, _describe_end(current))
 
     def _judge_by_pin(self, then: _Then, current: Source, first: int, last: int) -> Judgement:
-        """What became of lines of which only the pin is known."""
+        """Return what became of lines of which only the pin is known."""
         if _pin_for(current, self.citation) == then.pin:
             return self._judge_unchanged(then, current, [first], first, last)
         places = current.pinned_places(then.pin, last - first + 1)
@@ -388,7 +388,7 @@ class _Judging(NamedTuple):
         return Judgement(CHANGED, current.path, first, min(last, len(current.lines)), reason, then.against)
 
     def _judge_by_source(self, then: _Then, old: Source, current: Source, first: int, last: int) -> Judgement:
-        """What became of lines of which the whole file of then is known."""
+        """Return what became of lines of which the whole file of then is known."""
         line_map = self.workspace.line_map(old, current)
         content = old.lines[first - 1 : last]
         moved = line_map.moved(first, last)
@@ -413,7 +413,7 @@ class _Judging(NamedTuple):
     def _judge_unchanged(
         self, then: _Then, current: Source, places: Sequence[int], first: int, last: int
     ) -> Judgement:
-        """The lines stand unchanged at one or several places."""
+        """Return the lines stand unchanged at one or several places."""
         more = last - first
         if len(places) > 1:
             listed = ", ".join(_describe_lines(place, place + more) for place in places[:_LISTED])
@@ -428,7 +428,7 @@ class _Judging(NamedTuple):
 
 
 def _new_places(line_map: LineMap, current: Source, content: Sequence[str]) -> list[int]:
-    """Where `content` stands in lines of which most were not there before."""
+    """Return where `content` stands in lines of which most were not there before."""
     if sum(character.isalnum() for line in content for character in line) < _TELLING:
         return []
     telling = [number for number, line in enumerate(content) if line.strip()]
@@ -461,7 +461,7 @@ Edits = Callable[[Workspace, _Judged], Iterator[TextEdit]]
 
 
 def repointed(view: View, paths: Collection[str] | None = None) -> EditPlan:
-    """The plan that makes every citation of code that has moved say where it is now.
+    """Return the plan that makes every citation of code that has moved say where it is now.
 
     Args:
         view: which memories.
@@ -471,7 +471,7 @@ def repointed(view: View, paths: Collection[str] | None = None) -> EditPlan:
 
 
 def pinned(view: View, paths: Collection[str] | None = None, *, accept: bool = False) -> EditPlan:
-    """The plan that puts a pin behind every citation of lines or of a symbol that has none.
+    """Return the plan that puts a pin behind every citation of lines or of a symbol that has none.
 
     Args:
         view: which memories.
@@ -504,7 +504,7 @@ def _edit_moved(workspace: Workspace, judged: _Judged) -> Iterator[TextEdit]:
 
 
 def _repoint(workspace: Workspace, judged: _Judged) -> Iterator[TextEdit]:
-    """The edits that make a citation say where the code is now."""
+    """Yield the edits that make a citation say where the code is now."""
     document, citation, citing, found = judged
     path = path_to(workspace, citing, citation, found.path)
     if path != citation.path:

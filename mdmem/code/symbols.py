@@ -53,13 +53,16 @@ class Symbols(NamedTuple):
     problem: str = ""
 
     def named(self, name: str) -> tuple[Symbol, ...]:
-        """The definitions of `name`: several for overloads, a property and its setter, or branches."""
+        """Return the definitions of `name`: several for overloads, a property and its setter, or branches."""
         wanted = name.replace("::", ".").removesuffix("()")
         return tuple(symbol for symbol in self.found if symbol.name == wanted)
 
 
 def symbols(path: str, data: bytes) -> Symbols:
-    """What the file `path` with the content `data` defines; the suffix of its name tells the language."""
+    """Return what the file `path` with the content `data` defines.
+
+    The suffix of its name tells the language.
+    """
     if len(data) > _MOST_BYTES:
         return Symbols((), f"it has more than {_MOST_BYTES:,} bytes, which are not parsed")
     if path.endswith(_PYTHON):
@@ -277,7 +280,7 @@ class _SymbolReader:
         self.language = language
 
     def symbols(self, root: Any) -> Iterator[Symbol]:
-        """The definitions below `root`, in order of place; no recursion, since trees may be deep."""
+        """Yield the definitions below `root`, in order of place; no recursion, since trees may be deep."""
         stack = [(root, "", root)]
         while stack:
             node, within, whole = stack.pop()
@@ -303,7 +306,7 @@ class _SymbolReader:
         return node.type in language.holds or node.type in language.wraps or node.type == "ERROR"
 
     def _outer_node(self, node: Any, child: Any, whole: Any) -> Any:
-        """The node whose lines are those of `child`: what wraps it and nothing else."""
+        """Return the node whose lines are those of `child`: what wraps it and nothing else."""
         if node.type not in self.language.wraps:
             return child
         language = self.language
@@ -321,7 +324,7 @@ class _SymbolReader:
 
 
 def _kind_of(kind: str, node: Any) -> str:
-    """A prototype is a function, though the grammar of C calls it a declaration like any other."""
+    """Return a prototype is a function, though the grammar of C calls it a declaration like any other."""
     if kind == VARIABLE and any(
         _declares_function(each) for each in node.children_by_field_name("declarator")
     ):
@@ -337,7 +340,7 @@ def _declares_function(declarator: Any) -> bool:
 
 
 def _grammars_names(node: Any) -> list[str]:
-    """What a definition calls what it defines; empty for one without a name."""
+    """Return what a definition calls what it defines; empty for one without a name."""
     if node.type == "impl_item":
         return _node_texts([_find_name(node.child_by_field_name("type"), "type")])
     if node.type.endswith("_specifier") and node.child_by_field_name("body") is None:
@@ -356,7 +359,7 @@ def _receiver_name(receiver: Any) -> str:
 
 
 def _find_name(node: Any, field: str) -> Any:
-    """The name inside a type or a declarator: `Vec` in `&Vec<T>`, `name` in `*name[3]`."""
+    """Return the name inside a type or a declarator: `Vec` in `&Vec<T>`, `name` in `*name[3]`."""
     while node is not None and node.type not in _NAMES:
         node = node.child_by_field_name(field) or next(iter(node.named_children), None)
     return node

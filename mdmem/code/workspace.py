@@ -31,7 +31,7 @@ _MOST_HASHED = 1 << 28
 
 
 def pin_of(lines: Sequence[str]) -> str:
-    r"""The pin of lines: 16 hexadecimal digits of the SHA-256 of their UTF-8, each line ended by one `\n`.
+    r"""Return the pin of lines: 16 hexadecimal digits of SHA-256, each line ended by one `\n`.
 
     A change of line ends alone does not change a pin; a change of a blank does.
     """
@@ -61,21 +61,24 @@ class Source:
         return symbols(self.path, self.data)
 
     def cut(self, first: int, last: int) -> tuple[str, ...] | None:
-        """The lines `first` to `last`, 1-based and both included; None when not all of them are there."""
+        """Return the lines `first` to `last`, 1-based and both included.
+
+        None when not all of them are there.
+        """
         return self.lines[first - 1 : last] if last <= len(self.lines) else None
 
     def place(self, symbol: str) -> tuple[int, int] | None:
-        """The first and the last line of the first definition of `symbol`; None when none is found."""
+        """Return the first and the last line of the first definition of `symbol`; None when none is found."""
         found = self.symbols.named(symbol)
         return (found[0].first, found[0].last) if found else None
 
     def definition(self, symbol: str) -> tuple[str, ...]:
-        """The lines of all definitions of `symbol`, one after the other; empty when none is found."""
+        """Return the lines of all definitions of `symbol`, one after the other; empty when none is found."""
         found = self.symbols.named(symbol)
         return tuple(line for each in found for line in self.lines[each.first - 1 : each.last])
 
     def places(self, content: Sequence[str]) -> list[int]:
-        """The 1-based lines at which `content` begins; places may overlap."""
+        """Return the 1-based lines at which `content` begins; places may overlap."""
         wanted = tuple(content)
         found = []
         at = 0
@@ -90,7 +93,10 @@ class Source:
         return found
 
     def pinned_places(self, pin: str, count: int) -> list[int] | None:
-        """The 1-based lines at which `count` lines with this pin begin; None when that takes too long."""
+        """Return the 1-based lines at which `count` lines with this pin begin.
+
+        None when that takes too long.
+        """
         encoded = [f"{line}\n".encode("utf-8", "surrogateescape") for line in self.lines]
         windows = len(encoded) - count + 1
         if windows > 0 and windows * count * (len(self.data) // len(encoded) + 1) > _MOST_HASHED:
@@ -118,7 +124,7 @@ class LineMap:
         self._likest: dict[Hunk, dict[int, int]] = {}
 
     def old_line(self, line: int) -> int | None:
-        """Where the new line `line` stood; None when it was added."""
+        """Return where the new line `line` stood; None when it was added."""
         at = bisect_right(self._new_starts, line - 1)
         if not at:
             return line
@@ -130,7 +136,10 @@ class LineMap:
         return [hunk.new_start for hunk in self.hunks]
 
     def moved(self, first: int, last: int) -> int | None:
-        """Where the old lines `first` to `last` begin now; None unless they are all there and together."""
+        """Return where the old lines `first` to `last` begin now.
+
+        None unless they are all there and together.
+        """
         shift = 0
         for hunk in self.hunks:
             if hunk.start >= last:
@@ -141,7 +150,7 @@ class LineMap:
         return first + shift
 
     def successor(self, first: int, last: int) -> tuple[int, int]:
-        """What stands now where the old lines `first` to `last` stood: the first and the last new line.
+        """Return the first and the last new line where the old lines `first` to `last` stood.
 
         The last is the line before the first when nothing does. A change that covers more than the range
         counts only with the lines that are versions of lines in the range, or whole if it kept at least half
@@ -167,7 +176,7 @@ class LineMap:
         return min(places) + 1, max(places) + 1
 
     def _new_lines(self, hunk: Hunk, start: int, end: int) -> Sequence[int]:
-        """The new lines of a hunk in the place of its old lines from `start` until `end` (0-based)."""
+        """Return the new lines of a hunk in the place of its old lines from `start` until `end` (0-based)."""
         whole = range(hunk.new_start, hunk.new_end)
         if (start, end) == (hunk.start, hunk.end):
             return whole
@@ -177,7 +186,7 @@ class LineMap:
         return found or (whole if 2 * len(whole) >= hunk.end - hunk.start else ())
 
     def _match_lines(self, hunk: Hunk) -> dict[int, int]:
-        """The likest old line of the new lines of a hunk, of those that have one (0-based)."""
+        """Return the likest old line of the new lines of a hunk, of those that have one (0-based)."""
         olds = [(number, _words_of(self.old[number])) for number in range(hunk.start, hunk.end)]
         found: dict[int, int] = {}
         if len(olds) * (hunk.new_end - hunk.new_start) <= _MOST_PAIRS:
@@ -191,7 +200,10 @@ class LineMap:
         return found
 
     def resettled(self, first: int, last: int) -> tuple[int, int] | None:
-        """Where half of the old lines `first` to `last` or more were added, close by; None if nowhere."""
+        """Return where half of the old lines `first` to `last` or more were added, close by.
+
+        None if nowhere.
+        """
         content = self.old[first - 1 : last]
         telling = {line for line in content if sum(map(str.isalnum, line)) >= _TELLING}
         added = [
@@ -219,7 +231,7 @@ def _words_of(line: str) -> frozenset[str]:
 
 
 def _measure_likeness(some: frozenset[str], others: frozenset[str]) -> float:
-    """The share of common words (the Jaccard index); none for lines without words."""
+    """Return the share of common words (the Jaccard index); none for lines without words."""
     common = len(some & others)
     return common / (len(some) + len(others) - common) if common else 0.0
 
@@ -282,7 +294,7 @@ class Workspace:
 
     @classmethod
     def of(cls, vault: Vault) -> Self:
-        """A look at what the memories of a vault talk about."""
+        """Return a look at what the memories of a vault talk about."""
         return cls(vault.workspace, vault.hides)
 
     def __init__(self, root: str, hides: Callable[[str], bool] = lambda _: False) -> None:
@@ -326,7 +338,7 @@ class Workspace:
         return None if self.repository is None else self._ask_git(None, self.repository.head)
 
     def _read_current(self, path: str) -> Source | Unread | None:
-        """The file `path` of the workspace as it is now; None when there is no such file.
+        """Return the file `path` of the workspace as it is now; None when there is no such file.
 
         A symlink is followed inside the workspace, and never out of it.
         """
@@ -346,7 +358,7 @@ class Workspace:
         return self._make_source(path, data) if isinstance(data, bytes) else data
 
     def named(self, name: str) -> tuple[str, ...] | None:
-        """The files of a name, in whatever folder, by their paths; but for those that are ignored.
+        """Return the files of a name, in whatever folder, by their paths; but for those that are ignored.
 
         Hidden folders are not looked into. None where there are more than `MOST_FILES` files, or ripgrep,
         which knows the ignore files, cannot list them.
@@ -375,7 +387,10 @@ class Workspace:
         return files if count <= MOST_FILES else None
 
     def _read_version(self, commit: str, path: str) -> Source | None:
-        """The file `path` as it was in a commit; None when it was not there, or cannot be looked into."""
+        """Return the file `path` as it was in a commit.
+
+        None when it was not there, or cannot be looked into.
+        """
         if self.repository is None:
             return None
         from mdmem.git.repository import Objects, TooLong  # noqa: PLC0415 - as above
@@ -393,7 +408,9 @@ class Workspace:
         return self._sources.setdefault((path, data), Source(path, data))
 
     def commit_of(self, path: str, line: int) -> str | None:
-        """The commit that last touched a line of a file; None when it is not committed, or nobody knows.
+        """Return the commit that last touched a line of a file.
+
+        None when it is not committed, or nobody knows.
 
         Args:
             path: the file, from the workspace.
@@ -415,11 +432,14 @@ class Workspace:
         return commits[number - 1] if 0 < number <= len(commits) else None
 
     def _read_committed(self, path: str) -> Source | None:
-        """The file `path` as the head has it."""
+        """Return the file `path` as the head has it."""
         return self.then(self.head, path) if self.head else None
 
     def _sole_commit(self, path: str) -> str | None:
-        """The one commit that made a file as it is; empty when none did, None when `blame` must say."""
+        """Return the one commit that made a file as it is.
+
+        Empty when none did, None when `blame` must say.
+        """
         folder, slash, _ = path.partition("/")
         many = self._commits.cache_info().misses >= _FEW_BLAMES
         known = self._sole_commits(folder) if many and slash else None
@@ -441,7 +461,7 @@ class Workspace:
         return self._ask_git((), self.repository.blame, self.repository.name(path))
 
     def _follow_renames(self, path: str) -> Followed:
-        """Where a file that is gone went, as far as git can tell."""
+        """Return where a file that is gone went, as far as git can tell."""
         repository = self.repository
         if repository is None or self.head is None:
             return Followed()
@@ -472,7 +492,7 @@ class Workspace:
         return self._ask_git((), lambda of: of.renames(commit, before=before), self.repository)
 
     def _find_existing(self, pairs: tuple[Renamed, ...], name: str) -> str | None:
-        """The path that `name` was renamed to, when there is a file now."""
+        """Return the path that `name` was renamed to, when there is a file now."""
         for pair in pairs:
             path = self.repository.path(pair.new) if pair.old == name and self.repository else None
             if path is not None and self.current(path) is not None:
@@ -482,7 +502,7 @@ class Workspace:
     def _ask_git(
         self, otherwise: _Result, ask: Callable[_Given, _Result], *given: _Given.args, **named: _Given.kwargs
     ) -> _Result:
-        """What git answers; `otherwise` when it fails, which is remembered in words.
+        """Return what git answers; `otherwise` when it fails, which is remembered in words.
 
         Once it has fallen silent, it is not asked again: each question would take as long.
         """
@@ -497,7 +517,7 @@ class Workspace:
 
 
 def _read_regular_file(file: str) -> bytes | Unread:
-    """What stands in a regular file; opening cannot hang, as on a pipe that nobody writes to."""
+    """Return what stands in a regular file; opening cannot hang, as on a pipe that nobody writes to."""
     if os.path.isdir(file):
         return Unread("it is a folder", inside=True)
     descriptor = os.open(file, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC | os.O_NOFOLLOW)
@@ -512,13 +532,13 @@ def _read_regular_file(file: str) -> bytes | Unread:
 
 
 def _git_line(data: bytes, line: int) -> int:
-    r"""The number, as git counts by `\n`, of line `line` as counted by every line end."""
+    r"""Return the number, as git counts by `\n`, of line `line` as counted by every line end."""
     ends = islice(_LINE_END.finditer(data), line - 1)
     return 1 + sum(end.group().endswith(b"\n") for end in ends)
 
 
 def _is_versioned(folder: str) -> bool:
-    """Whether a folder can be in a work tree: where git finds nothing, it need not be asked."""
+    """Return whether a folder can be in a work tree: where git finds nothing, it need not be asked."""
     return any(os.path.lexists(os.path.join(each, ".git")) for each in (folder, *above(folder)))
 
 

@@ -114,13 +114,13 @@ _KEPT = _Kept({ord(" "): "-", ord("-"): "-"})
 
 
 def slug(text: str) -> str:
-    """The slug of a heading's text, before it is made unique in its document."""
+    """Return the slug of a heading's text, before it is made unique in its document."""
     text = text.lower()
     return _NOT_IN_SLUGS.sub("", text).replace(" ", "-") if text.isascii() else text.translate(_KEPT)
 
 
 def keys(titles: Iterable[str]) -> list[tuple[str, str]]:
-    """The slugs and loose keys of headings, given as written: the second `setup` is `setup-1`."""
+    """Return the slugs and loose keys of headings, given as written: the second `setup` is `setup-1`."""
     used: dict[str, int] = {}
     made = []
     for title in titles:
@@ -139,7 +139,7 @@ def keys(titles: Iterable[str]) -> list[tuple[str, str]]:
 
 
 def loose(text: str) -> str:
-    """The loose key of an anchor or of a title as written: its letters and digits, NFKC and casefolded."""
+    """Return the loose key of an anchor or a title: its letters and digits, NFKC and casefolded."""
     text = plain(text)
     if text.isascii():
         return _NOT_LOOSE.sub("", text.lower())
@@ -148,7 +148,7 @@ def loose(text: str) -> str:
 
 
 def plain(title: str) -> str:
-    """The text of a heading as a renderer shows it: without marks of code, links, emphasis and HTML."""
+    """Return the text of a heading as a renderer shows it: without code, link and emphasis marks."""
     if len(title) > _LONGEST_MARKED or not _MAY_BE_MARKED.search(title):
         return title
     return _MARKED.sub(_text_of_mark, title)
@@ -172,7 +172,7 @@ def _collapse_blanks(title: str) -> str:
 
 
 def headings(sections: Sequence[Section]) -> list[AnchorHeading]:
-    """The headings of a document's sections, in order."""
+    """Return the headings of a document's sections, in order."""
     found = keys([section[0].title for section in sections])
     return [
         AnchorHeading(heading.line, path, unique, key)
@@ -181,7 +181,7 @@ def headings(sections: Sequence[Section]) -> list[AnchorHeading]:
 
 
 def match(among: Sequence[AnchorHeading], anchor: str) -> Match | None:
-    """The headings that an anchor names: by title, then slug, then loosely.
+    """Return the headings that an anchor names: by title, then slug, then loosely.
 
     `H1#H2` is a heading under another one, when no title has that `#` in it.
     """
@@ -207,7 +207,10 @@ def match(among: Sequence[AnchorHeading], anchor: str) -> Match | None:
 
 
 def find(document: Document, anchor: str) -> AnchorTarget | None:
-    """The section or block of a document that an anchor (without its `#`) names; None when it has none."""
+    """Return the section or block of a document that an anchor (without its `#`) names.
+
+    None when it has none.
+    """
     if anchor.startswith(BLOCK_MARK):
         return _find_block(document, anchor.removeprefix(BLOCK_MARK))
     found = match(headings(document.sections), anchor)
@@ -245,7 +248,7 @@ def _same_letters(title: str, part: str) -> bool:
 
 
 def _is_nested(heading: AnchorHeading, parts: Sequence[str], same: Callable[[str, str], bool]) -> bool:
-    """Whether the last part names the heading, and the others, in order, headings above it."""
+    """Return whether the last part names the heading, and the others, in order, headings above it."""
     *above, own = heading.path
     if not same(own, parts[-1]):
         return False

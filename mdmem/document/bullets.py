@@ -90,7 +90,7 @@ class _Open:
 
 
 def bullets(document: Document, region: Span) -> list[Bullet]:
-    """The bullets at the top level of the lists in `region`, in order; numbered items are none.
+    """Return the bullets at the top level of the lists in `region`, in order; numbered items are none.
 
     `region` begins at a line outside of any list, as a section's text does.
     """
@@ -123,7 +123,10 @@ def _open_items(document: Document, region: Span) -> Iterator[_Open]:
 
 
 def _verbatim_end(document: Document, line: Span) -> int:
-    """Where the fenced code or HTML that begins in a line ends; the beginning of the line when none does."""
+    """Return where the fenced code or HTML that begins in a line ends.
+
+    The beginning of the line when none does.
+    """
     fence = next((fence for fence in document.fences if fence.start == line.start), None)
     if fence:
         return fence.end
@@ -135,7 +138,7 @@ def _verbatim_end(document: Document, line: Span) -> int:
 
 
 def _iterate_lines(document: Document, region: Span) -> Iterator[tuple[str, Span, int]]:
-    """Each line of `region` without its line end, its span, and its 1-based number."""
+    """Yield each line of `region` without its line end, its span, and its 1-based number."""
     lines = document.lines
     number = lines.number(region.start)
     while number <= len(lines) and (start := lines.span(number).start) < region.end:
@@ -150,7 +153,7 @@ def _column_width(text: str) -> int:
 
 
 def _dedent_line(content: str, column: int) -> str:
-    """A line without the blanks before `column`."""
+    """Return a line without the blanks before `column`."""
     at = width = 0
     while at < len(content) and width < column and content[at] in " \t":
         width += _TAB_STOP - width % _TAB_STOP if content[at] == "\t" else 1
@@ -159,7 +162,7 @@ def _dedent_line(content: str, column: int) -> str:
 
 
 def normal(text: str) -> str:
-    """A text as a bullet can hold it, and as `Bullet.text` has it then.
+    """Return a text as a bullet can hold it, and as `Bullet.text` has it then.
 
     Blanks at the ends of lines go; a first line of marks alone, which would be no text, is escaped.
     """
@@ -168,7 +171,7 @@ def normal(text: str) -> str:
 
 
 def written(text: str, like: Bullet | None = None) -> str:
-    """A bullet that holds a `normal` text; its indentation and marker are those of `like`, else `- `.
+    """Return a bullet that holds a `normal` text; its indentation and marker are those of `like`, else `- `.
 
     Its further lines are indented, so whatever the text says stays inside.
     """

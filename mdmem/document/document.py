@@ -28,7 +28,7 @@ _CONFLICT_MARKER = regex(r"(?:\A\ufeff?|(?<=[\r\n]))(<{7,}|={7,}|>{7,})(?=[ \r\n
 
 
 def is_json(path: str) -> bool:
-    """Whether the memory at `path` is JSON; otherwise it is Markdown."""
+    """Return whether the memory at `path` is JSON; otherwise it is Markdown."""
     return path.endswith(".json")
 
 
@@ -50,7 +50,7 @@ DEFAULT_LIMITS = Limits()
 
 
 def digest(data: bytes) -> str:
-    """The SHA-256 of some bytes, 64 hexadecimal digits."""
+    """Return the SHA-256 of some bytes, 64 hexadecimal digits."""
     import hashlib  # noqa: PLC0415 - it loads OpenSSL, and what only lists or searches needs none
 
     return hashlib.sha256(data).hexdigest()
@@ -303,12 +303,12 @@ class Document:
         return Flaw(span, "conflict-markers", message, hint, "conflict-markers")
 
     def diagnose(self, flaw: Flaw) -> Diagnostic:
-        """A flaw of this document's text as a finding."""
+        """Return a flaw of this document's text as a finding."""
         position = self.lines.position(flaw.span.start)
         return Diagnostic(path=self.path, position=position, **flaw._asdict())
 
     def refused(self, reason: str, remedy: str = "") -> EditRefused:
-        """The error about an edit of this memory that cannot be made exactly."""
+        """Return the error about an edit of this memory that cannot be made exactly."""
         return EditRefused(path=self.path, reason=reason, remedy=remedy)
 
     def _twin_blocks(self) -> list[Flaw]:
@@ -346,10 +346,10 @@ def parse(path: str, data: bytes, limits: Limits = DEFAULT_LIMITS) -> Document:
 
 
 def parse_text(path: str, text: str, limits: Limits = DEFAULT_LIMITS) -> Document:
-    """As `parse`, from text that is to become the memory.
+    """Do as `parse`, from text that is to become the memory.
 
     Raises:
-        NotEncodable: a lone surrogate, besides what `parse` raises.
+        NotEncodable: a lone surrogate; and what `parse` raises.
     """
     try:
         data = text.encode("utf-8")

@@ -32,7 +32,7 @@ class TextEdit(NamedTuple):
 
 
 def ordered(edits: Iterable[TextEdit], length: int, path: str) -> list[TextEdit]:
-    """The edits of a text of `length` code points, first to last.
+    """Return the edits of a text of `length` code points, first to last.
 
     Raises:
         EditRefused: two of them overlap, or insert at the same place, or one reaches outside the text.
@@ -62,7 +62,7 @@ def splice(text: str, edits: Iterable[TextEdit], path: str = "") -> str:
 
 
 def spliced(document: Document, edits: Iterable[TextEdit]) -> Document:
-    """The memory with the edits made.
+    """Return the memory with the edits made.
 
     Raises:
         EditRefused: as `ordered`.
@@ -72,7 +72,7 @@ def spliced(document: Document, edits: Iterable[TextEdit]) -> Document:
 
 
 def inverse(text: str, edits: Sequence[TextEdit]) -> list[TextEdit]:
-    """The edits that turn `splice(text, edits)` back into `text`."""
+    """Return the edits that turn `splice(text, edits)` back into `text`."""
     result: list[TextEdit] = []
     shift = 0
     for edit in ordered(edits, len(text), ""):
@@ -150,7 +150,7 @@ def _find_occurrences(text: str, old: str) -> Iterator[int]:
 
 
 def _find_regex_matches(document: Document, old: str, new: str) -> tuple[array[int], array[int], list[str]]:
-    """Where the matches start and end, and what stands for each."""
+    """Return where the matches start and end, and what stands for each."""
     pattern = foreign(old, lines=True)
     # For a pattern only a line feed ends a line, so `$` would never match before a carriage return.
     plain = with_newline(document.text, "\n")
@@ -178,7 +178,7 @@ def _find_regex_matches(document: Document, old: str, new: str) -> tuple[array[i
 
 
 def _with_line_ends(document: Document, text: str, span: Span) -> str:
-    """What stands for a match afterwards, with the line ends that it had, else with the document's."""
+    """Return what stands for a match afterwards, with the line ends that it had, else with the document's."""
     if "\n" not in text and "\r" not in text:
         return text
     ends = set(LINE_END.findall(document.text, *span))
@@ -260,7 +260,10 @@ def _refuse_json(document: Document, action: str) -> None:
 
 
 def _lines_at(document: Document, at: int, new: str) -> list[TextEdit]:
-    """The insertion of whole lines at `at`, which is the end of a line; none when there is nothing to add."""
+    """Return the insertion of whole lines at `at`, which is the end of a line.
+
+    None when there is nothing to add.
+    """
     if new == "":
         return []
     text, newline = document.text, document.lines.newline
@@ -272,7 +275,7 @@ def _lines_at(document: Document, at: int, new: str) -> list[TextEdit]:
 
 
 def between(before: str, after: str) -> list[TextEdit]:
-    """The edits, line by line, that turn `before` into `after`."""
+    """Return the edits, line by line, that turn `before` into `after`."""
     head, tail = shared(before, after)
     old, new = (whole_lines(text, head, len(text) - tail) for text in (before, after))
     starts = list(accumulate(map(len, old), initial=head))
@@ -292,7 +295,7 @@ _MOST_LINES = 20_000
 
 
 def nearest(document: Document, old: str) -> tuple[NearLine, ...]:
-    """The lines of `document` that are almost `old`, best first; at most three.
+    """Return the lines of `document` that are almost `old`, best first; at most three.
 
     What differs is tried from the smallest slip up: line ends, a newline at the edge, whitespace, case, both;
     then lines that are similar to the first line of `old`.
@@ -325,7 +328,7 @@ def _name_lines(differs: str, numbers: Iterable[int], lines: Sequence[str]) -> t
 
 
 def _find_places(needle: str, parts: Sequence[str], separator: str) -> list[int]:
-    """The 0-based places of the parts in which `needle` begins, in the parts joined by `separator`."""
+    """Return the 0-based places of the parts in which `needle` begins, in the parts joined by `separator`."""
     if not needle:
         return []
     joined = separator.join(parts)

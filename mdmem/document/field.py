@@ -94,7 +94,7 @@ class TreeEdit:
 
 
 def merged(edits: Iterable[TextEdit]) -> list[TextEdit]:
-    """The edits without those that do nothing, insertions at one place made one, in the order given."""
+    """Join insertions at one place, and drop edits that do nothing; the order stays."""
     insertions: dict[int, str] = {}
     others = []
     for edit in edits:
@@ -106,7 +106,7 @@ def merged(edits: Iterable[TextEdit]) -> list[TextEdit]:
 
 
 def _equal_head(one: Sequence[Any], other: Sequence[Any]) -> int:
-    """How many values at the beginning of both are the same."""
+    """Return how many values at the beginning of both are the same."""
     return sum(1 for _ in takewhile(lambda pair: same(*pair), zip(one, other, strict=False)))
 
 
@@ -124,7 +124,7 @@ _LARGEST = 10**3500  # longer integers cannot be read back
 
 
 def set_field(document: Document, key: str | Sequence[Key], value: Any) -> list[TextEdit]:
-    """The edits that give the field `key` a value; none when it has that value already.
+    """Return the edits that give the field `key` a value; none when it has that value already.
 
     A missing field is added behind the last one of its mapping, missing mappings above it are made, and an
     index equal to a list's length appends. Where there is no frontmatter, it is made at the beginning of the
@@ -174,12 +174,12 @@ def set_field(document: Document, key: str | Sequence[Key], value: Any) -> list[
 
 
 def with_field(document: Document, key: str | Sequence[Key], value: Any) -> Document:
-    """The memory with a field set; see `set_field`."""
+    """Return the memory with a field set; see `set_field`."""
     return spliced(document, set_field(document, key, value))
 
 
 def unset_field(document: Document, key: str | Sequence[Key]) -> list[TextEdit]:
-    """The edits that remove the field `key`: its lines with the comments in them, not the comments around it.
+    """Remove the field `key`: its lines with the comments in them, not those around it.
 
     The parent of a removed last field becomes `{}` or `[]`; frontmatter without fields stays, empty, since
     only the field was asked to go.
@@ -237,7 +237,7 @@ def _editable_tree(document: Document) -> Node | None:
 
 
 def _follow_path(document: Document, tree: Node, path: KeyPath) -> tuple[list[_Step], KeyPath]:
-    """The values that stand on the way, from the root on, and the keys that do not."""
+    """Return the values that stand on the way, from the root on, and the keys that do not."""
     chain = [_Step(tree, "", 0)]
     for number, key in enumerate(path):
         node = chain[-1].node
@@ -275,7 +275,7 @@ def _refuse_guess(document: Document, missing: KeyPath, key: str | Sequence[Key]
 
 
 def _creatable_key(document: Document, chain: list[_Step], key: Key) -> Key:
-    """A missing key as its parent wants it; refused where nothing can be put under the parent."""
+    """Return a missing key as its parent wants it; refused where nothing can be put under the parent."""
     node = chain[-1].node
     where, line = dotted(_chain_keys(chain)) or "the document", _line_of(document, node)
     if node.kind == "mapping":
@@ -391,7 +391,7 @@ def _anchor_in_use(document: Document, name: str, anchor: int, alias: int) -> Ed
 
 
 def _find_shared_anchors(document: Document) -> list[tuple[str, int, int]]:
-    """The anchors that an alias uses: the name, and where both stand."""
+    """Return the anchors that an alias uses: the name, and where both stand."""
     tree = document.tree
     if document.is_json or tree is None or "*" not in document.text:
         return []
@@ -407,7 +407,7 @@ def _find_shared_anchors(document: Document) -> list[tuple[str, int, int]]:
 
 
 def _value_spans(tree: Node) -> Iterator[Span]:
-    """The places that an anchor or alias can begin at: every value and every key."""
+    """Yield the places that an anchor or alias can begin at: every value and every key."""
     for node in tree.nodes():
         if node.anchored or node.kind == "alias":
             yield node.span
@@ -417,7 +417,7 @@ def _value_spans(tree: Node) -> Iterator[Span]:
 def _first_sound(
     document: Document, ways: Sequence[Callable[[], list[TextEdit]]], wanted: Any
 ) -> list[TextEdit]:
-    """The edits of the first way that gives exactly what is wanted."""
+    """Return the edits of the first way that gives exactly what is wanted."""
     for way in ways[:-1]:
         with suppress(EditRefused):
             return _verify_edits(document, merged(way()), wanted)
@@ -425,7 +425,7 @@ def _first_sound(
 
 
 def _verify_edits(document: Document, edits: list[TextEdit], wanted: Any) -> list[TextEdit]:
-    """The edits, when the text that they make reads as `wanted`, with its body and findings as before."""
+    """Return the edits once their text reads as `wanted`, with body and findings as before."""
     for name, anchor, alias in _find_shared_anchors(document):
         gone = [any(edit.start <= at < edit.end for edit in edits) for at in (anchor, alias)]
         if gone == [True, False]:

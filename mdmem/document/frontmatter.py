@@ -52,7 +52,10 @@ class Frontmatter(NamedTuple):
 
 
 def locate(text: str) -> tuple[Span, Span]:
-    """The spans of the frontmatter of `text` and of what is between its lines; empty when there is none."""
+    """Return the spans of the frontmatter of `text` and of what is between its lines.
+
+    Empty when there is none.
+    """
     start = len(BOM) if text[:1] == BOM else 0
     opening = _OPENING.match(text, start)
     closing = _CLOSING_LINE.search(text, opening.end()) if opening else None
@@ -130,7 +133,10 @@ class _NotSimple(Exception):
 
 
 def parse_simple(text: str, start: int, end: int, *, max_depth: int, max_values: int) -> Parsed | None:
-    """What `yaml.parse` makes of the YAML from `start` to `end`; None when it is not certainly simple."""
+    """Return what `yaml.parse` makes of the YAML from `start` to `end`.
+
+    None when it is not certainly simple.
+    """
     # There are never more values than characters.
     if end - start > max_values or (not text.isascii() and _UNUSUAL.search(text, start, end)):
         return None
@@ -143,7 +149,7 @@ def parse_simple(text: str, start: int, end: int, *, max_depth: int, max_values:
 
 
 def _read_mapping(text: str, at: int, column: int, depth: int) -> tuple[Node, int]:
-    """The fields from the line at `at` on that begin in `column`, and where the lines after them begin."""
+    """Read the fields from `at` on that begin in `column`; also return where the next line begins."""
     if depth < _LEVELS:
         raise _NotSimple
     members: list[Member] = []
@@ -196,7 +202,7 @@ def _read_scalar(match: re.Match[str]) -> Node:
 
 
 def _flow_list(text: str, at: int) -> tuple[Node, int]:
-    """The list whose opening bracket stands before `at`, and where its line has ended."""
+    """Return the list whose opening bracket stands before `at`, and where its line has ended."""
     start = at - 1
     items: list[Node] = []
     while item := _ITEM.match(text, at):
@@ -212,7 +218,7 @@ def _flow_list(text: str, at: int) -> tuple[Node, int]:
 
 
 def _read_value_below(text: str, at: int, colon: int, column: int, depth: int) -> tuple[Node, int]:
-    """The value of a field that has none in its line: what stands below it, else null behind its colon."""
+    """Read the value that stands below a field with none in its line; else null."""
     at = _after_blanks(text, at)
     entry = _ENTRY.match(text, at)
     if entry and entry.start(1) - at >= column:
@@ -224,7 +230,7 @@ def _read_value_below(text: str, at: int, colon: int, column: int, depth: int) -
 
 
 def _block_list(text: str, at: int, entry: re.Match[str] | None) -> tuple[Node, int]:
-    """The list whose first entry stands in the line at `at`, and where the lines after it begin."""
+    """Return the list whose first entry stands in the line at `at`, and where the lines after it begin."""
     start = entry.start(1) if entry else at
     column = start - at
     items = []

@@ -19,7 +19,7 @@ _ESCAPES = {"single": "''", "double": "\\", "json": "\\"}
 
 
 def links(text: str, node: Node, lines: Lines) -> tuple[tuple[Link, ...], tuple[Url, ...]]:
-    """The links and URLs in the text values under `node`, the frontmatter's mapping, in order of place.
+    """Find the links and URLs in the text values under `node`, in order of place.
 
     What a field of `LINEAGE` names is a link without being written as one, see `lineage`. A value that is
     written with escapes has none: its places are not those of its text.
@@ -39,7 +39,7 @@ def links(text: str, node: Node, lines: Lines) -> tuple[tuple[Link, ...], tuple[
 
 
 def lineage(text: str, node: Node, lines: Lines) -> tuple[Link, ...]:
-    """What the fields of `LINEAGE` of a mapping name plainly, as links: `notes/db.md`, `../db.md`, an id.
+    """Find what the fields of `LINEAGE` name plainly, as links: `notes/db.md`, `../db.md`, an id.
 
     Such a link is its target and its anchor, with no mark around them.
     """
@@ -72,7 +72,7 @@ def lineage(text: str, node: Node, lines: Lines) -> tuple[Link, ...]:
 
 
 def _span_of_plain_name(text: str, value: Node) -> Span | None:
-    """Where a value stands that can be the name of a memory; None when it is none, or has escapes."""
+    """Return where a value stands that can be the name of a memory; None when it is none, or has escapes."""
     is_number = isinstance(value.value, int) and not isinstance(value.value, bool) and not value.anchored
     span = value.span if is_number else _span_of_text(text, value)
     if not span or value.style in ("literal", "folded"):
@@ -83,7 +83,7 @@ def _span_of_plain_name(text: str, value: Node) -> Span | None:
 
 
 def tags(text: str, node: Node, lines: Lines) -> tuple[Tag, ...]:
-    """The tags that `node`, the frontmatter's mapping, lists: `tags` is a list, or a text that names them.
+    """Find the tags in the frontmatter `node`: `tags` is a list, or a text that names them.
 
     In a text there are blanks or commas between them.
     """
@@ -106,7 +106,7 @@ def tags(text: str, node: Node, lines: Lines) -> tuple[Tag, ...]:
 
 
 def _span_of_text(text: str, value: Node) -> Span | None:
-    """Where the text of a scalar stands, without quotes; None when it is no text, or has escapes."""
+    """Return where the text of a scalar stands, without quotes; None when it is no text, or has escapes."""
     content, span, kind, style, _, _, anchored = value
     if not isinstance(content, str) or kind != "scalar" or anchored:
         return None

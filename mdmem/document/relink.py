@@ -49,7 +49,7 @@ _ENCODED_LETTER = regex(r"%[89A-Fa-f][0-9A-Fa-f]")
 
 
 def retarget(link: Link, text: str, target: str) -> TextEdit:
-    """The edit that gives a link another target; `text` is all of the text that it stands in.
+    """Return the edit that gives a link another target; `text` is all of the text that it stands in.
 
     Raises:
         EditRefused: a wikilink cannot hold this target.
@@ -58,7 +58,7 @@ def retarget(link: Link, text: str, target: str) -> TextEdit:
 
 
 def reanchor(link: Link, text: str, anchor: str) -> TextEdit:
-    """The edit that gives a link, which has an anchor, another one.
+    """Return the edit that gives a link, which has an anchor, another one.
 
     Raises:
         EditRefused: a wikilink cannot hold this anchor.
@@ -67,13 +67,13 @@ def reanchor(link: Link, text: str, anchor: str) -> TextEdit:
 
 
 def repath(citation: Citation, text: str, path: str) -> TextEdit:
-    """The edit that gives a citation another path; `text` is all of the text that it stands in."""
+    """Return the edit that gives a citation another path; `text` is all of the text that it stands in."""
     span = Span(citation.span.start, citation.locator_span.start)
     return TextEdit(*span, _in_destination(text, span.start, span, path) if citation.in_link else path)
 
 
 def is_wikilink(link: Link, text: str) -> bool:
-    """Whether a link is an identifier: with two brackets, in the body or in a field, or bare in a field."""
+    """Return whether a link is an identifier: in two brackets, or bare in a field."""
     return link.kind == "wikilink" or (
         link.kind == "field" and (text.startswith(("[[", "![["), link.span.start) or _is_bare(link))
     )
@@ -122,7 +122,7 @@ def _edit_span(link: Link, text: str, span: Span, new: str, forbidden: re.Patter
 
 
 def _edit_bare_value(link: Link, text: str, span: Span, new: str) -> TextEdit:
-    """The edit of a value that is a link, in its quotes; one without gets some where it needs them."""
+    """Return the edit of a value that is a link, in its quotes; one without gets some where it needs them."""
     start, end = link.span
     whole = text[start : span.start] + new + text[span.end : end]
     quote = text[start - 1] if text[start - 1 : start] in {"'", '"'} else ""
@@ -154,12 +154,12 @@ def _encode_part(part: str, old: str, *, in_angles: bool) -> str:
 
 
 def percent(character: re.Match[str]) -> str:
-    """A character as a URL has it, percent-encoded."""
+    """Return a character as a URL has it, percent-encoded."""
     return "".join(f"%{byte:02X}" for byte in character[0].encode())
 
 
 def _has_balanced_parentheses(written: str) -> bool:
-    """Whether the parentheses that nothing escapes close one another, as in a bare destination they must."""
+    """Return whether unescaped parentheses are balanced, as in a bare destination they must be."""
     depth = 0
     for mark in _UNESCAPED_PARENTHESIS.findall(written):
         depth += 1 if mark == "(" else -1
@@ -208,20 +208,20 @@ class _Stretch(NamedTuple):
 
     @classmethod
     def of(cls, document: Document, span: Span) -> _Stretch:
-        """What stands at a span; the definition that a reference refers to stands elsewhere."""
+        """Return what stands at a span; the definition that a reference refers to stands elsewhere."""
         first = bisect_left(document.links, span.start, key=_START)
         inside = takewhile(lambda link: link.span.start < span.end, document.links[first:])
         links = [link for link in inside if link.kind != "reference" and link.span.end <= span.end]
         return cls(document, span, links)
 
     def written(self, edits: Iterable[TextEdit]) -> str:
-        """The text with some edits of the document made."""
+        """Return the text with some edits of the document made."""
         start = self.span.start
         inside = (TextEdit(edit.start - start, edit.end - start, edit.new) for edit in edits)
         return splice(self.document.text[slice(*self.span)], inside)
 
     def words(self) -> str:
-        """The text, without what says where its links lead."""
+        """Return the text, without what says where its links lead."""
         spans = (span for link in self.links for span in (link.target_span, link.anchor_span))
         return self.written(TextEdit(*span, "\0") for span in spans if span.start < span.end)
 
@@ -230,7 +230,7 @@ _START = attrgetter("span.start")
 
 
 def repointed(documents: Versions[Document], spans: Versions[Span]) -> str | None:
-    """A stretch as one side wrote it, with its links led to where the other side led them.
+    """Return a stretch as one side wrote it, with its links led to where the other side led them.
 
     None unless one side changed in it only where links lead, each target alike, and the other still links to
     all of these; and for versions that are too large.
@@ -256,7 +256,10 @@ def repointed(documents: Versions[Document], spans: Versions[Span]) -> str | Non
 
 
 def _lead_links(base: _Stretch, mine: _Stretch, other: _Stretch) -> str | None:
-    """What `other` says, with its links led as `mine` leads those of `base`; None where that is unclear."""
+    """Return what `other` says, with its links led as `mine` leads those of `base`.
+
+    None where that is unclear.
+    """
     targets: dict[str, str] = {}
     anchors: dict[tuple[str, str], str] = {}
     for old, new in zip(base.links, mine.links, strict=True):

@@ -257,7 +257,7 @@ class Secret(NamedTuple):
 def find(
     text: str, spans: Iterable[tuple[int, int]] | None = None, allow: Sequence[str] = ()
 ) -> list[Secret]:
-    """The secrets in a text that are not allowed, in order.
+    """Return the secrets in a text that are not allowed, in order.
 
     Args:
         text: where to look.
@@ -279,12 +279,12 @@ def find(
 
 
 def redactions(secrets: Iterable[Secret]) -> list[TextEdit]:
-    """The edits that put each secret's `word` in its place."""
+    """Return the edits that put each secret's `word` in its place."""
     return [TextEdit(*secret.span, secret.word) for secret in secrets]
 
 
 def _find_suspected_forms(text: str) -> set[Form]:
-    """The formats of which a mark stands in the text."""
+    """Return the formats of which a mark stands in the text."""
     # Looking for each mark in all of the text takes five times as long, and most words are short.
     words = " ".join([word for word in text.split() if len(word) >= _SHORTEST])
     found = {form for mark, form in _MARKS if mark in words} if words else set()
@@ -292,12 +292,12 @@ def _find_suspected_forms(text: str) -> set[Form]:
 
 
 def masked(text: str) -> str:
-    """A text with the `word` of each secret in its place."""
+    """Return a text with the `word` of each secret in its place."""
     return splice(text, redactions(find(text)))
 
 
 def _find_escaped(text: str, line: Span) -> list[Secret]:
-    """The secrets in a stretch of a text of which characters are written as escapes."""
+    """Return the secrets in a stretch of a text of which characters are written as escapes."""
     written = text[slice(*line)]
     read = _ESCAPE.sub(_decode_escape, written)
     if read == written:
@@ -319,7 +319,7 @@ def _find_escaped(text: str, line: Span) -> list[Secret]:
         shifts.append(shift)
 
     def written_at(offset: int) -> Span:
-        """Where a character that is read is written."""
+        """Return where a character that is read is written."""
         number = bisect_right(places, offset) - 1
         if number < 0:
             return Span(line.start + offset, line.start + offset + 1)
@@ -335,14 +335,14 @@ def _find_escaped(text: str, line: Span) -> list[Secret]:
 
 
 def _decode_escape(escape: re.Match[str]) -> str:
-    """The character that an escape stands for; none for a line end that is none."""
+    """Return the character that an escape stands for; none for a line end that is none."""
     digits = escape[1] or escape[2] or escape[3]
     number = int(digits, 16) if digits else 0
     return chr(number) if 0 < number <= sys.maxunicode else escape[4] or ""
 
 
 def _expand_to_lines(text: str, spans: Iterable[tuple[int, int]]) -> Iterator[Span]:
-    """The stretches of whole lines that `spans` touch."""
+    """Yield the stretches of whole lines that `spans` touch."""
     reached = -1
     for start, end in spans:
         if end <= reached:
@@ -369,7 +369,7 @@ def _compile_pattern(pattern: str) -> re.Pattern[str]:
 
 
 def _is_example(value: str, form: Form) -> bool:
-    """Whether a value only shows the form of a token: `ghp_xxxx…`, or one that its vendor prints."""
+    """Return whether a value only shows the form of a token: `ghp_xxxx…`, or one that its vendor prints."""
     if form.harmless:
         return bool(re.fullmatch(form.harmless, value)) or any(part in value for part in _FILLED_IN)
     rest = value

@@ -34,7 +34,7 @@ _PROBE = "\n\n# probe"
 
 
 def find_section(document: Document, heading: str) -> Section:
-    """The section with this heading: a title (`Index`), a path (`Design > Index`), or either with marks.
+    """Find the section with this heading: a title (`Index`) or a path (`Design > Index`).
 
     Upper and lower case differ. Marks (`## Index`) say the level of the heading that is meant.
 
@@ -56,7 +56,7 @@ def find_section(document: Document, heading: str) -> Section:
 
 
 def _heading_paths(section: Section) -> set[str]:
-    """Every heading path that means this section, from its title up to its whole path."""
+    """Return every heading path that means this section, from its title up to its whole path."""
     return {_normalize_path(SEPARATOR.join(section.path[start:])) for start in range(len(section.path))}
 
 
@@ -65,7 +65,7 @@ def _normalize_path(path: str) -> str:
 
 
 def _name_near_headings(document: Document, wanted: str) -> tuple[str, ...]:
-    """The headings that are almost the wanted one; without any, those that there are."""
+    """Return the headings that are almost the wanted one; without any, those that there are."""
     is_path = SEPARATOR.strip() in wanted
     names = [SEPARATOR.join(s.path) if is_path else s.heading.title for s in document.sections]
     near = [name for name in names if name.casefold() == wanted.casefold()]
@@ -133,7 +133,7 @@ def insert_before_section(document: Document, heading: str, new: str) -> list[Te
 
 
 def insert_after_section(document: Document, heading: str, new: str) -> list[TextEdit]:
-    """As `insert_before_section`, but behind the whole section, its subsections included."""
+    """Do as `insert_before_section`, but behind the whole section, its subsections included."""
     section = find_section(document, heading)
     return _set_off(document, section, section.span.end, new)
 
@@ -177,7 +177,7 @@ def _trim_blank_lines(text: str, region: Span) -> Span:
 
 
 def _gap_before_appended(document: Document, content: Span, new: str) -> str:
-    """What stands between the text of a section and what is appended to it."""
+    """Return what stands between the text of a section and what is appended to it."""
     lines, newline = document.lines, document.lines.newline
     if not _NESTED_ITEM.match(new) or _ends_in_paragraph(document.text[slice(*content)]):
         return newline * 2
@@ -197,12 +197,12 @@ def _gap_before_appended(document: Document, content: Span, new: str) -> str:
 
 
 def _ends_in_paragraph(content: str) -> bool:
-    """Whether a text without headings ends in a paragraph of no list: underlined, that is a heading."""
+    """Return whether a text ends in a paragraph, which an underline would make a heading."""
     return bool(blocks.scan(f"{content}\n=").headings)
 
 
 def _block_at(document: Document, at: int, new: str) -> TextEdit:
-    """An insertion of `new` at a line boundary, with one blank line between it and its neighbours."""
+    """Return an insertion of `new` at a line boundary, with one blank line between it and its neighbours."""
     text, newline = document.text, document.lines.newline
     before, after = text[document.body_span.start : at], text[at:]
     if not before:
@@ -216,20 +216,23 @@ def _block_at(document: Document, at: int, new: str) -> TextEdit:
 
 
 def _set_off(document: Document, section: Section, at: int, new: str) -> list[TextEdit]:
-    """An insertion beside a section, at the boundary `at` of its lines; none when there is nothing to add."""
+    """Return an insertion beside a section, at the boundary `at` of its lines.
+
+    None when there is nothing to add.
+    """
     new = _fit_block(document, new)
     return _verify_edit(document, section, _block_at(document, at, new)) if new else []
 
 
 def _below_frontmatter(document: Document) -> str:
-    """What stands between the frontmatter, where there is one, and a text right behind it."""
+    """Return what stands between the frontmatter, where there is one, and a text right behind it."""
     block = document.text[slice(*frontmatter.locate(document.text)[0])]
     newline = document.lines.newline
     return "" if not block else newline if block[-1] in "\r\n" else newline * 2
 
 
 def _ends_blank(text: str) -> bool:
-    """Whether the last line of `text`, which ends in a line end, is blank."""
+    """Return whether the last line of `text`, which ends in a line end, is blank."""
     body = text[:-2] if text.endswith("\r\n") else text[:-1]
     return not body or not body[max(body.rfind("\n"), body.rfind("\r")) + 1 :].strip(" \t")
 
@@ -247,7 +250,7 @@ def _refuse_own_heading(document: Document, heading: Heading, new: str) -> None:
 
 
 def _verify_edit(document: Document, section: Section, edit: TextEdit) -> list[TextEdit]:
-    """The edit, once it is sure that it changes nothing outside of it.
+    """Return the edit, once it is sure that it changes nothing outside of it.
 
     Raises:
         EditRefused: it would.
@@ -274,7 +277,7 @@ def _verify_edit(document: Document, section: Section, edit: TextEdit) -> list[T
 
 
 def _keeps_headings(document: Document, edit: TextEdit, after: blocks.Scan) -> bool:
-    """Whether the headings before and behind an edit are what they were."""
+    """Return whether the headings before and behind an edit are what they were."""
     reached = edit.start + len(edit.new)
     shift = reached - edit.end
     above = [_shifted_key(h, 0) for h in document.headings if h.span.start < edit.start]

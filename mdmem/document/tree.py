@@ -93,7 +93,7 @@ class Node(NamedTuple):
         return [item.span.start for item in self.items]
 
     def child(self, key: Key) -> Node | None:
-        """The value under `key`: a mapping's last member of that name, or a list's item (`0` or `"0"`)."""
+        """Return the value under `key`: a mapping's last member, or a list's item (`0` or `"0"`)."""
         if self.kind == "mapping":
             found = self.member(str(key))
             return found.node if found else None
@@ -102,18 +102,18 @@ class Node(NamedTuple):
         return None
 
     def member(self, key: str) -> Member | None:
-        """The last member named `key`: the one whose value counts."""
+        """Return the last member named `key`: the one whose value counts."""
         return next((member for member in reversed(self.members) if member.key == key), None)
 
     def find(self, path: Sequence[Key]) -> Node | None:
-        """The value at `path`, or None."""
+        """Return the value at `path`, or None."""
         node: Node | None = self
         for key in path:
             node = node.child(key) if node else None
         return node
 
     def nearest(self, path: Sequence[Key]) -> Node:
-        """The deepest value on the way to `path` that is written down."""
+        """Return the deepest value on the way to `path` that is written down."""
         node = self
         for key in path:
             below = node.child(key)
@@ -123,13 +123,13 @@ class Node(NamedTuple):
         return node
 
     def nodes(self) -> Iterator[Node]:
-        """The value itself and every value in it, in the order of the text."""
+        """Yield the value itself and every value in it, in the order of the text."""
         yield self
         for part in self.parts:
             yield from part.nodes()
 
     def walk(self, path: KeyPath = ()) -> Iterator[tuple[KeyPath, Member]]:
-        """Every member at any depth, with its path."""
+        """Yield every member at any depth, with its path."""
         for member in self.members:
             here = (*path, member.key)
             yield here, member
@@ -139,12 +139,12 @@ class Node(NamedTuple):
 
 
 def dotted(path: Sequence[Key]) -> str:
-    r"""A path as people write it: `source.ids.0`; a dot inside a key is written `\.`."""
+    r"""Return a path as people write it: `source.ids.0`; a dot inside a key is written `\.`."""
     return ".".join(str(key).replace("\\", "\\\\").replace(".", "\\.") for key in path)
 
 
 def undotted(text: str) -> tuple[str, ...]:
-    """The keys of a dotted path; the inverse of `dotted`."""
+    """Return the keys of a dotted path; the inverse of `dotted`."""
     keys, current, escaped = [], "", False
     for character in text:
         if escaped or character not in "\\.":
@@ -158,7 +158,7 @@ def undotted(text: str) -> tuple[str, ...]:
 
 
 def same(one: Any, other: Any) -> bool:
-    """Whether two JSON values are equal and of equal types: `1`, `1.0` and `True` differ, NaN equals NaN."""
+    """Compare JSON values by value and type: `1`, `1.0` and `True` differ, NaN equals NaN."""
     if isinstance(one, dict) and isinstance(other, dict):
         return one.keys() == other.keys() and all(same(part, other[name]) for name, part in one.items())
     if isinstance(one, list) and isinstance(other, list):
@@ -187,7 +187,7 @@ _NUMBERS_BEGIN = frozenset("0123456789+-.")
 
 
 def resolve(text: str) -> Any:
-    """The value of a plain scalar of YAML by the core schema: `no` and `12:30` are strings, dates stay text.
+    """Resolve a plain scalar by YAML's core schema: `no` and `12:30` are strings, dates stay text.
 
     https://yaml.org/spec/1.2.2/#1032-tag-resolution
     """
@@ -232,7 +232,7 @@ def parse_json(text: str, offset: int = 0, *, max_depth: int, max_values: int = 
         node = reader.whole(offset)
     except _NotJson as error:
         at = min(error.offset, len(text))
-        return Parsed(None, (Flaw(Span(at, at), "invalid-json", error.message, "mend the JSON", "json"),))
+        return Parsed(None, (Flaw(Span(at, at), "invalid-json", error.message, "fix the JSON", "json"),))
     return Parsed(node, tuple(reader.flaws))
 
 

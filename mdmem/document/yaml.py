@@ -56,7 +56,7 @@ def parse(text: str, offset: int = 0, *, max_depth: int, max_values: int) -> Par
 
 
 def read_value(text: str) -> Any:
-    """A value given in one line, as on a command line: as YAML has it, else the text itself.
+    """Return a value given in one line, as on a command line: as YAML has it, else the text itself.
 
     `5`, `null`, `"5"`, `[a, b]` and `{a: 1}` are YAML. `SQLite: one file`, `C # and D` and `- x` are texts,
     which YAML would take apart.
@@ -98,7 +98,7 @@ def _describe_error(text: str, offset: int, error: yaml.YAMLError) -> Flaw:
         found = _UNPRINTABLE.search(text)
         at, message = (found.start() if found else 0), "a control character is not allowed in YAML"
     at = min(at, len(text))
-    hint = "quote the value, or mend the indentation"
+    hint = "quote the value, or fix the indentation"
     return Flaw(Span(offset + at, offset + at), "invalid-yaml", message or "not YAML", hint, "yaml")
 
 
@@ -205,7 +205,7 @@ class _Builder:
             self._add_flaw(span, "unknown-tag", f"unknown YAML tag {written}", hint, written)
 
     def _without_blank_lines(self, span: Span) -> Span:
-        """The span of a block scalar up to the end of its last line that is not blank."""
+        """Return the span of a block scalar up to the end of its last line that is not blank."""
         written = self.text[span.start - self.offset : span.end - self.offset]
         line_end = LINE_END.search(written, len(written.rstrip(" \t\r\n")))
         return Span(span.start, span.start + (line_end.start() if line_end else len(written)))

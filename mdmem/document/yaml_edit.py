@@ -36,33 +36,33 @@ class Layout:
         self.lines = document.lines
 
     def line_start(self, at: int) -> int:
-        """The beginning of the line that `at` stands in."""
+        """Return the beginning of the line that `at` stands in."""
         return self.lines.around(at).start
 
     def content_end(self, at: int) -> int:
-        """The end of the line that `at` stands in, before its line end."""
+        """Return the end of the line that `at` stands in, before its line end."""
         number = self.lines.number(at)
         return self.lines.span(number).start + len(self.lines.content(number))
 
     def following_line(self, at: int) -> int:
-        """The beginning of the line behind the one that `at` stands in."""
+        """Return the beginning of the line behind the one that `at` stands in."""
         return self.lines.around(at).end
 
     def column(self, at: int) -> int:
-        """How many characters stand before `at` in its line."""
+        """Return how many characters stand before `at` in its line."""
         return at - self.line_start(at)
 
     def indent(self, at: int) -> str:
-        """The blanks at the beginning of the line that `at` stands in."""
+        """Return the blanks at the beginning of the line that `at` stands in."""
         line = self.text[self.line_start(at) : self.content_end(at)].removeprefix(BOM)
         return line[: len(line) - len(line.lstrip(" \t"))]
 
     def begins_line(self, at: int) -> bool:
-        """Whether only blanks stand before `at` in its line."""
+        """Return whether only blanks stand before `at` in its line."""
         return not self.text[self.line_start(at) : at].removeprefix(BOM).strip(" \t")
 
     def unsupported(self, at: int, what: str, remedy: str) -> EditRefused:
-        """The error about YAML at `at` whose places are not certain."""
+        """Return the error about YAML at `at` whose places are not certain."""
         reason = f"line {self.lines.number(at)}: {what} cannot be edited exactly"
         return self.document.refused(reason, remedy)
 
@@ -83,7 +83,7 @@ _TEXT_TAG = "tag:yaml.org,2002:str"
 
 
 def scalar(value: str | float | None, style: Style = "plain", *, flow: bool = False) -> str:
-    """A text, number, boolean or None, or a key, in one line.
+    """Return a text, number, boolean or None, or a key, in one line.
 
     Args:
         value: what it says.
@@ -109,7 +109,7 @@ def inline(value: Any) -> str:
 
 
 def block(value: Any, dash_offset: int) -> list[str]:
-    """The lines of a value in block style, the first one at column 0, without line ends.
+    """Return the lines of a value in block style, the first one at column 0, without line ends.
 
     Args:
         value: any value; scalars and empty collections take one line.
@@ -136,12 +136,12 @@ def _item_lines(value: Any, dash_offset: int) -> list[str]:
 
 
 def _takes_lines(value: Any) -> bool:
-    """Whether block style gives this value lines of its own: it is a list or mapping, and not empty."""
+    """Return whether block style gives a value its own lines: a list or mapping that is not empty."""
     return isinstance(value, dict | list) and bool(value)
 
 
 def literal(text: str, style: Style) -> tuple[str, list[str]] | None:
-    """The header and lines of a text as a block scalar, or None where quotes are the safer way.
+    """Return the header and lines of a text as a block scalar, or None where quotes are the safer way.
 
     A folded scalar stays folded when the text has one line; else its lines would have to be guessed.
     """
@@ -181,7 +181,7 @@ def _is_plain(text: str, *, flow: bool) -> bool:
 
 @cache
 def _old_tag() -> Callable[[str], str]:
-    """What tells the tag that a YAML 1.1 reader gives a plain scalar."""
+    """Return what tells the tag that a YAML 1.1 reader gives a plain scalar."""
     import yaml  # noqa: PLC0415 - start-up
 
     resolve_tag = yaml.resolver.Resolver().resolve
@@ -217,7 +217,7 @@ class BlockEdit(Layout):
     """Computes edits of one document's block collections; style and indentation follow the siblings."""
 
     def replace(self, container: Node, index: int, value: Any) -> list[TextEdit]:
-        """Write `value` in place of the value at `index` of `container`; a comment in its line stays."""
+        """Write `value` instead of the value at `index` of `container`; a comment in its line stays."""
         node = container.parts[index]
         owner = self._owner_end(container, index)
         apart = self.line_start(node.span.start) > owner
@@ -275,12 +275,12 @@ class BlockEdit(Layout):
         return edits
 
     def without_comment(self, node: Node) -> TextEdit:
-        """The edit that takes away the comment in the last line of a block collection."""
+        """Return the edit that takes away the comment in the last line of a block collection."""
         end = self.end(node)
         return TextEdit(end, self.content_end(end), "")
 
     def end(self, node: Node) -> int:
-        """Where the last line of a value's text ends; `Node.span` does not count trailing blanks."""
+        """Return where the last line of a value's text ends; `Node.span` does not count trailing blanks."""
         node = _last_node(node)
         if node.style not in ("literal", "folded"):
             return node.span.end
@@ -341,13 +341,13 @@ class BlockEdit(Layout):
         return " " * (self.column(self._member_start(container, index)) + _STEP)
 
     def _keeps_blanks(self, node: Node) -> bool:
-        """Whether the blank lines behind a value are part of it, as with `|+`."""
+        """Return whether the blank lines behind a value are part of it, as with `|+`."""
         node = _last_node(node)
         header = self.text[node.span.start : self._head_end(node)]
         return node.style in ("literal", "folded") and bool(_KEEPS_BLANKS.search(header))
 
     def _behind_blanks(self, at: int) -> int:
-        """The beginning of the first line from the one at `at` on that is not blank."""
+        """Return the beginning of the first line from the one at `at` on that is not blank."""
         number = self.lines.number(at)
         while number < len(self.lines) and not self.lines.content(number).strip(" "):
             number += 1
@@ -366,7 +366,7 @@ class BlockEdit(Layout):
     # --------------------------------------------------------------------------------------- what stands
 
     def _member_start(self, container: Node, index: int) -> int:
-        """Where a member's key or an item's dash stands."""
+        """Return where a member's key or an item's dash stands."""
         if container.kind == "mapping":
             return container.members[index].key_span.start
         first = container.span.start
@@ -385,7 +385,7 @@ class BlockEdit(Layout):
         return self.lines.span(number).start + len(margin) - 1
 
     def _owner_end(self, container: Node, index: int) -> int:
-        """The end of what a value belongs to: the colon behind a key, or an item's dash."""
+        """Return the end of what a value belongs to: the colon behind a key, or an item's dash."""
         start = self._member_start(container, index)
         if container.kind == "list":
             return start + 1
@@ -395,7 +395,7 @@ class BlockEdit(Layout):
         return colon.end()
 
     def _head_end(self, node: Node) -> int:
-        """Where the part of a value in its first line ends, for a block scalar: the end of its header."""
+        """Return where a value's part in its first line ends; for a block scalar its header."""
         if node.style not in ("literal", "folded"):
             return node.span.end
         line_end = self.content_end(node.span.start)
@@ -404,7 +404,10 @@ class BlockEdit(Layout):
         return node.span.start + len(header.rstrip(" \t"))
 
     def _tail_of(self, node: Node) -> tuple[int, int]:
-        """The lines of a block scalar below its header; else an empty span at the end of the value's line."""
+        """Return the lines of a block scalar below its header.
+
+        Else an empty span at the end of the value's line.
+        """
         if node.style in ("literal", "folded"):
             start = self.content_end(node.span.start)
             return start, max(start, self.end(node))
@@ -413,7 +416,7 @@ class BlockEdit(Layout):
 
 
 def _last_node(node: Node) -> Node:
-    """The value that ends where a block collection ends."""
+    """Return the value that ends where a block collection ends."""
     below = node.parts if node.style == "block" else []
     return _last_node(below[-1]) if below else node
 
@@ -426,7 +429,7 @@ class FlowEdit(Layout):
     """Computes edits of one document's bracketed collections; style and indentation follow the siblings."""
 
     def replace(self, container: Node, index: int, value: Any) -> list[TextEdit]:
-        """Write `value` in place of the value at `index` of `container`."""
+        """Write `value` instead of the value at `index` of `container`."""
         node = container.parts[index]
         start, end = node.span
         if start < end:
@@ -438,7 +441,7 @@ class FlowEdit(Layout):
         return [TextEdit(at, at, mark + inline(value))]
 
     def insert(self, container: Node, after: int, new: Sequence[tuple[str, Any]]) -> list[TextEdit]:
-        """As `BlockEdit.insert`; the container may be empty."""
+        """Do as `BlockEdit.insert`; the container may be empty."""
         opening, closing = self._find_brackets(container)
         if not container.parts:
             return self._fill_empty(container, opening, closing, new)
@@ -558,7 +561,7 @@ class FlowEdit(Layout):
         return opening, end - 1
 
     def _in_line(self, node: Node) -> bool:
-        """Whether a collection that is not empty stands in one line."""
+        """Return whether a collection that is not empty stands in one line."""
         return bool(node.parts) and not LINE_END.search(self.text, *node.span)
 
     @cached_property

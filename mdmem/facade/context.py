@@ -38,7 +38,7 @@ Count = Callable[[str], int]
 _TEMPLATE = "context"
 _CHARACTERS_FOR_A_TOKEN = 128  # the longest token of o200k_base is one of blanks
 _LEAST_CHARACTERS = 1_000_000
-_LIST_SHARE = 10  # one part in so many of the budget is for the list of what was left out
+_LIST_SHARE = 10  # one part in this many of the budget is for the list of what was left out
 _LEAST_CUT = 40  # tokens; a shorter beginning of an excerpt is not worth its place
 _BETWEEN = 1  # a token for the blank lines around a fence
 _MOST_FOUND = 50
@@ -58,7 +58,7 @@ _FOUND = _Place("found", "Found", 20)
 
 
 def _list_places(kinds: Sequence[Kind]) -> tuple[_Place, ...]:
-    """The parts that there may be, in the order of the text: what changes seldom stands first."""
+    """Return the parts that there may be, in the order of the text: what changes seldom stands first."""
     own = [(kind.is_ignored, _Place(kind.part, kind.title, kind.share)) for kind in kinds if kind.title]
     seldom, often = ([place for ignored, place in own if ignored is each] for each in (False, True))
     return (*seldom, _PINNED, *often, _OBSERVED, _FOUND)
@@ -131,16 +131,16 @@ def context(
     *,
     estimated: bool = False,
     now: datetime | None = None,
-    besides: Collection[str] = (),
+    excluded: Collection[str] = (),
     session: str | None = None,
 ) -> Context:
-    """The context of a memory; see `Memory.context`.
+    """Return the context of a memory; see `Memory.context`.
 
     Args:
         memory: whose.
         query, files, thread, budget, estimated: as `Memory.context` takes them.
         now: the moment at which it is made; the present one without.
-        besides: files that whoever is told this reads by himself, as absolute paths without links.
+        excluded: files that whoever is told this reads by himself, as absolute paths without links.
         session: whose observations to give; without it, those of the session of the thread's name.
 
     Raises:
@@ -157,7 +157,7 @@ def context(
     count = counter(estimated=estimated)
     frame = count(render({"parts": [], "left_out": ""}))
     places = _list_places(memory.vault.config.kinds)
-    sources = _Sources(memory, now, besides)
+    sources = _Sources(memory, now, excluded)
     there = sources.gathered(query, files, thread)
     there[_OBSERVED.name] = sources.observed(session or thread or "")
     return _Composer(places, there, count, budget, render, frame).context()
@@ -184,18 +184,18 @@ class _Sources:
     Args:
         memory: whose.
         now: the moment at which memories expire and preferences have faded.
-        besides: files that are left out; see `context`.
+        excluded: files that are left out; see `context`.
     """
 
-    def __init__(self, memory: Memory, now: datetime, besides: Collection[str] = ()) -> None:
+    def __init__(self, memory: Memory, now: datetime, excluded: Collection[str] = ()) -> None:
         self._memory = memory
         self._now = now
-        self._besides = besides
+        self._excluded = excluded
         # From everyone's to the scope's own, as `Scope.layers`.
         self._layers = [memory.vault.within(layer) for layer in memory.scope.layers]
 
     def gathered(self, query: str, files: Sequence[str], thread: str | None) -> dict[str, _Gathered]:
-        """What there is for each part of a context; the arguments are those of `context`."""
+        """Return what there is for each part of a context; the arguments are those of `context`."""
         own: dict[str, Callable[[], _Gathered]] = {
             RULE.name: partial(self.rules, files),
             PROJECT.name: self.project,
@@ -204,7 +204,7 @@ class _Sources:
         }
         kinds = [kind for kind in self._memory.vault.config.kinds if kind.title]
         parts = {kind.part: own.get(kind.name, partial(self.kind, kind))() for kind in kinds}
-        # What is pinned besides stands in the part of its kind only.
+        # What else is pinned stands in the part of its kind only.
         given = {excerpt.path for part in parts.values() for excerpt in part.excerpts}
         pinned = self.pinned()
         parts[_PINNED.name] = _Gathered(
@@ -214,7 +214,7 @@ class _Sources:
         return parts
 
     def rules(self, files: Sequence[str]) -> _Gathered:
-        """The rules that apply to one of the files, or without files all: the highest priority first."""
+        """List the rules that apply to one of the files, or all: highest priority first."""
         gathered, everything = _Gathered(), self._memory.rules.list(disabled=True)
         about = [workspace_path(self._memory.vault, file) for file in files]
         for rule in everything:
@@ -235,7 +235,9 @@ class _Sources:
         return gathered
 
     def project(self) -> _Gathered:
-        """The sections of the project memory of every layer; where not all fit, the narrower layer counts.
+        """Return the sections of the project memory of every layer.
+
+        Where not all fit, the narrower layer counts.
 
         What `project sync` has written there is left out: those are the rules, which have their own part.
         """
@@ -253,7 +255,10 @@ class _Sources:
         return gathered
 
     def preferences(self) -> _Gathered:
-        """The preferences by their names, those of a narrower layer over the others; the strongest count."""
+        """Return the preferences by their names, those of a narrower layer over the others.
+
+        The strongest count.
+        """
         gathered = _Gathered()
         found: dict[str, Excerpt] = {}
         for vault in self._layers:
@@ -274,7 +279,7 @@ class _Sources:
         return gathered
 
     def pinned(self) -> _Gathered:
-        """The memories whose `tier` is `pinned` and that have not expired, by their paths."""
+        """Return the memories whose `tier` is `pinned` and that have not expired, by their paths."""
         gathered = _Gathered()
         for listed in self._memory.ls(where=["tier=pinned"]):
             document = self._read_memory(self._memory.vault, listed.path, gathered)
@@ -283,7 +288,7 @@ class _Sources:
         return gathered
 
     def kind(self, kind: Kind) -> _Gathered:
-        """The memories of a kind that has no source of its own, as far as there are not too many to read."""
+        """List the memories of a kind without its own source, unless there are too many to read."""
         gathered = _Gathered()
         met = [
             (vault, found) for vault in self._layers for found in vault.walk(kind.folder) if not found.problem
@@ -300,7 +305,7 @@ class _Sources:
         return gathered
 
     def working(self, thread: str) -> _Gathered:
-        """The sections of the working memory of a thread, unless it has expired."""
+        """Return the sections of the working memory of a thread, unless it has expired."""
         gathered, vault = _Gathered(), self._memory.vault
         for info in Working(vault, lambda build: build(), lambda: self._now).list():
             if (info.kind, info.id, info.expired) == ("thread", thread, False):
@@ -309,7 +314,7 @@ class _Sources:
         return gathered
 
     def observed(self, session: str) -> _Gathered:
-        """The newest observations of a session and reflections on them, in the order of time."""
+        """Return the newest observations of a session and reflections on them, in the order of time."""
         gathered = _Gathered()
         newest = self._memory.observations.newest(session) if session else None
         for at, each in enumerate(newest.found if newest else ()):
@@ -321,13 +326,13 @@ class _Sources:
         return gathered
 
     def found(self, query: str) -> _Gathered:
-        """The passages that fit a query, the best first."""
+        """Return the passages that fit a query, the best first."""
         results = self._memory.search(query, each="passage", limit=_MOST_FOUND)
         hits = [hit for hit in results.hits if not self._is_synced(hit)]
         return _Gathered(passages(self._memory, hits), further=results.left_out)
 
     def _is_synced(self, hit: Hit) -> bool:
-        """Whether a passage is one of rules, which `project sync` has written into what everyone shares."""
+        """Return whether a passage is of rules that `project sync` wrote into shared memory."""
         if hit.path != self._memory.vault.shown(PROJECT_FILE):
             return False
         first, last = self._synced_lines
@@ -343,7 +348,7 @@ class _Sources:
         return 0, 0
 
     def _shown_path(self, vault: Vault, path: str) -> str:
-        """What the memory at `path` of a layer is called."""
+        """Return what the memory at `path` of a layer is called."""
         return self._memory.vault.shown(join(vault.namespace, path))
 
     def _excerpt_source(self, vault: Vault, path: str, gathered: _Gathered) -> ExcerptSource | None:
@@ -352,7 +357,7 @@ class _Sources:
         return ExcerptSource(document, shown) if document else None
 
     def _read_memory(self, vault: Vault, path: str, gathered: _Gathered, shown: str = "") -> Document | None:
-        if self._besides and real_path(vault, path) in self._besides:
+        if self._excluded and real_path(vault, path) in self._excluded:
             return None
         try:
             document = vault.read(path)
@@ -366,7 +371,7 @@ class _Sources:
 
 
 def _find_synced_block(document: Document) -> Span | None:
-    """What `project sync` has written into a project memory."""
+    """Return what `project sync` has written into a project memory."""
     try:
         found = generated.find(document.text)
     except generated.Broken:
@@ -420,7 +425,7 @@ class _Composer:
         }
 
     def context(self) -> Context:
-        """The context: as much as fits by what each excerpt costs alone, and less while that is too much."""
+        """Compose the context: what fits by the cost of each excerpt, then less while it is too much."""
         if not any(g.excerpts or g.unread or g.further for g in self._gathered.values()):
             return Context(text="", tokens=0, parts=(), left_out=())
         filled = self._fill_parts()
@@ -442,14 +447,14 @@ class _Composer:
         return self._count(excerpt.text if excerpt.together else excerpt.block) + _BETWEEN
 
     def _head_cost(self, place: _Place) -> int:
-        """What a part costs beside its excerpts: its title, and the fence that they share."""
+        """Return what a part costs beside its excerpts: its title, and the fence that they share."""
         shared = self._gathered[place.name].excerpts[0].together
         return self._count(f"\n## {place.title}\n") + (self._count(fenced("", shared)) if shared else 0)
 
     # -- which excerpts -----------------------------------------------------------------------------------
 
     def _fill_parts(self) -> dict[str, _Filled]:
-        """The excerpts that fit; what a part does not use flows on to the next ones."""
+        """Return the excerpts that fit; what a part does not use flows on to the next ones."""
         there = [place for place in self._places if self._gathered[place.name].excerpts]
         titles = sum(self._head_cost(place) for place in there)
         room = self._budget - self._frame - titles
@@ -465,7 +470,7 @@ class _Composer:
         return filled
 
     def _fill_part(self, name: str, room: int, before: dict[str, _Filled]) -> _Filled:
-        """The excerpts of one part that fit into `room`: those of the lowest rank first, then the newest."""
+        """Choose the excerpts of a part that fit into `room`: by rank, then the newest first."""
         excerpts, costs = self._gathered[name].excerpts, self._costs[name]
         filled = _Filled({}, {})
         order = sorted(range(len(excerpts)), key=lambda number: excerpts[number].day, reverse=True)
@@ -527,7 +532,7 @@ class _Composer:
         return self._render({"parts": parts, "left_out": self._list_what_fits(left_out)})
 
     def _list_what_fits(self, left_out: Sequence[LeftOut]) -> str:
-        """The list of what was left out: as many items as there is room for, the others counted by part."""
+        """List what was left out: items as far as there is room, the others counted by part."""
         if not left_out:
             return ""
         low, high = -1, len(left_out)
@@ -538,7 +543,7 @@ class _Composer:
         return f"{_count_left_out(left_out)}: raise the budget." if low < 0 else _list_left_out(left_out, low)
 
     def _shorter_notes(self, left_out: Sequence[LeftOut]) -> list[str]:
-        """What is said where the budget has no room for the template, the longest first."""
+        """Return what is said where the budget has no room for the template, the longest first."""
         told = f"[memory left out: {_count_left_out(left_out)}]\n"
         return [told, f"[{len(left_out)} left out]\n", "…\n" if self._count("…\n") <= self._budget else "…"]
 
@@ -559,7 +564,7 @@ class _Composer:
 
 
 def _is_given(excerpt: Excerpt, filled: dict[str, _Filled]) -> bool:
-    """Whether another part gives all of these lines."""
+    """Return whether another part gives all of these lines."""
     others = (each for name, part in filled.items() if name != _FOUND.name for each in part.kept.values())
     return any(
         each.path == excerpt.path and each.first <= excerpt.first and excerpt.last <= each.last
@@ -568,7 +573,7 @@ def _is_given(excerpt: Excerpt, filled: dict[str, _Filled]) -> bool:
 
 
 def _list_left_out(left_out: Sequence[LeftOut], count: int) -> str:
-    """The first `count` items of a list, and how many more each part has."""
+    """Return the first `count` items of a list, and how many more each part has."""
     others = left_out[count:]
     lines = [left.line for left in left_out[:count]]
     by_part: dict[str, list[LeftOut]] = {}

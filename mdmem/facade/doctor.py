@@ -47,14 +47,14 @@ class Health:
     findings: tuple[Diagnostic, ...]
 
 
-def examine(vault: Vault, view: Callable[[], View], mended: Applied | None = None) -> Health:
+def examine(vault: Vault, view: Callable[[], View], fixed: Applied | None = None) -> Health:
     """Look at the config, what a crash left, mounts, names, schemas, programs, the index, and links.
 
     What a crash left behind is put right first, and the index made current, as every command does.
     """
     facts: Facts = {"vault": vault.root, "workspace": vault.workspace}
-    if mended:
-        facts["mended"] = ", ".join(changed.path for changed in mended.files) or "nothing"
+    if fixed:
+        facts["fixed"] = ", ".join(changed.path for changed in fixed.files) or "nothing"
     findings: list[Diagnostic] = []
     for look in (
         _check_files,
@@ -74,7 +74,7 @@ def examine(vault: Vault, view: Callable[[], View], mended: Applied | None = Non
 
 
 def _look_safely(look: Callable[[], Iterable[Diagnostic]]) -> list[Diagnostic]:
-    """What a look finds; where it cannot look, that."""
+    """Return what a look finds; where it cannot look, that."""
     findings: list[Diagnostic] = []
     try:
         findings.extend(look())
@@ -84,7 +84,7 @@ def _look_safely(look: Callable[[], Iterable[Diagnostic]]) -> list[Diagnostic]:
 
 
 def _check_index(view: View, facts: Facts) -> Iterator[Diagnostic]:
-    """What the index says, against the files, and of the links."""
+    """Yield what the index says, against the files, and of the links."""
     if view.index.notes:
         facts["index"] = "; ".join(view.index.notes)
     for path in unlike(view):
@@ -92,7 +92,7 @@ def _check_index(view: View, facts: Facts) -> Iterator[Diagnostic]:
             path,
             "index-differs",
             "the index does not say what the file says",
-            "`mdmem doctor --fix` makes it anew",
+            "`mdmem doctor --fix` makes it again",
         )
     links = list(occurrences(view, types=LINKS))
     yield from unresolved(view, links)
@@ -110,7 +110,7 @@ def _check_index(view: View, facts: Facts) -> Iterator[Diagnostic]:
 
 
 def _name_others(path: str, paths: Sequence[str]) -> str:
-    """The first of `paths` other than `path`, in words."""
+    """Return the first of `paths` other than `path`, in words."""
     # A template may have given its id to thousands: each naming all others would fill the memory.
     named = list(islice((other for other in paths if other != path), _NAMED))
     rest = len(paths) - 1 - len(named)
@@ -118,7 +118,7 @@ def _name_others(path: str, paths: Sequence[str]) -> str:
 
 
 def unlike(view: View) -> Iterator[str]:
-    """The memories of which the index says something else than the file, though it was made current."""
+    """Yield the memories of which the index says something else than the file, though it was made current."""
     view.index.sync(alone=True)
     paths = view.index.text(lambda text: text.paths())
     texts = {view.inside(path) for path in paths if view.vault.wall.holds(path)}
@@ -130,11 +130,11 @@ def unlike(view: View) -> Iterator[str]:
     yield from sorted(texts)
 
 
-def mend(vault: Vault, view: View) -> EditPlan:
-    """Put right what is safe: remove leftovers, make a wrong index anew, and say which links to mend.
+def fix_vault(vault: Vault, view: View) -> EditPlan:
+    """Put right what is safe: remove leftovers, make a wrong index again, and say which links to fix.
 
     Returns:
-        The plan that mends links to memories that were moved by other programs.
+        The plan that fixes links to memories that were moved by other programs.
     """
     for finding in _find_leftovers(vault):
         with contextlib.suppress(FileNotFoundError):
@@ -283,7 +283,7 @@ def _check_sessions(vault: Vault, _: Facts) -> Iterator[Diagnostic]:
 
 
 def _count_tracked(vault: Vault) -> int:
-    """How many files of local state are in git's index."""
+    """Return how many files of local state are in git's index."""
     repository = Repository.find(vault.root)
     return repository.tracked(repository.name(LOCAL)) if repository else 0
 

@@ -71,7 +71,7 @@ class Excerpt:
         return fenced(self.text, f"{_INFO} {info}")
 
     def joined(self, other: Excerpt) -> Excerpt | None:
-        """Both as one, where the other follows it or stands in it; None where it does not."""
+        """Return both as one, where the other follows it or stands in it; None where it does not."""
         if self.together or other.together:
             same = self.together == other.together
             return replace(self, text=f"{self.text}\n{other.text}") if same else None
@@ -87,7 +87,7 @@ class Excerpt:
 
 
 def blocks(excerpts: Sequence[Excerpt]) -> list[str]:
-    """The excerpts in fences, those next to each other in one memory in one, where the first stood."""
+    """Return the excerpts in fences, those next to each other in one memory in one, where the first stood."""
     groups: dict[str, list[int]] = {}
     for number, excerpt in enumerate(excerpts):
         groups.setdefault(excerpt.together or excerpt.path, []).append(number)
@@ -112,7 +112,7 @@ class Cut(NamedTuple):
 
 
 def cut(excerpt: Excerpt, fits: Callable[[Excerpt], bool]) -> Cut | None:
-    """The beginning of an excerpt that fits, cut before a blank line where one is near.
+    """Return the beginning of an excerpt that fits, cut before a blank line where one is near.
 
     Args:
         excerpt: lines of a memory.
@@ -159,7 +159,7 @@ class ExcerptSource:
         self.day = day_of(document.path, fields_of(document))
 
     def whole(self, *, note: str = "", rank: tuple[float, ...] = ()) -> list[Excerpt]:
-        """All that it says, as one excerpt; none where it says nothing."""
+        """Return all that it says, as one excerpt; none where it says nothing."""
         return [replace(e, note=note, rank=rank) for e in self._cut_lines(self._document.body_span)]
 
     def sections(self, rank: tuple[float, ...] = ()) -> list[Excerpt]:
@@ -180,7 +180,10 @@ class ExcerptSource:
         return [replace(excerpt, rank=rank) for excerpt in found]
 
     def _cut_lines(self, span: Span) -> Iterator[Excerpt]:
-        """The lines of a stretch, without the blank ones around it; in two parts where some are left out."""
+        """Yield the lines of a stretch, without the blank ones around it.
+
+        In two parts where some are left out.
+        """
         if self._without and span.start < self._without.end and self._without.start < span.end:
             before, behind = Span(span.start, self._without.start), Span(self._without.end, span.end)
             for part in (part for part in (before, behind) if part.start < part.end):
@@ -200,23 +203,23 @@ class ExcerptSource:
 
 
 def real_path(vault: Vault, path: str) -> str:
-    """Where a memory lies, as an absolute path without links."""
+    """Return where a memory lies, as an absolute path without links."""
     root, parts = vault.place(path)
     return os.path.realpath(os.path.join(root, *parts))
 
 
-def passages(memory: Memory, hits: Sequence[Hit], besides: Collection[str] = ()) -> list[Excerpt]:
-    """The passages of hits, in their order; instead of fields, what the memory says first.
+def passages(memory: Memory, hits: Sequence[Hit], excluded: Collection[str] = ()) -> list[Excerpt]:
+    """Return the passages of hits, in their order; instead of fields, what the memory says first.
 
     Args:
         memory: whose.
         hits: where they were found.
-        besides: files that are left out; absolute paths without links.
+        excluded: files that are left out; absolute paths without links.
     """
     found: list[Excerpt] = []
     read: dict[str, Document | None] = {}
     for rank, hit in enumerate(hits):
-        if besides and real_path(memory.vault, hit.path) in besides:
+        if excluded and real_path(memory.vault, hit.path) in excluded:
             continue
         excerpt: Excerpt | None = _of_hit(hit, rank)
         if not hit.heading and hit.path not in read:
@@ -230,10 +233,13 @@ def passages(memory: Memory, hits: Sequence[Hit], besides: Collection[str] = ())
     return found
 
 
-def quoted(memory: Memory, hits: Sequence[Hit], budget: int, besides: Collection[str] = ()) -> list[str]:
-    """The passages of hits in fences, as many as fit into a budget of tokens, estimated; see `passages`."""
+def quoted(memory: Memory, hits: Sequence[Hit], budget: int, excluded: Collection[str] = ()) -> list[str]:
+    """Return the passages of hits in fences, as many as fit into a budget of tokens, estimated.
+
+    See `passages`.
+    """
     kept: list[Excerpt] = []
-    for excerpt in passages(memory, hits, besides):
+    for excerpt in passages(memory, hits, excluded):
         left = budget - sum(estimate(each.block) for each in kept)
         if estimate(excerpt.block) <= left:
             kept.append(excerpt)
@@ -266,7 +272,7 @@ def _of_hit(hit: Hit, rank: int) -> Excerpt:
 
 
 def of_preference(read: Preference, shown: str) -> Excerpt:
-    """A preference as it is told: its name, its value and why, in one line."""
+    """Return a preference as it is told: its name, its value and why, in one line."""
     value = (
         read.value if isinstance(read.value, str) else json.dumps(read.value, ensure_ascii=False, default=str)
     )

@@ -77,7 +77,9 @@ class WorkspaceProject(Project["Applied"]):
 
 
 def install(host: str, root: str, scope: Scope, program: str, *, project: bool | None) -> Setup:
-    """What puts the MCP server, and for some hosts hooks, into a host's settings; nothing is written yet.
+    """Return what puts the MCP server, and for some hosts hooks, into a host's settings.
+
+    Nothing is written yet.
 
     Args:
         host: a key of `mdmem.agents.hosts.HOSTS`.
@@ -107,14 +109,17 @@ def install(host: str, root: str, scope: Scope, program: str, *, project: bool |
 
 
 def uninstall(host: str, root: str, *, project: bool | None) -> Setup:
-    """What takes out of a host's settings what `install` put in; `root` is empty where the vault is gone."""
+    """Return what takes out of a host's settings what `install` put in.
+
+    `root` is empty where the vault is gone.
+    """
     from mdmem.agents import hosts  # noqa: PLC0415 - start-up
 
     return hosts.uninstall(host, _settings_folder(host, root, project=project))
 
 
 def _settings_folder(host: str, root: str, *, project: bool | None) -> str | None:
-    """The folder of the project whose settings are meant; None for the user's own."""
+    """Return the folder of the project whose settings are meant; None for the user's own."""
     from mdmem.agents.hosts import HOSTS  # noqa: PLC0415 - start-up
 
     if not (HOSTS[host].project is not None if project is None else project):

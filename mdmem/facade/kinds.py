@@ -134,7 +134,7 @@ class Kinds(Verbs[R], Generic[R]):
                 declares a text is added as a section, and an object fills in its template for a new memory.
             title: of the section.
             why: the reason of a preference.
-            resource: whose working memory, in place of a thread's; `name` is empty then.
+            resource: whose working memory, instead of a thread's; `name` is empty then.
             ttl: seconds that working memory lives from each change on; 0 for ever.
             base: the hash that the caller saw of working memory or a preference.
 

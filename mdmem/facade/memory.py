@@ -121,7 +121,7 @@ class Memory(Kinds["Applied"]):
         return partial(Memory, actor=self.vault.actor, thread=self.thread), (self.vault.root, self.scope)
 
     def of_thread(self, thread: str) -> Memory:
-        """The same memories, of those that conversations left behind only what is of one thread.
+        """Return the same memories, of those that conversations left behind only what is of one thread.
 
         Its summary, observations and working memory stay, also where it is another name of a session. Those
         of others are neither found nor read nor changed, as if they were another user's.
@@ -167,7 +167,7 @@ class Memory(Kinds["Applied"]):
 
     @property
     def remarks(self) -> list[str]:
-        """What had to give in the vault, the index and git so far, in words, each once."""
+        """Warnings of the vault, the index and git so far, oldest first, without repeats."""
         of_index = self.index.notes if "index" in vars(self) else []
         return list(dict.fromkeys((*self.vault.notes, *of_index, *self._words)))
 
@@ -261,11 +261,11 @@ class Memory(Kinds["Applied"]):
         return start(self, session)
 
     def sync(self, *, rebuild: bool = False, progress: FileProgress | None = None) -> Synced:
-        """Make the index say what the files say; every question does so by itself.
+        """Bring the index up to date; every question does so by itself.
 
         Args:
-            rebuild: make it anew, whatever it says.
-            progress: told how many of how many files are read, in place of the `progress` of this object.
+            rebuild: read every file again.
+            progress: told how many of how many files are read, instead of the `progress` of this object.
 
         Returns:
             What has changed since the last time, in this namespace.
@@ -283,11 +283,11 @@ class Memory(Kinds["Applied"]):
         return self._commit_if_wanted(self.vault.apply(plan))
 
     def prepared(self, plan: EditPlan) -> EditPlan:
-        """A plan as `apply` would do it: checked, and without the secrets that it may not add."""
+        """Return a plan as `apply` would do it: checked, and without the secrets that it may not add."""
         return self.vault.prepare(plan).plan
 
     def state_folder(self, name: str) -> str:
-        """The absolute path of a folder for what can be made anew, made when missing; git ignores it.
+        """Return the absolute path of a folder for what can be made again, made when missing; git ignores it.
 
         Raises:
             PathRefused: it cannot be a name, or a part of it is a link.
@@ -304,7 +304,7 @@ class Memory(Kinds["Applied"]):
         *,
         estimated: bool = False,
     ) -> Context:
-        """What an agent needs of its memory, as one Markdown text; see `mdmem.facade.context`.
+        """Return what an agent needs of its memory, as one Markdown text; see `mdmem.facade.context`.
 
         Rules, project memory, preferences and memories with `tier: pinned`, then the working memory of the
         thread and the passages that fit the query, each in a fence with its place and day. The template is
@@ -327,7 +327,7 @@ class Memory(Kinds["Applied"]):
         return context(self, query, path_texts(files), thread, budget, estimated=estimated)
 
     def watch(self, *, poll_seconds: float | None = None) -> Watch:
-        """What happens to memories from now on, whoever changes them: an iterator of events, to be closed.
+        """Iterate over what happens to memories from now on, whoever changes them; to be closed.
 
         While it runs, questions to this object need not look at every file; those of other processes neither.
 
@@ -358,24 +358,24 @@ class Memory(Kinds["Applied"]):
         return Keeper(self.index)
 
     def doctor(self, *, fix: bool = False) -> Health:
-        """What is wrong with the vault itself; see `mdmem.facade.doctor`.
+        """Return what is wrong with the vault itself; see `mdmem.facade.doctor`.
 
         Args:
-            fix: first mend links to memories that other programs have moved, remove what crashes left, and
-                make the index anew where it is wrong.
+            fix: first fix links to memories that other programs have moved, remove what crashes left, and
+                rebuild the index where it is wrong.
 
         Raises:
             As `Vault.apply`, with `fix`.
         """
-        from mdmem.facade.doctor import examine, mend  # noqa: PLC0415 - start-up
+        from mdmem.facade.doctor import examine, fix_vault  # noqa: PLC0415 - start-up
 
-        mended = self._apply_built(lambda: mend(self.vault, self._current_view())) if fix else None
-        return examine(self.vault, self._current_view, mended)
+        fixed = self._apply_built(lambda: fix_vault(self.vault, self._current_view())) if fix else None
+        return examine(self.vault, self._current_view, fixed)
 
     # -- questions: none of them changes a memory ----------------------------------------------------------
 
     def at(self, file: StrPath) -> str | None:
-        """The path of the memory that a file on disk, or a link to it, is; None for any other file."""
+        """Return the path of the memory that a file on disk, or a link to it, is; None for any other file."""
         if "\0" in path_text(file):
             return None
         path = self.inside(os.path.realpath(file)) or ""
@@ -383,7 +383,7 @@ class Memory(Kinds["Applied"]):
         return path if path.endswith(SUFFIXES) and not hidden else None
 
     def inside(self, file: StrPath) -> str | None:
-        """What a place on disk is called here, whether or not anything is there; None outside.
+        """Return what a place on disk is called here, whether or not anything is there; None outside.
 
         The vault's folder, and one of the workspace that it is in, mean all of the namespace: `""`. A link in
         the workspace leads nowhere.
@@ -403,18 +403,18 @@ class Memory(Kinds["Applied"]):
         return relative(full, self.vault.namespace) if full and self.vault.wall.holds(full) else None
 
     def in_workspace(self, path: StrPath) -> str:
-        """The file of a memory, from the workspace on, as programs that know nothing of vaults call it."""
+        """Return the file of a memory, relative to the workspace."""
         return self.vault.disk.in_workspace(join(self.vault.namespace, str(path))).replace(os.sep, "/")
 
     def exists(self, path: StrPath) -> bool:
-        """Whether a memory stands at `path`, or below the folder that it is."""
+        """Return whether a memory stands at `path`, or below the folder that it is."""
         path = path_text(path)
         if path.endswith(SUFFIXES):
             return self.vault.exists(path)
         return next(self.vault.walk(path), None) is not None
 
     def show(self, path: StrPath) -> Document:
-        """The memory at `path`: its bytes, text, hash, fields, headings; see `Vault.read`."""
+        """Return the memory at `path`: its bytes, text, hash, fields, headings; see `Vault.read`."""
         self.vault.enter()
         return self.vault.read(path_text(path), recovered=True)
 
@@ -428,7 +428,7 @@ class Memory(Kinds["Applied"]):
         sort: str = "",
         long: bool = False,
     ) -> list[Listed]:
-        """The memories that fit, in the order of their paths: below the folder `within`, or among `paths`.
+        """List memories in the order of their paths: below the folder `within`, or among `paths`.
 
         Files that look like memories and cannot be one come with their `problem`, except with conditions.
 
@@ -480,7 +480,9 @@ class Memory(Kinds["Applied"]):
         after: int | None = None,
         limit: int | None = None,
     ) -> Hits:
-        """The lines that match, as they are found, in the order of path and line; see `mdmem.index.grep`.
+        """Return the lines that match, as they are found, in the order of path and line.
+
+        See `mdmem.index.grep`.
 
         Args:
             pattern: what to look for.
@@ -489,7 +491,7 @@ class Memory(Kinds["Applied"]):
             types: only in memories of one of these types.
             globs, regex, case, word, limit: as `mdmem.index.grep` takes them.
             context: lines before and after each hit.
-            before, after: in place of `context`.
+            before, after: instead of `context`.
 
         Raises:
             MemoryNotFound: a path names nothing.
@@ -529,7 +531,7 @@ class Memory(Kinds["Applied"]):
         )
 
     def _of_types(self, types: Sequence[str]) -> set[str]:
-        """The memories of one of these types, as the whole vault names them."""
+        """Return the memories of one of these types, as the whole vault names them."""
         view, wanted = self._current_view(), {name.casefold() for name in texts_of(types, "types")}
         return {
             view.outside(path)
@@ -538,7 +540,7 @@ class Memory(Kinds["Applied"]):
         }
 
     def ripgrep(self, pattern: str) -> Ripgrepy:
-        """All of ripgrep for the files of this namespace: a `Ripgrepy`, to be given more options and run.
+        """Return a `Ripgrepy` bound to the files of this namespace, to be given options and run.
 
         It never leaves the folder: hidden files, links and a program to run for each file stay off whatever
         options are added. `grep` knows more: mounted files, headings, dates, and what could not be read.
@@ -569,10 +571,10 @@ class Memory(Kinds["Applied"]):
         context: int | None = None,
         explain: bool = False,
     ) -> Results:
-        """The passages that fit a query best.
+        """Return the passages that fit a query best.
 
         Args:
-            query: what to look for; or a `SearchRequest` that says all, and nothing besides.
+            query: what to look for; or a `SearchRequest` that says all, and no other argument.
             within, types, tags, since, before: as `SearchRequest`, and so are
             limit, budget, each, context, explain.
 
@@ -610,7 +612,7 @@ class Memory(Kinds["Applied"]):
         )
 
     def render(self, template: str, variables: Mapping[str, Any] | None = None) -> str:
-        """What a template renders to; see `mdmem.template`.
+        """Return what a template renders to; see `mdmem.template`.
 
         Raises:
             NamedNotFound, TemplateFailed: it is not there, or cannot be rendered.
@@ -667,7 +669,7 @@ class Memory(Kinds["Applied"]):
             raise MemoryNotFound(path=path)
 
     def _check_one(self, path: str, problem: str, related: set[str]) -> list[Diagnostic]:
-        """What is wrong with one memory; with fields of lineage it is put into `related`."""
+        """Return what is wrong with one memory; with fields of lineage it is put into `related`."""
         if problem:
             return [about_file(path, "not-a-memory", f"left out: {problem}", severity="warning")]
         try:
@@ -683,7 +685,9 @@ class Memory(Kinds["Applied"]):
             return [about_file(path, error.code, error.message, error.hint)]
 
     def history(self, path: StrPath | Sequence[StrPath] | None = None) -> list[Entry]:
-        """The changes to this namespace, newest first; with `path`, those to one memory or any of several.
+        """Return the changes to this namespace, newest first.
+
+        With `path`, those to one memory or any of several.
 
         Raises:
             PathRefused: `path` cannot name a memory.
@@ -693,7 +697,7 @@ class Memory(Kinds["Applied"]):
         return [e for e in self.vault.history() if not names or any(f.path in names for f in e.files)]
 
     def diff(self, path: StrPath, *, since: str | None = None) -> str:
-        """What has changed in a memory, as a unified diff; empty when nothing has.
+        """Return what has changed in a memory, as a unified diff; empty when nothing has.
 
         Args:
             path: of a memory, which may be gone by now.
@@ -707,7 +711,7 @@ class Memory(Kinds["Applied"]):
         return changed_since(self.vault, path_text(path), since)
 
     def stats(self) -> MemoryStats:
-        """How much memory there is, by folder and by month; see `mdmem.facade.statistics`.
+        """Return how much memory there is, by folder and by month; see `mdmem.facade.statistics`.
 
         Raises:
             LockTimeout, StorageFailed: the index cannot be made current.
@@ -739,7 +743,7 @@ class Memory(Kinds["Applied"]):
         return Index(self.vault.root, _open_pinning)
 
     def _current_view(self) -> View:
-        """What the index knows of this namespace, once it is current."""
+        """Return what the index knows of this namespace, once it is current."""
         from mdmem.index.view import View  # noqa: PLC0415 - start-up
 
         self.index.sync(texts=False, progress=self._index_progress())
@@ -757,7 +761,7 @@ class Memory(Kinds["Applied"]):
     def _index_progress(
         self, progress: Callable[[int, int], None] | None = None
     ) -> Callable[[int, int], None] | None:
-        """What is told how far indexing is: the callback of a caller, else the `progress`.
+        """Return what is told how far indexing is: the callback of a caller, else the `progress`.
 
         How many files there are is for the owner to know.
         """
@@ -774,7 +778,7 @@ def _open_pinning(vault: Vault) -> AbstractContextManager[Callable[[str, Citatio
 
 
 def _resolve_outer_links(file: str, workspace: str) -> str:
-    """An absolute path without the links that stand outside of the workspace.
+    """Return an absolute path without the links that stand outside of the workspace.
 
     A link in it came with the files: it does not decide what is read or written.
     """
@@ -792,7 +796,7 @@ def _resolve_outer_links(file: str, workspace: str) -> str:
 def open(  # noqa: A001 - mdmem.open reads as what it does, like gzip.open
     vault: StrPath | None = None, scope: Scope | None = None, *, actor: str = ""
 ) -> Memory:
-    """The memories of `scope` in a vault.
+    """Return the memories of `scope` in a vault.
 
     Args:
         vault: the vault's folder; without one it is found as the program finds it: from MDMEM_VAULT, then

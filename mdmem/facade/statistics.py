@@ -25,7 +25,7 @@ class Amount(NamedTuple):
     tokens: int = 0
 
     def plus(self, size: int, tokens: int) -> Amount:
-        """The same with one memory more."""
+        """Return the same with one memory more."""
         return Amount(self.name, self.memories + 1, self.bytes + size, self.tokens + tokens)
 
 
@@ -53,7 +53,7 @@ class MemoryStats:
 
 
 def counted(view: View, vault: Vault) -> MemoryStats:
-    """How much there is in a namespace; each memory is read once.
+    """Return how much there is in a namespace; each memory is read once.
 
     Args:
         view: what the index knows of the namespace, current.
@@ -83,7 +83,7 @@ def counted(view: View, vault: Vault) -> MemoryStats:
 
 
 def _folder_of(path: str) -> str:
-    """The folder that a memory counts to: the first one behind the parts of a namespace."""
+    """Return the folder that a memory counts to: the first one behind the parts of a namespace."""
     folders = path.split("/")[:-1]
     start = 0
     while start < len(folders) and folders[start] in NAMESPACES:

@@ -60,7 +60,7 @@ class WorkTree:
         self._environ = refuse(self._repository, self._folder, hooks=hooks)
 
     def pending(self, names: Sequence[str], most_bytes: int) -> list[Pending]:
-        """The files at or below `names` that are not as the head has them, sorted by their names.
+        """Return the files at or below `names` that are not as the head has them, sorted by their names.
 
         Args:
             names: paths from the top of the work tree.
@@ -90,7 +90,10 @@ class WorkTree:
         return sorted(found.values())
 
     def _judge_pending(self, pending: Pending, state: str, most_bytes: int) -> Pending:
-        """A file with what becomes of it, and why not; `state` is what git says of it in two letters."""
+        """Return a file with what becomes of it, and why not.
+
+        `state` is what git says of it in two letters.
+        """
         try:
             status = os.lstat(os.path.join(self._repository.top, pending.name))
         except OSError:
@@ -175,5 +178,5 @@ class WorkTree:
 
 
 def _exact_pathspec(name: str) -> str:
-    """A pattern that fits one path from the top of the work tree, and what is below it."""
+    """Return a pattern that fits one path from the top of the work tree, and what is below it."""
     return f":(top,literal){'' if name == '.' else name}"

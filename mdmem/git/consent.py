@@ -73,7 +73,7 @@ def refuse(repository: Repository, folder: str, *, hooks: bool) -> dict[str, str
 
 
 def _find_link(repository: Repository) -> str:
-    """The link that a commit would be written through, in words; empty where there is none."""
+    """Return the link that a commit would be written through, in words; empty where there is none."""
     top, own, common = repository.top, repository.folder, repository.common
     ref, objects = PurePath(repository.branch() or "HEAD"), os.path.join(common, "objects")
     written = [os.path.join(top, ".git"), os.path.join(common, "packed-refs"), objects]
@@ -86,7 +86,7 @@ def _find_link(repository: Repository) -> str:
 
 
 def _other_work_tree(repository: Repository, folder: str) -> str:
-    """Why git's folder may belong to another work tree, in words; empty where it names this one."""
+    """Return why git's folder may belong to another work tree, in words; empty where it names this one."""
     trees = os.fsdecode(_ask_git(["worktree", "list", "--porcelain"], folder, "list the work trees").printed)
     if f"\nworktree {repository.top}\n" in f"\n{trees}":
         return ""

@@ -67,7 +67,10 @@ _NOT_CHECKED_OUT = b"Ss"
 
 
 def with_trailers(text: str, trailers: Sequence[tuple[str, str]]) -> str:
-    """A message that ends in trailers, after those that it ends in already; each value comes in one line."""
+    """Return a message that ends in trailers, after those that it ends in already.
+
+    Each value comes in one line.
+    """
     added = "\n".join(f"{name}: {one_line(value)}" for name, value in trailers)
     *above, last = text.split("\n\n")
     ends = bool(above) and all(map(_IS_TRAILER.fullmatch, last.splitlines()))
@@ -75,7 +78,7 @@ def with_trailers(text: str, trailers: Sequence[tuple[str, str]]) -> str:
 
 
 def one_line(text: str, longest: int = 300) -> str:
-    """A text in one line of at most so many characters."""
+    """Return a text in one line of at most this many characters."""
     line = " ".join(_CONTROL.sub(" ", text).split())
     return line if len(line) <= longest else line[: longest - 1] + "…"
 
@@ -103,7 +106,7 @@ class Commit(NamedTuple):
     trailers: tuple[tuple[str, str], ...]
 
     def values(self, key: str) -> tuple[str, ...]:
-        """The values of the trailers of this name."""
+        """Return the values of the trailers of this name."""
         return tuple(value for name, value in self.trailers if name == key and value)
 
 
@@ -153,7 +156,7 @@ class History:
         self.repository = repository
 
     def resolve(self, revision: str) -> str:
-        """The id of the commit that a revision names, such as `HEAD~2`, a branch, a tag or a short id.
+        """Return the id of the commit that a revision names, such as `HEAD~2`, a branch, a tag or a short id.
 
         Raises:
             NamedNotFound: it names no commit; one that would search messages is not looked up.
@@ -162,7 +165,7 @@ class History:
         return self.resolve_all([revision])[0]
 
     def resolve_all(self, revisions: Sequence[str]) -> list[str]:
-        """The id of the commit that each revision names; as `resolve`."""
+        """Return the id of the commit that each revision names; as `resolve`."""
         for revision in revisions:
             if _REFUSED.search(revision):
                 raise self._unknown_revision(revision)
@@ -187,7 +190,7 @@ class History:
     def log(
         self, names: Sequence[str], start: str, *, follow: bool = False
     ) -> Generator[LoggedCommit, None, None]:
-        """The commits that touched files at or below `names`, newest first; to be closed.
+        """Yield the commits that touched files at or below `names`, newest first; to be closed.
 
         Args:
             names: paths from the top of the work tree.
@@ -202,7 +205,7 @@ class History:
             yield from _read_log(words)
 
     def commits(self, ids: Iterable[str]) -> dict[str, Commit]:
-        """The commits with these ids, by id.
+        """Return the commits with these ids, by id.
 
         Raises:
             GitFailed: git cannot say.
@@ -216,7 +219,7 @@ class History:
         return found
 
     def change_ids(self) -> set[str]:
-        """The ids of the vault's changes that the last commits name.
+        """Return the ids of the vault's changes that the last commits name.
 
         Raises:
             GitFailed: git cannot be run.
@@ -225,7 +228,7 @@ class History:
         return {*self.repository.ask(asked, "read the history").printed.decode("utf-8", "replace").split()}
 
     def newest(self, ids: Sequence[str]) -> str:
-        """One of some commits that none of the others descends from.
+        """Return one of some commits that none of the others descends from.
 
         Raises:
             GitFailed: git cannot say.
@@ -235,7 +238,9 @@ class History:
             return next(_read_log(words)).commit.id
 
     def files(self, ids: Iterable[str]) -> dict[str, tuple[str, ...]]:
-        """The names of all files that each of some commits touched, by its id; of a merge, those it settled.
+        """Return the names of all files that each of some commits touched, by its id.
+
+        Of a merge, those it settled.
 
         Raises:
             GitFailed: git cannot say.
@@ -252,7 +257,7 @@ class History:
         return found
 
     def differences(self, old: str, new: str, names: Sequence[str]) -> list[TouchedFile]:
-        """The files at or below `names` that differ between two commits, renamed ones as git pairs them.
+        """List the files at or below `names` that differ between two commits, renames paired by git.
 
         Raises:
             GitFailed: git cannot say.
@@ -262,7 +267,7 @@ class History:
             return [file for word in words for file in _read_touched(word, words)]
 
     def tree(self, commit: str, names: Sequence[str]) -> dict[str, str]:
-        """The object ids of the files at or below `names` in a commit, by name.
+        """Return the object ids of the files at or below `names` in a commit, by name.
 
         Raises:
             GitFailed: git cannot say.
@@ -273,7 +278,9 @@ class History:
             return {each["name"]: each["blob"] for each in found if each["mode"] in _FILES}
 
     def index(self, names: Sequence[str]) -> dict[str, IndexEntry]:
-        """What the index says of the files at or below `names`, by name; links and submodules are none.
+        """Return what the index says of the files at or below `names`, by name.
+
+        Links and submodules are none.
 
         Raises:
             GitFailed: git cannot say.
@@ -295,7 +302,7 @@ class History:
         return found
 
     def staged(self, commit: str, names: Sequence[str]) -> dict[str, str | None]:
-        """The files at or below `names` that the index has otherwise than a commit, with its content there.
+        """List the files at or below `names` that differ between the index and a commit.
 
         Returns:
             The object ids by name; None where the commit has no such file.
@@ -310,7 +317,7 @@ class History:
             return {file.name: file.before or None for word in words for file in _read_touched(word, words)}
 
     def _run_words(self, arguments: Sequence[str], action: str) -> Generator[str, None, None]:
-        """What git prints, cut at each NUL, as it comes; git ends when nobody wants more."""
+        """Yield what git prints, cut at each NUL, as it comes; git ends when nobody wants more."""
         top = self.repository.top
         with (
             failing(top, action),
@@ -323,7 +330,7 @@ class History:
 
 
 def _split_at_nul(stream: GitProcess) -> Iterator[bytes]:
-    """What stands between NULs; of each, no more than is read of one."""
+    """Yield what stands between NULs; of each, no more than is read of one."""
     rest = b""
     while chunk := stream.read(_CHUNK):
         *whole, rest = (rest + chunk).split(b"\0")
@@ -335,7 +342,7 @@ def _split_at_nul(stream: GitProcess) -> Iterator[bytes]:
 
 
 def _read_log(words: Iterator[str]) -> Iterator[LoggedCommit]:
-    """The commits, each of which is the fields of the format, then a status and one or two names per file."""
+    """Read commits: the fields of the format, then a status and one or two names per file."""
     commit: Commit | None = None
     files: list[TouchedFile] = []
     for word in words:
@@ -356,7 +363,7 @@ def _to_nanoseconds(time: bytes) -> int:
 
 
 def _read_touched(word: str, words: Iterator[str]) -> Iterator[TouchedFile]:
-    """What a line of `--raw -z` tells, whose names are the next words.
+    """Yield what a line of `--raw -z` tells, whose names are the next words.
 
     Of a merge it tells of the files that it settled, the first parent's content before the commit's own.
     """

@@ -112,7 +112,10 @@ class _Work(NamedTuple):
         return self._by_lines()
 
     def _as_memory(self) -> _Outcome | None:
-        """The merge of memories; None where conflicts in it cannot be marked, or it is not to be trusted."""
+        """Return the merge of memories.
+
+        None where conflicts in it cannot be marked, or it is not to be trusted.
+        """
         vault, name = _find_memory(self.path) or (None, self.path)
         documents = self.data.map(lambda data: parse(name, data))
         merged = merge(*documents)
@@ -138,7 +141,7 @@ class _Work(NamedTuple):
         return ended.printed.decode("utf-8", "replace").strip() in _SHOWING_BASE
 
     def _readable_vault(self, vault: Vault | None) -> Vault | None:
-        """The vault, where it can check memories: during a merge its own files may be in two minds."""
+        """Return the vault, where it can check memories: during a merge its own files may be in two minds."""
         try:
             if vault:
                 _ = vault.config, vault.schemas
@@ -148,7 +151,10 @@ class _Work(NamedTuple):
         return vault
 
     def _by_lines(self, *, may_be_clean: bool = True) -> _Outcome:
-        """What git makes of the lines; both sides in one conflict where that is clean and may not be."""
+        """Return what git makes of the lines.
+
+        Both sides in one conflict where that is clean and may not be.
+        """
         agreed = self.data.agreed()
         if agreed and may_be_clean:
             return _Outcome(agreed[0], 0)
@@ -170,12 +176,15 @@ class _Work(NamedTuple):
 
 
 def _may_be_memory(path: str) -> bool:
-    """Whether a file may be a memory by its name; what is hidden is a vault's own, or somebody else's."""
+    """Return whether a file may be a memory by its name.
+
+    What is hidden is a vault's own, or somebody else's.
+    """
     return path.endswith(SUFFIXES) and not any(part.startswith(".") for part in path.split("/"))
 
 
 def _find_memory(path: str) -> tuple[Vault, str] | None:
-    """The vault that a file is a memory of, in the folder or mounted, and what it is called there."""
+    """Return the vault that a file is a memory of, in the folder or mounted, and what it is called there."""
     top = os.path.realpath(os.getcwd())
     folders = path.split("/")[:-1]
     for depth in range(len(folders), -1, -1):
@@ -196,7 +205,10 @@ def _find_memory(path: str) -> tuple[Vault, str] | None:
 
 
 def _describe_fault(documents: Versions[Document], text: str, vault: Vault | None) -> str:
-    """Why a clean merge is not to be trusted, in words that follow "it"; empty when nothing is wrong."""
+    """Return why a clean merge is not to be trusted, in words that follow "it".
+
+    Empty when nothing is wrong.
+    """
     try:
         after = parse_text(documents.ours.path, text, documents.ours.limits)
         found = vault.check(after) if vault else after.findings

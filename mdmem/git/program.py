@@ -79,7 +79,7 @@ NO_WORK_TREE = "/"  # a folder that no stranger writes to
 
 @lru_cache(maxsize=8)
 def program(path: str | None = None) -> str | None:
-    """The absolute path of git, found on `path` (default: PATH); None where there is none."""
+    """Return the absolute path of git, found on `path` (default: PATH); None where there is none."""
     found = which("git", path=path)
     return os.path.abspath(found) if found else None
 
@@ -87,7 +87,7 @@ def program(path: str | None = None) -> str | None:
 def environment(
     given: Mapping[str, str] | None = None, *, own: str = "", tree: str = NO_WORK_TREE
 ) -> dict[str, str]:
-    """What git is run with: `given` (default: that of this process), made quiet and local.
+    """Return what git is run with: `given` (default: that of this process), made quiet and local.
 
     With `own`, the folder of git's own files, it sees that repository, and `tree` as its work tree.
     """
@@ -98,7 +98,7 @@ def environment(
 
 
 def command(arguments: Sequence[str]) -> list[str]:
-    """The argument list that runs git with `arguments`.
+    """Return the argument list that runs git with `arguments`.
 
     Raises:
         FileNotFoundError: there is no git.
@@ -231,7 +231,7 @@ class GitProcess(io.RawIOBase):
 
 
 def _open_scratch(content: bytes = b"") -> IO[bytes]:
-    """A file without a name; in memory where the system can, as the disk may be full."""
+    """Return a file without a name; in memory where the system can, as the disk may be full."""
     if sys.platform == "linux":
         file: IO[bytes] = os.fdopen(os.memfd_create("git"), "w+b")
     else:

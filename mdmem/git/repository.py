@@ -62,7 +62,7 @@ class Objects:
             process.close()
 
     def blob(self, commit: str, path: str) -> bytes | None:
-        """The file `path`, from the root of the repository, as it was in `commit`; None if it was not.
+        """Return the file `path`, from the root of the repository, as it was in `commit`; None if it was not.
 
         A symlink is followed as far as it stays inside the commit.
 
@@ -76,7 +76,7 @@ class Objects:
         return self._ask_object(name, f"read {path} of {commit[:12]}")
 
     def content(self, id_: str) -> bytes | None:
-        """The blob with this object id; None where the repository does not have it.
+        """Return the blob with this object id; None where the repository does not have it.
 
         Raises:
             TooLong, GitFailed: as `blob`.
@@ -95,7 +95,7 @@ class Objects:
                 raise OSError(_LACKS if self._is_partial() else "its answer broke off") from None
 
     def _is_partial(self) -> bool:
-        """Whether the repository may lack objects, which git would fetch."""
+        """Return whether the repository may lack objects, which git would fetch."""
         return run(["config", "--get-regexp", _PROMISED], self.folder, "read the settings").status == 0
 
     def _read_answer(self, name: bytes) -> bytes | None:
@@ -183,7 +183,7 @@ class Repository:
 
     @classmethod
     def find(cls, folder: str) -> Repository | None:
-        """The repository whose work tree holds `folder`; None when none does, or there is no git.
+        """Return the repository whose work tree holds `folder`; None when none does, or there is no git.
 
         Raises:
             GitFailed: git refuses it, such as one that belongs to another user, or cannot read it.
@@ -205,7 +205,7 @@ class Repository:
 
     @classmethod
     def around(cls, folder: str) -> Repository:
-        """As `find`, where there must be one.
+        """Do as `find`, where there must be one.
 
         Raises:
             GitFailed: no work tree holds `folder`, or there is no git.
@@ -220,26 +220,26 @@ class Repository:
         return found
 
     def name(self, path: str) -> str:
-        """What git calls the file `path` of the folder: its path from the top of the work tree."""
+        """Return what git calls the file `path` of the folder: its path from the top of the work tree."""
         return self.prefix + path
 
     def path(self, name: str) -> str | None:
-        """The path from the folder of what git calls `name`; None for a file outside of the folder."""
+        """Return the path from the folder of what git calls `name`; None for a file outside of the folder."""
         return name.removeprefix(self.prefix) if name.startswith(self.prefix) else None
 
     def head(self) -> str | None:
-        """The id of the commit that is checked out; None before the first."""
+        """Return the id of the commit that is checked out; None before the first."""
         ended = self.ask(["rev-parse", "--verify", "--quiet", "HEAD^{commit}"], "read the head")
         found = ended.printed.decode("ascii", "replace").strip()
         return found if OBJECT_ID.fullmatch(found) else None
 
     def branch(self) -> str:
-        """The full name of the branch that is checked out; empty when the head is detached."""
+        """Return the full name of the branch that is checked out; empty when the head is detached."""
         printed = self.ask(["symbolic-ref", "--quiet", "HEAD"], "read the head").printed
         return os.fsdecode(printed.removesuffix(b"\n"))
 
     def blame(self, name: str, *, words: bool = False) -> tuple[str | None, ...]:
-        r"""The commit that last touched each line of the file `name`, as the head has it.
+        r"""Return the commit that last touched each line of the file `name`, as the head has it.
 
         None for a line that is older than a shallow clone knows. Git's lines end at `\n` only. Empty when the
         file is not committed at all. With `words`, who only moved or indented a line has not touched it.
@@ -261,7 +261,7 @@ class Repository:
         return tuple(_parse_blame(ended.printed, shallow=self.shallow))
 
     def sole_commits(self, folder: str) -> dict[str, str | None]:
-        """The commit that all lines of a file come from, as the head has it, by name: for a whole folder.
+        """Find the one commit that all lines of each file of a folder come from, by name.
 
         None for a file that several commits touched: `blame` knows more about it. A file that is not there
         was never committed.
@@ -277,7 +277,7 @@ class Repository:
         return found
 
     def renames(self, commit: str, *, before: bool = False) -> tuple[Renamed, ...]:
-        """The files that `commit` has under one name, and the index under another, as git pairs them.
+        """Return the files that `commit` has under one name, and the index under another, as git pairs them.
 
         Args:
             commit: the id of a commit.
@@ -293,7 +293,7 @@ class Repository:
         return tuple(_parse_renames(ended.printed))
 
     def tracked(self, name: str) -> int:
-        """How many files at or below `name` are in the index.
+        """Return how many files at or below `name` are in the index.
 
         Raises:
             GitFailed: git cannot say.
@@ -302,7 +302,7 @@ class Repository:
         return self._require_git(asked, f"look for {name} in the index").printed.count(b"\0")
 
     def holds_more_than(self, names: Sequence[str]) -> bool:
-        """Whether the index has a file that is not at or below one of `names`, git's own settings left out.
+        """Return whether the index has a file outside of `names`, other than git's settings.
 
         Raises:
             GitFailed: git cannot say.
@@ -316,7 +316,7 @@ class Repository:
         )
 
     def taken(self, names: Sequence[str]) -> tuple[str, ...]:
-        """The files at or below `names` that git takes into a commit, since it has them or ignores them not.
+        """List the files at or below `names` that git would commit: tracked or not ignored.
 
         Raises:
             GitFailed: git cannot say.
@@ -327,13 +327,13 @@ class Repository:
         return tuple(map(os.fsdecode, filter(None, printed.split(b"\0"))))
 
     def deletion(self, name: str) -> str | None:
-        """The last commit that took `name` away, by deletion or rename; None when none did."""
+        """Return the last commit that took `name` away, by deletion or rename; None when none did."""
         asked = ["log", "-1", "--format=%H", "--diff-filter=D", "--no-renames", "HEAD", "--", name]
         found = self.ask(asked, f"read the history of {name}").printed.decode("ascii", "replace").strip()
         return found if OBJECT_ID.fullmatch(found) else None
 
     def renames_in(self, commit: str) -> tuple[Renamed, ...]:
-        """The files that `commit` itself renamed, as git pairs them.
+        """Return the files that `commit` itself renamed, as git pairs them.
 
         Raises:
             GitFailed: git cannot say.
@@ -372,7 +372,7 @@ def _require_id(commit: str) -> str:
 
 
 def _parse_blame(printed: bytes, *, shallow: bool) -> Iterator[str | None]:
-    """The commit of each line, from the porcelain form: a header, facts at the first mention, the line."""
+    """Parse the commit of each line from the porcelain form of `git blame`."""
     boundaries: set[bytes] = set()
     lines: list[bytes] = []
     for line in printed.split(b"\n"):
@@ -389,7 +389,7 @@ def _parse_blame(printed: bytes, *, shallow: bool) -> Iterator[str | None]:
 
 
 def _parse_renames(printed: bytes) -> Iterator[Renamed]:
-    """The pairs that `--name-status -z` prints: a status, the old name, the new name."""
+    """Yield the pairs that `--name-status -z` prints: a status, the old name, the new name."""
     words = os.fsdecode(printed).split("\0")
     for at in range(0, len(words) - 2, 3):
         yield Renamed(words[at + 1], words[at + 2])

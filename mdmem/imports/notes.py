@@ -53,11 +53,11 @@ class _Names:
                     self._paths[name].append(document.path)
 
     def named(self, kind: str, key: str) -> Sequence[str]:
-        """As `mdmem.links.resolve.Names`."""
+        """Do as `mdmem.links.resolve.Names`."""
         return self._paths.get((kind, key), ())
 
     def exists(self, path: str) -> bool:
-        """As `mdmem.links.resolve.Names`."""
+        """Do as `mdmem.links.resolve.Names`."""
         return os.path.exists(os.path.join(self._root, path))
 
 

@@ -50,7 +50,7 @@ class Triple(NamedTuple):
 
 
 def triples(view: View, within: str = "") -> tuple[Triple, ...]:
-    """What the memories below the folder `within` are joined to, each once, in order.
+    """Return what the memories below the folder `within` are joined to, each once, in order.
 
     Anchors, lines and symbols are left out, and so is what joins a memory to itself.
     """
@@ -64,7 +64,7 @@ def triples(view: View, within: str = "") -> tuple[Triple, ...]:
 
 
 def astray(view: View, paths: Collection[str] | None = None) -> Iterator[Diagnostic]:
-    """What is wrong with the fields that say what a memory came from, or what took its place.
+    """Yield what is wrong with the fields that say what a memory came from, or what took its place.
 
     Args:
         view: which memories.
@@ -101,7 +101,7 @@ def astray(view: View, paths: Collection[str] | None = None) -> Iterator[Diagnos
 
 
 def _lineage(view: View, key: str) -> Iterator[tuple[str, str, Resolution]]:
-    """What each memory names in a field of lineage, as written, and what it means."""
+    """Yield what each memory names in a field of lineage, as written, and what it means."""
     query = (
         "SELECT d.path, f.value FROM fields AS f JOIN documents AS d ON d.id = f.document"
         " WHERE {inside} AND f.key = ?"
@@ -117,7 +117,7 @@ def _lineage(view: View, key: str) -> Iterator[tuple[str, str, Resolution]]:
 
 
 def circles(graph: Mapping[str, Collection[str]]) -> Iterator[list[str]]:
-    """The circles of a graph that share no node: of each component that has any, one, from its first node on.
+    """Find circles that share no node: one for each component that has any, from its first node.
 
     Without recursion, as a circle may be as long as there are memories.
     """
@@ -154,7 +154,7 @@ def _make_finding(view: View, path: str, key: str, code: str, message: str, hint
 
 
 def _rows_below(view: View, within: str, query: str) -> Iterator[tuple[Any, ...]]:
-    """The rows of a query, with the path first: of the memories below `within`."""
+    """Yield the rows of a query, with the path first: of the memories below `within`."""
     for path, *rest in view.rows(query + " WHERE {inside}"):
         inside = view.inside(path)
         if is_under(inside, within):
@@ -173,7 +173,7 @@ def _link_triples(view: View, within: str) -> Iterator[Triple]:
 
 
 def _field_triples(view: View, within: str) -> Iterator[Triple]:
-    """The links in fields, and the memories that the fields of lineage name without being links."""
+    """Yield the links in fields, and the memories that the fields of lineage name without being links."""
     query = (
         "SELECT d.path, f.key, f.value FROM fields AS f JOIN documents AS d ON d.id = f.document"
         " AND (f.key IN ('superseded_by', 'derived_from') OR instr(f.value, '[[') OR instr(f.value, '](')"
@@ -193,20 +193,20 @@ def _field_triples(view: View, within: str) -> Iterator[Triple]:
 
 
 def _observation_triples(view: View, path: str, key: str, text: str) -> Iterator[Triple]:
-    """What a field of an observation says; nothing where it names what was removed."""
+    """Yield what a field of an observation says; nothing where it names what was removed."""
     goal = f"session:{text}" if key == "session" else resolve(view.all_names, text, path).path
     if text and goal:
         yield Triple(path, _OF_OBSERVATIONS[key], goal)
 
 
 def _links_in(text: str) -> tuple[Link, ...]:
-    """The links in the value of a field, as the scanner finds them in a memory."""
+    """Return the links in the value of a field, as the scanner finds them in a memory."""
     value = Node(value=text, span=Span(0, len(text)), kind="scalar", style="plain")
     return properties.links(text, value, Lines(text))[0]
 
 
 def _resolve_target(view: View, path: str, target: str, *, as_path: bool = False) -> str:
-    """What a target in the memory `path` means; a read takes the likeliest."""
+    """Return what a target in the memory `path` means; a read takes the likeliest."""
     meant = resolve(view.all_names, target, path, as_path=as_path).path
     if meant is None and as_path:
         meant = file_beside(view, path, target)

@@ -1,7 +1,7 @@
 """Moving memories: one plan that moves them and rewrites every link that would mean something else.
 
 A link is asked what it means before the move, and what it would mean after it, as it is written. Where the
-two differ, it is written anew, in its own style. Only memories that hold a link with a key of a memory that
+two differ, it is written again, in its own style. Only memories that hold a link with a key of a memory that
 moves are read, so the cost does not grow with the vault.
 """
 
@@ -50,7 +50,7 @@ class Known(NamedTuple):
 
 
 def known(view: View) -> Known:
-    """What a move has to know, as the index says it."""
+    """Return what a move has to know, as the index says it."""
     return Known(names=view, sources=view.sources, read=view.vault.read, stands=view.stands)
 
 
@@ -67,14 +67,14 @@ class Moved:
             self._arrived.setdefault(key_of(new), []).append(new)
 
     def named(self, kind: str, key: str) -> Sequence[str]:
-        """As `Names.named`."""
+        """Do as `Names.named`."""
         found = self._names.named(kind, key)
         if kind == "stem":
             return [*(path for path in found if path not in self._moves), *self._arrived.get(key, ())]
         return [self._moves.get(path, path) for path in found]
 
     def exists(self, path: str) -> bool:
-        """As `Names.exists`."""
+        """Do as `Names.exists`."""
         return path in self._places or (path not in self._moves and self._names.exists(path))
 
 
@@ -87,7 +87,7 @@ class Remembered:
 
 
 def move(known: Known, moves: Mapping[str, str]) -> EditPlan:
-    """The plan that moves memories, old path to new path, and keeps what every link means.
+    """Return the plan that moves memories, old path to new path, and keeps what every link means.
 
     A link that was ambiguous stays as it is. Where its winner becomes another one by that, the plan says so
     (`left_out`), as it does for memories that could not be looked into.
@@ -120,7 +120,7 @@ def move(known: Known, moves: Mapping[str, str]) -> EditPlan:
 
 
 def repair(known: Known, moved: Mapping[str, str]) -> EditPlan:
-    """The plan that mends links after memories were moved by other means, old path to new path.
+    """Return the plan that fixes links after memories were moved by other means, old path to new path.
 
     Rewritten are links that lead nowhere now, or are ambiguous now, and were not before. Those that lead
     elsewhere now are reported (`left_out`): whoever moved the memory may have meant it. A move whose new path
@@ -144,9 +144,7 @@ def repair(known: Known, moved: Mapping[str, str]) -> EditPlan:
     changes = rewritten(known, came_from, edits, shift.left_out)
     changes += shift.others({key_of(path) for path in (*moved, *came_from)}, came_from)
     left_out = tuple(dict.fromkeys(shift.left_out))
-    return EditPlan(
-        changes=tuple(changes), message=_describe_moves("mend links to", moved), left_out=left_out
-    )
+    return EditPlan(changes=tuple(changes), message=_describe_moves("fix links to", moved), left_out=left_out)
 
 
 def rewritten(
@@ -155,7 +153,7 @@ def rewritten(
     edits_of: Callable[[str, Document], Sequence[TextEdit]],
     left_out: list[str],
 ) -> list[Change]:
-    """The changes of the memories at `paths` that have edits; those that cannot be read are left out.
+    """Return the changes of the memories at `paths` that have edits; those that cannot be read are left out.
 
     Raises:
         EditRefused: as `edits_of`.
@@ -228,14 +226,14 @@ class Shift:
         self._is_done = is_done
 
     def keys(self, document: Document, path: str) -> list[str]:
-        """Every key that a link to a memory may have."""
+        """Return every key that a link to a memory may have."""
         try:
             return keys_of(path, document.fields)
         except DocumentRefused:  # its links say so
             return [key_of(path)]
 
     def others(self, keys: Collection[str], leave: Collection[str]) -> list[Change]:
-        """The changes of the memories that hold a link with one of these keys, but for those in `leave`."""
+        """Change the memories that hold a link with one of these keys, except those in `leave`."""
         paths = set(self._known.sources(keys)) - set(leave)
         return rewritten(
             self._known, paths, lambda path, document: self.edits(document, path, path, keys), self.left_out
@@ -244,7 +242,7 @@ class Shift:
     def edits(
         self, document: Document, here: str, there: str, keys: Collection[str] | None = None
     ) -> list[TextEdit]:
-        """The edits of one memory, which was at `here` before and is at `there` after.
+        """Return the edits of one memory, which was at `here` before and is at `there` after.
 
         With `keys`, only of links with one of them.
 
@@ -285,7 +283,7 @@ class Shift:
             raise error.but(path=document.path) from None
 
     def _new_target(self, link: Link, here: str, there: str) -> str:
-        """What a link has to say; empty when it stays as it is."""
+        """Return what a link has to say; empty when it stays as it is."""
         was = resolve_link(self._before, link, here)
         now = resolve_link(self._after, link, there)
         if was.path is None:
@@ -313,7 +311,7 @@ class Shift:
             self.left_out.append(f"{what} stays as it is: it meant {was.path}, {leads}")
 
     def _new_astray_target(self, link: Link, here: str, there: str) -> str:
-        """What a link that led nowhere has to say: a path leads to the same place, as a memory may come."""
+        """Return what a link that led nowhere has to say, so that it leads to the same place."""
         is_relative = is_path(link) and not link.target.startswith("/")
         is_placeholder = "/" not in link.target and not text_citation.is_memory(link.target)
         if self._is_done or not is_relative or is_placeholder:
@@ -326,7 +324,10 @@ class Shift:
         )
 
     def _new_cited_path(self, citation: Citation, here: str, there: str) -> str:
-        """The relative path that a citation in a Markdown link has to say; empty when it stays as it is."""
+        """Return the relative path that a citation in a Markdown link has to say.
+
+        Empty when it stays as it is.
+        """
         if not citation.in_link or citation.path.startswith("/"):
             return ""
         place, stands = resolve.place_from(citation.path, here), self._known.stands
@@ -339,6 +340,6 @@ class Shift:
 
 
 def _leads_on(path: str, here: str, there: str) -> bool:
-    """Whether a relative path leads to the same place from both memories, and is no detour now."""
+    """Return whether a relative path leads to the same place from both memories, and is no detour now."""
     same = resolve.place_from(path, here) == resolve.place_from(path, there)
     return same and not resolve.is_detour(path, here, there)

@@ -114,7 +114,7 @@ class ReferenceStats:
     most_cited: tuple[tuple[str, int], ...]
 
     def json_shape(self) -> dict[str, Any]:
-        """The numbers as a JSON object."""
+        """Return the numbers as a JSON object."""
         shape = {name: getattr(self, name) for name in self.__dataclass_fields__}
         return {
             **shape,
@@ -141,7 +141,10 @@ def shown_lines(first: int | None, last: int | None) -> str:
 
 
 def lookup_key(target: str) -> str:
-    """A target in the form in which references are compared; lines are written as `list` writes them."""
+    """Return a target in the form in which references are compared.
+
+    Lines are written as `list` writes them.
+    """
     key = target.removeprefix("./")
     cited = _CITED_LINES.fullmatch(key)
     if cited and "://" not in key:
@@ -151,7 +154,7 @@ def lookup_key(target: str) -> str:
 
 
 def is_named(occurrence: Occurrence, wanted: str) -> bool:
-    """Whether what stands there can be looked up by a key."""
+    """Return whether what stands there can be looked up by a key."""
     if not wanted:
         return False
     names = occurrence.target.casefold(), occurrence.written.casefold()
@@ -170,7 +173,7 @@ def is_named(occurrence: Occurrence, wanted: str) -> bool:
 
 
 def gathered(found: Iterable[Occurrence]) -> tuple[Reference, ...]:
-    """One reference for each type and target."""
+    """Return one reference for each type and target."""
     by_target: dict[tuple[int, str], list[Occurrence]] = {}
     for each in found:
         by_target.setdefault((TYPES.index(each.type), each.target), []).append(each)
@@ -205,7 +208,7 @@ _REMEMBERED = 1 << 16
 
 
 def backlinks(view: View, path: str) -> tuple[Backlink, ...]:
-    """The links to the memory at `path`, in the order of path and line."""
+    """Return the links to the memory at `path`, in the order of path and line."""
     names = view.all_names
     query = (
         "SELECT d.path, k.line, k.kind, k.target, k.anchor, k.alias"
@@ -225,7 +228,10 @@ def backlinks(view: View, path: str) -> tuple[Backlink, ...]:
 def occurrences(
     view: View, *, types: Collection[str] = (), paths: Collection[str] | None = None
 ) -> Iterator[Occurrence]:
-    """Every reference at every place, by kind of reference; within one, in the order of path and line."""
+    """Yield every reference at every place, by kind of reference.
+
+    Within one, in the order of path and line.
+    """
     wanted = frozenset(types or TYPES)
     if wanted & {NOTE, HEADING, BLOCK, FILE}:
         yield from (each for each in _link_occurrences(view, paths) if each.type in wanted)
@@ -241,7 +247,7 @@ def occurrences(
 
 
 def unresolved(view: View, links: Iterable[Occurrence]) -> Iterator[Diagnostic]:
-    """What is wrong with links: there is nothing that they name, or more than one thing."""
+    """Yield what is wrong with links: there is nothing that they name, or more than one thing."""
     moves = {key_of(old): new for old, new in sorted(view.moves().items(), reverse=True)}
     for link in links:
         path, line, state, detail = link.place
@@ -257,7 +263,7 @@ def unresolved(view: View, links: Iterable[Occurrence]) -> Iterator[Diagnostic]:
 def _find_rows(
     view: View, table: str, columns: str, paths: Collection[str] | None
 ) -> Iterator[tuple[Any, ...]]:
-    """The rows of a part of each document, with its path and day in front."""
+    """Return the rows of a part of each document, with its path and day in front."""
     query = (
         f"SELECT d.path, d.day, {columns} FROM {table} AS x JOIN documents AS d ON d.id = x.document"  # noqa: S608
         " WHERE {inside}"
@@ -275,7 +281,7 @@ def _link_occurrences(view: View, paths: Collection[str] | None) -> Iterator[Occ
 
     @lru_cache(maxsize=_REMEMBERED)
     def resolved(target: str, folder: str, as_path: bool) -> Resolution:
-        """What a target means in any memory of a folder, which has a slash at its end."""
+        """Return what a target means in any memory of a folder, which has a slash at its end."""
         return resolve(names, target, f"{folder}_", as_path=as_path)
 
     headings = lru_cache(maxsize=_REMEMBERED)(view.anchors)
@@ -334,7 +340,7 @@ def _citation_occurrences(view: View, paths: Collection[str] | None) -> Iterator
 
 
 def file_beside(view: View, path: str, target: str) -> str | None:
-    """The file of the workspace that a Markdown destination in a memory means, where it is not a memory.
+    """Find the file of the workspace that a Markdown destination means, if it is no memory.
 
     Nothing in the vault is meant so: the namespace has its own links, and around it is a wall.
     """
@@ -346,7 +352,7 @@ def file_beside(view: View, path: str, target: str) -> str | None:
 
 
 def file_named(view: View, path: str, target: str) -> str | None:
-    """The file of the workspace that a field of a memory names, seen from there or from the memory."""
+    """Return the file of the workspace that a field of a memory names, seen from there or from the memory."""
     return file_beside(view, path, f"/{target}") or file_beside(view, path, target)
 
 
@@ -357,7 +363,7 @@ def _type_of(mark: str) -> str:
 
 
 def _judge_anchor(anchors: Anchors, mark: str, path: str) -> tuple[str, str]:
-    """Whether a memory has what an anchor names: a state, and why."""
+    """Return whether a memory has what an anchor names: a state, and why."""
     if mark.startswith("^"):
         if mark[1:].casefold() in anchors.blocks:
             return OK, ""
@@ -374,7 +380,7 @@ def _judge_anchor(anchors: Anchors, mark: str, path: str) -> tuple[str, str]:
 def _judge_citation(
     place: ReferencePlace, day: str, citation: Citation, found: Judgement, path: str, workspace: Workspace
 ) -> Occurrence:
-    """A citation of the file `path` of the workspace."""
+    """Return a citation of the file `path` of the workspace."""
     type_, locator, now = FILE, "", ""
     if citation.symbol:
         type_, locator = _symbol_type(workspace, found.path, citation.symbol), f"#{citation.symbol}"
@@ -396,7 +402,9 @@ def _symbol_type(workspace: Workspace, path: str, symbol: str) -> str:
 
 
 def files_of(view: View, memories: Collection[str] | None = None) -> dict[str, set[str]]:
-    """The files that memories point at and that are none: code, images. Also where one would be, if it came.
+    """Return the files that memories point at and that are none: code, images.
+
+    Also where one would be, if it came.
 
     Args:
         view: the index, as it is.

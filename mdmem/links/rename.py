@@ -1,6 +1,6 @@
 """Renaming what links and tags name in memories: headings, block ids, ids, tags. Each gives one plan.
 
-As in a move, a link is asked what it means before and after, and written anew where the two differ.
+As in a move, a link is asked what it means before and after, and written again where the two differ.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ _NewAnchor = Callable[[Link, bool], tuple[str, bool] | None]
 
 
 def rename_heading(known: Known, path: str, old: str, new: str) -> EditPlan:
-    """The plan that gives a heading another title, and every anchor that named it.
+    """Return the plan that gives a heading another title, and every anchor that named it.
 
     An anchor keeps its style: the title, or the slug. Anchors of other headings follow where a slug with a
     number changes. An anchor that could mean several headings stays as it is; the plan says so (`left_out`)
@@ -60,7 +60,7 @@ def rename_heading(known: Known, path: str, old: str, new: str) -> EditPlan:
 
 
 def rename_block(known: Known, path: str, old: str, new: str) -> EditPlan:
-    """The plan that gives a block another id, and every anchor that named it; ids without their `^`.
+    """Return the plan that gives a block another id, and every anchor that named it; ids without their `^`.
 
     Raises:
         NamedNotFound: no block has the old id.
@@ -91,7 +91,7 @@ def rename_block(known: Known, path: str, old: str, new: str) -> EditPlan:
 
 
 def rename_id(known: Known, path: str, new: str) -> EditPlan:
-    """The plan that gives a memory another `id`, and every wikilink that used the old one.
+    """Return the plan that gives a memory another `id`, and every wikilink that used the old one.
 
     Links that would mean this memory by its new id, and mean another one now, are written as paths.
 
@@ -119,7 +119,7 @@ def rename_id(known: Known, path: str, new: str) -> EditPlan:
 
 
 def rename_tag(documents: Iterable[Document], old: str, new: str, tags: Iterable[str]) -> EditPlan:
-    """The plan that renames a tag, and the tags under it (`old/part`), in the body and in the frontmatter.
+    """Plan to rename a tag, and the tags under it (`old/part`), in body and frontmatter.
 
     Args:
         documents: the memories that have the tag.
@@ -168,7 +168,7 @@ class _Renamed:
         self._old = before[number]._replace(path=before[number].path[-1:])
 
     def anchor(self, link: Link, is_wikilink: bool) -> tuple[str, bool] | None:
-        """What the anchor of a link becomes, and whether it is sure; None when it stays.
+        """Return what the anchor of a link becomes, and whether it is sure; None when it stays.
 
         Raises:
             EditRefused: nothing names the heading without naming another one.
@@ -209,7 +209,7 @@ class _Renamed:
 
 
 def _retitle_heading(document: Document, number: int, new: str) -> tuple[TextEdit, tuple[Section, ...]]:
-    """The edit that gives a heading another title, and the sections that result.
+    """Return the edit that gives a heading another title, and the sections that result.
 
     Raises:
         EditRefused: the title stands there already, or the result is not just another title.
@@ -237,7 +237,7 @@ def _retitle_heading(document: Document, number: int, new: str) -> tuple[TextEdi
 def _plan_reanchoring(
     known: Known, document: Document, own: TextEdit, new_anchor: _NewAnchor, message: str
 ) -> EditPlan:
-    """The plan of the edit `own` of a document, and of every link whose anchor there becomes another.
+    """Return the plan of the edit `own` of a document, and of every link whose anchor there becomes another.
 
     Links that stand in the document itself, in the span that `own` replaces, are left alone.
     """
@@ -293,7 +293,7 @@ class _WithId(NamedTuple):
     new: str
 
     def named(self, kind: str, key: str) -> Sequence[str]:
-        """As `Names.named`."""
+        """Do as `Names.named`."""
         found = self.names.named(kind, key)
         if kind == "id" and key == self.new:
             return [self.path]
@@ -302,12 +302,12 @@ class _WithId(NamedTuple):
         return found
 
     def exists(self, path: str) -> bool:
-        """As `Names.exists`."""
+        """Do as `Names.exists`."""
         return self.names.exists(path)
 
 
 def _renamed_tag(name: str, old: str, new: str) -> str | None:
-    """What a tag becomes; None when it is neither the old one nor under it."""
+    """Return what a tag becomes; None when it is neither the old one nor under it."""
     parts, above = name.split("/"), old.split("/")
     if list(map(tag_key, parts[: len(above)])) != list(map(tag_key, above)):
         return None

@@ -49,14 +49,14 @@ class Names(Protocol):
     """What there is to link to in the base namespace; all paths are relative to that."""
 
     def named(self, kind: str, key: str) -> Sequence[str]:
-        """The memories that a link can call `key`.
+        """Return the memories that a link can call `key`.
 
         `kind` is "stem" (`key` as `key_of`), "id" (exactly) or "alias" (`key` as `alias_key`).
         """
         ...
 
     def exists(self, path: str) -> bool:
-        """Whether a file or folder stands at `path`, be it a memory or not."""
+        """Return whether a file or folder stands at `path`, be it a memory or not."""
         ...
 
 
@@ -83,12 +83,12 @@ NOTHING = Resolution(None, (), "")
 
 
 def resolve_link(names: Names, link: Link, source: str) -> Resolution:
-    """What a link in the memory `source` means."""
+    """Return what a link in the memory `source` means."""
     return resolve(names, link.target, source, as_path=is_path(link))
 
 
 def resolve(names: Names, target: str, source: str, *, as_path: bool = False) -> Resolution:
-    """What a target means in the memory `source`.
+    """Return what a target means in the memory `source`.
 
     Args:
         names: what there is to link to.
@@ -106,12 +106,12 @@ def resolve(names: Names, target: str, source: str, *, as_path: bool = False) ->
 
 
 def is_path(link: Link) -> bool:
-    """Whether a link's target is a path, and no identifier."""
+    """Return whether a link's target is a path, and no identifier."""
     return link.kind in PATH_KINDS or link.target[:1] in {".", "/"}
 
 
 def place_of(target: str, source: str) -> str | None:
-    """Where a path in the memory `source` leads; None when it leaves the base namespace."""
+    """Return where a path in the memory `source` leads; None when it leaves the base namespace."""
     parts = [] if target.startswith("/") else source.split("/")[:-1]
     for part in target.split("/"):
         if part == "..":
@@ -124,13 +124,13 @@ def place_of(target: str, source: str) -> str | None:
 
 
 def shortest(names: Names, path: str, source: str, *, parts: int = 1) -> str:
-    """The shortest identifier that means the memory `path` and nothing else, in the memory `source`.
+    """Return the shortest identifier that means the memory `path` and nothing else, in the memory `source`.
 
     Args:
         names: what there is to link to.
         path: a memory.
         source: the memory in which it is to be named.
-        parts: how many parts of the path it has at least, where the path has so many.
+        parts: how many parts of the path it has at least, where the path has this many.
 
     Returns:
         An identifier without `.md`; where every one is ambiguous, a path that begins with `/`.
@@ -144,12 +144,12 @@ def shortest(names: Names, path: str, source: str, *, parts: int = 1) -> str:
 
 
 def means(resolution: Resolution, path: str | None) -> bool:
-    """Whether it is `path`, and nothing else."""
+    """Return whether it is `path`, and nothing else."""
     return resolution.path == path and not resolution.ambiguous
 
 
 def namespaces(path: str) -> list[str]:
-    """The namespaces that speak where `path` lies, its own first, each with a slash at its end or empty.
+    """List the namespaces around `path`, its own first, each with a slash at its end or empty.
 
     The order is that of `mdmem.vault.paths.Scope.layers`, from the inside.
     """
@@ -161,7 +161,7 @@ def namespaces(path: str) -> list[str]:
 
 
 def _find_at(names: Names, place: str, *, is_folder: bool) -> Resolution:
-    """What stands at a place; without its suffix, a memory may be meant."""
+    """Return what stands at a place; without its suffix, a memory may be meant."""
     spellings = () if is_folder or not place else _spell_target(place)
     known = [(each, names.named("stem", key_of(each))) for each in spellings]
     for spelling, paths in known:
@@ -177,7 +177,7 @@ def _find_at(names: Names, place: str, *, is_folder: bool) -> Resolution:
 
 
 def _spell_target(target: str) -> tuple[str, ...]:
-    """The names of the memory that a target may mean, the likelier first."""
+    """Return the names of the memory that a target may mean, the likelier first."""
     return (target, target + MARKDOWN) if target.endswith(SUFFIXES) else (target + MARKDOWN,)
 
 
@@ -205,7 +205,7 @@ def _find_by_identifier(names: Names, target: str, source: str) -> Resolution:
 def _rank_candidates(
     candidates: tuple[str, ...], source: str, rule: str, spelling: str = "", *, folded: bool = False
 ) -> Resolution:
-    """The candidates of the nearest namespace that has any, the best first."""
+    """Return the candidates of the nearest namespace that has any, the best first."""
     if len(candidates) == 1:
         return Resolution(candidates[0], candidates, rule)
     whole = spelling if "/" in spelling else ""
@@ -226,7 +226,7 @@ class _Arranged(NamedTuple):
 # folder is found out once.
 @lru_cache(maxsize=256)
 def _ending_with(paths: tuple[str, ...], spelling: str, *, folded: bool) -> tuple[str, ...]:
-    """Those of the paths that end in these parts."""
+    """Return those of the paths that end in these parts."""
     as_is = _fold_case if folded else str
     ending = "/" + as_is(spelling)
     return tuple(path for path in paths if ("/" + as_is(path)).endswith(ending))
@@ -236,7 +236,7 @@ def _ending_with(paths: tuple[str, ...], spelling: str, *, folded: bool) -> tupl
 def _arrange_candidates(
     candidates: tuple[str, ...], around: tuple[str, ...], whole: str, *, folded: bool
 ) -> _Arranged:
-    """Those in the nearest of the namespaces `around`; only the complete ones where one is `whole`."""
+    """Return those in the nearest of the namespaces `around`; only the complete ones where one is `whole`."""
     as_is = _fold_case if folded else str
     complete = {as_is(namespace + whole) for namespace in around} if whole else set()
     found = [path for path in candidates if as_is(path) in complete] or candidates
@@ -248,7 +248,7 @@ def _arrange_candidates(
 
 
 def _nearest_of(paths: Sequence[str], around: Iterable[str]) -> list[str]:
-    """Those of the paths that lie in the first namespace that holds any."""
+    """Return those of the paths that lie in the first namespace that holds any."""
     return next(filter(None, ([path for path in paths if path.startswith(n)] for n in around)))
 
 
@@ -257,7 +257,7 @@ def _fold_case(text: str) -> str:
 
 
 def spell(names: Names, link: Link, path: str, source: str, *, was: str = "") -> str:
-    """The target that means `path` and nothing else, as a link in the memory `source` would say it.
+    """Return the target that means `path` and nothing else, as a link in the memory `source` would say it.
 
     A path stays a path: relative or from the root, with or without `./` and `.md`. An identifier keeps its
     number of parts, or stays complete, where that is not ambiguous; else it gets as many more as it needs.
@@ -279,7 +279,7 @@ def spell(names: Names, link: Link, path: str, source: str, *, was: str = "") ->
 
 
 def route(place: str, source: str) -> str:
-    """The relative path from the folder of the memory `source` to `place`, which may begin with `..`."""
+    """Return the relative path from the folder of `source` to `place`; it may begin with `..`."""
     folder, parts = source.split("/")[:-1], place.split("/")
     common = 0
     while common < min(len(folder), len(parts) - 1) and folder[common] == parts[common]:
@@ -288,7 +288,10 @@ def route(place: str, source: str) -> str:
 
 
 def place_from(target: str, source: str) -> str:
-    """Where a relative path leads that stands in the memory `source`; it may leave the vault, by `..`."""
+    """Return where a relative path leads that stands in the memory `source`.
+
+    It may leave the vault, by `..`.
+    """
     parts = source.split("/")[:-1]
     for part in target.split("/"):
         if part == ".." and parts and parts[-1] != "..":
@@ -299,14 +302,14 @@ def place_from(target: str, source: str) -> str:
 
 
 def is_detour(target: str, before: str, after: str) -> bool:
-    """Whether a relative path leads to one place from both, and is the shortest from `before` only."""
+    """Return whether a relative path leads to one place from both, and is the shortest from `before` only."""
     bare = target.removeprefix("./").rstrip("/")
     place = place_from(bare, after)
     return place_from(bare, before) == place and route(place, before) == bare != route(place, after)
 
 
 def as_written(link: Link, way: str) -> str:
-    """A relative path with `./` before it where the link has it, or it would be read as something else."""
+    """Put `./` before a relative path where the link has it, or where it would be misread."""
     if link.target.endswith("/") and not way.endswith("/"):
         way += "/"
     if way.startswith("../"):
@@ -326,7 +329,10 @@ def _spell_path(names: Names, link: Link, path: str, source: str) -> str:
 
 
 def _complete_path(written: str, path: str, was: str, source: str) -> str:
-    """The complete path, seen from the namespace from which the link's own one is complete; else empty."""
+    """Return the complete path, seen from the namespace from which the link's own one is complete.
+
+    Else empty.
+    """
     old = written.removesuffix(MARKDOWN)
     for namespace in namespaces(source) if "/" in old else ():
         if namespace + old == was.removesuffix(MARKDOWN) and path.startswith(namespace):

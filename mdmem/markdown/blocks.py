@@ -185,12 +185,15 @@ def scan(text: str, start: int = 0, line: int = 1, most: int = MOST_PARTS) -> Sc
 
 
 def may_have_headings(text: str) -> bool:
-    """Whether a text can have headings outside of lists and quotes; that is seen without parsing it."""
+    """Return whether a text can have headings outside of lists and quotes.
+
+    That is seen without parsing it.
+    """
     return _HEADING_LINE.search(text) is not None
 
 
 def inlines(text: str, start: int, end: int) -> list[Mark]:
-    """What stands between `start` and `end`, in a text that is all words and links, as `Scan.marks`."""
+    """Scan what stands between two places of a text that is all words and links."""
     while start < end and text[start] in " \t\r\n":
         start += 1
     return [
@@ -211,7 +214,7 @@ def without_quotes(text: str, quotes: Sequence[Span]) -> str:
 
 
 def events(text: str, start: int = 0, most: int = MOST_PARTS) -> Iterator[tuple[str, bool, bool, int, int]]:
-    """The beginnings and ends of the blocks in `text` from `start` on, in order.
+    """Yield the beginnings and ends of the blocks in `text` from `start` on, in order.
 
     Each is the name of the block, as the parser names it, whether it begins and whether it ends, and where it
     stands. Blocks in quotes and in footnotes are among them, and definitions are not.
@@ -233,7 +236,7 @@ def events(text: str, start: int = 0, most: int = MOST_PARTS) -> Iterator[tuple[
 
 
 def sections(headings: Sequence[Heading], end: int) -> tuple[Section, ...]:
-    """The section of each heading, in order; the last ones reach to `end`."""
+    """Return the section of each heading, in order; the last ones reach to `end`."""
     stops = [end] * len(headings)
     paths: list[tuple[str, ...]] = []
     open_: list[int] = []
@@ -257,7 +260,7 @@ def sections(headings: Sequence[Heading], end: int) -> tuple[Section, ...]:
 
 
 def _clean_text(text: str, start: int, most: int) -> str:
-    """What the parser is given: `text` from `start` on, with line feeds before it, so that offsets stay.
+    """Return what the parser is given: `text` from `start` on, behind line feeds, so that offsets stay.
 
     Raises:
         TooManyParts: it would make too many nodes of it.
@@ -419,7 +422,7 @@ class _Outliner:
         self._definitions: list[Definition] = []
 
     def outline(self, reader: _Reader) -> Scan:
-        """What was found in all leaves.
+        """Return what was found in all leaves.
 
         Raises:
             TooManyParts: there is too much.
@@ -455,14 +458,14 @@ class _Outliner:
         )
 
     def _line_number(self, at: int) -> int:
-        """The number of the line that begins at `at`, which is behind the last one that was asked for."""
+        """Return the number of the line at `at`, which is behind the last one asked for."""
         counted, line = self._counted
         line += self._clean.count("\n", counted, at)
         self._counted = at, line
         return line
 
     def _whole_lines(self, start: int, end: int) -> tuple[int, int]:
-        """All of the lines between two places, with the end of the last."""
+        """Return all of the lines between two places, with the end of the last."""
         clean = self._clean
         if clean[end - 1] != "\n":
             end = clean.find("\n", end) + 1 or len(clean)
@@ -519,7 +522,7 @@ class _Outliner:
                 at = gap.find("[", line_end) if line_end >= 0 else -1
 
     def _find_block_ids(self, leaves: Sequence[_Leaf]) -> list[Block]:
-        """The block ids at the ends of lines of text."""
+        """Return the block ids at the ends of lines of text."""
         clean, found = self._clean, []
         self._counted = self._first
         within = [leaf for leaf in leaves if leaf.kind in _WITH_IDS]

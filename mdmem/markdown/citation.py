@@ -89,12 +89,12 @@ _PRODUCTS = frozenset(("d3.js", "discord.js", "express.js", "next.js", "node.js"
 
 
 def is_memory(path: str) -> bool:
-    """Whether a link to `path` is to a memory, by its name alone."""
+    """Return whether a link to `path` is to a memory, by its name alone."""
     return path[-3:].lower() == ".md" or path[-5:].lower() == ".json"
 
 
 def in_code(content: str) -> tuple[str, Locator] | None:
-    """What a code span cites: its whole `content` has to be a path, or a path with a locator."""
+    """Return what a code span cites: its whole `content` has to be a path, or a path with a locator."""
     found = _IN_CODE.match(content) if len(content) <= _LONGEST else None
     if not found or _is_no_path(found[1]):
         return None
@@ -112,7 +112,7 @@ def in_code(content: str) -> tuple[str, Locator] | None:
 
 
 def in_prose(text: str, at: int, start: int, end: int) -> tuple[str, Locator, int, int] | None:
-    """The citation that nothing marks as such, and whose locator begins at `at`, between `start` and `end`.
+    """Find an unmarked citation with its locator at `at`, between `start` and `end`.
 
     Returns:
         The path and the locator; the offsets where the path begins, and where the locator ends.
@@ -133,7 +133,7 @@ def in_prose(text: str, at: int, start: int, end: int) -> tuple[str, Locator, in
 
 
 def in_destination(target: str, anchor: str) -> tuple[str, Locator] | None:
-    """What a Markdown link cites: a file that is not a memory, or lines of it.
+    """Return what a Markdown link cites: a file that is not a memory, or lines of it.
 
     Args:
         target: its decoded destination up to the "#".
@@ -153,7 +153,10 @@ def in_destination(target: str, anchor: str) -> tuple[str, Locator] | None:
 
 
 def pin(text: str, at: int) -> tuple[str, Span]:
-    """The pin that stands at `at`, a blank before it or not, and its span; empty at `at` without one."""
+    """Return the pin that stands at `at`, a blank before it or not, and its span.
+
+    Empty at `at` without one.
+    """
     found = _PIN.match(text, at)
     return (found[1], Span(found.end() - _PIN_LENGTH, found.end())) if found else ("", Span(at, at))
 
@@ -176,7 +179,7 @@ def _extension_of(path: str) -> str:
 
 
 def _is_bare(path: str, locator: re.Match[str]) -> bool:
-    """Whether `path` and the locator are a citation without a link that says so.
+    """Return whether `path` and the locator are a citation without a link that says so.
 
     `12:30`, `host:80` and `owner/project#12` are none.
     """

@@ -32,7 +32,7 @@ _DESTINATION = regex(r"\]\([ \t\r\n]*+(<(?:[^<>\\\r\n]++|\\[^\r\n])*+>|[^\x00-\x
 _IGNORED_SCHEMES = ("mailto:", "data:", "javascript:")
 # Where a locator or a tag may begin. Patterns that begin with one certain character are found fast.
 _HASH, _COLON = regex(r"#(?=[^\s#])"), regex(r":[0-9]")
-# So many times as many of them as there may be tags and citations are looked at.
+# This many times as many of them as there may be tags and citations are looked at.
 _STEPS = 4
 # Letters, digits, "_", "-", "/" and what is neither ASCII nor punctuation; not digits alone.
 _NEITHER = (
@@ -101,7 +101,7 @@ def scan(text: str, outline: Scan, lines: Lines, most: int = MOST_PARTS) -> Inli
 
 
 def in_values(text: str, values: Sequence[Span], lines: Lines) -> Inline:
-    """The links and URLs in values of the frontmatter, which stand in order at `values`."""
+    """Return the links and URLs in values of the frontmatter, which stand in order at `values`."""
     marks: list[Mark] = []
     for value in values:
         at = value.start
@@ -152,7 +152,7 @@ class _Finder:
         self._labels: dict[str, _Defined] = {}
 
     def found(self) -> Inline:
-        """All of it."""
+        """Return all of it."""
         for defined in self._definitions:
             self._add_definition(defined)
         for found in (self._links, self._citations, self._urls):
@@ -211,7 +211,7 @@ class _Finder:
     # ------------------------------------------------------------------------------------------- links
 
     def take(self, marks: Sequence[Mark]) -> None:
-        """Take the wikilinks, and what the parser has found besides."""
+        """Take the wikilinks, and what else the parser has found."""
         wikilinks = self._find_wikilinks(marks) if "[[" in self._text else []
         if not wikilinks:
             self._take_marks(marks, (), set())
@@ -243,7 +243,7 @@ class _Finder:
                 self._taken.append(Span(start, end))
 
     def _find_wikilinks(self, marks: Sequence[Mark]) -> list[Link]:
-        """The wikilinks: each in one text, and its brackets in no code, HTML or autolink."""
+        """Return the wikilinks: each in one text, and its brackets in no code, HTML or autolink."""
         text, texts, found = self._text, self._texts, []
         opaque = [Span(*mark[1:3]) for mark in marks if mark.kind not in (LINK, IMAGE)]
         at = text.find("[[", texts[0].start) if texts else -1
@@ -400,7 +400,7 @@ class _Finder:
                 self._add_cited(path, locator, Span(start, end), at, end)
 
     def _read_tag(self, mark: int) -> Tag | None:
-        """The tag that begins at `mark`, if one does."""
+        """Return the tag that begins at `mark`, if one does."""
         text, room = self._text, self._text_around(mark)
         if not room or not (mark == room.start or text[mark - 1].isspace()):
             return None
@@ -411,7 +411,7 @@ class _Finder:
         return Tag(name, Span(mark + 1, mark + 1 + len(name)), self._line(mark))
 
     def _text_around(self, at: int) -> Span | None:
-        """The text that `at` stands in; None when it stands in none, or in what is taken."""
+        """Return the text that `at` stands in; None when it stands in none, or in what is taken."""
         text = self._texts[bisect_right(self._texts, (at, self._texts[-1].end)) - 1]
         return None if at >= text[1] or _is_hidden(self._taken, at) else text
 
@@ -428,13 +428,13 @@ def _is_escaped(text: str, at: int) -> bool:
 
 
 def _is_hidden(spans: Sequence[Span], at: int) -> bool:
-    """Whether `at` stands in one of the spans, which are in order and apart."""
+    """Return whether `at` stands in one of the spans, which are in order and apart."""
     number = bisect_right(spans, (at, sys.maxsize)) - 1
     return number >= 0 and at < spans[number][1]
 
 
 def _drop_inner(spans: list[Span]) -> list[Span]:
-    """The spans in order, without those in others."""
+    """Return the spans in order, without those in others."""
     spans.sort(key=lambda span: (span[0], -span[1]))
     found: list[Span] = []
     for span in spans:
@@ -444,7 +444,7 @@ def _drop_inner(spans: list[Span]) -> list[Span]:
 
 
 def _gives_way(mark: Mark, wikilinks: Sequence[Link], gone: set[Link]) -> bool:
-    """Whether something is none, or not looked at, because of a wikilink; else those in it are `gone`.
+    """Return whether something is none, or not looked at, because of a wikilink; else those in it are `gone`.
 
     Brackets of a wikilink are none of another link, and a link holds no other, but may hold an image.
     """
@@ -467,7 +467,7 @@ def _gives_way(mark: Mark, wikilinks: Sequence[Link], gone: set[Link]) -> bool:
 
 
 def _bare_urls(text: str, start: int, end: int) -> list[Span]:
-    """The URLs between `start` and `end`, each up to where it cannot go on."""
+    """Return the URLs between `start` and `end`, each up to where it cannot go on."""
     found: list[Span] = []
     if text.find(":", start, end) >= 0 and "://" in text:  # one character is found much faster than three
         for url in _WITH_SCHEME.finditer(text, start, end):
@@ -485,7 +485,7 @@ def _bare_urls(text: str, start: int, end: int) -> list[Span]:
 
 
 def _url_end(text: str, start: int, stop: int) -> int:
-    """Where the URL from `start` to `stop` ends without what belongs to the sentence around it.
+    """Return where the URL from `start` to `stop` ends without what belongs to the sentence around it.
 
     GitHub Flavored Markdown 0.29, section 6.9.
     """

@@ -65,7 +65,7 @@ WIKILINK = regex(
 
 
 def external(destination: str) -> bool:
-    """Whether a decoded destination is a URL: it has a scheme, or a host."""
+    """Return whether a decoded destination is a URL: it has a scheme, or a host."""
     return _SCHEME.match(destination) is not None
 
 
@@ -97,7 +97,7 @@ def _decode_octets(escaped: re.Match[str]) -> str:
 
 
 def destination(text: str, span: Span) -> Destination:
-    """The destination that is written in `span` of `text`, where no `<>` is part of it."""
+    """Return the destination that is written in `span` of `text`, where no `<>` is part of it."""
     start, end = span
     plain = _AS_WRITTEN.fullmatch(text, start, end)
     if plain:
@@ -120,7 +120,7 @@ def _decode_target(written: str) -> str:
 
 
 def wikilink(found: re.Match[str], line: int, *, embed: bool) -> Link | None:
-    """The wikilink that was matched; None when it names nothing.
+    """Return the wikilink that was matched; None when it names nothing.
 
     Args:
         found: a match from the brackets on, whose groups 1 to 3 are target, anchor and alias.
@@ -142,7 +142,7 @@ def _empty_span(at: int) -> Span:
 
 
 def _strip_group(found: re.Match[str], group: int) -> tuple[str, Span]:
-    """A group without the blanks around it, and where it stands."""
+    """Return a group without the blanks around it, and where it stands."""
     written, span = found[group], found.span(group)
     bare = written.strip()
     if len(bare) < len(written):

@@ -46,7 +46,7 @@ _BETWEEN = " \t\u3000,;\uff0c\u3001"
 
 
 def sentences(text: str, start: int = 0, end: int | None = None, longest: int = 1_000) -> Iterator[Span]:
-    """Where each sentence between two places stands, without the blanks around it.
+    """Yield where each sentence between two places stands, without the blanks around it.
 
     Args:
         text: the whole text.
@@ -70,7 +70,7 @@ def sentences_of(texts: Iterable[str], longest: int = 1_000) -> list[list[str]]:
 
 
 def cut_at_sentence(text: str, most: int) -> str:
-    """A text, or of one of more than `most` tokens its first sentences, and how much is behind them.
+    """Return a text, or of one of more than `most` tokens its first sentences, and how much is behind them.
 
     Where not even the first one fits, it is cut as `abridged` does.
     """
@@ -83,12 +83,12 @@ def cut_at_sentence(text: str, most: int) -> str:
 
 
 def _cut_beginning(text: str, end: int) -> str:
-    """The beginning of a text, and how much of it is left out."""
+    """Return the beginning of a text, and how much of it is left out."""
     return f"{text[:end]} {gap(len(text) - end)}"
 
 
 def _goes_on(text: str, begin: int, at: int, behind: int, stop: int) -> bool:
-    """Whether what looks like the end of a sentence, `text[at:behind]`, is none."""
+    """Return whether what looks like the end of a sentence, `text[at:behind]`, is none."""
     sign = text[at:behind]
     if sign in ("\n", "\r", "\r\n"):
         following = _next_character(text, behind)
@@ -109,12 +109,15 @@ def _goes_on(text: str, begin: int, at: int, behind: int, stop: int) -> bool:
 
 
 def _next_character(text: str, at: int) -> str:
-    """The character at a place, or the one behind a blank there; empty where there is none."""
+    """Return the character at a place, or the one behind a blank there; empty where there is none."""
     return text[at : at + 2].lstrip()[:1]
 
 
 def _split_sentence(text: str, start: int, end: int, longest: int) -> list[Span]:
-    """A sentence without the blanks around it, in pieces where it is too long; nothing where it is blank."""
+    """Return a sentence without the blanks around it, in pieces where it is too long.
+
+    Nothing where it is blank.
+    """
     whole = text[start:end].rstrip()
     last = start + len(whole)
     at = last - len(whole.lstrip())

@@ -167,7 +167,7 @@ class Call:
         return self.bound.budget
 
     def thread(self, name: str | None) -> str | None:
-        """The thread that is meant: the one that the host has bound, where it has.
+        """Return the thread that is meant: the one that the host has bound, where it has.
 
         Raises:
             Usage: another one is named.
@@ -200,7 +200,7 @@ _MOVES: Mapping[str, str] = {
     " (all: every one)",
     "too-large": "split it into several memories",
 }
-# What only the user can mend, who has the program.
+# What only the user can fix, who has the program.
 _OF_THE_USER = (
     *("config-invalid", "extra-missing", "git-failed", "no-repository", "not-utf8", "storage-failed"),
     *("template-failed", "vault-not-found"),
@@ -231,12 +231,15 @@ def _next_step(error: MdmemError) -> str:
 
 
 def _with_tools(hint: str) -> str:
-    """A hint with tools instead of commands; of a command that no tool stands for the user is to be told."""
+    """Return a hint with tools instead of commands.
+
+    Of a command that no tool stands for the user is to be told.
+    """
     return _COMMAND.sub(lambda found: _TOOLS.get(found[1]) or f"{found[0]} (tell the user to run it)", hint)
 
 
 def _error_details(error: MdmemError) -> dict[str, Any]:
-    """What of an error a program may want by itself: where it is, and what is there now."""
+    """Return what of an error a program may want by itself: where it is, and what is there now."""
     values = error.values
     found: dict[str, Any] = {name: values[name] for name in ("path", "lines") if name in values}
     if error.code == "conflict":

@@ -130,7 +130,7 @@ def serve_http(memory: MemoryServer, port: int, say: Callable[[str], None]) -> N
 
 
 def _security_settings(port: int) -> TransportSecuritySettings:
-    """What the SDK looks at itself, as exactly as the door does."""
+    """Return what the SDK looks at itself, as exactly as the door does."""
     hosts = [f"{name}:{port}" for name in _NAMES]
     return TransportSecuritySettings(
         allowed_hosts=hosts, allowed_origins=[f"http://{host}" for host in hosts]

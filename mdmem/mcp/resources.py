@@ -201,7 +201,7 @@ class Feed:
                 from_thread.run(anyio.sleep, _AGAIN_SECONDS)
 
     def _has_ended(self) -> bool:
-        """Whether the server has ended, which may have been while the watcher began."""
+        """Return whether the server has ended, which may have been while the watcher began."""
         return self._is_closed
 
     async def _publish_event(self, event: Event) -> None:
@@ -230,6 +230,6 @@ class Feed:
 
 
 def _client_key(ctx: ServerRequestContext[Any, Any]) -> str:
-    """What tells a client from others of this server; a pipe has only one."""
+    """Return what tells a client from others of this server; a pipe has only one."""
     request = ctx.request
     return str(request.headers.get("mcp-session-id", "")) if request else ""

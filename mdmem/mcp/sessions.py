@@ -28,13 +28,16 @@ _MOST = 1_000
 
 
 def is_session(path: str) -> bool:
-    """Whether a path or folder means a session or one of its messages; memories beside it have a suffix."""
+    """Return whether a path or folder means a session or one of its messages.
+
+    Memories beside it have a suffix.
+    """
     folder, _, name = path.partition("/")
     return folder == FOLDER and bool(name) and not name.endswith(_MEMORIES)
 
 
 def show(call: Call, path: str, line: int = 1, limit: int = 0, column: int = 1) -> Answer:
-    """A message, or what a summary stands for; of a session as a whole its last messages.
+    """Return a message, or what a summary stands for; of a session as a whole its last messages.
 
     Args:
         call: of the tool.
@@ -62,7 +65,7 @@ def show(call: Call, path: str, line: int = 1, limit: int = 0, column: int = 1) 
 
 
 def show_result(call: Call, path: str, line: int = 1, limit: int = 0, column: int = 1) -> Answer:
-    """What a tool has printed in the session that is bound, from a line on.
+    """Return what a tool has printed in the session that is bound, from a line on.
 
     Args:
         call: of the tool.
@@ -119,7 +122,7 @@ def refuse_options(**options: Sequence[str]) -> None:
 
 
 def _parse_place(call: Call, path: str) -> tuple[str, int | None]:
-    """The key and the number that a path names, of the session that the host has bound, where it has."""
+    """Parse the key and the number that a path names; of the bound session if there is one."""
     name = path.partition("/")[2]
     key, mark, number = name.rpartition("#")
     if not (mark and number.isascii() and number.isdecimal()):
@@ -144,7 +147,7 @@ def _answer_messages(call: Call, key: str, messages: Sequence[Message], left_out
 
 
 def _answer_hits(call: Call, found: SessionHits, offset: int, about: str = "") -> Answer:
-    """What was found, as much as fits; `about` stands before the number of what did not."""
+    """Return what was found, as much as fits; `about` stands before the number of what did not."""
     hits = found.hits[offset:]
     blocks = ((hit, f"{hit.key}#{hit.seq}  {hit.role}  {hit.time}\n{hit.snippet}") for hit in hits)
     taken = fit(blocks, call.budget // AS_JSON)
@@ -159,7 +162,7 @@ def _answer_hits(call: Call, found: SessionHits, offset: int, about: str = "") -
 
 
 def _answer_beginning(call: Call, key: str, message: Message, text: str) -> str:
-    """A message as a text, or the beginning of one that alone is too long, and how to get the rest."""
+    """Return a message as a text, or the beginning of one that alone is too long, and how to get the rest."""
     piece = cut_text(text, call.budget // AS_JSON)
     if piece == text:
         return text

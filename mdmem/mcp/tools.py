@@ -139,7 +139,7 @@ class Toolbox:
 
 
 def _with_kinds(tool: ToolSpec, declared: tuple[str, ...]) -> ToolSpec:
-    """The tool `remember` with the kinds that a vault declares."""
+    """Return the tool `remember` with the kinds that a vault declares."""
     about = f"{tool.about} {', '.join(declared)}: a text adds a section, an object fills in the template."
     schema = copy.deepcopy(tool.schema)
     schema["properties"]["kind"]["enum"] += declared

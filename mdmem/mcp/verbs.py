@@ -57,7 +57,7 @@ def context(
     thread: str | None = None,
     budget: Annotated[Positive, Field(description="tokens")] = 4000,
 ) -> Answer:
-    """What you should know before you begin.
+    """Return what you should know before you begin.
 
     Rules, project memory, preferences, pinned notes, working memory, and passages that fit a query.
     """
@@ -190,7 +190,7 @@ def show(
 
 
 def _lines_of(document: Document, heading: str) -> tuple[int, int]:
-    """The first and the last line of a section, or of the whole memory."""
+    """Return the first and the last line of a section, or of the whole memory."""
     if not heading:
         return 1, len(document.lines)
     start, end = find_section(document, heading).span
@@ -198,7 +198,7 @@ def _lines_of(document: Document, heading: str) -> tuple[int, int]:
 
 
 def _hash_of(call: Call, listed: Listed) -> str:
-    """The hash of a memory that is listed; empty where it cannot be read."""
+    """Return the hash of a memory that is listed; empty where it cannot be read."""
     call.tick(0, 0)
     try:
         return short_hash(call.memory.show(listed.path).hash)
@@ -236,7 +236,7 @@ def _answer_hits(call: Call, hits: Sequence[Hit], offset: int, behind: int, note
 
 
 def _format_hit(hit: Hit, digest: str) -> str:
-    """A hit for a reader: where it is, and its lines with their numbers."""
+    """Return a hit for a reader: where it is, and its lines with their numbers."""
     place = [hit.path, f"hash {digest}" if digest else "", hit.date, f"# {' > '.join(hit.heading)}"]
     head = "  ".join(part for part in place if part not in {"", "# "})
     first = hit.line - len(hit.before)
@@ -261,7 +261,10 @@ class _Hashes:
         self._read: dict[str, Document | None] = {}
 
     def of(self, hit: Hit) -> str:
-        """The hash of the memory of a hit, shortened; empty where its lines are no longer what was found."""
+        """Return the hash of the memory of a hit, shortened.
+
+        Empty where its lines are no longer what was found.
+        """
         if hit.path not in self._read:
             try:
                 self._read[hit.path] = self._call.memory.show(hit.path)
@@ -279,7 +282,7 @@ def references(
     limit: Positive = PAGE,
     offset: Number = 0,
 ) -> Answer:
-    """What memories link to and cite, and whether it is still there.
+    """Return what memories link to and cite, and whether it is still there.
 
     Of one target (a memory, #tag, URL, file or symbol: its backlinks), or of all.
     """
@@ -317,7 +320,7 @@ def _format_reference(reference: Reference) -> str:
 def _answer_page(
     data: dict[str, Any], blocks: Sequence[str], offset: int, left_out: int, notes: Iterable[str]
 ) -> Answer:
-    """A page of a list as an answer, which says how to go on."""
+    """Return a page of a list as an answer, which says how to go on."""
     following = offset + len(blocks)
     data["left_out"] = max(0, left_out)
     told = ""
@@ -344,7 +347,7 @@ def _change_memories(call: Call, verb: Verb, *, dry_run: bool) -> Answer:
 
 
 def _answer_applied(applied: Applied) -> Answer:
-    """What a change did: every memory with its new hash."""
+    """Return what a change did: every memory with its new hash."""
     files = [
         {
             "path": file.path,
@@ -367,7 +370,7 @@ def _answer_applied(applied: Applied) -> Answer:
 
 
 def _plan_notes(plan: EditPlan) -> list[str]:
-    """What a plan could not look into, and what was found in it that does not refuse it."""
+    """Return what a plan could not look into, and what was found in it that does not refuse it."""
     warnings = [f"warning: {finding}" for finding in plan.warnings]
     return [*warnings, *(f"left out: {each}" for each in plan.left_out)][:_MOST_FILES]
 

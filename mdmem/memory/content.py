@@ -1,7 +1,7 @@
 """The content of a memory: what a caller gives and sees of it, and how long working memory lives.
 
 Members of a JSON object change by a merge patch (RFC 7396). Moments are written as in RFC 3339, in UTC, to
-the second. The life of a working memory is in its field `expires`, which every change sets anew.
+the second. The life of a working memory is in its field `expires`, which every change sets again.
 """
 
 from __future__ import annotations
@@ -53,12 +53,12 @@ def as_text(content: Any) -> str:
 
 
 def content_of(document: Document | None) -> str:
-    """What a caller sees of a memory: the body of Markdown, or the JSON text, without blank edges."""
+    """Return what a caller sees of a memory: the body of Markdown, or the JSON text, without blank edges."""
     return unpadded(document.body) if document else ""
 
 
 def new_body(document: Document, body: str) -> TextEdit:
-    """The edit that gives a Markdown memory another body, one blank line behind its frontmatter."""
+    """Return the edit that gives a Markdown memory another body, one blank line behind its frontmatter."""
     start, newline = document.body_span.start, document.lines.newline
     gap = ""
     if document.frontmatter.present:
@@ -67,7 +67,7 @@ def new_body(document: Document, body: str) -> TextEdit:
 
 
 def appended(document: Document, new: str) -> Document:
-    """The document with `new` behind a blank line at its end.
+    """Return the document with `new` behind a blank line at its end.
 
     Raises:
         EditRefused: it is JSON.
@@ -82,7 +82,7 @@ def appended(document: Document, new: str) -> Document:
 
 
 def replaced(document: Document, search: str, new: str) -> Document:
-    """The document with the one occurrence of `search` in its body, or in JSON, replaced.
+    """Return the document with the one occurrence of `search` in its body, or in JSON, replaced.
 
     Raises:
         TextNotFound, TextAmbiguous: it does not occur, or more than once.
@@ -111,12 +111,12 @@ def refuse_unreadable(document: Document) -> None:
 
 
 def is_object(document: Document) -> bool:
-    """Whether a memory has fields, or could have: a JSON value that is not an object cannot."""
+    """Return whether a memory has fields, or could have: a JSON value that is not an object cannot."""
     return not document.is_json or (document.tree is not None and document.tree.kind == "mapping")
 
 
 def merged(target: Any, patch: Any) -> Any:
-    """What `patch` makes of `target` (RFC 7396, section 2): null removes, objects merge, others replace."""
+    """Apply a merge patch (RFC 7396, section 2): null removes, objects merge, others replace."""
     if not isinstance(patch, Mapping):
         return patch
     result = dict(target) if isinstance(target, Mapping) else {}
@@ -129,7 +129,7 @@ def merged(target: Any, patch: Any) -> Any:
 
 
 def patched(document: Document, patch: Mapping[str, Any]) -> Document:
-    """A JSON object after a patch; only the members that change are written.
+    """Return a JSON object after a patch; only the members that change are written.
 
     Raises:
         EditRefused, Usage, NotEncodable, TooLarge, TooNested: as `mdmem.document.field.set_field`.
@@ -163,17 +163,17 @@ _NEVER = 1  # the year of Go's zero time, which its programs write for "not set"
 
 
 def utc_now() -> datetime:
-    """The present moment, in UTC."""
+    """Return the present moment, in UTC."""
     return datetime.now(UTC)
 
 
 def stamp(moment: datetime) -> str:
-    """A moment as it is written: `2024-01-31T12:30:00Z`."""
+    """Return a moment as it is written: `2024-01-31T12:30:00Z`."""
     return moment.astimezone(UTC).isoformat(timespec="seconds").replace("+00:00", "Z")
 
 
 def stamp_of(mtime_ns: int) -> str:
-    """The time of change of a file, in nanoseconds since the epoch, as `stamp` writes it.
+    """Return the time of change of a file, in nanoseconds since the epoch, as `stamp` writes it.
 
     Empty for a time that is in no calendar: whoever packed the files may have written any number.
     """
@@ -184,7 +184,10 @@ def stamp_of(mtime_ns: int) -> str:
 
 
 def moment_of(written: Any) -> datetime | None:
-    """The moment that an ISO 8601 date or time says, in UTC (which one without a zone means); else None."""
+    """Return the moment that an ISO 8601 date or time says, in UTC (which one without a zone means).
+
+    Else None.
+    """
     if not isinstance(written, str):
         return None
     try:
@@ -219,7 +222,7 @@ class Life(NamedTuple):
 
 
 def life(ttl: int | None, default: int, now: datetime) -> Life:
-    """The life that begins at `now`.
+    """Return the life that begins at `now`.
 
     Args:
         ttl: seconds, which are kept; 0 for ever; None for the default.
@@ -245,13 +248,19 @@ def life(ttl: int | None, default: int, now: datetime) -> Life:
 
 
 def expiry_of(document: Document) -> str | None:
-    """The field `expires` as it stands in a memory; None where there is none, or none that says a moment."""
+    """Return the field `expires` as it stands in a memory.
+
+    None where there is none, or none that says a moment.
+    """
     value = document.fields.get(EXPIRES)
     return value if moment_of(value) else None
 
 
 def has_passed(expires: str | None, now: datetime) -> bool:
-    """Whether the moment that `expires` says has come. What cannot be read never has: a schema reports it."""
+    """Return whether the moment that `expires` says has come.
+
+    What cannot be read never has: a schema reports it.
+    """
     end = moment_of(expires)
     return end is not None and end <= now
 
@@ -279,7 +288,7 @@ def with_life(document: Document, life: Life) -> Document:
 
 
 def _without_empty(document: Document) -> Document:
-    """A document without its frontmatter, and the blank line behind it, where nothing stands in that.
+    """Return a document without its frontmatter, and the blank line behind it, where nothing stands in that.
 
     It stays where what follows would be taken for another one.
     """
@@ -294,7 +303,7 @@ def _without_empty(document: Document) -> Document:
 
 
 def renewed(after: Document, before: Document | None, default: int, now: datetime) -> Document:
-    """A memory after a change that names no ttl, with its life begun anew.
+    """Return a memory after a change that names no ttl, with its life begun again.
 
     A change that itself sets or removes `expires` has its way. Else the memory lives for as long as its
     `ttl_seconds` says; without one as long as the config says; and without that, its `expires` stays.
@@ -318,7 +327,7 @@ def renewed(after: Document, before: Document | None, default: int, now: datetim
 
 
 def ttl_of(document: Document) -> int | None:
-    """The seconds that a memory keeps, as its `ttl_seconds`; None without any that make sense."""
+    """Return the seconds that a memory keeps, as its `ttl_seconds`; None without any that make sense."""
     value = document.fields.get(TTL)
     try:
         life(value if type(value) is int else -1, 0, utc_now())
@@ -328,7 +337,7 @@ def ttl_of(document: Document) -> int | None:
 
 
 def with_fields_of(after: Document, before: Document, names: Sequence[str]) -> Document:
-    """What is written in the place of a memory, with those of its fields that it does not speak of itself."""
+    """Return what replaces a memory, with the fields of it that the new text does not name."""
     if not is_object(after):
         return after
     for name in names:
@@ -338,12 +347,12 @@ def with_fields_of(after: Document, before: Document, names: Sequence[str]) -> D
 
 
 def is_working(path: str) -> bool:
-    """Whether a path, relative to any namespace around it, is that of a working memory."""
+    """Return whether a path, relative to any namespace around it, is that of a working memory."""
     return "working/" in path and _WORKING.fullmatch(path) is not None
 
 
 def sliding(vault: Vault, plan: EditPlan) -> EditPlan:
-    """A plan of changes to memories, of which those to working memory begin its life anew.
+    """Return a plan of changes to memories, of which those to working memory begin its life again.
 
     Content that takes the place of a working memory, and says nothing of its life, goes on with it.
     """

@@ -22,7 +22,7 @@ _LEAST_HASH = 8  # hexadecimal digits by which a content can be named
 
 
 def require(vault: Vault, path: str, base: str | None) -> Document:
-    """The memory at `path`, which must be what `base` says, where one is given.
+    """Return the memory at `path`, which must be what `base` says, where one is given.
 
     Raises:
         MemoryNotFound: there is none.
@@ -34,7 +34,7 @@ def require(vault: Vault, path: str, base: str | None) -> Document:
 
 
 def find(vault: Vault, path: str, base: str | None) -> Document | None:
-    """As `require`, with None where there is no memory and no `base` says that there should be."""
+    """Do as `require`, with None where there is no memory and no `base` says that there should be."""
     if base is not None:
         return require(vault, path, base)
     return vault.find(check_memory(path))
@@ -57,7 +57,7 @@ def compare(vault: Vault, document: Document, base: str | None) -> None:
 
 
 def digits(hash: str) -> str:  # noqa: A002 - its name everywhere else
-    """The beginning of a hash, long enough to name one content, as hashes are written.
+    """Return the beginning of a hash, long enough to name one content, as hashes are written.
 
     Raises:
         Usage: fewer than eight digits.
@@ -68,7 +68,7 @@ def digits(hash: str) -> str:  # noqa: A002 - its name everywhere else
 
 
 def encoded(path: str, text: str) -> bytes:
-    """The UTF-8 of a text that is to become the memory at `path`.
+    """Return the UTF-8 of a text that is to become the memory at `path`.
 
     Raises:
         NotEncodable: it has a lone surrogate.
@@ -92,7 +92,7 @@ _NEAR = 3  # how many of the last changes are named where another one is asked f
 
 
 def restored(vault: Vault, path: str, wanted: str | None) -> EditPlan:
-    """The plan that gives a memory what it held before its last change, or the content with a hash.
+    """Return the plan that gives a memory what it held before its last change, or the content with a hash.
 
     Raises:
         NamedNotFound: nothing of that memory is kept, or not that.
@@ -114,7 +114,7 @@ def restored(vault: Vault, path: str, wanted: str | None) -> EditPlan:
 
 
 def change_named(vault: Vault, identifier: str | None) -> Entry:
-    """The change with this id, or the last one.
+    """Return the change with this id, or the last one.
 
     Raises:
         NamedNotFound: there is no such change.
@@ -128,7 +128,9 @@ def change_named(vault: Vault, identifier: str | None) -> Entry:
 
 
 def undone(vault: Vault, entry: Entry) -> EditPlan:
-    """The plan that takes a change back; what has changed since stays, where the two can be told apart.
+    """Return the plan that takes a change back.
+
+    What has changed since stays, where the two can be told apart.
 
     Raises:
         Conflict: a memory has changed since, in the same place.
@@ -142,7 +144,7 @@ def undone(vault: Vault, entry: Entry) -> EditPlan:
 
 
 def changed_since(vault: Vault, path: str, wanted: str | None) -> str:
-    """The unified diff from what a memory was to what it is; see `Questions.diff`."""
+    """Return the unified diff from what a memory was to what it is; see `Questions.diff`."""
     name = check_memory(path)
     changes = list(_iterate_changes(vault, name))
     if not changes:
@@ -164,7 +166,7 @@ def changed_since(vault: Vault, path: str, wanted: str | None) -> str:
 
 
 def _iterate_changes(vault: Vault, path: str) -> Iterator[tuple[Entry, FileChange]]:
-    """The changes of a memory, newest first, under each name that it had; being moved is not one."""
+    """Yield the changes of a memory, newest first, under each name that it had; being moved is not one."""
     for entry in vault.history():
         file = next((f for f in entry.files if f.path == path), None)
         if file is None:
@@ -179,7 +181,7 @@ def _iterate_changes(vault: Vault, path: str) -> Iterator[tuple[Entry, FileChang
 
 
 def _find_version(changes: Sequence[FileChange], wanted: str) -> str:
-    """The whole hash of a version that begins so.
+    """Return the whole hash of a version that begins so.
 
     Raises:
         NamedNotFound: there was none.
@@ -195,7 +197,7 @@ def _find_version(changes: Sequence[FileChange], wanted: str) -> str:
 
 
 def _undo_file(vault: Vault, entry: Entry, file: FileChange) -> Iterator[Change]:
-    """What takes back one file of a change; nothing where it is as it was before."""
+    """Yield what takes back one file of a change; nothing where it is as it was before."""
     now, back = _find_standing(vault, file)
     digest = now.hash if now else None
     if digest == file.before:
@@ -207,7 +209,7 @@ def _undo_file(vault: Vault, entry: Entry, file: FileChange) -> Iterator[Change]
 
 
 def _find_standing(vault: Vault, file: FileChange) -> tuple[Document | None, FileChange | None]:
-    """What stands where a change was made; and the change, when it deleted a file whose place is free.
+    """Return what stands where a change was made; and the change, when it deleted a file whose place is free.
 
     A file whose name is another Unicode spelling of the same path is another one, which stays.
     """
@@ -217,7 +219,7 @@ def _find_standing(vault: Vault, file: FileChange) -> tuple[Document | None, Fil
 
 
 def _content_without(vault: Vault, file: FileChange, before: bytes | None, now: Document | None) -> bytes:
-    """What a memory that has changed since would be without the change."""
+    """Return what a memory that has changed since would be without the change."""
     after = _find_data(vault, file.after) if file.after else None
     if now is None or before is None or after is None:
         raise Conflict(path=file.path, base=file.after, actual=now.hash if now else None)
@@ -225,7 +227,7 @@ def _content_without(vault: Vault, file: FileChange, before: bytes | None, now: 
 
 
 def carried(base: Document, changed: bytes, now: Document) -> bytes:
-    """What was made of `base`, made of what there is now instead.
+    """Return what was made of `base`, made of what there is now instead.
 
     Raises:
         Conflict: both have changed the same place; with what has changed since.

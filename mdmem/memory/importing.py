@@ -31,7 +31,7 @@ FORMATS = {
 
 
 def importing(vault: Vault, form: str, source: str, to: StrPath | None) -> Callable[[], EditPlan]:
-    """What makes the plan of an import; the source is read now, and once.
+    """Return what makes the plan of an import; the source is read now, and once.
 
     Raises:
         Usage: there is no such format, or the source is not of it.
@@ -79,7 +79,9 @@ def _make_plan(vault: Vault, form: str, folder: str, batch: Batch) -> EditPlan:
 
 
 def _find_claim(names: dict[str, str], path: str) -> str | None:
-    """What another change makes that `path`, or a folder of it, is or differs from only in case; else None.
+    """Return what another change makes that `path`, or a folder of it, is or differs from only in case.
+
+    Else None.
 
     What `path` needs is then kept in `names`.
     """
@@ -97,7 +99,7 @@ class _Refused(Exception):
 
 
 def _make_change(vault: Vault, new: Document) -> Change | None:
-    """What makes a memory; None where it stands there already.
+    """Return what makes a memory; None where it stands there already.
 
     Raises:
         _Refused: another one does, or it breaks its schema.
@@ -119,7 +121,7 @@ def _make_change(vault: Vault, new: Document) -> Change | None:
 
 
 def _find_other_form(vault: Vault, path: str) -> str | None:
-    """The working memory that stands in the other form for the same id, of which only one may be."""
+    """Return the working memory that stands in the other form for the same id, of which only one may be."""
     if not is_working(path):
         return None
     stem = path.rpartition(".")[0]

@@ -61,7 +61,7 @@ class NoteInfo:
 
 
 def local_now() -> datetime:
-    """The local time."""
+    """Return the local time."""
     return datetime.now().astimezone()
 
 
@@ -160,7 +160,7 @@ class Notes(KindVerbs[R]):
         return self._run(build)
 
     def read(self, name: StrPath) -> Document:
-        """The note of this name; see `Vault.read`.
+        """Return the note of this name; see `Vault.read`.
 
         Raises:
             MemoryNotFound: there is none; the error names the nearest.
@@ -168,7 +168,9 @@ class Notes(KindVerbs[R]):
         return self._vault.read(self._note_path(name))
 
     def list(self, within: StrPath = "") -> builtins.list[NoteInfo]:
-        """The notes, at any depth, in the order of their paths; with `within`, those below that folder.
+        """Return the notes, at any depth, in the order of their paths.
+
+        With `within`, those below that folder.
 
         A note that cannot be read is listed by its file's name.
 
@@ -193,7 +195,7 @@ class Notes(KindVerbs[R]):
         return NoteInfo(path=found.path, title=title, size=found.size, mtime_ns=found.mtime_ns)
 
     def _note_path(self, name: StrPath) -> str:
-        """The path of the note that `name` means."""
+        """Return the path of the note that `name` means."""
         kind, name = self._kind, path_text(name)
         if not name.strip():
             raise Usage(problem=f"a {kind.name} needs a name", remedy="name it, as in `db` or `db/postgres`")
@@ -203,7 +205,7 @@ class Notes(KindVerbs[R]):
         return check_memory(path if is_under(path, kind.folder) else join(kind.folder, path))
 
     def _make_section(self, path: str, content: str, title: str | None) -> str:
-        """The section that is to be added, ready before any lock is taken."""
+        """Return the section that is to be added, ready before any lock is taken."""
         text = unpadded(content)
         if not text.strip():
             raise Usage(problem=f"a {self._kind.name} needs content", remedy="give the text of the section")
@@ -213,7 +215,7 @@ class Notes(KindVerbs[R]):
 
 
 def heading_text(title: str) -> str:
-    r"""A title as it stands behind the marks of a heading: one line that renders as the title reads.
+    r"""Return a title as it stands behind the marks of a heading: one line that renders as the title reads.
 
     Runs of whitespace and control characters become one space.
     """

@@ -39,7 +39,7 @@ _SECONDS_PER_DAY = 86_400
 
 
 def decayed(strength: float, updated: datetime | None, now: datetime) -> float:
-    """What is left of a strength: `strength * max(0, 1 - 0.01 * days since the update)`.
+    """Return what is left of a strength: `strength * max(0, 1 - 0.01 * days since the update)`.
 
     The result is never decayed again, so it makes no difference how often it is asked. Without a time nothing
     fades, and a time to come counts as now.
@@ -51,12 +51,12 @@ def decayed(strength: float, updated: datetime | None, now: datetime) -> float:
 
 
 def confirmed(one: float, other: float) -> float:
-    """The strength of a value that had one strength, and is given again with another."""
+    """Return the strength of a value that had one strength, and is given again with another."""
     return rounded(min(1.0, max(one, other) + CONFIRMED))
 
 
 def rounded(share: float) -> float:
-    """A number from 0 to 1 as it is written, to four decimals."""
+    """Return a number from 0 to 1 as it is written, to four decimals."""
     return round(share, _DECIMALS)
 
 
@@ -70,7 +70,7 @@ class Bands:
 
 
 def bands(strengths: Sequence[float]) -> Bands:
-    """The bands that strengths fall into."""
+    """Return the bands that strengths fall into."""
     strong = sum(strength >= STRONG for strength in strengths)
     medium = sum(MEDIUM <= strength < STRONG for strength in strengths)
     return Bands(strong=strong, medium=medium, weak=len(strengths) - strong - medium)
@@ -115,7 +115,7 @@ class Preference:
         return f"{self.category}/{self.key}"
 
     def json_shape(self) -> dict[str, Any]:
-        """The preference as a JSON object."""
+        """Return the preference as a JSON object."""
         shape = {name: getattr(self, name) for name in self.__dataclass_fields__}
         moments = {name: shape[name] for name in ("created", "updated") if shape[name]}
         return {**shape, **{name: content.stamp(moment) for name, moment in moments.items()}}
@@ -139,7 +139,7 @@ class Given:
 
 
 def path_of(category: str, key: str) -> str:
-    """The file of a preference.
+    """Return the file of a preference.
 
     Raises:
         PathRefused: a name that no file can carry.
@@ -149,7 +149,7 @@ def path_of(category: str, key: str) -> str:
 
 @lru_cache(maxsize=10_000)
 def name_of(path: str) -> tuple[str, str] | None:
-    """The category and key whose file `path` is; None when it is the file of none."""
+    """Return the category and key whose file `path` is; None when it is the file of none."""
     shape = _SHAPE.fullmatch(path)
     if not shape:
         return None
@@ -158,7 +158,7 @@ def name_of(path: str) -> tuple[str, str] | None:
 
 
 def read_preference(document: Document, now: datetime) -> Preference:
-    """The preference that a file holds.
+    """Return the preference that a file holds.
 
     Strength and confidence are 1 where the file gives no number for them, and without a time (`updated`,
     else `created`) it does not fade: that is how a file written by hand is meant.
@@ -196,7 +196,7 @@ def _read_share(written: Any) -> float:
 
 
 def settled(document: Document | None, given: Given, policy: str, now: datetime) -> Document | None:
-    """The file once `given` has been taken in by `policy`; None where the preference stays as it is.
+    """Return the file once `given` has been taken in by `policy`; None where the preference stays as it is.
 
     Args:
         document: the file that there is.
@@ -231,7 +231,7 @@ def _number_fields(given: Given) -> dict[str, Any]:
 
 
 def _decide_fields(stored: Preference, given: Given, policy: str) -> dict[str, Any]:
-    """The fields that change; none where what is stored stays."""
+    """Return the fields that change; none where what is stored stays."""
     if same(stored.value, given.value):
         confidence = rounded(max(stored.confidence, given.confidence))
         return {"strength": confirmed(stored.strength, given.strength), "confidence": confidence}
@@ -249,7 +249,10 @@ def _decide_fields(stored: Preference, given: Given, policy: str) -> dict[str, A
 
 
 def _merge_values(old: Any, new: Any) -> Any:
-    """Two lists united, or two mappings of which the new one wins key by key; None for anything else."""
+    """Return two lists united, or two mappings of which the new one wins key by key.
+
+    None for anything else.
+    """
     if isinstance(old, list) and isinstance(new, list):
         united = list(old)
         for item in new:
@@ -271,7 +274,7 @@ def _write_fields(document: Document, fields: Mapping[str, Any], why: str | None
 
 
 def _replace_body(document: Document, why: str) -> TextEdit:
-    """The edit that puts `why` in the place of the body; blank lines around it stay."""
+    """Return the edit that puts `why` in the place of the body; blank lines around it stay."""
     start, body, newline = document.body_span.start, document.body, document.lines.newline
     written = body.strip()
     if not written:
@@ -317,7 +320,7 @@ class Preferences(KindVerbs[R]):
     # -- reading ------------------------------------------------------------------------------------------
 
     def get(self, category: str, key: str, *, hidden: bool = False) -> Preference:
-        """One preference; with `hidden`, also one that has faded.
+        """Return one preference; with `hidden`, also one that has faded.
 
         Raises:
             NamedNotFound: there is none, or it has faded.
@@ -332,7 +335,9 @@ class Preferences(KindVerbs[R]):
         return found
 
     def list(self, category: str | None = None, *, hidden: bool = False) -> Found:
-        """All preferences, or those of a category, by their paths; with `hidden`, also those that have faded.
+        """Return all preferences, or those of a category, by their paths.
+
+        With `hidden`, also those that have faded.
 
         What cannot be read as a preference is left out; `check` tells of it.
         """
@@ -340,7 +345,7 @@ class Preferences(KindVerbs[R]):
         return [p for p in found if category is None or p.category == category]
 
     def top(self, count: int = 10) -> Found:
-        """The strongest preferences; of equal ones the latest comes first.
+        """Return the strongest preferences; of equal ones the latest comes first.
 
         Raises:
             Usage: `count` is negative.
@@ -350,7 +355,7 @@ class Preferences(KindVerbs[R]):
         return sorted(self.list(), key=_rank_preference)[:count]
 
     def stats(self) -> PreferenceStats:
-        """How many there are, where, and how strong they are now."""
+        """Return how many there are, where, and how strong they are now."""
         everything = [*self._read_all()]
         strengths = [p.strength for p in everything if not p.hidden]
         categories = [p.category for p in everything if not p.hidden]
@@ -497,7 +502,7 @@ def _describe_kept(stored: Preference, given: Given) -> str:
 
 
 def _make_changes(before: Document | None, after: Document | None) -> tuple[Change, ...]:
-    """What makes `after` of `before`: nothing where both are the same."""
+    """Return what makes `after` of `before`: nothing where both are the same."""
     if after is None or (before is not None and before.data == after.data):
         return ()
     # Never merged with what somebody else wrote: whether a value is taken depends on all that stood there.

@@ -52,7 +52,7 @@ class Project(KindVerbs[R]):
     # -- reading ------------------------------------------------------------------------------------------
 
     def load(self) -> Document:
-        """The file.
+        """Return the file.
 
         Raises:
             MemoryNotFound: there is none yet.
@@ -60,7 +60,7 @@ class Project(KindVerbs[R]):
         return self._vault.read(PROJECT_FILE)
 
     def summary(self, max_chars: int | None = None) -> str:
-        """The sections of preferences, decisions and choices; without any, the first paragraph.
+        """Return the sections of preferences, decisions and choices; without any, the first paragraph.
 
         Args:
             max_chars: the most characters to return, a note of what is left out included (it is never cut).
@@ -208,7 +208,7 @@ class _Wanted(NamedTuple):
 
 
 def _find_section(document: Document, wanted: str) -> Section | None:
-    """The section of this name, or None where it has to be made.
+    """Return the section of this name, or None where it has to be made.
 
     Raises:
         SectionAmbiguous, SectionNotFound: as `Project.append`.
@@ -232,7 +232,7 @@ def _find_section(document: Document, wanted: str) -> Section | None:
 
 
 def _parse_heading(wanted: str) -> tuple[int | None, str]:
-    """The level that a section's name gives with its marks, and its title as a heading can hold it."""
+    """Return the level that a section's name gives with its marks, and its title as a heading can hold it."""
     marks = _MARKS.fullmatch(wanted.strip())
     return (len(marks[1]) if marks else None), safe_title(wanted)
 
@@ -262,7 +262,7 @@ def _format_value(value: Any) -> str:
 
 
 def _match_parameter(document: Document, bullet: Bullet, name: str) -> re.Match[str] | None:
-    """What stands before the value in a bullet that gives the parameter `name`."""
+    """Return what stands before the value in a bullet that gives the parameter `name`."""
     pattern = rf"[*_`]*{re.escape(name)}[*_`]*[ \t]*[:：][*_`]*[ \t]*"  # noqa: RUF001 - as in `_check_parameter`
     return re.compile(pattern).match(document.text, *bullet.head)
 
@@ -271,7 +271,7 @@ def _match_parameter(document: Document, bullet: Bullet, name: str) -> re.Match[
 
 
 def _make_edits(document: Document, section: str, found: Section | None, wanted: _Wanted) -> list[TextEdit]:
-    """The edits that make what is wanted, when nothing but that results from them."""
+    """Return the edits that make what is wanted, when nothing but that results from them."""
     newline = document.lines.newline
     edits = [e for e in wanted.replaced if document.text[e.start : e.end] != e.new]
     if wanted.added and found:
@@ -284,7 +284,7 @@ def _make_edits(document: Document, section: str, found: Section | None, wanted:
 
 
 def _insert_bullets(document: Document, own: Span, added: Sequence[str]) -> TextEdit:
-    """The insertion of bullets behind what stands in a section."""
+    """Return the insertion of bullets behind what stands in a section."""
     text, newline = document.text, document.lines.newline
     end = own.start + len(text[slice(*own)].rstrip(" \t\r\n"))
     while own.start < end < len(text) and text[end] in " \t":
@@ -307,7 +307,7 @@ def _insert_bullets(document: Document, own: Span, added: Sequence[str]) -> Text
 
 
 def _needs_blank(text: str, end: int) -> bool:
-    """Whether the line behind `end` is a heading that would be taken for a part of a bullet before it."""
+    """Return whether the line behind `end` is a heading that a bullet before it would swallow."""
     following = _LINE_END.match(text, end)
     if not following or following.end() == len(text) or _LINE_END.match(text, following.end()):
         return False
@@ -315,7 +315,7 @@ def _needs_blank(text: str, end: int) -> bool:
 
 
 def _at_end(document: Document, block: str) -> TextEdit:
-    """The insertion of a block at the end, with a blank line before it."""
+    """Return the insertion of a block at the end, with a blank line before it."""
     text, newline, end = document.text, document.lines.newline, len(document.text)
     body = text[document.body_span.start :]
     written_to = len(body.rstrip(" \t\r\n"))
@@ -332,7 +332,7 @@ def _at_end(document: Document, block: str) -> TextEdit:
 def _verify_edits(
     document: Document, section: str, found: Section | None, wanted: _Wanted, edits: list[TextEdit]
 ) -> list[TextEdit]:
-    """The edits, when they change no heading, and their texts stand where they should."""
+    """Return the edits, when they change no heading, and their texts stand where they should."""
     after = spliced(document, edits)
     titles = [(h.level, h.title) for h in document.headings]
     if found is None:

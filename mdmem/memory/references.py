@@ -58,7 +58,7 @@ class References(Generic[R]):
         stale: bool = False,
         paths: Collection[StrPath] | None = None,
     ) -> tuple[Reference, ...]:
-        """What is pointed at, in the order of type and target.
+        """Return what is pointed at, in the order of type and target.
 
         Args:
             types: only these (`mdmem.links.references.TYPES`); all without.
@@ -80,7 +80,7 @@ class References(Generic[R]):
         stale: bool = False,
         paths: Collection[StrPath] | None = None,
     ) -> tuple[Reference, ...]:
-        """The references to one target; the rest is as for `list`.
+        """Return the references to one target; the rest is as for `list`.
 
         Args:
             target: as `list` names it, or as it is written; without its anchor, lines or symbol; without
@@ -140,15 +140,15 @@ class References(Generic[R]):
         stale: bool = False,
         paths: Collection[StrPath] | None = None,
     ) -> ReferenceStats:
-        """The references that `list` gives, in numbers."""
+        """Return the references that `list` gives, in numbers."""
         return counted(self.list(types=types, states=states, stale=stale, paths=paths))
 
     def tags(self) -> tuple[tuple[str, int], ...]:
-        """The tags, each with the number of memories that have it, the most used first."""
+        """Return the tags, each with the number of memories that have it, the most used first."""
         return tuple(self._view().tags())
 
     def backlinks(self, path: StrPath) -> tuple[Backlink, ...]:
-        """The links to a memory, in the order of path and line.
+        """Return the links to a memory, in the order of path and line.
 
         Raises:
             MemoryNotFound: there is no such memory.
@@ -159,7 +159,7 @@ class References(Generic[R]):
         return backlinks(self._view(), name)
 
     def graph(self, within: StrPath = "") -> tuple[Triple, ...]:
-        """What the memories below the folder `within` are joined to; see `mdmem.links.graph`.
+        """Return what the memories below the folder `within` are joined to; see `mdmem.links.graph`.
 
         Raises:
             MemoryNotFound: nothing is below `within`.
@@ -202,7 +202,7 @@ def _check_names(types: Collection[str], states: Collection[str]) -> None:
 
 
 def _find_memories(view: View, paths: Collection[StrPath] | None) -> Collection[str] | None:
-    """The memories at or below `paths`."""
+    """Return the memories at or below `paths`."""
     if paths is None:
         return None
     found: set[str] = set()

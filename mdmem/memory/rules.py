@@ -50,7 +50,7 @@ class Rule:
     description: str
 
     def applies_to(self, file: str) -> bool:
-        """Whether the rule is about `file`, a path relative to the workspace.
+        """Return whether the rule is about `file`, a path relative to the workspace.
 
         A glob that cannot be compiled matches nothing.
         """
@@ -79,7 +79,7 @@ class Rules:
         self._scope = scope
 
     def list(self, for_file: StrPath | None = None, *, disabled: bool = False) -> Found:
-        """The rules: higher priority first, then the layer of everyone before narrower ones, then by name.
+        """List the rules by priority, highest first, then by layer, broadest first, then by name.
 
         Args:
             for_file: only those about this file: a path relative to the workspace, or an absolute one.
@@ -92,7 +92,7 @@ class Rules:
         return self._find_rules(for_file, disabled=disabled)[0]
 
     def text(self, for_file: StrPath | None = None, max_chars: int | None = None) -> str:
-        """The enabled rules as text for an agent: each one's title and body, in the order of `list`.
+        """Return the enabled rules as text for an agent: each one's title and body, in the order of `list`.
 
         Where `for_file` is not given, a rule with globs says which files it is about.
 
@@ -117,7 +117,7 @@ class Rules:
         return _join_blocks(blocks, kept, unreadable)
 
     def _find_rules(self, for_file: StrPath | None, *, disabled: bool) -> tuple[Found, Sequence[str]]:
-        """The rules in order, and the files that cannot be read at all."""
+        """Return the rules in order, and the files that cannot be read at all."""
         file = workspace_path(self._vault, path_text(for_file)) if for_file is not None else None
         rules, unreadable = [], []
         for number, layer in enumerate(self._scope.layers):
@@ -138,7 +138,7 @@ class Rules:
 
 
 def workspace_path(vault: Vault, file: str) -> str:
-    """A file, relative to the workspace or absolute, as `Rule.applies_to` takes it."""
+    """Return a file, relative to the workspace or absolute, as `Rule.applies_to` takes it."""
     if os.path.isabs(file):
         file = os.path.relpath(file, vault.workspace)
     return posixpath.normpath(file.replace(os.sep, "/"))
@@ -164,7 +164,10 @@ def _read_rule(document: Document, layer: str) -> Rule:
 
 
 def _scope_name(layer: str) -> str:
-    """What the innermost part of a namespace is about: user, project or resource; global without any."""
+    """Return what the innermost part of a namespace is about: user, project or resource.
+
+    Global without any.
+    """
     parts = layer.split("/")
     start, scope = 0, "global"
     while start < len(parts) and parts[start] in NAMESPACES:
@@ -182,7 +185,7 @@ def _is_valid_glob(glob: str) -> bool:
 
 
 def _format_rule(rule: Rule, for_file: StrPath | None) -> str:
-    """A rule as an agent reads it; a body that begins with the title is not given another one."""
+    """Return a rule as an agent reads it; a body that begins with the title is not given another one."""
     about = f"Applies to: {', '.join(rule.globs)}" if rule.globs and for_file is None else ""
     first, _, rest = rule.text.partition("\n")
     body = rest if first.lstrip("#").strip() == rule.title and first.startswith("#") else rule.text

@@ -63,7 +63,7 @@ class Listed(NamedTuple):
         return stamp_of(self.mtime_ns)
 
     def json_shape(self) -> dict[str, Any]:
-        """The entry as a JSON object."""
+        """Return the entry as a JSON object."""
         shape = {"path": self.path, "size": self.size, "modified": self.modified}
         if self.date is not None:
             shape |= {"date": self.date, "type": self.type, "title": self.title}
@@ -71,7 +71,7 @@ class Listed(NamedTuple):
 
 
 def detailed(view: View, listed: Sequence[Listed]) -> list[Listed]:
-    """A listing with what the index knows of each memory; nothing where it cannot be read."""
+    """Return a listing with what the index knows of each memory; nothing where it cannot be read."""
     known = {path: fields for path, _, _, fields in view.memories({"type"})}
 
     def told(path: str, key: str) -> str:
@@ -87,7 +87,7 @@ def detailed(view: View, listed: Sequence[Listed]) -> list[Listed]:
 
 
 def among(listed: Iterable[str], named: Sequence[str]) -> set[str]:
-    """The paths of a listing that are named, or stand below folders that are; all where none is named.
+    """Return the paths of a listing that are named, or stand below folders that are; all where none is named.
 
     Raises:
         MemoryNotFound: one that is named is not there.
@@ -109,7 +109,7 @@ def among(listed: Iterable[str], named: Sequence[str]) -> set[str]:
 
 
 def conditional(view: View, named: Sequence[str], where: Sequence[str], sort: str) -> list[Listed]:
-    """The memories that are named and meet all conditions, in the order of a field; see `Memory.ls`.
+    """Return the memories that are named and meet all conditions, in the order of a field; see `Memory.ls`.
 
     Raises:
         MemoryNotFound: one that is named is not there.
@@ -131,7 +131,7 @@ def conditional(view: View, named: Sequence[str], where: Sequence[str], sort: st
 
 
 def _name_memories(path: StrPath | Sequence[StrPath], hash_: str | None) -> Sequence[str]:
-    """The paths that are named, one or several; a hash is that of one."""
+    """Return the paths that are named, one or several; a hash is that of one."""
     names = (path_text(path),) if isinstance(path, str | os.PathLike) else path_texts(path)
     if not names:
         raise Usage(problem="no memory is named", remedy="name one or more")
@@ -164,7 +164,7 @@ class Verbs(Generic[R]):
 
     Paths are relative to the namespace. `base` is the hash that the caller saw (at least its first eight
     digits): when the memory has moved on, the change is refused with the difference. Without it, a change
-    is made to what is there at that moment. What changes working memory that expires begins its life anew,
+    is made to what is there at that moment. What changes working memory that expires begins its life again,
     see `mdmem.memory.working`.
 
     All verbs raise `MemoryNotFound`, `PathRefused`, `Conflict` (with `base`), `Invalid`, and what
@@ -405,7 +405,7 @@ class Verbs(Generic[R]):
         return self._run(build)
 
     def _read_all(self, path: str, base: str | None) -> list[Document]:
-        """The memory at `path`, or every memory of the folder that it names."""
+        """Return the memory at `path`, or every memory of the folder that it names."""
         if path.endswith(SUFFIXES):
             return [history.require(self._vault, path, base)]
         if base is not None:
@@ -531,7 +531,7 @@ class Verbs(Generic[R]):
 
         Args:
             path: the memory, or several.
-            hash: of the content of the one memory, in place of what it held last.
+            hash: of the content of the one memory, instead of what it held last.
 
         Raises:
             NamedNotFound: nothing of that memory is kept.

@@ -95,7 +95,7 @@ class Working(KindVerbs[R]):
 
     A memory with `expires` (a field of the frontmatter, or a member of a JSON object) counts as absent from
     that moment on. A `ttl` that is given is kept beside it, as `ttl_seconds`, and every change sets `expires`
-    so many seconds from now, whichever verb makes it; with 0 the memory lives for ever, and both are removed.
+    this many seconds from now, whichever verb makes it. With 0 the memory never expires: both are removed.
     A memory without a `ttl_seconds` lives as long as the config says under `[working]`; where that says
     nothing, an `expires` stays as it is. What has expired leaves nothing of that behind. An `expires` that
     stands in what the caller writes is kept where no `ttl` is given.
@@ -115,7 +115,9 @@ class Working(KindVerbs[R]):
         template: str | None = None,
         variables: Mapping[str, Any] | None = None,
     ) -> str:
-        """The content: the text of Markdown without its frontmatter, or the JSON text; without blank edges.
+        """Return the content: the text of Markdown without its frontmatter, or the JSON text.
+
+        Without blank edges.
 
         Args:
             thread, resource: whose.
@@ -152,7 +154,7 @@ class Working(KindVerbs[R]):
         return content_of(self._find_slot(stem, now).live or rendered)
 
     def list(self) -> builtins.list[WorkingInfo]:
-        """Every working memory, those that have expired included: threads first, each kind by its paths."""
+        """List all working memories, also expired ones: threads first, then by path."""
         now = self._clock()
         infos = []
         for kind, identifier, found in self._find_files():
@@ -344,7 +346,7 @@ class Working(KindVerbs[R]):
         return _Slot(stem, file, None if file is None or has_passed(expiry_of(file), now) else file)
 
     def _find_files(self) -> Iterator[tuple[Owner, str, Found]]:
-        """The files that stand for an id: kind, id and file."""
+        """Yield the files that stand for an id: kind, id and file."""
         for kind, folder in _FOLDERS.items():
             for found in self._vault.walk(folder):
                 name = found.path[len(folder) + 1 :].rpartition(".")[0]
@@ -360,7 +362,7 @@ class Working(KindVerbs[R]):
     def _change_plan(
         self, before: Document, after: Document, ttl: int | None, now: datetime, action: str
     ) -> EditPlan:
-        """The plan of a change to what is there, which begins its life anew."""
+        """Return the plan of a change to what is there, which begins its life again."""
         refuse_unreadable(after)
         default = self._vault.config.working.ttl_seconds
         if ttl is not None:
@@ -380,7 +382,7 @@ class Working(KindVerbs[R]):
         is_json: bool = False,
         schema: _Schema | None = None,
     ) -> EditPlan:
-        """The plan that makes `text` the content, whatever was there."""
+        """Return the plan that makes `text` the content, whatever was there."""
         known = _schema_of(slot.file)
         is_json = self._becomes_json(slot, schema, known, text) or is_json
         path = slot.stem + SUFFIXES[is_json]
@@ -406,7 +408,7 @@ class Working(KindVerbs[R]):
     def _make_lasting(
         self, document: Document, given: Document, live: Document | None, ttl: int | None, now: datetime
     ) -> Document:
-        """What takes the place of `live`, made of what is `given`, with its life."""
+        """Return what takes the place of `live`, made of what is `given`, with its life."""
         default = self._vault.config.working.ttl_seconds
         if ttl is None and EXPIRES in given.fields:
             return document
@@ -417,7 +419,7 @@ class Working(KindVerbs[R]):
         return with_life(document, life(ttl, default, now))
 
     def _follow_schema(self, document: Document, schema: _Schema | None, known: str | None) -> Document:
-        """A document that follows a schema, which is recorded where it has a name and there is a place.
+        """Return a document that follows a schema, with the schema's name recorded in it.
 
         Raises:
             Invalid: it breaks a schema that cannot be recorded.
@@ -433,13 +435,13 @@ class Working(KindVerbs[R]):
         return document
 
     def _schemas_with(self, schema: str) -> Schemas:
-        """The schemas of the vault, and one that a caller gave."""
+        """Return the schemas of the vault, and one that a caller gave."""
         schemas = self._vault.schemas
         own = {info.name: schemas.show(info.name) for info in schemas.names() if not info.builtin}
         return Schemas({**own, _GIVEN: schema})
 
     def _becomes_json(self, slot: _Slot, schema: _Schema | None, known: str | None, text: str) -> bool:
-        """Whether a text becomes JSON: its schema says so, or what stands there is JSON and it is, too."""
+        """Return whether a text becomes JSON: by its schema, or as what stands there is JSON too."""
         schemas, default = self._vault.schemas, self._vault.config.working.schema
         if schema:
             typed = _is_typed(schema.text or schemas.show(schema.name))
@@ -472,7 +474,7 @@ def _schema_text(schema: str | Mapping[str, Any] | None) -> _Schema | None:
 
 
 def _is_typed(schema: str) -> bool:
-    """Whether a schema is about a JSON value: it has a type, and that is not string."""
+    """Return whether a schema is about a JSON value: it has a type, and that is not string."""
     try:
         contents = json.loads(schema) if schema else None
     except (ValueError, RecursionError):
@@ -481,7 +483,7 @@ def _is_typed(schema: str) -> bool:
 
 
 def _looks_like_json(text: str) -> bool:
-    """Whether a text is JSON, or is an object or a list with a mistake in it: that is not to become prose."""
+    """Return whether a text is JSON, or an object or list with a mistake in it."""
     if _ENDS.get(text[0]) == text[-1]:
         return True
     try:
@@ -492,7 +494,7 @@ def _looks_like_json(text: str) -> bool:
 
 
 def _slot_stem(thread: str | None, resource: str | None) -> str:
-    """The path, without its suffix, of the working memory of a thread or a resource."""
+    """Return the path, without its suffix, of the working memory of a thread or a resource."""
     if (thread is None) == (resource is None):
         raise Usage(
             problem="working memory belongs to a thread or to a resource",

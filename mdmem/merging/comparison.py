@@ -92,7 +92,7 @@ class Comparison(NamedTuple):
 
 
 def compare(before: Document | None, after: Document | None) -> Comparison:
-    """What differs between two versions of a memory; None is a version in which it is not there.
+    """Return what differs between two versions of a memory; None is a version in which it is not there.
 
     Raises:
         TooManyParts: one of them has more parts than its limit.
@@ -114,7 +114,7 @@ def compare(before: Document | None, after: Document | None) -> Comparison:
 
 
 def partners(before: Document, after: Document) -> list[tuple[Fact, Fact | None]]:
-    """Each fact of a version with the same fact in the one before; None where that does not have it.
+    """Return each fact of a version with the same fact in the one before; None where that does not have it.
 
     Raises:
         TooManyParts: as `compare`.
@@ -125,7 +125,7 @@ def partners(before: Document, after: Document) -> list[tuple[Fact, Fact | None]
 
 
 def moved_across(comparisons: Mapping[str, Comparison]) -> dict[str, Comparison]:
-    """The comparisons of several memories, by path, in which what left one place for another is moved.
+    """Return the comparisons of several memories, by path, in which what left one place for another is moved.
 
     It is told where it is now. Only words that were removed once and added once, or a block id, tell that.
     """
@@ -149,12 +149,12 @@ def moved_across(comparisons: Mapping[str, Comparison]) -> dict[str, Comparison]
 
 
 def _is_telling(fact: Fact) -> bool:
-    """Whether it says enough to be known again in another memory."""
+    """Return whether it says enough to be known again in another memory."""
     return bool(fact.id) or (fact.kind != "heading" and len(occurrences(fact.text)) >= TELLING)
 
 
 def _is_unread(document: Document) -> bool:
-    """Whether it has fields and they cannot be read."""
+    """Return whether it has fields and they cannot be read."""
     try:
         if document.tree:
             return False
@@ -209,7 +209,7 @@ class _Pairing:
         self._unsure = {number for number, node in enumerate(old) if node in matching.unsure}
 
     def changes(self) -> Iterator[FactChange]:
-        """What differs, in the order of the new version."""
+        """Yield what differs, in the order of the new version."""
         reordered = self._find_reordered()
         gone: dict[int, list[FactChange]] = defaultdict(list)
         changed: dict[int, FactChange] = {}
@@ -246,7 +246,7 @@ class _Pairing:
         return FactChange(kind, before, after, number not in self._unsure, moved, into=into)
 
     def _find_reordered(self) -> set[int]:
-        """The facts that passed others of the same parent."""
+        """Return the facts that passed others of the same parent."""
         siblings: dict[int | None, list[tuple[int, int]]] = defaultdict(list)
         for number, later in enumerate(self.later):
             if later is not None and self._place[self.old[number].parent] == self.new[later].parent:
@@ -258,7 +258,7 @@ class _Pairing:
         return found
 
     def _differ_in_links(self, before: Fact, after: Fact) -> bool:
-        """Whether nothing differs but where links lead."""
+        """Return whether nothing differs but where links lead."""
         old, new = map(_mask_targets, self._documents, self._list_both_targets, (before, after))
         return before.id == after.id and _MASK in old and old == new
 
@@ -269,7 +269,7 @@ class _Pairing:
 
 
 def _list_targets(document: Document) -> list[Span]:
-    """Where links, citations and URLs lead, as written, in order and apart."""
+    """Return where links, citations and URLs lead, as written, in order and apart."""
     spans = [Span(link.target_span.start, link.anchor_span.end) for link in document.links]
     spans += [cited.span for cited in document.citations] + [url.span for url in document.urls]
     found: list[Span] = []
@@ -280,7 +280,7 @@ def _list_targets(document: Document) -> list[Span]:
 
 
 def _mask_targets(document: Document, targets: list[Span], fact: Fact) -> str:
-    """The words of a fact without where its links lead."""
+    """Return the words of a fact without where its links lead."""
     inside = targets[bisect_left(targets, fact.span) : bisect_left(targets, (fact.span.end,))]
     first = fact.span.start
     edits = [TextEdit(start - first, end - first, _MASK) for start, end in inside]
@@ -288,7 +288,7 @@ def _mask_targets(document: Document, targets: list[Span], fact: Fact) -> str:
 
 
 def _compare_sources(old: Fact | None, new: Fact | None) -> Iterator[FactChange]:
-    """What became of the frontmatter, or of the JSON, where it cannot be read."""
+    """Yield what became of the frontmatter, or of the JSON, where it cannot be read."""
     if old and new:
         if old.text != new.text:
             yield FactChange("reworded", old, new)

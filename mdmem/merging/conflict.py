@@ -46,7 +46,7 @@ def value_conflict(
     texts: Versions[str] | Versions[str | None],
     reason: str = "",
 ) -> MergeConflict:
-    """The conflict about the value at `path`, at the line of the value or of what is nearest to it."""
+    """Return the conflict about the value at `path`, at the line of the value or of what is nearest to it."""
     line = theirs.lines.number(theirs.tree.nearest(path).span.start) if theirs.tree else 1
     before, mine, yours = (text or "" for text in texts)
     return MergeConflict(
@@ -70,7 +70,10 @@ class Markers(NamedTuple):
     shows_base: bool = False
 
     def around(self, base: str, ours: str, theirs: str, newline: str) -> str:
-        """Both sides of a place, whole lines, between markers; lines that both begin or end with, outside."""
+        """Return both sides of a place, whole lines, between markers.
+
+        Lines that both begin or end with, outside.
+        """
         lines, others = _split_lines(ours, newline), _split_lines(theirs, newline)
         head = tail = 0
         if not self.shows_base:
@@ -125,5 +128,5 @@ class Conflicts:
         return self.marked(conflict.base, conflict.ours, conflict.theirs, newline)
 
     def marked(self, base: str, ours: str, theirs: str, newline: str) -> str:
-        """What stands in the text for a conflict that was taken."""
+        """Return what stands in the text for a conflict that was taken."""
         return self.markers.around(base, ours, theirs, newline) if self.markers else ""

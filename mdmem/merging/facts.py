@@ -54,7 +54,7 @@ class Fact(NamedTuple):
 
 
 def facts(document: Document) -> tuple[Fact, ...]:
-    """The facts in the body of a Markdown memory, in order; a JSON memory has fields only.
+    """Return the facts in the body of a Markdown memory, in order; a JSON memory has fields only.
 
     Raises:
         TooManyParts: the memory has more headings, items or the like than its limit.
@@ -63,7 +63,7 @@ def facts(document: Document) -> tuple[Fact, ...]:
 
 
 def facts_by_node(document: Document, tree: Tree) -> dict[TreeNode, Fact]:
-    """The facts of a memory, each with its node in the memory's tree, in order."""
+    """Return the facts of a memory, each with its node in the memory's tree, in order."""
     found: dict[TreeNode, Fact] = {}
     numbers: dict[TreeNode | None, int] = {}
     path: tuple[str, ...] = ()
@@ -86,5 +86,5 @@ def facts_by_node(document: Document, tree: Tree) -> dict[TreeNode, Fact]:
 
 
 def in_one_line(kind: str, text: str) -> str:
-    """The words of a text, without markers and line ends."""
+    """Return the words of a text, without markers and line ends."""
     return _BLANKS.sub(" ", _MARKERS[kind].sub("", text) if kind in _MARKERS else text).strip(" ")

@@ -56,14 +56,14 @@ class Trio:
         return next(node for node in reversed(self.nodes) if node)
 
     def on(self, side: int) -> TreeNode:
-        """The node on a side that has it."""
+        """Return the node on a side that has it."""
         node = self.nodes[side]
         if node is None:
             raise AssertionError("the side does not have this node")
         return node
 
     def is_removed_by(self, side: int) -> bool:
-        """Whether a side no longer has what was in the base."""
+        """Return whether a side no longer has what was in the base."""
         return self.nodes.base is not None and self.nodes[side] is None
 
 
@@ -126,7 +126,7 @@ class _Joining:
         return Joined(self._all[0], self._trios, is_whole)
 
     def _walk_shown(self, trio: Trio) -> Iterator[TreeNode | None]:
-        """The nodes of either side that a result shows, in conflicts or as what they have become."""
+        """Yield the nodes of either side that a result shows, in conflicts or as what they have become."""
         for side in trio.sides:
             yield from trio.on(side).walk() if trio.state == "conflict" else [trio.on(side)]
         for child in trio.children:
@@ -177,13 +177,13 @@ class _Joining:
         self._lines[trio] = nodes.map(lambda node: node.line if node else None)
 
     def _find_twin(self, node: TreeNode, added: dict[object, list[TreeNode]]) -> TreeNode | None:
-        """The node that theirs added as well."""
+        """Return the node that theirs added as well."""
         named = (added[node.id, ""] if node.id else []) + (added["", node.label] if node.label else [])
         same = (each for each in added[node.kind, node.words] if self._is_same_addition(node, each))
         return next((each for each in (*named, *same) if each not in self._trios), None)
 
     def _is_same_addition(self, one: TreeNode, other: TreeNode) -> bool:
-        """Whether both sides added one thing: the same words, or a list or section, in the same place."""
+        """Return whether both sides added one thing: the same words, list or section in one place."""
         if other in self._trios or not other.parent or not one.parent:
             return False
         if self._trios.get(other.parent) is not self._trios[one.parent]:
@@ -224,21 +224,21 @@ class _Joining:
             trio.why = _describe_sides("removed by {}, changed by {}", 3 - side)
 
     def _is_replaced(self, trio: Trio, side: int) -> bool:
-        """Whether a side has something else in the place of a node, and of all that was in it."""
+        """Return whether a side has something else in the place of a node, and of all that was in it."""
         base = trio.nodes.base
         if base is None or base not in self._weak[side - 1]:
             return False
         return not any(self._trios[child].nodes[side] for child in base.children)
 
     def _is_changed(self, trio: Trio, side: int) -> bool:
-        """Whether a side changed a node that the other removed."""
+        """Return whether a side changed a node that the other removed."""
         is_moved = self._is_moved(trio, side) and not trio.node.id  # an id that is moved and removed is gone
         if is_moved or _is_reworded(trio.on(0), trio.on(side)):
             return True
         return self._is_changed_below(trio, side)
 
     def _is_changed_below(self, trio: Trio, side: int) -> bool:
-        """Whether a side changed what is in a node that the other removed."""
+        """Return whether a side changed what is in a node that the other removed."""
         node, base, other = trio.on(side), trio.on(0), 3 - side
         if any(self._trios[child].nodes[other] for child in base.children):
             return False  # the other side took only the node from around them
@@ -256,7 +256,7 @@ class _Joining:
         return nodes
 
     def _is_moved(self, trio: Trio, side: int) -> bool:
-        """Whether a side moved a node to another place that existed."""
+        """Return whether a side moved a node to another place that existed."""
         node, base = trio.nodes[side], trio.nodes.base
         if not node or not base or not node.parent or not base.parent:
             return False
@@ -333,7 +333,7 @@ class _Joining:
         return [parent.is_removed_by(side) for side in SIDES]
 
     def _is_moved_apart(self, trio: Trio) -> bool:
-        """Whether both sides moved a node, each to another place."""
+        """Return whether both sides moved a node, each to another place."""
         base, ours, theirs = self._find_parents(trio)
         if trio.state == "gone" or trio.node.id or not base or not ours or not theirs:
             return False
@@ -341,7 +341,7 @@ class _Joining:
         return ours is not theirs and base not in (ours, theirs) and lost[0] == lost[1]
 
     def _split_moved(self, trio: Trio) -> list[Trio]:
-        """A node that both sides moved, as a conflict in each place."""
+        """Return a node that both sides moved, as a conflict in each place."""
         base, ours, theirs = trio.nodes
         parts = [Trio(Versions(base, ours, None)), Trio(Versions(None, None, theirs))]
         trio.state = "gone"
@@ -353,7 +353,7 @@ class _Joining:
         return parts
 
     def _follow_neighbour(self, trio: Trio, parent: Trio | None) -> Trio | None:
-        """The parent of what one side added behind a node that the other took to another place."""
+        """Return the parent of what one side added behind a node that the other took to another place."""
         before = self._before.get(trio.on(trio.sides[0]))
         while before and self._trios[before].state == "gone":
             before = self._before.get(before)
@@ -363,7 +363,7 @@ class _Joining:
         return behind if behind.nodes.base is None or parent.state == "gone" else parent
 
     def _find_standing_parent(self, trio: Trio) -> Trio:
-        """The nearest thing above that stands, in which a node can stand whose parent is gone."""
+        """Return the nearest thing above that stands, in which a node can stand whose parent is gone."""
         node: TreeNode | None = trio.node
         while node and (node is trio.node or self._trios[node].state == "gone"):
             before = self._before.get(node) if node.kind == "section" else None
@@ -400,7 +400,7 @@ class _Joining:
     def _merge_orders(
         self, parent: Trio, base: list[Trio], ours: list[Trio], theirs: list[Trio]
     ) -> list[Trio]:
-        """The order of nodes that all versions have: of two nodes, that of the side that changed it."""
+        """Merge the orders of nodes that all versions have; of two, the side counts that changed it."""
         agreed = Versions(base, ours, theirs).agreed()
         if agreed:
             return agreed[0]
@@ -434,7 +434,7 @@ class _Joining:
         return True
 
     def _is_above(self, trio: Trio, other: Trio, side: int) -> bool:
-        """Whether a side, or else the base, has one node above another."""
+        """Return whether a side, or else the base, has one node above another."""
         for version in (side, 0):
             one, two = self._lines[trio][version], self._lines[other][version]
             if one is not None and two is not None:
@@ -442,7 +442,7 @@ class _Joining:
         return False
 
     def _find_standing_above(self, node: TreeNode, among: Container[Trio | None]) -> Trio | None:
-        """The nearest node before one that is among some; a sibling rather than another."""
+        """Return the nearest node before one that is among some; a sibling rather than another."""
         for before in (self._before, self._prior):
             at = before.get(node)
             while at and self._trios[at] not in among:
@@ -475,12 +475,12 @@ class _Joining:
                     each.state, each.why = "conflict", trio.why
 
     def _is_rewritten(self, trio: Trio, side: int) -> bool:
-        """Whether only one side has, or no longer has, something that is no section."""
+        """Return whether only one side has, or no longer has, something that is no section."""
         is_own = trio.sides == [side] if trio.nodes.base is None else trio.is_removed_by(side)
         return is_own and trio.node.kind != "section"
 
     def _select_side(self, children: Iterable[Trio], parent: Trio, side: int) -> Iterator[Trio]:
-        """Those of some children that a side has below `parent`, or whose place it alone knows."""
+        """Yield those of some children that a side has below `parent`, or whose place it alone knows."""
         for trio in children:
             below = [each for each in trio.sides if self._parent_of(trio.on(each)) is parent]
             if side in (below or trio.sides):
@@ -491,7 +491,10 @@ class _Joining:
 
 
 def _find_moved_by_both(base: Sequence[Trio], sides: Sequence[Sequence[Trio]]) -> list[set[Trio]]:
-    """What each side has in another order than the base; of several ways to tell, the one with fewest."""
+    """Return what each side has in another order than the base.
+
+    Of several ways to tell, the one with fewest.
+    """
     ours, theirs = (_find_moved(base, side) for side in sides)
     ways = [
         [ours, theirs],
@@ -504,7 +507,7 @@ def _find_moved_by_both(base: Sequence[Trio], sides: Sequence[Sequence[Trio]]) -
 def _find_moved(
     base: Sequence[Trio], side: Sequence[Trio], rather: AbstractSet[Trio] = frozenset()
 ) -> set[Trio]:
-    """What a side has in another order than the base, those of `rather` before others."""
+    """Return what a side has in another order than the base, those of `rather` before others."""
     place = {trio: number for number, trio in enumerate(base)}
     there = [trio for trio in side if trio in place]
     steady = [trio for trio in there if trio not in rather]
@@ -517,7 +520,7 @@ def _find_moved(
 
 
 def _place_of(node: TreeNode) -> tuple[str, int]:
-    """What a node is, and how deep it stands."""
+    """Return what a node is, and how deep it stands."""
     depth, around = 0, node.parent
     while around:
         depth, around = depth + 1, around.parent
@@ -525,12 +528,12 @@ def _place_of(node: TreeNode) -> tuple[str, int]:
 
 
 def _describe_sides(what: str, side: int) -> str:
-    """A sentence about what a side and then the other one did."""
+    """Return a sentence about what a side and then the other one did."""
     return what.format(*(("", "ours", "theirs")[each] for each in (side, 3 - side)))
 
 
 def _list_marker(node: TreeNode) -> str:
-    """What marks the items of a list, without numbers."""
+    """Return what marks the items of a list, without numbers."""
     return node.children[0].marker.strip(" \t").lstrip("0123456789") if node.kind == "list" else ""
 
 
@@ -539,6 +542,6 @@ def _is_reworded(base: TreeNode, node: TreeNode) -> bool:
 
 
 def _has_other_columns(base: TreeNode, node: TreeNode) -> bool:
-    """Whether a table has more or fewer columns, or the same in another order."""
+    """Return whether a table has more or fewer columns, or the same in another order."""
     old, new = base.words.split(" | "), node.words.split(" | ")
     return len(old) != len(new) or (old != new and sorted(old) == sorted(new))

@@ -75,11 +75,11 @@ class Matching:
         self.unmatched = sum(map(self._is_free, self._skipped))
 
     def partner(self, node: TreeNode) -> TreeNode | None:
-        """The same node in the other tree."""
+        """Return the same node in the other tree."""
         return self._partner.get(node)
 
     def is_equal(self, node: TreeNode) -> bool:
-        """Whether a node and its partner, with all below them, say the same."""
+        """Return whether a node and its partner, with all below them, say the same."""
         other = self._partner.get(node)
         return other is not None and self._shapes[node] == self._shapes[other]
 
@@ -90,7 +90,7 @@ class Matching:
         return node not in self._partner
 
     def _find_open(self) -> Iterator[tuple[TreeNode, TreeNode]]:
-        """The nodes that are the same and both hold free ones."""
+        """Yield the nodes that are the same and both hold free ones."""
         for old in self.old.nodes:
             new = self._partner.get(old)
             if new and any(map(self._is_free, old.children)) and any(map(self._is_free, new.children)):
@@ -127,7 +127,7 @@ class Matching:
                 self._pair_nodes(old, best)
 
     def _count_equal(self, old: TreeNode, new: TreeNode) -> int:
-        """How many children of two nodes are equal."""
+        """Return how many children of two nodes are equal."""
         counts = [Counter(self._shapes[child] for child in node.children) for node in (old, new)]
         return (counts[0] & counts[1]).total()
 
@@ -201,7 +201,7 @@ class Matching:
         self._match_once(_own_words)
 
     def _say_enough(self, node: TreeNode) -> Hashable | None:
-        """What a node says, when that is enough to know it again among several."""
+        """Return what a node says, when that is enough to know it again among several."""
         return _own_words(node) if len(self._words_of(node)) >= TELLING else None
 
     def _join_below(self, old: TreeNode, new: TreeNode) -> None:
@@ -259,7 +259,7 @@ class Matching:
     def _find_gaps(
         self, olds: Sequence[TreeNode], news: Sequence[TreeNode]
     ) -> Iterator[tuple[list[TreeNode], list[TreeNode]]]:
-        """The free nodes between matched neighbours that stand in the same order in both."""
+        """Yield the free nodes between matched neighbours that stand in the same order in both."""
         place = {node: number for number, node in enumerate(news)}
         at = [
             (number, place[other])
@@ -309,7 +309,10 @@ class Matching:
                 self.unsure.add(olds[n])
 
     def _measure_likeness(self, old: TreeNode, new: TreeNode) -> float:
-        """The share of equal words; enough also where nearly all of the shorter text is in the longer."""
+        """Return the share of equal words.
+
+        Enough also where nearly all of the shorter text is in the longer.
+        """
         words, others = self._words_of(old), self._words_of(new)
         if not words or not others:
             return 0.0
@@ -325,7 +328,10 @@ class Matching:
 
 
 def _pair_nearest(olds: int, news: int) -> Iterator[tuple[int, int, int]]:
-    """The places in two lists in pairs, with their distance; of too many those at about the same place."""
+    """Yield the places in two lists in pairs, with their distance.
+
+    Of too many those at about the same place.
+    """
     reach = news if olds * news <= _MOST_PAIRS else max(1, _MOST_PAIRS // olds // 2)
     for n in range(olds):
         middle = n * news // olds
@@ -334,13 +340,13 @@ def _pair_nearest(olds: int, news: int) -> Iterator[tuple[int, int, int]]:
 
 
 def holds(text: str, other: str) -> bool:
-    """Whether one of two texts has all words of the other in a row."""
+    """Return whether one of two texts has all words of the other in a row."""
     words, others = (f" {' '.join(_WORD.findall(each.casefold()))} " for each in (text, other))
     return bool(words.strip() and others.strip()) and (words in others or others in words)
 
 
 def section_of(node: TreeNode) -> TreeNode:
-    """The section that a node stands in."""
+    """Return the section that a node stands in."""
     while node.kind != "section" and node.parent:
         node = node.parent
     return node
@@ -349,7 +355,7 @@ def section_of(node: TreeNode) -> TreeNode:
 def _find_single(
     nodes: Iterable[TreeNode], key: Callable[[TreeNode], Hashable | None]
 ) -> dict[Hashable, TreeNode]:
-    """The nodes whose key no other one has."""
+    """Return the nodes whose key no other one has."""
     found: dict[Hashable, list[TreeNode]] = defaultdict(list)
     for node in nodes:
         own = key(node)
@@ -359,17 +365,17 @@ def _find_single(
 
 
 def _own_words(node: TreeNode) -> Hashable | None:
-    """What a node says itself; None of one that has no words, such as a list."""
+    """Return what a node says itself; None of one that has no words, such as a list."""
     return (node.kind, node.words) if node.words and node.kind != "section" else None
 
 
 def _said_first(node: TreeNode) -> Hashable | None:
-    """The first line of what a node says itself, which may go on in further lines."""
+    """Return the first line of what a node says itself, which may go on in further lines."""
     return (node.kind, node.words.partition("\n")[0]) if node.words and node.kind != "section" else None
 
 
 def occurrences(text: str) -> frozenset[Word]:
-    """The words of a text, each as often as it stands there."""
+    """Return the words of a text, each as often as it stands there."""
     counts: Counter[str] = Counter()
     found: set[Word] = set()
     for word in _WORD.findall(text.casefold()):

@@ -113,7 +113,7 @@ def _merged_markdown(versions: Versions[Document], conflicts: Conflicts) -> str 
 def _merged_frontmatter(
     versions: Versions[Document], fronts: Versions[Frontmatter], conflicts: Conflicts
 ) -> MergedFields | None:
-    """The frontmatter; from the lines of ours where those of theirs do not read as they must."""
+    """Return the frontmatter; from the lines of ours where those of theirs do not read as they must."""
     swapped = Versions(versions.base, versions.theirs, versions.ours)
     found = merged_fields(versions, fronts, conflicts)
     if not found or conflicts or _reads_as(versions.theirs, found):
@@ -123,7 +123,7 @@ def _merged_frontmatter(
 
 
 def _reads_as(document: Document, fields: MergedFields, body: str = "") -> bool:
-    """Whether merged fields, in front of a body, read as their value."""
+    """Return whether merged fields, in front of a body, read as their value."""
     found = _sound_frontmatter(_with_text(document, fields.text + body))
     return found is not None and found.span.end == len(fields.text) and same(found.values, fields.value)
 
@@ -131,7 +131,7 @@ def _reads_as(document: Document, fields: MergedFields, body: str = "") -> bool:
 def _merged_body(
     versions: Versions[Document], trees: Versions[Tree], conflicts: Conflicts
 ) -> tuple[str, str]:
-    """The body, behind what is wrong with it.
+    """Return the body, behind what is wrong with it.
 
     Of what both sides added at one place, one may be read aright only in front of the other: where theirs
     cannot stand first, ours does.
@@ -172,7 +172,7 @@ def _with_text(document: Document, text: str) -> Document:
 
 
 def _terminate_lines(versions: Versions[Document]) -> Versions[Document]:
-    """The documents with a final line end, so that a line appended behind the last one does not change it."""
+    """Give the documents a final line end, so that an appended line does not change the last."""
     newlines = versions.map(lambda document: document.lines.newline if LINE_END.search(document.text) else "")
     known = newlines.base or min(filter(None, newlines), default="\n")
 
@@ -184,7 +184,7 @@ def _terminate_lines(versions: Versions[Document]) -> Versions[Document]:
 
 
 def _sound_frontmatter(document: Document) -> Frontmatter | None:
-    """The frontmatter, which may be absent; None when something is wrong with it."""
+    """Return the frontmatter, which may be absent; None when something is wrong with it."""
     try:
         found = document.frontmatter
     except DocumentRefused:
@@ -198,7 +198,10 @@ def _sound_frontmatter(document: Document) -> Frontmatter | None:
 def _find_wrong(
     trees: Versions[Tree], result: Tree | None, written: Sequence[Written], composed: AbstractSet[str]
 ) -> str:
-    """Why a clean merge is not to be trusted, in words that follow "it"; empty where nothing is wrong."""
+    """Return why a clean merge is not to be trusted, in words that follow "it".
+
+    Empty where nothing is wrong.
+    """
     if result is None:
         return "has more parts than a memory may have"
     found = list(_list_outline(result.root, -1, iter(range(len(result.nodes)))))
@@ -238,7 +241,7 @@ def _count_lines(tree: Tree) -> Counter[str]:
 
 
 def _merged_lines(versions: Versions[Document], conflicts: Conflicts, joins: re.Pattern[str]) -> str:
-    """The versions merged by lines: what cannot be read, or has too many parts."""
+    """Return the versions merged by lines: what cannot be read, or has too many parts."""
     lines = versions.map(lambda document: whole_lines(document.text))
     result = []
     for text, places in merge_lines(lines, may_join=lambda text: joins.match(text) is not None):

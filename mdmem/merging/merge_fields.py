@@ -68,7 +68,7 @@ class MergedFields(NamedTuple):
 def merged_fields(
     documents: Versions[Document], fronts: Versions[Frontmatter], conflicts: Conflicts
 ) -> MergedFields | None:
-    """The frontmatter, with its `---` lines and byte-order mark; None when it cannot be merged by key.
+    """Return the frontmatter, with its `---` lines and byte-order mark; None when it cannot be merged by key.
 
     Lines of YAML depend on each other in more ways than their keys show (anchors, text of several lines):
     whoever uses the text must see to it that it reads as the value.
@@ -91,7 +91,7 @@ def merged_fields(
 
 
 def _split_fence(document: Document, front: Frontmatter) -> tuple[str, str]:
-    """The `---` lines; empty where there is no frontmatter."""
+    """Return the `---` lines; empty where there is no frontmatter."""
     (start, end), inner = front.span, front.inner
     return document.text[start : inner.start], document.text[inner.end : end]
 
@@ -120,7 +120,7 @@ class _Entry(NamedTuple):
         return MergedFields(self.own, self.node.value)
 
     def inner(self) -> tuple[str, _Block] | None:
-        """The line of the key, and the block mapping under it."""
+        """Return the line of the key, and the block mapping under it."""
         document, node = self.document, self.node
         head_end = _line_span(document, self.member.key_span.end - 1).end
         if node.kind != "mapping" or node.style != "block" or node.anchored:
@@ -148,7 +148,7 @@ def _of_frontmatter(document: Document, front: Frontmatter) -> _Block | None:
 
 
 def _of_mapping(document: Document, node: Node | None, lines: Span) -> _Block | None:
-    """The mapping that stands on the whole lines of a span; None when two of its keys share a line."""
+    """Return the mapping that stands on the whole lines of a span; None when two of its keys share a line."""
     text, at = document.text, lines.start
     entries = {}
     for member in node.members if node else ():
@@ -186,7 +186,7 @@ class _FieldsMerge:
         return MergedFields("".join([*parts, *tail]), values)
 
     def _merge_entry(self, path: KeyPath, entries: Versions[_Entry | None]) -> MergedFields | None:
-        """The lines of a key; None when it is gone."""
+        """Return the lines of a key; None when it is gone."""
         base, ours, theirs = entries
         texts = entries.map(lambda entry: entry.lead + entry.own if entry else None)
         known = len(self.conflicts)
@@ -220,7 +220,7 @@ class _FieldsMerge:
         return _merged_list(base, ours, theirs) or self._merge_repointed(Versions(base, ours, theirs))
 
     def _merge_repointed(self, entries: Versions[_Entry | None]) -> MergedFields | None:
-        """A key of which one side changed only where links lead."""
+        """Return a key of which one side changed only where links lead."""
         known = complete(entries)
         text = known and repointed(self.documents, known.map(lambda entry: entry.span))
         if not (known and text):
@@ -286,7 +286,7 @@ class _List(NamedTuple):
         return text[self.entry.span.start : self.inner.start], text[self.inner.end : self.entry.span.end]
 
     def loses_comment(self, like: _List) -> bool:
-        """Whether a comment between the items would have no place in another list."""
+        """Return whether a comment between the items would have no place in another list."""
         edges = [self.inner.start, *chain.from_iterable(self.places.values()), self.inner.end]
         between = (self.entry.document.text[s:e] for s, e in zip(edges[::2], edges[1::2], strict=True))
         return (self.is_flow or like.is_flow) and any("#" in text for text in between)
@@ -295,7 +295,7 @@ class _List(NamedTuple):
         return Brackets(self.entry.document.text, self.entry.node, self.places)
 
     def written(self, like: _List) -> dict[_Scalar, str]:
-        """Each item as it would stand in another list: in brackets its value, in a block list its lines."""
+        """Write each item as another list has it: in brackets its value, else its lines."""
         document, text = self.entry.document, self.entry.document.text
         values = {key: text[slice(*place)] for key, place in self.places.items()}
         if like.is_flow:
@@ -321,7 +321,7 @@ def _indentation_at(document: Document, place: Span) -> str:
 
 
 def _merged_list(base: _Entry | None, ours: _Entry, theirs: _Entry) -> MergedFields | None:
-    """Two lists merged as sets, in the layout of theirs; None when that cannot be done exactly."""
+    """Return two lists merged as sets, in the layout of theirs; None when that cannot be done exactly."""
     lists = complete(Versions(base or ours, ours, theirs).map(_List.of))
     if not lists or ours.node.kind != "list" or theirs.node.kind != "list":
         return None
@@ -358,7 +358,7 @@ _ABSENT = object()
 
 
 def merged_json(documents: Versions[Document], conflicts: Conflicts) -> str | None:
-    """The merged text; None when one of the documents is not sound JSON.
+    """Return the merged text; None when one of the documents is not sound JSON.
 
     Args:
         documents: the three versions.
@@ -385,7 +385,7 @@ class _JsonMerge:
     conflicts: Conflicts
 
     def value(self, path: KeyPath, nodes: Versions[Node | None]) -> str | None:
-        """The text of a value; None when it is gone."""
+        """Return the text of a value; None when it is gone."""
         texts = self.documents.paired(nodes, _source_of)
         agreed = texts.agreed()
         if agreed:
@@ -447,7 +447,7 @@ def _members_by_key(node: Node | None) -> dict[str, Member]:
 
 
 def _list_scalars(node: Node | None) -> dict[_Scalar, Span] | None:
-    """The items of a JSON list, which are scalars, each once; None when they are not."""
+    """Return the items of a JSON list, which are scalars, each once; None when they are not."""
     if node is None:
         return {}
     if node.kind != "list" or any(item.kind != "scalar" for item in node.items):

@@ -141,7 +141,7 @@ def _find_undos(
 
 
 def _is_again(was: Fact, fact: Fact) -> bool:
-    """Whether a fact that came since is the same as one that was removed."""
+    """Return whether a fact that came since is the same as one that was removed."""
     if was.id or fact.id:
         return was.id == fact.id
     is_there = fact.path == was.path or len(was.text.split()) >= TELLING
@@ -149,12 +149,12 @@ def _is_again(was: Fact, fact: Fact) -> bool:
 
 
 def _find_parents(every: Sequence[Fact]) -> dict[int, int]:
-    """The line of what each fact stands in, by its own line; 0 for nothing."""
+    """Return the line of what each fact stands in, by its own line; 0 for nothing."""
     return {fact.line: every[fact.parent].line if fact.parent is not None else 0 for fact in every}
 
 
 def _is_in(parents: dict[int, int], line: int, over: int) -> bool:
-    """Whether a fact is another one, or stands in or under that."""
+    """Return whether a fact is another one, or stands in or under that."""
     while line and line != over:
         line = parents[line]
     return line == over
@@ -164,7 +164,7 @@ def _is_in(parents: dict[int, int], line: int, over: int) -> bool:
 
 
 def _put_back(before: Document, version: Document, undos: Sequence[_Undo], after: Document) -> str:
-    """The body of the version after a change, or of now, in which facts are as they were before."""
+    """Return the body of the version after a change, or of now, in which facts are as they were before."""
     cells = _Cells(before, version)
     steps = [(undo, undo.then if version is after else undo.now) for undo in undos]
     for undo, stands in steps:
@@ -233,7 +233,7 @@ class _Cells:
                 self.come[over], over = [-over], self._over[over]
 
     def _arrange_facts(self) -> list[int]:
-        """All facts in order: what comes stands behind what it stood behind, if that is where it was."""
+        """Arrange all facts: what comes back stands behind what it stood behind."""
         kept = {key: None for key in self._order if key not in self.gone}
         back: dict[int, None] = {}
         for line, over in self._over.items():
@@ -245,7 +245,10 @@ class _Cells:
         return placed(placed([key for key in kept if key in back], [*back]), [*kept])
 
     def join(self) -> str:
-        """The text of all; between two facts is what either version has there, if they touch in one."""
+        """Return the text of all.
+
+        Between two facts is what either version has there, if they touch in one.
+        """
         order, body, lead = self._arrange_facts(), "", ""
         names = {key: key if key > 0 or key in order else self._partner.get(-key, key) for key in self._facts}
         names[0] = 0
@@ -285,7 +288,7 @@ def _check_result(
 
 
 def _with_body(document: Document, body: str) -> Document:
-    """A document with another body."""
+    """Return a document with another body."""
     front = document.text[: document.body_span.start]
     return document if document.is_json else _with_text(document, front + body)
 

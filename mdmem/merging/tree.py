@@ -122,7 +122,7 @@ class TreeNode:
         return Margin(found[1], len(self.marker) - len(found[1])) if found else self.margin
 
     def walk(self) -> Iterator[TreeNode]:
-        """The node and all below it, in order."""
+        """Yield the node and all below it, in order."""
         yield self
         for child in self.children:
             yield from child.walk()
@@ -148,7 +148,7 @@ class Tree:
 
 
 def read_tree(document: Document) -> Tree:
-    """The tree of the body of a Markdown memory.
+    """Return the tree of the body of a Markdown memory.
 
     Raises:
         TooManyParts: the memory has more headings, items or the like than its limit.
@@ -259,7 +259,7 @@ class _Reading:
         node.is_code = kind == "code"
 
     def _begin_node(self, kind: TreeNodeKind, parent: TreeNode, first: int, last: int) -> TreeNode:
-        """A node whose lines begin; those above belong to what stands there."""
+        """Return a node whose lines begin; those above belong to what stands there."""
         self._reach_line(first)
         node = self._add_node(kind, parent, first)
         node.lead, self._lead = self._lead, ""
@@ -323,7 +323,7 @@ class _Reading:
 
 
 def _read_words(node: TreeNode) -> str:
-    """The words of a node, without what lays them out."""
+    """Return the words of a node, without what lays them out."""
     text = node.head
     if node.id:
         text = _ID.sub("", text, count=1)

@@ -71,7 +71,7 @@ class Writer:
         self._newline = documents.theirs.lines.newline
 
     def write(self, conflicts: Conflicts) -> str:
-        """The text; with conflicts between markers, if there are any."""
+        """Return the text; with conflicts between markers, if there are any."""
         self._write_node(self._joined.root, Margin(), -1)
         tails = Versions(*(tree.tail for tree in self._trees))
         self._chunks.append(_Chunk((tails.agreed() or (max(tails.ours, tails.theirs),))[0]))
@@ -140,7 +140,7 @@ class Writer:
     # -- the lines of a node ------------------------------------------------------------------------------
 
     def _merged_head(self, trio: Trio, heads: Versions[str]) -> tuple[list[Piece], str | None]:
-        """The lines of a node, and its words if a side has the same."""
+        """Return the lines of a node, and its words if a side has the same."""
         base, ours, theirs = trio.nodes
         if not ours or not theirs:
             return [(heads[trio.sides[0]], None)], trio.on(trio.sides[0]).words
@@ -171,7 +171,7 @@ class Writer:
         return node.lead if trio.state == "conflict" and (node.lead or len(trio.sides) == 1) else ""
 
     def _merged_lead(self, trio: Trio) -> str:
-        """The blank lines above a node: as a side has them where the same thing stands above."""
+        """Return the blank lines above a node: as a side has them where the same thing stands above."""
         tops = [top.get(trio) for top in self._tops]
         same = [top is not None and top[0] is self._above for top in tops]
         leads = Versions(*(top[1] if top else "" for top in tops))
@@ -243,7 +243,10 @@ def merge_lines(
 
 
 def _find_regions(lines: Versions[list[str]]) -> list[Versions[slice]]:
-    """Where the versions differ; lines may be added right beside others that are changed, not changed."""
+    """Return where the versions differ.
+
+    Lines may be added right beside others that are changed, not changed.
+    """
     found = list(regions(*lines, apart=True))
     for above, below in pairwise(found):
         if (
@@ -256,7 +259,7 @@ def _find_regions(lines: Versions[list[str]]) -> list[Versions[slice]]:
 
 
 def is_in_limits(line: str, counts: Versions[Counter[str]], after: Counter[str]) -> bool:
-    """Whether a line stands as often in a merge as both changes say: they may be one change or two."""
+    """Return whether a line stands as often in a merge as both changes say: they may be one change or two."""
     base, ours, theirs = counts.map(lambda each: each[line])
     two = ours + theirs - base
     one = min(ours, theirs) if min(ours, theirs) < base else max(ours, theirs)
@@ -266,7 +269,7 @@ def is_in_limits(line: str, counts: Versions[Counter[str]], after: Counter[str])
 
 
 def _join_neighbours(chunks: list[_Chunk]) -> list[_Chunk]:
-    """The chunks, with conflicts made one that have at most blank lines between them."""
+    """Return the chunks, with conflicts made one that have at most blank lines between them."""
     found: list[_Chunk] = []
     blank = ""
     for chunk in chunks:
@@ -294,13 +297,13 @@ def _settle_chunk(chunk: _Chunk) -> _Chunk:
 
 
 def _quote_node(node: TreeNode) -> str:
-    """The words of a node in a message; of a list, of its first item."""
+    """Return the words of a node in a message; of a list, of its first item."""
     words = next((each.words for each in node.walk() if each.words), "").partition("\n")[0]
     return repr(words if len(words) <= _LONGEST else words[: _LONGEST - 1] + "…")
 
 
 def _with_merged_marker(nodes: Versions[TreeNode], heads: Versions[str]) -> str | None:
-    """The lines of a node of which each side changed only the marker, the layout, or the rest."""
+    """Return the lines of a node of which each side changed only the marker, the layout, or the rest."""
     parts = nodes.paired(heads, _split_marker)
     markers, rests = parts.map(lambda part: part[0]), parts.map(lambda part: part[1])
     said = nodes.paired(markers, lambda node, mark: (node.kind, node.words, node.id, mark or node.level))
@@ -316,7 +319,7 @@ def _with_merged_marker(nodes: Versions[TreeNode], heads: Versions[str]) -> str 
 
 
 def _split_marker(node: TreeNode, head: str) -> tuple[str, str]:
-    """The lines of an item or a heading, cut behind the marker."""
+    """Return the lines of an item or a heading, cut behind the marker."""
     found = {"item": MARKER, "section": _HASHES}[node.kind].match(head) if node.marker else None
     return (found[0], head[found.end() :]) if found else ("", head)
 
@@ -336,7 +339,7 @@ def _first_child_head(node: TreeNode) -> str:
 
 
 def _find_above(tree: Tree, trios: dict[TreeNode, Trio]) -> dict[Trio, tuple[Trio | None, str]]:
-    """What stands above each node, the nearest that has lines, and the blank lines between.
+    """Return what stands above each node, the nearest that has lines, and the blank lines between.
 
     What is gone and is followed by blank lines leaves these to what stands above it.
     """

@@ -158,7 +158,7 @@ class Observations(Generic[R]):
 
         Args:
             session: its key.
-            recent: only so many, the newest ones.
+            recent: only this many, the newest ones.
         """
         return self._list_observations(session, recent, reflections=False)
 
@@ -177,7 +177,7 @@ class Observations(Generic[R]):
 
         Args:
             session: its key.
-            reflections, observations: at most so many of each; 0 for all.
+            reflections, observations: at most this many of each; 0 for all.
             budget: tokens of both; 0 for all. The newest is given in every case.
         """
         check_natural(reflections=reflections, observations=observations, budget=budget)

@@ -112,7 +112,7 @@ class Summaries(KindVerbs[R]):
         return self._run(build)
 
     def due(self, key: str) -> bool:
-        """Return whether so many messages came since the last summary that another one is due.
+        """Return whether this many messages came since the last summary that another one is due.
 
         How many, says `summary_every` under [sessions] in the config.
         """

@@ -389,7 +389,7 @@ def use(
 
 
 def expire(connection: sqlite3.Connection, namespace: str, now: float, days: float) -> tuple[int, int]:
-    """Remove what nobody has used for so many days; how many outputs and references that were."""
+    """Remove what nobody has used for this many days; how many outputs and references that were."""
     query = "SELECT id, size FROM outputs WHERE namespace = ? AND used <= ?"
     rows = connection.execute(query, (namespace, now - days * _DAY)).fetchall()
     remove(connection, rows, now)

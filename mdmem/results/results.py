@@ -56,7 +56,7 @@ class CompressedResult:
         tool: whose output it is.
         recoverable: whether `recover` gives the output.
         rest: how to get what the summary leaves out; else why nobody can.
-        warnings: what had to give: secrets that were taken out, bytes that are no text, names not looked for.
+        warnings: secrets that were taken out, bytes that are no text, names not looked for.
     """
 
     summary: str
@@ -566,7 +566,7 @@ def _cut_lines(data: bytes, first: int, last: int) -> bytes:
     """Return some lines of an output, with their ends.
 
     Raises:
-        Usage: it has not so many.
+        Usage: it has fewer.
     """
     start, count, end = 0, 1, len(data)
     for found in _LINE_END.finditer(data):

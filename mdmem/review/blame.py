@@ -75,7 +75,7 @@ _UNKNOWN = "older than this shallow clone"
 
 
 def blame(vault: Vault, tracked: Tracked, path: str) -> list[SaidFact]:
-    """Each field and each fact of a memory, with who said it last.
+    """Return each field and each fact of a memory, with who said it last.
 
     Raises:
         As `Git.blame`.
@@ -122,7 +122,7 @@ class _Blame:
         self._ends = list(accumulate(len(line) + 1 for line in head.text.split("\n")) if head else ())
 
     def said(self) -> Iterator[SaidFact]:
-        """Each field and each fact, in order."""
+        """Yield each field and each fact, in order."""
         for member in _list_members(self._now):
             yield self._blame_field(member)
         known = partners(self._head, self._now) if self._head else [(fact, None) for fact in facts(self._now)]
@@ -154,7 +154,7 @@ class _Blame:
         return self._blame_span(said, _member_span(before) if before else None)
 
     def _blame_span(self, said: SaidFact, span: Span | None) -> SaidFact:
-        """What was said, with the last commit that touched a stretch of the last version."""
+        """Return what was said, with the last commit that touched a stretch of the last version."""
         if span is None:
             return replace(said, note=_NOT_COMMITTED)
         first, last = (bisect_right(self._ends, at) for at in (span.start, span.end - 1))
@@ -181,7 +181,7 @@ class _Blame:
 
 
 def _operations_on(commit: Commit, path: str) -> list[tuple[str, str]]:
-    """The operations in a commit, each with its agent, without those that name other memories alone."""
+    """List the operations of a commit on a memory, each with its agent."""
     done: list[tuple[str, str]] = []
     for key, value in commit.trailers:
         if key == OP:
@@ -223,7 +223,7 @@ class Past:
         self._fact: Fact | None = None
 
     def touched(self, found: Iterable[LoggedCommit]) -> Iterator[LoggedCommit]:
-        """Those of some commits, newest first, that changed it.
+        """Yield those of some commits, newest first, that changed it.
 
         Raises:
             SectionNotFound: no version of the memory has it.
@@ -247,7 +247,7 @@ class Past:
             raise SectionNotFound(path=self._path, heading=self._name, remedy=remedy)
 
     def _read_versions(self, logged: LoggedCommit) -> tuple[Document | None, Document | None]:
-        """The memory before a commit, and in it; None where it is not there, or is no memory."""
+        """Return the memory before a commit, and in it; None where it is not there, or is no memory."""
         versions: list[Document | None] = [None, None]
         for file in logged.files:
             for at, blob in enumerate((file.before, file.after)):
@@ -256,7 +256,7 @@ class Past:
         return versions[0], versions[1]
 
     def _find_in(self, version: Document | None) -> Fact | None:
-        """The fact in a version: the one that was followed so far, else the one of its name."""
+        """Return the fact in a version: the one that was followed so far, else the one of its name."""
         if version is None:
             return None
         with suppress(DocumentRefused):
@@ -275,7 +275,7 @@ class Past:
 
 
 def _words_of(version: Document | None, fact: Fact | None) -> list[str]:
-    """What a fact says; of a heading, with all that stands under it."""
+    """Return what a fact says; of a heading, with all that stands under it."""
     if version is None or fact is None:
         return []
     if fact.kind != "heading":
@@ -287,5 +287,5 @@ def _words_of(version: Document | None, fact: Fact | None) -> list[str]:
 
 
 def _heading_level(fact: Fact) -> int:
-    """How deep a heading is; more than any heading for other facts."""
+    """Return how deep a heading is; more than any heading for other facts."""
     return len(fact.text) - len(fact.text.lstrip("#")) if fact.kind == "heading" else _DEEPEST

@@ -90,7 +90,7 @@ class Committed:
     notes: tuple[str, ...] = ()
 
     def json_shape(self) -> dict[str, Any]:
-        """The commit as a JSON object."""
+        """Return the commit as a JSON object."""
         fields = {name: getattr(self, name) for name in self.__dataclass_fields__}
         return {"applied": self.commit is not None, **fields}
 
@@ -156,7 +156,7 @@ class Commits:
         )
 
     def _other_names(self, tracked: Tracked, found: _Files, chosen: Sequence[str]) -> list[str]:
-        """Both names of the chosen memories that were renamed: half of a rename would lose the memory."""
+        """List both names of renamed memories: half of a rename would lose the memory."""
         if not chosen or not {"added", "removed"} <= {each.kind for each in found.values()}:
             return []
         rows = Review(self._vault, tracked, tracked.head, None).changes()
@@ -171,7 +171,7 @@ class Commits:
         allow(what, root if what == "commit" else Repository.around(root).top, allowed=not off)
 
     def refused(self) -> MdmemError | None:
-        """Why nothing is committed by itself, where the config asks for that; None otherwise."""
+        """Return why nothing is committed by itself, where the config asks for that; None otherwise."""
         asked = f'[git] commit = "{self._vault.config.git.commit}"'
         if self._vault.config.git.commit == "off":
             return None
@@ -217,7 +217,7 @@ class Commits:
         return with_trailers(text.strip() or _default_message(taken, operations), trailers)
 
     def _find_explaining(self, tracked: Tracked, taken: _Files) -> tuple[list[Entry], list[str]]:
-        """What led from what the head has to what the files hold.
+        """Return what led from what the head has to what the files hold.
 
         Returns:
             The changes, the oldest first; and the memories that were edited directly as well.
@@ -260,7 +260,7 @@ class Commits:
 
 
 def _hash_of(read: Callable[..., Document | None], *given: str) -> str:
-    """The hash of a memory that `read` gives, where it can be read."""
+    """Return the hash of a memory that `read` gives, where it can be read."""
     with suppress(DocumentRefused, StorageFailed):
         if document := read(*given):
             return document.hash
@@ -268,7 +268,7 @@ def _hash_of(read: Callable[..., Document | None], *given: str) -> str:
 
 
 def _default_message(taken: _Files, operations: Sequence[str]) -> str:
-    """The message where none is given, made of what was done."""
+    """Return the message where none is given, made of what was done."""
     if len(operations) == 1:
         return one_line(operations[0][:1].upper() + operations[0][1:], _LONGEST_LINE)
     if not taken:

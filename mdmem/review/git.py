@@ -34,13 +34,13 @@ class Git(KindVerbs[R]):
     def log(
         self, path: StrPath | None = None, anchor: str = "", *, limit: int | None = None
     ) -> list[MemoryCommit]:
-        """The commits that touched memories of the namespace, newest first.
+        """Return the commits that touched memories of the namespace, newest first.
 
         Args:
             path: only those that touched this memory, under whatever name.
             anchor: of these, only those that changed a section of it, named by its heading, or what carries a
                 block id, named by `^` and that id.
-            limit: at most so many.
+            limit: at most this many.
 
         Raises:
             PathRefused: `path` cannot name a memory of this namespace.
@@ -60,7 +60,7 @@ class Git(KindVerbs[R]):
                 return list(islice(tracked.told(touched), limit))
 
     def blame(self, path: StrPath) -> list[SaidFact]:
-        """Each field and each fact of a memory, with who last changed it, when, and in which commit.
+        """Return each field and each fact of a memory, with who last changed it, when, and in which commit.
 
         Raises:
             MemoryNotFound: there is no such memory.
@@ -71,7 +71,7 @@ class Git(KindVerbs[R]):
             return blame(self._vault, tracked, path_text(path))
 
     def diff(self, revisions: str = "", paths: Sequence[StrPath] | None = None) -> list[MemoryChange]:
-        """What differs between two states of the memories: memories, fields and facts, each named once.
+        """Compare two states of the memories: memories, fields and facts, each named once.
 
         Args:
             revisions: `A..B`, two commits; `A`, a commit and the files now; without any, the last commit and
@@ -89,7 +89,7 @@ class Git(KindVerbs[R]):
             return Review(self._vault, tracked, old, new, path_texts(paths or ())).changes()
 
     def install(self, program: str = "mdmem") -> MergeSetup:
-        """What makes git merge the memories with mdmem; nothing is written before it is applied.
+        """Return what makes git merge the memories with mdmem; nothing is written before it is applied.
 
         Args:
             program: the command that starts mdmem.
@@ -103,7 +103,7 @@ class Git(KindVerbs[R]):
         return install(self._whole_vault(), program)
 
     def uninstall(self) -> MergeSetup:
-        """What takes out of the repository what `install` put in; as `install`."""
+        """Return what takes out of the repository what `install` put in; as `install`."""
         from mdmem.review.merge_setup import uninstall  # noqa: PLC0415 - as install
 
         return uninstall(self._whole_vault())
@@ -192,7 +192,7 @@ class Git(KindVerbs[R]):
 
 
 def _resolve_states(tracked: Tracked, revisions: str) -> tuple[str | None, str | None]:
-    """The commits that revisions name; None for no commit yet, and for the files now."""
+    """Return the commits that revisions name; None for no commit yet, and for the files now."""
     old, dots, new = revisions.partition("..")
     if new.startswith("."):
         remedy = "use A..B, which compares two commits directly"

@@ -59,7 +59,7 @@ class MergeSetup(NamedTuple):
         attributes: the change of `.gitattributes`; None where it stays.
         config: the change of the config that all work trees of the repository share; None where it stays.
         settings: what the config is to hold; None takes a setting out.
-        remarks: what should be known besides, in words.
+        remarks: warnings, in words.
     """
 
     attributes: ChangedFile | None
@@ -73,14 +73,14 @@ class MergeSetup(NamedTuple):
         return tuple(filter(None, (self.attributes, self.config)))
 
     def diff(self) -> str:
-        """The changes as one unified diff."""
+        """Return the changes as one unified diff."""
         return "".join(
             unified(_decode_text(each.before), _decode_text(each.after), os.path.relpath(each.path))
             for each in self.changes
         )
 
     def notes(self) -> list[str]:
-        """What a reader of the diff has to know besides."""
+        """Return what else a reader of the diff has to know."""
         return list(self.remarks)
 
     def apply(self) -> None:
@@ -105,7 +105,9 @@ class MergeSetup(NamedTuple):
 
 
 def install(root: str, program: str = "mdmem") -> MergeSetup:
-    """What makes git merge the memories of a vault, and its mounts, with mdmem; nothing is written yet.
+    """Return what makes git merge the memories of a vault, and its mounts, with mdmem.
+
+    Nothing is written yet.
 
     Args:
         root: the vault's folder.
@@ -135,7 +137,7 @@ def install(root: str, program: str = "mdmem") -> MergeSetup:
 
 
 def uninstall(root: str, *, is_vault: bool = True) -> MergeSetup:
-    """What takes out of a repository what `install` put in; nothing is written yet.
+    """Return what takes out of a repository what `install` put in; nothing is written yet.
 
     Args:
         root: the vault's folder.
@@ -202,12 +204,12 @@ def _changed_file(path: str, before: str | None, after: str | None) -> ChangedFi
 
 
 def _vault_folder(root: str, top: str) -> str:
-    """The vault's folder from the top of the work tree; "." where it is the same."""
+    """Return the vault's folder from the top of the work tree; "." where it is the same."""
     return os.path.relpath(os.path.realpath(root), top)
 
 
 def _wanted_block(root: str, top: str) -> tuple[str, list[str], list[str]]:
-    """What a block is called, its lines, and what should be known about them."""
+    """Return what a block is called, its lines, and what should be known about them."""
     folder, disk = _vault_folder(root, top), Vault(root).disk
     inside = "/" if folder == os.curdir else f"/{_GLOB.sub(_escape_character, folder)}/"
     lines = [f"{_quote_pattern(f'{inside}**/*{suffix}')} {value}" for suffix, value in _BY_SUFFIX.items()]
@@ -227,7 +229,7 @@ def _escape_character(found: re.Match[str]) -> str:
 
 
 def _quote_pattern(pattern: str) -> str:
-    """A pattern as git reads it at the beginning of a line: in the quotes of C, where it needs them."""
+    """Quote a pattern for the beginning of a line of gitattributes, if it needs quotes."""
     if not _TO_QUOTE.search(pattern):
         return pattern
     escaped = _IN_QUOTES.sub(lambda found: f"\\{ord(found[0]):03o}", pattern)
@@ -270,7 +272,7 @@ class _BlockPlace(NamedTuple):
 
 
 def _find_blocks(text: str) -> list[_BlockPlace]:
-    """The blocks, in order.
+    """Return the blocks, in order.
 
     Raises:
         EditRefused: there are marks that make none.
@@ -303,12 +305,12 @@ def _unpaired_mark(mark: str) -> EditRefused:
 
 
 def _config_path(repository: Repository) -> str:
-    """The config that all work trees of a repository share."""
+    """Return the config that all work trees of a repository share."""
     return os.path.join(os.path.realpath(repository.common), "config")
 
 
 def _read_driver(config: str) -> str:
-    """The driver that a config names; empty without one."""
+    """Return the driver that a config names; empty without one."""
     asked = ["config", "--file", config, "--get", _DRIVER]
     ended = run(asked, os.path.dirname(config), "read its config")
     return ended.printed.decode("utf-8", "replace").removesuffix("\n")
@@ -321,7 +323,7 @@ def _write_config(config: str, settings: Mapping[str, str | None]) -> None:
 
 
 def _plan_config(config: str, settings: Mapping[str, str | None]) -> ChangedFile | None:
-    """The change that git makes of the config, tried on a copy; None where it stays as it is."""
+    """Return the change that git makes of the config, tried on a copy; None where it stays as it is."""
     before = _read_file(config)
     with tempfile.TemporaryDirectory() as folder:
         copy = os.path.join(folder, "config")

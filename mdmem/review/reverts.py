@@ -82,7 +82,9 @@ class FactTarget(NamedTuple):
 
 
 def target_of(what: str) -> FactTarget | None:
-    """The fact that is named by `MEMORY#^id`, `MEMORY#HEADING` or `MEMORY:TEXT`; None for anything else.
+    """Return the fact that is named by `MEMORY#^id`, `MEMORY#HEADING` or `MEMORY:TEXT`.
+
+    None for anything else.
 
     Raises:
         Usage: it names a whole memory.
@@ -156,7 +158,7 @@ class Reverts:
         return EditPlan(changes=tuple(changes), message=message, left_out=tuple(skipped))
 
     def _take_back(self, version: _Version, refused: list[str], skipped: list[str]) -> Iterator[Change]:
-        """The change that takes back what was done to one memory, if there is anything to do."""
+        """Yield the change that takes back what was done to one memory, if there is anything to do."""
         path, before, after = version.path, version.before, version.after
         now = self._vault.find(path)
         move_to = version.old_path if version.old_path != path else None

@@ -160,7 +160,7 @@ class Review:
         ]
 
     def changes(self) -> list[MemoryChange]:
-        """All that differs, in the order of paths.
+        """Return all that differs, in the order of paths.
 
         Raises:
             MemoryNotFound: one of the paths is in neither state.
@@ -199,7 +199,10 @@ class Review:
         return before, after
 
     def _find_pairs(self) -> list[MemoryPair]:
-        """The chosen memories that may differ; one that was renamed is chosen by either of its names."""
+        """Return the chosen memories that may differ.
+
+        One that was renamed is chosen by either of its names.
+        """
         found = self._differing_pairs(self._old, self._new) if self._old and self._new else self._with_now()
         chosen = [pair for pair in found if self._is_chosen(pair.old) or self._is_chosen(pair.new)]
         self._refuse_unknown([path for pair in chosen for path in (pair.old, pair.new)])
@@ -225,7 +228,7 @@ class Review:
                 yield MemoryPair(old, new, blob or "", now or "")
 
     def _standing_in_both(self) -> list[tuple[str, str | None, str | None]]:
-        """As `Tracked.now`, the chosen memories where each stands in both states; else nothing.
+        """Do as `Tracked.now`, the chosen memories where each stands in both states; else nothing.
 
         Then no other memory has to be looked at: none of them was renamed.
         """
@@ -236,7 +239,7 @@ class Review:
         return [(path, tree[path], "") for path in self._paths]
 
     def _pair_renamed(self, gone: dict[str, str], new: dict[str, str]) -> list[MemoryPair]:
-        """The memories that are gone and are there under another name: with the same id, or similar lines."""
+        """Pair memories that are gone with new ones of the same id, or with similar lines."""
         if not gone or not new or max(len(gone), len(new)) > _MOST_COMPARED:
             return []
         olds, news = (
@@ -304,7 +307,7 @@ class _Fingerprint(NamedTuple):
         return cls(id_ if isinstance(id_, str) else "", lines - {"", "---"})
 
     def likeness(self, other: _Fingerprint) -> float:
-        """The share of equal lines; 1 for the same id, or for the same lines."""
+        """Return the share of equal lines; 1 for the same id, or for the same lines."""
         if self.id or other.id:
             return float(self.id == other.id)
         total = len(self.lines) + len(other.lines)
@@ -312,7 +315,10 @@ class _Fingerprint(NamedTuple):
 
 
 def _is_same(before: Document | None, after: Document | None, *, is_now: bool) -> bool:
-    """Whether two versions do not differ; git may have given the file other line ends than the commit has."""
+    """Return whether two versions do not differ.
+
+    Git may have given the file other line ends than the commit has.
+    """
     if not before or not after:
         return before is after
     if before.data == after.data:
@@ -336,14 +342,17 @@ def _of_conflicts(path: str, document: Document | None, *, is_unmerged: bool) ->
 
 
 def _items_around(document: Document) -> dict[Fact, str]:
-    """The words of the item that each fact stands in; of those that stand in one."""
+    """Return the words of the item that each fact stands in; of those that stand in one."""
     known = facts(document)
     around = ((fact, known[fact.parent]) for fact in known if fact.parent is not None)
     return {fact: parent.text for fact, parent in around if parent.kind == "item"}
 
 
 def _describe_changes(compared: _Compared, found: Comparison | None) -> Iterator[MemoryChange]:
-    """What became of a memory; `found` is its comparison once facts that went to another memory are moved."""
+    """Yield what became of a memory.
+
+    `found` is its comparison once facts that went to another memory are moved.
+    """
     pair = compared.pair
     if not (pair.old and pair.new):
         yield MemoryChange(path=pair.path, change="memory-added" if pair.new else "memory-removed")

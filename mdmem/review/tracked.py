@@ -125,7 +125,7 @@ class Tracked:
         return [folder or _ALL, *self.mounted.values()]
 
     def holds(self, name: str) -> bool:
-        """Whether a file is in the repository, and not in another one inside of it."""
+        """Return whether a file is in the repository, and not in another one inside of it."""
         if name.split(os.sep, maxsplit=1)[0] == os.pardir:
             return False
         folder = os.path.dirname(name)
@@ -135,7 +135,10 @@ class Tracked:
         return not folder or self._held[folder]
 
     def elsewhere(self, paths: Sequence[str]) -> list[str]:
-        """The mounts, and folders of memories, that the repository does not hold; with `paths`, of these."""
+        """Return the mounts, and folders of memories, that the repository does not hold.
+
+        With `paths`, of these.
+        """
         mounts = (relative(path, self._vault.namespace) for path in self._vault.mounted(""))
         lost = [path for path in mounts if path not in self.mounted and is_chosen(path, paths)]
         folders = {os.path.dirname(path) for path in paths if path.endswith(SUFFIXES)}
@@ -148,7 +151,7 @@ class Tracked:
         return lost
 
     def name(self, path: str) -> str:
-        """What git calls a memory, whether it is there or not.
+        """Return what git calls a memory, whether it is there or not.
 
         Raises:
             PathRefused: `path` cannot name a memory of this namespace.
@@ -159,14 +162,14 @@ class Tracked:
         return mounted or self.repository.name(self._vault.store.spelled(full) or full)
 
     def path(self, name: str) -> str | None:
-        """The memory of this namespace that git calls `name`; None for any other file."""
+        """Return the memory of this namespace that git calls `name`; None for any other file."""
         full = self._full_path(name)
         if full is None or not self._vault.wall.holds(full):
             return None
         return relative(full, self._vault.namespace)
 
     def seen(self, logged: LoggedCommit) -> LoggedCommit:
-        """A commit with no more than its memories of this namespace."""
+        """Return a commit with no more than its memories of this namespace."""
         files = []
         for file in logged.files:
             before = file.before if self.path(file.old or file.name) is not None else ""
@@ -175,7 +178,7 @@ class Tracked:
         return logged._replace(files=tuple(files))
 
     def _full_path(self, name: str) -> str | None:
-        """The memory of the whole vault that git calls `name`."""
+        """Return the memory of the whole vault that git calls `name`."""
         if name in self._mounted_files:
             return self._mounted_files[name]
         inside = self.repository.path(name)
@@ -186,7 +189,7 @@ class Tracked:
         return None
 
     def told(self, found: Iterator[LoggedCommit]) -> Iterator[MemoryCommit]:
-        """The commits as the namespace sees them; those that touched nothing in it are left out."""
+        """Yield the commits as the namespace sees them; those that touched nothing in it are left out."""
         while some := list(islice(found, _MOST_AT_ONCE)):
             touched = [(each.commit, self._touched_memories(each.files)) for each in some]
             seen = [(commit, memories) for commit, memories in touched if memories]
@@ -195,7 +198,7 @@ class Tracked:
                 yield _memory_commit(commit, memories, is_part=commit.id in partial)
 
     def partial(self, commits: Collection[Commit]) -> set[str]:
-        """The ids of the commits that touched what is outside of the namespace; merges may have."""
+        """Return the ids of the commits that touched what is outside of the namespace; merges may have."""
         if self._vault.wall == Namespace():
             return set()
         files = self.history.files(commit.id for commit in commits)
@@ -206,12 +209,12 @@ class Tracked:
         }
 
     def _is_hidden(self, name: str) -> bool:
-        """Whether a file is in the vault, or mounted there, and outside of the namespace."""
+        """Return whether a file is in the vault, or mounted there, and outside of the namespace."""
         inside = self._mounted_files.get(name) or self.repository.path(name)
         return inside is not None and not self._vault.wall.holds(unicodedata.normalize("NFC", inside))
 
     def _touched_memories(self, files: Iterable[TouchedFile]) -> tuple[MemoryTouched, ...]:
-        """The memories of the namespace among the files of a commit."""
+        """Return the memories of the namespace among the files of a commit."""
         found = []
         for file in files:
             path = self.path(file.name) if file.after else None
@@ -225,7 +228,9 @@ class Tracked:
         return tuple(found)
 
     def document(self, blob: str, path: str) -> Document | None:
-        """The memory `path` as a version of it stands in the repository; None where it has no such content.
+        """Return the memory `path` as a version of it stands in the repository.
+
+        None where it has no such content.
 
         Raises:
             DocumentRefused: it is no memory: too large, or no text.
@@ -241,7 +246,10 @@ class Tracked:
         return None if data is None else parse(path, data, limits)
 
     def tree(self, commit: str | None, paths: Sequence[str] = ()) -> dict[str, str]:
-        """The object ids of the memories in a commit, by path; of None, nothing. With `paths`, of these."""
+        """Return the object ids of the memories in a commit, by path.
+
+        Of None, nothing. With `paths`, of these.
+        """
         if commit is None:
             return {}
         names = [self._name_of(path) for path in paths] or self.names
@@ -249,13 +257,13 @@ class Tracked:
         return {path: blob for path, blob in named if path is not None}
 
     def _name_of(self, path: str) -> str:
-        """What git calls a memory or a folder."""
+        """Return what git calls a memory or a folder."""
         if path.endswith(SUFFIXES):
             return self.name(path)
         return self.repository.name(self._vault.folder(path)).rstrip("/") or _ALL
 
     def now(self, commit: str | None) -> Iterator[tuple[str, str | None, str | None]]:
-        """The memories that may be other than in a commit, but for those that git ignores.
+        """Yield the memories that may be other than in a commit, but for those that git ignores.
 
         Returns:
             The path of each, and the object ids of its content in the commit and now: None where it is not
@@ -307,19 +315,19 @@ class Tracked:
         return {path for entry in entries if (path := self.path(entry.partition("\t")[2]))}
 
     def _index_written(self) -> int:
-        """When the index was written last, in nanoseconds; 0 where that is not known."""
+        """Return when the index was written last, in nanoseconds; 0 if unknown."""
         with suppress(OSError):
             return os.stat(os.path.join(self.repository.folder, "index")).st_mtime_ns
         return 0
 
 
 def is_chosen(path: str, chosen: Sequence[str]) -> bool:
-    """Whether a path is one of some memories and folders, or in one; each is where there are none."""
+    """Return whether a path is one of some memories and folders, or in one; each is where there are none."""
     return not chosen or any(is_under(path, each) for each in chosen)
 
 
 def agent_of(commit: Commit, *, is_part: bool) -> str:
-    """Who made the changes in a commit; of a part of it only where nobody else is named."""
+    """Return who made the changes in a commit; of a part of it nobody where several are named."""
     agents = list(dict.fromkeys(commit.values(AGENT)))
     return "" if is_part and len(agents) > 1 else ", ".join(agents)
 

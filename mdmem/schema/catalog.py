@@ -54,19 +54,19 @@ class Catalog:
         return tuple(sorted({*self._own, *_builtin_names()}))
 
     def is_builtin(self, name: str) -> bool:
-        """Whether the schema of this name is the built-in one."""
+        """Return whether the schema of this name is the built-in one."""
         return name not in self._own
 
     def path(self, name: str) -> str:
-        """Where the schema of this name stands, as findings about it say."""
+        """Return where the schema of this name stands, as findings about it say."""
         return f"schemas/{name}.json" if self.is_builtin(name) else f".mdmem/schemas/{name}.json"
 
     def text(self, name: str) -> str:
-        """The JSON text of the schema of this exact name."""
+        """Return the JSON text of the schema of this exact name."""
         return _builtin_text(name) if self.is_builtin(name) else self._own[name]
 
     def resolve(self, reference: str) -> str | None:
-        """The name of the schema that a `$schema` or `$ref` (without its fragment) means, or None.
+        """Return the name of the schema that a `$schema` or `$ref` (without its fragment) means, or None.
 
         That is its name, `name.json`, `mdmem:name`, a relative path that ends in one of them, or the exact
         `$id` of a schema of the vault.
@@ -82,24 +82,24 @@ class Catalog:
         return last if last in self.names else None
 
     def near(self, name: str) -> tuple[str, ...]:
-        """The names most like `name`; all of them where none is."""
+        """Return the names most like `name`; all of them where none is."""
         return tuple(get_close_matches(name, self.names, n=3)) or self.names
 
     def parsed(self, name: str) -> Schema | None:
-        """The schema as it is written, or None when the text is no JSON object or boolean."""
+        """Return the schema as it is written, or None when the text is no JSON object or boolean."""
         if name not in self._parsed:
             value = _parse_json(self.text(name))
             self._parsed[name] = value if isinstance(value, dict | bool) else None
         return self._parsed[name]
 
     def title(self, name: str) -> str:
-        """The title of the schema; empty when it has none."""
+        """Return the title of the schema; empty when it has none."""
         schema = self.parsed(name)
         title = schema.get("title") if isinstance(schema, dict) else None
         return title if isinstance(title, str) else ""
 
     def closure(self, name: str) -> tuple[str, ...]:
-        """The schema and every schema that it refers to, directly or through another."""
+        """Return the schema and every schema that it refers to, directly or through another."""
         if name not in self._closures:
             reached = {name: None}
             waiting = [name]
@@ -113,7 +113,7 @@ class Catalog:
         return self._closures[name]
 
     def declares(self, name: str, key: str) -> bool:
-        """Whether the schema itself speaks of `key` at the top: in its own or included properties.
+        """Return whether the schema itself speaks of `key` at the top: in its own or included properties.
 
         What is included by `$ref` or `allOf` does not count beside `additionalProperties`, which does not
         look there either.
@@ -144,7 +144,7 @@ class Catalog:
 
 
 def list_children(schema: Schema) -> Iterator[tuple[tuple[Key, ...], Schema]]:
-    """The schemas directly inside a valid schema, each with its path from there."""
+    """Yield the schemas directly inside a valid schema, each with its path from there."""
     if isinstance(schema, bool):
         return
     for keyword, value in schema.items():

@@ -53,16 +53,16 @@ class Schemas:
         self._blind: dict[tuple[str, str], bool] = {}
 
     def names(self) -> list[SchemaInfo]:
-        """Every schema there is, by name."""
+        """Return every schema there is, by name."""
         catalog = self._catalog
         return [SchemaInfo(name, catalog.is_builtin(name), catalog.title(name)) for name in catalog.names]
 
     def has(self, name: str) -> bool:
-        """Whether there is a schema that `name` means."""
+        """Return whether there is a schema that `name` means."""
         return self._catalog.resolve(name) is not None
 
     def show(self, name: str) -> str:
-        """The JSON text of a schema.
+        """Return the JSON text of a schema.
 
         Raises:
             NamedNotFound: there is none of this name.
@@ -73,7 +73,7 @@ class Schemas:
         return self._catalog.text(found)
 
     def choose(self, document: Document) -> str:
-        """The name of the schema that a memory follows.
+        """Return the name of the schema that a memory follows.
 
         That is what its `$schema` names, else the schema of its `type` (that of the kind of this name, or the
         schema of this name), else that of the folder it stands in (below users, projects and resources), else
@@ -115,7 +115,7 @@ class Schemas:
         )
 
     def misplaced(self, document: Document) -> tuple[Diagnostic, ...]:
-        """What is wrong with the folder of a memory: its `type` is the kind of another one."""
+        """Return what is wrong with the folder of a memory: its `type` is the kind of another one."""
         place, name = kind_at(document.path, self._kinds.values()), document.fields.get("type")
         if (
             not isinstance(name, str)
@@ -131,7 +131,7 @@ class Schemas:
         return (document.diagnose(Flaw(span, "type-misplaced", message, hint, "type", "warning")),)
 
     def ignores_difference(self, before: Document, after: Document) -> bool:
-        """Whether two states of a memory differ in the body alone, and its schema does not look at bodies.
+        """Return whether only the body differs, at which the schema does not look.
 
         Then both have the same violations, and neither needs to be checked. Most edits are of this kind.
         """
@@ -166,7 +166,7 @@ class Schemas:
         return self._findings[name]
 
     def _is_known(self, name: str) -> bool:
-        """Whether a schema is known to be sound: a built-in one that refers to no other but these."""
+        """Return whether a schema is known to be sound: a built-in one that refers to no other but these."""
         return all(map(self._catalog.is_builtin, self._catalog.closure(name)))
 
     def _find_violations(self, document: Document, name: str) -> list[Diagnostic]:
@@ -206,7 +206,7 @@ class Schemas:
         return rest, findings
 
     def _find_fault(self, name: str) -> str:
-        """Why the schema, or one that it refers to, cannot be used; empty when it can."""
+        """Return why the schema, or one that it refers to, cannot be used; empty when it can."""
         if name not in self._faults:
             closure = [] if self._is_known(name) else self._catalog.closure(name)
             found = (f for each in closure for f in self._inspect_schema(each) if f.severity == "error")

@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 
 _LINE = 1 << 20  # characters of entries that become one line of the log
 _HOOK_SECONDS = 1.0
-_ENVELOPE = 4_096  # bytes of a line besides its messages
+_ENVELOPE = 4_096  # bytes of a line without its messages
 _MOST_REASONS = 100  # of one transcript that are listed
 
 
@@ -245,7 +245,7 @@ class _Importer:
         """Go on behind the last message that the log holds already, by the hashes of its messages.
 
         Raises:
-            _NotImported: what follows is not newer than what the session has besides.
+            _NotImported: what follows is not newer than the rest of the session.
         """
         state, position, last = conversation.state, _Position(), None
         kept = state.cursors.get(self._name)

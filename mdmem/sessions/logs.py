@@ -284,7 +284,7 @@ class SessionLogs:
         """Append what `build` makes of a conversation, seen under the log's lock, with its next number.
 
         Returns:
-            What `build` gives besides. Without a record nothing is written.
+            What else `build` gives. Without a record nothing is written.
 
         Raises:
             SessionConflict: the log is of another key, or of a later version.

@@ -30,7 +30,7 @@ _DIRECTIVES = regex(r"(?:[^%]|%[-_0^#]?[A-Za-z%])*+", re.DOTALL)
 
 
 def to_yaml(value: Any) -> str:
-    """A value as YAML in one line that readers of YAML 1.1 and 1.2 take for the same value.
+    """Return a value as YAML in one line that readers of YAML 1.1 and 1.2 take for the same value.
 
     ISO dates stand plain, as people write them; a reader of YAML 1.1 may take them for dates.
 
@@ -64,12 +64,12 @@ def _check_key(key: Any) -> str:
 
 
 def line(value: Any) -> str:
-    """A text in one line: every run of whitespace becomes one space."""
+    """Return a text in one line: every run of whitespace becomes one space."""
     return " ".join(str(value).split())
 
 
 def heading(value: Any) -> str:
-    """A text that is safe behind the marks of a heading, and stays what it says.
+    """Return a text that is safe behind the marks of a heading, and stays what it says.
 
     It is one line, without leading `#`, and escaped. A text of which nothing is left becomes `Untitled`.
     """
@@ -77,7 +77,7 @@ def heading(value: Any) -> str:
 
 
 def escaped(title: str) -> str:
-    """A title with a backslash before a closing run of `#` and before a block id at its end.
+    """Return a title with a backslash before a closing run of `#` and before a block id at its end.
 
     Markdown and mdmem would take them for marks (CommonMark 0.31.2, section 4.2).
     """
@@ -85,7 +85,7 @@ def escaped(title: str) -> str:
 
 
 def under(value: Any, level: int) -> str:
-    """A Markdown text that stays in the section of a heading of `level` (0 to 5) that stands before it.
+    """Return a text whose headings stay below a heading of `level` (0 to 5) before it.
 
     Where one of its headings is of that level or above, all of them are put deeper by as much; a fence or an
     HTML block that is left open is closed. Blank lines around it are removed.
@@ -125,12 +125,12 @@ def _fence_marks(text: str, found: Scan) -> list[str]:
 
 
 def slug(value: Any) -> str:
-    """A text as GitHub writes a heading's anchor: lower case, hyphens for spaces, no punctuation."""
+    """Return a text as GitHub writes a heading's anchor: lower case, hyphens for spaces, no punctuation."""
     return anchor.slug(line(value))
 
 
 def listed(value: Any) -> list[Any]:
-    """A list as it is; a text split at its commas; nothing as an empty list."""
+    """Return a list as it is; a text split at its commas; nothing as an empty list."""
     if value is None:
         return []
     if isinstance(value, str):
@@ -139,7 +139,7 @@ def listed(value: Any) -> list[Any]:
 
 
 def format_date(value: Any, layout: str = "%Y-%m-%d") -> str:
-    """A date, or its ISO text, by the directives of `strftime`.
+    """Return a date, or its ISO text, by the directives of `strftime`.
 
     Raises:
         ValueError: not a date, or a layout with more than plain directives.
@@ -152,7 +152,7 @@ def format_date(value: Any, layout: str = "%Y-%m-%d") -> str:
 
 
 def format_time(value: Any, layout: str = "%H:%M") -> str:
-    """A time of day, or its ISO text, by the directives of `strftime`.
+    """Return a time of day, or its ISO text, by the directives of `strftime`.
 
     Raises:
         ValueError: not a time, or a layout with more than plain directives.

@@ -94,7 +94,7 @@ def variables(name: str, source: str, lookup: Lookup) -> tuple[Variable, ...]:
 
 
 def _find_guarded(tree: nodes.Template) -> set[str]:
-    """The variables to which some use gives a default, or of which it asks whether they are defined."""
+    """Find the variables that have a default, or are tested for being defined."""
     uses = [use.node for use in tree.find_all(nodes.Filter) if use.name in ("default", "d")]
     uses += [use.node for use in tree.find_all(nodes.Test) if use.name in ("defined", "undefined")]
     return {use.name for use in uses if isinstance(use, nodes.Name)}
@@ -178,7 +178,7 @@ def _failing_as(name: str) -> Iterator[None]:
 
 
 def _find_place(error: BaseException, name: str) -> tuple[str, int | None]:
-    """The template and its line in which an error arose: the innermost of those that were running."""
+    """Return the template and its line in which an error arose: the innermost of those that were running."""
     if isinstance(error, TemplateSyntaxError):
         return error.name or name, error.lineno
     place: tuple[str, int | None] = (name, None)
@@ -192,7 +192,7 @@ def _find_place(error: BaseException, name: str) -> tuple[str, int | None]:
 
 
 def _explain_error(error: BaseException, *, running: bool) -> tuple[str, str]:
-    """The reason and the remedy for an error; `running` where it arose in a template's own line."""
+    """Return the reason and the remedy for an error; `running` where it arose in a template's own line."""
     if isinstance(error, RecursionError) and running:
         return "it calls, includes or extends itself without end", _EXTEND_BUILTIN
     if isinstance(error, RecursionError | MemoryError | SyntaxError):

@@ -78,7 +78,7 @@ _ATTRIBUTES: tuple[tuple[type | tuple[type, ...], frozenset[str]], ...] = (
 
 
 def is_readable(owner: Any, attribute: str) -> bool:
-    """Whether a template may read this attribute, of those that Jinja's own sandbox lets it read."""
+    """Return whether a template may read this attribute, of those that Jinja's own sandbox lets it read."""
     listed = next((names for kind, names in _ATTRIBUTES if isinstance(owner, kind)), None)
     # What remains are a namespace and an imported template, whose attributes the template made itself.
     return attribute in listed if listed is not None else not isinstance(owner, (*VALUES, type))
@@ -133,7 +133,7 @@ class Metering(NodeTransformer):
         }
 
     def visit(self, node: nodes.Node, *args: Any, **kwargs: Any) -> Any:
-        """The node that stands in for `node`, once what is in it was visited."""
+        """Return the node that stands in for `node`, once what is in it was visited."""
         replacement = self._replacements.get(type(node))
         visited = self.generic_visit(node, *args, **kwargs)
         return replacement(visited) if replacement else visited
@@ -300,7 +300,7 @@ class Sandbox(ImmutableSandboxedEnvironment):
     # ------------------------------------------------------------------------ what a template may touch
 
     def is_safe_attribute(self, obj: Any, attr: str, value: Any) -> bool:
-        """Whether a template may read `attr` of `obj`: only what is listed, whatever Python offers."""
+        """Return whether a template may read `attr` of `obj`: only what is listed, whatever Python offers."""
         return super().is_safe_attribute(obj, attr, value) and is_readable(obj, attr)
 
     def getattr(self, obj: Any, attribute: str) -> Any:
@@ -346,12 +346,12 @@ class Sandbox(ImmutableSandboxedEnvironment):
         return self.weighed(value) if isinstance(value, VALUES) else value
 
     def get_template(self, name: Any, parent: str | None = None, globals: Any = None) -> Template:  # noqa: A002 - as in the base class
-        """The template of that name, loaded by this environment."""
+        """Return the template of that name, loaded by this environment."""
         self.pay(_LOAD)
         return super().get_template(name, parent, globals)
 
     def select_template(self, names: Any, parent: str | None = None, globals: Any = None) -> Template:  # noqa: A002 - as in the base class
-        """The first template that there is, of several names."""
+        """Return the first template that there is, of several names."""
         self.pay(_LOAD)
         return super().select_template(names, parent, globals)
 
@@ -369,7 +369,7 @@ class Sandbox(ImmutableSandboxedEnvironment):
     # ------------------------------------------------------------------------- what a template may make
 
     def call_binop(self, context: Context, operator: str, left: Any, right: Any) -> Any:
-        """An arithmetic operation, refused before it makes something large."""
+        """Return an arithmetic operation, refused before it makes something large."""
         del context
         return self._apply_operator(operator, left, right)
 
@@ -405,12 +405,12 @@ class Sandbox(ImmutableSandboxedEnvironment):
         return str(self.weighed(text % values))
 
     def _write_value(self, value: Any) -> str:
-        """What `{{ value }}` writes."""
+        """Return what `{{ value }}` writes."""
         self.weighed(value, missing=False)
         return value if isinstance(value, str) else str(self.weighed(str(value)))
 
     def concat(self, parts: Iterable[str]) -> str:
-        """What a macro, a block or `{% set %}` has written, as one text."""
+        """Return what a macro, a block or `{% set %}` has written, as one text."""
         found = list(parts)
         self.pay(sum(map(len, found)))
         return "".join(found)
@@ -422,7 +422,9 @@ class Sandbox(ImmutableSandboxedEnvironment):
         return _Counted(self, self.weighed(values))
 
     def _pay_for(self, function: Callable[..., Any], *, missing: bool = True) -> Callable[..., Any]:
-        """A filter or test whose arguments and result are paid for; what it makes lazily becomes a list.
+        """Return a filter or test whose arguments and result are paid for.
+
+        What it makes lazily becomes a list.
 
         With `missing` false, it fails on a missing value before it is called.
         """

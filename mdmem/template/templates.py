@@ -62,7 +62,7 @@ class Templates:
         self._own = own
 
     def names(self) -> list[TemplateInfo]:
-        """The templates that can be rendered, by name."""
+        """Return the templates that can be rendered, by name."""
         sources = {**_builtin_sources(), **self._own}
         return [
             TemplateInfo(
@@ -75,7 +75,7 @@ class Templates:
         ]
 
     def show(self, name: str) -> Shown:
-        """The source of a template and the variables that it reads.
+        """Return the source of a template and the variables that it reads.
 
         Raises:
             NamedNotFound: there is no template of that name.
@@ -148,7 +148,7 @@ class Templates:
         return _builtin_sources().get(full) if source is None else source.removeprefix("\ufeff")
 
     def _find_source(self, name: str) -> str | None:
-        """The source of a template that another one names.
+        """Return the source of a template that another one names.
 
         Raises:
             PathRefused: the name leaves the template folder.
@@ -160,7 +160,7 @@ class Templates:
 
 
 def refusal(name: str) -> str | None:
-    """Why a template may not be named so; None when it may."""
+    """Return why a template may not be named so; None when it may."""
     if "\\" in name:
         return "a template's name has no backslash"
     if name.startswith("/"):

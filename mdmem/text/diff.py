@@ -26,28 +26,28 @@ class Versions(NamedTuple, Generic[T]):
     theirs: T
 
     def map(self, of: Callable[[T], U]) -> Versions[U]:
-        """What `of` makes of each."""
+        """Return what `of` makes of each."""
         return Versions(of(self.base), of(self.ours), of(self.theirs))
 
     def paired(self, other: Versions[U], of: Callable[[T, U], V]) -> Versions[V]:
-        """What `of` makes of each together with its partner in `other`."""
+        """Return what `of` makes of each together with its partner in `other`."""
         return Versions(*map(of, self, other))
 
     def agreed(self) -> tuple[T] | None:
-        """What it becomes, when at most one side changed it or both did equally."""
+        """Return what it becomes, when at most one side changed it or both did equally."""
         if self.ours in (self.base, self.theirs):
             return (self.theirs,)
         return (self.ours,) if self.theirs == self.base else None
 
 
 def complete(versions: Versions[T | None]) -> Versions[T] | None:
-    """The same versions, or None when one of them is missing."""
+    """Return the same versions, or None when one of them is missing."""
     base, ours, theirs = versions
     return None if base is None or ours is None or theirs is None else Versions(base, ours, theirs)
 
 
 def merged_order(keys: Versions[list[K]]) -> list[K] | None:
-    """All keys of both sides in one order, or None when both sides moved them, each in its own way.
+    """Return all keys of both sides in one order, or None when both sides moved them, each in its own way.
 
     A side that moved keys gives the order, else theirs; the other side's own keys follow what they followed.
     """
@@ -98,7 +98,7 @@ class Hunk(NamedTuple):
 
 
 def shared(before: str, after: str) -> tuple[int, int]:
-    """How many code points two texts begin with alike, and how many of the others they end with alike.
+    """Return how many code points two texts begin with alike, and how many of the others they end with alike.
 
     Both are of whole lines; one line more, at either end, may be alike, too.
     """
@@ -118,7 +118,7 @@ def shared(before: str, after: str) -> tuple[int, int]:
 
 
 def _longest_alike(most: int, alike: Callable[[int, int], bool]) -> int:
-    """How far, at most `most`, all is alike; `alike` compares one stretch."""
+    """Return how far, at most `most`, all is alike; `alike` compares one stretch."""
     start = 0
     while start < most:
         middle = (start + most + 1) // 2
@@ -130,7 +130,10 @@ def _longest_alike(most: int, alike: Callable[[int, int], bool]) -> int:
 
 
 def hunks(before: Sequence[str], after: Sequence[str]) -> list[Hunk]:
-    """What turns the lines `before` into `after`, in order; at least one equal line parts two hunks."""
+    """Return what turns the lines `before` into `after`, in order.
+
+    At least one equal line parts two hunks.
+    """
     found = []
     old = new = 0
     for start, new_start, size in [*matches(before, after), (len(before), len(after), 0)]:
@@ -155,7 +158,7 @@ class Word(NamedTuple):
 
 
 def words(before: str, after: str) -> list[Word]:
-    """What turns one text into another, word by word; what is not marked stands in both."""
+    """Return what turns one text into another, word by word; what is not marked stands in both."""
     if not (before and after):
         return [Word("-" if before else "+", before or after)] if before or after else []
     old, new = _WORD.findall(before), _WORD.findall(after)
@@ -179,7 +182,9 @@ def words(before: str, after: str) -> list[Word]:
 def regions(
     base: Sequence[str], ours: Sequence[str], theirs: Sequence[str], *, apart: bool = False
 ) -> Iterator[Versions[slice]]:
-    """Where `ours` or `theirs` differ from `base`, in order, as ranges of lines; changes that touch are one.
+    """Yield where `ours` or `theirs` differ from `base`, in order, as ranges of lines.
+
+    Changes that touch are one.
 
     This is diff3 (Khanna, Kunal and Pierce, "A Formal Investigation of Diff3", 2007), with touching changes
     taken together, as git does; `apart`, only those that change the same lines, or insert at the same place.
@@ -226,7 +231,7 @@ def matches(before: Sequence[Hashable], after: Sequence[Hashable]) -> list[tuple
 
 
 def _count_common_lines(before: Sequence[Hashable], after: Sequence[Hashable]) -> tuple[int, int]:
-    """How many lines are equal at the beginning, and how many of the others at the end."""
+    """Return how many lines are equal at the beginning, and how many of the others at the end."""
     shorter = min(len(before), len(after))
     head = next((n for n in range(shorter) if before[n] != after[n]), shorter)
     left = shorter - head
@@ -235,7 +240,7 @@ def _count_common_lines(before: Sequence[Hashable], after: Sequence[Hashable]) -
 
 
 def _find_anchors(before: Sequence[Hashable], after: Sequence[Hashable]) -> list[tuple[int, int]]:
-    """The places of lines that stand once in both, as many as stand in the same order in both."""
+    """Return the places of lines that stand once in both, as many as stand in the same order in both."""
     once, once_after = (
         {line for line, count in Counter(lines).items() if count == 1} for lines in (before, after)
     )
@@ -245,7 +250,7 @@ def _find_anchors(before: Sequence[Hashable], after: Sequence[Hashable]) -> list
 
 
 def increasing(numbers: Sequence[int]) -> list[int]:
-    """The places of a longest increasing subsequence of `numbers`, by patience sorting."""
+    """Return the places of a longest increasing subsequence of `numbers`, by patience sorting."""
     tops: list[int] = []
     top_places: list[int] = []
     previous: list[int | None] = []
@@ -265,7 +270,7 @@ def increasing(numbers: Sequence[int]) -> list[int]:
 def _match_between(
     before: Sequence[Hashable], after: Sequence[Hashable], budget: int
 ) -> tuple[list[tuple[int, int, int]], int]:
-    """The matches between two anchors, and what they cost of the `budget` of pairs."""
+    """Return the matches between two anchors, and what they cost of the `budget` of pairs."""
     head, tail = _count_common_lines(before, after)
     old, new = before[head : len(before) - tail], after[head : len(after) - tail]
     counts = Counter(new)
@@ -284,7 +289,7 @@ def _match_between(
 def unified(
     before: str | None, after: str | None, path: str, *, new_path: str | None = None, context: int = 3
 ) -> str:
-    r"""The unified diff of two texts, as git prints it; empty when nothing differs.
+    r"""Return the unified diff of two texts, as git prints it; empty when nothing differs.
 
     `git apply` takes it: only `\n` ends a line here, as in git, so a carriage return stays in its line. A
     change of line ends, which most screens do not show, is named in a line above, which `git apply` skips.
@@ -323,7 +328,7 @@ def unified(
 
 
 def _shared_around(before: str, after: str, context: int) -> tuple[int, int]:
-    """As `shared`, less what is shown of it around changes; only line feeds end a line here."""
+    """Do as `shared`, less what is shown of it around changes; only line feeds end a line here."""
     head, tail = shared(before, after)
     end = len(before) - tail
     for _ in range(context + 1):  # one for that which may have been cut at a carriage return
@@ -379,7 +384,7 @@ def _format_line(mark: str, line: str) -> str:
 
 
 def _heading_above(text: str, start: int, end: int) -> str:
-    """The last heading between two lines, as git shows it for files with `diff=markdown`."""
+    """Return the last heading between two lines, as git shows it for files with `diff=markdown`."""
     mark = text.rfind("#", start, end)
     while mark >= 0:
         line = text.rfind("\n", start, mark) + 1 or start
@@ -391,7 +396,7 @@ def _heading_above(text: str, start: int, end: int) -> str:
 
 
 def _extended_header(before: str | None, after: str | None, path: str, new_path: str) -> list[str]:
-    """What git writes where names and hunks do not say it: a rename, or an empty file made or deleted."""
+    """Return git's extended header: a rename, or an empty file created or deleted."""
     parts = [f"diff --git {_quote_name(f'a/{path}')} {_quote_name(f'b/{new_path}')}\n"]
     if before is None:
         return [*parts, "new file mode 100644\n"]

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
 
 _COMMA = re.compile(r",(?![^{]{0,1000}\})")  # not one that parts the choices of `{a,b}`
-_REMEDY = "mend the glob; a backslash makes a special character stand for itself"
+_REMEDY = "fix the glob; a backslash makes a special character stand for itself"
 _ANY = b"[^/]"
 _STAR = b"[^/]*"
 _AT_ANY_DEPTH = b"(?:/?|.*/)"
@@ -52,14 +52,14 @@ class _Glob(NamedTuple):
 
 
 def globs_of(value: Any) -> tuple[str, ...]:
-    """The globs that a field gives: a list of them, or a text with commas between them."""
+    """Return the globs that a field gives: a list of them, or a text with commas between them."""
     parts = _COMMA.split(value) if isinstance(value, str) else value
     parts = parts if isinstance(parts, list) else []
     return tuple(part.strip() for part in parts if isinstance(part, str) and part.strip())
 
 
 def matcher(globs: Sequence[str]) -> Callable[[str], bool]:
-    """Whether a path with `/` between its parts fits `globs`; without globs all fit.
+    """Return whether a path with `/` between its parts fits `globs`; without globs all fit.
 
     The last glob that fits decides: one that begins with `!` leaves the path out, and with it all below it.
     Where there is a glob without `!`, what none fits is left out.
@@ -86,7 +86,10 @@ def matcher(globs: Sequence[str]) -> Callable[[str], bool]:
 
 
 def _last_match(globs: Sequence[_Glob], path: bytes, *, is_folder: bool) -> bool | None:
-    """What the last glob that fits says: True to take the path, False to leave it out; None: none fits."""
+    """Return what the last glob that fits says: True to take the path, False to leave it out.
+
+    None: none fits.
+    """
     for one in reversed(globs):
         if (is_folder or not one.folders_only) and one.fits(path):
             return not one.excludes
@@ -94,7 +97,7 @@ def _last_match(globs: Sequence[_Glob], path: bytes, *, is_folder: bool) -> bool
 
 
 def _compile_glob(text: str) -> _Glob | None:
-    """One glob; None for blank text, which ripgrep passes over."""
+    """Return one glob; None for blank text, which ripgrep passes over."""
     glob = text if text.endswith("\\ ") else text.rstrip()
     if not glob:
         return None
@@ -122,7 +125,7 @@ def _compile_glob(text: str) -> _Glob | None:
 
 
 def _make_matcher(parts: Sequence[_Part]) -> Callable[[bytes], object]:
-    """What says whether a whole path fits the parts of a glob."""
+    """Return what says whether a whole path fits the parts of a glob."""
     if list(parts) == [_AT_ANY_DEPTH]:
         parts = [b".*"]
     quick = list(_without_retries(parts))
@@ -144,7 +147,7 @@ def _count_loops(parts: Sequence[_Part]) -> int:
 
 
 def _reachable_places(parts: Sequence[_Part], path: bytes, places: set[int]) -> set[int]:
-    """Where in a path the parts of a glob can end that begin at one of these places."""
+    """Return where in a path the parts of a glob can end that begin at one of these places."""
     for part in parts:
         if not places:
             break
@@ -200,7 +203,7 @@ class _Translation:
         }
 
     def parts(self) -> list[_Part]:
-        """The parts, which together match whole paths.
+        """Return the parts, which together match whole paths.
 
         Raises:
             PatternInvalid: the glob is malformed.
@@ -300,7 +303,7 @@ def _encode_text(text: str) -> bytes:
 
 
 def _without_retries(parts: Sequence[_Part]) -> Iterator[_Part]:
-    """The parts, with stars that are followed by another one before the next `/` taken at their first fit.
+    """Return the parts; a star before another one in the same name takes its first fit.
 
     The later star takes what the earlier one leaves, so nothing is lost, and `*a*a*a*b` takes no more than
     the square of a name's length. A class may match `/`, so it ends such a run, as an alternation does.

@@ -44,21 +44,24 @@ class Lines:
         return len(self.starts)
 
     def number(self, offset: int) -> int:
-        """The number of the line that `offset` stands in; the end of the text counts to its last line."""
+        """Return the number of the line that `offset` stands in.
+
+        The end of the text counts to its last line.
+        """
         return bisect_right(self.starts, offset) or 1
 
     def position(self, offset: int) -> Position:
-        """The line and column of `offset`."""
+        """Return the line and column of `offset`."""
         line = self.number(offset)
         return Position(line, offset - (self.starts[line - 1] if self.starts else 0) + 1)
 
     def span(self, number: int) -> Span:
-        """The span of line `number`, its line end included."""
+        """Return the span of line `number`, its line end included."""
         following = self.starts[number] if number < len(self.starts) else len(self.text)
         return Span(self.starts[number - 1], following)
 
     def around(self, offset: int) -> Span:
-        """The span of the line that `offset` stands in, its line end included."""
+        """Return the span of the line that `offset` stands in, its line end included."""
         return self.span(self.number(offset))
 
     def content(self, number: int) -> str:
@@ -79,13 +82,13 @@ class Lines:
 
 
 def line_ends(text: str) -> dict[str, int]:
-    """How often each kind of line end stands in `text`."""
+    """Return how often each kind of line end stands in `text`."""
     pairs = text.count("\r\n")
     return {"\n": text.count("\n") - pairs, "\r\n": pairs, "\r": text.count("\r") - pairs}
 
 
 def whole_lines(text: str, start: int = 0, end: int = sys.maxsize) -> list[str]:
-    """The lines of `text` from `start` to `end`, with their line ends."""
+    """Return the lines of `text` from `start` to `end`, with their line ends."""
     end = min(end, len(text))
     lines: list[str] = []
     while end - start > _STRETCH:

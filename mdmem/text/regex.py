@@ -34,7 +34,7 @@ _METHODS = ("match", "fullmatch", "search", "finditer", "findall", "sub", "subn"
 
 
 def regex(text: AnyStr, flags: int = 0) -> re.Pattern[AnyStr]:
-    """What `re.compile` returns, in effect; `text` has to be sound, since that is found out later.
+    """Return what `re.compile` returns, in effect; `text` has to be sound, since that is found out later.
 
     To compile a pattern takes Python up to a millisecond, and after the first use this is as fast as one.
     """
@@ -74,7 +74,7 @@ class Allowance:
         self._left = seconds
 
     def run(self, pattern: engine.Pattern[str], text: str, match: Callable[..., T]) -> T:
-        """What `match` returns, which looks for a pattern in a text.
+        """Return what `match` returns, which looks for a pattern in a text.
 
         Args:
             pattern: the pattern.
@@ -106,13 +106,13 @@ class Allowance:
                 raise PatternTooSlow(pattern=shortened(pattern.pattern), seconds=self._seconds)
 
     def _take_seconds(self, wanted: float) -> float:
-        """So many seconds of the allowance; all of it where not many times as much is left."""
+        """Take seconds of the allowance; all of it when little more is left."""
         taken = wanted if _MUCH * wanted < self._left else self._left
         self._left -= taken
         return taken
 
     def matches(self, pattern: engine.Pattern[str], text: str) -> bool:
-        """Whether a pattern matches anywhere in a text.
+        """Return whether a pattern matches anywhere in a text.
 
         Raises:
             PatternTooSlow: as `run`.
@@ -121,7 +121,7 @@ class Allowance:
 
 
 def foreign(text: str, *, lines: bool = False) -> engine.Pattern[str]:
-    """A pattern that somebody else wrote, for an `Allowance` to run.
+    """Return a pattern that somebody else wrote, for an `Allowance` to run.
 
     Args:
         text: in the syntax of the package `regex` in its version 0, which is that of `re` and more.
@@ -144,7 +144,7 @@ def foreign(text: str, *, lines: bool = False) -> engine.Pattern[str]:
 
 
 def expanded(match: engine.Match[str], replacement: str) -> str:
-    r"""A replacement with the groups of a match in the place of `\1` and `\g<name>`.
+    r"""Return a replacement with the groups of a match in the place of `\1` and `\g<name>`.
 
     Raises:
         PatternInvalid: it names a group that the pattern has not, or ends in a backslash.
@@ -158,5 +158,5 @@ def expanded(match: engine.Match[str], replacement: str) -> str:
 
 
 def shortened(pattern: str) -> str:
-    """A pattern as a message names it."""
+    """Return a pattern as a message names it."""
     return pattern if len(pattern) <= _SHOWN else pattern[:_SHOWN] + "…"

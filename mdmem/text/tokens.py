@@ -66,7 +66,7 @@ def estimates(texts: Iterable[str]) -> list[int]:
 
 
 def counter(*, estimated: bool = False) -> Callable[[str], int]:
-    """What counts the tokens of a text: a tokenizer where one is installed (extra `tokens`), else `estimate`.
+    """Return what counts tokens: a tokenizer if one is installed (extra `tokens`), else `estimate`.
 
     Args:
         estimated: take `estimate` in every case; loading a tokenizer takes half a second.
@@ -111,7 +111,9 @@ _JOINER = "\u200d"
 
 
 def visible(text: str) -> str:
-    """A text with `<U+202E>` in the place of each character that cannot be seen; lines end in line feeds.
+    """Return a text with `<U+202E>` in the place of each character that cannot be seen.
+
+    Lines end in line feeds.
 
     Joiners and selectors stay where writing needs them: in emoji, and between letters that join.
     """
@@ -121,7 +123,7 @@ def visible(text: str) -> str:
 
 
 def in_line(text: str) -> str:
-    """A text in one line, with what cannot be seen made visible."""
+    """Return a text in one line, with what cannot be seen made visible."""
     return " ".join(visible(text).split())
 
 
@@ -136,17 +138,17 @@ def in_lines(texts: Iterable[str]) -> list[str]:
 
 
 def plain(text: str) -> str:
-    """A sentence of others as Markdown that says just that."""
+    """Return a sentence of others as Markdown that says just that."""
     return _MARKUP.sub(lambda found: f"{found[0]}\\" if found[0].isdigit() else f"\\{found[0]}", text)
 
 
 def unescaped(text: str) -> str:
-    """What a sentence of Markdown says: the inverse of `plain`."""
+    """Return what a sentence of Markdown says: the inverse of `plain`."""
     return _ESCAPE.sub(r"\1", text)
 
 
 def fenced(text: str, info: str) -> str:
-    """A text as a fenced code block, made visible; the fence is longer than any that stands in it.
+    """Return a text as a fenced code block, made visible; the fence is longer than any that stands in it.
 
     Args:
         text: what stands in the fence.
@@ -161,13 +163,13 @@ def fenced(text: str, info: str) -> str:
 
 
 def first_of(names: Sequence[str], most: int, between: str = ", ") -> str:
-    """The first of some names, and how many more there are."""
+    """Return the first of some names, and how many more there are."""
     more = f" and {len(names) - most} more" if len(names) > most else ""
     return between.join(names[:most]) + more
 
 
 def clipped(text: str, most: int, around: int = 0) -> str:
-    """A text, or of a longer one `most` characters around a place, and how many more there are."""
+    """Return a text, or of a longer one `most` characters around a place, and how many more there are."""
     if len(text) <= most:
         return text
     start, end, _ = clip(len(text), most, around)
@@ -181,7 +183,7 @@ def clip(length: int, most: int, around: int) -> tuple[int, int, int]:
 
 
 def abridged(text: str, most: int, measure: Callable[[str], int] = estimate) -> str:
-    """A text, or of one of more than `most` tokens its beginning and its end, and how much is between them.
+    """Shorten a text of more than `most` tokens to its beginning, its end, and how much is between.
 
     It is cut between characters as people see them. Where not even the gap fits, the beginning alone stays.
 
@@ -209,7 +211,7 @@ def _around_gap(text: str, kept: int) -> str:
 
 
 def _cut_place(text: str, at: int) -> int:
-    """The place nearest to the beginning at which a text can be cut without parting a character's signs."""
+    """Find the first place from which a text can be cut without parting a character's signs."""
     at = max(at, 0)
     while 0 < at < len(text) and (_is_joined(text[at]) or text[at - 1] == _JOINER):
         at -= 1
@@ -217,10 +219,10 @@ def _cut_place(text: str, at: int) -> int:
 
 
 def _is_joined(sign: str) -> bool:
-    """Whether a sign belongs to the character before it: an accent, a joiner, a selector, a tone of skin."""
+    """Return whether a sign belongs to the character before it: an accent, a joiner, a skin tone."""
     return unicodedata.category(sign)[0] == "M" or sign == _JOINER or "\U0001f3fb" <= sign <= "\U0001f3ff"
 
 
 def gap(count: int) -> str:
-    """What stands in the place of so many characters; nothing for none."""
+    """Return what stands in the place of this many characters; nothing for none."""
     return f"[{count:,} characters left out]" if count else ""

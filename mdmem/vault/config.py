@@ -17,7 +17,7 @@ from mdmem.text.tokens import clipped
 from mdmem.vault.paths import check_folder, unportable
 
 CONFIG_PATH = ".mdmem/config.toml"
-# Of a config: its reader takes the square of the time for a key with so many dots.
+# Of a config: its reader takes the square of the time for a key with this many dots.
 MAX_BYTES, _MOST_DOTS = 256 * 1024, 2_000
 MOST_BYTES = 64 * 2**20
 """No memory is larger, whatever a config says."""

@@ -89,7 +89,7 @@ class Content(NamedTuple):
 
 
 def failure(error: OSError, path: str, action: str) -> StorageFailed | SystemFailing:
-    """The error of ours that says what the system refused to do with the file at `path`."""
+    """Return the error of ours that says what the system refused to do with the file at `path`."""
     kind = SystemFailing if error.errno in {*EXHAUSTED, errno.EIO} else StorageFailed
     return kind(path=path, action=action, reason=error.strerror or str(error))
 
@@ -97,7 +97,7 @@ def failure(error: OSError, path: str, action: str) -> StorageFailed | SystemFai
 def refusal(
     error: OSError, path: str, action: str
 ) -> MemoryNotFound | PathRefused | StorageFailed | SystemFailing:
-    """The error of ours that says what `error` means for the memory at `path`."""
+    """Return the error of ours that says what `error` means for the memory at `path`."""
     if error.errno == errno.ENOENT:
         return MemoryNotFound(path=path)
     if error.errno in {errno.ELOOP, errno.EMLINK}:
@@ -126,7 +126,7 @@ def translated(path: str, action: str) -> Iterator[None]:
 def opened(
     root: str, parts: Sequence[str] = (), *, create: bool = False, exact: bool = False
 ) -> Iterator[int]:
-    """A descriptor of the folder `parts` below `root`, in whatever Unicode spelling its names are there.
+    """Open the folder `parts` below `root`, whatever the Unicode spelling of its names.
 
     With `exact`, only in this spelling; with `create`, what is missing in this spelling is made.
 
@@ -160,19 +160,19 @@ def _open_subfolder(folder: int, part: str, *, create: bool, exact: bool) -> int
 
 
 def twin_of(folder: int, name: str) -> str | None:
-    """The name in `folder` that is another Unicode spelling of `name` (other systems write NFD), or None."""
+    """Find another Unicode spelling of `name` in `folder` (other systems write NFD), or None."""
     if name.isascii():
         return None
     return next((n for n in os.listdir(folder) if unicodedata.normalize("NFC", n) == name), None)
 
 
 def spelled_in(folder: int, name: str) -> str:
-    """A name as it is spelled in `folder`; as given, where nothing stands."""
+    """Return a name as it is spelled in `folder`; as given, where nothing stands."""
     return name if name.isascii() or exists(folder, name) else twin_of(folder, name) or name
 
 
 def spelled(root: str, parts: Sequence[str]) -> tuple[str, ...]:
-    """The names `parts` below `root` as they are spelled there; as given, where nothing stands."""
+    """Return the names `parts` below `root` as they are spelled there; as given, where nothing stands."""
     names: list[str] = []
     for part in parts:
         name = part
@@ -184,7 +184,7 @@ def spelled(root: str, parts: Sequence[str]) -> tuple[str, ...]:
 
 
 def read(folder: int, name: str, limit: int | None = None) -> Content:
-    """The content of a regular file of at most `limit` bytes.
+    """Return the content of a regular file of at most `limit` bytes.
 
     Raises:
         OSError: it is missing, a link (ELOOP), a folder (EISDIR), too large (EFBIG), or cannot be read.
@@ -200,7 +200,7 @@ def read(folder: int, name: str, limit: int | None = None) -> Content:
 
 
 def read_settled(folder: int, name: str, seconds: float) -> Content | None:
-    """As `read`, with no program writing it meanwhile; None when one has still not closed it after `seconds`.
+    """Read a file once no program is writing it; None when one still has it open after `seconds`.
 
     A program that saves in place truncates first: what is read in that instant is not what it saves.
     """
@@ -228,7 +228,9 @@ def attempts(seconds: float) -> Iterator[None]:
 
 
 def has_writer(descriptor: int) -> bool:
-    """Whether some program has an open file open for writing; False where nobody can tell, as on macOS.
+    """Return whether some program has an open file open for writing.
+
+    False where nobody can tell, as on macOS.
 
     A read lease (fcntl(2), F_SETLEASE) is granted only while no descriptor is open for writing. It is given
     back at once, so that no other program ever waits for it.
@@ -248,7 +250,7 @@ def has_writer(descriptor: int) -> bool:
 
 
 def stamp(status: os.stat_result) -> tuple[int, int, int, int]:
-    """What tells two states of a file apart without reading it: number, size, times of change."""
+    """Return what tells two states of a file apart without reading it: number, size, times of change."""
     return status.st_ino, status.st_size, status.st_mtime_ns, status.st_ctime_ns
 
 
@@ -313,7 +315,7 @@ def append(folder: int, name: str, lines: bytes, seconds: float) -> None:
 
     Raises:
         OSError: they cannot be written (nothing of them remains then), or it is not a regular file.
-        LockTimeout: others appended for so many `seconds`.
+        LockTimeout: others appended for this many `seconds`.
     """
     while True:
         descriptor = os.open(name, _APPEND, NEW_FILE, dir_fd=folder)
@@ -363,7 +365,7 @@ def remove(folder: int, name: str) -> None:
 
 
 def is_folder(path: str) -> bool:
-    """Whether there is a folder at `path`; a link to one is none."""
+    """Return whether there is a folder at `path`; a link to one is none."""
     try:
         return stat.S_ISDIR(os.lstat(path).st_mode)
     except (FileNotFoundError, NotADirectoryError):
@@ -371,7 +373,7 @@ def is_folder(path: str) -> bool:
 
 
 def size(folder: int, name: str) -> int:
-    """The bytes of a regular file; 0 of anything else.
+    """Return the bytes of a regular file; 0 of anything else.
 
     Raises:
         OSError: it is missing.
@@ -381,7 +383,7 @@ def size(folder: int, name: str) -> int:
 
 
 def exists(folder: int, name: str) -> bool:
-    """Whether there is anything of this name, a dangling link included."""
+    """Return whether there is anything of this name, a dangling link included."""
     try:
         os.stat(name, dir_fd=folder, follow_symlinks=False)
     except FileNotFoundError:
@@ -527,7 +529,7 @@ def take(descriptor: int, path: str, seconds: float, *, stopped: float | None = 
 
 
 def doubtful_locks(folder: str) -> str:
-    """Why locks in a folder may not keep other writers out, in words; empty where nothing says so.
+    """Return why locks in a folder may not keep other writers out, in words; empty where nothing says so.
 
     Where the system tells of its mounts, as Linux does, those of other machines are known as well.
 
@@ -550,7 +552,7 @@ def doubtful_locks(folder: str) -> str:
 
 
 def _file_system(device: int) -> str:
-    """The kind of the file system on a device; empty where the system does not tell."""
+    """Return the kind of the file system on a device; empty where the system does not tell."""
     number = f"{os.major(device)}:{os.minor(device)}"
     try:
         with open("/proc/self/mountinfo", encoding="utf-8", errors="replace") as mounts:
@@ -561,7 +563,7 @@ def _file_system(device: int) -> str:
 
 
 def _is_stopped(descriptor: int) -> bool:
-    """Whether the process that holds the lock is stopped, as by ^Z; False where nobody can tell."""
+    """Return whether the process that holds the lock is stopped, as by ^Z; False where nobody can tell."""
     try:
         number = int(os.pread(descriptor, 10, 0))
         with open(f"/proc/{number}/stat", "rb") as file:

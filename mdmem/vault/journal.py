@@ -55,7 +55,7 @@ _NO_FILE = "no file"  # instead of a hash: it equals none
 
 
 def pending(root: str) -> set[str]:
-    """The kinds of records that stand there: `one`, `many`, `done`, or others' names.
+    """Return the kinds of records that stand there: `one`, `many`, `done`, or others' names.
 
     Args:
         root: the absolute path of the vault's folder.
@@ -86,7 +86,7 @@ class _Folders:
         self._open: dict[Place, int] = {}
 
     def of(self, place: Place) -> int:
-        """The descriptor of the folder in which `place` is; it is made when it is missing."""
+        """Return the descriptor of the folder in which `place` is; it is made when it is missing."""
         folder = Place(place.root, place.parts[:-1])
         if folder not in self._open:
             opened = files.opened(folder.root, folder.parts, create=True)
@@ -337,7 +337,7 @@ def _change_id(name: str) -> str:
 
 
 def _read_record(staging: int, record: str) -> Entry | None:
-    """What a record says; None when it was torn by a crash, or not written here."""
+    """Return what a record says; None when it was torn by a crash, or not written here."""
     # A record of several files is on the disk before any of its steps: where it is torn, none happened.
     if not record.endswith(_RECORDS):
         return None
@@ -402,7 +402,7 @@ def _swap_seat(seat: _Seat) -> None:
 
 
 def _read_settled_content(seat: _Seat, place: tuple[int, str]) -> bytes | None:
-    """What a file holds once nobody is writing it; None when it is gone."""
+    """Return what a file holds once nobody is writing it; None when it is gone."""
     try:
         content = files.read_settled(*place, BUSY_SECONDS)
     except FileNotFoundError:
@@ -413,7 +413,10 @@ def _read_settled_content(seat: _Seat, place: tuple[int, str]) -> bytes | None:
 
 
 def _was_done(seat: _Seat) -> bool:
-    """Whether a step was done: what it took out is staged, or in the trash; a creation took nothing."""
+    """Return whether a step was done: what it took out is staged, or in the trash.
+
+    A creation took nothing.
+    """
     staged = _hash_content(seat.staged)
     if staged is None:
         return _hash_content(seat.target) == seat.after
@@ -432,13 +435,16 @@ def _undo_creation(seat: _Seat) -> None:
 
 def _undo_deletion(seat: _Seat) -> None:
     if _hash_content(seat.staged) is not None:
-        # Where somebody has made the file anew, theirs stays, and the old content goes to the trash.
+        # Where somebody has made the file again, theirs stays, and the old content goes to the trash.
         with contextlib.suppress(Raced):
             files.move(seat.staged, seat.target)
 
 
 def _hash_content(place: tuple[int, str]) -> str | None:
-    """The hash of a file's content; None when there is nothing, `_NO_FILE` for a link, a folder, a device."""
+    """Return the hash of a file's content.
+
+    None when there is nothing, `_NO_FILE` for a link, a folder, a device.
+    """
     try:
         with files.translated(place[1], "read it"):
             content = files.read_settled(*place, BUSY_SECONDS) or files.read(*place)

@@ -2,7 +2,7 @@
 
 Folders are opened one by one and no link is followed; a lock for the whole vault keeps other writers out;
 several files change together through the journal, and what they held goes to the trash. What is under
-`.mdmem/local` can be made anew, and git ignores it.
+`.mdmem/local` can be made again, and git ignores it.
 """
 
 from __future__ import annotations
@@ -50,7 +50,7 @@ class LocalStore:
 
     @cached_property
     def config(self) -> config.Config:
-        """As `Store.config`."""
+        """Do as `Store.config`."""
         place = Place(self.root, tuple(config.CONFIG_PATH.split("/")))
         try:
             content = self._read_place(place, config.CONFIG_PATH, config.MAX_BYTES)
@@ -73,7 +73,7 @@ class LocalStore:
         return resolve(mounts, self.root, self.workspace) if mounts else {}
 
     def mounted(self, namespace: Namespace) -> dict[str, str]:
-        """The mounts in a namespace: path of the vault to absolute path."""
+        """Return the mounts in a namespace: path of the vault to absolute path."""
         return {
             path: os.path.join(self.workspace, *parts)
             for path, parts in self.mounts.items()
@@ -81,20 +81,20 @@ class LocalStore:
         }
 
     def place(self, path: str) -> Place:
-        """Where a file is."""
+        """Return where a file is."""
         # The vault's own files, which are never mounted, are read with a config that is broken as well.
         mounted = None if path.startswith(".") else self.mounts.get(path)
         return Place(self.workspace, mounted) if mounted else Place(self.root, tuple(path.split("/")))
 
     def in_workspace(self, path: str) -> str:
-        """The file of a memory, seen from the workspace."""
+        """Return the file of a memory, seen from the workspace."""
         root, parts = self.place(path)
         return os.path.relpath(os.path.join(root, *parts), self.workspace)
 
     # -- reading ------------------------------------------------------------------------------------------
 
     def read(self, path: str, limit: int, *, exact: bool = False, settled: bool = False) -> Content | None:
-        """As `Store.read`; what is being written is waited for, for a moment where it need not be settled."""
+        """Do as `Store.read`; wait for what is being written, if only for a moment."""
         place = Place(self.root, tuple(path.split("/"))) if exact else self.place(path)
         return self._read_place(place, path, limit, exact=exact, settled=settled)
 
@@ -118,13 +118,13 @@ class LocalStore:
                 return None
 
     def walk(self, namespace: Namespace, suffixes: tuple[str, ...] = SUFFIXES) -> Iterator[Found]:
-        """As `Store.walk`, mounted files included."""
+        """Do as `Store.walk`, mounted files included."""
         parts = tuple(namespace.folder.split("/")) if namespace.folder else ()
         mounts = {} if namespace.folder.startswith(".") else self.mounted(namespace)
         return walk(self.root, parts, suffixes, mounts, namespace.holds if namespace.hides else None)
 
     def names(self, folder: str) -> list[str]:
-        """As `Store.names`."""
+        """Do as `Store.names`."""
         parts = folder.split("/") if folder else ()
         names = [path for path in self.mounts if path.rpartition("/")[0] == folder]
         with contextlib.suppress(OSError), files.opened(self.root, parts) as descriptor:
@@ -132,11 +132,11 @@ class LocalStore:
         return [unicodedata.normalize("NFC", name.rpartition("/")[2]) for name in names]
 
     def stands(self, path: str) -> bool:
-        """As `Store.stands`."""
+        """Do as `Store.stands`."""
         return os.path.lexists(os.path.join(self.root, path)) or path in self.mounts
 
     def spelled(self, path: str) -> str:
-        """As `Store.spelled`."""
+        """Do as `Store.spelled`."""
         if path.isascii() or path in self.mounts:
             return ""
         return "/".join(files.spelled(self.root, path.split("/")))
@@ -154,29 +154,29 @@ class LocalStore:
         return Journal(self.root, self.place, self.trash)
 
     def commit(self, entry: Entry, steps: Sequence[Step]) -> None:
-        """As `Store.commit`."""
+        """Do as `Store.commit`."""
         try:
             self.journal.commit(entry, steps)
         except OSError as error:
             raise files.refusal(error, steps[0].path, "write it") from None
 
     def entries(self) -> Iterator[Entry]:
-        """As `Store.entries`."""
+        """Do as `Store.entries`."""
         return self.trash.entries()
 
     def kept(self, digest: str) -> Content | None:
-        """As `Store.kept`."""
+        """Do as `Store.kept`."""
         return self.trash.kept(digest)
 
     # -- logs ---------------------------------------------------------------------------------------------
 
     def log(self, path: str) -> contextlib.AbstractContextManager[LogFile]:
-        """As `Store.log`."""
+        """Do as `Store.log`."""
         return LogFile(self.root, path).opened(writing=False)
 
     @contextlib.contextmanager
     def appending(self, *paths: str) -> Iterator[tuple[LogFile, ...]]:
-        """As `Store.appending`: each log has a lock of its own, and several are taken in one order."""
+        """Do as `Store.appending`: each log has a lock of its own, and several are taken in one order."""
         self._make_local()
         with files.translated(LOCAL, "make it"), files.opened(self.root, _LOGS.split("/"), create=True):
             pass
@@ -197,13 +197,13 @@ class LocalStore:
 
     @contextlib.contextmanager
     def writing(self) -> Iterator[None]:
-        """As `Store.writing`."""
+        """Do as `Store.writing`."""
         with self.locked(LOCK_SECONDS):
             self._recover_journal()
             yield
 
     def recover(self) -> int:
-        """As `Store.recover`.
+        """Do as `Store.recover`.
 
         A change that another process is in the middle of is waited for when it is one of several files:
         nobody reads half of it. Where that process does not go on, or the vault cannot be written, reading
@@ -239,7 +239,7 @@ class LocalStore:
         if text not in self.notes:
             self.notes.append(text)
 
-    # -- what can be made anew ----------------------------------------------------------------------------
+    # -- what can be made again ----------------------------------------------------------------------------
 
     def _make_local(self) -> None:
         # Looked at each time: these folders may have come with a repository, and be links.
@@ -260,7 +260,9 @@ class LocalStore:
             raise files.refusal(error, LOCAL, "make it") from None
 
     def local(self, name: str) -> str:
-        """The absolute path of a folder for what can be made anew, which git ignores; made when missing.
+        """Return the absolute path of a folder for what can be made again, which git ignores.
+
+        Made when missing.
 
         Raises:
             PathRefused: a part of it is a link.
@@ -272,7 +274,7 @@ class LocalStore:
             return os.path.join(self.root, path)
 
     def own(self, name: str) -> str:
-        """As `local`, a folder in that one which was made here: what came with the files cannot stand in it.
+        """Do as `local`, in a folder that was made here: what came with the files cannot stand in it.
 
         Raises:
             As `local`.

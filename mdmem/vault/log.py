@@ -60,7 +60,7 @@ class Log(Protocol):
     holes: Sequence[tuple[int, int]]
 
     def read(self, start: int, end: int) -> bytes:
-        """The bytes from `start` up to `end`."""
+        """Return the bytes from `start` up to `end`."""
 
     def append(self, lines: Sequence[bytes]) -> None:
         """Add lines, given without their ends; they are on the disk then. The log is made if missing.
@@ -178,10 +178,10 @@ def _blocks_back(log: Log, most: int | None, end: int, within: int | None) -> It
 
 
 def whole_size(log: Log) -> int:
-    """The bytes of a log up to its last line end.
+    """Return the bytes of a log up to its last line end.
 
     Raises:
-        LimitReached: there is none in so many bytes from the end.
+        LimitReached: there is none in this many bytes from the end.
     """
     end = log.size
     if end and log.read(end - 1, end) == b"\n":
@@ -200,7 +200,7 @@ def whole_size(log: Log) -> int:
 
 
 def _read_before(log: Log, end: int) -> tuple[int, bytes, bool]:
-    """What is read at once before a byte: where that begins, its bytes, whether it is a hole, without any."""
+    """Read a stretch that ends before a byte: where it begins, its bytes, and whether it is a hole."""
     place = bisect_left(log.holes, (end, 0)) - 1
     hole = log.holes[place] if place >= 0 else (0, 0)
     if hole[1] >= end:
@@ -210,7 +210,7 @@ def _read_before(log: Log, end: int) -> tuple[int, bytes, bool]:
 
 
 def _find_hole(log: Log, position: int) -> tuple[int, int]:
-    """The hole that a byte is in, else the next one; one behind the end where there is none."""
+    """Return the hole that a byte is in, else the next one; one behind the end where there is none."""
     place = bisect_left(log.holes, position, key=lambda hole: hole[1] - 1)
     return log.holes[place] if place < len(log.holes) else (log.size + 1, log.size + 1)
 
@@ -224,13 +224,13 @@ def _end_not_found(log: Log, most: int) -> LimitReached:
 
 
 def next_start(log: Log) -> int:
-    """Where the next line that is appended begins, in bytes."""
+    """Return where the next line that is appended begins, in bytes."""
     is_whole = log.size == 0 or log.read(log.size - 1, log.size) == b"\n"
     return log.size if is_whole else log.size + len(TORN_END)
 
 
 def near(log: Log, number: int, number_of: Callable[[bytes], int | None], within: int) -> int:
-    """Where a line begins, in bytes, from which it is not far to the one with a number.
+    """Return where a line begins, in bytes, from which it is not far to the one with a number.
 
     Args:
         log: whose lines have growing numbers, but for those that have none.
@@ -252,7 +252,7 @@ def near(log: Log, number: int, number_of: Callable[[bytes], int | None], within
 def _find_first_line(
     log: Log, start: int, end: int, number_of: Callable[[bytes], int | None], within: int
 ) -> tuple[int, int] | None:
-    """The first line with a number that begins in a stretch of a log: where, and its number."""
+    """Return the first line with a number that begins in a stretch of a log: where, and its number."""
     position = start - 1
     while position < end:
         hole = _find_hole(log, max(position, 0))
@@ -329,7 +329,7 @@ class LogFile:
         self._open_log(_WRITE)
 
     def _copy_permissions(self) -> files.Content | None:
-        """The permissions and the owner that a file in place of this one gets."""
+        """Return the permissions and the owner that a file instead of this one gets."""
         if self._descriptor is None:
             return None
         status = os.fstat(self._descriptor)
@@ -342,14 +342,14 @@ class LogFile:
         self._descriptor, self.size, self.identity, self.holes = None, 0, (), ()
 
     def read(self, start: int, end: int) -> bytes:
-        """As `Log.read`."""
+        """Do as `Log.read`."""
         if self._descriptor is None or start >= end:
             return b""
         with files.translated(self.path, "read it"):
             return os.pread(self._descriptor, end - start, start)
 
     def append(self, lines: Sequence[bytes]) -> None:
-        """As `Log.append`."""
+        """Do as `Log.append`."""
         if any(b"\n" in line for line in lines):
             raise ValueError("a line has no line end in it")
         if not lines:
@@ -373,14 +373,14 @@ class LogFile:
             self.size = os.lseek(descriptor, 0, os.SEEK_CUR)
 
     def _take_back(self, descriptor: int, data: bytes) -> None:
-        """Take away what was written of `data`, where nobody has written besides."""
+        """Take away what was written of `data`, where nobody else has written."""
         with contextlib.suppress(OSError):
             written = os.pread(descriptor, len(data) + 1, self.size)
             if data.startswith(written):
                 os.ftruncate(descriptor, self.size)
 
     def put_aside(self, path: str, lines: Iterable[bytes] | None = None) -> None:
-        """As `Log.put_aside`: the new file is hidden until it is whole and on the disk."""
+        """Do as `Log.put_aside`: the new file is hidden until it is whole and on the disk."""
         *folders, name = path.split("/")
         with (
             files.translated(self.path, "put it aside"),
@@ -405,7 +405,7 @@ class LogFile:
         self._close_log()
 
     def bring_back(self, path: str) -> None:
-        """As `Log.bring_back`."""
+        """Do as `Log.bring_back`."""
         *folders, name = path.split("/")
         with (
             files.translated(self.path, "bring it back"),
@@ -420,7 +420,7 @@ class LogFile:
             os.fsync(aside)
 
     def purge(self, path: str) -> None:
-        """As `Log.purge`."""
+        """Do as `Log.purge`."""
         *folders, name = path.split("/")
         with files.translated(self.path, "purge it"), files.opened(self._root, folders) as aside:
             files.remove(aside, name)
@@ -431,7 +431,7 @@ class LogFile:
 
 
 def _find_holes(descriptor: int, size: int) -> Iterator[tuple[int, int]]:
-    """The large holes of a file, where the system tells."""
+    """Yield the large holes of a file, where the system tells."""
     end = 0
     with contextlib.suppress(OSError):
         for _ in range(_MOST_HOLES):

@@ -38,7 +38,7 @@ _CREATE = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC
 
 
 def signed(shape: Mapping[str, Any]) -> bytes:
-    """A JSON object as one line (without its end), whose last member says that it was written here.
+    """Return a JSON object as one line (without its end), whose last member says that it was written here.
 
     Raises:
         StorageFailed: there is no place for the key.
@@ -49,7 +49,10 @@ def signed(shape: Mapping[str, Any]) -> bytes:
 
 
 def believed(line: bytes) -> dict[str, Any] | None:
-    """The object that `signed` wrote; None for anything else, such as a line that somebody else wrote."""
+    """Return the object that `signed` wrote.
+
+    None for anything else, such as a line that somebody else wrote.
+    """
     said, mark, given = line.rpartition(_MARK)
     if not mark:
         return None
@@ -62,7 +65,7 @@ def believed(line: bytes) -> dict[str, Any] | None:
 
 
 def name_for(folder: int) -> str:
-    """A name that nobody else can guess, for what belongs to an open folder: a copy of it has another one.
+    """Return a name that nobody can guess for what belongs to an open folder, not to its copies.
 
     Raises:
         StorageFailed: there is no place for the key.
@@ -71,7 +74,7 @@ def name_for(folder: int) -> str:
 
 
 def own_name() -> str:
-    """A new name for a hidden file that is there for a moment.
+    """Return a new name for a hidden file that is there for a moment.
 
     Raises:
         StorageFailed: there is no place for the key.
@@ -81,7 +84,7 @@ def own_name() -> str:
 
 
 def is_own_name(name: str) -> bool:
-    """Whether `own_name` made a name: then a process of this user left the file."""
+    """Return whether `own_name` made a name: then a process of this user left the file."""
     token, given = name[len(_BESIDE) :][:16], name[len(_BESIDE) + 16 :]
     return name.startswith(_BESIDE) and given in {
         _hash_statement(key, token.encode()) for key in _iterate_keys()
@@ -110,7 +113,7 @@ def allow(what: str, root: str, *, allowed: bool = True) -> None:
 
 
 def is_allowed(what: str, root: str) -> bool:
-    """Whether `allow` was said; not of a copy of the vault, nor of another one in its place."""
+    """Return whether `allow` was said; not of a copy of the vault, nor of another one in its place."""
     return any(os.path.isfile(_allowance_path(key, what, root)) for key in _iterate_keys())
 
 
@@ -130,7 +133,7 @@ def _hash_statement(key: bytes, said: bytes) -> str:
 
 
 def _own_key() -> bytes:
-    """The key that marks what is written; it is made by whoever needs it first."""
+    """Return the key that marks what is written; it is made by whoever needs it first."""
     why = []
     for folder in _key_folders():
         try:
@@ -144,14 +147,14 @@ def _own_key() -> bytes:
 
 
 def _iterate_keys() -> Iterator[bytes]:
-    """Every key that this user has, the one that marks first."""
+    """Yield every key that this user has, the one that marks first."""
     for folder in _key_folders():
         with contextlib.suppress(OSError):
             yield _read_key(folder)
 
 
 def _key_folders() -> Iterator[str]:
-    """Where a key may be: with the user's other state, else, where a sandbox closes that, for this boot.
+    """Yield where a key may be: with the user's state, else, in a sandbox, for this boot.
 
     What is started with little of its environment knows only the usual place, so that keys there count, too.
     """
@@ -162,7 +165,7 @@ def _key_folders() -> Iterator[str]:
 
 
 def state_folder(name: str = "") -> str:
-    """Where the state of this user is that belongs to no vault, or the file or folder `name` in it."""
+    """Return where the state of this user is that belongs to no vault, or the file or folder `name` in it."""
     if sys.platform != "linux":
         from platformdirs import user_state_dir  # noqa: PLC0415 - start-up
 
@@ -171,7 +174,7 @@ def state_folder(name: str = "") -> str:
 
 
 def config_folder(name: str = "") -> str:
-    """Where the settings of this user are that belong to no vault, or the file or folder `name` in it."""
+    """Return the folder of the user's settings that belong to no vault, or `name` in it."""
     if sys.platform != "linux":
         from platformdirs import user_config_dir  # noqa: PLC0415 - start-up
 
@@ -180,7 +183,7 @@ def config_folder(name: str = "") -> str:
 
 
 def _folder_of(variable: str, usual: str) -> str:
-    """As platformdirs has it, which takes a tenth of a small command to import.
+    """Return a folder as platformdirs has it, whose import takes a tenth of a small command.
 
     A relative folder would be one of the current folder, where the files of others may be.
     """
@@ -190,7 +193,7 @@ def _folder_of(variable: str, usual: str) -> str:
 
 @cache
 def _read_key(folder: str) -> bytes:
-    """The key in a folder.
+    """Return the key in a folder.
 
     Raises:
         OSError: there is none that this user alone can have written.
@@ -213,7 +216,7 @@ def _read_key(folder: str) -> bytes:
 
 
 def _make_key(folder: str) -> bytes:
-    """The key in a folder where there was none: a new one, unless another process was faster."""
+    """Return the key in a folder where there was none: a new one, unless another process was faster."""
     os.makedirs(folder, mode=0o700, exist_ok=True)
     with files.opened(folder) as descriptor:
         part = f"{KEY}.{os.urandom(4).hex()}"

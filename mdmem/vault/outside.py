@@ -28,12 +28,12 @@ _MOST_BYTES = 64 * 1024 * 1024
 
 
 def below(root: str, path: str) -> Place:
-    """Where the file `path`, seen from the folder `root`, is; nothing below `root` may be a link."""
+    """Return where the file `path`, seen from the folder `root`, is; nothing below `root` may be a link."""
     return Place(root, tuple(path.split(os.sep)))
 
 
 def of_user(path: str) -> Place:
-    """Where a file of the user is; a link to it, as tools for dotfiles make them, is followed.
+    """Return where a file of the user is; a link to it, as tools for dotfiles make them, is followed.
 
     Raises:
         EditRefused: a link leads to a file or a folder of somebody else.
@@ -48,7 +48,9 @@ def of_user(path: str) -> Place:
 
 
 def read(place: Place, shown: str) -> Content | None:
-    """The file at a place, once nobody is writing it; None when there is none. `shown` names it in errors.
+    """Return the file at a place, once nobody is writing it.
+
+    None when there is none. `shown` names it in errors.
 
     Raises:
         PathRefused: it, or a folder on the way to it, is a link, or it is not a regular file.
@@ -163,6 +165,6 @@ def _clear_leftovers(folder: int, kept: TrashFolder | None) -> None:
 
 
 def conflict(shown: str, before: bytes | None, now: bytes | None) -> Conflict:
-    """The error that says how a file differs from what was shown."""
+    """Return the error that says how a file differs from what was shown."""
     old, new = (None if data is None else data.decode("utf-8", "replace") for data in (before, now))
     return Conflict(path=shown, base=hashed(before), actual=hashed(now), diff=unified(old, new, shown))

@@ -57,7 +57,7 @@ def path_texts(paths: Iterable[StrPath]) -> tuple[str, ...]:
 
 
 def check_folder(path: StrPath) -> str:
-    """A folder's path in normal form: NFC, without a slash at its end; empty for the vault itself.
+    """Return a folder's path in normal form: NFC, without a slash at its end; empty for the vault itself.
 
     Raises:
         PathRefused: it is absolute, too long, or has a part that is empty, hidden, `.`, `..`, or holds a
@@ -68,7 +68,7 @@ def check_folder(path: StrPath) -> str:
 
 
 def check_memory(path: StrPath) -> str:
-    """A memory's path in normal form (NFC).
+    """Return a memory's path in normal form (NFC).
 
     Raises:
         PathRefused: as `check_folder`, or it does not end in `.md` or `.json`.
@@ -80,7 +80,7 @@ def check_memory(path: StrPath) -> str:
 
 
 def nfc(text: str) -> str:
-    """A text in the form in which names are compared."""
+    """Return a text in the form in which names are compared."""
     return text if text.isascii() else unicodedata.normalize("NFC", text)
 
 
@@ -95,7 +95,7 @@ def _check_path(path: str) -> str:
 
 
 def _find_fault(path: str) -> str:
-    """What is wrong with a path; empty when nothing is."""
+    """Return what is wrong with a path; empty when nothing is."""
     if _CONTROL.search(path):
         return "a path has no control characters"
     if "\\" in path:
@@ -120,7 +120,7 @@ def _fault_of_part(part: str) -> str:
 
 
 def _is_smuggling(part: str) -> bool:
-    """Whether `part`, if somebody decoded its escapes, would name another place."""
+    """Return whether `part`, if somebody decoded its escapes, would name another place."""
     if "%" not in part:
         return False
     decoded = decode_id(part)
@@ -138,7 +138,10 @@ def _is_encoded(name: str) -> bool:
 
 
 def unportable(part: str) -> tuple[str, str]:
-    """Why not every system can hold a name, or show it, and what to do; both empty when every one can."""
+    """Return why not every system can hold a name, or show it, and what to do.
+
+    Both empty when every one can.
+    """
     if _RESERVED.fullmatch(part):
         return f"{part!r} is the name of a device on Windows", "rename it"
     if _NOT_PORTABLE.search(part):
@@ -150,7 +153,7 @@ def unportable(part: str) -> tuple[str, str]:
 
 
 def encode_id(identifier: str, *, most: int | None = MAX_NAME_BYTES - max(map(len, SUFFIXES))) -> str:
-    """The file name for an id: the id itself where a file name can carry it, else with %-escapes.
+    """Return the file name for an id: the id itself where a file name can carry it, else with %-escapes.
 
     Reversible (`decode_id`) and one to one: two ids never share a name.
 
@@ -196,7 +199,7 @@ def _escape_character(character: str) -> str:
 
 
 def decode_id(name: str) -> str:
-    """The id that `encode_id` turned into `name`."""
+    """Return the id that `encode_id` turned into `name`."""
     data = _ESCAPE.sub(
         lambda escape: bytes.fromhex(escape[1].decode()), name.encode("utf-8", "surrogateescape")
     )
@@ -204,14 +207,14 @@ def decode_id(name: str) -> str:
 
 
 def above(path: str) -> Iterator[str]:
-    """The folders above an absolute path of the system, from the nearest to the root."""
+    """Yield the folders above an absolute path of the system, from the nearest to the root."""
     while path != os.path.dirname(path):
         path = os.path.dirname(path)
         yield path
 
 
 def is_under(path: str, namespace: str) -> bool:
-    """Whether `path` is `namespace` or below it, by parts: `users/alice` is not above `users/alicebob`."""
+    """Return whether `path` is `namespace` or below it: `users/alice` is not above `users/alicebob`."""
     return not namespace or path == namespace or path.startswith(namespace + "/")
 
 
@@ -255,7 +258,7 @@ class Namespace(NamedTuple):
     keeps: tuple[str, ...] = ()
 
     def holds(self, path: str) -> bool:
-        """Whether a memory or folder belongs to it, by its path as the whole vault names it."""
+        """Return whether a memory or folder belongs to it, by its path as the whole vault names it."""
         if not is_under(path, self.folder):
             return False
         # Some file systems take names that differ in case alone for the same.
@@ -287,7 +290,7 @@ class Layer(NamedTuple):
     namespace: Namespace = Namespace()
 
     def shown(self, path: str) -> str:
-        """A path of the whole vault as the scope names it."""
+        """Return a path of the whole vault as the scope names it."""
         inside = relative(path, self.namespace.folder)
         return f"{self.name}:{inside}" if self.name else inside
 

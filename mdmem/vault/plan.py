@@ -61,7 +61,7 @@ class Change:
         return self.before.hash if self.before else None
 
     def after(self, limits: Limits) -> Document | None:
-        """The document that results, None for a deletion.
+        """Return the document that results, None for a deletion.
 
         Raises:
             DocumentRefused: the new bytes cannot be a memory.
@@ -125,11 +125,11 @@ class EditPlan:
         return tuple(changed)
 
     def json_shape(self) -> dict[str, Any]:
-        """What would change, as a JSON object."""
+        """Return what would change, as a JSON object."""
         return change_shape(self, self.files, applied=False)
 
     def diff(self) -> str:
-        """The plan as one unified diff; empty when nothing would change.
+        """Return the plan as one unified diff; empty when nothing would change.
 
         Raises:
             DocumentRefused, EditRefused: as `Change.after`.
@@ -151,7 +151,7 @@ class EditPlan:
 def change_shape(
     plan: EditPlan, files: Sequence[FileChange], *, applied: bool, ident: str = "", merged: Sequence[str] = ()
 ) -> dict[str, Any]:
-    """A change as a JSON object, which has the same members whether it was made or is only planned."""
+    """Return a change as a JSON object, which has the same members whether it was made or is only planned."""
     return {
         "applied": applied,
         "id": ident,
@@ -172,18 +172,18 @@ class Prepared(NamedTuple):
 
 
 def edit(document: Document, edits: Sequence[TextEdit], message: str, *, merge: bool = True) -> EditPlan:
-    """A plan of edits to one memory."""
+    """Return a plan of edits to one memory."""
     change = Change(path=document.path, before=document, edits=tuple(edits), merge=merge)
     return EditPlan(changes=(change,) if edits else (), message=message)
 
 
 def deletion(document: Document) -> Change:
-    """The change that deletes a memory, as it was read."""
+    """Return the change that deletes a memory, as it was read."""
     return Change(path=document.path, before=document, delete=True, merge=False)
 
 
 def together(plans: Iterable[EditPlan], message: str) -> EditPlan:
-    """One plan of the changes of several."""
+    """Return one plan of the changes of several."""
     return EditPlan(changes=tuple(change for plan in plans for change in plan.changes), message=message)
 
 
@@ -237,7 +237,7 @@ class NewNames:
                 self.refuse_of(change)
 
     def refuse_of(self, change: Change) -> None:
-        """As `refuse`, for one change that makes a memory; what was made before counts.
+        """Do as `refuse`, for one change that makes a memory; what was made before counts.
 
         Raises:
             PathRefused: its name is refused.
@@ -263,7 +263,7 @@ class NewNames:
             raise PathRefused(path=path, reason=reason, remedy="use the name that exists, or another one")
 
     def _first_new(self, parts: list[str]) -> int:
-        """How many of the names, from the first on, stand there."""
+        """Return how many of the names, from the first on, stand there."""
         for count in range(len(parts)):
             if self._stands("/".join(parts[: count + 1])):
                 continue
@@ -273,7 +273,7 @@ class NewNames:
         return len(parts)
 
     def _find_alike(self, folder: str, name: str) -> list[str]:
-        """The names in a folder that are `name`, or differ from it only in case."""
+        """Return the names in a folder that are `name`, or differ from it only in case."""
         if folder not in self._folders:
             names = self._folders[folder] = {}
             for present in self._names_in(folder):
@@ -281,7 +281,7 @@ class NewNames:
         return self._folders[folder].get(name.casefold(), [])
 
     def _find_case_twin(self, parts: list[str], first: int, source: list[str]) -> str:
-        """What stands there and differs only in case from the first new name; empty for none."""
+        """Return what stands there and differs only in case from the first new name; empty for none."""
         for name in self._find_alike("/".join(parts[:first]), parts[first]):
             twin = [*parts[:first], name]
             if source[: len(twin)] != twin:  # else it is what is renamed
@@ -289,7 +289,10 @@ class NewNames:
         return ""
 
     def _made_twin(self, parts: list[str], first: int, source: list[str], kept: int) -> str:
-        """What the plan makes as well and differs only in case; empty for none, or for a pair that stands."""
+        """Return what the plan makes as well and differs only in case.
+
+        Empty for none, or for a pair that stands.
+        """
         for count in range(first + 1, len(parts) + 1):
             made = "/".join(parts[:count])
             after = len(parts) - count
@@ -301,7 +304,7 @@ class NewNames:
 
 
 def _shared_end(parts: list[str], source: list[str]) -> int:
-    """How many of the last names of two paths are the same."""
+    """Return how many of the last names of two paths are the same."""
     pairs = zip(reversed(parts), reversed(source), strict=False)
     return sum(1 for _ in takewhile(lambda pair: pair[0] == pair[1], pairs))
 
@@ -310,7 +313,7 @@ def _shared_end(parts: list[str], source: list[str]) -> int:
 
 
 def screen(prepared: Prepared, config: Secrets) -> Prepared:
-    """A plan without the secrets that it would add, or with a warning for each, as the config says.
+    """Return a plan without the secrets that it would add, or with a warning for each, as the config says.
 
     What stood in one of its memories before is not added, and may move among them. A new name can only be
     refused: nobody would find a memory under another one.
@@ -343,7 +346,7 @@ def screen(prepared: Prepared, config: Secrets) -> Prepared:
 
 
 def standing(document: Document, config: Secrets) -> list[Diagnostic]:
-    """The secrets that stand in a memory or its name, as warnings."""
+    """Return the secrets that stand in a memory or its name, as warnings."""
     named = _in_name(document.path, (), config)
     found = secret.find(document.text, allow=config.allow)
     return [
@@ -353,12 +356,12 @@ def standing(document: Document, config: Secrets) -> list[Diagnostic]:
 
 
 def _read_path(path: str) -> tuple[str, ...]:
-    """What a path says: as it is written, and without the escapes of an id."""
+    """Return what a path says: as it is written, and without the escapes of an id."""
     return tuple(dict.fromkeys((path, decode_id(path))))
 
 
 def _in_name(path: str, stood: Sequence[str], config: Secrets) -> Iterator[Secret]:
-    """The secrets in a path that did not stand before."""
+    """Yield the secrets in a path that did not stand before."""
     told: set[str] = set()
     for text in _read_path(path):
         for each in secret.find(text, allow=config.allow):
@@ -368,7 +371,7 @@ def _in_name(path: str, stood: Sequence[str], config: Secrets) -> Iterator[Secre
 
 
 def _of_name(change: Change, stood: Sequence[str], config: Secrets) -> Iterator[Diagnostic]:
-    """The secrets in the name that a change gives a memory."""
+    """Yield the secrets in the name that a change gives a memory."""
     path = change.move_to or change.path
     if change.before is None or change.move_to:
         severity: Severity = "warning" if config.policy == "warn" else "error"
@@ -377,7 +380,7 @@ def _of_name(change: Change, stood: Sequence[str], config: Secrets) -> Iterator[
 
 
 def _redact_path(path: str) -> str:
-    """A path without the secrets in it."""
+    """Return a path without the secrets in it."""
     return path if not any(map(secret.find, _read_path(path))) else secret.masked(decode_id(path))
 
 
@@ -406,7 +409,7 @@ def _redact_change(change: Change, after: Document, found: Sequence[Secret]) -> 
 
 
 def _place_after_removal(found: Sequence[Secret]) -> list[Secret]:
-    """The secrets, each where its `word` stands once they are taken out."""
+    """Return the secrets, each where its `word` stands once they are taken out."""
     result, shift = [], 0
     for each in found:
         start, end = each.span
@@ -417,7 +420,7 @@ def _place_after_removal(found: Sequence[Secret]) -> list[Secret]:
 
 
 def _describe_secret(document: Document, found: Secret, policy: str) -> Diagnostic:
-    """A secret as a finding that does not give it away."""
+    """Return a secret as a finding that does not give it away."""
     outcome = {
         "redact": f"; {found.word} is written instead",
         "warn": "; it is written all the same",

@@ -34,7 +34,7 @@ class Store(Protocol):
 
     Attributes:
         root: names the vault; of a store on a disk its folder, as an absolute path.
-        notes: what had to give in reading, in words, oldest first: each is said once.
+        notes: warnings, oldest first, without repeats.
     """
 
     root: str
@@ -49,7 +49,7 @@ class Store(Protocol):
         """
 
     def read(self, path: str, limit: int, *, exact: bool = False, settled: bool = False) -> Content | None:
-        """What a file holds; None where there is none.
+        """Return what a file holds; None where there is none.
 
         Args:
             path: of the file.
@@ -65,20 +65,22 @@ class Store(Protocol):
         """
 
     def walk(self, namespace: Namespace, suffixes: tuple[str, ...] = SUFFIXES) -> Iterator[Found]:
-        """Every file of a namespace with one of `suffixes`, by the parts of its path; hidden ones left out.
+        """Return every file of a namespace with one of `suffixes`, by the parts of its path.
+
+        Hidden ones left out.
 
         What looks like a memory and cannot be one comes with its `problem`. A namespace below `.mdmem` is
         walked where it is named, and its files may have any name.
         """
 
     def names(self, folder: str) -> list[str]:
-        """The names in a folder, in NFC; none where there is no folder."""
+        """Return the names in a folder, in NFC; none where there is no folder."""
 
     def stands(self, path: str) -> bool:
-        """Whether there is anything at a path; the empty one is the vault itself."""
+        """Return whether there is anything at a path; the empty one is the vault itself."""
 
     def spelled(self, path: str) -> str:
-        """A path as the store spells it; empty where there is only one spelling."""
+        """Return a path as the store spells it; empty where there is only one spelling."""
 
     def recover(self) -> int:
         """Undo or finish what a crash left behind, and wait for a change under way; how many changes.
@@ -106,13 +108,16 @@ class Store(Protocol):
         """
 
     def entries(self) -> Iterator[Entry]:
-        """The changes, newest first."""
+        """Return the changes, newest first."""
 
     def kept(self, digest: str) -> Content | None:
-        """The version with this SHA-256 that a change replaced; None when it is not kept (any more)."""
+        """Return the version with this SHA-256 that a change replaced.
+
+        None when it is not kept (any more).
+        """
 
     def log(self, path: str) -> AbstractContextManager[Log]:
-        """A log as it is now, for reading; an empty one where there is none. No lock is taken.
+        """Return a log as it is now, for reading; an empty one where there is none. No lock is taken.
 
         Raises:
             PathRefused: a link, a folder or a device is in its place.
@@ -160,7 +165,7 @@ class FileChange:
     mode: int = 0
 
     def json_shape(self) -> dict[str, Any]:
-        """The memory of a change as a JSON object."""
+        """Return the memory of a change as a JSON object."""
         more = {key: value for key in ("spelled", "mode") if (value := getattr(self, key))}
         return {"path": self.path, "before": self.before, "after": self.after, **more}
 
@@ -183,12 +188,12 @@ class Entry:
 
 
 def hashed(data: bytes | None) -> str | None:
-    """The hash of what a file holds; None where there is none."""
+    """Return the hash of what a file holds; None where there is none."""
     return None if data is None else digest(data)
 
 
 def changed_by(steps: Sequence[Step]) -> tuple[FileChange, ...]:
-    """What some steps change, for the entry that tells of them."""
+    """Return what some steps change, for the entry that tells of them."""
     return tuple(
         FileChange(
             path=step.path,
@@ -202,7 +207,7 @@ def changed_by(steps: Sequence[Step]) -> tuple[FileChange, ...]:
 
 
 def new_entry(actor: str, message: str, changed: tuple[FileChange, ...]) -> Entry:
-    """The entry of a change that is made now, with an id of its own."""
+    """Return the entry of a change that is made now, with an id of its own."""
     now = datetime.now(UTC)
     identifier = f"{now:%Y%m%dT%H%M%S%f}-{os.urandom(2).hex()}"
     time = now.isoformat(timespec="milliseconds").replace("+00:00", "Z")
@@ -210,7 +215,7 @@ def new_entry(actor: str, message: str, changed: tuple[FileChange, ...]) -> Entr
 
 
 def entry_from(shape: dict[str, Any]) -> Entry:
-    """The inverse of `as_json`.
+    """Return the inverse of `as_json`.
 
     Raises:
         KeyError, TypeError, ValueError: the shape is another one.

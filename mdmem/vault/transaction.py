@@ -44,7 +44,7 @@ class Applied:
     plan: EditPlan
 
     def json_shape(self) -> dict[str, Any]:
-        """What changed, as a JSON object; `diff` is what was planned, also where a file was merged."""
+        """Return what changed, as a JSON object; `diff` is what was planned, also where a file was merged."""
         return change_shape(self.plan, self.files, applied=True, ident=self.id, merged=self.merged)
 
 
@@ -107,7 +107,7 @@ class Transaction:
         return tuple(replace(file, path=relative(file.path, self.namespace)) for file in entry.files)
 
     def _make_steps(self, merged: list[str]) -> Iterator[Step]:
-        """The steps of all changes, computed against what is on the disk now."""
+        """Yield the steps of all changes, computed against what is on the disk now."""
         for change, prepared in zip(self.plan.changes, self.afters, strict=True):
             after = prepared
             path = join(self.namespace, check_memory(change.path))
@@ -131,12 +131,12 @@ class Transaction:
                 yield Step(path=path, before=now, after=None, spelled=spelled)
 
     def _as_it_was(self, back: FileChange) -> Content | None:
-        """What was deleted, with its permissions and owner; None where it is not kept."""
+        """Return what was deleted, with its permissions and owner; None where it is not kept."""
         kept = self.store.kept(back.before or "")
         return kept._replace(mode=back.mode) if kept and back.mode else kept
 
     def _merge_change(self, change: Change, after: Document | None, now: Content | None) -> Document | None:
-        """The change made to what is on the disk now, or a refusal that shows what became of it."""
+        """Return the change made to what is on the disk now, or a refusal that shows what became of it."""
         theirs = parse(change.path, now.data, self.limits) if now else None
         if theirs and after and self.may_merge and change.merge:
             base = change.before or parse(change.path, b"", self.limits)
@@ -199,7 +199,7 @@ class Transaction:
 
 
 def _in_order(steps: list[Step]) -> list[Step]:
-    """The steps, with those last that make a name again which another step takes away in another case.
+    """Return the steps, with those last that make a name again which another step takes away in another case.
 
     Where names that differ only in case are one, the old one has to go first. All others come first, so that
     a memory is always there for a program that takes no lock.
@@ -209,7 +209,7 @@ def _in_order(steps: list[Step]) -> list[Step]:
 
 
 def _holds_change(now: bytes, base: bytes, new: bytes) -> bool:
-    """Whether `now` has every line that `new` added to `base`, and none that it removed."""
+    """Return whether `now` has every line that `new` added to `base`, and none that it removed."""
     present, old, wanted = (
         Counter(LINE_END.split(data.decode("utf-8", "replace"))) for data in (now, base, new)
     )

@@ -70,7 +70,10 @@ class TrashFolder:
             files.remove(folder, name)
 
     def _before_change(self, target: str) -> int:
-        """How many bytes a content has that is to be replaced; from when on is counted what is added."""
+        """Return how many bytes a content has that is to be replaced.
+
+        From when on is counted what is added.
+        """
         if self._changed_at is None:
             self._changed_at = os.stat(self.path).st_mtime_ns
         try:
@@ -93,7 +96,10 @@ class TrashFolder:
                 os.fsync(trash)
 
     def kept(self, digest: str) -> files.Content | None:
-        """What has this hash, with the permissions and owner that its file had; None when it is not kept."""
+        """Return what has this hash, with the permissions and owner that its file had.
+
+        None when it is not kept.
+        """
         try:
             with files.opened(self.path) as trash:
                 content = files.read(trash, digest, _MOST_BYTES)
@@ -116,7 +122,7 @@ class TrashFolder:
             files.append(trash, _LOG, _format_entry(entry), _LOCK_SECONDS)
 
     def tells_of(self, entry: Entry) -> bool:
-        """Whether an entry is one of the last of the log."""
+        """Return whether an entry is one of the last of the log."""
         with _open_file(self.log, os.O_RDONLY) as log:
             return _place_of(_format_entry(entry), log) is not None
 
@@ -138,7 +144,10 @@ class TrashFolder:
                     os.fsync(log)
 
     def entries(self) -> Iterator[Entry]:
-        """The log, newest first. A line that a crash tore, or that was not written here, is passed over."""
+        """Yield the log, newest first.
+
+        A line that a crash tore, or that was not written here, is passed over.
+        """
         last, passed = "", 0
         for line in self._read_lines_backwards():
             with contextlib.suppress(ValueError, KeyError, TypeError, RecursionError):
@@ -155,7 +164,7 @@ class TrashFolder:
                 last = entry.id
 
     def passed_over(self) -> int:
-        """How many lines of the log were not written here, of the newest 64 MiB."""
+        """Return how many lines of the log were not written here, of the newest 64 MiB."""
         size, passed = 0, 0
         for line in self._read_lines_backwards():
             size += len(line)
@@ -165,7 +174,10 @@ class TrashFolder:
         return passed
 
     def _read_lines_backwards(self) -> Iterator[bytes]:
-        """The lines of the log, the last first; it is read backwards, and no further than it is asked for."""
+        """Yield the lines of the log, the last first.
+
+        It is read backwards, and no further than it is asked for.
+        """
         flags = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
         try:
             descriptor = os.open(self.log, flags)
@@ -191,7 +203,7 @@ class TrashFolder:
         """Keep to the bounds after a change: sweep when there is too much, or once a day.
 
         How much there is stands beside the trash, with when the trash was changed for the last time: where
-        that is another time, by a crash or a program that counts nothing, it is counted anew. So an append
+        that is another time, by a crash or a program that counts nothing, it is counted again. So an append
         looks at one small file, whatever the trash holds. What the last change replaced stays: it is what
         `undo` asks for.
         """
@@ -206,7 +218,7 @@ class TrashFolder:
                 self._write_counts(count, size, swept_at)
 
     def _write_counts(self, file: int, size: int, swept_at: int) -> None:
-        # In place, and nothing waits for the disk: what is torn or lost is counted anew.
+        # In place, and nothing waits for the disk: what is torn or lost is counted again.
         os.pwrite(file, b"%20d %20d %20d\n" % (size, os.stat(self.path).st_mtime_ns, swept_at), 0)
         self._changed_at, self._added = None, 0
 
@@ -249,7 +261,7 @@ class TrashFolder:
         return dropped
 
     def _replaced_at(self, contents: set[str]) -> dict[str, float]:
-        """When each content was last replaced, in seconds since the epoch: a move keeps a file's old time."""
+        """Return when each content was last replaced, in seconds since the epoch."""
         times: dict[str, float] = {}
         for entry in self.entries() if contents else ():
             with contextlib.suppress(ValueError):
@@ -279,7 +291,7 @@ class TrashFolder:
 
 @contextlib.contextmanager
 def _open_file(path: str, flags: int) -> Iterator[int]:
-    """A file of our own, which is made when it is missing."""
+    """Open a file of ours; make it when it is missing."""
     flags |= os.O_CREAT | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
     file = os.open(path, flags, files.NEW_FILE)
     try:
@@ -291,7 +303,7 @@ def _open_file(path: str, flags: int) -> Iterator[int]:
 
 
 def _read_counts(file: int) -> tuple[int, int, int]:
-    """The bytes in the trash, its time of change in nanoseconds, and when it was swept in seconds."""
+    """Return the bytes in the trash, its time of change in nanoseconds, and when it was swept in seconds."""
     try:
         size, changed_at, swept_at = map(int, os.pread(file, 99, 0).split())
     except ValueError:
@@ -304,7 +316,7 @@ def _format_entry(entry: Entry) -> bytes:
 
 
 def _is_whole(line: bytes) -> bool:
-    """Whether a line is JSON: one of ours that a crash tore is not."""
+    """Return whether a line is JSON: one of ours that a crash tore is not."""
     try:
         json.loads(line)
     except (ValueError, RecursionError):
@@ -313,7 +325,7 @@ def _is_whole(line: bytes) -> bool:
 
 
 def _place_of(line: bytes, log: int) -> int | None:
-    """Where a line begins, if it is one of the last of the log."""
+    """Return where a line begins, if it is one of the last of the log."""
     start = max(os.fstat(log).st_size - len(line) - _LAST, 0)
     found = os.pread(log, len(line) + _LAST, start).rfind(line)
     return start + found if found >= 0 else None

@@ -69,7 +69,7 @@ class Vault:
     """The memories under one namespace of a vault: those of a store, or of the folder that is given for it.
 
     The namespace is a wall: every path that a method takes or returns is relative to it, and none leaves it.
-    What `reads` names besides can be read, under those names, and not be changed. Constructing a vault opens
+    What else `reads` names can be read, under those names, and not be changed. Constructing a vault opens
     nothing; every method reads what is there now. `actor` is who changes it.
 
     Attributes:
@@ -94,7 +94,7 @@ class Vault:
         self._templates: tuple[_Own, Templates] | None = None
 
     def within(self, namespace: str | Namespace) -> Vault:
-        """The same store, seen from another namespace."""
+        """Return the same store, seen from another namespace."""
         return Vault(self.store, namespace)
 
     # -- what the vault is made of ------------------------------------------------------------------------
@@ -106,7 +106,7 @@ class Vault:
 
     @property
     def notes(self) -> list[str]:
-        """What had to give in reading, in words, oldest first: each is said once."""
+        """Warnings, oldest first, without repeats."""
         return self.store.notes
 
     @property
@@ -193,7 +193,7 @@ class Vault:
         return _Own(state, texts)
 
     def place(self, path: str) -> Place:
-        """Where the file of a memory is.
+        """Return where the file of a memory is.
 
         Raises:
             PathRefused: `path` cannot name a memory, or is that of none in this namespace.
@@ -201,7 +201,7 @@ class Vault:
         return self.disk.place(self._full_path(check_memory(path)))
 
     def folder(self, path: str) -> str:
-        """A folder of this namespace as the whole vault names it.
+        """Return a folder of this namespace as the whole vault names it.
 
         Raises:
             PathRefused: `path` cannot name a folder, or is that of none in this namespace.
@@ -209,7 +209,7 @@ class Vault:
         return self._full_path(check_folder(path))
 
     def _full_path(self, path: str) -> str:
-        """A path of this namespace as the whole vault names it."""
+        """Return a path of this namespace as the whole vault names it."""
         layer = self._find_layer(path)
         if layer:
             problem = f"what begins with {layer.name}: can be shown, and is changed where it belongs"
@@ -220,16 +220,16 @@ class Vault:
         return full
 
     def _find_layer(self, path: str) -> Layer | None:
-        """What a path belongs to that is read besides this namespace."""
+        """Return the layer that the name before the colon of a path means; None without one."""
         name, colon, _ = path.partition(":")
         return next((layer for layer in self.reads if colon and name and layer.name == name), None)
 
     def shown(self, full: str) -> str:
-        """What a path of the whole vault, which may be read here, is called here."""
+        """Return what a path of the whole vault, which may be read here, is called here."""
         return next((each.shown(full) for each in self.reads if each.namespace.holds(full)), full)
 
     def hides(self, file: str) -> bool:
-        """Whether a file, by its absolute path, stands in the vault and outside of all that may be read."""
+        """Return whether a file of the vault, by its absolute path, may not be read."""
         if self.wall == Namespace():
             return False
         inside = os.path.relpath(os.path.realpath(file), self.root).replace(os.sep, "/")
@@ -239,7 +239,7 @@ class Vault:
         return is_under(inside, LOCAL) or not any(layer.namespace.holds(inside) for layer in self.reads)
 
     def counted(self, doing: str, items: Sequence[T]) -> Iterator[T]:
-        """Some things that are worked on, while `progress` is told how many are done."""
+        """Yield some things that are worked on, while `progress` is told how many are done."""
         for number, item in enumerate(items, 1):
             yield item
             if self.progress:
@@ -248,7 +248,7 @@ class Vault:
     # -- reading ------------------------------------------------------------------------------------------
 
     def read(self, path: str, *, recovered: bool = False) -> Document:
-        """The memory at `path`.
+        """Return the memory at `path`.
 
         Args:
             path: of the memory.
@@ -266,7 +266,7 @@ class Vault:
         return document
 
     def find(self, path: str, *, recovered: bool = False, spelled: str = "") -> Document | None:
-        """As `read`, with None where there is no memory; with `spelled`, only in this Unicode spelling."""
+        """Do as `read`, with None where there is no memory; with `spelled`, only in this Unicode spelling."""
         if not recovered:
             self.recover()
         layer = self._find_layer(path)
@@ -296,14 +296,14 @@ class Vault:
         return tuple(dict.fromkeys(tails.get(name, name) for name in near))
 
     def exists(self, path: str) -> bool:
-        """Whether there is a memory at `path`."""
+        """Return whether there is a memory at `path`."""
         try:
             return self._read_data(path) is not None
         except TooLarge:
             return True
 
     def walk(self, namespace: str = "") -> Iterator[Found]:
-        """Every memory under `namespace`, sorted by the parts of its path, mounts included.
+        """Yield every memory under `namespace`, sorted by the parts of its path, mounts included.
 
         Files that look like memories but cannot be one (links, names that are no paths) come with their
         `problem`. Hidden folders are never entered.
@@ -314,11 +314,11 @@ class Vault:
             yield each._replace(path=relative(each.path, self.namespace))
 
     def mounted(self, folder: str) -> dict[str, str]:
-        """The mounts under `folder`, as the whole vault names it: path of the vault to absolute path."""
+        """Return the mounts under `folder` of the vault: path in the vault to absolute path."""
         return self.disk.mounted(self.wall._replace(folder=folder or self.namespace))
 
     def history(self) -> Iterator[Entry]:
-        """The changes to memories of this namespace, newest first."""
+        """Yield the changes to memories of this namespace, newest first."""
         depth = self.namespace.count("/") + 1 if self.namespace else 0
         for entry in self.store.entries():
             inside = tuple(
@@ -338,7 +338,10 @@ class Vault:
                 yield replace(entry, files=inside, message=f"change {told}", is_part=True)
 
     def content(self, digest: str) -> bytes | None:
-        """What a memory of this namespace once held, by its hash; None when it is not kept (any more)."""
+        """Return what a memory of this namespace once held, by its hash.
+
+        None when it is not kept (any more).
+        """
         known = any(digest in {f.before, f.after} for entry in self.history() for f in entry.files)
         kept = self.store.kept(digest) if known else None
         return kept.data if kept else None
@@ -392,7 +395,7 @@ class Vault:
 
     @contextlib.contextmanager
     def _hide_other_ids(self) -> Iterator[None]:
-        """Where an id of the namespace differs in case from that of another, the error does not say which."""
+        """Hide in errors which other id differs from the namespace's own in case alone."""
         try:
             yield
         except PathRefused:
@@ -403,7 +406,7 @@ class Vault:
             raise PathRefused(path=self.namespace, reason=reason, remedy="choose another id") from None
 
     def prepare(self, plan: EditPlan) -> Prepared:
-        """A plan as it would be written, without the secrets that it may not add. Nothing is written.
+        """Return a plan as it would be written, without the secrets that it may not add. Nothing is written.
 
         Raises:
             Invalid, PathRefused, EditRefused, DocumentRefused: as `apply` would.
@@ -425,7 +428,7 @@ class Vault:
         return prepared
 
     def new_names(self) -> NewNames:
-        """What refuses the new names of one plan that not every system can hold."""
+        """Return what refuses the new names of one plan that not every system can hold."""
         return NewNames(self.namespace, self.store.stands, self.store.names)
 
     def check(self, document: Document) -> list[Diagnostic]:
@@ -441,7 +444,7 @@ class Vault:
         return found + standing(document, self.config.secrets)
 
     def _new_findings(self, before: Document | None, after: Document) -> list[Diagnostic]:
-        """What a change breaks: a memory that is broken already may be changed, not broken further."""
+        """Return what a change breaks: a memory that is broken already may be changed, not broken further."""
         if before and self.schemas.ignores_difference(before, after):
             found = list(after.body_findings)
         else:
@@ -474,7 +477,7 @@ class Vault:
         return self.store.recover()
 
     def enter(self) -> None:
-        """As `recover`, in a vault that is there: in one that is gone, to find nothing would be a guess.
+        """Do as `recover`, in a vault that is there: in one that is gone, to find nothing would be a guess.
 
         Raises:
             VaultNotFound: the vault's folder is gone.

@@ -73,7 +73,7 @@ def walk(
     mounts: Mapping[str, str] | None = None,
     holds: Callable[[str], bool] | None = None,
 ) -> Iterator[Found]:
-    """Every file below `root` and `parts` with one of `suffixes`, hidden names left out.
+    """Yield every file below `root` and `parts` with one of `suffixes`, hidden names left out.
 
     Args:
         root: an absolute path.
@@ -126,7 +126,7 @@ def look(root: str, known: Known, mounts: Mapping[str, str] | None = None) -> Lo
 
 
 def look_at(root: str, paths: Collection[str], known: Known, mounts: Mapping[str, str] | None = None) -> Look:
-    """As `look`, at `paths` only: of memories, and of folders, with everything below them."""
+    """Do as `look`, at `paths` only: of memories, and of folders, with everything below them."""
     if "" in paths:
         return look(root, known, mounts)
     wanted = frozenset(map(nfc, paths))
@@ -139,7 +139,7 @@ def look_at(root: str, paths: Collection[str], known: Known, mounts: Mapping[str
 def tree(
     root: str, refused: Callable[[OSError], None] | None = None
 ) -> Iterator[tuple[str, list[str], list[str]]]:
-    """As `os.walk`, however deep folders are: before Python 3.12 that one calls itself for each level.
+    """Do as `os.walk`, however deep folders are: before Python 3.12 that one calls itself for each level.
 
     Args:
         root: the folder.
@@ -163,7 +163,7 @@ class _Folder(NamedTuple):
     shadowed: bool = False
 
     def entries(self) -> list[os.DirEntry[str]] | str:
-        """What is in it and not hidden, nothing when it is gone; or why it is left out."""
+        """Return what is in it and not hidden, nothing when it is gone; or why it is left out."""
         if len(self.prefix) * _MOST_BYTES > MAX_PATH_BYTES and len(os.fsencode(self.prefix)) > MAX_PATH_BYTES:
             return f"a folder that is left out: a path has at most {MAX_PATH_BYTES} bytes"
         try:
@@ -196,7 +196,7 @@ class _Met(NamedTuple):
         return _Folder(self.entry.path, f"{self.path}/", self.shadowed)
 
     def file(self, *, checked: bool = True) -> Found | None:
-        """The file that it is, unless it is gone; whether its path can be a memory's is `checked`."""
+        """Return the file that it is, unless it is gone; whether its path can be a memory's is `checked`."""
         status = _stat_file(partial(self.entry.stat, follow_symlinks=False), self.path)
         if status is None:
             return None
@@ -216,7 +216,7 @@ class _Met(NamedTuple):
 def _sort_entries(
     folder: _Folder, some: Iterable[os.DirEntry[str]], all_: list[os.DirEntry[str]]
 ) -> Iterator[_Met]:
-    """Some of all entries of a folder."""
+    """Yield some of all entries of a folder."""
     odd = [entry.name for entry in all_ if not entry.name.isascii()]
     names = {entry.name for entry in all_} if odd else frozenset[str]()
     shadowed = {name for name in odd if name != nfc(name) and nfc(name) in names}
@@ -231,7 +231,7 @@ def _in_order(
     *,
     checked: bool,
 ) -> Iterator[Found]:
-    """The files below a folder, in the order of the parts of their paths."""
+    """Yield the files below a folder, in the order of the parts of their paths."""
     pending: list[_Met | _Folder] = [folder]
     while pending:
         met = pending.pop()
@@ -322,7 +322,7 @@ class _Search:
                     self._others.append(found)
 
     def result(self, known: Collection[str]) -> Look:
-        """What was found; `known` are the known paths of which each is met or gone."""
+        """Return what was found; `known` are the known paths of which each is met or gone."""
         met, changed, doubles = set(self._same), [], []
         for found in sorted(self._others, key=_rank_found):
             if found.path in met:
@@ -354,12 +354,12 @@ def _build_tree(paths: Iterable[str]) -> _Tree:
 
 
 def _fold_name(name: str) -> str:
-    """A name as a wanted path has it."""
+    """Return a name as a wanted path has it."""
     return name if name.isascii() and name.isprintable() else nfc(_printable_path(name))
 
 
 def _find_covered(wanted: frozenset[str], known: Known, mounts: Mapping[str, str]) -> Collection[str]:
-    """The known paths that are wanted, or below one that is."""
+    """Return the known paths that are wanted, or below one that is."""
     # Below a file's path there is nothing, unless the file is mounted over a folder.
     if wanted <= known.keys() and not wanted & mounts.keys():
         return wanted
@@ -376,7 +376,7 @@ def _find_covered(wanted: frozenset[str], known: Known, mounts: Mapping[str, str
 
 
 def _is_covered(wanted: frozenset[str], path: str) -> bool:
-    """Whether a path, or a folder above it, is wanted."""
+    """Return whether a path, or a folder above it, is wanted."""
     path = nfc(path)
     while path and path not in wanted:
         path = path.rpartition("/")[0]
@@ -384,7 +384,10 @@ def _is_covered(wanted: frozenset[str], path: str) -> bool:
 
 
 def _find_start(root: str, parts: tuple[str, ...]) -> str | None:
-    """The folder to begin at, whatever the Unicode spelling of its names is; None where one is a link."""
+    """Return the folder to begin at, whatever the Unicode spelling of its names is.
+
+    None where one is a link.
+    """
     folder = root
     for part in parts:
         name = part
@@ -398,7 +401,7 @@ def _find_start(root: str, parts: tuple[str, ...]) -> str | None:
 
 
 def _find_mounted(path: str, file: str) -> Iterator[Found]:
-    """The mounted file, when it is there."""
+    """Yield the mounted file, when it is there."""
     status = _stat_file(partial(os.lstat, file), path)
     if isinstance(status, str):
         yield Found(path, 0, 0, status)
@@ -407,7 +410,7 @@ def _find_mounted(path: str, file: str) -> Iterator[Found]:
 
 
 def _stat_file(look: Callable[[], os.stat_result], path: str) -> os.stat_result | str | None:
-    """What the system says of a file; None when it is gone, or why it is left out."""
+    """Return what the system says of a file; None when it is gone, or why it is left out."""
     try:
         return look()
     except _GONE:
@@ -419,7 +422,7 @@ def _stat_file(look: Callable[[], os.stat_result], path: str) -> os.stat_result 
 
 
 def _file_signature(entry: os.DirEntry[str]) -> tuple[int, int, int, int] | None:
-    """What tells whether a file is as it was; None where that cannot be told."""
+    """Return what tells whether a file is as it was; None where that cannot be told."""
     try:
         status = entry.stat(follow_symlinks=False)
     except OSError:
@@ -428,7 +431,7 @@ def _file_signature(entry: os.DirEntry[str]) -> tuple[int, int, int, int] | None
 
 
 def changed_at(status: os.stat_result) -> int:
-    """When the content of a file was changed, in nanoseconds since the epoch.
+    """Return when a file's content was changed, in nanoseconds since the epoch.
 
     Whoever packed a file chose that: for a time beyond the years 1677 to 2262, which no database has room
     for, the epoch stands.
@@ -443,7 +446,7 @@ def _make_found(path: str, status: os.stat_result, problem: str) -> Found:
 
 
 def fault(status: os.stat_result) -> str:
-    """Why what is there cannot be a memory, by its kind; empty for a regular file."""
+    """Return why what is there cannot be a memory, by its kind; empty for a regular file."""
     if stat.S_ISREG(status.st_mode):
         return ""
     return "a symbolic link" if stat.S_ISLNK(status.st_mode) else "not a regular file"
@@ -461,7 +464,7 @@ def _translate_errors(path: str, action: str) -> Iterator[None]:
 
 
 def _printable_path(path: str) -> str:
-    """A path that can be printed: a name that is not UTF-8, or holds controls, is written with escapes."""
+    """Return a path that can be printed: invalid UTF-8 and controls are written as escapes."""
     if path.isascii() and path.isprintable():
         return path
     text = path.encode("utf-8", "surrogateescape").decode("utf-8", "backslashreplace")

@@ -29,7 +29,7 @@ STALE_EVENT, DANGLING_EVENT, HEALED = "stale", "dangling", "healed"
 RAISED, CLEARED = "raised", "cleared"
 READY, NOTICE = "ready", "notice"
 
-# So many memories are judged before it is asked what has happened since.
+# This many memories are judged before it is asked what has happened since.
 _STEP = 10
 _LEADS_ELSEWHERE = frozenset(TYPES) - {TAG, URL}
 
@@ -41,7 +41,7 @@ class Event(NamedTuple):
         kind: to a memory: "created", "changed", "moved", "deleted"; to a reference in it: "stale" (the code
             that it cites has moved, has changed or is gone), "dangling" (or ambiguous), "healed"; to what
             `check` says of it: "raised", "cleared". "ready": from here on nothing is missed. "notice":
-            watching had to give.
+            something is not watched.
         path: the memory; empty for "ready" and "notice".
         old: of "moved": where it was.
         line: of a reference or a finding, 1-based; 0 otherwise.
@@ -59,7 +59,7 @@ class Event(NamedTuple):
     message: str = ""
 
     def json_shape(self) -> dict[str, Any]:
-        """The event as a JSON object, without what is empty."""
+        """Return the event as a JSON object, without what is empty."""
         return {name: value for name, value in self._asdict().items() if value}
 
 
@@ -125,7 +125,7 @@ class Watch:
         return event
 
     def next(self, timeout: float | None = None) -> Event | None:
-        """The next event; None when none came for `timeout` seconds, or when it is closed.
+        """Return the next event; None when none came for `timeout` seconds, or when it is closed.
 
         Raises:
             LockTimeout, StorageFailed: what has happened cannot be looked at now; the next call tries again.
@@ -176,7 +176,7 @@ class Watch:
         return bool(self._uncited or self._unjudged or self._unchecked)
 
     def _judge_next(self) -> None:
-        """One step of what follows from what has happened."""
+        """Do one step of what follows from what has happened."""
         if self._uncited:
             # Before the files are read: what changes behind that is told.
             some = set(islice(self._uncited, _STEP))
@@ -208,11 +208,11 @@ class Watch:
     # -- memories -----------------------------------------------------------------------------------------
 
     def _look_up(self, paths: Collection[str] | None) -> dict[str, _Known]:
-        """What the index says of memories: of all, or of those at or below `paths` of the vault."""
+        """Return what the index says of memories: of all, or of those at or below `paths` of the vault."""
         return {path: _Known(i, digest, keys) for path, i, digest, keys in self._view.states(paths)}
 
     def _known_at(self, paths: Collection[str] | None) -> dict[str, _Known]:
-        """What was known of memories: of all, or of those at or below `paths` of the vault."""
+        """Return what was known of memories: of all, or of those at or below `paths` of the vault."""
         base = self._view.base
         if paths is None or any(is_under(base, path) for path in paths):
             return dict(self._memories)
@@ -251,7 +251,7 @@ class Watch:
     # -- references ---------------------------------------------------------------------------------------
 
     def _find_broken(self, sources: Collection[str] | None) -> dict[str, dict[tuple[str, str], Occurrence]]:
-        """The broken references of memories, of all without `sources`."""
+        """Return the broken references of memories, of all without `sources`."""
         found: dict[str, dict[tuple[str, str], Occurrence]] = {}
         for occurrence in occurrences(self._view, types=_LEADS_ELSEWHERE, paths=sources):
             if occurrence.place.state in BROKEN:
@@ -312,7 +312,7 @@ class Watch:
 
 
 def _occurrence_name(occurrence: Occurrence) -> tuple[str, str]:
-    """What tells a reference from others of its memory, whatever line it moves to."""
+    """Return what tells a reference from others of its memory, whatever line it moves to."""
     return occurrence.type, occurrence.written
 
 

@@ -22,7 +22,7 @@ _UNUSABLE = regex("[\x00-\x1f\x7f-\x9f\ud800-\udfff]")
 
 
 def entry_of(folder: str, name: str) -> str | None:
-    """The path of an entry of a folder of the vault (empty: the vault itself).
+    """Return the path of an entry of a folder of the vault (empty: the vault itself).
 
     None when it does not count: it is hidden, or mdmem's own, whose writes must not come back as events.
     """
@@ -34,7 +34,7 @@ def entry_of(folder: str, name: str) -> str | None:
 
 
 def counts(path: str) -> bool:
-    """Whether something at a path of the vault can be a hint."""
+    """Return whether something at a path of the vault can be a hint."""
     above: str | None = ""
     for name in path.split("/"):
         above = None if above is None else entry_of(above, name)
@@ -42,7 +42,7 @@ def counts(path: str) -> bool:
 
 
 class Notice(NamedTuple):
-    """Where watching had to give: `code` names it for programs, `message` says it, `hint` what to do."""
+    """A warning: `code` names it for programs, `message` says what is not watched, `hint` what to do."""
 
     code: str
     message: str
@@ -101,7 +101,7 @@ class GatheredHints:
         )
 
     def file(self, path: str) -> None:
-        """The file at a path of the vault, as the disk spells it, if it can be a memory or a setting."""
+        """Take a file of the vault, as the disk spells it, if it can be a memory or a setting."""
         if _is_setting(path):
             self.settings = True
         elif not path.endswith(self._suffixes):
@@ -127,19 +127,19 @@ class GatheredHints:
         self.came()
 
     def cited(self, path: str) -> None:
-        """A cited file."""
+        """Take a cited file."""
         self.code.add(path)
         self.came()
 
     def all(self, notice: Notice | None = None) -> None:
-        """The whole vault."""
+        """Take the whole vault."""
         self.everything = True
         if notice:
             self.notices.append(notice)
         self.came()
 
     def root(self, root: str, *, was_gone: bool, is_gone: bool) -> None:
-        """The vault's folder, where it went or came back."""
+        """Take the vault's folder, which went or came back."""
         if is_gone and not was_gone:
             hint = "it is watched again as soon as it is back"
             self.all(Notice("vault-gone", f"the vault's folder is gone: {root}", hint))
@@ -147,7 +147,7 @@ class GatheredHints:
             self.all(Notice("vault-back", f"the vault's folder is back: {root}"))
 
     def all_now(self) -> None:
-        """The whole vault, without waiting for quiet."""
+        """Take the whole vault, without waiting for quiet."""
         self.everything = True
         self._first = -math.inf
 
@@ -162,7 +162,7 @@ class GatheredHints:
         return min(self._last + QUIET_SECONDS, self._first + LONGEST_SECONDS)
 
     def hints(self) -> Hints:
-        """What was gathered."""
+        """Return what was gathered."""
         paths: frozenset[str] = frozenset()
         if not self.everything:
             paths = frozenset(p for p in self._files | self._folders if not self._is_covered(p))
@@ -175,7 +175,7 @@ class GatheredHints:
         )
 
     def _is_covered(self, path: str) -> bool:
-        """Whether a folder above `path` is to be looked at anyway."""
+        """Return whether a folder above `path` is to be looked at anyway."""
         return bool(self._folders) and any(
             path[:at] in self._folders for at, character in enumerate(path) if character == "/"
         )

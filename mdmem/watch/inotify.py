@@ -6,7 +6,7 @@ moved out of the tree for half a second, and every later event behind it; when t
 folder could not be watched, it tells its log and not its caller; and it watches hidden folders, too.
 
 A folder's watch belongs to its inode and goes with it when it is moved, while the kernel names entries only:
-which path a watch stands for is kept here, and mended by every event that moves a folder. A new folder is
+which path a watch stands for is kept here, and fixed by every event that moves a folder. A new folder is
 first watched and then listed, so that nothing created in between is missed.
 """
 
@@ -88,7 +88,7 @@ class Watched:
         self._rebuild_watches()
 
     def fileno(self) -> int:
-        """The descriptor, readable when there are events."""
+        """Return the descriptor, readable when there are events."""
         fd: int = self._queue.fileno()
         return fd
 
@@ -115,12 +115,12 @@ class Watched:
         return frozenset(file for file in files if file not in self._cited or os.path.dirname(file) in blind)
 
     def _is_blind(self, folder: str) -> bool:
-        """Whether a folder is there, and could not be watched."""
+        """Return whether a folder is there, and could not be watched."""
         return folder not in self._inside and folder not in self._outside and os.path.isdir(folder)
 
-    def mend(self, *, anew: bool = False) -> None:
-        """Try again to watch what could not be watched; with `anew`, watch what is there now in any case."""
-        if self.limited or anew:
+    def retry(self, *, everything: bool = False) -> None:
+        """Watch what could not be watched; with `everything`, watch all that is there now."""
+        if self.limited or everything:
             self._rebuild_watches()
 
     # -- events -------------------------------------------------------------------------------------------
@@ -204,7 +204,7 @@ class Watched:
             into.file(inside)
 
     def _above_root(self, path: str) -> Iterator[str]:
-        """The root, when `path` is the folder of the vault or above it."""
+        """Yield the root, when `path` is the folder of the vault or above it."""
         if self._root == path or self._root.startswith(path + "/"):
             yield self._root
 
@@ -221,7 +221,7 @@ class Watched:
                 self._touch_file(path, into)
 
     def _look_at_root(self, into: GatheredHints) -> None:
-        # One that is made anew may be the same inode as the one before, without its watch.
+        # One that is made again may be the same inode as the one before, without its watch.
         if self._root not in self._inside or self._identity != _folder_identity(self._root):
             self._rebuild_watches()
             if not self.gone:
@@ -282,7 +282,7 @@ class Watched:
         self._inside[path] = watch
 
     def _unwatch_tree(self, path: str) -> None:
-        """Watch a folder and all below it no longer: it was moved away, and is planted anew where it went."""
+        """Stop watching a folder and all below it: it was moved away, and is watched where it went."""
         prefix = path + "/"
         for known in [known for known in self._inside if known == path or known.startswith(prefix)]:
             watch = self._inside.pop(known)
@@ -319,7 +319,7 @@ class Watched:
             self._remove_watch(watch)
 
     def _wanted_folders(self, single: Collection[str]) -> dict[str, int]:
-        """The folders outside of the tree to watch, with what of each is wanted."""
+        """Return the folders outside of the tree to watch, with what of each is wanted."""
         wanted: dict[str, int] = {}
         for folder in {os.path.dirname(file) for file in single}:
             held = folder
@@ -384,13 +384,13 @@ class Watched:
 
 
 def _folders_above(path: str) -> Iterator[str]:
-    """The folders above an absolute path, from the nearest to the first one."""
+    """Yield the folders above an absolute path, from the nearest to the first one."""
     while (path := os.path.dirname(path)) != os.path.dirname(path):
         yield path
 
 
 def _shared_inode(path: str) -> int:
-    """The inode of a regular file that has more than one name; 0 for anything else."""
+    """Return the inode of a regular file that has more than one name; 0 for anything else."""
     try:
         status = os.lstat(path)
     except OSError:
@@ -399,7 +399,7 @@ def _shared_inode(path: str) -> int:
 
 
 def _folder_identity(folder: str) -> tuple[int, int] | None:
-    """What tells a folder from another one at the same path; None when there is none."""
+    """Return what tells a folder from another one at the same path; None when there is none."""
     try:
         status = os.lstat(folder)
     except OSError:

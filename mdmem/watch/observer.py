@@ -80,7 +80,7 @@ class Observed(FileSystemEventHandler):
         self._place_watches()
         return frozenset(file for file in files if os.path.dirname(file) not in self._beside)
 
-    def mend(self, *, anew: bool = False) -> None:  # noqa: ARG002 - it is always anew
+    def retry(self, *, everything: bool = False) -> None:  # noqa: ARG002 - it is always everything
         """Start again what has stopped."""
         self.close()
         try:
@@ -92,7 +92,7 @@ class Observed(FileSystemEventHandler):
         """Take over what the observer has said.
 
         Returns:
-            Whether the single files have to be cited again: the observer was started anew.
+            Whether the single files have to be cited again: the observer was started again.
         """
         with self._lock:
             events, self._events = self._events, {}
@@ -103,13 +103,13 @@ class Observed(FileSystemEventHandler):
         into.root(self._root, was_gone=was_gone, is_gone=self.gone)
         is_back = was_gone and not self.gone
         if is_back:
-            self.mend()
+            self.retry()
         elif not self.gone and not self._is_alive():
             self.limited = True
         return is_back
 
     def _is_alive(self) -> bool:
-        """Whether every thread of the observer runs."""
+        """Return whether every thread of the observer runs."""
         if self._observer is None or not self._observer.is_alive():
             return False
         return all(thread.is_alive() for thread in self._observer.emitters)
@@ -126,7 +126,7 @@ class Observed(FileSystemEventHandler):
             self._wake()
 
     def _is_wanted(self, path: str) -> bool:
-        """Whether an event counts: the index is written inside the vault, and must not wake anybody."""
+        """Return whether an event counts: writes of the index must not wake anybody."""
         inside = path.removeprefix(self._root + "/")
         return path in self._cited or inside == path or counts(inside)
 

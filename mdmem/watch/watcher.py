@@ -31,7 +31,7 @@ POLL_SECONDS = 1.0
 SWEEP_SECONDS = 60.0
 # While the vault's folder is gone, how often its place is looked at.
 GONE_SECONDS = 0.1
-# Looking takes at most one part in so many of the time.
+# Looking takes at most one part in this many of the time.
 _SHARE = 20
 # Waited for the thread of a keeper, which may be in the middle of a long look for somebody else.
 _END_SECONDS = 1.0
@@ -197,7 +197,7 @@ class Watcher:
             self._is_taken = True
 
     def pending(self, *, take: bool = False) -> Hints | None:
-        """What has happened up to this call and was not taken in; None where that is not certain.
+        """Return what has happened up to this call and was not taken in; None where that is not certain.
 
         It is certain where the kernel tells everything. It is known within microseconds, because the kernel's
         queue is read in this very call.
@@ -230,7 +230,7 @@ class Watcher:
             return hints if self._is_taken else hints | self._handed
 
     def vouches(self) -> bool:
-        """Whether everything that has happened up to this call was taken in, for certain."""
+        """Return whether everything that has happened up to this call was taken in, for certain."""
         return self.pending() == Hints()
 
     # -- under the lock -----------------------------------------------------------------------------------
@@ -260,7 +260,7 @@ class Watcher:
             self._gathered.all_now()
 
     def _follow_mounts(self) -> None:
-        """Where something was mounted on the vault or in it, or was unmounted, watch what is there now."""
+        """Watch what is there now, after something was mounted or unmounted."""
         if self._table < 0:
             return
         poll = select.poll()
@@ -270,11 +270,11 @@ class Watcher:
         before = self._mounted
         self._look_at_mounts()
         if self._mounted != before and self._events:
-            self._events.mend(anew=True)
+            self._events.retry(everything=True)
             self._gathered.all()
 
     def _look_at_mounts(self) -> str:
-        """The kind of file system, of those in the vault, that does not tell what others change."""
+        """Return the kind of file system, of those in the vault, that does not tell what others change."""
         self._mounted = _, below = mounted_in(self._root)
         kinds = map(remote_kind, (self._root, *self._mounts.values(), *(mount.point for mount in below)))
         kind = next(filter(None, kinds), "")
@@ -287,7 +287,7 @@ class Watcher:
             self._events = self._events or self._open_events()
         except OSError:
             return
-        self._events.mend()
+        self._events.retry()
         self._note_limit()
         self._watch_cited()
 
@@ -330,7 +330,7 @@ class Watcher:
         self._next_code_look = now + max(POLL_SECONDS, (now - began) * _SHARE)
 
     def _next_due(self, now: float) -> float:
-        """When there is something to do next, unless something happens."""
+        """Return when there is something to do next, unless something happens."""
         gathered = self._gathered.ready if self._gathered else math.inf
         gone = now + GONE_SECONDS if self._events and self._events.gone else math.inf
         return min(gathered, gone, self._next_look, self._next_code_look)
@@ -344,7 +344,7 @@ class Watcher:
     # -- waiting ------------------------------------------------------------------------------------------
 
     def _wait_for_event(self, seconds: float) -> None:
-        """Wait for an event, for `_wake_thread`, or for so many seconds."""
+        """Wait for an event, for `_wake_thread`, or for this many seconds."""
         poll = select.poll()
         poll.register(self._wake_read, select.POLLIN)
         if HAS_INOTIFY and self._events:
@@ -374,7 +374,7 @@ class Watcher:
 
 
 def _file_state(path: str) -> tuple[int, ...]:
-    """What changes when a file does; empty when it is not there."""
+    """Return what changes when a file does; empty when it is not there."""
     try:
         status = os.stat(path)
     except OSError:
@@ -440,7 +440,7 @@ class Keeper:
                         self._index.sync(texts=False)
 
     def _take_changed(self) -> frozenset[str] | None:
-        """What may have changed since it was asked last; None: anything."""
+        """Return what may have changed since it was asked last; None: anything."""
         hints = self._watcher.pending(take=self._is_own)
         self._is_certain = hints is not None
         return None if hints is None or hints.everything else hints.paths

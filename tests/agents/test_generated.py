@@ -90,7 +90,7 @@ def test_an_edited_block_is_left_as_it_is(wanted: Wanted) -> None:
     assert text is not None
     difference = compare("CLAUDE.md", text.replace("@AGENTS.md", "@AGENTS.md\nUse tabs."), wanted)
     assert difference is not None
-    assert (difference.state, difference.is_mended) == ("edited", False)
+    assert (difference.state, difference.is_fixed) == ("edited", False)
     assert "take the change into AGENTS.md, and delete the block" in difference.reason
 
 
@@ -107,7 +107,7 @@ def test_a_file_with_an_edited_header_is_left_as_it_is() -> None:
     assert text is not None
     difference = compare(RULE.path, text.replace("src/**", "lib/**"), RULE)
     assert difference is not None
-    assert (difference.state, difference.is_mended) == ("edited", False)
+    assert (difference.state, difference.is_fixed) == ("edited", False)
     assert RULE.source in difference.reason
 
 
@@ -132,7 +132,7 @@ def test_what_was_edited_does_not_go_with_its_rule(old: str, new: str) -> None:
     assert text is not None
     difference = compare(RULE.path, text.replace(old, new), None)
     assert difference is not None
-    assert (difference.state, difference.is_mended) == ("edited", False)
+    assert (difference.state, difference.is_fixed) == ("edited", False)
 
 
 def test_a_file_of_somebody_else_is_left_as_it_is() -> None:
@@ -161,7 +161,7 @@ def test_broken_marks_are_refused(text: str) -> None:
     for one in (ONE, RULE, None):
         difference = compare("CLAUDE.md", text, one)
         assert difference is not None
-        assert (difference.state, difference.is_mended) == ("refused", False)
+        assert (difference.state, difference.is_fixed) == ("refused", False)
 
 
 @pytest.mark.parametrize(

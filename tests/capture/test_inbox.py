@@ -307,7 +307,7 @@ def test_what_was_rejected_is_not_proposed_again(memory: Memory, vault_root: Pat
     assert state(vault_root) == before
 
 
-# -- what lapses, and how many wait -------------------------------------------------------------------------
+# -- what expires, and how many wait -------------------------------------------------------------------------
 
 
 def test_what_lapsed_is_swept_and_comes_back_by_undo(memory: Memory, vault_root: Path) -> None:
@@ -316,8 +316,8 @@ def test_what_lapsed_is_swept_and_comes_back_by_undo(memory: Memory, vault_root:
     before = state(vault_root)
     future = later(memory, 31)
     assert future.list() == []
-    assert [each.status for each in future.list(all=True)] == ["lapsed"]
-    with pytest.raises(EditRefused, match="lapsed"):
+    assert [each.status for each in future.list(all=True)] == ["expired"]
+    with pytest.raises(EditRefused, match="expired"):
         future.accept(name)
     assert [file.path for file in future.sweep().files] == [f"inbox/{name}.md"]
     assert memory.inbox.list(all=True) == []

@@ -162,7 +162,7 @@ def test_an_edit_of_code_says_which_memories_went_stale(repository: Repository, 
     assert said.json["hookSpecificOutput"]["hookEventName"] == "PostToolUse"
     assert said.context.startswith("notes/task.md:7: changed: it points at src/app.py#L4-L5 (")
     assert (
-        "Fix: read the code, mend the text, then `mdmem refs --pin --accept --in notes/task.md`"
+        "Fix: read the code, fix the text, then `mdmem refs --pin --accept --in notes/task.md`"
         in said.context
     )
 

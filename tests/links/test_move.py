@@ -366,7 +366,7 @@ def test_links_to_what_somebody_else_moved_are_mended(notes: type[Notes]) -> Non
         "m.md": "---\nup: '[[far/new]]'\n---\n",
     }
     assert not plan.left_out
-    assert plan.message == "mend links to far/new.md"
+    assert plan.message == "fix links to far/new.md"
 
 
 def test_citations_of_what_somebody_else_moved_are_mended(notes: type[Notes]) -> None:
@@ -392,9 +392,9 @@ def test_moves_that_count_no_more_mend_nothing(notes: type[Notes]) -> None:
 
 def test_mending_twice_does_nothing_the_second_time(notes: type[Notes]) -> None:
     vault = notes({"n/new.md": "", "m.md": "[[old]] [o](old.md)"})
-    mended = vault.after(repair(vault.known, {"old.md": "n/new.md"}))
-    assert mended.texts["m.md"] == "[[new]] [o](n/new.md)"
-    assert repair(mended.known, {"old.md": "n/new.md"}).changes == ()
+    fixed = vault.after(repair(vault.known, {"old.md": "n/new.md"}))
+    assert fixed.texts["m.md"] == "[[new]] [o](n/new.md)"
+    assert repair(fixed.known, {"old.md": "n/new.md"}).changes == ()
 
 
 # ------------------------------------------------------------------------------------------- properties
@@ -497,11 +497,11 @@ def test_mending_gives_what_moving_would_have_given_where_links_lead_nowhere(
 ) -> None:
     texts, moves = case
     outside = notes({moves.get(path, path): text for path, text in texts.items()})
-    mended = outside.after(repair(outside.known, moves))
+    fixed = outside.after(repair(outside.known, moves))
     before = notes(texts)
     for path in texts:
         new = moves.get(path, path)
-        assert skeleton(mended.documents[new]) == skeleton(before.documents[path])
-        for was, now, unmended in zip(before.meant(path), mended.meant(new), outside.meant(new), strict=True):
+        assert skeleton(fixed.documents[new]) == skeleton(before.documents[path])
+        for was, now, unmended in zip(before.meant(path), fixed.meant(new), outside.meant(new), strict=True):
             if was.path is not None and not was.ambiguous and unmended.path is None:
                 assert (now.path, now.ambiguous) == (moves.get(was.path, was.path), False)

@@ -325,7 +325,7 @@ def test_a_patch_of_codex_is_counted_found_and_kept_with_its_output(memory: Memo
     patch = "*** Begin Patch\n+the zebrafish swims\n" + "+a line of code\n" * 3_000
     shell = {"type": "exec", "command": ["bash", "-lc", "ls quokka"]}
     items: list[dict[str, Any]] = [
-        {"type": "message", "role": "user", "content": [{"type": "input_text", "text": "Mend it"}]},
+        {"type": "message", "role": "user", "content": [{"type": "input_text", "text": "Fix it"}]},
         {"type": "local_shell_call", "call_id": "c0", "status": "completed", "action": shell},
         {"type": "function_call_output", "call_id": "c0", "output": "one wombat"},
         {
@@ -342,7 +342,7 @@ def test_a_patch_of_codex_is_counted_found_and_kept_with_its_output(memory: Memo
     path = source / "rollout-1.jsonl"
     path.write_text(lines(*({"timestamp": time, "type": "response_item", "payload": item} for item in items)))
     (key,) = counts(take_in(memory, path, "codex-session"))
-    for place, word in enumerate(("Mend", "quokka", "wombat", "zebrafish", "axolotl", "numbat"), 1):
+    for place, word in enumerate(("Fix", "quokka", "wombat", "zebrafish", "axolotl", "numbat"), 1):
         assert [hit.seq for hit in memory.sessions.grep(word, key).hits] == [place]
         assert [hit.seq for hit in memory.sessions.grep(word, key, regex=True).hits] == [place]
         assert [hit.seq for hit in memory.sessions.search(word, key).hits] == [place]

@@ -361,7 +361,7 @@ def test_what_is_broken_already_can_be_changed_but_not_broken_further(vault: Vau
         with pytest.raises(Invalid) as refused:
             vault.apply(edit(document, replace(document, "confidence: 7", worse), "worse"))
         assert len(refused.value.findings) == 1
-    vault.apply(edit(document, replace(document, "confidence: 7", "confidence: 0.7"), "mended"))
+    vault.apply(edit(document, replace(document, "confidence: 7", "confidence: 0.7"), "fixed"))
     assert vault.read("b.md").data == b"---\nconfidence: 0.7\n---\n\nbody\nmore\n"
     document = vault.read("b.md")
     with pytest.raises(Invalid):

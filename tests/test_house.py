@@ -19,7 +19,7 @@ MEANINGLESS = {"base", "common", "core", "helper", "helpers", "manager", "misc",
 # Words and phrases that make a sentence one to be read twice, and that have plain ones.
 PHRASES = re.compile(
     r"\b(mend(s|ed|ing)?|anew|lapsed|besides|in place of|so many|of which (nobody|none)|had to give"
-    r"|says? what the files say|nor inside of|whatever it says|tells? of it)\b",
+    r"|says? what the files say|nor inside of)\b",
     re.IGNORECASE,
 )
 

@@ -216,7 +216,7 @@ def hook_command(target: Target, event: str) -> None:
     EVENT is session-start, user-prompt, post-edit, post-tool, pre-compact or stop; hooks start background
     themselves. What the host says is read from standard input as JSON; the answer has the form that the host
     reads. It never fails a turn of the agent: whatever goes wrong is a note on standard error. It prints
-    nothing where there is no vault, nor inside of a program that mdmem asks.
+    nothing without a vault, and nothing inside of a program that mdmem asks.
     """
     from mdmem.errors import MdmemError, VaultNotFound
 

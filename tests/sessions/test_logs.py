@@ -402,7 +402,7 @@ def test_a_large_log_whose_end_says_too_little_is_named_and_mended(large: Sessio
 def test_a_long_log_is_checked_compacted_and_mended_line_by_line(sessions: Sessions, folder: Path) -> None:
     """What is held of a line that was read is some bytes at most."""
     folder.mkdir()
-    few, many = 1_000, 4_000
+    few, many = 4_000, 10_000  # both above what is read at once
     for count in (few, many):
         with open(folder / f"{count}.jsonl", "wb") as file:
             file.write(write_header(LogHeader("abc", f"{count}")) + b"\n")

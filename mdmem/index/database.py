@@ -1,8 +1,7 @@
-"""The database: what is known of every memory of a vault, in one SQLite file that can be deleted any time.
+"""The database: the rows of every memory of a vault, in one SQLite file that can be deleted any time.
 
-A record is the rows that say what one memory holds. Nothing in it is resolved: a link is kept with the key of
-its target, and a memory with the keys that it can be called by. So adding a memory changes no other memory's
-rows, and a link finds its target when that appears.
+Links are not resolved in it: a link is kept with the key of its target, a memory with its names. So adding
+a memory changes no other memory's rows, and a link finds its target when that appears.
 """
 
 from __future__ import annotations
@@ -16,7 +15,7 @@ from mdmem.diagnostic import Span
 from mdmem.document import anchor
 from mdmem.document.document import SUFFIXES, Document
 from mdmem.errors import IndexDamaged, StorageFailed
-from mdmem.index.hit import day_of
+from mdmem.index.hit import day_of, field_text
 from mdmem.markdown.citation import Citation
 from mdmem.vault.paths import nfc
 
@@ -33,11 +32,11 @@ VERSION_FILE = "mdmem-version"
 """In the folder of the text index: made with it, and never written again."""
 
 SOCKET = "vouches-"
-"""What the sockets begin with on which processes that watch are asked."""
+"""Prefix of the sockets of watching processes, see `mdmem.index.voucher`."""
 
 
 VERSION = 2
-# Who writes holds the lock of the index; a reader waits for the end of a checkpoint at most.
+# Writers hold the lock of the index; a reader waits for a checkpoint at most.
 BUSY_SECONDS = 5.0
 _DAMAGE = {sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_NOTADB, sqlite3.SQLITE_FORMAT, sqlite3.SQLITE_ERROR}
 _CACHE_KIB = 8 * 1024
@@ -56,7 +55,7 @@ _PARTS = {
     "tags": "n INTEGER, line INTEGER, start INTEGER, name TEXT, key TEXT, PRIMARY KEY (document, n)",
     "urls": "n INTEGER, line INTEGER, start INTEGER, url TEXT, PRIMARY KEY (document, n)",
 }
-# Made behind a first run, in which they would slow every row.
+# Made after a first run, in which they would slow every row.
 _INDEXES = {
     "names_by_key": "names (kind, key)",
     "fields_by_key": "fields (key)",
@@ -89,12 +88,12 @@ class Seen(NamedTuple):
 
     @property
     def modified(self) -> float:
-        """When it was modified, in seconds since the epoch."""
+        """The time of modification, in seconds since the epoch."""
         return self.mtime_ns / 1e9
 
 
 class DocumentRow(NamedTuple):
-    """A document's row: `problem` says why a file cannot be read as a memory, and is empty when it can."""
+    """A document's row: `problem` says why a file is not a memory, and is empty when it is."""
 
     path: str
     seen: Seen
@@ -105,15 +104,15 @@ class DocumentRow(NamedTuple):
 
 
 class Database:
-    """The database in the file `path`, which is made when it is missing or of another version.
+    """The database in the file `path`, which is created when it is missing.
 
     One object may be used by several threads, one at a time.
 
     Attributes:
-        identity: what tells its file from another one that is made anew.
+        identity: device and inode of its file.
 
     Raises:
-        IndexDamaged: the file is no database, or not one of ours.
+        IndexDamaged: the file is no database, or one of another version.
         StorageFailed: the system refused.
     """
 
@@ -121,12 +120,12 @@ class Database:
         self.path = path
         if _is_emptied(path):
             raise IndexDamaged(path=path, reason="somebody has emptied it")
-        with _translated(path):
+        with _translating_errors(path):
             self._connection = sqlite3.connect(
                 path, timeout=BUSY_SECONDS, isolation_level=None, check_same_thread=False
             )
         try:
-            with _translated(path):
+            with _translating_errors(path):
                 self._set_up()
         except BaseException:
             self._connection.close()
@@ -140,8 +139,7 @@ class Database:
         self._connection.execute(f"PRAGMA cache_size = -{_CACHE_KIB}")
         version = self._connection.execute("PRAGMA user_version").fetchone()[0]
         if version == VERSION:
-            # A first fill that was killed has left none.
-            self._make_indexes()
+            self._make_indexes()  # a first fill that was killed has left none
             return
         if version or self._connection.execute("SELECT count(*) FROM sqlite_master").fetchone()[0]:
             raise IndexDamaged(path=self.path, reason=f"its version is {version}, not {VERSION}")
@@ -149,13 +147,13 @@ class Database:
         self._make_indexes()
 
     def _make_indexes(self) -> None:
-        made = "".join(f"CREATE INDEX IF NOT EXISTS {n} ON {c};" for n, c in _INDEXES.items())
-        with _translated(self.path):
-            self._connection.executescript(made)
+        statements = "".join(f"CREATE INDEX IF NOT EXISTS {n} ON {c};" for n, c in _INDEXES.items())
+        with _translating_errors(self.path):
+            self._connection.executescript(statements)
 
     @property
     def replaced(self) -> bool:
-        """Whether another file stands under the path by now, or an empty one: the index was made anew."""
+        """Whether another process has deleted, replaced or emptied the file."""
         try:
             status = os.stat(self.path)
         except FileNotFoundError:
@@ -166,47 +164,45 @@ class Database:
         """Close it."""
         self._connection.close()
 
-    # -- reading ------------------------------------------------------------------------------------------
-
     def rows(self, query: str, values: Sequence[Any] = ()) -> list[Any]:
-        """The rows that a query gives; none where it asks for what no file can say (half of a character)."""
-        with _translated(self.path), contextlib.suppress(UnicodeEncodeError):
+        """Return the rows of a query; none when a value is a lone surrogate, which no file can hold."""
+        with _translating_errors(self.path), contextlib.suppress(UnicodeEncodeError):
             return self._connection.execute(query, values).fetchall()
         return []
 
     def known(self, paths: Collection[str] | None = None) -> dict[str, tuple[int, int, int, int]]:
-        """What each file was like when it was indexed, as the values of `Seen`, by its path.
+        """Return the values of `Seen` for each file as it was indexed, by its path.
 
         Args:
             paths: only those at or below these.
         """
         query = "SELECT path, mtime_ns, ctime_ns, size, inode FROM documents"
         if paths is None:
-            found = self.rows(query)
+            rows = self.rows(query)
         else:
             at_or_below = f"{query} WHERE path = ? OR (path >= ? AND path < ?)"
-            found = [row for at in paths for row in self.rows(at_or_below, (at, f"{at}/", f"{at}0"))]
-        return {path: (mtime, ctime, size, inode) for path, mtime, ctime, size, inode in found}
+            rows = [row for at in paths for row in self.rows(at_or_below, (at, f"{at}/", f"{at}0"))]
+        return {path: (mtime, ctime, size, inode) for path, mtime, ctime, size, inode in rows}
 
     def headings(self, paths: Sequence[str]) -> dict[tuple[str, str], list[tuple[int, tuple[str, ...]]]]:
-        """The headings of memories as they were indexed, by path and hash.
+        """Return the indexed headings of memories, by path and hash.
 
-        Each comes with its line and the titles of the sections that it stands in, its own the last; in order.
+        Each has its line and the titles of the sections that it is in, its own the last; in order.
         """
         marks = ", ".join("?" * len(paths))
         query = (
             "SELECT d.path, d.hash, s.line, s.path FROM documents AS d LEFT JOIN sections AS s"  # noqa: S608 - marks
             f" ON s.document = d.id WHERE d.path IN ({marks}) ORDER BY d.id, s.n"
         )
-        found: dict[tuple[str, str], list[tuple[int, tuple[str, ...]]]] = {}
+        headings: dict[tuple[str, str], list[tuple[int, tuple[str, ...]]]] = {}
         for path, digest, line, titles in self.rows(query, paths):
-            headings = found.setdefault((path, digest), [])
+            of_memory = headings.setdefault((path, digest), [])
             if line:
-                headings.append((line, tuple(titles.split("\n"))))
-        return found
+                of_memory.append((line, tuple(titles.split("\n"))))
+        return headings
 
     def tags(self, path: str) -> list[str]:
-        """The tags of a memory as it was indexed, in order."""
+        """Return the indexed tags of a memory, in order."""
         query = (
             "SELECT t.name FROM tags AS t JOIN documents AS d ON d.id = t.document"
             " WHERE d.path = ? ORDER BY t.n"
@@ -214,20 +210,18 @@ class Database:
         return [name for (name,) in self.rows(query, (path,))]
 
     def changes(self) -> int:
-        """A number that differs when another connection has changed the database."""
+        """Return a number that differs after another connection has changed the database."""
         return int(self.rows("PRAGMA data_version")[0][0])
 
     def value(self, key: str) -> Any:
-        """A value of the table `meta`; None without it."""
-        found = self.rows("SELECT value FROM meta WHERE key = ?", (key,))
-        return found[0][0] if found else None
-
-    # -- writing ------------------------------------------------------------------------------------------
+        """Return a value of the table `meta`; None without it."""
+        rows = self.rows("SELECT value FROM meta WHERE key = ?", (key,))
+        return rows[0][0] if rows else None
 
     @contextlib.contextmanager
     def writing(self) -> Iterator[None]:
-        """What is written inside happens together, or not at all."""
-        with _translated(self.path):
+        """Run what is inside as one transaction."""
+        with _translating_errors(self.path):
             self._connection.execute("BEGIN IMMEDIATE")
             try:
                 yield
@@ -239,8 +233,8 @@ class Database:
 
     @contextlib.contextmanager
     def filling(self) -> Iterator[None]:
-        """A first run: the indexes over the rows are made at its end, all at once."""
-        with _translated(self.path):
+        """Drop the indexes over the rows during a first run, and make them at its end."""
+        with _translating_errors(self.path):
             self._connection.executescript("".join(f"DROP INDEX IF EXISTS {name};" for name in _INDEXES))
         try:
             yield
@@ -253,12 +247,12 @@ class Database:
 
     def write(self, statement: str, rows: Iterable[Row]) -> None:
         """Run a statement for each row of values."""
-        with _translated(self.path):
+        with _translating_errors(self.path):
             self._connection.executemany(statement, rows)
 
     def replace(self, entries: Sequence[DocumentRow]) -> None:
-        """Put the rows of each document in the place of those that it had."""
-        numbers = self._numbers([entry.path for entry in entries])
+        """Replace the rows of each document."""
+        numbers = self._assign_numbers([entry.path for entry in entries])
         self._drop_parts([number for number, is_new in numbers if not is_new])
         parts: dict[str, list[Row]] = {name: [] for name in _PARTS}
         documents: list[Row] = []
@@ -277,7 +271,7 @@ class Database:
                 self.write(f"INSERT OR REPLACE INTO {name} VALUES ({marks})", rows)  # noqa: S608 - our names
 
     def see(self, path: str, now: str, seen: Seen, *, racy: bool) -> None:
-        """Note where a file is `now`, and what it is like, whose content is as it was at `path`."""
+        """Update the place and times of a file that has moved from `path` to `now`, with the same content."""
         statement = (
             "UPDATE documents SET path = ?, mtime_ns = ?, ctime_ns = ?, size = ?, inode = ?, racy = ?"
             " WHERE path = ?"
@@ -286,33 +280,30 @@ class Database:
 
     def forget(self, paths: Sequence[str]) -> None:
         """Delete the rows of documents."""
-        found = (self.rows("SELECT id FROM documents WHERE path = ?", (path,)) for path in paths)
-        numbers = [rows[0][0] for rows in found if rows]
+        query = "SELECT id FROM documents WHERE path = ?"
+        numbers = [number for path in paths for (number,) in self.rows(query, (path,))]
         self._drop_parts(numbers)
         self.write("DELETE FROM documents WHERE id = ?", [(number,) for number in numbers])
 
     def note_moves(self, moved: Mapping[str, str], taken: Iterable[str] = ()) -> None:
-        """Note where memories have gone, so that links to the old paths can be mended later.
+        """Note where memories have moved, so that links to the old paths can be fixed later.
 
         Args:
             moved: old path to new.
-            taken: paths at which another memory stands now: they mean that one, also when it is gone again.
+            taken: paths of new memories: links to them mean these, also after they are deleted.
         """
         self.write("DELETE FROM moves WHERE old = ?", [(path,) for path in (*moved.values(), *taken)])
         self.write("UPDATE moves SET new = ? WHERE new = ?", [(new, old) for old, new in moved.items()])
         self.write("INSERT OR REPLACE INTO moves VALUES (?, ?)", moved.items())
 
-    def _numbers(self, paths: Sequence[str]) -> list[tuple[int, bool]]:
-        """The number of each document, and whether it is a new one."""
+    def _assign_numbers(self, paths: Sequence[str]) -> list[tuple[int, bool]]:
+        """Return the number of each document, and whether it is a new one."""
         free = self.rows("SELECT coalesce(max(id), 0) + 1 FROM documents")[0][0]
         numbers = []
         for path in paths:
-            found = self.rows("SELECT id FROM documents WHERE path = ?", (path,)) if free > 1 else []
-            if found:
-                numbers.append((found[0][0], False))
-            else:
-                numbers.append((free, True))
-                free += 1
+            rows = self.rows("SELECT id FROM documents WHERE path = ?", (path,)) if free > 1 else []
+            numbers.append((rows[0][0], False) if rows else (free, True))
+            free += not rows
         return numbers
 
     def _drop_parts(self, numbers: Sequence[int]) -> None:
@@ -321,9 +312,9 @@ class Database:
 
 
 def _is_emptied(path: str) -> bool:
-    """Whether a database has lost its content to another program, while some process had it open.
+    """Whether another program has emptied a database that some process has open.
 
-    To SQLite it is a new one, which it cannot set up as long as that process has a lock on it.
+    SQLite takes it for a new one, which it cannot set up while that process has a lock on it.
     """
     with contextlib.suppress(FileNotFoundError):
         return not os.stat(path).st_size and any(os.path.exists(path + s) for s in ("-wal", "-shm"))
@@ -331,8 +322,7 @@ def _is_emptied(path: str) -> bool:
 
 
 @contextlib.contextmanager
-def _translated(path: str) -> Iterator[None]:
-    """What SQLite refuses, in our words."""
+def _translating_errors(path: str) -> Iterator[None]:
     try:
         yield
     except sqlite3.Error as error:
@@ -350,13 +340,13 @@ _NOWHERE = Span(0, 0)
 
 
 class Summary(NamedTuple):
-    """What is kept of a memory as a whole.
+    """A memory as a whole.
 
     Attributes:
         title: its field `title`, else its first heading; empty without either.
         type: its field `type`.
         day: see `mdmem.index.hit.day_of`.
-        dated: whether the memory itself says its day, so that the time of the file does not count.
+        dated: whether the day is written in the memory; else it is that of the file.
         ident: its field `id`.
     """
 
@@ -372,13 +362,13 @@ class Record(NamedTuple):
 
     Attributes:
         summary: of the memory as a whole.
-        names: (kind, key): what a link can call it.
+        names: (kind, key): the names that a link can use for it.
         fields: (n, key, value): the scalars of its fields by dotted keys, items of lists one by one.
-        sections: (n, line, level, path, slug, loose); the path's titles on lines of their own.
+        sections: (n, line, level, path, slug, loose); `path` has one title a line.
         blocks: (n, id, line).
         links: (n, line, start, end, kind, embed, target, key, anchor, alias).
-        citations: (n, line, start, end, path, first, last, symbol, pin, in_link, seen); what was first seen
-            there is put in later, see `mdmem.index.sync`.
+        citations: (n, line, start, end, path, first, last, symbol, pin, in_link, seen); `seen` is filled in
+            by `mdmem.index.sync`.
         tags: (n, line, start, name, key).
         urls: (n, line, start, url).
     """
@@ -395,7 +385,7 @@ class Record(NamedTuple):
 
 
 def record(document: Document, modified: float) -> Record:
-    """What the database keeps of a memory.
+    """Make the rows of a memory.
 
     Args:
         document: the memory.
@@ -404,13 +394,20 @@ def record(document: Document, modified: float) -> Record:
     Raises:
         TooNested, TooLarge: its fields cannot be read.
     """
-    fields = document.fields
-    headings = document.headings
+    fields, headings, sections = document.fields, document.headings, document.sections
+    scalars: list[Row] = []
+    for key, value in fields.items():
+        _add_scalars(scalars, _replace_surrogates(str(key)), value)
     return Record(
-        _summary(document.path, fields, headings[0].title if headings else "", modified),
-        _names(document.path, fields),
-        _fields(fields),
-        _sections(document),
+        _make_summary(document.path, fields, headings[0].title if headings else "", modified),
+        _list_names(document.path, fields),
+        scalars,
+        [
+            (n, line, section[0].level, "\n".join(path), slug, loose)
+            for n, (section, (line, path, slug, loose)) in enumerate(
+                zip(sections, anchor.headings(sections), strict=True)
+            )
+        ],
         [(n, block.id, block.line) for n, block in enumerate(document.blocks)],
         [
             (n, line, start, end, kind, embed, target, key_of(target), to, alias)
@@ -435,7 +432,7 @@ def kept_citation(
     pin: str = "",
     in_link: bool,
 ) -> Citation:
-    """A citation as the database keeps it: what it cites, without where its parts stand."""
+    """Make a citation from its row: what it cites, without its spans."""
     return Citation(
         path=path,
         first=first,
@@ -451,75 +448,53 @@ def kept_citation(
 
 
 def key_of(target: str) -> str:
-    """The key under which a link's target is looked up: its last part, without `.md`, NFC and casefolded."""
-    last = target.rpartition("/")[2]
-    last = last.removesuffix(SUFFIXES[0])
-    return nfc(last).casefold()
+    """Return the key of a link's target: its last part, without `.md`, NFC and casefolded."""
+    return alias_key(target.rpartition("/")[2].removesuffix(SUFFIXES[0]))
 
 
 def tag_key(name: str) -> str:
-    """The key under which a tag is looked up: tags that differ only in case are one."""
+    """Return the key of a tag: tags that differ only in case are one."""
     return name.casefold()
 
 
 def keys_of(path: str, fields: Mapping[str, Any]) -> list[str]:
-    """Every key that the target of a link to a memory may have."""
+    """Return every key that the target of a link to a memory may have."""
     return list(
-        dict.fromkeys(key_of(path if kind == "stem" else str(key)) for kind, key in _names(path, fields))
+        dict.fromkeys(key_of(path if kind == "stem" else str(key)) for kind, key in _list_names(path, fields))
     )
 
 
-def _summary(path: str, fields: Mapping[str, Any], heading: str, modified: float) -> Summary:
-    told = day_of(path, fields, None)
-    day = told or day_of(path, {}, modified)
-    get = fields.get
-    return Summary(_text(get("title")) or heading, _text(get("type")), day, bool(told), _text(get("id")))
+def _make_summary(path: str, fields: Mapping[str, Any], heading: str, modified: float) -> Summary:
+    written = day_of(path, fields)
+    day = written or day_of(path, {}, modified)
+    title, type_, ident = (_field_text(fields.get(name)) for name in ("title", "type", "id"))
+    return Summary(title or heading, type_, day, bool(written), ident)
 
 
-def _names(path: str, fields: Mapping[str, Any]) -> list[Row]:
+def _list_names(path: str, fields: Mapping[str, Any]) -> list[Row]:
     names: list[Row] = [("stem", key_of(path))]
-    if ident := _text(fields.get("id")):
+    if ident := _field_text(fields.get("id")):
         names.append(("id", ident))
-    given = fields.get("aliases")
-    if given is None:
-        return names
-    aliases = map(_text, given if isinstance(given, list) else [given])
-    names += [("alias", alias_key(alias)) for alias in aliases if alias]
+    aliases = fields.get("aliases")
+    texts = map(_field_text, aliases if isinstance(aliases, list) else [aliases])
+    names += [("alias", alias_key(text)) for text in texts if text]
     return list(dict.fromkeys(names))
 
 
 def alias_key(alias: str) -> str:
-    """The key of an alias, or of a target that may be one: NFC and casefolded, whole."""
+    """Return the key of an alias, or of a target that may be one: NFC and casefolded, whole."""
     return nfc(alias).casefold()
 
 
-def _sections(document: Document) -> list[Row]:
-    sections = document.sections
-    return [
-        (n, line, section[0].level, "\n".join(path), slug, loose)
-        for n, (section, (line, path, slug, loose)) in enumerate(
-            zip(sections, anchor.headings(sections), strict=True)
-        )
-    ]
-
-
-def _fields(fields: Mapping[str, Any]) -> list[Row]:
-    """The scalars of the fields, each with its dotted key."""
-    rows: list[Row] = []
-    for key, value in fields.items():
-        _add(rows, _storable(str(key)), value)
-    return rows
-
-
-def _add(rows: list[Row], key: str, value: Any) -> None:
+def _add_scalars(rows: list[Row], key: str, value: Any) -> None:
     if isinstance(value, str):
-        rows.append((len(rows), key, _storable(value)))
+        rows.append((len(rows), key, _replace_surrogates(value)))
     elif isinstance(value, dict):
         for name, item in value.items():
-            _add(rows, f"{key}.{_storable(str(name))}", item)
+            _add_scalars(rows, f"{key}.{_replace_surrogates(str(name))}", item)
     elif isinstance(value, list):
         for item in value:
-            _add(rows, key, item)
+            _add_scalars(rows, key, item)
     elif isinstance(value, bool):
         rows.append((len(rows), key, "true" if value else "false"))
     elif isinstance(value, int) and abs(value) > _LARGEST:
@@ -528,13 +503,10 @@ def _add(rows: list[Row], key: str, value: Any) -> None:
         rows.append((len(rows), key, value))
 
 
-def _text(value: Any) -> str:
-    """A field that is to be a text; what is a list or a mapping is none."""
-    if value is None or isinstance(value, list | dict):
-        return ""
-    return _storable(value if isinstance(value, str) else str(value))
+def _field_text(value: Any) -> str:
+    return _replace_surrogates(field_text(value))
 
 
-def _storable(text: str) -> str:
-    """A text that SQLite can hold: JSON may escape half of a character, which no UTF-8 can say."""
+def _replace_surrogates(text: str) -> str:
+    """Replace lone surrogates: JSON may escape one, and SQLite cannot hold it."""
     return text if text.isascii() else text.encode("utf-8", "replace").decode()

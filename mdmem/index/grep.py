@@ -29,50 +29,49 @@ if TYPE_CHECKING:  # what hits are made of is imported while ripgrep searches
 
 Case = Literal["ignore", "smart", "exact"]
 
-COUNTED = 10_000  # how many further lines are counted behind the last hit of a limited search
+COUNTED = 10_000  # the most further lines that a limited search counts
 
-# As many lines as one search gathers and sorts. Sorting in ripgrep gives its second thread up, which costs
-# a search through 10,000 notes 30 ms: it pays only where there is too much to gather.
+# The most lines that are gathered and sorted here. To sort, ripgrep uses one thread only, which costs 30 ms
+# in 10,000 notes.
 GATHERED = 2_000
 _GATHERED_BYTES = 8 * 1024 * 1024
-# So many of the first matches are looked up in their memories while ripgrep goes on searching.
-_READ_EARLY = 100
+_READ_EARLY = 100  # matches whose memories are read while ripgrep searches
 
 _CASES = {"ignore": "--ignore-case", "smart": "--smart-case", "exact": "--case-sensitive"}
 
 
 class Hits(Iterator["Hit"]):
-    """The hits of one search, by path (part by part) and line; they can be walked through once.
+    """The hits of one search, by path (part by part) and line; they can be iterated once.
 
-    The search begins with the first hit that is asked for. It ends, and its process with it, when the hits
-    are exhausted, closed or dropped.
+    The search starts with the first hit. It ends, and its process with it, when the hits are exhausted,
+    closed or dropped.
     """
 
     most_counted = COUNTED
 
     def __init__(self, search: _GrepRun) -> None:
         self._search = search
-        self._found = search.hits()
+        self._hits = search.hits()
 
     def __iter__(self) -> Self:
         return self
 
     def __next__(self) -> Hit:
-        return next(self._found)
+        return next(self._hits)
 
     def close(self) -> None:
         """End the search; there are no further hits."""
-        self._found.close()
+        self._hits.close()
 
     def counts(self) -> Iterator[tuple[str, int]]:
-        """In place of the hits, each memory that has any, by path, and how many; no memory is read for it."""
+        """Count the hits of each memory instead, by path, without reading any memory."""
         return self._search.counts()
 
     @property
     def findings(self) -> tuple[Diagnostic, ...]:
         """The files and folders that could not be read; complete when the hits are exhausted.
 
-        A search that ended at its limit, or was closed, may not have come as far as them.
+        A search that ended at its limit, or was closed, may lack some.
         """
         return tuple(self._search.findings)
 
@@ -99,13 +98,13 @@ def grep(
     """Find the lines that match `pattern`: one hit for a line, however often it matches.
 
     What git ignores is searched too; hidden files and folders never are, and links are not followed. Where
-    a memory cannot be read, or is no longer what was searched, its hits have neither heading nor context.
+    a memory cannot be read, or has changed since, its hits have neither heading nor context.
 
     Args:
         pattern: what to look for within a line.
         root: the absolute path of the vault's folder.
-        mounts: vault path → absolute path of the file that stands in for it.
-        read: gives the memory at a vault path.
+        mounts: vault path → absolute path of the mounted file.
+        read: returns the memory at a vault path.
         namespace: the folder of the vault to search.
         base: the folder, `namespace` or one above it, that the paths of hits and findings are relative to.
         wall: what may be searched of it.
@@ -117,18 +116,17 @@ def grep(
         globs: which memories to search, relative to the namespace, with ripgrep's meaning: the last one that
             matches decides, `!` excludes, without a slash it is the name that is compared.
         before, after: how many lines to give before and after each hit.
-        limit: the most hits to give. The last one then says how many lines were left out; they are
-            counted up to 10,000, so that 10,000 means at least as many.
+        limit: the most hits to give. The last one then says how many lines were left out; 10,000 means at
+            least as many.
 
     Raises:
-        Usage: an argument that cannot mean anything.
+        Usage: an argument is invalid.
         PathRefused: the namespace is not a path of a vault.
         ProgramFailed: there is no ripgrep.
 
-    The first hit asked for may also raise PatternInvalid (the pattern or a glob) or
-    ProgramFailed.
+    The first hit may also raise PatternInvalid (the pattern or a glob) or ProgramFailed.
     """
-    _check(pattern, globs, min(before, after), limit)
+    _check_arguments(pattern, globs, min(before, after), limit)
     if case not in _CASES:
         raise Usage(problem=f"case is {', '.join(_CASES)}, not {case!r}")
     if regex and len(pattern) > MOST_CHARACTERS:
@@ -162,7 +160,7 @@ def grep(
     return Hits(search)
 
 
-def _check(pattern: str, globs: Sequence[str], context: int, limit: int | None) -> None:
+def _check_arguments(pattern: str, globs: Sequence[str], context: int, limit: int | None) -> None:
     if not pattern:
         raise Usage(problem="the pattern is empty", remedy="say what to look for")
     if any(end in pattern for end in "\r\n"):
@@ -172,7 +170,7 @@ def _check(pattern: str, globs: Sequence[str], context: int, limit: int | None) 
     if not all(map(str.strip, globs)):
         raise Usage(problem="a glob is empty", remedy="leave it away to search all memories")
     for text in (pattern, *globs):
-        if "\0" in text or not _encodable(text):
+        if "\0" in text or not _is_encodable(text):
             remedy = "neither a NUL character nor a lone surrogate can be looked for"
             raise Usage(problem=f"{text!r} is not text", remedy=remedy)
     if context < 0:
@@ -181,7 +179,7 @@ def _check(pattern: str, globs: Sequence[str], context: int, limit: int | None) 
         raise Usage(problem=f"limit is {limit}", remedy="give a limit of 1 or more, or none")
 
 
-def _encodable(text: str) -> bool:
+def _is_encodable(text: str) -> bool:
     try:
         text.encode()
     except UnicodeEncodeError:
@@ -190,9 +188,9 @@ def _encodable(text: str) -> bool:
 
 
 class _Match(NamedTuple):
-    """What ripgrep printed about a line that matches, and the parts of the line's vault path.
+    """What ripgrep printed about a line that matches, and the parts of its vault path.
 
-    `hits` are what it comes to, once its memory has been read, and `lines` those that no hit is made of yet.
+    `hits` are made when its memory is read, from `lines`.
     """
 
     path: tuple[str, ...]
@@ -205,7 +203,7 @@ _BY_PATH = itemgetter(0)
 
 
 class _GrepRun(NamedTuple):
-    """One search: its arguments as `grep` takes them, and what it found out besides hits."""
+    """One search: its arguments as `grep` takes them, and its findings."""
 
     pattern: str
     root: str
@@ -227,16 +225,16 @@ class _GrepRun(NamedTuple):
     findings: list[Diagnostic]
 
     def hits(self) -> Generator[Hit]:
-        """The hits, in order."""
-        given = 0
-        matches = self._matches()
+        """Find the hits, in order."""
+        count = 0
+        matches = self._find_matches()
         try:
-            for match in self._looked_up(matches):
+            for match in self._attach_hits(matches):
                 for hit in match.hits or ():
-                    given += 1
-                    if given == self.limit:
+                    count += 1
+                    if count == self.limit:
                         further = sum(1 for _ in islice(match.lines, COUNTED))
-                        left_out = min(COUNTED, further + _count(matches))
+                        left_out = min(COUNTED, further + _count_up_to_most(matches))
                         yield replace(hit, left_out=left_out)
                         return
                     yield hit
@@ -244,16 +242,14 @@ class _GrepRun(NamedTuple):
             matches.close()
 
     def counts(self) -> Generator[tuple[str, int]]:
-        """The memories with hits and how many, in order."""
-        # Each file is searched by one thread: what it holds is printed together.
-        for path, matches in groupby(self._matches(reads=False), key=_BY_PATH):
-            yield (
-                paths.relative("/".join(path), self.base),
-                sum(ripgrep.count_lines(m.printed) for m in matches),
-            )
+        """Count the hits of each memory, in order."""
+        # One thread searches a file: its matches follow each other.
+        for path, matches in groupby(self._find_matches(reads=False), key=_BY_PATH):
+            count = sum(ripgrep.count_lines(match.printed) for match in matches)
+            yield paths.relative("/".join(path), self.base), count
 
-    def _looked_up(self, matches: Iterator[_Match]) -> Iterator[_Match]:
-        """The same matches with their hits; each memory is read once where its matches follow each other."""
+    def _attach_hits(self, matches: Iterator[_Match]) -> Iterator[_Match]:
+        """Add the hits to matches; a memory is read once where its matches follow each other."""
         memory = None
         for match in matches:
             if match.hits is not None:
@@ -266,78 +262,70 @@ class _GrepRun(NamedTuple):
                 memory = HitReader(path, self.read, paths.relative(path, self.base))
             lines = ripgrep.matching_lines(match.printed)
             hits = map(memory.hit, lines, repeat(self.before), repeat(self.after))
-            # The one line is looked up now; of the many of a text without line feeds, each when it is given.
+            # A text without line feeds may have many lines in one match: each hit is made when it is needed.
             several = ripgrep.may_be_several(match.printed)
             yield match._replace(hits=hits if several else list(hits), lines=lines)
 
-    def _file(self, path: str) -> str:
-        return self.mounts.get(path) or os.path.join(self.root, path)
-
-    def _matches(self, *, reads: bool = True) -> Generator[_Match]:
-        """The matches, in order: all at once where they are few, else as they are found."""
-        mounted = self._mounted()
-        gathered = self._gathered(mounted, reads=reads)
+    def _find_matches(self, *, reads: bool = True) -> Generator[_Match]:
+        """Find the matches, in order: gathered first where they are few, else as ripgrep sorts them."""
+        mounted = self._select_mounted_files()
+        gathered = self._gather_matches(mounted, reads=reads)
         if gathered is not None:
             yield from sorted(gathered, key=_BY_PATH)
             return
-        with self._run(mounted, sort="path") as process:
-            yield from _merged(self._read(process, mounted), set(mounted.values()))
+        with self._start_ripgrep(mounted, sort="path") as process:
+            yield from _merge_mounted(self._parse_output(process, mounted), set(mounted.values()))
 
-    def _gathered(self, mounted: Mapping[str, str], *, reads: bool) -> list[_Match] | None:
-        """All matches, those of one file in order; None when there are too many."""
+    def _gather_matches(self, mounted: Mapping[str, str], *, reads: bool) -> list[_Match] | None:
+        """Return all matches, those of one file in order; None when there are too many."""
         gathered: list[_Match] = []
         size = 0
-        with self._run(mounted) as process:
+        with self._start_ripgrep(mounted) as process:
             # Reading memories takes some imports: they are made while ripgrep searches.
             for module in ("json", "mdmem.index.hit", "mdmem.markdown.blocks"):
                 importlib.import_module(module)
-            found = self._read(process, mounted)
+            matches = self._parse_output(process, mounted)
             most = min(_READ_EARLY, self.limit or _READ_EARLY) if reads else 0
-            early = islice(self._looked_up(found), most)
-            for match in chain(early, found):
-                # The last one may be of any size: it is here, and to search again would bring it once more.
+            for match in chain(islice(self._attach_hits(matches), most), matches):
+                # The last one may have any size: it is in memory already.
                 if len(gathered) == GATHERED or size > _GATHERED_BYTES:
                     return None
                 gathered.append(match)
                 size += len(match.printed)
         return gathered
 
-    def _mounted(self) -> dict[str, str]:
-        """The mounted files to search: absolute path → vault path."""
+    def _select_mounted_files(self) -> dict[str, str]:
+        """Return the mounted files to search: absolute path → vault path."""
         wanted = [
             path
             for path, file in sorted(self.mounts.items())
-            if self._is_wanted(path) and path.endswith(SUFFIXES) and os.path.isfile(file)
+            if any(paths.is_under(path, searched) for searched in self._searched_paths)
+            and path.endswith(SUFFIXES)
+            and os.path.isfile(file)
         ]
-        if wanted and self.globs:
-            wanted = self._matching_globs(wanted)
-        return {self.mounts[path]: path for path in wanted}
-
-    def _is_wanted(self, path: str) -> bool:
-        """Whether a path of the vault is below what is to be searched."""
-        return any(paths.is_under(path, each) for each in self._wanted)
+        return {self.mounts[path]: path for path in self._filter_by_globs(wanted)}
 
     @property
-    def _wanted(self) -> Sequence[str]:
+    def _searched_paths(self) -> Sequence[str]:
         return [self.namespace] if self.targets is None else self.targets
 
-    def _places(self) -> list[str]:
-        """What ripgrep is given to search besides mounted files, seen from the namespace, in order."""
-        named = set(self._wanted)
-        wanted = sorted(
-            (each for each in named if not _is_below(each, named)), key=lambda path: path.split("/")
-        )
+    def _list_targets(self) -> list[str]:
+        """Return the targets of ripgrep without mounted files, seen from the namespace, in order."""
+        named = set(self._searched_paths)
+        wanted = sorted((path for path in named if not _is_below(path, named)), key=lambda p: p.split("/"))
         files_ = [path for path in wanted if path not in self.mounts and _is_file(self.root, path)]
-        if files_ and self.globs:
-            files_ = self._matching_globs(files_)
-        there = [path for path in wanted if path in files_ or _is_folder(self.root, path)]
+        files_ = self._filter_by_globs(files_)
+        targets = [path for path in wanted if path in files_ or _is_folder(self.root, path)]
         return [
-            f"./{paths.relative(path, self.namespace)}" if path != self.namespace else "./" for path in there
+            f"./{paths.relative(path, self.namespace)}" if path != self.namespace else "./"
+            for path in targets
         ]
 
-    def _matching_globs(self, wanted: list[str]) -> list[str]:
-        # A file named on the command line is searched whatever the globs say. So ripgrep is asked about empty
-        # files of the same names: only it knows exactly what a glob means to it.
+    def _filter_by_globs(self, wanted: list[str]) -> list[str]:
+        if not wanted or not self.globs:
+            return wanted
+        # ripgrep searches a file named on the command line whatever the globs say. So it lists empty files of
+        # the same names: only it knows exactly what a glob means to it.
         import tempfile  # noqa: PLC0415 - costs 5 ms, and hardly any search needs it
 
         with tempfile.TemporaryDirectory(prefix="mdmem-") as folder:
@@ -345,43 +333,43 @@ class _GrepRun(NamedTuple):
                 twin = os.path.join(folder, paths.relative(path, self.namespace))
                 os.makedirs(os.path.dirname(twin), exist_ok=True)
                 os.close(os.open(twin, os.O_CREAT | os.O_WRONLY, 0o600))
-            command = [*self._options("--files", "--null"), "--", "./"]
+            command = [*self._build_options("--files", "--null"), "--", "./"]
             with ripgrep.Process(command, folder) as process:
                 names = b"".join(process.lines()).split(b"\0")
                 errors = process.errors()
         if errors:
             raise ripgrep.failure(self.program, errors, self.pattern)
-        found = {paths.join(self.namespace, os.fsdecode(name).removeprefix("./")) for name in names}
-        return [path for path in wanted if path in found]
+        matching = {paths.join(self.namespace, os.fsdecode(name).removeprefix("./")) for name in names}
+        return [path for path in wanted if path in matching]
 
-    def _run(self, mounted: Mapping[str, str], sort: str = "none") -> ripgrep.Process:
+    def _start_ripgrep(self, mounted: Mapping[str, str], sort: str = "none") -> ripgrep.Process:
         folder = os.path.join(self.root, self.namespace)
         there = _is_folder(self.root, self.namespace)
         literal = () if self.regex else ("--fixed-strings",)
         words = ("--word-regexp",) if self.word else ()
-        options = self._options("--json", "--text", "--crlf", _CASES[self.case], *literal, *words)
-        # Mounted files come first, in order; with nothing to search, ripgrep still judges the pattern.
-        targets = [*mounted, *(self._places() if there else [])] or [os.devnull]
-        # More lines of one file change no hit, and no number of hits that are left out.
+        options = self._build_options("--json", "--text", "--crlf", _CASES[self.case], *literal, *words)
+        # Mounted files come first, in order; with nothing to search, ripgrep still checks the pattern.
+        targets = [*mounted, *(self._list_targets() if there else [])] or [os.devnull]
+        # Further lines of one file change neither hits nor counts.
         most = () if self.limit is None else (f"--max-count={self.limit + COUNTED}",)
         command = [*options, *most, "--sort", sort, "--", self.pattern, *targets]
         return ripgrep.Process(command, folder if there else None)
 
-    def _options(self, *switches: str) -> list[str]:
-        """The program and its options, with the globs: memories only, nothing hidden."""
+    def _build_options(self, *switches: str) -> list[str]:
+        """Return the program and its options, with the globs: memories only, nothing hidden."""
         narrowed = any(not glob.startswith("!") for glob in self.globs)
-        # The last one that matches decides. What is hidden in part only is searched, and left out then.
+        # The last one that matches decides. A folder that is hidden in part is searched, and filtered later.
         wall, base = self.wall, self.namespace
-        hides = [each for each in wall.hides if not any(paths.is_under(kept, each) for kept in wall.keeps)]
-        hidden = [f"!/{paths.relative(each, base)}/" for each in hides if paths.is_under(each, base)]
+        hides = [path for path in wall.hides if not any(paths.is_under(kept, path) for kept in wall.keeps)]
+        hidden = [f"!/{paths.relative(path, base)}/" for path in hides if paths.is_under(path, base)]
         globs = (*(() if narrowed else (f"*{suffix}" for suffix in SUFFIXES)), *self.globs, "!.*", *hidden)
         # ripgrep takes a glob that begins with # for a comment, and would search everything.
         written = (f"--glob=\\{glob}" if glob.startswith("#") else f"--glob={glob}" for glob in globs)
         limit = f"--max-filesize={MOST_BYTES}"
         return [self.program, "--no-config", "--no-ignore", limit, *switches, *written]
 
-    def _read(self, process: ripgrep.Process, mounted: Mapping[str, str]) -> Iterator[_Match]:
-        """The matches that ripgrep prints, as it prints them.
+    def _parse_output(self, process: ripgrep.Process, mounted: Mapping[str, str]) -> Iterator[_Match]:
+        """Parse the matches as ripgrep prints them.
 
         Raises:
             PatternInvalid, ProgramFailed: it gave up.
@@ -393,40 +381,41 @@ class _GrepRun(NamedTuple):
                     yield _Match(parts, printed)
                 elif parts:
                     path = paths.relative("/".join(parts), self.base)
-                    self.findings.append(_unreadable(path, "a line that matches is too long"))
+                    self.findings.append(_report_unreadable(path, "a line that matches is too long"))
                 continue
             kind, data = ripgrep.message(printed)
             if kind == "begin":
-                path = self._vault_path(ripgrep.named(data), mounted)
+                path = self._to_vault_path(ripgrep.named(data), mounted)
                 is_seen = path.endswith(SUFFIXES) and self.wall.holds(path)
                 counts = is_seen and (self.only is None or normalize("NFC", path) in self.only)
                 parts = tuple(path.split("/")) if counts else ()
             elif kind == "summary":
-                self._complain(process.errors(), mounted)
+                self._report_unread(process.errors(), mounted)
                 return
         raise ripgrep.failure(self.program, process.errors(), self.pattern)
 
-    def _vault_path(self, named: str, mounted: Mapping[str, str]) -> str:
-        """The vault path of a file as ripgrep names it; empty when a mounted file stands in for it."""
+    def _to_vault_path(self, named: str, mounted: Mapping[str, str]) -> str:
+        """Return the vault path of a file as ripgrep names it; empty when a mounted file replaces it."""
         if named in mounted:
             return mounted[named]
         path = paths.join(self.namespace, named.removeprefix("./"))
         return "" if path in self.mounts else path
 
-    def _complain(self, errors: str, mounted: Mapping[str, str]) -> None:
+    def _report_unread(self, errors: str, mounted: Mapping[str, str]) -> None:
         for named, reason in ripgrep.unread(errors):
-            path = self._vault_path(named, mounted) if named else ""
+            path = self._to_vault_path(named, mounted) if named else ""
             if named and not self.wall.holds(path):
                 continue
-            # A glob may have let other files in; whether they can be read does not matter.
-            # What is too deep for the system is a folder: that it is one cannot be asked any more.
-            if path.endswith(SUFFIXES) or not named or not os.path.isfile(self._file(path)):
-                self.findings.append(_unreadable(paths.relative(path, self.base), reason))
+            # A glob may have let other files in, which may be unreadable. A path too deep for the system is
+            # a folder.
+            file = self.mounts.get(path) or os.path.join(self.root, path)
+            if path.endswith(SUFFIXES) or not named or not os.path.isfile(file):
+                self.findings.append(_report_unreadable(paths.relative(path, self.base), reason))
         self.findings.sort(key=lambda finding: finding.path.split("/"))
 
 
 def ripgrepy(pattern: str, root: str, wall: Namespace) -> Ripgrepy:
-    """A `Ripgrepy` that is bound to the memories of a namespace; see `Memory.ripgrep`.
+    """Make a `Ripgrepy` that is bound to the memories of a namespace; see `Memory.ripgrep`.
 
     Args:
         pattern: as `grep` takes it.
@@ -438,34 +427,34 @@ def ripgrepy(pattern: str, root: str, wall: Namespace) -> Ripgrepy:
     """
     from ripgrepy import Ripgrepy  # noqa: PLC0415 - start-up
 
-    _check(pattern, (), 0, None)
+    _check_arguments(pattern, (), 0, None)
     folder = os.path.join(root, wall.folder).rstrip(os.sep) if _is_folder(root, wall.folder) else os.devnull
     bound = Ripgrepy("--", folder, ripgrep.program())
     bound.command += ["--no-config", "--no-ignore", f"--regexp={pattern}"]
     bound.command += [f"--glob=*{suffix}" for suffix in SUFFIXES]
 
-    def run(*given: Any, **named: Any) -> Any:
-        # The last of contradicting options counts, so that none given in between does.
+    def run(*args: Any, **named: Any) -> Any:
+        # The last of contradicting options counts: these come last.
         bound.command += ["--no-follow", "--no-hidden", "--no-pre", "--no-search-zip", "--glob=!.*"]
-        for path in (os.path.join(root, each) for each in wall.hides):
+        for path in (os.path.join(root, folder) for folder in wall.hides):
             # ripgrep compares a path as seen from the current folder where it is below that, else whole.
             near = os.path.relpath(path)
-            below = "*" if near == os.curdir else _literal(near)
-            bound.command += [f"--glob=!**{_literal(path)}", f"--glob=!/{below}"]
-        return Ripgrepy.run(bound, *given, **named)
+            below = "*" if near == os.curdir else _escape_glob(near)
+            bound.command += [f"--glob=!**{_escape_glob(path)}", f"--glob=!/{below}"]
+        return Ripgrepy.run(bound, *args, **named)
 
     bound.run = run
     return bound
 
 
-def _literal(path: str) -> str:
-    """A glob that fits a path and nothing else; a part `*` stands for any one name."""
+def _escape_glob(path: str) -> str:
+    """Return a glob that matches a path and nothing else; a part `*` stands for any one name."""
     parts = ("".join(f"\\{c}" if c in "\\*?[]{}!#" else c for c in part) for part in path.split("/"))
     return "/".join("*" if part == "\\*" else part for part in parts)
 
 
 def _is_folder(root: str, namespace: str) -> bool:
-    """Whether the namespace is a folder that no symbolic link leads to: one could leave the vault."""
+    """Whether the namespace is a folder without symbolic links in its path, which could leave the vault."""
     folder = root
     for part in namespace.split("/") if namespace else ():
         folder = os.path.join(folder, part)
@@ -476,14 +465,13 @@ def _is_folder(root: str, namespace: str) -> bool:
 
 
 def _is_below(path: str, folders: Collection[str]) -> bool:
-    """Whether one of the folders is above a path."""
     return bool(path) and (
         "" in folders or any(path[:at] in folders for at in range(len(path)) if path[at] == "/")
     )
 
 
 def _is_file(root: str, path: str) -> bool:
-    """Whether a path of the vault is a file that no symbolic link leads to."""
+    """Whether a path of the vault is a file without symbolic links in its path."""
     if not _is_folder(root, path.rpartition("/")[0]):
         return False
     with files.translated(path, "look at it"):
@@ -493,27 +481,27 @@ def _is_file(root: str, path: str) -> bool:
             return False
 
 
-def _unreadable(path: str, reason: str) -> Diagnostic:
+def _report_unreadable(path: str, reason: str) -> Diagnostic:
     hint = "see to it that it can be read, and search again"
     return about_file(
         path, "unreadable", f"not searched: {reason}", hint, severity="warning", rule="unreadable"
     )
 
 
-def _merged(matches: Iterator[_Match], mounted: set[str]) -> Iterator[_Match]:
-    """`matches` in order, where those of mounted files come first and the others are in order already."""
+def _merge_mounted(matches: Iterator[_Match], mounted: set[str]) -> Iterator[_Match]:
+    """Sort matches; those of mounted files come first, and the others are sorted already."""
     early: list[_Match] = []
     for match in matches:
         if "/".join(match.path) not in mounted:
-            import heapq  # noqa: PLC0415 - start-up, and few searches find so much
+            import heapq  # noqa: PLC0415 - start-up; few searches find that many
 
             return heapq.merge(sorted(early, key=_BY_PATH), chain((match,), matches), key=_BY_PATH)
         early.append(match)
     return iter(sorted(early, key=_BY_PATH))
 
 
-def _count(matches: Iterator[_Match]) -> int:
-    """How many lines `matches` has, or `COUNTED` as soon as there are as many."""
+def _count_up_to_most(matches: Iterator[_Match]) -> int:
+    """Count the lines of `matches`, up to at least `COUNTED`."""
     counted = 0
     for match in matches:
         counted += ripgrep.count_lines(match.printed)

@@ -22,10 +22,10 @@ if TYPE_CHECKING:
 
 
 _BOM = "\ufeff"
-# Code points: of a line or a title that is longer, so much is shown.
+# Code points: of a line or a title that is longer than LONGEST, _SHOWN are shown.
 LONGEST, _SHOWN = 4_000, 500
 _BLANK_LINE = regex(r"(?>\r\n|\n|\r)[ \t]*+(?:\r\n|\n|\r)")
-_DATE_FIELDS = ("created", "date", "updated")
+DATE_FIELDS = ("created", "date", "updated")
 _DAY = r"[0-9]{4}-(?:0[1-9]|1[0-2])-(?:0[1-9]|[12][0-9]|3[01])"
 _WRITTEN_DAY = regex(rf"\s*({_DAY})(?![0-9])")
 _NAMED_DAY = regex(rf"(?<![0-9]){_DAY}(?![0-9])")
@@ -38,15 +38,14 @@ class Hit:
     Attributes:
         path: the memory, as the vault names it.
         line: the 1-based number of the line.
-        heading: the titles of the sections that it stands in, outermost first; empty outside of any.
+        heading: the titles of the sections that it is in, outermost first; empty outside of any.
         text: the line without its line end and without a byte-order mark; of one longer than 4,000 code
             points, about 500 around the match, with `[1,234 characters left out]` for what is not shown.
         matches: what of `text` matched: start and end in code points, end exclusive.
         column: where in the line the first match begins, 1-based, in code points; 1 without a match.
-        before: the lines before it, as many as were asked for; of long ones the beginning.
-        after: the lines after it, likewise.
-        date: the day of the memory as `YYYY-MM-DD`, see `day_of`; empty where it says none of itself.
-        score: how well it fits, higher is better; None where nothing is ranked.
+        before, after: the lines before and after it; of long ones the beginning.
+        date: the day of the memory as `YYYY-MM-DD`, see `day_of`; empty where it states none.
+        score: how well it fits, higher is better; None without ranking.
         left_out: on the last hit of a limited search, how many more there are; otherwise 0.
     """
 
@@ -63,23 +62,24 @@ class Hit:
     left_out: int = 0
 
     def stands_in(self, document: Document) -> bool:
-        """Whether its lines stand in a memory as they were found."""
+        """Return whether a memory still has its lines where they were found."""
         first, place = self.line - len(self.before), len(self.before)
         lines = (*self.before, self.text, *self.after)
         if not len(document.lines):
             return lines == ("",)
-        now = lines_text(document, range(first, first + len(lines))) if first > 0 else []
-        seen = (shown(text, self.column - 1 if n == place else 0) for n, text in enumerate(now))
-        return tuple(seen) == lines
+        texts = lines_text(document, range(first, first + len(lines))) if first > 0 else []
+        return (
+            tuple(shown(text, self.column - 1 if n == place else 0) for n, text in enumerate(texts)) == lines
+        )
 
 
 def shown(line: str, around: int = 0) -> str:
-    """A line, or a title, as a hit shows it: of a long one, what stands around a place."""
+    """Shorten a long line, or title, to what surrounds a place."""
     return line if len(line) <= LONGEST else clipped(line, _SHOWN, around)
 
 
 def shown_matches(line: str, matches: Sequence[tuple[int, int]]) -> tuple[tuple[int, int], ...]:
-    """What matched in a line, as spans of what is shown of it around the first match."""
+    """Convert the matches in a line to spans of what is shown of it."""
     if len(line) <= LONGEST or not matches:
         return tuple(matches)
     start, end, moved = clip(len(line), _SHOWN, matches[0][0])
@@ -87,7 +87,7 @@ def shown_matches(line: str, matches: Sequence[tuple[int, int]]) -> tuple[tuple[
 
 
 def day_of(path: str, fields: Mapping[str, Any], modified: float | None = None) -> str:
-    """The day of a memory: what its fields say, else its name, else when its file was modified.
+    """Return the day of a memory: from its fields, else its name, else the time of its file.
 
     Args:
         path: of the memory; only the file name counts.
@@ -97,7 +97,7 @@ def day_of(path: str, fields: Mapping[str, Any], modified: float | None = None) 
     Returns:
         `YYYY-MM-DD` (of `modified`: in UTC), or an empty string.
     """
-    for name in _DATE_FIELDS:
+    for name in DATE_FIELDS:
         written = _WRITTEN_DAY.match(str(fields.get(name, "")))
         if written:
             return written.group(1)
@@ -108,85 +108,67 @@ def day_of(path: str, fields: Mapping[str, Any], modified: float | None = None) 
 
 
 def lines_text(document: Document, lines: range) -> list[str]:
-    """As `line_text`, of lines that follow each other."""
+    """Return several lines, each as `line_text`."""
     if lines.stop > len(document.lines) + 1 or not lines:
         return [line_text(document, line) for line in lines]
     text = document.text[document.lines.starts[lines.start - 1] : document.lines.span(lines.stop - 1).end]
-    found = LINE_END.split(text) if "\r" in text else text.split("\n")
-    del found[len(lines) :]
+    texts = LINE_END.split(text) if "\r" in text else text.split("\n")
+    del texts[len(lines) :]
     if lines.start == 1:
-        found[0] = found[0].removeprefix(_BOM)
-    return found
+        texts[0] = texts[0].removeprefix(_BOM)
+    return texts
 
 
 def line_text(document: Document, line: int) -> str:
-    """Line `line` (1-based) as a hit shows it; empty behind the last one."""
+    """Return line `line` (1-based) without its end and byte-order mark; empty after the last one."""
     if line > len(document.lines):
         return ""
     content = document.lines.content(line)
     return content.removeprefix(_BOM) if line == 1 else content
 
 
-def context_of(
-    document: Document, line: int, most: int, most_after: int
-) -> tuple[tuple[str, ...], tuple[str, ...]]:
-    """Up to `most` lines before `line` (1-based), and up to `most_after` lines after it."""
-    before = range(max(1, line - most), line)
-    after = range(line + 1, min(len(document.lines), line + most_after) + 1)
-    return tuple(map(shown, lines_text(document, before))), tuple(map(shown, lines_text(document, after)))
-
-
 Titles = tuple[str, ...]
 
 
 class Headings:
-    """The headings of a memory, read no further than they are asked for.
+    """The headings of a memory, parsed no further than needed.
 
     Args:
         document: the memory.
-        known: where they are known already: the line (1-based) of each, with the titles of the sections that
-            begin or go on there, outermost first; in order.
+        known: from the index: the line (1-based) of each heading, with the titles of the sections that it is
+            in, outermost first; in order.
     """
 
     def __init__(self, document: Document, known: Sequence[tuple[int, Titles]] | None = None) -> None:
         self._document = document
         self._known = known
         self._sections: Sequence[Section] = ()
-        self._end = -1  # how far they are known
+        self._end = -1  # of what is parsed
 
     def above(self, line: int) -> Titles:
-        """The titles of the sections that `line` (1-based) stands in, outermost first.
+        """Return the titles of the sections that `line` (1-based) is in, outermost first.
 
-        A heading's own line counts to its section.
+        A heading's own line counts to its section. A memory with too many headings is treated as without any.
         """
-        return tuple(map(shown, self._above(line)))
-
-    def _above(self, line: int) -> Titles:
         if self._known is not None:
             place = bisect_right(self._known, line, key=itemgetter(0))
-            return self._known[place - 1][1] if place else ()
+            return tuple(map(shown, self._known[place - 1][1])) if place else ()
         # The end of the line, because a byte-order mark stands before the heading in the first one.
         at = self._document.lines.span(line).end - 1
         if at >= self._end:
-            self._read(at)
+            try:
+                self._read_sections(at)
+            except TooManyParts:
+                self._sections, self._end = (), len(self._document.text)
         place = bisect_right(self._sections, at, key=lambda section: section.span.start)
-        return self._sections[place - 1].path if place else ()
+        return tuple(map(shown, self._sections[place - 1].path)) if place else ()
 
-    def _read(self, at: int) -> None:
-        """Read on to the end of the paragraph at `at`; whoever comes back for more is given all.
-
-        A memory with more headings than it may have is read as one without.
-        """
-        try:
-            self._read_on(at)
-        except TooManyParts:
-            self._sections, self._end = (), len(self._document.text)
-
-    def _read_on(self, at: int) -> None:
+    def _read_sections(self, at: int) -> None:
+        """Parse to the end of the paragraph at `at`; the second time, parse everything."""
         document = self._document
         text, end = document.text, len(document.text)
         if self._end < 0 and not document.is_json:
-            # Nothing behind a blank line makes a heading of what stands before it.
+            # No text after a blank line makes a heading of the lines before it.
             gap = _BLANK_LINE.search(text, at)
             end = gap.end() if gap else end
         if end == len(text):
@@ -202,22 +184,27 @@ class Headings:
 
 
 def fields_of(document: Document) -> Mapping[str, Any]:
-    """The fields of a memory; none where they cannot be read."""
+    """Return the fields of a memory; none where they cannot be read."""
     try:
         return document.fields
     except MdmemError:
         return {}
 
 
+def field_text(value: Any) -> str:
+    """Return the text of a scalar; empty for None, a list and a mapping."""
+    return "" if value is None or isinstance(value, dict | list) else str(value)
+
+
 class HitReader:
     """A memory that has hits, read once for all of them.
 
-    Where it cannot be read, or a line is no longer what was found, a hit has neither heading nor context.
+    Where it cannot be read, or a line has changed, a hit has neither heading nor context.
 
     Args:
         path: the vault path of the memory.
-        read: gives the memory at a vault path.
-        shown: the path that its hits carry.
+        read: returns the memory at a vault path.
+        shown: the path that its hits have.
     """
 
     def __init__(self, path: str, read: Callable[[str], Document], shown: str) -> None:
@@ -226,42 +213,46 @@ class HitReader:
         try:
             self._document: Document | None = read(path)
         except MdmemError:
-            self._document = None  # vanished, or not UTF-8: what ripgrep saw is all there is
+            self._document = None  # gone, or not UTF-8
         self._headings = Headings(self._document) if self._document else None
-        self._firsts = _first_lines(self._document.text) if self._document else []
+        self._firsts = _list_first_lines(self._document.text) if self._document else []
         self._day = day_of(path, fields_of(self._document) if self._document else {})
 
-    def hit(self, found: Line, most: int, most_after: int) -> Hit:
-        """The hit for a line that ripgrep found.
+    def hit(self, match: Line, most: int, most_after: int) -> Hit:
+        """Make the hit for a line that ripgrep found.
 
         Args:
-            found: the line.
+            match: the line.
             most, most_after: the most lines to give before and after it.
         """
-        line = found.number + found.piece
-        if self._firsts and found.number <= len(self._firsts):
-            line = self._firsts[found.number - 1] + found.piece
+        line = match.number + match.piece
+        if self._firsts and match.number <= len(self._firsts):
+            line = self._firsts[match.number - 1] + match.piece
         heading: tuple[str, ...] = ()
         before, after = heading, heading
-        # A line that reads otherwise now was changed meanwhile: what is around it is another text.
-        if self._document and self._headings and line_text(self._document, line) == found.text:
+        document = self._document
+        if document and self._headings and line_text(document, line) == match.text:
             heading = self._headings.above(line)
-            before, after = context_of(self._document, line, most, most_after)
+            lines_before = range(max(1, line - most), line)
+            lines_after = range(line + 1, min(len(document.lines), line + most_after) + 1)
+            before = tuple(map(shown, lines_text(document, lines_before)))
+            after = tuple(map(shown, lines_text(document, lines_after)))
+        first = match.spans[0][0] if match.spans else 0
         return Hit(
             path=self._shown,
             line=line,
             heading=heading,
-            text=shown(found.text, found.spans[0][0] if found.spans else 0),
-            matches=shown_matches(found.text, found.spans),
-            column=found.spans[0][0] + 1 if found.spans else 1,
+            text=shown(match.text, first),
+            matches=shown_matches(match.text, match.spans),
+            column=first + 1,
             before=before,
             after=after,
             date=self._day,
         )
 
 
-def _first_lines(text: str) -> list[int]:
-    r"""The number of the first line in each stretch that ends at `\n`; empty where every line does."""
+def _list_first_lines(text: str) -> list[int]:
+    r"""Return the number of the first line in each stretch that ends at `\n`; empty where all lines do."""
     if text.count("\r") == text.count("\r\n"):
         return []
     firsts = [1]

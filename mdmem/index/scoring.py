@@ -1,9 +1,9 @@
 """Scoring: which memories, and which passages of them, fit a query best.
 
-tantivy says which documents hold which words, and counts them. The scores are made here, by BM25 with k1 of
-1.2 and b of 0.75 (Robertson and Zaragoza, The Probabilistic Relevance Framework, 2009): tantivy's own depend
-on how frequent a word is, and how long a text, in the whole index, and would tell what stands behind a wall.
-How often a memory holds a word is counted in passages; a typical one is as long as `text_index.TYPICAL` says.
+tantivy finds and counts documents. The scores are made here, by BM25 with k1 of 1.2 and b of 0.75 (Robertson
+and Zaragoza, The Probabilistic Relevance Framework, 2009): tantivy's own depend on word frequencies and
+lengths in the whole index, which would leak what other namespaces hold.
+How often a memory holds a word is counted in passages.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ from mdmem.kind import OBSERVATION, PROPOSAL, kind_at
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Sequence
 
-    from mdmem.index.query import Each, Filters, Query, Term
+    from mdmem.index.query import Each, Query, Term
     from mdmem.vault.paths import Namespace
 
 _TEXTS = ("whole", "title", "tags")
@@ -41,11 +41,10 @@ _MEMORY_FIELDS = {"title": text_index.TITLE, "headings": text_index.HEADINGS, "t
 _LAST_DAY = 99_999_999
 _DAYS_A_YEAR, _DAYS_A_MONTH = 365.25, 30.44
 _K1, _B = 1.2, 0.75
-# A score of tantivy's is a float of 32 bits: it holds a sum of so many powers of two, or a whole number of so
-# many bits, in whatever order it is added up.
+# A score of tantivy's is a float of 32 bits, which is exact for whole numbers of 24 bits.
 _EXACT_BITS = 24
 _PRIORS = ("recency", "confidence", "layer", "observed")
-# What a weight is multiplied by, so that a whole number says it well enough to choose what is looked into.
+# Weights are rounded to 1/32, which is enough to choose the memories to score.
 _FINE = 32
 
 
@@ -65,15 +64,15 @@ class ScorePart(NamedTuple):
 
 
 class Contender(NamedTuple):
-    """A memory that is looked into.
+    """A memory that may fit.
 
     Attributes:
-        whole, address: what is kept of it, and where.
-        layer: the number of the namespace that it is seen in, 0 for the own one.
-        priors: what is added to its score, as shares of it: to settle what is close; see `_PRIORS`.
-        held: which of the clauses about memories hold, by the bits of a number.
-        passages: the passages for which some clause holds, by their ordinals: where, and which, by the bits.
-        often: how many of them hold each word, stop words last.
+        whole, address: its fields in the index, and where they are.
+        layer: the number of its namespace, 0 for the own one.
+        priors: shares of its score that are added to it, see `_PRIORS`; they settle what is close.
+        held: the clauses about memories that match, as bits.
+        passages: by ordinal, where each passage is, and the clauses that match it, as bits.
+        often: how many passages hold each word, stop words last.
     """
 
     whole: Whole
@@ -90,9 +89,9 @@ class Ranked(NamedTuple):
 
     Attributes:
         candidate: the memory.
-        place: the passage; None for a memory of which none fits, but its title or tags.
+        place: the passage; None where only the title or tags of the memory fit.
         score: how well it fits.
-        parts: what the memory as a whole, the passage, and those around it give; the rest are the priors.
+        parts: the score of the memory as a whole, of the passage, and of those around it; without priors.
     """
 
     candidate: Contender
@@ -102,7 +101,7 @@ class Ranked(NamedTuple):
 
 
 class RankedBlock(NamedTuple):
-    """Some of what fits, the best first, and at least how many more do: memories that are in no block yet."""
+    """Some of what fits, the best first, and how many memories are in no block yet."""
 
     ranked: list[Ranked]
     further: int
@@ -113,9 +112,9 @@ class Clause(NamedTuple):
 
     Attributes:
         of, word: what it is for; as in `ScorePart`.
-        search: how it is searched for.
-        worth: what it gives where it holds.
-        growing: what it gives besides, times what `_grown` says.
+        search: finds the documents that match.
+        worth: the score of a document that matches.
+        growing: a further score, multiplied by `_saturate_frequency`.
     """
 
     of: str
@@ -131,12 +130,11 @@ class Scorer:
     Args:
         index: where.
         query: what for.
-        layers: the namespaces that are seen, the own one first: the wall around what is found, and around
-            what is counted for it.
-        within: folders or memories; what is found is in one of them. Anywhere without.
+        layers: the namespaces that are searched, the own one first; nothing outside of them is counted.
+        within: folders or memories to search; empty for all.
         today: such as 20260131, for recency.
-        is_beside: only observations are scored, by how often words stand in every memory. They say again what
-            stands elsewhere: so a scorer of its own scores them beside those for which they do not count.
+        is_beside: score only observations, by how often words occur in every memory. Observations repeat
+            other memories: they have their own scorer, and do not count for how rare a word is elsewhere.
     """
 
     def __init__(
@@ -151,7 +149,7 @@ class Scorer:
     ) -> None:
         self._index = index
         self._layers = tuple(layers)
-        self._wall = _seen(self._layers)
+        self._wall = _match_layers(self._layers)
         self._within = within
         self._today = today
         self._worths: dict[int, tuple[float, float]] = {}
@@ -162,115 +160,113 @@ class Scorer:
         if (
             loosened is not query
             and not is_beside
-            and not index.count(Search.boolean_query(self._narrowed()))
+            and not index.count(Search.boolean_query(self._build_restrictions()))
         ):
             self._query = loosened
-        if not is_beside and self._count("observations", of_kind(OBSERVATION)):
+        if not is_beside and self._count_seen("observations", of_kind(OBSERVATION)):
             self._beside = Scorer(index, self._query, layers, within, today, is_beside=True)
 
     @property
     def notes(self) -> tuple[str, ...]:
-        """What of the query was not used, in words."""
+        """Notes on the parts of the query that were not used."""
         return self._query.notes
 
-    # -- what is not found --------------------------------------------------------------------------------
-
     def missing(self) -> list[str]:
-        """The words of the query that no memory has which is seen."""
+        """Return the words of the query that no visible memory has."""
         if self._beside:
             return self._beside.missing()
-        return [word for word in self._query.words if not any(self._frequency(n, word) for n in _NAMES)]
+        return [word for word in self._query.words if not any(self._count_word(n, word) for n in _NAMES)]
 
     def alike(self, word: str, distance: int) -> list[str]:
-        """Memories that are seen, by their paths, with a word that differs in so many letters at most."""
+        """Return the paths of visible memories with a word that differs in at most `distance` letters."""
         near = [Search.fuzzy_term_query(schema(), name, word, distance) for name in _TEXTS]
-        clauses = [(Occur.Must, Search.const_score_query(_either(near), 1.0))]
-        clauses += [(Occur.Must, _silent(self._wall))] if self._wall else []
-        found, _ = self._index.memories(Search.boolean_query(clauses), text_index.ALIKE)
-        return [self._index.path(address) for _, address in found]
-
-    # -- what is found ------------------------------------------------------------------------------------
+        clauses = [(Occur.Must, Search.const_score_query(_match_any(near), 1.0))]
+        clauses += [(Occur.Must, _match_unscored(self._wall))] if self._wall else []
+        hits, _ = self._index.memories(Search.boolean_query(clauses), text_index.ALIKE)
+        return [self._index.path(address) for _, address in hits]
 
     def rank(self, each: Each) -> Iterator[RankedBlock]:
-        """Rank the memories, or passages, that fit: in blocks, each behind the one before.
+        """Rank the memories, or passages, that fit, in blocks.
 
-        The first is of the memories that words find first, `text_index.BLOCK` of them; each ends at twice as
-        many as the one before. Where nothing is ranked by, the newest memories come first.
+        The first block has the `text_index.BLOCK` memories that match most words; each further one ends at
+        twice as many. A query without words gives the newest memories first.
         """
         if each == "passage" and self._query.is_ranked:
-            own_blocks = self._blocks(self._search_texts, self._passages_of)
+            own_blocks = self._rank_in_blocks(self._text_search, self._score_passages)
         else:
-            own_blocks = self._blocks(self._search, self._memory_of)
+            own_blocks = self._rank_in_blocks(self._memory_search, self._score_memory)
         beside = self._beside.rank(each) if self._beside else ()
         for own, other in zip_longest(own_blocks, beside, fillvalue=RankedBlock([], 0)):
-            yield RankedBlock(self._in_order(own.ranked + other.ranked), own.further + other.further)
+            yield RankedBlock(self._sort_ranked(own.ranked + other.ranked), own.further + other.further)
 
-    def _blocks(
+    def _rank_in_blocks(
         self, search: Search, score: Callable[[Contender], Iterable[Ranked]]
     ) -> Iterator[RankedBlock]:
-        """Score the memories that a search finds, in blocks."""
         most, taken, count = text_index.BLOCK, 0, 1
         while taken < count:
-            found, count = self._index.memories(search, most, newest=not self._query.is_ranked)
-            if taken < len(found):
-                candidates = self._candidates([address for _, address in found[taken:]])
-                taken = len(found)
-                yield RankedBlock([ranked for each in candidates for ranked in score(each)], count - taken)
+            hits, count = self._index.memories(search, most, newest=not self._query.is_ranked)
+            if taken < len(hits):
+                memories = self._inspect_memories([address for _, address in hits[taken:]])
+                taken = len(hits)
+                yield RankedBlock([ranked for memory in memories for ranked in score(memory)], count - taken)
             most *= 2
 
-    def _memory_of(self, candidate: Contender) -> Iterator[Ranked]:
-        """Score a memory, with its best passage."""
+    def _score_memory(self, candidate: Contender) -> Iterator[Ranked]:
         share, none = text_index.BEST_PASSAGE, (None, 0.0, 0.0)
-        passages = self._passages(candidate, text_index.NEIGHBOURS)
-        place, own, around = max(passages, key=lambda each: each[1] + each[2], default=none)
-        parts = _sum(self._of_memory(candidate)), share * own, share * around
+        passages = self._weigh_passages(candidate, text_index.NEIGHBOURS)
+        place, own, around = max(passages, key=lambda passage: passage[1] + passage[2], default=none)
+        parts = _sum_parts(self._list_memory_parts(candidate)), share * own, share * around
         yield Ranked(candidate, place, sum(parts) * (1 + sum(candidate.priors)), parts)
 
-    def _passages_of(self, candidate: Contender) -> Iterator[Ranked]:
-        """Score the passages of a memory."""
-        memory, factor = text_index.MEMORY * _sum(self._of_memory(candidate)), 1 + sum(candidate.priors)
-        for place, own, around in self._passages(candidate, text_index.PASSAGE_NEIGHBOURS):
+    def _score_passages(self, candidate: Contender) -> Iterator[Ranked]:
+        memory = text_index.MEMORY * _sum_parts(self._list_memory_parts(candidate))
+        factor = 1 + sum(candidate.priors)
+        for place, own, around in self._weigh_passages(candidate, text_index.PASSAGE_NEIGHBOURS):
             yield Ranked(candidate, place, (memory + own + around) * factor, (memory, own, around))
 
     def path(self, ranked: Ranked) -> str:
-        """The path of the memory that was ranked, as the whole vault names it."""
+        """Return the vault path of the memory that was ranked."""
         return self._index.path(ranked.candidate.address)
 
-    def _candidates(self, addresses: Sequence[DocAddress]) -> Iterator[Contender]:
-        """Look into memories: which clauses hold for each of them, and for which of its passages."""
+    def _inspect_memories(self, addresses: Sequence[DocAddress]) -> Iterator[Contender]:
+        """Find the clauses that match each memory, and each of its passages."""
         wholes = self._index.wholes(addresses)
         passages: dict[int, dict[int, tuple[PassagePlace, int]]] = {whole.key: {} for whole in wholes}
         below = len(self._passage_clauses)
         held = dict.fromkeys(passages, 0)
         clauses = [*self._passage_clauses, *self._memory_clauses, *self._layer_clauses]
-        for place, bits in self._holding(list(passages), clauses).items():
+        for place, bits in self._find_held_clauses(list(passages), clauses).items():
             if place.ordinal == 0:
                 held[place.key] = bits >> below
             if bits & (1 << below) - 1:
                 passages[place.key][place.ordinal] = place, bits & (1 << below) - 1
-        words, about = len(self._words) + len(self._common), len(self._memory_clauses)
+        words, about = len(self._known_words) + len(self._known_stop_words), len(self._memory_clauses)
         for whole, address in zip(wholes, addresses, strict=True):
             own = passages[whole.key]
             often = [0] * words
             for _, bits in own.values():
-                for bit in _bits(bits & (1 << words) - 1):
+                for bit in _list_bits(bits & (1 << words) - 1):
                     often[bit] += 1
-            layer = next(iter(_bits(held[whole.key] >> about)), len(self._layer_clauses))
+            layer = next(iter(_list_bits(held[whole.key] >> about)), len(self._layer_clauses))
             priors = (
-                text_index.RECENCY * _recency(whole.day, self._today),
+                text_index.RECENCY * _weigh_recency(whole.day, self._today),
                 -text_index.CONFIDENCE * (1 - whole.confidence),
                 -text_index.LAYER * layer,
                 (text_index.OBSERVED - 1) * self._is_beside,
             )
             yield Contender(whole, address, layer, priors, held[whole.key] & (1 << about) - 1, own, often)
 
-    def _holding(self, keys: Sequence[int], clauses: Sequence[Clause]) -> dict[PassagePlace, int]:
-        """Which clauses hold for which passages of some memories: the first one is the least bit."""
-        found: dict[PassagePlace, int] = {}
+    def _find_held_clauses(self, keys: Sequence[int], clauses: Sequence[Clause]) -> dict[PassagePlace, int]:
+        """Find the clauses that match each passage of some memories, as bits: the first is the least one.
+
+        tantivy adds up the scores of the clauses, so that powers of two tell which ones matched. That takes
+        one search for 24 clauses; a search for each of them would pass the budget of a query.
+        """
+        held_by_place: dict[PassagePlace, int] = {}
         # One term query for each memory: a set of terms is looked up in all there are, which takes longer.
-        inside = (Occur.Must, _either([_silent(of_memory(key)) for key in keys]))
+        inside = (Occur.Must, _match_any([_match_unscored(of_memory(key)) for key in keys]))
         for start in range(0, len(clauses), _EXACT_BITS):
-            search = _silent(Search.all_query())
+            search = _match_unscored(Search.all_query())
             for bit, clause in enumerate(clauses[start : start + _EXACT_BITS]):
                 # One by one, because tantivy goes through whole blocks of documents for a union of clauses,
                 # and here few documents count: a third of the time.
@@ -280,223 +276,218 @@ class Scorer:
             search = Search.boolean_query([(Occur.Must, search), inside])
             hits = self._index.scored(search, text_index.MOST_PASSAGES)
             for place, (score, _) in zip(self._index.places([hit[1] for hit in hits]), hits, strict=True):
-                found[place] = found.get(place, 0) | int(score) << start
-        return found
+                held_by_place[place] = held_by_place.get(place, 0) | int(score) << start
+        return held_by_place
 
-    def _passages(
+    def _weigh_passages(
         self, candidate: Contender, shares: Sequence[float]
     ) -> Iterator[tuple[PassagePlace, float, float]]:
-        """The passages of a memory that fit, in order: each with its score, and what those around it give."""
+        """Score the passages that fit, in order; the second number is the share of those around."""
         scores: dict[int, float] = {}
         for ordinal, (place, bits) in candidate.passages.items():
             if bits not in self._worths:
-                held = [self._passage_clauses[bit] for bit in _bits(bits)]
+                held = [self._passage_clauses[bit] for bit in _list_bits(bits)]
                 self._worths[bits] = sum(c.worth for c in held), sum(c.growing for c in held)
             worth, growing = self._worths[bits]
             if worth or growing:
-                scores[ordinal] = worth + growing * _grown(1, place.length)
+                scores[ordinal] = worth + growing * _saturate_frequency(1, place.length)
         for ordinal in sorted(scores):
             around = 0.0
             for step, share in enumerate(shares, 1):
                 around += share * (scores.get(ordinal - step, 0.0) + scores.get(ordinal + step, 0.0))
             yield candidate.passages[ordinal][0], scores[ordinal], around
 
-    def _in_order(self, ranked: list[Ranked]) -> list[Ranked]:
-        """The best first; of equal ones the newest, of those the own one, and else by path and line."""
-        found: list[Ranked] = []
-        for _, group in groupby(sorted(ranked, key=_standing), key=_standing):
+    def _sort_ranked(self, ranked: list[Ranked]) -> list[Ranked]:
+        """Sort by score, then the newest, then the nearest layer, then by path and line."""
+        ordered: list[Ranked] = []
+        for _, group in groupby(sorted(ranked, key=_rank_key), key=_rank_key):
             equal = list(group)
-            if len(equal) > 1:
-                equal.sort(key=lambda each: (self.path(each), each.place.ordinal if each.place else 0))
-            found += equal
-        return found
-
-    # -- how a score was made -----------------------------------------------------------------------------
+            if len(equal) > 1:  # a path is read from the disk
+                equal.sort(key=lambda tie: (self.path(tie), tie.place.ordinal if tie.place else 0))
+            ordered += equal
+        return ordered
 
     def explain(self, ranked: Ranked) -> tuple[ScorePart, ...]:
-        """The parts of a score in small: what each word gives in each field. They add up to it."""
+        """Return the parts of a score, by field and word; they add up to it."""
         candidate = ranked.candidate
         if self._beside and candidate.priors[-1]:
             return self._beside.explain(ranked)
         memory, passage, neighbours = ranked.parts
-        parts = [*_shared(memory, self._of_memory(candidate))]
+        parts = [*_scale_parts(memory, self._list_memory_parts(candidate))]
         if ranked.place:
-            parts += _shared(passage, self._of_passage(candidate, ranked.place))
+            parts += _scale_parts(passage, self._list_passage_parts(candidate, ranked.place))
         rest = (neighbours, *(sum(ranked.parts) * share for share in candidate.priors))
         parts += [ScorePart(of, "", value) for of, value in zip(("neighbours", *_PRIORS), rest, strict=True)]
         return tuple(part for part in parts if part.value)
 
-    def _of_memory(self, candidate: Contender) -> list[tuple[str, str, float]]:
-        """What gives a memory its score as a whole: of what, the word, and how much."""
-        size, words = candidate.whole.size, self._words
+    def _list_memory_parts(self, candidate: Contender) -> list[tuple[str, str, float]]:
+        """Return the parts of the score of a memory as a whole: field, word, value."""
+        size, words = candidate.whole.size, self._known_words
         parts = []
         for word, often in zip(words, candidate.often, strict=False):
             if often:
-                share = text_index.PRESENCE + (1 - text_index.PRESENCE) * _grown(often, size)
-                parts.append(("text", word, self._weight(word) * share))
-        for word, often in zip(self._common, candidate.often[len(words) :], strict=False):
+                share = text_index.PRESENCE + (1 - text_index.PRESENCE) * _saturate_frequency(often, size)
+                parts.append(("text", word, self._weigh_word(word) * share))
+        for word, often in zip(self._known_stop_words, candidate.often[len(words) :], strict=False):
             if often:
-                parts.append(("text", word, self._weight(word) * text_index.COMMON * _grown(often, size)))
-        held = (self._memory_clauses[bit] for bit in _bits(candidate.held))
+                share = text_index.COMMON * _saturate_frequency(often, size)
+                parts.append(("text", word, self._weigh_word(word) * share))
+        held = (self._memory_clauses[bit] for bit in _list_bits(candidate.held))
         return parts + [(clause.of, clause.word, clause.worth) for clause in held]
 
-    def _of_passage(self, candidate: Contender, place: PassagePlace) -> list[tuple[str, str, float]]:
-        """What gives a passage its score: as `_of_memory`."""
-        grown = _grown(1, place.length)
-        held = [self._passage_clauses[bit] for bit in _bits(candidate.passages[place.ordinal][1])]
+    def _list_passage_parts(self, candidate: Contender, place: PassagePlace) -> list[tuple[str, str, float]]:
+        grown = _saturate_frequency(1, place.length)
+        held = [self._passage_clauses[bit] for bit in _list_bits(candidate.passages[place.ordinal][1])]
         parts = [(clause.of, clause.word, clause.worth + clause.growing * grown) for clause in held]
         return [part for part in parts if part[2]]
 
-    # -- what is searched for -----------------------------------------------------------------------------
-
     @cached_property
-    def _search(self) -> Search:
-        """Finds the memories that fit, scored by what they hold, in whole numbers."""
-        clauses = self._narrowed()
+    def _memory_search(self) -> Search:
+        """Finds the memories that fit, with scores that are whole numbers."""
+        clauses = self._build_restrictions()
         if not self._query.is_ranked:
-            return Search.boolean_query([*clauses, (Occur.Must, _silent(wholes_query()))])
-        texts = [Clause("text", word, _has("whole", word), self._weight(word)) for word in self._words]
+            return Search.boolean_query([*clauses, (Occur.Must, _match_unscored(wholes_query()))])
+        texts = [
+            Clause("text", word, _match_value("whole", word), self._weigh_word(word))
+            for word in self._known_words
+        ]
         ranked = [
             Search.const_score_query(clause.search, float(max(1, round(_FINE * clause.worth))))
             for clause in (*texts, *self._memory_clauses)
         ]
-        return Search.boolean_query([*clauses, (Occur.Must, _either(ranked))])
+        return Search.boolean_query([*clauses, (Occur.Must, _match_any(ranked))])
 
     @property
-    def _search_texts(self) -> Search:
-        """Finds those of them that have a passage that fits; others do by their title or tags alone."""
-        held = [_has("whole", word) for word in self._words]
-        held += [_term(term, "whole") for term in self._query.prefixes]
-        return Search.boolean_query([(Occur.Must, self._search), (Occur.Must, _silent(_either(held)))])
+    def _text_search(self) -> Search:
+        """Finds those of them with a word in the text, not only in the title or tags."""
+        held = [_match_value("whole", word) for word in self._known_words]
+        held += [_match_term(term, "whole") for term in self._query.prefixes]
+        return Search.boolean_query(
+            [(Occur.Must, self._memory_search), (Occur.Must, _match_unscored(_match_any(held)))]
+        )
 
-    def _narrowed(self) -> list[tuple[Occur, Search]]:
-        """What a memory has to hold, and must not."""
-        demanded = [*_demanded(self._query)]
+    def _build_restrictions(self) -> list[tuple[Occur, Search]]:
+        demanded = [*_build_demands(self._query)]
         if self._wall:
             demanded.append(self._wall)
         if self._within:
-            demanded.append(_either([_has("folder", path) for path in self._within]))
+            demanded.append(_match_any([_match_value("folder", path) for path in self._within]))
         if self._is_beside:
             demanded.append(of_kind(OBSERVATION))
-        clauses = [(Occur.Must, _silent(search)) for search in demanded]
+        clauses = [(Occur.Must, _match_unscored(search)) for search in demanded]
         clauses += [(Occur.MustNot, of_kind(OBSERVATION))] if self._beside else []
         filters = self._query.filters
         places = (kind_at(f"{path}/") for path in (*self._within, *filters.paths))
         if PROPOSAL.name not in filters.types and PROPOSAL not in places:
             # Nobody is to take one for a fact.
-            proposal = [(Occur.Must, of_kind(PROPOSAL)), (Occur.Must, _has("type", PROPOSAL.name))]
+            proposal = [(Occur.Must, of_kind(PROPOSAL)), (Occur.Must, _match_value("type", PROPOSAL.name))]
             clauses.append((Occur.MustNot, Search.boolean_query(proposal)))
-        return clauses + [(Occur.MustNot, search) for search in _excluded(self._query)]
+        return clauses + [(Occur.MustNot, search) for search in _build_exclusions(self._query)]
 
     @cached_property
-    def _words(self) -> list[str]:
-        """The words of the query that are there."""
-        return [word for word in self._query.words if self._frequency("whole", word)]
+    def _known_words(self) -> list[str]:
+        return [word for word in self._query.words if self._count_word("whole", word)]
 
     @cached_property
-    def _common(self) -> list[str]:
-        """The stop words of the query that are there: how often a memory holds them settles what is close."""
-        return [word for word in self._query.common if self._frequency("whole", word)]
+    def _known_stop_words(self) -> list[str]:
+        return [word for word in self._query.common if self._count_word("whole", word)]
 
     @cached_property
     def _memory_clauses(self) -> list[Clause]:
-        """What gives a memory its score, beside the words in its text."""
+        """What scores a memory, apart from the words in its text."""
         clauses = []
         for word in self._query.words:
-            weight = self._weight(word)
+            weight = self._weigh_word(word)
             for name, share in _MEMORY_FIELDS.items():
                 if self._index.frequency(name, word):
-                    clauses.append(Clause(name, word, _has(name, word), share * weight))
+                    clauses.append(Clause(name, word, _match_value(name, word), share * weight))
         for term in self._query.prefixes:
-            held = _either([_term(term, name) for name in _TEXTS])
-            weight = _idf(self._memories, self._count(f"whole {term}", held))
+            held = _match_any([_match_term(term, name) for name in _TEXTS])
+            weight = _idf(self._memory_count, self._count_seen(f"whole {term}", held))
             clauses.append(Clause("text", f"{term.runs[0][0]}*", held, weight))
-        if not self._words and not any(self._count(f"{c.of} {c.word}", c.search) for c in clauses):
+        if not self._known_words and not any(self._count_seen(f"{c.of} {c.word}", c.search) for c in clauses):
             # None of the words is there; or there are only phrases of words too short to have any weight.
             clauses = [
-                Clause("text", "", _term(term, name), 1.0) for term in self._query.phrases for name in _TEXTS
+                Clause("text", "", _match_term(term, name), 1.0)
+                for term in self._query.phrases
+                for name in _TEXTS
             ]
         return clauses
 
     @cached_property
     def _passage_clauses(self) -> list[Clause]:
-        """What gives a passage its score: first one for each of `_words`, then one for each of `_common`."""
+        """What scores a passage; the first are those of `_known_words`, then `_known_stop_words`."""
         at_all, clauses = text_index.PASSAGE_PRESENCE, []
-        for word in self._words:
-            rarity = self._rarity(word)
-            held = _has("text", word)
+        for word in self._known_words:
+            rarity = self._weigh_rarity(word)
+            held = _match_value("text", word)
             clauses.append(Clause("passage", word, held, at_all * rarity, (1 - at_all) * rarity))
-        clauses += [Clause("common", word, _has("text", word)) for word in self._common]
+        clauses += [Clause("common", word, _match_value("text", word)) for word in self._known_stop_words]
         for word in self._query.words:
             if self._index.frequency("heading", word):
-                above = _has("heading", word)
-                clauses.append(Clause("heading", word, above, text_index.HEADING * self._rarity(word)))
+                above = _match_value("heading", word)
+                clauses.append(Clause("heading", word, above, text_index.HEADING * self._weigh_rarity(word)))
         for pair in list(pairwise(self._query.words))[: text_index.MOST_PAIRS]:
             near = Search.phrase_query(schema(), "text", list(pair), text_index.PAIR_GAP)
-            rarity = sum(map(self._rarity, pair))
+            rarity = sum(map(self._weigh_rarity, pair))
             clauses.append(Clause("pair", " ".join(pair), near, 0.0, text_index.PAIR * rarity))
         for term in self._query.prefixes:
-            held = _term(term, "text")
-            weight = _idf(self._all, self._count(f"text {term}", held))
+            held = _match_term(term, "text")
+            weight = _idf(self._passage_count, self._count_seen(f"text {term}", held))
             clauses.append(Clause("passage", f"{term.runs[0][0]}*", held, weight))
         return clauses
 
     @cached_property
     def _layer_clauses(self) -> list[Clause]:
-        """Which of the layers but the last one see a memory."""
+        """One for each layer but the last."""
         return [Clause("layer", "", of_namespace(layer)) for layer in self._layers[:-1]]
-
-    # -- how much a word is worth -------------------------------------------------------------------------
 
     @property
     def worth(self) -> dict[str, float]:
-        """What each word of the query is worth: the rarer it is, the more."""
+        """The weight of each word of the query: the rarer, the more."""
         if self._beside:
             return self._beside.worth
-        return {word: self._weight(word) for word in self._query.words}
+        return {word: self._weigh_word(word) for word in self._query.words}
 
-    def _weight(self, word: str) -> float:
+    def _weigh_word(self, word: str) -> float:
         if word not in self._weights:
-            rarity = _idf(self._memories, self._frequency("whole", word))
-            self._weights[word] = rarity + text_index.RARITY_IN_PASSAGES * self._rarity(word)
+            rarity = _idf(self._memory_count, self._count_word("whole", word))
+            self._weights[word] = rarity + text_index.RARITY_IN_PASSAGES * self._weigh_rarity(word)
         return self._weights[word]
 
-    def _rarity(self, word: str) -> float:
-        """What a word is worth by how many passages have it."""
-        return _idf(self._all, self._frequency("text", word))
+    def _weigh_rarity(self, word: str) -> float:
+        """Return the weight of a word by the number of passages that have it."""
+        return _idf(self._passage_count, self._count_word("text", word))
 
-    def _frequency(self, name: str, word: str) -> int:
-        """How many memories ("whole") or passages ("text") that are seen have a word."""
+    def _count_word(self, name: str, word: str) -> int:
+        """Count the visible memories ("whole") or passages ("text") that have a word."""
         if not self._index.frequency(name, word):
             return 0
-        return self._count(f"{name} {word}", _has(name, word))
+        return self._count_seen(f"{name} {word}", _match_value(name, word))
 
     @property
-    def _memories(self) -> int:
-        """How many memories are seen."""
-        return self._count("memories", wholes_query())
+    def _memory_count(self) -> int:
+        return self._count_seen("memories", wholes_query())
 
     @property
-    def _all(self) -> int:
-        """How many passages are seen."""
-        return self._count("passages", Search.all_query())
+    def _passage_count(self) -> int:
+        return self._count_seen("passages", Search.all_query())
 
-    def _count(self, name: str, search: Search) -> int:
-        """How many documents that are seen a search finds; `name` says which search it is."""
-        clauses = [(Occur.Must, each) for each in (search, self._wall) if each]
+    def _count_seen(self, name: str, search: Search) -> int:
+        """Count the visible documents that a search finds; the count is kept under `name`."""
+        clauses = [(Occur.Must, query) for query in (search, self._wall) if query]
         clauses += [(Occur.MustNot, of_kind(OBSERVATION))] if self._beside else []
         return self._index.counted((*self._layers, bool(self._beside), name), Search.boolean_query(clauses))
 
 
-def _demanded(query: Query) -> Iterator[Search]:
-    """What has to hold."""
+def _build_demands(query: Query) -> Iterator[Search]:
     for term in query.phrases:
-        yield _either([_term(term, name) for name in _TEXTS])
-    yield from (_has("tag", tag) for tag in query.filters.tags)
+        yield _match_any([_match_term(term, name) for name in _TEXTS])
+    yield from (_match_value("tag", tag) for tag in query.filters.tags)
     if query.filters.types:
-        yield _either([_has("type", name) for name in query.filters.types])
+        yield _match_any([_match_value("type", name) for name in query.filters.types])
     if query.filters.paths:
-        yield _either([_path(path) for path in query.filters.paths])
+        yield _match_any([_match_path_prefix(path) for path in query.filters.paths])
     if query.after or query.before:
         # A memory without a day has 0 for one, which is not before anything.
         last = query.before - 1 if query.before else _LAST_DAY
@@ -507,95 +498,88 @@ def _demanded(query: Query) -> Iterator[Search]:
             yield Search.range_query(schema(), "day", FieldType.Unsigned, first, last)
 
 
-def _excluded(query: Query) -> Iterator[Search]:
-    """What must not hold."""
+def _build_exclusions(query: Query) -> Iterator[Search]:
     for group in query.without:
-        held = [_either([_term(term, name) for name in _TEXTS]) for term in group]
+        held = [_match_any([_match_term(term, name) for name in _TEXTS]) for term in group]
         yield Search.boolean_query([(Occur.Must, search) for search in held])
-    excluded: Filters = query.excluded
-    yield from (_has("tag", tag) for tag in excluded.tags)
-    yield from (_has("type", name) for name in excluded.types)
-    yield from (_path(path) for path in excluded.paths)
+    yield from (_match_value("tag", tag) for tag in query.excluded.tags)
+    yield from (_match_value("type", name) for name in query.excluded.types)
+    yield from (_match_path_prefix(path) for path in query.excluded.paths)
 
 
-def _term(term: Term, name: str) -> Search:
-    """Finds a term in a field."""
-    found = [
-        _has(name, run[0]) if len(run) == 1 else Search.phrase_query(schema(), name, list(run))
+def _match_term(term: Term, name: str) -> Search:
+    searches = [
+        _match_value(name, run[0]) if len(run) == 1 else Search.phrase_query(schema(), name, list(run))
         for run in term.runs
     ]
     if term.is_prefix:
-        found[0] = Search.regex_query(schema(), name, f"{escaped(term.runs[0][0])}.*")
-    return _either(found)
+        searches[0] = Search.regex_query(schema(), name, f"{escaped(term.runs[0][0])}.*")
+    return _match_any(searches)
 
 
-def _seen(layers: Sequence[Namespace]) -> Search | None:
-    """Finds what one of the namespaces holds; None where that is all there is."""
+def _match_layers(layers: Sequence[Namespace]) -> Search | None:
+    """Match what the namespaces hold; None where one of them is the whole vault."""
     if any(not layer.folder and not layer.hides for layer in layers):
         return None
-    return _either([of_namespace(layer) for layer in layers])
+    return _match_any([of_namespace(layer) for layer in layers])
 
 
-def _has(name: str, value: str) -> Search:
-    """Finds what has a word, or exactly this value, in a field."""
+def _match_value(name: str, value: str) -> Search:
     return Search.term_query(schema(), name, value)
 
 
-def _path(beginning: str) -> Search:
+def _match_path_prefix(beginning: str) -> Search:
     return Search.regex_query(schema(), "path", f"{escaped(beginning)}.*")
 
 
-def _either(searches: Sequence[Search]) -> Search:
+def _match_any(searches: Sequence[Search]) -> Search:
     if len(searches) == 1:
         return searches[0]
     return Search.boolean_query([(Occur.Should, search) for search in searches])
 
 
-def _silent(search: Search) -> Search:
-    """Finds the same, and scores nothing."""
+def _match_unscored(search: Search) -> Search:
     return Search.const_score_query(search, 0.0)
 
 
-def _sum(parts: Sequence[tuple[str, str, float]]) -> float:
+def _sum_parts(parts: Sequence[tuple[str, str, float]]) -> float:
     return sum(value for _, _, value in parts)
 
 
-def _shared(total: float, parts: Sequence[tuple[str, str, float]]) -> Iterator[ScorePart]:
-    """Parts that add up to `total`, each with the share that it has of their sum."""
-    own = _sum(parts)
+def _scale_parts(total: float, parts: Sequence[tuple[str, str, float]]) -> Iterator[ScorePart]:
+    """Scale parts so that they add up to `total`."""
+    own = _sum_parts(parts)
     for of, word, value in parts:
         yield ScorePart(of, word, total * value / own)
 
 
-def _grown(often: int, length: int) -> float:
-    """What grows with how often a text of this length holds a word, as BM25 has it: 0 to K1 + 1."""
+def _saturate_frequency(often: int, length: int) -> float:
+    """Return BM25's term frequency factor for a text of this length: 0 to K1 + 1."""
     return often * (_K1 + 1) / (often + _K1 * (1 - _B + _B * length / text_index.TYPICAL))
 
 
-def _standing(ranked: Ranked) -> tuple[float, int, int]:
+def _rank_key(ranked: Ranked) -> tuple[float, int, int]:
     return -ranked.score, -ranked.candidate.whole.day, ranked.candidate.layer
 
 
 @lru_cache(maxsize=1 << 12)
-def _bits(number: int) -> tuple[int, ...]:
-    """Which bits of a number are set."""
+def _list_bits(number: int) -> tuple[int, ...]:
     return tuple(bit for bit in range(number.bit_length()) if number >> bit & 1)
 
 
 def _idf(documents: int, having: int) -> float:
-    """The weight of a word that so many of the documents have, as BM25 has it in Lucene and tantivy."""
+    """Return BM25's inverse document frequency, as Lucene and tantivy have it."""
     return math.log(1 + (max(documents, having) - having + 0.5) / (having + 0.5))
 
 
 @lru_cache(maxsize=1 << 12)
-def _recency(day: int, today: int) -> float:
-    """1 for today, half of it for each so many days; 0 for a memory without a day."""
+def _weigh_recency(day: int, today: int) -> float:
+    """Return 1 for today, halved every RECENCY_DAYS; 0 for a memory without a day."""
     if not day:
         return 0.0
-    age = max(0.0, _days(today) - _days(day))
+    age = max(0.0, _count_days(today) - _count_days(day))
     return math.exp2(-age / text_index.RECENCY_DAYS)
 
 
-def _days(day: int) -> float:
-    """A day as a number of days, near enough for a prior."""
+def _count_days(day: int) -> float:
     return day // 10_000 * _DAYS_A_YEAR + day // 100 % 100 * _DAYS_A_MONTH + day % 100

@@ -1,12 +1,11 @@
-"""Sync: make the index say what the files say, by reading only what has changed.
+"""Sync: update the index from the files, by reading only those that have changed.
 
-A file is as it was when its times, size and inode are. Where its times are so close to the moment at which it
-was read that a later write could have left the same ones, it is read again, as git does with its index
-(racy-git.txt in git's technical documentation).
+A file is unchanged when its times, size and inode are. One whose times are so close to the moment it was read
+that a later write could leave the same ones is read again, as git does (racy-git.txt in git's documentation).
 
-What the index first saw of cited code is the baseline of citations without a pin that git does not know. It
-is kept with the citation for as long as that stands in its memory, also when the memory moves. It is the one
-thing in the index that the files do not say: who needs it for good writes pins (`mdmem refs --pin`).
+What the index first saw of cited code is the baseline of citations that neither a pin nor git knows. It is
+kept with the citation, also when the memory moves. It is the one thing in the index that the files do not
+hold; pins (`mdmem refs --pin`) keep it for good.
 """
 
 from __future__ import annotations
@@ -38,14 +37,14 @@ if TYPE_CHECKING:
 
 
 Progress = Callable[[int, int], None]
-"""Is told how many of how many files are done."""
+"""Called with the number of files that are done, and of all."""
 
 
 class Synced(NamedTuple):
-    """What a sync found: paths of memories, in order.
+    """The paths of memories that a sync found changed, in order.
 
-    `moved` are pairs of old and new path, told by a unique id or by equal content; those paths are in neither
-    `created` nor `removed`.
+    `moved` are pairs of old and new path, paired by a unique id or by equal content; these are neither in
+    `created` nor in `removed`.
     """
 
     created: tuple[str, ...] = ()
@@ -54,9 +53,9 @@ class Synced(NamedTuple):
     moved: tuple[tuple[str, str], ...] = ()
 
     def under(self, wall: Namespace) -> Synced:
-        """What of it is in a namespace, by the paths that it has there.
+        """Return the changes in a namespace, with paths relative to it.
 
-        A memory that moved over that wall is created or removed.
+        A memory that moved across its border is created or removed.
         """
 
         def inside(paths: Iterable[str]) -> tuple[str, ...]:
@@ -73,33 +72,35 @@ class Synced(NamedTuple):
 
 
 def moves(gone: Mapping[str, tuple[str, str]], created: Mapping[str, tuple[str, str]]) -> dict[str, str]:
-    """Which memories that are gone have become which new ones: old path to new path.
+    """Pair memories that are gone with new ones: old path to new path.
 
     Args:
-        gone, created: id (may be empty) and hash of each, by path. A pair is told by its id, else by its
-            content, and only where no other memory has the same.
+        gone, created: id (may be empty) and hash of each, by path. A pair has the same id, else the same
+            content, and only where no other memory has it.
     """
-    found: dict[str, str] = {}
+    pairs: dict[str, str] = {}
     for part in (0, 1):
-        old = _unique({path: told[part] for path, told in gone.items() if path not in found})
-        new = _unique({path: told[part] for path, told in created.items() if path not in found.values()})
-        found |= {old[mark]: new[mark] for mark in old.keys() & new.keys()}
-    return found
+        old = _keep_unique({path: marks[part] for path, marks in gone.items() if path not in pairs})
+        new = _keep_unique(
+            {path: marks[part] for path, marks in created.items() if path not in pairs.values()}
+        )
+        pairs |= {old[mark]: new[mark] for mark in old.keys() & new.keys()}
+    return pairs
 
 
-def _unique(marks: Mapping[str, str]) -> dict[str, str]:
-    """The paths by their marks, without empty marks and those that two paths have."""
+def _keep_unique(marks: Mapping[str, str]) -> dict[str, str]:
+    """Return the paths by their marks, without empty marks and those of two paths."""
     count = Counter(marks.values())
     return {mark: path for path, mark in marks.items() if mark and count[mark] == 1}
 
 
 _Cited: TypeAlias = tuple[Any, ...]
 Pinning: TypeAlias = "Callable[[Vault], AbstractContextManager[Callable[[str, Citation], str]]]"
-"""In a context: what the code that a citation names is now, given the citing file and the citation."""
+"""A context whose function returns a pin of the cited code, given the citing file and the citation."""
 
 
 class FirstSeen:
-    """Puts what is first seen into the rows of citations; a context, which ends what it had to open.
+    """Fills in what is first seen in the rows of citations; a context, which closes what it opened.
 
     `is_new` says that the database holds nothing yet.
     """
@@ -123,37 +124,35 @@ class FirstSeen:
         self._opened.close()
 
     def keep(self, path: str, marks: Iterable[str]) -> None:
-        """Keep what was seen by a memory that goes: one with the same id, or the same content, may come."""
-        known = self._known(path)
-        if known:
+        """Keep what a memory that is gone has seen, for one with the same id or content."""
+        if known := self._list_first_seen(path):
             self._gone.update(dict.fromkeys(filter(None, marks), known))
 
     def taken(self, path: str, marks: Iterable[str], rows: list[Row]) -> list[Row]:
-        """The rows of a memory's citations, each with what was first seen of it."""
-        if self._is_new:
-            return [(*row[:-1], self._look(path, row)) for row in rows]
-        known = self._known(path) or next((self._gone[mark] for mark in marks if mark in self._gone), [])
-        kept = _kept(known, [row[4:8] for row in rows])
-        return [(*row[:-1], seen or self._look(path, row)) for row, seen in zip(rows, kept, strict=True)]
+        """Return the rows of a memory's citations, each with what was first seen of it."""
+        known = [] if self._is_new else self._list_first_seen(path)
+        known = known or next((self._gone[mark] for mark in marks if mark in self._gone), [])
+        seen = _carry_over_seen(known, [row[4:8] for row in rows])
+        return [(*row[:-1], old or self._look_up_pin(path, row)) for row, old in zip(rows, seen, strict=True)]
 
-    def _known(self, path: str) -> list[tuple[_Cited, str]]:
+    def _list_first_seen(self, path: str) -> list[tuple[_Cited, str]]:
         query = (
             "SELECT c.path, c.first, c.last, c.symbol, c.seen FROM citations AS c"
             " JOIN documents AS d ON d.id = c.document WHERE d.path = ? ORDER BY c.n"
         )
         return [(tuple(cited), seen) for *cited, seen in self._database.rows(query, (path,))]
 
-    def _look(self, path: str, row: Row) -> str:
-        """What a citation's code says now; many memories cite the same."""
+    def _look_up_pin(self, path: str, row: Row) -> str:
+        """Return the pin of a citation's code; many memories cite the same."""
         *_, cited, first, last, symbol, pin, in_link, _ = row
         if pin or not (first or symbol):
             return ""
-        name = cited, first, last, symbol, path.rpartition("/")[0] if in_link else None
-        if name not in self._pins:
-            self._pins[name] = self._pin(path, row)
-        return self._pins[name]
+        key = cited, first, last, symbol, path.rpartition("/")[0] if in_link else None
+        if key not in self._pins:
+            self._pins[key] = self._pin_citation(path, row)
+        return self._pins[key]
 
-    def _pin(self, path: str, row: tuple[Any, ...]) -> str:
+    def _pin_citation(self, path: str, row: tuple[Any, ...]) -> str:
         if self._pinning is None:
             return ""
         if self._pinned is None:
@@ -163,16 +162,16 @@ class FirstSeen:
         return self._pinned(self._vault.disk.in_workspace(path), citation)
 
 
-def _kept(known: list[tuple[_Cited, str]], cited: list[_Cited]) -> list[str]:
-    """What was first seen of each citation by those that are `known`; empty for one that is new."""
-    if [each[0] for each, _ in known] == [each[0] for each in cited]:
-        # The same files in the same order: one that names other lines now was made to, by whoever saw them.
-        return [seen if each == before else "" for (before, seen), each in zip(known, cited, strict=True)]
-    seen_of = dict(known)
-    return [seen_of.get(each, "") for each in cited]
+def _carry_over_seen(known: list[tuple[_Cited, str]], cited: list[_Cited]) -> list[str]:
+    """Return what was first seen of each citation; empty for one that is not in `known`."""
+    if [before[0] for before, _ in known] == [now[0] for now in cited]:
+        # The same files in the same order: other lines were written by an author who saw them.
+        return [seen if now == before else "" for (before, seen), now in zip(known, cited, strict=True)]
+    seen_by_citation = dict(known)
+    return [seen_by_citation.get(citation, "") for citation in cited]
 
 
-# Linux stamps files with a clock that ticks every 4 to 10 ms; some file systems count whole seconds only.
+# Linux stamps files with a clock that ticks every 4 to 10 ms; some file systems have whole seconds only.
 _TICK_NS = 20_000_000
 _COARSE_TICK_NS = 2_000_000_000
 _COARSE_NS = 1_000_000
@@ -186,7 +185,7 @@ class Folder(NamedTuple):
     """A folder to read from.
 
     Attributes:
-        root, parts: where it is: the names `parts` below the absolute path `root`.
+        root, parts: the names `parts` below the absolute path `root`.
         files: of each file, the path in the vault and the name in the folder.
     """
 
@@ -200,8 +199,8 @@ class Read(NamedTuple):
 
     Attributes:
         path: in the vault.
-        seen: what it was like before it was read.
-        racy: whether it may be written once more and look the same.
+        seen: its status before it was read.
+        racy: whether it may be written again with the same times.
         hash: the SHA-256 of its bytes; empty when they were not read.
         data: its bytes.
         problem: why it is not a memory; empty when that is not known yet.
@@ -216,7 +215,7 @@ class Read(NamedTuple):
 
 
 class Understood(NamedTuple):
-    """What a file says, for each store that asks; with a `problem` there is neither."""
+    """A parsed file, for each store; with a `problem` there is neither."""
 
     record: Record | None
     indexed: Indexed | None
@@ -232,36 +231,29 @@ def read(folder: Folder, limits: Limits) -> list[Read | None]:
     try:
         place = "/".join(folder.parts) or folder.root
         with files.translated(place, "open it"), files.opened(folder.root, folder.parts) as descriptor:
-            return [_file(descriptor, path, name, limits.max_bytes) for path, name in folder.files]
+            return [_read_file(descriptor, path, name, limits.max_bytes) for path, name in folder.files]
     except (MemoryNotFound, PathRefused):
-        # It is gone, or something else stands there, which is never followed.
+        # It is gone, or is a link, which is never followed.
         return [None] * len(folder.files)
 
 
 def understand(read: Read, limits: Limits, *, texts: bool = True) -> Understood:
-    """Parse what was read, for the text index where `texts` are wanted."""
+    """Parse a file, also for the text index with `texts`."""
     if read.problem:
         return Understood(None, None, read.problem)
     try:
         document = parse(read.path, read.data, limits)
-        found = record(document, read.seen.modified)
+        rows = record(document, read.seen.modified)
         if not texts:
-            return Understood(found, None)
+            return Understood(rows, None)
         from mdmem.index.passages import indexed  # noqa: PLC0415 - start-up
 
-        return Understood(found, indexed(document, read.seen.modified))
+        return Understood(rows, indexed(document, read.seen.modified))
     except DocumentRefused as error:
         return Understood(None, None, error.message)
 
 
-def retold(read: Read, limits: Limits, tags: Sequence[str]) -> Indexed:
-    """What the text index keeps of a memory that was understood before, and has the same `tags`."""
-    from mdmem.index.passages import indexed  # noqa: PLC0415 - start-up
-
-    return indexed(parse(read.path, read.data, limits), read.seen.modified, tags)
-
-
-def _file(folder: int, path: str, name: str, most: int) -> Read | None:
+def _read_file(folder: int, path: str, name: str, most: int) -> Read | None:
     now = time.time_ns()
     try:
         name = files.spelled_in(folder, name)
@@ -292,25 +284,25 @@ def _file(folder: int, path: str, name: str, most: int) -> Read | None:
 
 
 def _is_racy(seen: Seen, now: int) -> bool:
-    """Whether a file may be written once more and look the same; `now` is before it was read."""
+    """Whether a file may be written again with the same times; `now` is before it was read."""
     changed = max(seen.mtime_ns, seen.ctime_ns)
     tick = _COARSE_TICK_NS if seen.mtime_ns % _COARSE_NS == 0 else _TICK_NS
     return changed > now - tick
 
 
-# So many memories are committed at once: what an interrupted first run has done is kept.
+# Memories that are committed at once: an interrupted first run keeps them.
 _BATCH = 5_000
-# From so many files on, looking for circles in memory takes a tenth of the time.
+# With more files, the garbage collector would take a tenth of the time.
 _MANY = 1_000
 
 
 class Work(NamedTuple):
-    """What has to be done.
+    """The work of a run.
 
     Attributes:
-        read: paths to read: new ones, and those that are not as they were.
-        problems: files that are no memories, as they look, with the reason.
-        gone: known paths where nothing stands any more.
+        read: paths to read: new and changed ones.
+        problems: files that are no memories, with the reason.
+        gone: known paths without a file.
     """
 
     read: tuple[str, ...] = ()
@@ -319,7 +311,7 @@ class Work(NamedTuple):
 
 
 class _Old(NamedTuple):
-    """What the database holds of a file."""
+    """The row of a file in the database."""
 
     hash: str
     problem: str
@@ -329,17 +321,17 @@ class _Old(NamedTuple):
 
 
 class _Left(NamedTuple):
-    """A memory that is gone; one that came may be it, elsewhere."""
+    """A memory that is gone, and may have moved."""
 
     path: str
     old: _Old
 
 
 class Sync:
-    """One run, under the lock of the index: it reads files, and writes what they say to both stores.
+    """One run, under the lock of the index: it reads files and updates both stores.
 
-    The database is written first, and notes whose text is still to come. What a crash leaves in between, or a
-    run without the text index, is read again by the next run.
+    The database is written first, with a list of the memories whose text is pending. After a crash, or a run
+    without the text index, the next run reads these again.
     """
 
     def __init__(
@@ -351,123 +343,122 @@ class Sync:
         self._first = not database.rows("SELECT 1 FROM documents LIMIT 1")
         self._pending = {path for (path,) in database.rows("SELECT path FROM pending")} if text else set()
         self._first_seen = FirstSeen(vault, database, pinning, is_new=self._first)
-        # What became of memories: their id and hash, by path.
+        # The id and hash of memories, by path.
         self._created: dict[str, tuple[str, str]] = {}
         self._gone: dict[str, tuple[str, str]] = {}
         self._changed: list[str] = []
-        # By hash and name of the file: what only moved to another folder keeps its rows.
+        # By hash and file name: a memory that only moved to another folder keeps its rows.
         self._left: dict[tuple[str, str], _Left] = {}
 
     def run(self, work: Work, progress: Progress | None = None) -> Synced:
-        """Take in what a look found; `progress` is told how many of how many files are done."""
+        """Do the work, and report the progress."""
         if self._text and self._pending:
             self._text.sweep()
         todo = {*work.read, *self._pending} - {path for path, *_ in work.problems}
-        # What is read as well as gone may be back by then; what is gone when it is read comes to this list.
+        # A file that is to be read may be back by then; one that is gone when it is read is added.
         gone = sorted(set(work.gone) - todo)
         try:
             with (
                 self._database.filling() if self._first else contextlib.nullcontext(),
-                _uncollected() if len(todo) >= _MANY else contextlib.nullcontext(),
+                _pausing_collector() if len(todo) >= _MANY else contextlib.nullcontext(),
                 self._first_seen,
             ):
                 for path in work.gone:
-                    if old := self._old(path):
+                    if old := self._find_indexed(path):
                         self._first_seen.keep(path, (old.ident, old.hash))
                         if path not in todo and not old.problem:
-                            self._left[old.hash, _name(path)] = _Left(path, old)
+                            self._left[old.hash, _file_name(path)] = _Left(path, old)
                 problems = (
                     Read(path, seen, racy=False, hash="", data=b"", problem=why)
                     for path, seen, why in work.problems
                 )
-                found = self._reads(sorted(todo), gone, progress)
-                reads = chain(problems, found)
+                reads = chain(problems, self._read_files(sorted(todo), gone, progress))
                 for rest in range(len(work.problems) + len(todo), -1, -_BATCH):
                     more = rest > _BATCH
-                    self._take(islice(reads, _BATCH if more else None), () if more else gone, more=more)
+                    self._process_batch(
+                        islice(reads, _BATCH if more else None), () if more else gone, more=more
+                    )
         except BaseException:
-            # What is not committed would be with the next run, which takes in the same memories.
+            # The next run adds the same memories: what is not committed must not be.
             if self._text:
                 self._text.close()
             raise
-        return self._result()
+        return self._summarise_run()
 
-    def _old(self, path: str) -> _Old | None:
+    def _find_indexed(self, path: str) -> _Old | None:
         if self._first:
             return None
         query = "SELECT hash, problem, day, dated, ident FROM documents WHERE path = ?"
         rows = self._database.rows(query, (path,))
         return _Old(*rows[0]) if rows else None
 
-    # -- reading ------------------------------------------------------------------------------------------
-
-    def _reads(self, paths: Sequence[str], gone: list[str], progress: Progress | None) -> Iterator[Read]:
-        """The files that are there; the others are added to `gone`."""
-        limits, done = self._vault.config.limits, 0
-        for folder in self._folders(paths):
-            for (path, _), found in zip(folder.files, read(folder, limits), strict=True):
-                if found is None:
+    def _read_files(self, paths: Sequence[str], gone: list[str], progress: Progress | None) -> Iterator[Read]:
+        """Read the files that exist; add the others to `gone`."""
+        limits, count = self._vault.config.limits, 0
+        for folder in self._group_by_folder(paths):
+            for (path, _), file in zip(folder.files, read(folder, limits), strict=True):
+                if file is None:
                     gone.append(path)
                 else:
-                    yield found
-            done += len(folder.files)
+                    yield file
+            count += len(folder.files)
             if progress:
-                progress(done, len(paths))
+                progress(count, len(paths))
 
-    def _folders(self, paths: Sequence[str]) -> Iterator[Folder]:
-        """The files at `paths` by their folders, not too many at once."""
+    def _group_by_folder(self, paths: Sequence[str]) -> Iterator[Folder]:
+        """Group `paths` by folder, at most MOST_TOGETHER at once."""
         places = ((path, self._vault.disk.place(path)) for path in paths)
-        for (root, parts), group in groupby(places, key=lambda each: (each[1].root, each[1].parts[:-1])):
-            named = [(path, place.parts[-1]) for path, place in group]
-            for start in range(0, len(named), MOST_TOGETHER):
-                yield Folder(root, parts, tuple(named[start : start + MOST_TOGETHER]))
+        for (root, parts), group in groupby(places, key=lambda pair: (pair[1].root, pair[1].parts[:-1])):
+            names = [(path, place.parts[-1]) for path, place in group]
+            for start in range(0, len(names), MOST_TOGETHER):
+                yield Folder(root, parts, tuple(names[start : start + MOST_TOGETHER]))
 
-    # -- writing ------------------------------------------------------------------------------------------
-
-    def _take(self, reads: Iterable[Read], gone: Sequence[str], *, more: bool) -> None:
-        """Write what was read to both stores, and forget what is `gone` by then."""
+    def _process_batch(self, reads: Iterable[Read], gone: Sequence[str], *, more: bool) -> None:
+        """Write what was read to both stores, and remove what is `gone`."""
         entries: list[DocumentRow] = []
         same: list[tuple[str, Read]] = []
         texts: list[str] = []
-        for each in reads:
-            old = self._old(each.path)
-            is_same = old is not None and _is_as_it_was(old, each)
+        for file in reads:
+            old = self._find_indexed(file.path)
+            is_same = old is not None and _is_as_it_was(old, file)
             if is_same:
-                same.append((each.path, each))
-                if each.path not in self._pending:
+                same.append((file.path, file))
+                if file.path not in self._pending:
                     continue
-            elif old is None and (left := self._came_from(each)):
-                same.append((left.path, each))
-                texts += (left.path, each.path)
+            elif old is None and (left := self._claim_moved(file)):
+                same.append((left.path, file))
+                texts += (left.path, file.path)
                 continue
-            found = understand(each, self._vault.config.limits, texts=self._text is not None)
+            understood = understand(file, self._vault.config.limits, texts=self._text is not None)
             if not is_same:
-                entries.append(self._entry(each, found))
-                self._note(old, entries[-1])
-            texts.append(each.path)
-            self._take_text(each.path, found.indexed)
+                entries.append(self._make_row(file, understood))
+                self._note_change(old, entries[-1])
+            texts.append(file.path)
+            self._update_text(file.path, understood.indexed)
         for path in gone:
-            old = self._old(path)
+            old = self._find_indexed(path)
             if old and not old.problem:
                 self._gone[path] = old.ident, old.hash
-            self._take_text(path, None)
-        self._write(entries, same, gone, [*texts, *gone], more=more)
+            self._update_text(path, None)
+        self._write_batch(entries, same, gone, [*texts, *gone], more=more)
 
-    def _came_from(self, read: Read) -> _Left | None:
-        """Where a memory stood whose rows it keeps, and whose text is taken in; None for any other one."""
-        left = self._left.get((read.hash, _name(read.path)))
+    def _claim_moved(self, read: Read) -> _Left | None:
+        """Index a memory that has moved, and return its old place; None when it has not moved."""
+        left = self._left.get((read.hash, _file_name(read.path)))
         if left is None or not _is_as_it_was(left.old, read):
             return None
         if self._text:
+            from mdmem.index.passages import indexed  # noqa: PLC0415 - start-up
+
             tags = self._database.tags(left.path)
-            self._take_text(left.path, None)
-            self._take_text(read.path, retold(read, self._vault.config.limits, tags))
-        del self._left[read.hash, _name(read.path)]
+            document = parse(read.path, read.data, self._vault.config.limits)
+            self._update_text(left.path, None)
+            self._update_text(read.path, indexed(document, read.seen.modified, tags))
+        del self._left[read.hash, _file_name(read.path)]
         self._gone[left.path] = self._created[read.path] = left.old.ident, read.hash
         return left
 
-    def _take_text(self, path: str, indexed: Indexed | None) -> None:
-        """Take what a memory says in the place of what it said; None for one that is gone."""
+    def _update_text(self, path: str, indexed: Indexed | None) -> None:
         if self._text is None:
             return
         if not self._first:
@@ -475,25 +466,23 @@ class Sync:
         if indexed:
             self._text.add(indexed)
 
-    def _entry(self, read: Read, found: Understood) -> DocumentRow:
-        """The rows of a file; what cannot be read as a memory has a problem instead of a record."""
-        made = found.record
-        if made and made.citations:
-            marks = made.summary.ident, read.hash
-            made = made._replace(citations=self._first_seen.taken(read.path, marks, made.citations))
-        return DocumentRow(read.path, read.seen, read.racy, read.hash, found.problem, made)
+    def _make_row(self, read: Read, understood: Understood) -> DocumentRow:
+        rows = understood.record
+        if rows and rows.citations:
+            marks = rows.summary.ident, read.hash
+            rows = rows._replace(citations=self._first_seen.taken(read.path, marks, rows.citations))
+        return DocumentRow(read.path, read.seen, read.racy, read.hash, understood.problem, rows)
 
-    def _note(self, old: _Old | None, entry: DocumentRow) -> None:
-        """Note what became of a memory."""
-        was, summary = old is not None and not old.problem, entry.record.summary if entry.record else None
-        if summary and was:
+    def _note_change(self, old: _Old | None, entry: DocumentRow) -> None:
+        was_memory = old is not None and not old.problem
+        if entry.record and was_memory:
             self._changed.append(entry.path)
-        elif summary:
-            self._created[entry.path] = summary.ident, entry.hash
-        elif old and was:
+        elif entry.record:
+            self._created[entry.path] = entry.record.summary.ident, entry.hash
+        elif old and was_memory:
             self._gone[entry.path] = old.ident, old.hash
 
-    def _write(
+    def _write_batch(
         self,
         entries: list[DocumentRow],
         same: list[tuple[str, Read]],
@@ -517,9 +506,7 @@ class Sync:
                 database.write("DELETE FROM pending WHERE path = ?", [(path,) for path in texts])
                 database.set_value("opstamp", opstamp)
 
-    # -- what came of it ----------------------------------------------------------------------------------
-
-    def _result(self) -> Synced:
+    def _summarise_run(self) -> Synced:
         moved = moves(self._gone, self._created)
         if moved or self._created:
             with self._database.writing():
@@ -533,8 +520,8 @@ class Sync:
 
 
 @contextlib.contextmanager
-def _uncollected() -> Iterator[None]:
-    """Without looking for circles: what is parsed has none, and there is a lot of it."""
+def _pausing_collector() -> Iterator[None]:
+    """Pause the garbage collector: parsed memories have no reference cycles."""
     was = gc.isenabled()
     gc.disable()
     try:
@@ -544,12 +531,12 @@ def _uncollected() -> Iterator[None]:
             gc.enable()
 
 
-def _name(path: str) -> str:
+def _file_name(path: str) -> str:
     return path.rpartition("/")[2]
 
 
 def _is_as_it_was(old: _Old, read: Read) -> bool:
-    """Whether nothing that the index holds has changed; the day of a memory may be that of its file."""
+    """Whether all that is indexed is unchanged, also the day, which may be that of the file."""
     if not read.hash:
         return (old.hash, old.problem) == ("", read.problem)
     return old.hash == read.hash and bool(

@@ -1,12 +1,12 @@
-"""The text index: what the memories say, for ranked search, in a folder that can be deleted any time.
+"""The text index of the memories, for ranked search, in a folder that can be deleted any time.
 
-Each passage is a document of tantivy's. The first one of a memory carries the memory as a whole, too: its
-text, title and what it is filtered by. So one commit serves both. The text itself is not stored.
+Each passage is a document of tantivy's. The first one of a memory also has the text, title and filters of the
+whole memory. The text itself is not stored.
 
-The constants of ranking stand first, with what each is worth as `bench/retrieval.py` measures it. "Without
-it" is what is found when the constant is 0 and nothing else changes: mean reciprocal rank, where no other
-figure is named. LoCoMo is its development half; "words" and "heading" are documentation, looked for by five
-words of a paragraph and by a heading that was taken out, "name" by a heading and the file's name.
+The constants of ranking come first, with their effects as measured by `bench/retrieval.py`. "Without it" is
+the result when the constant is 0 and nothing else changes: the mean reciprocal rank, if not stated otherwise.
+LoCoMo is its development half; "words" and "heading" are documentation, searched by five words of a paragraph
+and by a heading that was removed, "name" by a heading and the file's name.
 """
 
 from __future__ import annotations
@@ -37,29 +37,29 @@ if TYPE_CHECKING:
 
 # -- a memory as a whole ------------------------------------------------------------------------------
 
-# How much of a word's weight a memory has for holding it at all; the rest grows with how many of its passages
-# do. With .7, turns of LoCoMo, recall at 10, are .756, not .760; with .5, heading .581, not .590.
+# The share of a word's weight for a memory that holds it at all; the rest grows with its frequency. With .7,
+# turns of LoCoMo, recall at 10, are .756, not .760; with .5, heading .581, not .590.
 PRESENCE = 0.35
-# How much of a stop word's weight grows with how often a memory holds it, where there are other words; it has
-# nothing for holding it at all. Without it, recall at 10 in LoCoMo .932, not .939.
+# The share of a stop word's weight that grows with its frequency, where there are other words. Without it,
+# recall at 10 in LoCoMo .932, not .939.
 COMMON = 0.4
-# What the rarity of a word among passages adds to that among memories. Without it, heading .50, not .52;
-# name .82, not .85.
+# The weight of a word's rarity among passages, added to that among memories. Without it, heading .50, not
+# .52; name .82, not .85.
 RARITY_IN_PASSAGES = 0.6
-# A word in these, beside one in the text. With twice as much in headings, words .79, not .83; with twice as
-# much in the title, name .95, not .92, and words .80, not .83.
+# A word in these fields, relative to the text. With twice as much in headings, words .79, not .83; with twice
+# as much in the title, name .95, not .92, and words .80, not .83.
 TITLE = 0.5
 HEADINGS = 0.15
 TAGS = 0.5
-# How many memories are looked into first; then as many again, and so on, however many hits are asked for.
+# The memories of the first block, however many hits are wanted.
 BLOCK = 60
-# In how many memories nearer words are looked for where nothing is found.
+# The memories in which similar words are looked for where nothing is found.
 ALIKE = 8
-# Of memories that hold the same words, the shorter ones are looked into: a memory of no length counts for so
-# much more than a very long one, as a share of its score, and for half of that at so many code points.
+# Of memories with the same words, shorter ones are scored first: the bonus of an empty memory, as a share of
+# its score, and the length in code points with half of it.
 BREVITY = 0.25
 LONG_SIZE = 2_000
-# How long a typical passage is, in code points: BM25 measures lengths by it. With 120, words .72, not .83.
+# The length of a typical passage for BM25, in code points. With 120, words .72, not .83.
 TYPICAL = 700
 
 # -- its passages -------------------------------------------------------------------------------------
@@ -69,74 +69,70 @@ PASSAGE_PRESENCE = 0.4
 # A word in the headings above a passage. Without it, name .84, not .85; with twice as much, words .85, not
 # .88.
 HEADING = 0.25
-# Two words of the query that stand by each other in a passage, with so many others between them at most.
+# Two neighbouring words of the query that are near in a passage, with at most PAIR_GAP others between them.
 # Without it, LoCoMo .82, not .83; heading .50, not .52.
 PAIR = 0.6
 PAIR_GAP = 2
 MOST_PAIRS = 8
-# How many passages are looked at; those of a block are rarely more.
-MOST_PASSAGES = 4_000
+MOST_PASSAGES = 4_000  # a block rarely has more
 
 # -- both together ------------------------------------------------------------------------------------
 
-# What the best passage adds to a memory. Without it, LoCoMo .81, not .83; words .79, not .88.
+# The share of the best passage in a memory's score. Without it, LoCoMo .81, not .83; words .79, not .88.
 BEST_PASSAGE = 0.45
-# What a passage one, and two, away adds to it there. Without it, recall at 5 in LoCoMo is .879, not .880;
-# with (0.35, 0.1) it is .883, and words .88, not .90.
+# The share of passages one, and two, away from it. Without it, recall at 5 in LoCoMo is .879, not .880; with
+# (0.35, 0.1) it is .883, and words .88, not .90.
 NEIGHBOURS = (0.2, 0.05)
-# What the memory adds to a passage, and what those one, two and three away do, where passages are ranked:
-# turns of LoCoMo, recall at 10, are .73 without the one, .70 without the other, .76 with both.
+# Where passages are ranked, the share of the memory, and of passages one, two and three away: turns of
+# LoCoMo, recall at 10, are .73 without the one, .70 without the other, .76 with both.
 MEMORY = 1.2
 PASSAGE_NEIGHBOURS = (0.5, 0.3, 0.15)
 
 # -- priors -------------------------------------------------------------------------------------------
 
-# None of the sets tells these: they are small enough to settle only what is close. In the median, the first
-# hit has a quarter more than the second; in one question of four, less than a thirteenth.
-# What a memory of today has more than a very old one, as a share of its score, and how many days halve that.
+# Shares of a score that no set measures; they are small, to settle only what is close. In the median, the
+# first hit has a quarter more than the second; in one question of four, less than a thirteenth.
+# The bonus of a memory of today, and the days that halve it.
 RECENCY = 0.05
 RECENCY_DAYS = 90
-# What a memory loses of it for each namespace that it is further away than the own one.
+# The loss for each namespace between a memory and the own one.
 LAYER = 0.02
-# What a memory of confidence 0 loses of it.
+# The loss of a memory of confidence 0.
 CONFIDENCE = 0.1
-# What is left of it to an observation, which says again what others say: it stands before a memory that fits
-# less than two thirds as well. With .8, sessions of LoCoMo have an MRR of .836, not .837 as alone; where
-# observations count for how rare a word is in other memories, .832 at most.
+# The factor of an observation, which repeats other memories. With .8, sessions of LoCoMo have an MRR of .836,
+# not .837 as alone; where observations count for how rare a word is in other memories, .832 at most.
 OBSERVED = 0.65
 
 
-# To be raised whenever the schema, the analysis or the cut of passages changes.
+# Raise it when the schema, the analysis or the cut of passages changes.
 VERSION = 6
 
 _META_FILE = "meta.json"
-# A thread of tantivy's looks at a new index a moment after it was opened, and leaves this lock there: also
-# where the folder has been emptied, or deleted and made anew, in the meantime.
+# A thread of tantivy's leaves this lock a moment after an index was opened, also in a folder that was emptied
+# or replaced since.
 _LATE_FILE = ".tantivy-meta.lock"
-# Bytes for the documents that a writer has not flushed yet: the least, and what leaves fewer segments behind
-# a first run. One thread keeps up with what is parsed beside it; two took more memory, and no less time.
+# Bytes that a writer buffers: the least, and what leaves fewer segments after a first run. One thread keeps
+# up with parsing; two took more memory, and no less time.
 _SMALL, _LARGE = 15_000_000, 50_000_000
-# What a place in a fast field is made of: 64 bits.
+# The bits of the line, and of the number of lines, in the fast field `place` of 64 bits.
 _LINE_BITS, _COUNT_BITS = 22, 20
 _WORDS = "mdmem"
 _TOLD_APART = (OBSERVATION, PROPOSAL)
 _META = regex(r"[\\.+*?()|\[\]{}^$#&~-]")
-# Of a memory's key, what settles the order of those of one day.
-_KEY_BITS = 36
-# The most documents that a query finds at once.
-MOST_FOUND = 20_000
+_KEY_BITS = 36  # bits of a memory's key that order the memories of one day
+MOST_FOUND = 20_000  # documents at once
 _MOST_COUNTS = 10_000
 _LONGEST_TITLE = 4_000  # code points
 
 
 class PassagePlace(NamedTuple):
-    """Where a passage is.
+    """The place of a passage.
 
     Attributes:
         key: of its memory, see `key_of`.
-        ordinal: how many passages of the memory stand before it.
+        ordinal: its 0-based number in the memory.
         line: the 1-based line in which it begins.
-        lines: how many lines it is.
+        lines: the number of its lines.
         length: of its text, in code points.
     """
 
@@ -148,7 +144,7 @@ class PassagePlace(NamedTuple):
 
 
 class Whole(NamedTuple):
-    """What is kept of a memory as a whole: its `key`, day such as 20260131 or 0, confidence, and length."""
+    """A memory as a whole: its `key`, day such as 20260131 or 0, confidence, and length in code points."""
 
     key: int
     day: int
@@ -156,13 +152,13 @@ class Whole(NamedTuple):
     size: int
 
 
-# What a query found: its score, and where it is as long as the index stays as it is. Thousands are made.
+# A score, and an address that is valid until the next `refresh`; a tuple, because a query makes thousands.
 PassageHit = tuple[float, tantivy.DocAddress]
 
 
 @cache
 def schema() -> tantivy.Schema:
-    """What is indexed of each passage and, in the first one of a memory, of the memory."""
+    """Return the fields of a passage and, in the first one of a memory, of the memory."""
     builder = tantivy.SchemaBuilder()
     builder.add_unsigned_field("key", indexed=True, fast=True)
     builder.add_unsigned_field("place", fast=True)
@@ -184,28 +180,28 @@ def schema() -> tantivy.Schema:
 
 
 def key_of(path: str) -> int:
-    """The number by which the documents of a memory are found: 63 bits of a hash of its path."""
+    """Return the number of a memory: 63 bits of a hash of its path."""
     return int.from_bytes(blake2b(path.encode(), digest_size=8).digest()) >> 1
 
 
 def folders_of(path: str) -> list[str]:
-    """What a memory stands in: the folders above it, and its own path."""
+    """Return the folders above a memory, and its own path."""
     return [path[:at] for at, character in enumerate(path) if character == "/"] + [path]
 
 
 def tag_terms(tag: str) -> list[str]:
-    """What a tag is found by: itself and, of `a/b`, the tag `a` above it; in one case."""
+    """Return a casefolded tag with the tags above it: of `a/b`, also `a`."""
     return folders_of(tag.casefold().removeprefix("#"))
 
 
 class TextIndex:
-    """The text index in `folder`, which is made when it is missing.
+    """The text index in `folder`, which is created when it is missing.
 
-    Only `add`, `remove`, `commit` and `clear` write; for these, and for making it, the caller keeps other
-    processes out. One object may be used by several threads, one at a time.
+    The caller locks out other processes to create it and for `add`, `remove`, `commit` and `clear`. One
+    object may be used by several threads, one at a time.
 
     Raises:
-        IndexDamaged: what is in the folder is no such index, or one of another version.
+        IndexDamaged: the folder holds no text index, or one of another version.
         StorageFailed: the system refused.
     """
 
@@ -215,10 +211,10 @@ class TextIndex:
         self._searcher: tantivy.Searcher | None = None
         self._searched = -1
         self._counts: tuple[tantivy.Searcher | None, dict[Hashable, int]] = None, {}
-        self._open()
+        self._open_index()
 
-    def _open(self) -> None:
-        with _Translated(self, "open the index"):
+    def _open_index(self) -> None:
+        with _TranslatingErrors(self, "open the index"):
             os.makedirs(self.folder, exist_ok=True)
             self._check_version()
             self._index = tantivy.Index(schema(), path=self.folder)
@@ -239,28 +235,26 @@ class TextIndex:
             raise IndexDamaged(path=self.folder, reason=f"its version is {version}, not {VERSION}")
 
     def close(self) -> None:
-        """Close it; what was not committed is dropped."""
+        """Close it without a commit."""
         self._writer = self._searcher = None
 
     def clear(self) -> None:
-        """Make it empty, as if it were new."""
+        """Delete everything in it."""
         self.close()
-        with _Translated(self, "empty the index"):
+        with _TranslatingErrors(self, "empty the index"):
             # The folder itself stays: see _LATE_FILE.
             for name in os.listdir(self.folder):
                 os.unlink(os.path.join(self.folder, name))
         self._searched = -1
-        self._open()
-
-    # -- writing ------------------------------------------------------------------------------------------
+        self._open_index()
 
     def add(self, memory: Indexed) -> None:
-        """Take in a memory that the index does not hold, or that was removed."""
+        """Add a memory that is not in the index, or was removed."""
         key, folders, kind = key_of(memory.path), folders_of(memory.path), kind_at(memory.path)
         if kind in _TOLD_APART:
-            folders = [*folders, _mark(kind)]
-        with _Translated(self, "write the index"):
-            writer = self._writing()
+            folders = [*folders, _mark_kind(kind)]
+        with _TranslatingErrors(self, "write the index"):
+            writer = self._open_writer()
             for ordinal, passage in enumerate(memory.passages):
                 document = tantivy.Document()
                 document.add_unsigned("key", key)
@@ -271,7 +265,7 @@ class TextIndex:
                     document.add_text("folder", folder)
                 document.add_text("text", passage.text)
                 if passage.heading:
-                    # Every passage carries them: of a title of megabytes, a thousand do.
+                    # Every passage repeats them: a title may have megabytes.
                     titles = (title[:_LONGEST_TITLE] for title in passage.heading)
                     document.add_text("heading", " ".join(titles))
                 if ordinal == 0:
@@ -279,27 +273,26 @@ class TextIndex:
                 writer.add_document(document)
 
     def remove(self, path: str) -> None:
-        """Drop a memory; one that the index does not hold is no error."""
-        with _Translated(self, "write the index"):
-            # By a query, because by a term of numbers tantivy 0.27 deletes nothing.
-            self._writing().delete_documents_by_query(of_memory(key_of(path)))
+        """Remove a memory, if it is there."""
+        with _TranslatingErrors(self, "write the index"):
+            # By a query, because tantivy 0.27 deletes nothing by a term of numbers.
+            self._open_writer().delete_documents_by_query(of_memory(key_of(path)))
 
     def remove_below(self, folder: str) -> None:
-        """Drop every memory in a folder."""
-        with _Translated(self, "write the index"):
-            self._writing().delete_documents_by_query(tantivy.Query.term_query(schema(), "folder", folder))
+        """Remove every memory in a folder."""
+        with _TranslatingErrors(self, "write the index"):
+            self._open_writer().delete_documents_by_query(
+                tantivy.Query.term_query(schema(), "folder", folder)
+            )
 
     def commit(self, *, more: bool = False) -> int:
-        """Make what was added and removed last, and be found.
+        """Commit what was added and removed, and return the `opstamp`.
 
         Args:
-            more: whether the next commit is soon. Otherwise the memory and the threads of the writer are
-                given back, and another process may write.
-
-        Returns:
-            The number of the commit; see `opstamp`.
+            more: whether the next commit is soon. Otherwise the writer is closed, and another process may
+                write.
         """
-        with _Translated(self, "write the index"):
+        with _TranslatingErrors(self, "write the index"):
             if self._writer:
                 self._writer.commit()
                 if not more:
@@ -310,90 +303,91 @@ class TextIndex:
         return self.opstamp
 
     def sweep(self) -> None:
-        """Delete the files of a commit that was killed: the next one would give some the same names."""
+        """Delete the files of a commit that was killed: the next one would use the same names."""
         self.close()
-        self._open()
-        with _Translated(self, "write the index"):
-            self._writing().garbage_collect_files()
+        self._open_index()
+        with _TranslatingErrors(self, "write the index"):
+            self._open_writer().garbage_collect_files()
 
-    def _writing(self) -> tantivy.IndexWriter:
+    def _open_writer(self) -> tantivy.IndexWriter:
         if self._writer is None:
             heap = _SMALL if self.searcher().num_docs else _LARGE
             self._writer = self._index.writer(heap, num_threads=1)
         return self._writer
 
-    # -- reading ------------------------------------------------------------------------------------------
-
     @property
     def opstamp(self) -> int:
-        """The number of the last commit on disk; 0 before the first one. It grows with each."""
-        with _Translated(self, "read the index"), open(os.path.join(self.folder, _META_FILE), "rb") as file:
+        """The number of the last commit on disk; 0 before the first one. It grows with each commit."""
+        with (
+            _TranslatingErrors(self, "read the index"),
+            open(os.path.join(self.folder, _META_FILE), "rb") as file,
+        ):
             return int(json.load(file)["opstamp"])
 
     def refresh(self) -> None:
-        """Answer from the last commit on disk, whichever process made it, until this is called again."""
+        """Load the last commit on disk, whichever process made it."""
         opstamp = self.opstamp
         if self._searcher is None or opstamp != self._searched:
-            with _Translated(self, "read the index"):
+            with _TranslatingErrors(self, "read the index"):
                 self._index.reload()
                 self._searcher, self._searched = self._index.searcher(), opstamp
 
     def searcher(self) -> tantivy.Searcher:
-        """The index as it was at the last `refresh`."""
+        """Return the index as it was at the last `refresh`."""
         if self._searcher is None:
             self.refresh()
-        assert self._searcher is not None  # noqa: S101 - what refresh is for
+        assert self._searcher is not None  # noqa: S101 - refresh sets it
         return self._searcher
 
     def best(self, query: tantivy.Query, limit: int) -> list[PassageHit]:
-        """The documents to which a query gives a score, the best first."""
+        """Return the documents to which a query gives a score, the best first."""
         searcher = self.searcher()
-        with _Translated(self, "search the index"):
-            found = searcher.search(query, _bounded(limit, searcher), count=False)
-            return [hit for hit in found.hits if hit[0]]
+        with _TranslatingErrors(self, "search the index"):
+            result = searcher.search(query, _bound_limit(limit, searcher), count=False)
+            return [hit for hit in result.hits if hit[0]]
 
     def scored(self, query: tantivy.Query, usual: int) -> list[PassageHit]:
-        """As `best`, every one of them up to MOST_FOUND; mostly there are no more than `usual`."""
-        found = self.best(query, usual)
-        return self.best(query, MOST_FOUND) if len(found) == usual else found
+        """Return up to MOST_FOUND documents as `best`; mostly there are no more than `usual`."""
+        hits = self.best(query, usual)
+        return self.best(query, MOST_FOUND) if len(hits) == usual else hits
 
     def memories(
         self, query: tantivy.Query, limit: int, *, newest: bool = False
     ) -> tuple[list[PassageHit], int]:
-        """The memories that a query finds, `limit` of them at least, and how many there are in all.
+        """Return at least `limit` memories that a query finds, and how many there are in all.
 
-        The best first, of equal ones the shortest; or the newest first. Which they are depends on what the
-        query finds alone, never on how the index has stored it.
+        The best first, of equal ones the shortest; or the newest first. The order never depends on how the
+        index has stored them.
 
         Args:
             query: finds first passages, with scores that are small whole numbers.
-            limit: how many.
-            newest: whether scores do not count.
+            limit: the least number.
+            newest: whether to sort by day and not by score.
         """
         searcher: Any = self.searcher()
         order = {"order_by_field": "newest"} if newest else {"weight_by_field": "brevity"}
-        most = limit = _bounded(limit, searcher)
-        with _Translated(self, "search the index"):
+        most = limit = _bound_limit(limit, searcher)
+        with _TranslatingErrors(self, "search the index"):
             while True:
                 result = searcher.search(query, most + 1, **order)
-                found = list(result.hits)
+                hits = list(result.hits)
                 if result.count <= most:
-                    return found, result.count
-                # Which of those that equal the last one are among them, their place in the index decides.
-                sure = [hit for hit in found if hit[0] > found[-1][0]]
+                    return hits, result.count
+                # The place in the index decides which memories with the last score are among the hits.
+                sure = [hit for hit in hits if hit[0] > hits[-1][0]]
                 if len(sure) >= limit or most >= MOST_FOUND:
-                    return sure or found, result.count
+                    return sure or hits, result.count
                 most = min(4 * most, MOST_FOUND)
 
     def count(self, query: tantivy.Query) -> int:
-        """How many documents a query finds."""
+        """Count the documents that a query finds."""
         searcher = self.searcher()
-        with _Translated(self, "search the index"):
-            found = searcher.aggregate(query, {"n": {"value_count": {"field": "key"}}})
-            return int(found["n"]["value"])
+        with _TranslatingErrors(self, "search the index"):
+            result = searcher.aggregate(query, {"n": {"value_count": {"field": "key"}}})
+            return int(result["n"]["value"])
 
     def counted(self, name: Hashable, query: tantivy.Query) -> int:
-        """As `count`, and kept under a name as long as the index stays as it is."""
+        """Count as `count`, and keep the result under a name until the next `refresh`."""
         searcher = self.searcher()
         if self._counts[0] is not searcher or len(self._counts[1]) > _MOST_COUNTS:
             self._counts = searcher, {}
@@ -403,14 +397,14 @@ class TextIndex:
         return counts[name]
 
     def frequency(self, name: str, word: str) -> int:
-        """How many documents have a word in a field, or had: a little more than `count` says."""
+        """Return how many documents have a word in a field, including removed ones."""
         searcher = self.searcher()
-        with _Translated(self, "search the index"):
+        with _TranslatingErrors(self, "search the index"):
             return searcher.doc_freq(name, word)
 
     def places(self, addresses: Sequence[tantivy.DocAddress]) -> list[PassagePlace]:
-        """Where passages are."""
-        keys, packed, lengths = self._fast(("key", "place", "length"), addresses)
+        """Return the places of passages."""
+        keys, packed, lengths = self._read_fast_fields(("key", "place", "length"), addresses)
         ordinal, line, count = _LINE_BITS + _COUNT_BITS, 2**_LINE_BITS - 1, 2**_COUNT_BITS - 1
         return [
             PassagePlace(key, place >> ordinal, place >> _COUNT_BITS & line, place & count, length)
@@ -418,32 +412,34 @@ class TextIndex:
         ]
 
     def wholes(self, addresses: Sequence[tantivy.DocAddress]) -> list[Whole]:
-        """What is kept of memories, by their first passages."""
-        return list(map(Whole, *self._fast(("key", "day", "confidence", "size"), addresses)))
+        """Return memories, by their first passages."""
+        return list(map(Whole, *self._read_fast_fields(("key", "day", "confidence", "size"), addresses)))
 
     def path(self, address: tantivy.DocAddress) -> str:
-        """The path of a memory, by its first passage."""
-        with _Translated(self, "read the index"):
+        """Return the path of a memory, by its first passage."""
+        with _TranslatingErrors(self, "read the index"):
             return str(self.searcher().doc(address)["path"][0])
 
     def paths(self) -> list[str]:
-        """The paths of all memories, in order."""
-        found = self.best(wholes_query(), max(1, self.searcher().num_docs))
-        return sorted(self.path(address) for _, address in found)
+        """Return the paths of all memories, in order."""
+        hits = self.best(wholes_query(), max(1, self.searcher().num_docs))
+        return sorted(self.path(address) for _, address in hits)
 
-    def _fast(self, names: Sequence[str], addresses: Sequence[tantivy.DocAddress]) -> list[list[Any]]:
-        searcher, given = self.searcher(), list(addresses)
-        with _Translated(self, "read the index"):
-            return [list(searcher.fast_field_values(name, given)) for name in names]
+    def _read_fast_fields(
+        self, names: Sequence[str], addresses: Sequence[tantivy.DocAddress]
+    ) -> list[list[Any]]:
+        searcher, listed = self.searcher(), list(addresses)
+        with _TranslatingErrors(self, "read the index"):
+            return [list(searcher.fast_field_values(name, listed)) for name in names]
 
 
-def _bounded(limit: int, searcher: tantivy.Searcher) -> int:
-    """A limit that finds as much: tantivy makes room for as many hits as it is told."""
+def _bound_limit(limit: int, searcher: tantivy.Searcher) -> int:
+    """Lower a limit to the number of documents: tantivy allocates room for as many hits."""
     return min(limit, max(searcher.num_docs, 1))
 
 
-class _Translated:
-    """Turns what tantivy refuses inside a `with` into our words.
+class _TranslatingErrors:
+    """Translates tantivy's errors inside a `with`.
 
     A class, because a search enters it dozens of times, and a generator takes three times as long.
     """
@@ -463,32 +459,32 @@ class _Translated:
         if error is None or isinstance(error, MdmemError):
             return
         if isinstance(error, FileNotFoundError):
-            # Somebody has deleted it, or is making it anew.
-            raise self._damaged(error.strerror or str(error)) from None
+            # Another process has deleted or replaced it.
+            raise self._make_damage_error(error.strerror or str(error)) from None
         if isinstance(error, OSError):
-            raise self._refused(error.strerror or str(error)) from None
+            raise self._make_refusal(error.strerror or str(error)) from None
         if isinstance(error, ValueError | LookupError):
             self._index.close()
             reason = str(error)
             if "LockBusy" in reason:
-                raise self._refused("another process is writing it") from None
+                raise self._make_refusal("another process is writing it") from None
             if "No space left" in reason or "Permission denied" in reason:
-                raise self._refused(reason) from None
-            raise self._damaged(reason) from None
+                raise self._make_refusal(reason) from None
+            raise self._make_damage_error(reason) from None
         # A panic in Rust, which damaged files can cause, derives from BaseException.
         if type(error).__name__ == "PanicException":
-            raise self._damaged(str(error)) from None
+            raise self._make_damage_error(str(error)) from None
 
-    def _damaged(self, reason: str) -> IndexDamaged:
+    def _make_damage_error(self, reason: str) -> IndexDamaged:
         self._index.close()
         return IndexDamaged(path=self._index.folder, reason=reason)
 
-    def _refused(self, reason: str) -> StorageFailed:
+    def _make_refusal(self, reason: str) -> StorageFailed:
         return StorageFailed(path=self._index.folder, action=self._action, reason=reason)
 
 
 def _add_whole(document: tantivy.Document, memory: Indexed, key: int) -> None:
-    """Add what a first passage carries for its memory."""
+    """Add the fields of the memory to its first passage."""
     document.add_text("path", memory.path)
     document.add_text("whole", memory.text)
     document.add_text("title", passages.written_out("\n".join((memory.title, *memory.aliases))))
@@ -504,11 +500,11 @@ def _add_whole(document: tantivy.Document, memory: Indexed, key: int) -> None:
     document.add_float("confidence", memory.confidence)
     document.add_unsigned("newest", memory.day << _KEY_BITS | key >> 63 - _KEY_BITS)
     document.add_unsigned("size", len(memory.text))
-    document.add_float("brevity", _brevity(len(memory.text), key))
+    document.add_float("brevity", _weigh_brevity(len(memory.text), key))
 
 
-def _brevity(size: int, key: int) -> float:
-    """What makes the score of a shorter memory greater, and tells two apart that are as long.
+def _weigh_brevity(size: int, key: int) -> float:
+    """Return the factor that favours shorter memories, and differs for two of one length.
 
     tantivy multiplies a score by log2(2 + x).
     """
@@ -517,17 +513,17 @@ def _brevity(size: int, key: int) -> float:
 
 
 def of_memory(key: int) -> tantivy.Query:
-    """Finds the passages of a memory, by its key."""
+    """Find the passages of a memory, by its key."""
     return tantivy.Query.term_query(schema(), "key", key)
 
 
 def wholes_query() -> tantivy.Query:
-    """Finds every memory, by its first passage: no other passage has a day."""
+    """Find every memory, by its first passage: no other passage has a day."""
     return tantivy.Query.range_query(schema(), "day", tantivy.FieldType.Unsigned, 0, 99_999_999)
 
 
 def of_namespace(namespace: Namespace) -> tantivy.Query:
-    """Finds the passages of what a namespace holds."""
+    """Find the passages in a namespace."""
     inside = _in_folder(namespace.folder) if namespace.folder else tantivy.Query.all_query()
     clauses = [(tantivy.Occur.Must, inside)]
     for folder in namespace.hides:
@@ -536,7 +532,7 @@ def of_namespace(namespace: Namespace) -> tantivy.Query:
             outside = [(tantivy.Occur.MustNot, _in_folder(path)) for path in kept]
             hidden = tantivy.Query.boolean_query([(tantivy.Occur.Must, _in_folder(folder)), *outside])
             clauses.append((tantivy.Occur.MustNot, hidden))
-    # All at once, because each looks through every folder; nothing is kept of these.
+    # All at once, because each searches every folder.
     if patterns := [escaped(folder).replace(r"\*", "[^/]+") for folder in namespace.hides if "*" in folder]:
         hidden = tantivy.Query.regex_query(schema(), "folder", "|".join(patterns))
         clauses.append((tantivy.Occur.MustNot, hidden))
@@ -544,20 +540,20 @@ def of_namespace(namespace: Namespace) -> tantivy.Query:
 
 
 def of_kind(kind: Kind) -> tantivy.Query:
-    """Finds the passages of observations, or of proposals, in whatever namespace they stand."""
-    return tantivy.Query.term_query(schema(), "folder", _mark(kind))
+    """Find the passages of observations, or of proposals, in all namespaces."""
+    return tantivy.Query.term_query(schema(), "folder", _mark_kind(kind))
 
 
-def _mark(kind: Kind) -> str:
-    """What stands beside the folders of a memory of a kind; no path has an empty part."""
+def _mark_kind(kind: Kind) -> str:
+    """Return the mark of a kind in the field `folder`; no path has an empty part."""
     return f"//{kind.name}"
 
 
 def _in_folder(path: str) -> tantivy.Query:
-    """Finds the passages of a memory, or of what is below a folder."""
+    """Find the passages of a memory, or of all in a folder."""
     return tantivy.Query.term_query(schema(), "folder", path)
 
 
 def escaped(text: str) -> str:
-    """A text as a regular expression of tantivy's that fits it and nothing else."""
+    """Return a regular expression of tantivy's that matches a text and nothing else."""
     return _META.sub(r"\\\g<0>", text)

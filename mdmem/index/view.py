@@ -1,4 +1,4 @@
-"""A view: what the index knows of one namespace. No other path goes in or comes out.
+"""A view: the index of one namespace; no other path goes in or comes out.
 
 Memories are listed by conditions: `type=decision`, `created>=2026-01-01`, `tags=db`, `size>1000`, `!expires`.
 """
@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
 from mdmem.document.anchor import AnchorHeading
 from mdmem.errors import PatternInvalid
 from mdmem.index.database import key_of, tag_key
+from mdmem.index.hit import field_text
 from mdmem.text.regex import regex
 from mdmem.vault.paths import join
 
@@ -55,81 +56,82 @@ class Condition(NamedTuple):
     value: str
 
     def holds(self, values: Values) -> bool:
-        """Whether a memory fits whose field has these values; of a list, one item is enough.
+        """Return whether the values of a field fit; of a list, one item is enough.
 
         `!=` is the opposite of `=`: no item is equal, and a memory without the field fits.
         """
         if self.operator in {"", "!"}:
             return bool(values) is not bool(self.operator)
         if self.operator == "!=":
-            return not any(_equal(value, self.value) for value in values)
+            return not any(_is_equal(value, self.value) for value in values)
         if self.operator == "=":
-            return any(_equal(value, self.value) for value in values)
+            return any(_is_equal(value, self.value) for value in values)
         if self.operator == "~":
-            return any(self.value.casefold() in _text(value).casefold() for value in values)
+            return any(self.value.casefold() in field_text(value).casefold() for value in values)
         fits = _ORDERS[self.operator]
-        orders = (_order(value, self.value) for value in values if value is not None)
+        orders = (_compare_values(value, self.value) for value in values if value is not None)
         return any(order is not None and fits(order) for order in orders)
 
 
 def parse(text: str) -> Condition:
-    """Read a condition.
+    """Parse a condition.
 
     Raises:
         PatternInvalid: it is none.
     """
-    found = _CONDITION.fullmatch(text.strip())
-    if found:
-        return Condition(found["key"], found["operator"], _unquoted(found["value"].strip()))
-    there = _PRESENCE.fullmatch(text.strip())
-    if there:
-        return Condition(there["key"], there["absent"], "")
+    if comparison := _CONDITION.fullmatch(text.strip()):
+        value = comparison["value"].strip()
+        if len(value) > 1 and value[0] == value[-1] and value[0] in "\"'":
+            value = value[1:-1]
+        return Condition(comparison["key"], comparison["operator"], value)
+    if presence := _PRESENCE.fullmatch(text.strip()):
+        return Condition(presence["key"], presence["absent"], "")
     raise PatternInvalid(pattern=text, reason="this is not a condition", remedy=_REMEDY)
 
 
 def fits(conditions: Sequence[Condition], fields: Mapping[str, Values]) -> bool:
-    """Whether all conditions hold for a memory with these fields."""
+    """Return whether all conditions hold for a memory with these fields."""
     return all(condition.holds(fields.get(condition.key, ())) for condition in conditions)
 
 
 def sort_order(text: str) -> tuple[str, bool]:
-    """A field to sort by, and whether the largest value comes first: that is said by a `-` before it."""
+    """Return the field to sort by, and whether a `-` before it puts the largest value first."""
     return text.removeprefix("-"), text.startswith("-")
 
 
 def sort_key(value: Value) -> tuple[int, float, str]:
-    """Orders values of any kind: numbers, then texts, and what is missing at the end."""
+    """Return a key that sorts numbers first, then texts, then None."""
     if value is None:
         return 2, 0, ""
-    number = _number(value)
-    return (1, 0, _text(value)) if number is None else (0, number, "")
+    number = _parse_number(value)
+    return (1, 0, field_text(value)) if number is None else (0, number, "")
 
 
-def _equal(value: Value, wanted: str) -> bool:
-    """Whether a value is what was asked for: numbers by their value, texts without regard to case.
+def _is_equal(value: Value, wanted: str) -> bool:
+    """Compare numbers by their value, texts without case, and dates by their start.
 
-    A date that is cut off means all of it: `created=2026-03` is every day of that month.
+    So `created=2026-03` holds for every day of that month.
     """
     if value is None:
         return wanted in {"", "null"}
-    if not isinstance(value, str) and _number(wanted) is not None:
-        return _number(value) == _number(wanted)
-    text = _text(value)
+    if not isinstance(value, str) and _parse_number(wanted) is not None:
+        return _parse_number(value) == _parse_number(wanted)
+    text = field_text(value)
     if _DAY.fullmatch(wanted) and text.startswith((f"{wanted}-", f"{wanted}T", f"{wanted} ")):
         return True
     return text.casefold() == wanted.casefold()
 
 
-def _order(value: Value, wanted: str) -> int | None:
-    """-1, 0 or 1, as the value is before, at or behind what was asked for; None where they have no order.
+def _compare_values(value: Value, wanted: str) -> int | None:
+    """Return -1, 0 or 1, as the value is less, equal or greater; None where they have no order.
 
-    Numbers are compared as numbers, and all else as text without regard to case, which orders dates: only as
-    far as the wanted day is written, so that `created<=2026-03` includes that month.
+    Numbers are compared as numbers, all else as text without case. Of a date, only the part that is wanted
+    counts: `created<=2026-03` includes that month.
     """
-    mine, other = _number(value), _number(wanted)
+    mine, other = _parse_number(value), _parse_number(wanted)
     if mine is not None and other is not None:
         return (mine > other) - (mine < other)
-    text = _text(value).casefold()
+    text = field_text(value).casefold()
     if _DAY.fullmatch(wanted):
         if not _DATED.match(text):
             return None
@@ -140,40 +142,32 @@ def _order(value: Value, wanted: str) -> int | None:
     return (text > wanted) - (text < wanted)
 
 
-def _number(value: Value) -> float | None:
-    text = _text(value)
+def _parse_number(value: Value) -> float | None:
+    text = field_text(value)
     if _INTEGER.fullmatch(text):
         return int(text)
     return float(text) if _NUMBER.fullmatch(text) else None
 
 
-def _text(value: Value) -> str:
-    return "" if value is None else str(value)
-
-
-def _unquoted(text: str) -> str:
-    return text[1:-1] if len(text) > 1 and text[0] == text[-1] and text[0] in "\"'" else text
-
-
 _HIGHEST = "\U0010ffff"
 
 
-def _inside(wall: Namespace) -> tuple[str, tuple[str, ...]]:
-    """The condition that the memory `d` belongs to a namespace, and what its placeholders stand for."""
-    # Compared as SQLite compares texts, by their bytes: what follows "/" is "0".
+def _build_wall_condition(wall: Namespace) -> tuple[str, tuple[str, ...]]:
+    """Build the SQL condition that the memory `d` is in a namespace, and its values."""
+    # SQLite compares texts by their bytes, in which "0" follows "/".
     parts = ["d.path >= ? AND d.path < ?"]
     values = [f"{wall.folder}/", f"{wall.folder}0"] if wall.folder else ["", _HIGHEST]
     kept = " OR ".join("d.path = ? OR d.path >= ? AND d.path < ?" for _ in wall.keeps)
     for folder in wall.hides:
-        hidden, begins = _below(folder)
+        hidden, begins = _build_below_condition(folder)
         parts.append(f"NOT ({hidden}{f' AND NOT ({kept})' if kept else ''})")
         values += begins
         values += [value for path in wall.keeps for value in (path, f"{path}/", f"{path}0")]
     return " AND ".join(parts), tuple(values)
 
 
-def _below(folder: str) -> tuple[str, list[str]]:
-    """The condition that the memory `d` stands below a folder; a part `*` stands for any one name."""
+def _build_below_condition(folder: str) -> tuple[str, list[str]]:
+    """Build the SQL condition that the memory `d` is below a folder; a part `*` is any one name."""
     if "*" not in folder:
         return "d.path >= ? AND d.path < ?", [f"{folder}/", f"{folder}0"]
     between, conditions, left = f"{folder}/".split("*"), [], "d.path"
@@ -185,35 +179,35 @@ def _below(folder: str) -> tuple[str, list[str]]:
 
 
 class View:
-    """What the index knows of the memories in the namespace of `vault`; paths are relative to it.
+    """The index of the memories in the namespace of `vault`; paths are relative to it.
 
-    A view answers from the index as it is: make that current first (`Index.sync`).
+    Call `Index.sync` first: a view does not.
     """
 
     def __init__(self, index: Index, vault: Vault) -> None:
         self.index = index
         self.vault = vault
         self.base = base = vault.namespace
-        self._wall, self._bounds = _inside(vault.wall)
+        self._wall, self._bounds = _build_wall_condition(vault.wall)
         self._skip = len(base) + 1 if base else 0
 
     def rows(self, query: str, values: Sequence[Any] = ()) -> list[Any]:
-        """The rows of a query with the condition `{inside}`, which stands before those with `values`."""
+        """Return the rows of a query; its condition `{inside}` stands before those with `values`."""
         return self.index.rows(query.replace("{inside}", self._wall), (*self._bounds, *values))
 
     def inside(self, path: str) -> str:
-        """A path of the vault as this view names it."""
+        """Return a vault path relative to this view."""
         return path[self._skip :]
 
     def outside(self, path: str) -> str:
-        """A path of this view as the whole vault names it."""
+        """Return a path of this view as a vault path."""
         return join(self.base, path)
 
     def memories(self, keys: Collection[str]) -> Iterator[tuple[str, int, int, dict[str, list[Value]]]]:
-        """Every memory: its path, bytes, time of change in nanoseconds, and the values of the fields `keys`.
+        """List every memory: path, bytes, time of change in nanoseconds, and the values of the fields `keys`.
 
         Where a memory has no such field, `path`, `title`, `size`, `date` (see `mdmem.index.hit.day_of`) and
-        `tag` (its tags, and those above them) are what the index knows.
+        `tag` (its tags, and those above them) come from the index.
         """
         values: dict[int, dict[str, list[Value]]] = {}
         query = (
@@ -223,7 +217,7 @@ class View:
         for key in set(keys):
             for number, name, value in self.rows(query, (key,)):
                 values.setdefault(number, {}).setdefault(name, []).append(value)
-        tags = self._tags_of_all() if "tag" in keys else {}
+        tags = self._load_all_tags() if "tag" in keys else {}
         query = (
             "SELECT d.id, d.path, d.size, d.mtime_ns, d.title, d.day FROM documents AS d"
             " WHERE {inside} AND d.problem = '' ORDER BY d.path"
@@ -236,20 +230,20 @@ class View:
                 known["tag"] = [*sorted(tags[number])]
             yield self.inside(path), size, mtime_ns, known | values.get(number, {})
 
-    def _tags_of_all(self) -> dict[int, set[str]]:
-        """The tags of each document, by its number, and those above them."""
+    def _load_all_tags(self) -> dict[int, set[str]]:
+        """Return the tags of each document, by its number, and those above them."""
         query = (
             "SELECT t.document, t.name FROM tags AS t JOIN documents AS d ON d.id = t.document WHERE {inside}"
         )
-        found: dict[int, set[str]] = {}
+        tags: dict[int, set[str]] = {}
         for number, name in self.rows(query):
             parts = name.split("/")
             above = ("/".join(parts[:count]) for count in range(1, len(parts) + 1))
-            found.setdefault(number, set()).update(above)
-        return found
+            tags.setdefault(number, set()).update(above)
+        return tags
 
     def states(self, paths: Collection[str] | None = None) -> Iterator[tuple[str, str, str, frozenset[str]]]:
-        """Memories: path, id, hash, and the keys that a link to it may have.
+        """List memories: path, id, hash, and the keys that a link to it may have.
 
         Args:
             paths: those at or below these, as the whole vault names them; all without.
@@ -263,16 +257,16 @@ class View:
         if paths is None:
             rows = self.rows(query + grouped)
         else:
-            # By number, because SQLite would look at every memory between the walls otherwise.
+            # By number, because SQLite would otherwise read every memory of the namespace.
             below = " AND d.id IN (SELECT id FROM documents WHERE path = ? OR (path >= ? AND path < ?))"
             query += below + grouped
             rows = [row for at in paths for row in self.rows(query, (at, f"{at}/", f"{at}0"))]
         for path, ident, digest, names in rows:
-            keys = frozenset(_link_key(*name.split(" ", 1)) for name in names.split("\n") if " " in name)
+            keys = frozenset(_to_link_key(*name.split(" ", 1)) for name in names.split("\n") if " " in name)
             yield self.inside(path), ident, digest, keys
 
     def tags(self) -> list[tuple[str, int]]:
-        """The tags, each with the number of memories that have it, the most used first."""
+        """List the tags, each with the number of memories that have it, the most used first."""
         query = (
             "SELECT min(t.name), count(DISTINCT t.document) FROM tags AS t JOIN documents AS d"
             " ON d.id = t.document WHERE {inside} GROUP BY t.key ORDER BY 2 DESC, t.key"
@@ -280,7 +274,7 @@ class View:
         return [(name, count) for name, count in self.rows(query)]
 
     def tagged(self, tag: str) -> list[str]:
-        """The memories that have a tag, or one below it (`a/b` is below `a`), in the order of their paths."""
+        """List the memories that have a tag, or one below it (`a/b` is below `a`), by path."""
         query = (
             "SELECT DISTINCT d.path FROM tags AS t JOIN documents AS d ON d.id = t.document"
             " WHERE {inside} AND (t.key = ? OR (t.key >= ? AND t.key < ?)) ORDER BY d.path"
@@ -289,36 +283,33 @@ class View:
         return [self.inside(path) for (path,) in self.rows(query, (key, f"{key}/", f"{key}0"))]
 
     def same_ids(self) -> list[tuple[str, list[str]]]:
-        """The ids that several memories have, each with these."""
+        """List the ids that several memories have, each with these."""
         query = (
             "SELECT d.ident, d.path FROM documents AS d WHERE {inside} AND d.ident != ''"
             " ORDER BY d.ident, d.path"
         )
         grouped = groupby(self.rows(query), key=lambda row: row[0])
-        found = [(ident, [self.inside(path) for _, path in rows]) for ident, rows in grouped]
-        return [(ident, paths) for ident, paths in found if len(paths) > 1]
+        memories = [(ident, [self.inside(path) for _, path in rows]) for ident, rows in grouped]
+        return [(ident, paths) for ident, paths in memories if len(paths) > 1]
 
     def problems(self) -> list[tuple[str, str]]:
-        """The files that look like memories and cannot be one, each with the reason."""
+        """List the files that cannot be read as memories, each with the reason."""
         query = (
             "SELECT d.path, d.problem FROM documents AS d WHERE {inside} AND d.problem != '' ORDER BY d.path"
         )
         return [(self.inside(path), problem) for path, problem in self.rows(query)]
 
     def moves(self) -> dict[str, str]:
-        """Where memories have gone that other programs moved: old path to new, both inside."""
+        """Return the memories that other programs moved: old path to new, both inside."""
         query = (
             "SELECT m.old, d.path FROM moves AS m JOIN documents AS d ON d.path = m.new"
             " WHERE {inside} AND m.old NOT IN (SELECT path FROM documents)"
         )
-        return {
-            self.inside(old): self.inside(new) for old, new in self.rows(query) if self.vault.wall.holds(old)
-        }
-
-    # -- what there is to link to, see `mdmem.links.resolve` -----------------------------------------------
+        rows = self.rows(query)
+        return {self.inside(old): self.inside(new) for old, new in rows if self.vault.wall.holds(old)}
 
     def named(self, kind: str, key: str) -> list[str]:
-        """The memories that `key` can mean as a name of this `kind`, in the order of their paths."""
+        """List the memories with the name `key` of this `kind`, by path."""
         query = (
             "SELECT d.path FROM names AS n JOIN documents AS d ON d.id = n.document"
             " WHERE {inside} AND n.kind = ? AND n.key = ? ORDER BY d.path"
@@ -326,17 +317,17 @@ class View:
         return [self.inside(path) for (path,) in self.rows(query, (kind, key))]
 
     def sources(self, keys: Iterable[str]) -> list[str]:
-        """The memories that hold a link with one of these keys, in the order of their paths."""
+        """List the memories that have a link with one of these keys, by path."""
         query = (
             "SELECT DISTINCT d.path FROM links AS k JOIN documents AS d ON d.id = k.document"
             " WHERE {inside} AND k.key = ?"
         )
-        found = {path for key in set(keys) for (path,) in self.rows(query, (key,))}
-        return sorted(self.inside(path) for path in found)
+        paths = {path for key in set(keys) for (path,) in self.rows(query, (key,))}
+        return sorted(map(self.inside, paths))
 
     @cached_property
     def all_names(self) -> LoadedNames:
-        """The same names, loaded at once: for questions about every link."""
+        """All names, loaded at once: for questions about every link."""
         query = (
             "SELECT n.kind, n.key, d.path FROM names AS n JOIN documents AS d ON d.id = n.document"
             " WHERE {inside} ORDER BY d.path"
@@ -345,30 +336,28 @@ class View:
         return LoadedNames(named, self.exists)
 
     def exists(self, path: str) -> bool:
-        """Whether a file or folder stands at `path`, be it a memory or not."""
+        """Return whether a file or folder is at `path`, in the namespace."""
         return self.vault.wall.holds(self.outside(path)) and self.stands(path)
 
     def forget_names(self) -> None:
-        """Load the names anew when they are needed next."""
+        """Load `all_names` again when they are next needed."""
         self.__dict__.pop("all_names", None)
 
     def stands(self, path: str) -> bool:
-        """Whether a file stands at `path`, seen from the namespace; `../src/app.py` is beside it."""
+        """Return whether a file is at `path`, relative to the namespace; `../src/app.py` is beside it."""
         file = os.path.join(self.vault.root, self.base, path)
         return not self.vault.hides(file) and os.path.lexists(file)
 
-    # -- one memory ---------------------------------------------------------------------------------------
-
     def keys_of(self, path: str) -> list[str]:
-        """Every key that a link to the memory at `path` may have."""
+        """List every key that a link to the memory at `path` may have."""
         query = (
             "SELECT n.kind, n.key FROM names AS n JOIN documents AS d ON d.id = n.document"
             " WHERE {inside} AND d.path = ?"
         )
-        return sorted({_link_key(kind, name) for kind, name in self.rows(query, (self.outside(path),))})
+        return sorted({_to_link_key(kind, name) for kind, name in self.rows(query, (self.outside(path),))})
 
     def anchors(self, path: str) -> Anchors:
-        """What an anchor can name in the memory at `path`."""
+        """Return what an anchor can name in the memory at `path`."""
         sections = (
             "SELECT s.line, s.path, s.slug, s.loose"
             " FROM sections AS s JOIN documents AS d ON d.id = s.document"
@@ -388,25 +377,25 @@ class View:
         )
 
     def citing(self, paths: Collection[str] | None = None) -> list[str]:
-        """The memories that cite code, or those of `paths` that do."""
+        """List the memories, or those of `paths`, that cite code."""
         query = (
             "SELECT DISTINCT d.path FROM citations AS c JOIN documents AS d ON d.id = c.document"
             " WHERE {inside} ORDER BY d.path"
         )
-        found = (self.inside(path) for (path,) in self.rows(query))
-        return [path for path in found if paths is None or path in paths]
+        citing = (self.inside(path) for (path,) in self.rows(query))
+        return [path for path in citing if paths is None or path in paths]
 
     def citing_files(self, names: Collection[str]) -> list[str]:
-        """The memories that cite a file of one of these names, in whatever folder."""
+        """List the memories that cite a file of one of these names, in any folder."""
         query = (
             "SELECT DISTINCT d.path, c.path FROM citations AS c JOIN documents AS d ON d.id = c.document"
             " WHERE {inside}"
         )
-        found = {path for path, cited in self.rows(query) if cited.rpartition("/")[2] in names}
-        return sorted(map(self.inside, found))
+        paths = {path for path, cited in self.rows(query) if cited.rpartition("/")[2] in names}
+        return sorted(map(self.inside, paths))
 
     def first_seen(self, path: str) -> dict[tuple[Any, ...], str]:
-        """What the index first saw of the code that a memory cites: by path, first and last line, symbol."""
+        """Return what was first seen of the code a memory cites: by path, first and last line, symbol."""
         query = (
             "SELECT c.path, c.first, c.last, c.symbol, c.seen FROM citations AS c"
             " JOIN documents AS d ON d.id = c.document WHERE {inside} AND d.path = ?"
@@ -414,12 +403,12 @@ class View:
         return {tuple(cited): seen for *cited, seen in self.rows(query, (self.outside(path),))}
 
     def in_workspace(self, path: str) -> str:
-        """The file of the memory at `path`, seen from the workspace."""
+        """Return the file of the memory at `path`, relative to the workspace."""
         return self.vault.disk.in_workspace(self.outside(path))
 
 
-def _link_key(kind: str, name: str) -> str:
-    """The key of a link that calls a memory by a name of this kind; see `mdmem.index.database.keys_of`."""
+def _to_link_key(kind: str, name: str) -> str:
+    """Return the key of a link that uses a name of this kind; see `mdmem.index.database.keys_of`."""
     return name if kind == "stem" else key_of(name)
 
 
@@ -440,5 +429,5 @@ class LoadedNames:
             self._paths.setdefault((kind, key), []).append(path)
 
     def named(self, kind: str, key: str) -> Sequence[str]:
-        """The memories that `key` can mean as a name of this `kind`, in the order of their paths."""
+        """List the memories with the name `key` of this `kind`, by path."""
         return self._paths.get((kind, key), ())

@@ -1,11 +1,11 @@
-"""Vouching for other processes: one that watches a vault answers whether the index is current.
+"""Vouching for other processes: a process that watches a vault answers whether the index is current.
 
-The kernel queues the events of a change before the call that made it returns. So who reads that queue when it
-is asked has handled whatever was written before, and a `yes` is as good as a look at every file. Nothing is
-left behind that could be believed later: what is asked is a socket, which ends with its process, in the
-folder of the index, whose name nobody else can guess. A stopped or busy process does not answer in time.
+The kernel queues the events of a change before the call that made it returns. A watcher that reads the queue
+before it answers has handled every earlier write: its `yes` is as good as a look at every file. It listens on
+a socket in the folder of the index, which ends with its process. A stopped or busy process does not answer in
+time.
 
-Nobody vouches for a folder on a file system that does not tell what other machines change.
+There is no vouching on a file system that does not report what other machines change.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 
 TABLE = "/proc/self/mountinfo"
 
-# File systems whose files other machines (or a host, or a daemon) change behind the kernel's back.
+# File systems whose files other machines (or a host, or a daemon) change without events.
 _REMOTE = frozenset({
     "9p", "acfs", "afs", "beegfs", "ceph", "cifs", "coda", "davfs", "drvfs", "fuse", "gfs2", "glusterfs",
     "gpfs", "lustre", "ncpfs", "nfs", "nfs4", "ocfs2", "orangefs", "prl_fs", "pvfs2", "smb3", "smbfs",
@@ -37,7 +37,7 @@ _REMOTE = frozenset({
 
 
 class Mount(NamedTuple):
-    """A file system that is mounted: where, which device, which folder of it, of what kind."""
+    """A mounted file system: the mount point, the device, the folder of it, and its kind."""
 
     point: str
     device: str
@@ -46,27 +46,27 @@ class Mount(NamedTuple):
 
     @property
     def is_remote(self) -> bool:
-        """Whether its events do not tell everything."""
+        """Whether its events are incomplete."""
         return self.kind in _REMOTE or self.kind.startswith("fuse.")
 
 
 def remote_kind(path: str) -> str:
-    """The kind of file system at `path` where its events do not tell everything; empty where they do.
+    """Return the kind of file system at `path` where its events are incomplete; empty where they are not.
 
-    Told from the kernel's table of mounts (proc_pid_mountinfo(5)); empty where there is none.
+    It is read from the kernel's table of mounts (proc_pid_mountinfo(5)); empty where there is none.
     """
-    mount = mount_of(_mounts(), os.path.realpath(path))
+    mount = mount_of(_read_mounts(), os.path.realpath(path))
     return mount.kind if mount and mount.is_remote else ""
 
 
 def mounted_in(folder: str) -> tuple[Mount | None, list[Mount]]:
-    """What a folder (absolute, without links) is on, and what is mounted below it."""
-    mounts = [*_mounts()]
+    """Return the mount that a folder (absolute, without links) is on, and the mounts below it."""
+    mounts = [*_read_mounts()]
     return mount_of(mounts, folder), [mount for mount in mounts if mount.point.startswith(folder + "/")]
 
 
 def mount_of(mounts: Iterable[Mount], path: str) -> Mount | None:
-    """The one of these that a path (absolute, without links) is on."""
+    """Return the mount that a path (absolute, without links) is on."""
     best: Mount | None = None
     for mount in mounts:
         # Of several mounts on one point, the last one is on top.
@@ -77,7 +77,7 @@ def mount_of(mounts: Iterable[Mount], path: str) -> Mount | None:
 
 
 def mounts_in(lines: Iterable[str]) -> Iterator[Mount]:
-    """What the lines of a table of mounts say."""
+    """Parse the lines of a table of mounts."""
     for line in lines:
         before, _, after = line.partition(" - ")
         _, _, device, folder, point, *_ = before.split(" ")
@@ -85,7 +85,7 @@ def mounts_in(lines: Iterable[str]) -> Iterator[Mount]:
         yield Mount(point, device, folder, after.split(" ")[0])
 
 
-def _mounts() -> Iterator[Mount]:
+def _read_mounts() -> Iterator[Mount]:
     try:
         with open(TABLE, encoding="utf-8", errors="surrogateescape") as table:
             lines = table.read().splitlines()
@@ -94,9 +94,9 @@ def _mounts() -> Iterator[Mount]:
     return mounts_in(lines)
 
 
-# Waited for an answer in all. To look at 20,000 files takes about as long.
+# The most to wait for an answer. To look at 20,000 files takes about as long.
 _SECONDS = 0.15
-# How long one that asks and says nothing may keep others waiting.
+# The most that a silent client may keep others waiting.
 _PATIENCE_SECONDS = 0.05
 _NEW_SECONDS = 1.0
 _YES, _NO = b"y", b"n"
@@ -106,57 +106,57 @@ _CREDENTIALS = struct.Struct("3i")  # pid, uid, gid
 
 
 def ask(folder: str, names: Sequence[str], claim: bytes) -> bool:
-    """Whether a process that watches says that the index is current.
+    """Ask watching processes whether the index is current.
 
     Args:
         folder: of the index.
-        names: of the sockets in it; one whose process is gone is removed.
-        claim: what that process has to see, too, at most 64 bytes.
+        names: of the sockets in it; a dead one is removed.
+        claim: what the process must see alike, at most 64 bytes.
     """
     deadline = time.monotonic() + _SECONDS
     with contextlib.ExitStack() as stack:
-        poll, asked = select.poll(), {}
+        poll, peers = select.poll(), {}
         for name in names:
             with contextlib.suppress(OSError):
-                one = stack.enter_context(_socket())
-                one.settimeout(0)
+                peer = stack.enter_context(_make_socket())
+                peer.settimeout(0)
                 try:
-                    with _at(folder, name) as address:
-                        one.connect(address)
+                    with _opening_address(folder, name) as address:
+                        peer.connect(address)
                 except ConnectionRefusedError:
                     _remove_dead(os.path.join(folder, name))
                     continue
-                if _is_ours(one):
-                    one.send(claim)
-                    poll.register(one, select.POLLIN)
-                    asked[one.fileno()] = one
-        while asked and (left := deadline - time.monotonic()) > 0:
+                if _is_ours(peer):
+                    peer.send(claim)
+                    poll.register(peer, select.POLLIN)
+                    peers[peer.fileno()] = peer
+        while peers and (left := deadline - time.monotonic()) > 0:
             for number, _ in poll.poll(left * 1000):
                 with contextlib.suppress(OSError):
-                    if asked[number].recv(_MOST_BYTES) == _YES:
+                    if peers[number].recv(_MOST_BYTES) == _YES:
                         return True
-                poll.unregister(asked.pop(number))
+                poll.unregister(peers.pop(number))
     return False
 
 
 class Voucher:
-    """A socket on which others ask, from its making until it is closed.
+    """A socket that answers other processes until it is closed.
 
     Args:
         folder: of the index.
-        answer: whether the index is current for one that says such a claim.
+        answer: returns whether the index is current for a claim.
 
     Raises:
-        OSError: it cannot be made.
+        OSError: the socket cannot be made.
     """
 
     def __init__(self, folder: str, answer: Callable[[bytes], bool]) -> None:
         self._answer = answer
         name = f"{SOCKET}{os.urandom(8).hex()}"
         self._path = os.path.join(folder, name)
-        self._socket = _socket()
+        self._socket = _make_socket()
         try:
-            with _at(folder, name) as address:
+            with _opening_address(folder, name) as address:
                 self._socket.bind(address)
             self._socket.listen(_MOST_WAITING)
         except BaseException:
@@ -164,16 +164,16 @@ class Voucher:
             raise
 
     def serve(self) -> Iterator[bool]:
-        """Answer whoever asks, until it is closed: what each was told, when it was told."""
+        """Answer every client until it is closed; yield each answer after it was sent."""
         while True:
             try:
                 other, _ = self._socket.accept()
             except OSError:  # closed, or nothing is left to answer with
                 return
             with other:
-                yield self._told(other)
+                yield self._answer_one(other)
 
-    def _told(self, other: socket.socket) -> bool:
+    def _answer_one(self, other: socket.socket) -> bool:
         answer = False
         with contextlib.suppress(OSError):
             other.settimeout(_PATIENCE_SECONDS)
@@ -184,7 +184,7 @@ class Voucher:
         return answer
 
     def close(self) -> None:
-        """Answer nobody any more."""
+        """Stop answering."""
         with contextlib.suppress(OSError):
             os.unlink(self._path)
         with contextlib.suppress(OSError):
@@ -193,18 +193,18 @@ class Voucher:
 
 
 def _remove_dead(path: str) -> None:
-    """Remove a socket that refuses, unless it is so new that its process may be about to listen."""
+    """Remove a socket that refuses, unless it is new: its process may be about to listen."""
     if time.time() - os.lstat(path).st_mtime > _NEW_SECONDS:
         os.unlink(path)
 
 
-def _socket() -> socket.socket:
+def _make_socket() -> socket.socket:
     return socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET)
 
 
 @contextlib.contextmanager
-def _at(folder: str, name: str) -> Iterator[str]:
-    """The address of a socket: its path may be longer than an address can be."""
+def _opening_address(folder: str, name: str) -> Iterator[str]:
+    """Give the address of a socket through its open folder: its path may be too long for an address."""
     descriptor = os.open(folder, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC)
     try:
         yield f"/proc/self/fd/{descriptor}/{name}"
@@ -214,5 +214,5 @@ def _at(folder: str, name: str) -> Iterator[str]:
 
 def _is_ours(other: socket.socket) -> bool:
     """Whether a process of this user is at the other end."""
-    told = other.getsockopt(socket.SOL_SOCKET, socket.SO_PEERCRED, _CREDENTIALS.size)
-    return bool(_CREDENTIALS.unpack(told)[1] == os.geteuid())
+    credentials = other.getsockopt(socket.SOL_SOCKET, socket.SO_PEERCRED, _CREDENTIALS.size)
+    return bool(_CREDENTIALS.unpack(credentials)[1] == os.geteuid())

@@ -65,7 +65,7 @@ def test_a_damaged_index_is_made_anew_and_that_is_said_behind_the_output(cli: Cl
         path.write_bytes(b"no database at all, but long enough to look like one" * 100)
     ended = cli.ok("tags")
     assert ended.out == expected
-    assert ended.errors.startswith("note: the index was made anew: ")
+    assert ended.errors.startswith("note: the index was rebuilt: ")
     assert ended.errors.count("\n") == 1
     assert cli.ok("tags").errors == ""
 

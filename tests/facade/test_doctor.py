@@ -312,7 +312,7 @@ def garbled(root: Path) -> Memory:
     memory.sync()
     while memory.index.rows("SELECT 1 FROM documents WHERE racy"):
         memory.sync()
-    database, text = memory.index._opened(), memory.index._opened_text()
+    database, text = memory.index._open_database(), memory.index._open_text_index()
     with database.writing():
         database.write("UPDATE documents SET hash = 'wrong' WHERE path = 'a.md'", [()])
     text.remove("c.md")
@@ -334,7 +334,7 @@ def test_an_index_that_differs_from_the_files_is_found_and_made_anew(root: Path)
 
 def test_a_text_that_no_memory_has_is_found(root: Path) -> None:
     memory = garbled(root)
-    database = memory.index._opened()
+    database = memory.index._open_database()
     with database.writing():
         database.write("UPDATE documents SET hash = 'x', problem = 'x' WHERE path = 'b.md'", [()])
     assert ("b.md", "index-differs") in [(f.path, f.code) for f in memory.doctor().findings]
@@ -402,7 +402,7 @@ def statements(memory: Memory) -> int:
     while memory.index.rows("SELECT 1 FROM documents WHERE racy"):
         memory.sync()
     seen: list[str] = []
-    memory.index._opened()._connection.set_trace_callback(seen.append)
+    memory.index._open_database()._connection.set_trace_callback(seen.append)
     memory.doctor()
     memory.index.close()
     return len(seen)

@@ -96,8 +96,8 @@ def test_what_had_to_give_is_remarked_once(root: Path) -> None:
     memory = Memory(str(root))
     assert memory.remarks == []
     memory.vault.notes.extend(["a link was passed over"] * 2)
-    memory.index.notes.extend(["a link was passed over", "the index was made anew"])
-    assert memory.remarks == ["a link was passed over", "the index was made anew"]
+    memory.index.notes.extend(["a link was passed over", "the index was rebuilt"])
+    assert memory.remarks == ["a link was passed over", "the index was rebuilt"]
 
 
 def test_a_search_is_asked_in_arguments_or_in_one_request(root: Path) -> None:

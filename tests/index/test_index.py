@@ -261,7 +261,7 @@ def test_what_is_not_ours_is_made_anew_with_a_word_about_it(root: Path, name: st
     index.sync()
     assert paths(index) == both("a", "b", "c")
     assert len(index.notes) == 1
-    assert "made anew" in index.notes[0]
+    assert "rebuilt" in index.notes[0]
     index.close()
 
 
@@ -510,7 +510,7 @@ def test_one_that_is_emptied_beside_a_server_stops_nobody(
     asked = subprocess.run(
         [sys.executable, "-c", program], capture_output=True, text=True, timeout=20, check=True
     )
-    assert asked.stdout == "3 ['the index was made anew: somebody has emptied it']\n"
+    assert asked.stdout == "3 ['the index was rebuilt: somebody has emptied it']\n"
     (root / "notes/d.md").write_text("new")
     index.sync()
     assert paths(index) == both("a", "b", "c", "d")
@@ -520,7 +520,7 @@ def test_whoever_is_stopped_while_it_writes_stops_nobody(root: Path) -> None:
     program = (
         "from mdmem.index.index import Index\n"
         f"index = Index({str(root)!r})\nindex.sync()\n"
-        "with index._locked(): print('locked', flush=True); input()"
+        "with index._lock_index(): print('locked', flush=True); input()"
     )
     with subprocess.Popen(
         [sys.executable, "-c", program], stdin=subprocess.PIPE, stdout=subprocess.PIPE
@@ -571,7 +571,7 @@ def test_of_a_new_one_everything_is_looked_at_whatever_is_named(root: Path, inde
     assert index.sync(["notes/a.md"]).created == tuple(both("a", "b", "c")[0])
     other = Index(str(root))
     other.close()
-    index._renew(index._made())
+    index._delete_stores(index._stamp_stores())
     assert len(index.sync(["notes/a.md"]).created) == 3
 
 

@@ -513,7 +513,7 @@ def doubt(sync_index: Index, sync_root: Path, path: str) -> None:
     """Let a file look as it was when it was read, so shortly before that no clock can tell."""
     status = (sync_root / path).lstat()
     seen = Seen(status.st_mtime_ns, status.st_ctime_ns, status.st_size, status.st_ino)
-    sync_index._opened().see(path, path, seen, racy=True)
+    sync_index._open_database().see(path, path, seen, racy=True)
 
 
 # README: Before it answers, it compares the size, times and number …
@@ -537,7 +537,7 @@ def test_a_file_that_is_gone_and_back_by_the_time_it_is_read_has_changed(
     """Some programs save by deleting and making it anew; it was in doubt, too, so it is read as well."""
     put(sync_root, {"a.md": "before"})
     sync_index.sync()
-    database, text = sync_index._opened(), sync_index._opened_text()
+    database, text = sync_index._open_database(), sync_index._open_text_index()
     put(sync_root, {"a.md": "after"})
     assert Sync(sync_index.vault, database, text).run(Work(read=("a.md",), gone=("a.md",))) == Synced(
         changed=("a.md",)
@@ -874,7 +874,7 @@ from mdmem.index import sync
 from mdmem.index.index import Index
 
 def kill_before(frame, event, argument):
-    if frame.f_code.co_filename != sync.__file__ or frame.f_code.co_name != "_write":
+    if frame.f_code.co_filename != sync.__file__ or frame.f_code.co_name != "_write_batch":
         return None
     if event == "line" and WANTED in lines[frame.f_lineno - 1]:
         os.kill(os.getpid(), signal.SIGKILL)
@@ -891,7 +891,7 @@ BETWEEN = ("opstamp = self._text.commit", "DELETE FROM pending", 'set_value("ops
 
 
 def crash(sync_root: Path, before: str) -> None:
-    """Kill a process that syncs before a line of `Sync._write`."""
+    """Kill a process that syncs before a line of `Sync._write_batch`."""
     ended = subprocess.run([sys.executable, "-c", CRASH, str(sync_root), before], check=False)
     assert ended.returncode == -signal.SIGKILL
 
@@ -988,7 +988,7 @@ def test_a_lost_text_index_is_made_anew_with_a_word_about_it(
     sync_index.sync()
     assert texts(sync_index) == [f"{name}.md" for name in ("abcd" if crashed else "abc")]
     (note,) = sync_index.notes
-    assert "the text index was made anew" in note
+    assert "the text index was rebuilt" in note
     sync_index.sync()
     assert sync_index.notes == [note]
 

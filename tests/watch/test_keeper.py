@@ -96,7 +96,7 @@ def search(root: Path, query: str) -> list[str]:
 def is_vouched_for(root: Path) -> bool:
     """Whether a new process would be spared the look at every file."""
     with closing(Index(str(root))) as index:
-        return index._has_voucher(index._opened(), texts=True)
+        return index._has_voucher(index._open_database(), texts=True)
 
 
 def vouching(root: Path) -> None:

@@ -369,9 +369,7 @@ class _MemoryReader:
             lines = range(line, line + 1)
             if not matches:
                 return None
-        around = lines if self.context is None else _find_lines_near(document, line, self.context)
-        if self.context is None and document.lines.span(line).start < document.body_span.start:
-            around = range(line, line + 1)  # the other fields are no text
+        around = self._find_context(document, lines, line)
         texts, place = lines_text(document, around), line - around.start
         return Hit(
             path=self.layers[ranked.candidate.layer].shown(path),
@@ -385,6 +383,15 @@ class _MemoryReader:
             date=day_of(path, fields_of(document)),
             score=round(ranked.score, 4),
         )
+
+    def _find_context(self, document: Document, lines: range, line: int) -> range:
+        """Return the lines to show: those of the passage, or the `context` ones around its best line."""
+        # An empty memory, found by its path, has no line; of a field, the other fields are no text.
+        if not document.text or (
+            self.context is None and document.lines.span(line).start < document.body_span.start
+        ):
+            return range(line, line + 1)
+        return lines if self.context is None else _find_lines_near(document, line, self.context)
 
     def held(self, hit: Hit) -> Held:
         """Measure what of the query a hit holds; see `Results`."""

@@ -280,6 +280,17 @@ def test_a_memory_that_has_vanished_or_changed_is_skipped(tmp_path: Path) -> Non
     assert results.left_out == 0
 
 
+@pytest.mark.parametrize("context", [None, 0, 2])
+@pytest.mark.parametrize("text", ["", "\ufeff", "\n", "---\ntype: note\n---\n", "---\ntype: note\n---"])
+def test_a_memory_without_a_body_is_found_by_its_name(tmp_path: Path, text: str, context: int | None) -> None:
+    shelf = Shelf(tmp_path / "text", {"notes/alpha.md": text, "notes/beta.md": "# Alpha\n\nalpha\n"})
+    shelf.documents["notes/beta.md"] = parse_text("notes/beta.md", text)
+    hits = shelf.ask("alpha", context=context).hits
+    assert [(hit.path, hit.matches, hit.stands_in(shelf.documents[hit.path])) for hit in hits] == [
+        ("notes/alpha.md", (), True)
+    ]
+
+
 def test_a_memory_of_json_is_found_in_its_line(tmp_path: Path) -> None:
     shelf = Shelf(tmp_path / "text", {"working/a.json": '{\n  "theme": "dark\\nmode"\n}\n'})
     (hit,) = shelf.ask("mode").hits

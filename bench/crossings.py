@@ -85,8 +85,9 @@ def main() -> None:
         memory.search("database")
         memory.sessions.compact("t2")
         verbs: dict[str, Callable[[], object]] = {
+            "search, 3 hits": lambda: memory.search("which database", limit=3),
+            "search, 10 hits": lambda: memory.search("which database"),
             "replace": lambda: memory.replace("notes/note-2.md", "Postgres", "SQLite"),
-            "search": lambda: memory.search("which database"),
             "sessions.compact": lambda: memory.sessions.compact("t1"),
         }
         print(f"{'verb':<18}{'modules':>8}{'functions':>11}{'crossings':>11}")

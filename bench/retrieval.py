@@ -238,8 +238,10 @@ def ours(folder: str, memories: Mapping[str, str]) -> Search:
         query = parse_query(text)
         scorer = Scorer(index, query, (Namespace(),), (), _TODAY)
         found, passages = _first(50, scorer.rank("memory")), _first(20, scorer.rank("passage"))
-        turns = [_TURN.match(texts[scorer.path(p), p.place.ordinal]) for p in passages if p.place]
-        return Answer([scorer.path(each) for each in found], [turn[1] for turn in turns if turn])
+        placed = [each for each in passages if each.place]
+        named = zip(scorer.paths(placed), placed, strict=True)
+        turns = [_TURN.match(texts[path, each.place.ordinal]) for path, each in named if each.place]
+        return Answer(scorer.paths(found), [turn[1] for turn in turns if turn])
 
     return search
 

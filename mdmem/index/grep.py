@@ -261,7 +261,7 @@ class _GrepRun(NamedTuple):
 
                 memory = HitReader(path, self.read, paths.relative(path, self.base))
             lines = ripgrep.matching_lines(match.printed)
-            hits = map(memory.hit, lines, repeat(self.before), repeat(self.after))
+            hits = map(memory.matched_hit, lines, repeat(self.before), repeat(self.after))
             # A text without line feeds may have many lines in one match: each hit is made when it is needed.
             several = ripgrep.may_be_several(match.printed)
             yield match._replace(hits=hits if several else list(hits), lines=lines)

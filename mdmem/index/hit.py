@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import time
 from bisect import bisect_right
+from contextlib import suppress
 from dataclasses import dataclass
 from operator import itemgetter
 from typing import TYPE_CHECKING, Any
@@ -199,26 +200,72 @@ def field_text(value: Any) -> str:
 class HitReader:
     """A memory that has hits, read once for all of them.
 
-    Where it cannot be read, or a line has changed, a hit has neither heading nor context.
-
     Args:
         path: the vault path of the memory.
         read: returns the memory at a vault path.
         shown: the path that its hits have.
+        known: from the index: the headings of memories, by path and hash; see `Headings`.
+
+    Attributes:
+        document: the memory; None where it cannot be read.
     """
 
-    def __init__(self, path: str, read: Callable[[str], Document], shown: str) -> None:
-        self.path = path
-        self._shown = shown
-        try:
-            self._document: Document | None = read(path)
-        except MdmemError:
-            self._document = None  # gone, or not UTF-8
-        self._headings = Headings(self._document) if self._document else None
-        self._firsts = _list_first_lines(self._document.text) if self._document else []
-        self._day = day_of(path, fields_of(self._document) if self._document else {})
+    def __init__(
+        self,
+        path: str,
+        read: Callable[[str], Document],
+        shown: str,
+        known: Mapping[tuple[str, str], Sequence[tuple[int, Titles]]] | None = None,
+    ) -> None:
+        self.path, self._shown = path, shown
+        self.document: Document | None = None
+        with suppress(MdmemError):  # it is gone, or not UTF-8
+            self.document = read(path)
+        document = self.document
+        headings = (known or {}).get((path, document.hash)) if document else None
+        self._headings = Headings(document, headings) if document else None
+        self._firsts = _list_first_lines(document.text) if document else []
+        self._day = day_of(path, fields_of(document) if document else {})
 
-    def hit(self, match: Line, most: int, most_after: int) -> Hit:
+    def hit(
+        self,
+        line: int,
+        around: range,
+        matches: Sequence[tuple[int, int]],
+        *,
+        text: str = "",
+        score: float | None = None,
+    ) -> Hit:
+        """Make the hit for a line.
+
+        Args:
+            line: its 1-based number.
+            around: the lines to show, it among them; empty where it no longer stands in the memory, or that
+                cannot be read: the hit has neither heading nor context then, and `text`.
+            matches: what matched in it, in code points, end exclusive.
+            text: the line.
+            score: as `Hit` has it.
+        """
+        texts, place = [text], 0
+        heading: Titles = ()
+        if self.document and self._headings and around:
+            texts, place = lines_text(self.document, around), line - around.start
+            heading = self._headings.above(line) if self.document.text else ()
+        first = matches[0][0] if matches else 0
+        return Hit(
+            path=self._shown,
+            line=line,
+            heading=heading,
+            text=shown(texts[place], first),
+            matches=shown_matches(texts[place], matches),
+            column=first + 1,
+            before=tuple(map(shown, texts[:place])),
+            after=tuple(map(shown, texts[place + 1 :])),
+            date=self._day,
+            score=score,
+        )
+
+    def matched_hit(self, match: Line, most: int, most_after: int) -> Hit:
         """Make the hit for a line that ripgrep found.
 
         Args:
@@ -228,27 +275,11 @@ class HitReader:
         line = match.number + match.piece
         if self._firsts and match.number <= len(self._firsts):
             line = self._firsts[match.number - 1] + match.piece
-        heading: tuple[str, ...] = ()
-        before, after = heading, heading
-        document = self._document
-        if document and self._headings and line_text(document, line) == match.text:
-            heading = self._headings.above(line)
-            lines_before = range(max(1, line - most), line)
-            lines_after = range(line + 1, min(len(document.lines), line + most_after) + 1)
-            before = tuple(map(shown, lines_text(document, lines_before)))
-            after = tuple(map(shown, lines_text(document, lines_after)))
-        first = match.spans[0][0] if match.spans else 0
-        return Hit(
-            path=self._shown,
-            line=line,
-            heading=heading,
-            text=shown(match.text, first),
-            matches=shown_matches(match.text, match.spans),
-            column=first + 1,
-            before=before,
-            after=after,
-            date=self._day,
-        )
+        around = range(0)
+        if self.document and line_text(self.document, line) == match.text:
+            last = min(max(line, len(self.document.lines)), line + most_after)
+            around = range(max(1, line - most), last + 1)
+        return self.hit(line, around, match.spans, text=match.text)
 
 
 def _list_first_lines(text: str) -> list[int]:

@@ -22,7 +22,7 @@ from mdmem.index.text_index import (
     Whole,
     escaped,
     of_kind,
-    of_memory,
+    of_memories,
     of_namespace,
     schema,
     wholes_query,
@@ -183,7 +183,7 @@ class Scorer:
         clauses = [(Occur.Must, Search.const_score_query(_match_any(near), 1.0))]
         clauses += [(Occur.Must, _match_unscored(self._wall))] if self._wall else []
         hits, _ = self._index.memories(Search.boolean_query(clauses), text_index.ALIKE)
-        return [self._index.path(address) for _, address in hits]
+        return self._index.paths_at([address for _, address in hits])
 
     def rank(self, each: Each) -> Iterator[RankedBlock]:
         """Rank the memories, or passages, that fit, in blocks.
@@ -224,9 +224,9 @@ class Scorer:
         for place, own, around in self._weigh_passages(candidate, text_index.PASSAGE_NEIGHBOURS):
             yield Ranked(candidate, place, (memory + own + around) * factor, (memory, own, around))
 
-    def path(self, ranked: Ranked) -> str:
-        """Return the vault path of the memory that was ranked."""
-        return self._index.path(ranked.candidate.address)
+    def paths(self, ranked: Iterable[Ranked]) -> list[str]:
+        """Return the vault paths of the memories that were ranked, in their order."""
+        return self._index.paths_at([each.candidate.address for each in ranked])
 
     def _inspect_memories(self, addresses: Sequence[DocAddress]) -> Iterator[Contender]:
         """Find the clauses that match each memory, and each of its passages."""
@@ -264,7 +264,7 @@ class Scorer:
         """
         held_by_place: dict[PassagePlace, int] = {}
         # One term query for each memory: a set of terms is looked up in all there are, which takes longer.
-        inside = (Occur.Must, _match_any([_match_unscored(of_memory(key)) for key in keys]))
+        inside = (Occur.Must, _match_any(list(map(_match_unscored, of_memories(keys)))))
         for start in range(0, len(clauses), _EXACT_BITS):
             search = _match_unscored(Search.all_query())
             for bit, clause in enumerate(clauses[start : start + _EXACT_BITS]):
@@ -303,7 +303,8 @@ class Scorer:
         for _, group in groupby(sorted(ranked, key=_rank_key), key=_rank_key):
             equal = list(group)
             if len(equal) > 1:  # a path is read from the disk
-                equal.sort(key=lambda tie: (self.path(tie), tie.place.ordinal if tie.place else 0))
+                tied = zip(self.paths(equal), equal, strict=True)
+                equal = [tie for _, tie in sorted(tied, key=_tie_key)]
             ordered += equal
         return ordered
 
@@ -560,6 +561,11 @@ def _saturate_frequency(often: int, length: int) -> float:
 
 def _rank_key(ranked: Ranked) -> tuple[float, int, int]:
     return -ranked.score, -ranked.candidate.whole.day, ranked.candidate.layer
+
+
+def _tie_key(tied: tuple[str, Ranked]) -> tuple[str, int]:
+    path, ranked = tied
+    return path, ranked.place.ordinal if ranked.place else 0
 
 
 @lru_cache(maxsize=1 << 12)

@@ -17,18 +17,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple, get_args
 from mdmem.diagnostic import as_json
 from mdmem.errors import DocumentRefused, MdmemError, Usage
 from mdmem.index import passages, query as language
-from mdmem.index.hit import (
-    LONGEST,
-    Headings,
-    Hit,
-    Titles,
-    day_of,
-    fields_of,
-    line_text,
-    lines_text,
-    shown,
-    shown_matches,
-)
+from mdmem.index.hit import LONGEST, Hit, HitReader, Titles, line_text, lines_text
 from mdmem.index.passages import cut, words_of
 from mdmem.index.query import Each
 from mdmem.index.scoring import Ranked, ScorePart, Scorer
@@ -266,7 +255,7 @@ def search(
         rest = iter(block.ranked)
         # Again until there are enough: some of the memories may be gone.
         while batch := [*islice(rest, min(limit - len(hits), _MOST_KNOWN))]:
-            batch_paths = [scorer.path(ranked) for ranked in batch]
+            batch_paths = scorer.paths(batch)
             reader.headings = headings(batch_paths) if headings else {}
             for ranked, path in zip(batch, batch_paths, strict=True):
                 with suppress(DocumentRefused):  # it was changed since it was indexed, and passes a limit
@@ -352,15 +341,15 @@ class _MemoryReader:
     headings: Mapping[tuple[str, str], Sequence[tuple[int, Titles]]]
     layers: Sequence[Layer]
     context: int | None
-    _read_before: dict[str, tuple[Document, Headings] | None] = field(default_factory=dict)
+    _read_before: dict[str, HitReader] = field(default_factory=dict)
     _cut: dict[str, list[Passage]] = field(default_factory=dict)  # of memories with long lines
 
     def hit(self, ranked: Ranked, path: str) -> Hit | None:
         """Make the hit for what was ranked; None when the memory is gone, or no longer fits."""
-        memory = self._read_memory(path)
-        if memory is None:
+        memory = self._read_memory(path, self.layers[ranked.candidate.layer])
+        document = memory.document
+        if document is None:
             return None
-        document, headings = memory
         lines = _find_passage_lines(document, ranked.place)
         line, matches = self._choose_line(document, lines, ranked.place)
         if ranked.place and not matches:
@@ -370,19 +359,7 @@ class _MemoryReader:
             if not matches:
                 return None
         around = self._find_context(document, lines, line)
-        texts, place = lines_text(document, around), line - around.start
-        return Hit(
-            path=self.layers[ranked.candidate.layer].shown(path),
-            line=line,
-            heading=headings.above(line) if len(document.lines) else (),
-            text=shown(texts[place], matches[0][0] if matches else 0),
-            matches=shown_matches(texts[place], matches),
-            column=matches[0][0] + 1 if matches else 1,
-            before=tuple(map(shown, texts[:place])),
-            after=tuple(map(shown, texts[place + 1 :])),
-            date=day_of(path, fields_of(document)),
-            score=round(ranked.score, 4),
-        )
+        return memory.hit(line, around, matches, score=round(ranked.score, 4))
 
     def _find_context(self, document: Document, lines: range, line: int) -> range:
         """Return the lines to show: those of the passage, or the `context` ones around its best line."""
@@ -398,15 +375,9 @@ class _MemoryReader:
         lines = (hit.path.rpartition("/")[2], *hit.heading, *hit.before, hit.text, *hit.after)
         return self.matcher.held("\n".join(lines))
 
-    def _read_memory(self, path: str) -> tuple[Document, Headings] | None:
+    def _read_memory(self, path: str, layer: Layer) -> HitReader:
         if path not in self._read_before:
-            try:
-                document = self.read(path)
-            except MdmemError:
-                self._read_before[path] = None
-            else:
-                known = self.headings.get((path, document.hash))
-                self._read_before[path] = document, Headings(document, known)
+            self._read_before[path] = HitReader(path, self.read, layer.shown(path), self.headings)
         return self._read_before[path]
 
     def _choose_line(
@@ -418,8 +389,10 @@ class _MemoryReader:
         """
         best, most, is_heading = 0, 0.0, False
         excerpt, first = "", 0
+        is_json = document.is_json
         for number, line in enumerate(lines_text(document, lines) or [""]):
             start, text = self._excerpt_line(document, lines.start + number, line, place)
+            text = _ESCAPE.sub("  ", text) if is_json else text
             worth = self.matcher.worth(text)
             is_better = worth > most or (is_heading and worth == most)
             if is_better:
@@ -440,8 +413,7 @@ class _MemoryReader:
             ranges = [(max(0, span.start - before), span.end - before) for span in spans]
             worth = self.matcher.worth
             start, end = max(ranges, key=lambda span: worth(line[slice(*span)]), default=(0, LONGEST))
-        text = line[start:end]
-        return start, _ESCAPE.sub("  ", text) if document.is_json else text
+        return start, line[start:end]
 
     def _find_passage_spans(self, document: Document, line: int, place: PassagePlace | None) -> list[Span]:
         """Return the span of the passage at a place; without one, those of all passages in a line."""

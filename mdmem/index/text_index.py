@@ -27,7 +27,7 @@ from mdmem.text.regex import regex
 from mdmem.vault.paths import is_under
 
 if TYPE_CHECKING:
-    from collections.abc import Hashable, Sequence
+    from collections.abc import Hashable, Iterable, Sequence
     from types import TracebackType
 
     from mdmem.index.passages import Indexed
@@ -276,7 +276,7 @@ class TextIndex:
         """Remove a memory, if it is there."""
         with _TranslatingErrors(self, "write the index"):
             # By a query, because tantivy 0.27 deletes nothing by a term of numbers.
-            self._open_writer().delete_documents_by_query(of_memory(key_of(path)))
+            self._open_writer().delete_documents_by_query(*of_memories([key_of(path)]))
 
     def remove_below(self, folder: str) -> None:
         """Remove every memory in a folder."""
@@ -415,15 +415,16 @@ class TextIndex:
         """Return memories, by their first passages."""
         return list(map(Whole, *self._read_fast_fields(("key", "day", "confidence", "size"), addresses)))
 
-    def path(self, address: tantivy.DocAddress) -> str:
-        """Return the path of a memory, by its first passage."""
+    def paths_at(self, addresses: Iterable[tantivy.DocAddress]) -> list[str]:
+        """Return the paths of memories, by their first passages."""
+        searcher = self.searcher()
         with _TranslatingErrors(self, "read the index"):
-            return str(self.searcher().doc(address)["path"][0])
+            return [str(searcher.doc(address)["path"][0]) for address in addresses]
 
     def paths(self) -> list[str]:
         """Return the paths of all memories, in order."""
         hits = self.best(wholes_query(), max(1, self.searcher().num_docs))
-        return sorted(self.path(address) for _, address in hits)
+        return sorted(self.paths_at(address for _, address in hits))
 
     def _read_fast_fields(
         self, names: Sequence[str], addresses: Sequence[tantivy.DocAddress]
@@ -512,9 +513,9 @@ def _weigh_brevity(size: int, key: int) -> float:
     return float(2 ** (1 + share + (key >> 50) * 2.0**-20) - 2)
 
 
-def of_memory(key: int) -> tantivy.Query:
-    """Find the passages of a memory, by its key."""
-    return tantivy.Query.term_query(schema(), "key", key)
+def of_memories(keys: Iterable[int]) -> list[tantivy.Query]:
+    """Find the passages of memories, by their keys: a query for each."""
+    return [tantivy.Query.term_query(schema(), "key", key) for key in keys]
 
 
 def wholes_query() -> tantivy.Query:

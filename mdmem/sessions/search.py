@@ -121,7 +121,7 @@ def _read_hits(
 ) -> Iterator[SessionHit]:
     """Yield the hits at some places of the index, as their logs have them now."""
     for ranked in best:
-        path, _, number = scorer.path(ranked).rpartition("/")
+        path, _, number = scorer.paths([ranked])[0].rpartition("/")
         with contextlib.suppress(*_UNREADABLE), logs.at(path + SUFFIX) as conversation:
             text = read_text(conversation, int(number), asked) if conversation else None
             if conversation and text:

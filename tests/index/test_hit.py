@@ -92,7 +92,7 @@ def reader(text: str, path: str = "users/a/2026-03-04.md") -> HitReader:
 
 
 def test_a_hit_has_the_path_that_is_shown_and_what_the_memory_lends() -> None:
-    hit = reader(TEXT).hit(Line(4, 0, "needle", ((0, 6),)), 1, 1)
+    hit = reader(TEXT).matched_hit(Line(4, 0, "needle", ((0, 6),)), 1, 1)
     assert (hit.path, hit.line, hit.heading, hit.date) == ("2026-03-04.md", 4, ("Plan",), "2026-03-04")
     assert (hit.text, hit.matches, hit.before, hit.after) == ("needle", ((0, 6),), ("why",), ("end",))
 
@@ -105,12 +105,12 @@ def test_a_memory_is_read_once_at_its_vault_path() -> None:
         return parse_text(path, TEXT)
 
     memory = HitReader("users/a/x.md", noted, "x.md")
-    assert [memory.hit(Line(n, 0, "", ()), 0, 0).path for n in (1, 2)] == ["x.md", "x.md"]
+    assert [memory.matched_hit(Line(n, 0, "", ()), 0, 0).path for n in (1, 2)] == ["x.md", "x.md"]
     assert read == ["users/a/x.md"]
 
 
 def test_a_line_that_was_changed_meanwhile_is_lent_nothing() -> None:
-    hit = reader(TEXT).hit(Line(4, 0, "needle before", ()), 1, 1)
+    hit = reader(TEXT).matched_hit(Line(4, 0, "needle before", ()), 1, 1)
     assert (hit.line, hit.text, hit.heading, hit.before) == (4, "needle before", (), ())
 
 
@@ -121,14 +121,14 @@ def test_a_memory_that_cannot_be_read_has_hits_all_the_same(error: Exception) ->
     def refused(_: str) -> Document:
         raise error
 
-    hit = HitReader("a.md", refused, "a.md").hit(Line(2, 1, "needle", ()), 1, 1)
+    hit = HitReader("a.md", refused, "a.md").matched_hit(Line(2, 1, "needle", ()), 1, 1)
     assert (hit.line, hit.text, hit.heading, hit.date) == (3, "needle", (), "")
 
 
 def test_lone_carriage_returns_count_as_line_ends() -> None:
     memory = reader("a\rb\nneedle\rneedle\n")
-    assert [memory.hit(Line(2, piece, "needle", ()), 1, 1).line for piece in (0, 1)] == [3, 4]
-    assert memory.hit(Line(2, 1, "needle", ()), 1, 1).before == ("needle",)
+    assert [memory.matched_hit(Line(2, piece, "needle", ()), 1, 1).line for piece in (0, 1)] == [3, 4]
+    assert memory.matched_hit(Line(2, 1, "needle", ()), 1, 1).before == ("needle",)
 
 
 @given(st.lists(st.sampled_from(("a", "b c", "", "\n", "\r\n", "\r")), max_size=30).map("".join))
@@ -139,7 +139,7 @@ def test_a_line_that_ripgrep_found_is_that_of_the_memory(text: str) -> None:
     numbers = []
     for number, stretch in enumerate(text.removesuffix("\n").split("\n") if text else (), 1):
         for piece, line in enumerate(stretch.removesuffix("\r").split("\r")):
-            hit = memory.hit(Line(number, piece, line, ()), 0, 0)
+            hit = memory.matched_hit(Line(number, piece, line, ()), 0, 0)
             numbers.append(hit.line)
             assert line == line_text(document, hit.line)
     assert numbers == list(range(1, len(numbers) + 1))

@@ -30,7 +30,7 @@ def memory(path: str, text: str) -> Indexed:
 
 def found(index: TextIndex, word: str, name: str = "whole") -> list[str]:
     hits = index.best(tantivy.Query.term_query(schema(), name, word), 100)
-    return sorted(index.path(address) for _, address in hits)
+    return sorted(index.paths_at(address for _, address in hits))
 
 
 @pytest.fixture
@@ -206,7 +206,7 @@ def _use(folder: str) -> None:
         address for _, address in index.best(tantivy.Query.phrase_query(schema(), "text", ["one", "two"]), 9)
     ):
         index.places([address])
-        index.path(address)
+        index.paths_at([address])
     if index.count(wholes_query()) != 1:
         raise IndexDamaged(path=folder, reason="it lost what it held")
 

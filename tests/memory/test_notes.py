@@ -80,7 +80,7 @@ def appended(plans: tuple[Path, Notes[EditPlan]], before: str, content: str, tit
 def swallows(text: str) -> bool:
     """Whether a heading behind `text` is none, as another parser sees it."""
     tokens = MarkdownIt().parse(f"{text}\n\n## probe\n")
-    return len(tokens) < 3 or tokens[-3].tag != "h2"
+    return len(tokens) < 3 or (tokens[-3].type, tokens[-3].tag) != ("heading_open", "h2")
 
 
 # -- append -----------------------------------------------------------------------------------------------
@@ -202,6 +202,7 @@ def test_any_title_makes_exactly_one_heading_that_says_it(
 @example("---\nk: v\n", "---\n")
 @example("<!--", "-->")
 @example("~~~~\n", "a")
+@example("", ">## h\n```")
 @settings(max_examples=150)
 def test_a_section_is_a_section_or_the_append_is_refused(
     plans: tuple[Path, Notes[EditPlan]], before: str, content: str

@@ -29,12 +29,13 @@ from mdmem.errors import (
 from mdmem.kind import PROPOSAL
 from mdmem.memory import content, history
 from mdmem.sessions.message import redacted
-from mdmem.vault.plan import Change, EditPlan, deletion, edit
+from mdmem.vault.plan import Change, EditPlan, deletion, edit, together
 
 if TYPE_CHECKING:
     import builtins
-    from collections.abc import Callable, Mapping, Sequence
+    from collections.abc import Callable, Iterable, Mapping, Sequence
 
+    from mdmem.capture.upkeep import ProposalDraft
     from mdmem.document.document import Document
     from mdmem.document.secret import Secret
     from mdmem.memory.verbs import Build, FindVerb
@@ -141,6 +142,26 @@ class Inbox(Generic[R]):
         # Called before anything is built: a plan may be built again under the lock, a template never is.
         change = proposals.called(new, self._find_verb)
         return self._run(lambda: dataclasses.replace(self._propose_plan(new, change), warnings=warnings))
+
+    def propose_each(self, drafts: Iterable[ProposalDraft]) -> R:
+        """Propose several changes at once; `left_out` names those that the config leaves no room for."""
+        return self._run(lambda: self._plan_each(drafts))
+
+    def _plan_each(self, drafts: Iterable[ProposalDraft]) -> EditPlan:
+        room, left_out = self._vault.config.capture.max_open - len(self.list()), list[str]()
+        plans = list[EditPlan]()
+        for draft in drafts:
+            given = {"reason": draft.reason, "author": self._vault.actor, "sources": ()}
+            new = proposals.drafted(draft.verb, draft.arguments, **given)
+            room -= not self._vault.exists(new.path)
+            if room < 0:
+                left_out.append(f"{draft.arguments['path']}: {draft.reason}")
+            else:
+                plans.append(self._propose_plan(new, proposals.called(new, self._find_verb)))
+        if left_out:
+            left_out.append("accept, reject or sweep some proposals, or raise [capture] max_open")
+        message = f"propose {sum(map(bool, (plan.changes for plan in plans)))} deletions"
+        return dataclasses.replace(together(plans, message), left_out=tuple(left_out))
 
     def _propose_plan(self, new: Proposal, verb: Build) -> EditPlan:
         now, settings = self._clock(), self._vault.config.capture

@@ -26,6 +26,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
     from mdmem.diagnostic import Span
+    from mdmem.document.bullets import Bullet
     from mdmem.vault.plan import EditPlan
     from mdmem.vault.vault import Vault
     from mdmem.vault.walk import Found
@@ -37,7 +38,7 @@ _LONGEST_NAME = 40
 _END = ".。!！;；"  # noqa: RUF001 - the ends of Chinese sentences
 # What a bullet as `bullet` writes it begins with, and one of the sources that end it.
 _DATED = regex(r"(?:[-*+][ \t]+)?(?:[0-9]{4}-[0-9]{2}-[0-9]{2}: )?")
-SOURCE = regex(r"[a-z]+/[^\s()]+")
+SOURCE = regex(r"(?:[a-z]+|https?:/)/[^\s()]+")
 
 
 def normal(value: Any) -> str:
@@ -92,6 +93,16 @@ def with_sources(text: str, sources: Sequence[str]) -> str:
     end = f"({' '.join(known)})" if known else ""
     head = stripped.removesuffix(end).rstrip()
     return f"{head} ({' '.join([*known, *more])}){text[len(stripped) :]}"
+
+
+def sourced_bullets(document: Document) -> Iterator[tuple[Bullet, tuple[str, ...]]]:
+    """Find the bullets of a memory that name sources, with these."""
+    if document.is_json:
+        return
+    for each in bullets(document, document.body_span):
+        _, sources = said_in(document.text[slice(*each.head)])
+        if sources:
+            yield each, sources
 
 
 # -- the field `source` -----------------------------------------------------------------------------------

@@ -230,6 +230,7 @@ def mv_command(target: Target, /, arguments: tuple[str, ...], what: str | None, 
 @command("rm", epilog="Example: mdmem rm -r notes/decisions notes/old.md")
 @options.path_argument(role=WRITE_ANY, nargs=-1, required=True, metavar="PATH…")
 @click.option("--recursive", "-r", is_flag=True, help="Delete folders, too, with every memory in them.")
+@click.option("--cascade", is_flag=True, help="Delete what derives from nothing else, too.")
 @options.base_option
 @options.force_option
 @options.change_options
@@ -237,13 +238,16 @@ def mv_command(target: Target, /, arguments: tuple[str, ...], what: str | None, 
 def rm_command(target: Target, /, path: tuple[str, ...], **given: Any) -> int:
     """Delete memories, all of them or none; restore or undo brings them back.
 
-    A folder needs -r. On a terminal, you are asked about more than 10 memories.
+    A folder needs -r. On a terminal, you are asked about more than 10 memories, and with --cascade always.
     """
     memory = options.open_memory(target)
     given |= resolve_paths(memory, {"path": path})
     if not render.is_set("dry_run") and options.may_ask():
         plan = memory.plan.rm(**given)
-        if len(plan.changes) > render.MANY and not options.is_confirmed(plan, "delete"):
+        if given["cascade"]:
+            render.print_each(plan.paths, str)
+        is_asked = given["cascade"] or len(plan.changes) > render.MANY
+        if is_asked and not options.is_confirmed(plan, "delete"):
             return 1
     options.make_change(memory, lambda m: m.rm(**given))
     return 0

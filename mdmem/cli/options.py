@@ -221,6 +221,12 @@ def read_object(text: str | bytes, name: str) -> dict[str, Any]:
     return value
 
 
+def where_option(function: F) -> F:
+    """Declare --where, conditions that memories have to meet."""
+    about = "Take only memories of which this is true: `mdmem help conditions`."
+    return click.option("--where", multiple=True, metavar="CONDITION", help=about)(function)
+
+
 def change_command(function: Callable[..., Verb]) -> Callable[..., None]:
     """Make a command of a function that returns the change to make: add its options, make it, and print.
 

@@ -67,6 +67,7 @@ grouped_option = click.option(
 @click.option("-c", "--count", "shown", flag_value="counts", help="Count matching lines, by memory.")
 @click.option("-o", "--only-matching", "shown", flag_value="matches", help="Print only what matches.")
 @click.option("-q", "--quiet", "shown", flag_value="nothing", help="Print nothing; exit with 0 for a hit.")
+@options.where_option
 @options.limit_option("--limit", help="Print at most N hits, or N memories.")
 @grouped_option
 @click.option(
@@ -254,7 +255,7 @@ class HitPrinter:
         if above is None or above.path != hit.path or hit.line <= above.line:
             sys.stdout.write("\n" if above else "")
             render.print_coloured(hit.path, "magenta")
-            print(f"  {hit.date}".rstrip())
+            print("  ".join(("", *filter(None, (hit.date, hit.state)))))
             above = None
         elif not is_next and self._apart:
             print("--")
@@ -288,6 +289,9 @@ class HitPrinter:
 @options.number_option("--context", "-C", help="Print N lines around a hit; else its passage.")
 @click.option("--passages", is_flag=True, help="Rank passages: a memory may have several hits.")
 @click.option("--explain", is_flag=True, help="Explain each score.")
+@options.where_option
+@click.option("--any-state", is_flag=True, help="Find what does not count, too, each with its state.")
+@click.option("--as-of", default="", metavar="WHEN", help="Find what counted then, a day or a time.")
 @grouped_option
 @options.read_command
 def search_command(

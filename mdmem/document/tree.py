@@ -19,7 +19,7 @@ Key = str | int
 KeyPath = tuple[Key, ...]
 INDEX = regex(r"0|[1-9][0-9]{0,8}")
 
-LINEAGE = ("superseded_by", "derived_from")
+LINEAGE = ("superseded_by", "derived_from", "contradicted_by")
 """The fields that name other memories: as links, or plainly by a path or an id."""
 
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection, Sequence
 from contextlib import suppress
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from functools import cached_property, partial
 from typing import TYPE_CHECKING, Any, NamedTuple
@@ -210,6 +210,10 @@ class _Sources:
         parts[_PINNED.name] = _Gathered(
             [each for each in pinned.excerpts if each.path not in given], pinned.unread
         )
+        states = self._memory.states()
+        for name, part in parts.items():
+            live = [each for each in part.excerpts if each.path not in states]
+            parts[name] = replace(part, excerpts=live)
         parts[_FOUND.name] = self.found(query) if query.strip() else _Gathered()
         return parts
 

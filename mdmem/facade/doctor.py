@@ -14,7 +14,7 @@ from mdmem.diagnostic import Diagnostic, about_file
 from mdmem.errors import MdmemError
 from mdmem.git.repository import Repository
 from mdmem.index import ripgrep
-from mdmem.links.graph import astray
+from mdmem.links.lineage import check_lineage
 from mdmem.links.move import known, repair
 from mdmem.links.references import LINKS, occurrences, unresolved
 from mdmem.sessions.logs import FOLDER, SUFFIX, capture_refused
@@ -96,7 +96,7 @@ def _check_index(view: View, facts: Facts) -> Iterator[Diagnostic]:
         )
     links = list(occurrences(view, types=LINKS))
     yield from unresolved(view, links)
-    yield from (found for found in astray(view) if found.code == "lineage-circle")
+    yield from (found for found in check_lineage(view) if found.code == "lineage-circle")
     for ident, paths in view.same_ids():
         for path in paths:
             message = f"the id {ident!r} is also that of {_name_others(path, paths)}"

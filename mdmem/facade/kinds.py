@@ -7,21 +7,25 @@ end of the memory that is named. An object fills in the kind's template, which m
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from dataclasses import replace
 from functools import cached_property
 from operator import attrgetter
 from typing import TYPE_CHECKING, Any, Generic, TypeVar
 
+from mdmem.arguments import require_text
 from mdmem.errors import Usage
 from mdmem.facade.lazy import Lazy
 from mdmem.kind import NOTE, PREFERENCE, PROJECT, WORKING, Kind
 from mdmem.memory.verbs import Build, Verbs
 from mdmem.vault.paths import Scope
+from mdmem.vault.plan import EditPlan, together
 from mdmem.vault.vault import Vault
 
 if TYPE_CHECKING:  # most commands use one of these, or none
     from mdmem.capture.capture import Capture
     from mdmem.capture.inbox import Inbox
     from mdmem.index.view import View
+    from mdmem.links.lineage import Lineage
     from mdmem.memory.notes import Notes
     from mdmem.memory.preferences import Preferences
     from mdmem.memory.project import Project
@@ -75,6 +79,9 @@ class Kinds(Verbs[R], Generic[R]):
         "_view",
         doc="What memories point at: links, tags, URLs, and code.",
     )
+    lineage: Lazy[Lineage] = Lazy(
+        "mdmem.links.lineage:Lineage", "_view", doc="What memories were derived from."
+    )
     git: Lazy[Git[R]] = Lazy(
         "mdmem.review.git:Git", "_vault", "_run", doc="What git knows of the memories, and commits of them."
     )
@@ -112,6 +119,39 @@ class Kinds(Verbs[R], Generic[R]):
         builds: Kinds[Build] = Kinds(self._vault, self.scope, lambda build: build, self._view)
         verb: Callable[..., Build] = attrgetter(name)(builds)
         return verb
+
+    def prune(self) -> R:
+        """Propose to delete what is hardly sure by now and nothing links to; see `mdmem.capture.upkeep`."""
+        from mdmem.capture.upkeep import list_doubtful  # noqa: PLC0415 - start-up
+        from mdmem.memory.content import utc_now  # noqa: PLC0415 - start-up
+
+        def build() -> EditPlan:
+            drafts = list_doubtful(
+                self._view(), lambda path: bool(self.references.backlinks(path)), utc_now()
+            )
+            return self._find_verb("inbox.propose_each")(drafts)()
+
+        return self._run(build)
+
+    def revoke(self, source: str) -> R:
+        """Take a source out of all that has others, and propose to delete what has none.
+
+        Args:
+            source: a message such as `sessions/t1#7`, a session, a URL, or the path of a memory.
+
+        Raises:
+            Usage: no memory names the source.
+        """
+        from mdmem.capture.upkeep import revoke  # noqa: PLC0415 - start-up
+
+        require_text(source=source)
+
+        def build() -> EditPlan:
+            plan, drafts = revoke(self._view(), source)
+            proposed = self._find_verb("inbox.propose_each")(drafts)()
+            return replace(together((plan, proposed), plan.message), left_out=proposed.left_out)
+
+        return self._run(build)
 
     def remember(
         self,

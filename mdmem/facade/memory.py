@@ -20,6 +20,7 @@ from mdmem.errors import DocumentRefused, MemoryNotFound, StorageFailed, SystemF
 from mdmem.facade.kinds import Kinds
 from mdmem.facade.lazy import Lazy
 from mdmem.kind import PROPOSAL, kind_at
+from mdmem.memory.content import utc_now
 from mdmem.memory.history import changed_since
 from mdmem.text.globs import matcher
 from mdmem.vault.folder import find
@@ -48,6 +49,7 @@ if TYPE_CHECKING:  # most commands use one of these, or none
     from mdmem.facade.doctor import Health
     from mdmem.facade.instructions import WorkspaceProject
     from mdmem.facade.statistics import MemoryStats
+    from mdmem.facade.why import Why
     from mdmem.index.grep import Case, Hits
     from mdmem.index.index import Index
     from mdmem.index.query import Each, SearchRequest
@@ -56,6 +58,7 @@ if TYPE_CHECKING:  # most commands use one of these, or none
     from mdmem.index.view import View
     from mdmem.kind import Kind
     from mdmem.markdown.inline import Citation
+    from mdmem.memory.validity import State
     from mdmem.memory.verbs import Build, Listed
     from mdmem.models.generator import Generator
     from mdmem.observations.observer import ObservedSession, SessionObservations
@@ -63,6 +66,7 @@ if TYPE_CHECKING:  # most commands use one of these, or none
     from mdmem.schema import Schemas
     from mdmem.sessions.sessions import Sessions
     from mdmem.template.templates import Templates
+    from mdmem.vault.paths import Layer
     from mdmem.vault.plan import EditPlan
     from mdmem.vault.store import Entry
     from mdmem.vault.transaction import Applied
@@ -472,6 +476,7 @@ class Memory(Kinds["Applied"]):
         within: StrPath = "",
         globs: Sequence[str] = (),
         types: Sequence[str] = (),
+        where: Sequence[str] = (),
         regex: bool = False,
         case: Case = "ignore",
         word: bool = False,
@@ -489,6 +494,7 @@ class Memory(Kinds["Applied"]):
             paths: only in these memories and folders.
             within: only below this folder, from which globs are seen.
             types: only in memories of one of these types.
+            where: only in memories that meet these conditions, as in `ls`.
             globs, regex, case, word, limit: as `mdmem.index.grep` takes them.
             context: lines before and after each hit.
             before, after: instead of `context`.
@@ -520,7 +526,7 @@ class Memory(Kinds["Applied"]):
             wall=self.vault.wall,
             # Ripgrep is given names as the disk spells them.
             targets=[self.vault.store.spelled(each) or each for each in targets] or None,
-            only=self._of_types(types) if types else None,
+            only=self._select_memories(types, where),
             globs=texts_of(globs, "globs"),
             regex=regex,
             case=case,
@@ -530,14 +536,22 @@ class Memory(Kinds["Applied"]):
             limit=limit,
         )
 
-    def _of_types(self, types: Sequence[str]) -> set[str]:
-        """Return the memories of one of these types, as the whole vault names them."""
+    def _select_memories(self, types: Sequence[str], where: Sequence[str]) -> set[str] | None:
+        """Return the memories of these types that meet conditions, as the whole vault names them.
+
+        None where all do.
+        """
+        from mdmem.memory.verbs import conditional  # noqa: PLC0415 - start-up
+
+        if not (types or where):
+            return None
         view, wanted = self._current_view(), {name.casefold() for name in texts_of(types, "types")}
-        return {
-            view.outside(path)
+        of_types = {
+            path
             for path, _, _, fields in view.memories({"type"})
-            if not wanted.isdisjoint(str(value).casefold() for value in fields.get("type", ()))
+            if not types or not wanted.isdisjoint(str(value).casefold() for value in fields.get("type", ()))
         }
+        return {view.outside(each.path) for each in conditional(view, (), where, "") if each.path in of_types}
 
     def ripgrep(self, pattern: str) -> Ripgrepy:
         """Return a `Ripgrepy` bound to the files of this namespace, to be given options and run.
@@ -570,13 +584,16 @@ class Memory(Kinds["Applied"]):
         each: Each = "memory",
         context: int | None = None,
         explain: bool = False,
+        where: Sequence[str] = (),
+        any_state: bool = False,
+        as_of: str = "",
     ) -> Results:
-        """Return the passages that fit a query best.
+        """Return the passages that fit a query best, of memories that count now.
 
         Args:
             query: what to look for; or a `SearchRequest` that says all, and no other argument.
             within, types, tags, since, before: as `SearchRequest`, and so are
-            limit, budget, each, context, explain.
+            limit, budget, each, context, explain, where, any_state, as_of.
 
         Raises:
             Usage: an argument that cannot mean anything.
@@ -598,6 +615,9 @@ class Memory(Kinds["Applied"]):
             each=each,
             context=context,
             explain=explain,
+            where=texts_of(where, "where"),
+            any_state=any_state,
+            as_of=as_of,
         )
         if isinstance(query, SearchRequest):
             if request != SearchRequest(query=""):
@@ -607,9 +627,68 @@ class Memory(Kinds["Applied"]):
         self.vault.enter()
         index.sync(progress=self._index_progress())
         read = partial(index.vault.read, recovered=True)
+        states, wanted = self.states(as_of=request.as_of), self._find_wanted(request.where)
         return index.both(
-            lambda database, text: search(text, request, read=read, headings=database.headings, layers=layers)
+            lambda database, text: search(
+                text,
+                request,
+                read=read,
+                headings=database.headings,
+                layers=layers,
+                states=states,
+                wanted=wanted,
+            )
         )
+
+    def states(self, *, as_of: str = "") -> dict[str, State]:
+        """Return what does not count now, or did not at a moment: the state of each such memory, by its path.
+
+        Args:
+            as_of: a day or a time; what has taken a memory's place since then does not matter.
+
+        Raises:
+            Usage: `as_of` is no moment.
+            LockTimeout, StorageFailed: the index cannot be made current.
+        """
+        from mdmem.memory import validity  # noqa: PLC0415 - start-up
+
+        moment = validity.read_moment(as_of or None, utc_now())
+        return {
+            layer.shown(view.outside(path)): state
+            for layer, view in self._layer_views()
+            for path, state in validity.find_states(view, moment, is_past=bool(as_of)).items()
+        }
+
+    def why(self, path: StrPath) -> Why:
+        """Explain a memory: what it rests on, and how sure it is; see `mdmem.facade.why`.
+
+        Raises:
+            MemoryNotFound: it is not there.
+            LockTimeout, StorageFailed: the index cannot be made current.
+        """
+        from mdmem.facade.why import explain  # noqa: PLC0415 - start-up
+
+        return explain(self, self._current_view(), path_text(path))
+
+    def _find_wanted(self, where: Sequence[str]) -> set[str] | None:
+        """Return the memories of all layers that meet conditions; None without any."""
+        from mdmem.memory.verbs import conditional  # noqa: PLC0415 - start-up
+
+        if not where:
+            return None
+        return {
+            layer.shown(view.outside(listed.path))
+            for layer, view in self._layer_views()
+            for listed in conditional(view, (), where, "")
+        }
+
+    def _layer_views(self) -> Iterator[tuple[Layer, View]]:
+        """Yield each layer that is searched, with what the index knows of it."""
+        from mdmem.index.view import View  # noqa: PLC0415 - start-up
+
+        own = self._current_view()
+        for layer in self.vault.reads[: len(self.scope.searches)]:
+            yield layer, View(self.index, self.vault.within(layer.namespace)) if layer.name else own
 
     def render(self, template: str, variables: Mapping[str, Any] | None = None) -> str:
         """Return what a template renders to; see `mdmem.template`.
@@ -644,9 +723,9 @@ class Memory(Kinds["Applied"]):
         if not paths and self.vault.store.stands(".mdmem/lexicon.toml"):
             findings += self.capture.check()
         if related:
-            from mdmem.links.graph import astray  # noqa: PLC0415 - start-up
+            from mdmem.links.lineage import check_lineage  # noqa: PLC0415 - start-up
 
-            findings += astray(self._current_view(), related)
+            findings += check_lineage(self._current_view(), related)
         if links and met:
             from mdmem.links.references import LINKS, occurrences, unresolved  # noqa: PLC0415 - start-up
 

@@ -47,6 +47,7 @@ class Hit:
         before, after: the lines before and after it; of long ones the beginning.
         date: the day of the memory as `YYYY-MM-DD`, see `day_of`; empty where it states none.
         score: how well it fits, higher is better; None without ranking.
+        state: why the memory does not count, such as "superseded"; empty where it does.
         left_out: on the last hit of a limited search, how many more there are; otherwise 0.
     """
 
@@ -60,6 +61,7 @@ class Hit:
     after: tuple[str, ...] = ()
     date: str = ""
     score: float | None = None
+    state: str = ""
     left_out: int = 0
 
     def stands_in(self, document: Document) -> bool:

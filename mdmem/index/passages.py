@@ -17,6 +17,7 @@ from itertools import pairwise
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from mdmem.diagnostic import Span
+from mdmem.document.confidence import confidence_of
 from mdmem.index.hit import DATE_FIELDS, day_of, field_text, fields_of
 from mdmem.kind import OBSERVATION
 from mdmem.text.regex import regex
@@ -242,7 +243,7 @@ class Indexed(NamedTuple):
         aliases: its field `aliases`.
         type: its field `type`.
         day: its day as a number such as 20260131; 0 when it has none.
-        confidence: its field `confidence`, 0 to 1; 1 when it has none.
+        confidence: how sure it is, see `mdmem.document.confidence`; 1 where it says nothing of itself.
         text: its whole text.
         passages: its passages in order, at least one; its dates are added to the first one.
     """
@@ -286,7 +287,7 @@ def indexed(document: Document, modified: float | None = None, tags: Sequence[st
         aliases=_list_texts(fields.get("aliases")),
         type=field_text(fields.get("type")),
         day=int((day or day_of(document.path, {}, modified)).replace("-", "") or 0),
-        confidence=_parse_confidence(fields.get("confidence")),
+        confidence=1.0 if (sure := confidence_of(fields)) is None else sure,
         text="\n".join(passage.text for passage in passages),
         passages=tuple(passages),
     )
@@ -410,8 +411,3 @@ def _flatten_texts(value: Any) -> Iterator[str]:
 def _list_texts(value: Any) -> tuple[str, ...]:
     """Return the texts of a field that is a list of texts, or one text."""
     return tuple(filter(None, map(field_text, value if isinstance(value, list) else [value])))
-
-
-def _parse_confidence(value: Any) -> float:
-    is_number = isinstance(value, int | float) and not isinstance(value, bool)
-    return float(value) if is_number and 0 <= value <= 1 else 1.0

@@ -76,6 +76,9 @@ class SearchRequest:
         each: what is ranked; a memory, or passage, has at most one hit.
         context: the lines of its section to give before and after each hit; its passage without.
         explain: whether to return the parts of each score.
+        where: conditions on fields, all of which have to hold; see `mdmem.index.view`.
+        any_state: also give what does not count, with its state; see `mdmem.memory.validity`.
+        as_of: a day or a time: what counted then.
     """
 
     query: str
@@ -89,6 +92,9 @@ class SearchRequest:
     each: Each = "memory"
     context: int | None = None
     explain: bool = False
+    where: Sequence[str] = ()
+    any_state: bool = False
+    as_of: str = ""
 
 
 class Term(NamedTuple):

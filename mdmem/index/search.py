@@ -6,12 +6,13 @@ import math
 import unicodedata
 from bisect import bisect_right
 from collections import defaultdict
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from functools import cache, lru_cache
 from itertools import compress, islice
+from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, NamedTuple, get_args
 
 from mdmem.diagnostic import as_json
@@ -22,7 +23,7 @@ from mdmem.index.passages import cut, words_of
 from mdmem.index.query import Each
 from mdmem.index.scoring import Ranked, ScorePart, Scorer
 from mdmem.text.regex import regex
-from mdmem.text.tokens import estimate
+from mdmem.text.tokens import estimate, first_of
 from mdmem.vault import paths
 from mdmem.vault.paths import Layer
 
@@ -180,6 +181,7 @@ _ESCAPE = regex(r"""\\[bfnrt"\\/]""")
 # Suggestions where nothing is found: words that are looked at, letters of a word, code points of a memory,
 # and suggestions.
 _MOST_MISSING, _LEAST_ALIKE, _MOST_READ, _MOST_NEAR = 4, 4, 200_000, 3
+_MOST_HIDDEN = 10  # that are named
 _SEARCH_WORD = regex(r"[^\W_]+")
 
 
@@ -221,6 +223,8 @@ def search(
     headings: KnownHeadings | None = None,
     layers: Sequence[Layer] = (Layer(),),
     today: str = "",
+    states: Mapping[str, str] = MappingProxyType({}),
+    wanted: Collection[str] | None = None,
 ) -> Results:
     """Find the passages that fit a query best: one hit for each memory, or for each passage.
 
@@ -233,6 +237,8 @@ def search(
         headings: returns the indexed headings of memories, given their paths, by path and hash.
         layers: the namespaces to search, the own one first; hits are named as these name them.
         today: the day that recency counts from, `YYYY-MM-DD`; today (UTC) without.
+        states: what does not count, by name in the layers: it is named, and found only with `any_state`.
+        wanted: the only memories to find, by their names in the layers.
 
     Raises:
         Usage: an argument is invalid.
@@ -250,9 +256,10 @@ def search(
     hits: list[Hit] = []
     explanations: list[tuple[ScorePart, ...]] = []
     reader = _MemoryReader(Matcher(query, scorer.worth), read, {}, layers, request.context)
-    left_out = 0
+    admission = _Admission(scorer, layers, {} if request.any_state else states, wanted)
+    left_out, hidden = 0, ""
     for block in scorer.rank(request.each):
-        rest = iter(block.ranked)
+        rest = admission.admit(block.ranked)
         # Again until there are enough: some of the memories may be gone.
         while batch := [*islice(rest, min(limit - len(hits), _MOST_KNOWN))]:
             batch_paths = scorer.paths(batch)
@@ -260,23 +267,60 @@ def search(
             for ranked, path in zip(batch, batch_paths, strict=True):
                 with suppress(DocumentRefused):  # it was changed since it was indexed, and passes a limit
                     if hit := reader.hit(ranked, path):
-                        hits.append(hit)
+                        hits.append(replace(hit, state=states[hit.path]) if hit.path in states else hit)
                         if request.explain:
                             explanations.append(scorer.explain(ranked))
+        hidden = admission.describe()
         left_out = len([*rest]) + block.further
         if len(hits) == limit:
             break
     if hits and left_out:
         hits[-1] = replace(hits[-1], left_out=left_out)
-    notes = scorer.notes if hits else (*scorer.notes, _explain_no_hits(request.query, scorer, read))
+    notes = scorer.notes if hits or hidden else (*scorer.notes, _explain_no_hits(request.query, scorer, read))
     results = Results(
         hits=tuple(hits),
         left_out=left_out,
-        notes=notes,
+        notes=(*notes, hidden) if hidden else notes,
         explanations=tuple(explanations),
         held=tuple(map(reader.held, hits)),
     )
     return results if request.budget is None else within_budget(results, request.budget)
+
+
+class _Admission:
+    """Lets through what a search may give, and remembers what it hides."""
+
+    def __init__(
+        self,
+        scorer: Scorer,
+        layers: Sequence[Layer],
+        states: Mapping[str, str],
+        wanted: Collection[str] | None,
+    ) -> None:
+        self._scorer, self._layers, self._states, self._wanted = scorer, layers, states, wanted
+        self._hidden: dict[str, None] = {}
+
+    def admit(self, ranked: Sequence[Ranked]) -> Iterator[Ranked]:
+        """Yield what is wanted and counts."""
+        if not self._states and self._wanted is None:
+            yield from ranked
+            return
+        for each in ranked:
+            path = self._layers[each.candidate.layer].shown(self._scorer.paths([each])[0])
+            if self._wanted is not None and path not in self._wanted:
+                continue
+            if path in self._states:
+                self._hidden[f"{path} ({self._states[path]})"] = None
+            else:
+                yield each
+
+    def describe(self) -> str:
+        """Name what was hidden so far; empty when nothing was."""
+        if not self._hidden:
+            return ""
+        return (
+            f"left out, as it does not count: {first_of([*self._hidden], _MOST_HIDDEN)}; --any-state gives it"
+        )
 
 
 def within_budget(results: Results, tokens: int) -> Results:

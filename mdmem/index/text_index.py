@@ -105,7 +105,7 @@ OBSERVED = 0.65
 
 
 # Raise it when the schema, the analysis or the cut of passages changes.
-VERSION = 6
+VERSION = 7
 
 _META_FILE = "meta.json"
 # A thread of tantivy's leaves this lock a moment after an index was opened, also in a folder that was emptied

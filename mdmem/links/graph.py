@@ -2,31 +2,23 @@
 
 from __future__ import annotations
 
-import contextlib
-from functools import partial
-from itertools import chain, takewhile
-from operator import ne
+from itertools import chain
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from mdmem.code.citations import path_of
 from mdmem.code.workspace import Workspace
-from mdmem.diagnostic import Diagnostic, Span, about_file
-from mdmem.document import properties
-from mdmem.document.tree import LINEAGE, Flaw, Node
-from mdmem.errors import DocumentRefused
+from mdmem.document.tree import LINEAGE
 from mdmem.index.database import kept_citation, tag_key
 from mdmem.kind import OBSERVATION, kind_at
-from mdmem.links.references import file_beside, file_named
-from mdmem.links.resolve import MARKDOWN, PATH_KINDS, Resolution, is_path, resolve
-from mdmem.markdown.link import external
-from mdmem.text.lines import Lines
+from mdmem.links.lineage import links_in
+from mdmem.links.references import file_beside
+from mdmem.links.resolve import MARKDOWN, PATH_KINDS, is_path, resolve
 from mdmem.vault.paths import is_under
 
 if TYPE_CHECKING:
-    from collections.abc import Collection, Iterator, Mapping
+    from collections.abc import Iterator
 
     from mdmem.index.view import View
-    from mdmem.markdown.inline import Link
 
 LINKS, EMBEDS, CITES, TAGGED = "links to", "embeds", "cites", "tagged"
 IN_SESSION, FOLLOWS, REFLECTS = "in_session", "follows", "reflects_on"
@@ -63,96 +55,6 @@ def triples(view: View, within: str = "") -> tuple[Triple, ...]:
     return tuple(sorted({triple for triple in found if triple.subject != triple.object}))
 
 
-def astray(view: View, paths: Collection[str] | None = None) -> Iterator[Diagnostic]:
-    """Yield what is wrong with the fields that say what a memory came from, or what took its place.
-
-    Args:
-        view: which memories.
-        paths: only what these say; a circle is told once, of the first of them that is in it.
-    """
-    for key in LINEAGE:
-        graph: dict[str, dict[str, None]] = {}
-        for path, name, resolution in _lineage(view, key):
-            goal = resolution.path
-            wanted = paths is None or path in paths
-            if wanted and goal is None and file_named(view, path, name) is None:
-                hint = "make it, or take it out of the field"
-                yield _make_finding(view, path, key, "dangling-link", f"there is no memory {name!r}", hint)
-            elif wanted and resolution.ambiguous:
-                others = ", ".join(resolution.candidates[1:_MOST_NAMED])
-                message = f"{name!r} may also mean {others}"
-                yield _make_finding(view, path, key, "ambiguous-link", message, "name its folder, or its id")
-            elif wanted and goal == path:
-                hint = "name the other memory, or take the field away"
-                yield _make_finding(view, path, key, "lineage-circle", "the memory names itself", hint)
-            if goal is not None and goal != path:
-                graph.setdefault(path, {})[goal] = None
-        for circle in circles(graph):
-            start = next(
-                (number for number, path in enumerate(circle) if paths is None or path in paths), None
-            )
-            if start is not None:
-                ordered = [*circle[start:], *circle[:start]]
-                shown = " → ".join(ordered[:_MOST_NAMED])
-                told = f"{shown} → {ordered[0]}" if len(ordered) <= _MOST_NAMED else f"{shown} → …"
-                message = f"{len(ordered):,} memories go round in a circle: {told}"
-                hint = "take one of the fields away"
-                yield _make_finding(view, ordered[0], key, "lineage-circle", message, hint)
-
-
-def _lineage(view: View, key: str) -> Iterator[tuple[str, str, Resolution]]:
-    """Yield what each memory names in a field of lineage, as written, and what it means."""
-    query = (
-        "SELECT d.path, f.value FROM fields AS f JOIN documents AS d ON d.id = f.document"
-        " WHERE {inside} AND f.key = ?"
-    )
-    for outside, value in view.rows(query, (key,)):
-        path, text = view.inside(outside), "" if value is None else str(value)
-        links = [link for link in _links_in(text) if link.target] if path.endswith(MARKDOWN) else []
-        for link in links:
-            yield path, link.target, resolve(view.all_names, link.target, path, as_path=is_path(link))
-        name = text.partition("#")[0].strip()
-        if name and not links and not external(text):
-            yield path, name, resolve(view.all_names, name, path)
-
-
-def circles(graph: Mapping[str, Collection[str]]) -> Iterator[list[str]]:
-    """Find circles that share no node: one for each component that has any, from its first node.
-
-    Without recursion, as a circle may be as long as there are memories.
-    """
-    done: set[str] = set()
-    for start in sorted(graph):
-        trail: dict[str, Iterator[str]] = {}
-        if start not in done:
-            trail[start] = iter(graph[start])
-        while trail:
-            node = next(reversed(trail))
-            goal = next(trail[node], None)
-            if goal is None:
-                done.add(node)
-                del trail[node]
-            elif goal in trail:
-                circle = [goal, *reversed([*takewhile(partial(ne, goal), reversed(trail))])]
-                first = circle.index(min(circle))
-                yield [*circle[first:], *circle[:first]]
-                done.update(circle)
-                for each in circle:
-                    del trail[each]
-            elif goal not in done:
-                trail[goal] = iter(graph.get(goal, ()))
-
-
-def _make_finding(view: View, path: str, key: str, code: str, message: str, hint: str) -> Diagnostic:
-    document, message = view.vault.find(path), f"`{key}`: {message}"
-    if document is None:
-        return about_file(path, code, message, hint, severity="warning")
-    span = Span(0, 0)
-    with contextlib.suppress(DocumentRefused):
-        span = document.tree.nearest((key,)).span if document.tree else span
-    return document.diagnose(Flaw(span, code, message, hint, severity="warning"))
-
-
 def _rows_below(view: View, within: str, query: str) -> Iterator[tuple[Any, ...]]:
     """Yield the rows of a query, with the path first: of the memories below `within`."""
     for path, *rest in view.rows(query + " WHERE {inside}"):
@@ -176,7 +78,8 @@ def _field_triples(view: View, within: str) -> Iterator[Triple]:
     """Yield the links in fields, and the memories that the fields of lineage name without being links."""
     query = (
         "SELECT d.path, f.key, f.value FROM fields AS f JOIN documents AS d ON d.id = f.document"
-        " AND (f.key IN ('superseded_by', 'derived_from') OR instr(f.value, '[[') OR instr(f.value, '](')"
+        " AND (f.key IN ('superseded_by', 'derived_from', 'contradicted_by')"
+        " OR instr(f.value, '[[') OR instr(f.value, '](')"
         " OR (f.key IN ('session', 'follows') AND instr(d.path, 'observations/')))"
     )
     for path, key, value in _rows_below(view, within, query):
@@ -184,7 +87,7 @@ def _field_triples(view: View, within: str) -> Iterator[Triple]:
         if key in _OF_OBSERVATIONS and kind_at(path) is OBSERVATION:
             yield from _observation_triples(view, path, key, text)
             continue
-        links = _links_in(text) if path.endswith(MARKDOWN) else ()
+        links = links_in(text) if path.endswith(MARKDOWN) else ()
         for link in links:
             if link.target:
                 yield Triple(path, key, _resolve_target(view, path, link.target, as_path=is_path(link)))
@@ -197,12 +100,6 @@ def _observation_triples(view: View, path: str, key: str, text: str) -> Iterator
     goal = f"session:{text}" if key == "session" else resolve(view.all_names, text, path).path
     if text and goal:
         yield Triple(path, _OF_OBSERVATIONS[key], goal)
-
-
-def _links_in(text: str) -> tuple[Link, ...]:
-    """Return the links in the value of a field, as the scanner finds them in a memory."""
-    value = Node(value=text, span=Span(0, len(text)), kind="scalar", style="plain")
-    return properties.links(text, value, Lines(text))[0]
 
 
 def _resolve_target(view: View, path: str, target: str, *, as_path: bool = False) -> str:

@@ -110,7 +110,7 @@ def search(call: Call, within: str, query: str, since: str, before: str, limit: 
     return _answer_hits(call, found, offset, "at most ")
 
 
-def refuse_options(**options: Sequence[str]) -> None:
+def refuse_options(**options: Sequence[str] | bool) -> None:
     """Refuse what is about memories only.
 
     Raises:

@@ -76,6 +76,9 @@ def search(
     tags: Texts = (),
     since: Annotated[str, Field(description="2026, 2026-01 or 2026-01-31")] = "",
     before: str = "",
+    where: Texts = (),
+    any_state: Annotated[bool, Field(description="also superseded, over, expired")] = False,
+    as_of: Annotated[str, Field(description="what counted then")] = "",
     limit: Positive = 10,
     offset: Number = 0,
 ) -> Answer:
@@ -84,12 +87,21 @@ def search(
     Take it for a question or a topic. Words, "phrases", prefix*, -not, tag: type: path:.
     """
     if sessions.is_session(within):
-        sessions.refuse_options(types=types, tags=tags)
+        sessions.refuse_options(types=types, tags=tags, where=where, any_state=any_state, as_of=as_of)
         return sessions.search(call, within, query, since, before, limit, offset)
     call.sync()
     most = offset + min(limit, _MOST_PAGE)
     results = call.memory.search(
-        query, within=within, types=types, tags=tags, since=since, before=before, limit=most
+        query,
+        within=within,
+        types=types,
+        tags=tags,
+        since=since,
+        before=before,
+        limit=most,
+        where=where,
+        any_state=any_state,
+        as_of=as_of,
     )
     notes = [f"[{note}]" for note in results.notes]
     return _answer_hits(call, results.hits[offset:], offset, results.left_out, notes)
@@ -100,6 +112,7 @@ def grep(
     pattern: str,
     within: Within = "",
     globs: Texts = (),
+    where: Texts = (),
     regex: bool = False,
     context: Annotated[Number, Field(description="lines around")] = 0,
     limit: Positive = PAGE,
@@ -110,11 +123,17 @@ def grep(
     Take it for a name, an identifier or to be complete.
     """
     if sessions.is_session(within):
-        sessions.refuse_options(globs=globs)
+        sessions.refuse_options(globs=globs, where=where)
         return sessions.grep(call, within, pattern, regex, limit, offset)
     most = offset + min(limit, _MOST_PAGE)
     hits = call.memory.grep(
-        pattern, within=within, globs=globs, regex=regex, context=min(context, PAGE), limit=most
+        pattern,
+        within=within,
+        globs=globs,
+        where=where,
+        regex=regex,
+        context=min(context, PAGE),
+        limit=most,
     )
     try:
         found = []
@@ -223,6 +242,7 @@ def _answer_hits(call: Call, hits: Sequence[Hit], offset: int, behind: int, note
             "line": hit.line,
             "heading": list(hit.heading),
             "date": hit.date,
+            "state": hit.state,
             "column": hit.column,
             "before": [_shorten_text(text) for text in hit.before],
             "text": _hit_line(hit),
@@ -237,7 +257,13 @@ def _answer_hits(call: Call, hits: Sequence[Hit], offset: int, behind: int, note
 
 def _format_hit(hit: Hit, digest: str) -> str:
     """Return a hit for a reader: where it is, and its lines with their numbers."""
-    place = [hit.path, f"hash {digest}" if digest else "", hit.date, f"# {' > '.join(hit.heading)}"]
+    place = [
+        hit.path,
+        f"hash {digest}" if digest else "",
+        hit.date,
+        hit.state,
+        f"# {' > '.join(hit.heading)}",
+    ]
     head = "  ".join(part for part in place if part not in {"", "# "})
     first = hit.line - len(hit.before)
     before = [f"{number}-{_shorten_text(text)}" for number, text in enumerate(hit.before, first)]

@@ -283,11 +283,11 @@ def with_life(document: Document, life: Life) -> Document:
         if value is not None and document.fields.get(name) != value:
             document = with_field(document, name, value)
         elif value is None and name in document.fields:
-            document = _without_empty(spliced(document, unset_field(document, name)))
+            document = without_empty_frontmatter(spliced(document, unset_field(document, name)))
     return document
 
 
-def _without_empty(document: Document) -> Document:
+def without_empty_frontmatter(document: Document) -> Document:
     """Return a document without its frontmatter, and the blank line behind it, where nothing stands in that.
 
     It stays where what follows would be taken for another one.

@@ -12,7 +12,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any, Generic, Literal, NamedTuple, TypeVar
 
-from mdmem.arguments import json_value, texts_of
+from mdmem.arguments import json_value, require_text, texts_of
 from mdmem.document import edit as text_edit, field, section as text_section
 from mdmem.document.document import SUFFIXES, Document, parse
 from mdmem.errors import AlreadyExists, DocumentRefused, MemoryNotFound, StorageFailed, TextNotFound, Usage
@@ -34,11 +34,11 @@ from mdmem.vault.paths import (
 from mdmem.vault.plan import Change, EditPlan, deletion, edit, together
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Sequence
+    from collections.abc import Collection, Iterable, Sequence
 
     from mdmem.document.edit import TextEdit
     from mdmem.document.tree import Key
-    from mdmem.index.view import View
+    from mdmem.index.view import Value, View
     from mdmem.vault.vault import Vault
 
 
@@ -108,8 +108,17 @@ def among(listed: Iterable[str], named: Sequence[str]) -> set[str]:
     return found
 
 
-def conditional(view: View, named: Sequence[str], where: Sequence[str], sort: str) -> list[Listed]:
+def conditional(
+    view: View, named: Sequence[str], where: Sequence[str], sort: str, moment: datetime | None = None
+) -> list[Listed]:
     """Return the memories that are named and meet all conditions, in the order of a field; see `Memory.ls`.
+
+    Args:
+        view: of which memories.
+        named: memories and folders; all without.
+        where: the conditions; the fields `state` and `confidence` are what they are at `moment`.
+        sort: the field to sort by.
+        moment: with a time zone; now without.
 
     Raises:
         MemoryNotFound: one that is named is not there.
@@ -119,7 +128,7 @@ def conditional(view: View, named: Sequence[str], where: Sequence[str], sort: st
 
     wanted = [conditions.parse(text) for text in texts_of(where, "where")]
     key, descending = conditions.sort_order(sort)
-    met = list(view.memories({key, *(c.key for c in wanted)}))
+    met = list(_judge_memories(view, {key, *(c.key for c in wanted)}, moment or utc_now()))
     inside = among((memory[0] for memory in met), named)
     found = [memory for memory in met if memory[0] in inside and conditions.fits(wanted, memory[3])]
     if sort:
@@ -128,6 +137,28 @@ def conditional(view: View, named: Sequence[str], where: Sequence[str], sort: st
         found.sort(key=lambda memory: conditions.sort_key(firsts[memory[0]]), reverse=descending)
         found.sort(key=lambda memory: firsts[memory[0]] is None)
     return [Listed(path, size, mtime_ns) for path, size, mtime_ns, _ in found]
+
+
+def _judge_memories(
+    view: View, keys: Collection[str], moment: datetime
+) -> Iterator[tuple[str, int, int, dict[str, list[Value]]]]:
+    """Yield every memory with the values of some fields, of which `state` and `confidence` are computed."""
+    states: Mapping[str, str] = {}
+    sure: Mapping[str, float] = {}
+    if "state" in keys:
+        from mdmem.memory.validity import find_states  # noqa: PLC0415 - start-up
+
+        states = find_states(view, moment)
+    if "confidence" in keys:
+        from mdmem.memory.provenance import find_confidences  # noqa: PLC0415 - start-up
+
+        sure = dict(find_confidences(view, moment))
+    for path, size, mtime_ns, fields in view.memories(keys):
+        if "state" in keys:
+            fields["state"] = [states.get(path, "live")]
+        if "confidence" in keys:
+            fields["confidence"] = [sure[path]] if path in sure else []
+        yield path, size, mtime_ns, fields
 
 
 def _name_memories(path: StrPath | Sequence[StrPath], hash_: str | None) -> Sequence[str]:
@@ -426,12 +457,20 @@ class Verbs(Generic[R]):
                 raise Usage(problem=f"{found.path} is {found.problem}", remedy="move it away first")
             yield found.path
 
-    def rm(self, path: StrPath | Sequence[StrPath], *, recursive: bool = False, base: str | None = None) -> R:
+    def rm(
+        self,
+        path: StrPath | Sequence[StrPath],
+        *,
+        recursive: bool = False,
+        cascade: bool = False,
+        base: str | None = None,
+    ) -> R:
         """Delete a memory, or several at once; `restore` brings them back.
 
         Args:
             path: the memory, or several.
             recursive: a folder is taken as well, with every memory in it.
+            cascade: what derives from nothing else is deleted as well.
             base: the hash of the one memory that the caller saw.
 
         Raises:
@@ -443,6 +482,10 @@ class Verbs(Generic[R]):
             for name in () if recursive or base else names:
                 self._refuse_folder(name)
             found = {each.path: each for name in names for each in self._read_all(name, base)}
+            if cascade:
+                from mdmem.links.lineage import find_orphans  # noqa: PLC0415 - start-up
+
+                found |= {each: self._vault.read(each) for each in find_orphans(self._view(), [*found])}
             return EditPlan(
                 changes=tuple(map(deletion, found.values())), message=f"delete {first_of(names, _NAMED)}"
             )
@@ -559,6 +602,103 @@ class Verbs(Generic[R]):
         # Named once: built again under the lock, it must not become what somebody changed meanwhile.
         entry = change_named(self._vault, change)
         return self._run(lambda: undone(self._vault, entry))
+
+    # -- what counts --------------------------------------------------------------------------------------
+
+    def supersede(self, old: StrPath, by: StrPath, *, at: datetime | str | None = None) -> R:
+        """Let one memory take the place of another, which then counts no more; see `mdmem.memory.validity`.
+
+        Args:
+            old: the memory that ends.
+            by: its successor.
+            at: when it ends, unless it has an end; now without one.
+
+        Raises:
+            Usage: `old` has another successor, or leads to itself; or `at` is no moment.
+        """
+        from mdmem.memory import validity  # noqa: PLC0415 - start-up
+
+        end = validity.read_moment(at, utc_now())
+        return self._run(
+            lambda: validity.supersede(self._vault, self._view(), path_text(old), path_text(by), end)
+        )
+
+    def contradict(self, path: StrPath, by: StrPath, *, at: datetime | str | None = None) -> R:
+        """Note that a memory speaks against another, which then counts no more.
+
+        Args:
+            path: the memory that ends.
+            by: what speaks against it.
+            at: when it ends, unless it has an end; now without one.
+
+        Raises:
+            Usage: they are one memory; or `at` is no moment.
+        """
+        from mdmem.memory import validity  # noqa: PLC0415 - start-up
+
+        end = validity.read_moment(at, utc_now())
+        return self._run(lambda: validity.contradict(self._vault, path_text(path), path_text(by), end))
+
+    def reinstate(self, path: StrPath) -> R:
+        """Let a memory count again: without successor, contradictions, and an end that has come."""
+        from mdmem.memory import validity  # noqa: PLC0415 - start-up
+
+        return self._run(lambda: validity.reinstate(self._vault, path_text(path), utc_now()))
+
+    def confirm(self, path: StrPath, *, source: str | None = None) -> R:
+        """Note that a memory was found right now, and by which source.
+
+        Args:
+            path: of the memory.
+            source: the id of a source, such as `sessions/t1#7`.
+
+        Raises:
+            Usage: its field `source` is a text, to which none can be added.
+        """
+        from mdmem.memory import validity  # noqa: PLC0415 - start-up
+
+        if source is not None:
+            require_text(source=source)
+        return self._run(lambda: validity.confirm(self._vault, path_text(path), source, utc_now()))
+
+    def retier(self, path: StrPath, tier: str, *, expires: datetime | str | None = None) -> R:
+        """Give a memory a tier, and the time to live that the config gives to that tier.
+
+        Args:
+            path: of the memory.
+            tier: working, episodic, semantic, procedural or pinned.
+            expires: when it expires, whatever its tier says.
+
+        Raises:
+            Usage: there is no such tier; or `expires` is no moment.
+        """
+        from mdmem.memory import validity  # noqa: PLC0415 - start-up
+
+        now = utc_now()
+        end = validity.read_moment(expires, now) if expires is not None else None
+        return self._run(lambda: validity.retier(self._vault, path_text(path), tier, end, now))
+
+    def reinforce(self, paths: StrPath | Sequence[StrPath], *, until: datetime | str | None = None) -> R:
+        """Let memories that expire live on; no end is moved back, and none is given.
+
+        Args:
+            paths: one memory, or several.
+            until: when they expire; without it, as long from now as their `ttl_seconds` or tier says.
+
+        Raises:
+            Usage: `until` is no moment.
+        """
+        from mdmem.memory import validity  # noqa: PLC0415 - start-up
+
+        names, now = _name_memories(paths, None), utc_now()
+        end = validity.read_moment(until, now) if until is not None else None
+        return self._run(lambda: validity.reinforce(self._vault, names, end, now))
+
+    def sweep(self, within: StrPath = "") -> R:
+        """Delete what has expired below a folder, and has a tier or `ttl_seconds`; name what else has."""
+        from mdmem.memory import validity  # noqa: PLC0415 - start-up
+
+        return self._run(lambda: validity.sweep(self._view(), check_folder(within), utc_now()))
 
     # -- what the verbs share -----------------------------------------------------------------------------
 

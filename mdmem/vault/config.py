@@ -125,6 +125,21 @@ class CaptureSettings(NamedTuple):
     expires_days: Annotated[int, Key("for how long they do")] = 30
 
 
+class TierSettings(NamedTuple):
+    """How long memories live from the moment on that they are given a tier, in hours; 0: for ever."""
+
+    working: Annotated[int, Key("of what is worked on")] = 72
+    episodic: Annotated[int, Key("of what happened")] = 30 * 24
+    semantic: Annotated[int, Key("of what is known")] = 0
+    procedural: Annotated[int, Key("of how something is done")] = 0
+
+
+class ConfidenceSettings(NamedTuple):
+    """How sure memories are."""
+
+    half_life_days: Annotated[int, Key("in which confidence halves, unless confirmed; 0: never")] = 180
+
+
 class GitSettings(NamedTuple):
     """Commits that are made without being asked for."""
 
@@ -156,6 +171,8 @@ class Config(NamedTuple):
     observation: ObservationSettings = ObservationSettings()
     results: ResultSettings = ResultSettings()
     capture: CaptureSettings = CaptureSettings()
+    tiers: TierSettings = TierSettings()
+    confidence: ConfidenceSettings = ConfidenceSettings()
     git: GitSettings = GitSettings()
     kinds: tuple[Kind, ...] = KINDS
     mounts: Mapping[str, str] = MappingProxyType({})

@@ -219,6 +219,10 @@ class Vault:
             raise PathRefused(path=path, reason=_OUTSIDE, remedy="`mdmem ls` names what is")
         return full
 
+    def names_layer(self, path: str) -> bool:
+        """Return whether a path names a layer that is read beside this namespace, as `shared:notes/db.md`."""
+        return self._find_layer(path) is not None
+
     def _find_layer(self, path: str) -> Layer | None:
         """Return the layer that the name before the colon of a path means; None without one."""
         name, colon, _ = path.partition(":")

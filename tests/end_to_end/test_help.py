@@ -64,7 +64,7 @@ def prepared(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A folder in which every example makes sense."""
     folder = tmp_path_factory.mktemp("prepared")
     memory = open_memory(mdmem.init(folder / "memories").root)
-    head = "---\nsource: {type: user, ids: [a]}\n---\n"
+    head = "---\nsource: {type: user, ids: [a, sessions/t1#7]}\n---\n"
     memory.write("notes/db.md", f"{head}# Database\n\nMySQL: one file.\n\n## Decision\n\nUse it.\n")
     memory.write("notes/old.md", "# Old\n\nSee [[db#Decision]] and `src/app.py#L1-L2`. #storage\n")
     memory.write("notes/2026-01.md", "SQLite\n")

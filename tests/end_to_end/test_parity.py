@@ -273,7 +273,11 @@ def test_every_command_has_json_and_every_change_a_dry_run(name: str) -> None:
 # README: `memory.plan.append(…)` returns the plan …
 def test_the_verbs_of_a_plan_are_those_that_change_something() -> None:
     changing = {name for name in API if makes_a_change(name)}
-    assert {name for name in changing if "." not in name} == methods(Verbs).keys() | {"remember"}
+    assert {name for name in changing if "." not in name} == methods(Verbs).keys() | {
+        "prune",
+        "remember",
+        "revoke",
+    }
     assert {"notes.append", "working.sweep", "preferences.set", "project.step"} <= changing
     assert not {"show", "ls", "grep", "rules.list", "working.get"} & changing
 

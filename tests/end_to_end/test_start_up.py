@@ -40,7 +40,7 @@ SDK = {
     *("pydantic", "pydantic_core", "python_multipart", "sniffio", "sse_starlette", "starlette"),
     *("typing_extensions", "typing_inspection", "uvicorn"),
 }
-CONTEXT = {"context", "excerpt", "rules", "project", "preferences", "working", "content"}
+CONTEXT = {"context", "excerpt", "rules", "project", "preferences", "working", "content", "validity"}
 
 # Which packages of others a command loads, and which kinds of memory. Click comes besides.
 COMMANDS: list[tuple[str, set[str], set[str]]] = [
@@ -52,7 +52,7 @@ COMMANDS: list[tuple[str, set[str], set[str]]] = [
     ("ls --long", MARKDOWN, set()),
     ("ls --tree", set(), set()),
     ("grep Project", {"yaml"} | MARKDOWN, set()),
-    ("search project", INDEX, set()),
+    ("search project", INDEX, {"validity"}),
     ("index", INDEX, set()),
     ("refs", MARKDOWN, {"references"}),
     ("backlinks notes/bare.md", MARKDOWN, {"references"}),

@@ -195,6 +195,13 @@ VERBS: dict[str, Callable[[Any], Any]] = {
     "preferences.set": lambda m: m.preferences.set("ui", "font", "12"),
     "preferences.delete": lambda m: m.preferences.delete("ui", "old"),
     "preferences.sweep": lambda m: m.preferences.sweep(),
+    "supersede": lambda m: m.supersede("db.md", "moved.md", at="2026-01-01"),
+    "contradict": lambda m: m.contradict("db.md", "moved.md", at="2026-01-01"),
+    "reinstate": lambda m: m.reinstate("over.md"),
+    "confirm": lambda m: m.confirm("db.md", source="sessions/t1#1"),
+    "retier": lambda m: m.retier("db.md", "pinned"),
+    "reinforce": lambda m: m.reinforce("over.md", until="2999-01-01"),
+    "sweep": lambda m: m.sweep(),
     "project.append": lambda m: m.project.append("Decisions", "Use SQLite"),
     "project.step": lambda m: m.project.step("deploy", "done"),
     "project.params": lambda m: m.project.params({"model": "large"}),
@@ -212,6 +219,7 @@ def memory(root: Path) -> Memory:
     memory.write("working/threads/done.md", "---\nexpires: 2020-01-01T00:00:00Z\n---\nold\n")
     faded = "---\nvalue: x\nstrength: 0.7\nconfidence: 0.8\nupdated: 2001-01-01T00:00:00Z\n---\n"
     memory.write("preferences/ui/old.md", faded)
+    memory.write("over.md", "---\nvalid_to: 2020-01-01\nexpires: 2020-01-01\ntier: episodic\n---\nOver.\n")
     cites = "---\nid: one\ntags: [topic]\n---\nSee [[db#Database]] and `app.py#L1`. ^fact\n"
     memory.write("cites.md", cites)
     memory.write("moved.md", f"Now at `app.py#L1` {PIN_OF_SECOND}, and `app.py#L2`.\n")

@@ -115,6 +115,7 @@ def test_a_hit_gives_the_line_with_its_heading_date_context_and_matches(vault: F
         "after": ["end"],
         "date": "2026-03-04",
         "score": None,
+        "state": "",
         "left_out": 0,
     }
 

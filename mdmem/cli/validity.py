@@ -1,0 +1,105 @@
+"""The commands that say what counts, what took its place, and what it rests on."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from mdmem.cli import options, render
+from mdmem.cli.main import command
+from mdmem.cli.paths import READ, WRITE
+
+if TYPE_CHECKING:
+    from mdmem import Memory
+    from mdmem.facade.why import Why
+
+_at_option = click.option("--at", metavar="WHEN", help="Let it end then, a day or a time (now).")
+
+
+@command("supersede", epilog="Example: mdmem supersede notes/old.md notes/db.md --at 2026-05-01")
+@options.path_argument("old", role=WRITE)
+@options.path_argument("by", role=READ)
+@_at_option
+@options.change_command
+def supersede_command(**given: Any) -> options.Verb:
+    """Let memory BY take the place of OLD, which search and context leave out from then on."""
+    return lambda m: m.supersede(**given)
+
+
+@command("contradict", epilog="Example: mdmem contradict notes/old.md notes/db.md")
+@options.path_argument(role=WRITE)
+@options.path_argument("by", role=READ)
+@_at_option
+@options.change_command
+def contradict_command(**given: Any) -> options.Verb:
+    """Note that memory BY speaks against PATH, which search and context leave out from then on."""
+    return lambda m: m.contradict(**given)
+
+
+@command("reinstate", epilog="Example: mdmem reinstate notes/old.md")
+@options.path_argument(role=WRITE)
+@options.change_command
+def reinstate_command(**given: Any) -> options.Verb:
+    """Let a memory count again: without successor, contradictions and an end that has come."""
+    return lambda m: m.reinstate(**given)
+
+
+@command("confirm", epilog="Example: mdmem confirm notes/db.md --source sessions/t1#7")
+@options.path_argument(role=WRITE)
+@click.option("--source", metavar="ID", help="Add what confirms it to its sources, such as sessions/t1#7.")
+@options.change_command
+def confirm_command(**given: Any) -> options.Verb:
+    """Note that a memory was found right today."""
+    return lambda m: m.confirm(**given)
+
+
+@command("revoke", epilog="Example: mdmem revoke sessions/t1#7")
+@click.argument("source")
+@options.change_command
+def revoke_command(**given: Any) -> options.Verb:
+    """Take a source out of all that has others, and propose to delete what has none.
+
+    SOURCE is a message, a session, a URL, or the path of a memory, as memories name it. What is proposed
+    waits in the inbox.
+    """
+    return lambda m: m.revoke(**given)
+
+
+@command("prune", epilog="Example: mdmem prune --dry-run")
+@options.change_command
+def prune_command() -> options.Verb:
+    """Propose to delete what is hardly sure by now, and that nothing links to; it waits in the inbox."""
+    return lambda m: m.prune()
+
+
+@command("why", epilog="Example: mdmem why notes/db.md")
+@options.path_argument(role=READ)
+@options.read_command
+def why_command(memory: Memory, path: str) -> int:
+    """Explain how sure a memory is, what it rests on, what took its place, and what speaks against it."""
+    return render.print_found(memory.why(path), _print_why)
+
+
+def _print_why(why: Why) -> None:
+    render.print_head(f"{why.path}  {why.state}")
+    if why.confidence is None:
+        print("confidence: it names no type of source")
+    else:
+        print(f"confidence: {why.confidence:.2f}, today {why.today:.2f}")
+    for term in why.terms:
+        print(f"  {term.value:+.2f}  {term.of}")
+    commit = why.commit
+    rows = {
+        "sources": why.sources,
+        "superseded by": (why.successor,) if why.successor else (),
+        "supersedes": why.predecessors,
+        "derived from": why.ancestors,
+        "contradicted by": why.contradicted_by,
+        "last commit": (f"{commit.commit[:8]} {commit.date[:10]} {commit.subject}",) if commit else (),
+    }
+    for name, values in rows.items():
+        if values:
+            print(f"{name}: {', '.join(values)}")
+    for bullet in why.bullets:
+        print(f"line {bullet.line}: {bullet.text} ({' '.join(bullet.sources)})")

@@ -1,0 +1,268 @@
+"""Validity: which memories count now, or counted at a moment, and the changes that say so."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from datetime import UTC, datetime, timedelta
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple, TypeAlias
+
+from mdmem.document.edit import between, spliced
+from mdmem.document.field import unset_field, with_field
+from mdmem.errors import MemoryNotFound, Usage
+from mdmem.links.lineage import find_circles, find_references
+from mdmem.memory import history
+from mdmem.memory.content import expiry_of, has_passed, moment_of, stamp, ttl_of, without_empty_frontmatter
+from mdmem.vault.paths import is_under
+from mdmem.vault.plan import EditPlan, deletion, edit, together
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Mapping
+
+    from mdmem.document.document import Document
+    from mdmem.index.view import View
+    from mdmem.vault.vault import Vault
+
+State: TypeAlias = Literal["live", "superseded", "over", "expired", "not yet"]
+_FIELDS = ("valid_from", "valid_to", "expires")
+_SUCCESSOR, _AGAINST = "superseded_by", "contradicted_by"
+_PINNED = "pinned"
+
+
+class Bounds(NamedTuple):
+    """The moments that a memory names, in UTC; None where it names none that can be read."""
+
+    valid_from: datetime | None = None
+    valid_to: datetime | None = None
+    expires: datetime | None = None
+
+    def judge(self, moment: datetime) -> State:
+        """Return the state of a memory at a moment, whatever took its place; at its end it is over."""
+        if self.valid_to is not None and self.valid_to <= moment:
+            return "over"
+        if self.expires is not None and self.expires <= moment:
+            return "expired"
+        if self.valid_from is not None and self.valid_from > moment:
+            return "not yet"
+        return "live"
+
+
+def bounds_of(fields: Mapping[str, Any]) -> Bounds:
+    """Read the moments that the fields of a memory name; a day is its start, in UTC."""
+    return Bounds(*(moment_of(fields.get(key)) for key in _FIELDS))
+
+
+def find_states(view: View, moment: datetime, *, is_past: bool = False) -> dict[str, State]:
+    """Find the memories that do not count at a moment.
+
+    A successor that is gone, ambiguous, the memory itself or in a circle hides nothing.
+
+    Args:
+        view: which memories.
+        moment: with a time zone.
+        is_past: ask what counted then: what has taken a memory's place since does not matter.
+
+    Returns:
+        The state of each memory that is not live, by its path in the view.
+    """
+    written: dict[str, dict[str, Any]] = defaultdict(dict)
+    query = (
+        "SELECT d.path, f.key, f.value FROM fields AS f JOIN documents AS d ON d.id = f.document"
+        " WHERE {inside} AND f.key = ?"
+    )
+    for key in _FIELDS:
+        for path, _, value in view.rows(query, (key,)):
+            written[view.inside(path)].setdefault(key, value)
+    judged = ((path, bounds_of(fields).judge(moment)) for path, fields in written.items())
+    states: dict[str, State] = {path: state for path, state in judged if state != "live"}
+    if not is_past:
+        states |= dict.fromkeys(find_successors(view), "superseded")
+    return states
+
+
+def read_moment(given: datetime | str | None, now: datetime) -> datetime:
+    """Return a moment that a caller gives, in UTC: a time, or a day, which is its start; `now` without one.
+
+    Raises:
+        Usage: it is neither.
+    """
+    if given is None:
+        return now
+    moment = given if isinstance(given, datetime) else moment_of(given)
+    if moment is None:
+        remedy = "give a day or a time such as 2026-01-31 or 2026-01-31T12:30:00Z"
+        raise Usage(problem=f"{given!r} is no moment", remedy=remedy)
+    return moment.astimezone(UTC) if moment.tzinfo else moment.replace(tzinfo=UTC)
+
+
+def find_successors(view: View) -> dict[str, str]:
+    """Find what took the place of each superseded memory: by path, the path of its successor."""
+    successors = {
+        reference.path: reference.goal
+        for reference in find_references(view, _SUCCESSOR)
+        if reference.goal and not reference.is_ambiguous and reference.goal != reference.path
+    }
+    turning = {path for circle in find_circles({a: [b] for a, b in successors.items()}) for path in circle}
+    return {path: goal for path, goal in successors.items() if goal not in turning}
+
+
+# -- changes ------------------------------------------------------------------------------------------------
+
+
+def supersede(vault: Vault, view: View, old: str, by: str, at: datetime) -> EditPlan:
+    """Plan that one memory takes the place of another, which ends at `at` unless it has an end.
+
+    Raises:
+        MemoryNotFound: one of them is not there.
+        Usage: they are one memory, the successor leads back to it, or another one has taken its place.
+    """
+    before, successor = history.require(vault, old, None), _require_other(vault, old, by)
+    known = find_successors(view)
+    first = known.get(old)
+    if first is not None and first != successor:
+        raise Usage(
+            problem=f"{old} is superseded by {first} already",
+            remedy=f"supersede {first}, or reinstate {old} first",
+        )
+    chain, step = {old}, successor
+    while step in known and step not in chain:
+        chain.add(step)
+        step = known[step]
+    if step == old:
+        raise Usage(
+            problem=f"{successor} is itself superseded by {old}", remedy=f"reinstate {successor} first"
+        )
+    after = before if first else with_field(before, (_SUCCESSOR,), successor)
+    return _plan(before, _closed(after, at), f"supersede {old} by {successor}")
+
+
+def contradict(vault: Vault, path: str, by: str, at: datetime) -> EditPlan:
+    """Plan that a memory speaks against another, which ends at `at` unless it has an end.
+
+    Raises:
+        MemoryNotFound: one of them is not there.
+        Usage: they are one memory.
+    """
+    before, other = history.require(vault, path, None), _require_other(vault, path, by)
+    written = before.fields.get(_AGAINST)
+    known = written if isinstance(written, list) else [written] if written else []
+    after = before if other in known else with_field(before, (_AGAINST,), [*known, other])
+    return _plan(before, _closed(after, at), f"contradict {path} by {other}")
+
+
+def reinstate(vault: Vault, path: str, now: datetime) -> EditPlan:
+    """Plan that a memory counts again: without successor, contradictions, and an end that has come."""
+    before = after = history.require(vault, path, None)
+    keys = [key for key in (_SUCCESSOR, _AGAINST) if key in before.fields]
+    end = moment_of(before.fields.get("valid_to"))
+    for key in (*keys, *(["valid_to"] if end is not None and end <= now else ())):
+        after = spliced(after, unset_field(after, (key,)))
+    return _plan(before, without_empty_frontmatter(after), f"reinstate {path}")
+
+
+def confirm(vault: Vault, path: str, source: str | None, now: datetime) -> EditPlan:
+    """Plan that a memory was found right at `now`, by a source if one is given.
+
+    Raises:
+        Usage: its field `source` is a text, to which none can be added.
+    """
+    before = history.require(vault, path, None)
+    after = with_field(before, ("confirmed",), stamp(now))
+    if source:
+        written = before.fields.get("source")
+        if written is not None and not isinstance(written, dict):
+            remedy = "make it a mapping with type and ids first"
+            raise Usage(problem=f"{path}: `source` is {written!r}, which takes no second one", remedy=remedy)
+        ids = (written or {}).get("ids") or []
+        known = ids if isinstance(ids, list) else [ids]
+        if source not in map(str, known):
+            after = with_field(after, ("source", "ids"), [*known, source])
+    return _plan(before, after, f"confirm {path}")
+
+
+def retier(
+    vault: Vault,
+    path: str,
+    tier: str,
+    expires: datetime | None,
+    now: datetime,
+) -> EditPlan:
+    """Plan that a memory has a tier, and expires when the config says for that; `expires` says otherwise.
+
+    Raises:
+        Usage: there is no such tier.
+    """
+    known = (*vault.config.tiers._fields, _PINNED)
+    if tier not in known:
+        raise Usage(problem=f"there is no tier {tier!r}", remedy=f"a tier is {', '.join(known)}")
+    before = history.require(vault, path, None)
+    after = with_field(before, ("tier",), tier)
+    end = expires or _end_of_tier(vault, tier, now)
+    if end is not None:
+        after = with_field(after, ("expires",), stamp(end))
+    elif "expires" in after.fields:
+        after = spliced(after, unset_field(after, ("expires",)))
+    return _plan(before, after, f"give {path} the tier {tier}")
+
+
+def reinforce(vault: Vault, paths: Iterable[str], until: datetime | None, now: datetime) -> EditPlan:
+    """Plan that memories which expire live on: until `until`, else as long as their own ttl or tier says.
+
+    No end is moved back, and none is given to a memory that has none.
+    """
+    plans = []
+    for path in dict.fromkeys(paths):
+        before = history.require(vault, path, None)
+        ttl = ttl_of(before)
+        life = now + timedelta(seconds=ttl) if ttl else _end_of_tier(vault, before.fields.get("tier"), now)
+        end = until or life
+        known = moment_of(expiry_of(before))
+        if known is not None and end is not None and end > known:
+            plans.append(_plan(before, with_field(before, ("expires",), stamp(end)), ""))
+    return EditPlan(changes=together(plans, "").changes, message=f"reinforce {len(plans)} memories")
+
+
+def sweep(view: View, within: str, now: datetime) -> EditPlan:
+    """Plan to delete what has expired below a folder and says that it is short-lived: by a tier, or a ttl.
+
+    What has expired and says neither is named in `left_out`: its `expires` may be about something else.
+    """
+    changes, left_out = [], []
+    query = (
+        "SELECT DISTINCT d.path FROM fields AS f JOIN documents AS d ON d.id = f.document"
+        " WHERE {inside} AND f.key = 'expires' ORDER BY d.path"
+    )
+    for path in (view.inside(outside) for (outside,) in view.rows(query)):
+        document = view.vault.find(path) if is_under(path, within) else None
+        if document is None or not has_passed(expiry_of(document), now):
+            continue
+        if document.fields.get("tier") or ttl_of(document) is not None:
+            changes.append(deletion(document))
+        else:
+            left_out.append(f"{path}: expired at {expiry_of(document)}, without a tier or ttl_seconds")
+    message = f"sweep {len(changes)} expired {'memory' if len(changes) == 1 else 'memories'}"
+    return EditPlan(changes=tuple(changes), message=message, left_out=tuple(left_out))
+
+
+def _end_of_tier(vault: Vault, tier: object, now: datetime) -> datetime | None:
+    """Return when a memory expires that is given a tier now; None for never, and for what is no such tier."""
+    hours = vault.config.tiers._asdict().get(str(tier))
+    return now + timedelta(hours=hours) if hours else None
+
+
+def _require_other(vault: Vault, path: str, by: str) -> str:
+    """Return the name of another memory, which a layer may have, as a field is to say it."""
+    if by == path:
+        raise Usage(problem=f"{path} names itself", remedy="name the other memory")
+    if vault.find(by) is None:
+        raise MemoryNotFound(path=by)
+    return by
+
+
+def _closed(document: Document, at: datetime) -> Document:
+    """Return a memory with an end, if it has none."""
+    is_open = moment_of(document.fields.get("valid_to")) is None
+    return with_field(document, ("valid_to",), stamp(at)) if is_open else document
+
+
+def _plan(before: Document, after: Document, message: str) -> EditPlan:
+    return edit(before, between(before.text, after.text), message, merge=False)

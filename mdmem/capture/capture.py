@@ -20,7 +20,7 @@ from mdmem.capture import quotation
 from mdmem.capture.candidate import Candidate, from_event
 from mdmem.capture.cues import MOST_BYTES, PATH as LEXICON, Cues, builtin_cues, extended_cues
 from mdmem.capture.extract import extract, is_user, left_out
-from mdmem.capture.inbox import WAITING, Inbox, redacted_in
+from mdmem.capture.inbox import WAITING, Inbox, redact_fields
 from mdmem.capture.proposal import REJECTED, Proposal, accepted, called, drafted, find
 from mdmem.capture.statement import (
     MOST_SOURCES,
@@ -425,7 +425,7 @@ class Capture(Generic[R]):
         """Make a proposal of a candidate, without secrets; None where nothing is kept of its kind."""
         shape = {name: getattr(candidate, name) for name in ("value", "category", "key", "quote")}
         folder = RULE.folder if candidate.kind == "constraint" else PREFERENCE.folder
-        clean, warnings = redacted_in(self._vault, _NOTES.get(candidate.kind, folder), shape)
+        clean, warnings = redact_fields(self._vault, _NOTES.get(candidate.kind, folder), shape)
         said = clipped(in_line(clean["value"]), _LONGEST)
         if not said:
             return None

@@ -135,7 +135,7 @@ class Inbox(Generic[R]):
         given = [*dict.fromkeys(texts_of(sources, "sources"))]
         said = {"reason": reason, "author": author or self._vault.actor, "sources": given}
         shape = {"arguments": json_value(arguments), **said}
-        clean, warnings = redacted_in(self._vault, PROPOSAL.folder, shape)
+        clean, warnings = redact_fields(self._vault, PROPOSAL.folder, shape)
         for fault in proposals.faults(verb, clean["arguments"], self._vault):
             raise fault.error
         new = proposals.drafted(verb, **{**clean, "sources": tuple(clean["sources"])})
@@ -168,7 +168,7 @@ class Inbox(Generic[R]):
         before = self._vault.find(new.path)
         if before:
             found = proposals.read(before, self._vault, now)
-            return _proposed_again(before, found, new.sources, now, settings.expires_days)
+            return _plan_renewal(before, found, new.sources, now, settings.expires_days)
         if len(self.list()) >= settings.max_open:
             remedy = "accept, reject or sweep some, or raise [capture] max_open"
             raise LimitReached(what=WAITING, limit=settings.max_open, remedy=remedy)
@@ -265,7 +265,7 @@ class Inbox(Generic[R]):
             raise EditRefused(path=found.path, reason=reason, remedy="propose it again")
 
 
-def _proposed_again(
+def _plan_renewal(
     before: Document, found: Proposal, sources: Sequence[str], now: datetime, days: int
 ) -> EditPlan:
     """Plan to give a proposal that is made again its further sources, and this many days from now.
@@ -286,13 +286,10 @@ def _proposed_again(
     return edit(before, between(before.text, document.text), f"propose again {before.path}", merge=False)
 
 
-def redacted_in(
+def redact_fields(
     vault: Vault, path: str, shape: Mapping[str, Any]
 ) -> tuple[Mapping[str, Any], tuple[Diagnostic, ...]]:
-    """Return what is to be kept at a path, without its secrets where the config looks for any.
-
-    And the warnings.
-    """
+    """Return the fields for `path` without secrets, and warnings; the policy `off` leaves them unchanged."""
     config = vault.config.secrets
     if config.policy == "off":
         return shape, ()

@@ -337,7 +337,7 @@ class _Sources:
 
     def _is_synced(self, hit: Hit) -> bool:
         """Return whether a passage is of rules that `project sync` wrote into shared memory."""
-        if hit.path != self._memory.vault.shown(PROJECT_FILE):
+        if hit.path != self._memory.vault.show_path(PROJECT_FILE):
             return False
         first, last = self._synced_lines
         return first <= hit.line <= last
@@ -353,7 +353,7 @@ class _Sources:
 
     def _shown_path(self, vault: Vault, path: str) -> str:
         """Return what the memory at `path` of a layer is called."""
-        return self._memory.vault.shown(join(vault.namespace, path))
+        return self._memory.vault.show_path(join(vault.namespace, path))
 
     def _excerpt_source(self, vault: Vault, path: str, gathered: _Gathered) -> ExcerptSource | None:
         shown = self._shown_path(vault, path)

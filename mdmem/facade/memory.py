@@ -717,7 +717,7 @@ class Memory(Kinds["Applied"]):
         met: list[str] = []
         paths = path_texts(paths)
         for path in paths or ("",):
-            for found in self.vault.counted("checking", list(self._named_memories(path))):
+            for found in self.vault.report_progress("checking", list(self._named_memories(path))):
                 met.append(found[0])
                 findings += self._check_one(*found, related)
         if not paths and self.vault.store.stands(".mdmem/lexicon.toml"):

@@ -63,7 +63,7 @@ def counted(view: View, vault: Vault) -> MemoryStats:
     months: dict[str, Amount] = {}
     left_out = len(view.problems())
     known = list(view.memories(()))
-    for path, _, _, fields in vault.counted("counting", known):
+    for path, _, _, fields in vault.report_progress("counting", known):
         try:
             document = vault.read(path, recovered=True)
         except (DocumentRefused, MemoryNotFound, StorageFailed):

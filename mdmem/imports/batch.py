@@ -11,7 +11,7 @@ from mdmem.document.document import Document, Limits, parse, parse_text
 from mdmem.document.yaml_edit import inline, scalar
 from mdmem.errors import DocumentRefused, EditRefused, StorageFailed, Usage
 from mdmem.vault.files import failure
-from mdmem.vault.walk import fault, tree
+from mdmem.vault.walk import find_file_problem, tree
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -45,7 +45,7 @@ def read(path: str) -> bytes:
     try:
         descriptor = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC)
         with open(descriptor, "rb") as file:
-            reason = fault(os.fstat(descriptor))
+            reason = find_file_problem(os.fstat(descriptor))
             if reason:
                 raise StorageFailed(path=path, action="read it", reason=reason)
             return file.read()

@@ -20,7 +20,7 @@ from mdmem.index.voucher import mounted_in, remote_kind
 from mdmem.vault import files
 from mdmem.vault.paths import is_under
 from mdmem.vault.vault import Vault
-from mdmem.vault.walk import Look, look, look_at
+from mdmem.vault.walk import Look, compare_files, compare_paths
 
 if TYPE_CHECKING:
     from mdmem.index.sync import Pinning
@@ -389,11 +389,15 @@ class Index:
         root, mounts = self.vault.root, self.vault.mounted("")
         if paths is not None and len(paths) < _MANY:
             named = {normalize("NFC", path) for path in paths}
-            return look_at(root, named, database.known(named), mounts)
+            return compare_paths(root, named, database.known(named), mounts)
         changes = database.changes()
         if changes != self._known_at:
             self._known, self._known_at = database.known(), changes
-        return look(root, self._known, mounts) if paths is None else look_at(root, paths, self._known, mounts)
+        return (
+            compare_files(root, self._known, mounts)
+            if paths is None
+            else compare_paths(root, paths, self._known, mounts)
+        )
 
     def rows(self, query: str, values: Sequence[Any] = ()) -> list[Any]:
         """Return the rows of a query of the database; `sync` first."""

@@ -25,7 +25,7 @@ from mdmem.index.database import Database, DocumentRow, Record, Row, Seen, kept_
 from mdmem.index.hit import day_of
 from mdmem.vault import files
 from mdmem.vault.paths import Namespace, relative
-from mdmem.vault.walk import changed_at, fault
+from mdmem.vault.walk import changed_at, find_file_problem
 
 if TYPE_CHECKING:
     from contextlib import AbstractContextManager
@@ -262,7 +262,7 @@ def _read_file(folder: int, path: str, name: str, most: int) -> Read | None:
         return None
     seen = Seen(changed_at(status), status.st_ctime_ns, status.st_size, status.st_ino)
     racy = _is_racy(seen, now)
-    problem = fault(status)
+    problem = find_file_problem(status)
     if not problem and seen.size > most:
         problem = TooLarge(path=path, size=seen.size, limit=most).message
     if problem:

@@ -78,7 +78,7 @@ class Project(KindVerbs[R]):
             reached = section.span.end
             if _has_text(document, section):
                 parts.append(document.text[slice(*section.span)].strip())
-        text = "\n\n".join(parts) if parts else _first_paragraph(document)
+        text = "\n\n".join(parts) if parts else _find_first_paragraph(document)
         return _cut_text(text, max_chars)
 
     # -- changing -----------------------------------------------------------------------------------------
@@ -279,7 +279,7 @@ def _make_edits(document: Document, section: str, found: Section | None, wanted:
     elif wanted.added:
         level, title = _parse_heading(section)
         block = f"{'#' * (level or 2)} {title}\n\n" + "\n".join(map(written, wanted.added))
-        edits.append(_at_end(document, with_newline(block, newline)))
+        edits.append(_append_block(document, with_newline(block, newline)))
     return _verify_edits(document, section, found, wanted, merged(edits)) if edits else []
 
 
@@ -314,7 +314,7 @@ def _needs_blank(text: str, end: int) -> bool:
     return not _ATX.match(text, following.end())
 
 
-def _at_end(document: Document, block: str) -> TextEdit:
+def _append_block(document: Document, block: str) -> TextEdit:
     """Return the insertion of a block at the end, with a blank line before it."""
     text, newline, end = document.text, document.lines.newline, len(document.text)
     body = text[document.body_span.start :]
@@ -355,7 +355,7 @@ def _has_text(document: Document, section: Section) -> bool:
     return any(document.text[slice(*s.own)].strip() for s in inside)
 
 
-def _first_paragraph(document: Document) -> str:
+def _find_first_paragraph(document: Document) -> str:
     start = document.body_span.start
     first = document.headings[0].span.start if document.headings else len(document.text)
     for region in (Span(start, first), *(s.own for s in document.sections)):
@@ -368,7 +368,7 @@ def _first_paragraph(document: Document) -> str:
 
 
 def _cut_text(text: str, max_chars: int | None) -> str:
-    """`text`, or as many of its lines as fit, with a note of what is left out."""
+    """Return `text`, or as many of its lines as fit, with a note of what is left out."""
     if max_chars is None:
         return text
     if max_chars < 0:

@@ -363,7 +363,7 @@ class Verbs(Generic[R]):
         fits, folder = matcher(globs), check_folder(within)
         changes, left_out = [], []
         walked = [found for found in self._vault.walk(folder) if fits(relative(found.path, folder))]
-        for found in self._vault.counted("replacing", walked):
+        for found in self._vault.report_progress("replacing", walked):
             try:
                 if found.problem:
                     left_out.append(f"{found.path}: {found.problem}")
@@ -442,7 +442,7 @@ class Verbs(Generic[R]):
         if base is not None:
             raise Usage(problem=f"{path!r} is a folder, which has no hash", remedy="leave the base out")
         paths = list(self._list_below(check_folder(path)))
-        documents = [self._vault.read(each) for each in self._vault.counted("reading", paths)]
+        documents = [self._vault.read(each) for each in self._vault.report_progress("reading", paths)]
         if not documents:
             raise MemoryNotFound(path=path)
         return documents

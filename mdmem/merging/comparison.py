@@ -113,8 +113,8 @@ def compare(before: Document | None, after: Document | None) -> Comparison:
     return Comparison(fields, facts, pairing.unmatched, is_layout)
 
 
-def partners(before: Document, after: Document) -> list[tuple[Fact, Fact | None]]:
-    """Return each fact of a version with the same fact in the one before; None where that does not have it.
+def pair_facts(before: Document, after: Document) -> list[tuple[Fact, Fact | None]]:
+    """Pair each fact of a version with the same fact in the one before, or with None where it is new.
 
     Raises:
         TooManyParts: as `compare`.
@@ -125,9 +125,10 @@ def partners(before: Document, after: Document) -> list[tuple[Fact, Fact | None]
 
 
 def moved_across(comparisons: Mapping[str, Comparison]) -> dict[str, Comparison]:
-    """Return the comparisons of several memories, by path, in which what left one place for another is moved.
+    """Return comparisons of several memories, by path, with a fact's removal and addition as one move.
 
-    It is told where it is now. Only words that were removed once and added once, or a block id, tell that.
+    The move is in the comparison of the memory that has the fact now. Facts pair by their words and block id,
+    where these were removed once and added once.
     """
     places: dict[Hashable, dict[str, list[tuple[str, int]]]] = defaultdict(lambda: defaultdict(list))
     for path, found in comparisons.items():

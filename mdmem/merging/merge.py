@@ -18,7 +18,7 @@ from mdmem.document.tree import same
 from mdmem.errors import DocumentRefused
 from mdmem.merging.conflict import ConflictKind, Conflicts, Markers, MergeConflict, value_conflict
 from mdmem.merging.joining import SIDES, join_trees
-from mdmem.merging.merge_fields import MergedFields, merged_fields, merged_json
+from mdmem.merging.merge_fields import MergedFields, merge_fields, merged_json
 from mdmem.merging.tree import read_tree
 from mdmem.merging.writing import Writer, is_in_limits, merge_lines
 from mdmem.text.diff import Versions, complete
@@ -115,10 +115,10 @@ def _merged_frontmatter(
 ) -> MergedFields | None:
     """Return the frontmatter; from the lines of ours where those of theirs do not read as they must."""
     swapped = Versions(versions.base, versions.theirs, versions.ours)
-    found = merged_fields(versions, fronts, conflicts)
+    found = merge_fields(versions, fronts, conflicts)
     if not found or conflicts or _reads_as(versions.theirs, found):
         return found
-    other = merged_fields(swapped, Versions(fronts.base, fronts.theirs, fronts.ours), Conflicts())
+    other = merge_fields(swapped, Versions(fronts.base, fronts.theirs, fronts.ours), Conflicts())
     return other if other and _reads_as(versions.theirs, other) else found
 
 

@@ -46,8 +46,8 @@ class Brackets(Generic[K]):
         self.commas = dict(zip(list(places)[1:], self.gaps[1:], strict=False))
         self.pair = text[start], text[end - 1]
 
-    def joined(self, other: Brackets[K], parts: Mapping[K, str]) -> str:
-        """`parts` laid out as here; what is not known here, as in `other`."""
+    def join_parts(self, other: Brackets[K], parts: Mapping[K, str]) -> str:
+        """Join `parts` in this layout; commas and blanks that it lacks come from `other`."""
         opening, closing = self.pair
         if not parts:
             return opening + closing
@@ -65,7 +65,7 @@ class MergedFields(NamedTuple):
     value: Any
 
 
-def merged_fields(
+def merge_fields(
     documents: Versions[Document], fronts: Versions[Frontmatter], conflicts: Conflicts
 ) -> MergedFields | None:
     """Return the frontmatter, with its `---` lines and byte-order mark; None when it cannot be merged by key.
@@ -78,10 +78,10 @@ def merged_fields(
         fronts: their frontmatter, without flaws; it may be absent.
         conflicts: takes what is found; with any, the value means nothing, nor without markers the text.
     """
-    blocks = complete(documents.paired(fronts, _of_frontmatter))
+    blocks = complete(documents.paired(fronts, _read_frontmatter_block))
     if not blocks:
         return None
-    text, value = _FieldsMerge(documents, conflicts).mapping((), blocks)
+    text, value = _FieldsMerge(documents, conflicts).merge_mapping((), blocks)
     marks = documents.paired(fronts, lambda document, front: document.text[: front.span.start])
     fences = documents.paired(fronts, _split_fence)
     # Where one side removed all fields and the other added some, the lines around them come from the other.
@@ -119,7 +119,7 @@ class _Entry(NamedTuple):
     def fields(self) -> MergedFields:
         return MergedFields(self.own, self.node.value)
 
-    def inner(self) -> tuple[str, _Block] | None:
+    def split_key(self) -> tuple[str, _Block] | None:
         """Return the line of the key, and the block mapping under it."""
         document, node = self.document, self.node
         head_end = _line_span(document, self.member.key_span.end - 1).end
@@ -127,7 +127,7 @@ class _Entry(NamedTuple):
             return None
         if node.members[0].key_span.start < head_end:
             return None
-        block = _of_mapping(document, node, Span(head_end, self.span.end))
+        block = _read_mapping_block(document, node, Span(head_end, self.span.end))
         return (document.text[self.span.start : head_end], block) if block else None
 
 
@@ -138,16 +138,16 @@ class _Block(NamedTuple):
     tail: str
 
 
-def _of_frontmatter(document: Document, front: Frontmatter) -> _Block | None:
+def _read_frontmatter_block(document: Document, front: Frontmatter) -> _Block | None:
     if front.node and (front.node.style != "block" or front.node.anchored):
         return None
     if not front.present and document.text.startswith("---", front.span.start):
         # A line at the other's place would be enough to make frontmatter of it.
         return None
-    return _of_mapping(document, front.node, front.inner)
+    return _read_mapping_block(document, front.node, front.inner)
 
 
-def _of_mapping(document: Document, node: Node | None, lines: Span) -> _Block | None:
+def _read_mapping_block(document: Document, node: Node | None, lines: Span) -> _Block | None:
     """Return the mapping that stands on the whole lines of a span; None when two of its keys share a line."""
     text, at = document.text, lines.start
     entries = {}
@@ -170,10 +170,12 @@ def _line_span(document: Document, offset: int) -> Span:
 
 @dataclass(slots=True)
 class _FieldsMerge:
+    """A three-way merge of block mappings in frontmatter, which collects its conflicts."""
+
     documents: Versions[Document]
     conflicts: Conflicts
 
-    def mapping(self, path: KeyPath, blocks: Versions[_Block]) -> MergedFields:
+    def merge_mapping(self, path: KeyPath, blocks: Versions[_Block]) -> MergedFields:
         keys = blocks.map(lambda block: list(block.entries))
         parts, values = [], {}
         for key in merged_order(keys) or placed(keys.theirs, keys.ours):
@@ -205,6 +207,7 @@ class _FieldsMerge:
     def _merge_own(
         self, path: KeyPath, base: _Entry | None, ours: _Entry, theirs: _Entry
     ) -> MergedFields | None:
+        """Merge the own lines and value of a key; None when both sides changed them in ways that conflict."""
         agreed = Versions(base.own if base else None, ours.own, theirs.own).agreed()
         if agreed:
             return theirs.fields if agreed[0] == theirs.own else ours.fields
@@ -212,10 +215,10 @@ class _FieldsMerge:
         for side, other in (ours, theirs), (theirs, ours):
             if "#" not in side.own and any(e and same(side.node.value, e.node.value) for e in (base, other)):
                 return other.fields
-        inner = complete(Versions(base.inner() if base else None, ours.inner(), theirs.inner()))
+        inner = complete(Versions(base.split_key() if base else None, ours.split_key(), theirs.split_key()))
         if inner:
             head = inner.map(itemgetter(0)).agreed()
-            text, values = self.mapping(path, inner.map(itemgetter(1)))
+            text, values = self.merge_mapping(path, inner.map(itemgetter(1)))
             return MergedFields(head[0] + text, values) if head else None
         return _merged_list(base, ours, theirs) or self._merge_repointed(Versions(base, ours, theirs))
 
@@ -272,29 +275,29 @@ class _List(NamedTuple):
         return self.entry.node.style == "flow"
 
     @property
-    def inner(self) -> Span:
-        """What the items stand in: the brackets, or the lines from the first item on."""
+    def span(self) -> Span:
+        """The span of the items: the brackets, or the lines from the first item on."""
         entry, node = self.entry, self.entry.node
         if self.is_flow:
             return node.span
         return Span(_line_span(entry.document, node.items[0].span.start).start, entry.span.end)
 
     @property
-    def around(self) -> tuple[str, str]:
-        """What else stands in the lines of the key: before the items, and behind them."""
+    def outer_texts(self) -> tuple[str, str]:
+        """The other text in the lines of the key: before the items, and behind them."""
         text = self.entry.document.text
-        return text[self.entry.span.start : self.inner.start], text[self.inner.end : self.entry.span.end]
+        return text[self.entry.span.start : self.span.start], text[self.span.end : self.entry.span.end]
 
     def loses_comment(self, like: _List) -> bool:
         """Return whether a comment between the items would have no place in another list."""
-        edges = [self.inner.start, *chain.from_iterable(self.places.values()), self.inner.end]
+        edges = [self.span.start, *chain.from_iterable(self.places.values()), self.span.end]
         between = (self.entry.document.text[s:e] for s, e in zip(edges[::2], edges[1::2], strict=True))
         return (self.is_flow or like.is_flow) and any("#" in text for text in between)
 
-    def brackets(self) -> Brackets[_Scalar]:
+    def find_brackets(self) -> Brackets[_Scalar]:
         return Brackets(self.entry.document.text, self.entry.node, self.places)
 
-    def written(self, like: _List) -> dict[_Scalar, str]:
+    def write_items(self, like: _List) -> dict[_Scalar, str]:
         """Write each item as another list has it: in brackets its value, else its lines."""
         document, text = self.entry.document, self.entry.document.text
         values = {key: text[slice(*place)] for key, place in self.places.items()}
@@ -329,14 +332,14 @@ def _merged_list(base: _Entry | None, ours: _Entry, theirs: _Entry) -> MergedFie
         lists = lists._replace(base=_List(ours, {}))
     like = lists.theirs
     if base and len({side.entry.node.style for side in lists}) == 1:
-        around = lists.map(lambda side: side.around).agreed()
+        around = lists.map(lambda side: side.outer_texts).agreed()
     else:
         # Where the styles differ, only comments would be missed.
-        around = None if "#" in "".join(lists.ours.around) else (like.around,)
+        around = None if "#" in "".join(lists.ours.outer_texts) else (like.outer_texts,)
     order = merged_order(lists.map(lambda side: list(side.places)))
     if not around or order is None or lists.ours.loses_comment(like) or like.loses_comment(like):
         return None
-    written = lists.map(lambda side: side.written(like))
+    written = lists.map(lambda side: side.write_items(like))
     kept: dict[_Scalar, str] = {}
     for key in {**written.base, **dict.fromkeys(order)}:
         agreed = Versions(*(side.get(key) for side in written)).agreed()
@@ -346,7 +349,8 @@ def _merged_list(base: _Entry | None, ours: _Entry, theirs: _Entry) -> MergedFie
             kept[key] = agreed[0]
     parts = {key: kept[key] for key in order if key in kept}
     if like.is_flow:
-        text = like.brackets().joined((lists.ours if lists.ours.is_flow else like).brackets(), parts)
+        other = lists.ours if lists.ours.is_flow else like
+        text = like.find_brackets().join_parts(other.find_brackets(), parts)
     elif parts:
         text = "".join(parts.values())
     else:
@@ -367,7 +371,7 @@ def merged_json(documents: Versions[Document], conflicts: Conflicts) -> str | No
     roots = complete(documents.map(_find_root))
     if not roots:
         return None
-    text = _JsonMerge(documents, conflicts).value((), Versions(*roots))
+    text = _JsonMerge(documents, conflicts).merge_value((), Versions(*roots))
     start, end = roots.theirs.span
     return f"{documents.theirs.text[:start]}{text}{documents.theirs.text[end:]}"
 
@@ -381,10 +385,12 @@ def _find_root(document: Document) -> Node | None:
 
 @dataclass(slots=True)
 class _JsonMerge:
+    """A three-way merge of JSON values, which collects its conflicts."""
+
     documents: Versions[Document]
     conflicts: Conflicts
 
-    def value(self, path: KeyPath, nodes: Versions[Node | None]) -> str | None:
+    def merge_value(self, path: KeyPath, nodes: Versions[Node | None]) -> str | None:
         """Return the text of a value; None when it is gone."""
         texts = self.documents.paired(nodes, _source_of)
         agreed = texts.agreed()
@@ -417,7 +423,7 @@ class _JsonMerge:
             if stands[key] == (True,)
         }
         layout, other = Brackets(yours.text, nodes.theirs, theirs), Brackets(mine.text, nodes.ours, ours)
-        return layout.joined(other, parts)
+        return layout.join_parts(other, parts)
 
     def _merge_objects(self, path: KeyPath, base: Node | None, ours: Node, theirs: Node) -> str:
         members = Versions(base, ours, theirs).map(_members_by_key)
@@ -430,7 +436,7 @@ class _JsonMerge:
         parts: dict[str, str] = {}
         for key in merged_order(keys) or placed(keys.theirs, keys.ours):
             nodes = Versions(*(side[key].node if key in side else None for side in members))
-            value = self.value((*path, key), nodes)
+            value = self.merge_value((*path, key), nodes)
             if value is not None:
                 parts[key] = names[key] + value
         layout, other = (
@@ -439,7 +445,7 @@ class _JsonMerge:
             )
             for document, node in ((self.documents.theirs, theirs), (self.documents.ours, ours))
         )
-        return layout.joined(other, parts)
+        return layout.join_parts(other, parts)
 
 
 def _members_by_key(node: Node | None) -> dict[str, Member]:

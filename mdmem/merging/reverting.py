@@ -10,7 +10,7 @@ from itertools import pairwise
 from typing import TYPE_CHECKING, NamedTuple
 
 from mdmem.document.document import Document, parse_text
-from mdmem.merging.comparison import compare, partners
+from mdmem.merging.comparison import compare, pair_facts
 from mdmem.merging.facts import Fact, facts
 from mdmem.merging.matching import TELLING
 from mdmem.merging.merge import merge
@@ -97,7 +97,7 @@ def _find_undos(
     after: Document, now: Document, changes: Sequence[FactChange]
 ) -> tuple[list[_Undo], list[str], list[str]]:
     """Find the facts to put back; why some cannot be, and what need not be, in words."""
-    pairs = partners(after, now)
+    pairs = pair_facts(after, now)
     partner = {then.line: fact for fact, then in pairs if then}
     come = [fact for fact, then in pairs if not then]
     meant = {partner[each.after.line].line for each in changes if each.after and each.after.line in partner}
@@ -209,7 +209,7 @@ class _Cells:
                 self.texts[key] = document.text[start:end].rstrip("\r\n") + self._newline
             self._tail = document.text[end:]  # the version's at last
         self._order = [key for key in self._facts if key > 0]
-        pairs = partners(before, version)
+        pairs = pair_facts(before, version)
         self._partner = {0: 0} | {was.line: fact.line for fact, was in pairs if was}
         self._over, self._parents = (
             _find_parents([fact for key, fact in self._facts.items() if key * sign > 0]) for sign in (-1, 1)

@@ -13,7 +13,7 @@ from mdmem.document import anchor
 from mdmem.document.tree import dotted, same
 from mdmem.errors import DocumentRefused, SectionNotFound
 from mdmem.git.history import AGENT, OP
-from mdmem.merging.comparison import partners
+from mdmem.merging.comparison import pair_facts
 from mdmem.merging.facts import Fact, facts
 from mdmem.review.tracked import agent_of
 from mdmem.text.regex import regex
@@ -89,7 +89,7 @@ def blame(vault: Vault, tracked: Tracked, path: str) -> list[SaidFact]:
         return [replace(said, note=note) for said in found]
     lines = tracked.repository.blame(name, words=True)
     commits = tracked.history.commits(filter(None, lines))
-    partial = tracked.partial(commits.values())
+    partial = tracked.find_partial(commits.values())
     return list(
         _Blame(now, tracked.document(blob, now.path), lines, commits, partial, tracked.history.newest).said()
     )
@@ -125,7 +125,9 @@ class _Blame:
         """Yield each field and each fact, in order."""
         for member in _list_members(self._now):
             yield self._blame_field(member)
-        known = partners(self._head, self._now) if self._head else [(fact, None) for fact in facts(self._now)]
+        known = (
+            pair_facts(self._head, self._now) if self._head else [(fact, None) for fact in facts(self._now)]
+        )
         for fact, before in known:
             said = SaidFact(
                 path=self._now.path,
@@ -269,7 +271,7 @@ class Past:
             same_place = [fact for fact in known if (fact.path, fact.said) == (wanted.path, wanted.said)]
             if len(same_place) == 1:
                 return same_place[0]
-            pairs = partners(version, self._version)
+            pairs = pair_facts(version, self._version)
             return next((before for fact, before in pairs if fact == wanted), None)
         return None
 

@@ -142,7 +142,9 @@ class Commits:
                 made = tree.commit(list(taken.values()), text, seconds)
             left = {path: each.why_not for path, each in found.items() if each.why_not}
             left_out = [f"{path}: {why_not}" for path, why_not in left.items() if why_not != IGNORED]
-            left_out += [f"{path}: in another repository, or in none" for path in tracked.elsewhere(chosen)]
+            left_out += [
+                f"{path}: in another repository, or in none" for path in tracked.find_outside(chosen)
+            ]
         note = f"the head is detached: keep the commit with `git branch NAME {(made or '')[:12]}`"
         return Committed(
             commit=made,

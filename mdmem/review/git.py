@@ -56,8 +56,8 @@ class Git(KindVerbs[R]):
             with closing(tracked.history.log(names, tracked.head, follow=path is not None)) as found:
                 touched: Iterator[LoggedCommit] = found
                 if anchor and path is not None:
-                    touched = Past(tracked, path_text(path), anchor).touched(map(tracked.seen, found))
-                return list(islice(tracked.told(touched), limit))
+                    touched = Past(tracked, path_text(path), anchor).touched(map(tracked.filter_files, found))
+                return list(islice(tracked.describe_commits(touched), limit))
 
     def blame(self, path: StrPath) -> list[SaidFact]:
         """Return each field and each fact of a memory, with who last changed it, when, and in which commit.

@@ -216,7 +216,7 @@ class Review:
                 yield MemoryPair(source, path, file.before, file.after, sure=not file.old)
 
     def _with_now(self) -> Iterator[MemoryPair]:
-        found = self._standing_in_both() or list(self._tracked.now(self._old))
+        found = self._standing_in_both() or list(self._tracked.find_changed(self._old))
         gone = {path: blob for path, blob, now in found if blob is not None and now is None}
         come = {path: now for path, blob, now in found if blob is None and now is not None}
         renamed = self._pair_renamed(gone, come)
@@ -228,12 +228,12 @@ class Review:
                 yield MemoryPair(old, new, blob or "", now or "")
 
     def _standing_in_both(self) -> list[tuple[str, str | None, str | None]]:
-        """Do as `Tracked.now`, the chosen memories where each stands in both states; else nothing.
+        """Do as `Tracked.find_changed`, the chosen memories where each stands in both states; else nothing.
 
         Then no other memory has to be looked at: none of them was renamed.
         """
         are_memories = self._paths and all(path.endswith(SUFFIXES) for path in self._paths)
-        tree = self._tracked.tree(self._old, self._paths) if are_memories else {}
+        tree = self._tracked.list_blobs(self._old, self._paths) if are_memories else {}
         if not all(path in tree and self._vault.exists(path) for path in self._paths):
             return []
         return [(path, tree[path], "") for path in self._paths]
@@ -282,7 +282,7 @@ class Review:
                 continue
             if self._new is None and self._is_there(path):
                 continue
-            if not self._tracked.tree(self._new or self._old, [path]):
+            if not self._tracked.list_blobs(self._new or self._old, [path]):
                 raise MemoryNotFound(path=path)
 
     def _is_there(self, path: str) -> bool:

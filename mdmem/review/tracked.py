@@ -88,7 +88,7 @@ class Tracked:
 
     @cached_property
     def repository(self) -> Repository:
-        """The repository that holds the vault.
+        """Find the repository that holds the vault.
 
         Raises:
             GitFailed: there is none, or git refuses it.
@@ -97,30 +97,30 @@ class Tracked:
 
     @cached_property
     def history(self) -> History:
-        """The commits of the repository."""
+        """Return the commits of the repository."""
         return History(self.repository)
 
     @cached_property
     def head(self) -> str | None:
-        """The id of the commit that is checked out; None before the first."""
+        """Return the id of the commit that is checked out; None before the first."""
         return self.repository.head()
 
     @cached_property
     def _mounted_files(self) -> dict[str, str]:
-        """The path in the vault of each mounted file of the repository, by its name."""
+        """Map the name of each mounted file of the repository to its path in the vault."""
         mounted = self._vault.disk.mounted(Namespace()).items()
         named = ((os.path.relpath(file, self.repository.top), path) for path, file in mounted)
         return {name: path for name, path in named if self.holds(name)}
 
     @property
     def mounted(self) -> dict[str, str]:
-        """The name of each mounted file of the repository that is in the namespace, by its path there."""
+        """Map the path of each mounted file in the namespace to its name in the repository."""
         own = ((name, path) for name, path in self._mounted_files.items() if self._vault.wall.holds(path))
         return {relative(path, self._vault.namespace): name for name, path in own}
 
     @property
     def names(self) -> list[str]:
-        """The names of the folder of the namespace, and of its mounted files."""
+        """Return the names of the folder of the namespace, and of its mounted files."""
         folder = self.repository.name(self._vault.namespace).rstrip("/")
         return [folder or _ALL, *self.mounted.values()]
 
@@ -134,11 +134,8 @@ class Tracked:
             self._held[folder] = not os.path.lexists(inner) and self.holds(folder)
         return not folder or self._held[folder]
 
-    def elsewhere(self, paths: Sequence[str]) -> list[str]:
-        """Return the mounts, and folders of memories, that the repository does not hold.
-
-        With `paths`, of these.
-        """
+    def find_outside(self, paths: Sequence[str]) -> list[str]:
+        """Return the mounts and folders of memories outside the repository; with `paths`, only of these."""
         mounts = (relative(path, self._vault.namespace) for path in self._vault.mounted(""))
         lost = [path for path in mounts if path not in self.mounted and is_chosen(path, paths)]
         folders = {os.path.dirname(path) for path in paths if path.endswith(SUFFIXES)}
@@ -168,8 +165,8 @@ class Tracked:
             return None
         return relative(full, self._vault.namespace)
 
-    def seen(self, logged: LoggedCommit) -> LoggedCommit:
-        """Return a commit with no more than its memories of this namespace."""
+    def filter_files(self, logged: LoggedCommit) -> LoggedCommit:
+        """Return a commit without the contents of files that are no memories of this namespace."""
         files = []
         for file in logged.files:
             before = file.before if self.path(file.old or file.name) is not None else ""
@@ -188,17 +185,17 @@ class Tracked:
             return None if path in self._mounted_files.values() else path
         return None
 
-    def told(self, found: Iterator[LoggedCommit]) -> Iterator[MemoryCommit]:
-        """Yield the commits as the namespace sees them; those that touched nothing in it are left out."""
+    def describe_commits(self, found: Iterator[LoggedCommit]) -> Iterator[MemoryCommit]:
+        """Yield the commits that touched memories of the namespace, each with these memories."""
         while some := list(islice(found, _MOST_AT_ONCE)):
             touched = [(each.commit, self._touched_memories(each.files)) for each in some]
             seen = [(commit, memories) for commit, memories in touched if memories]
-            partial = self.partial([commit for commit, _ in seen])
+            partial = self.find_partial([commit for commit, _ in seen])
             for commit, memories in seen:
-                yield _memory_commit(commit, memories, is_part=commit.id in partial)
+                yield _describe_commit(commit, memories, is_part=commit.id in partial)
 
-    def partial(self, commits: Collection[Commit]) -> set[str]:
-        """Return the ids of the commits that touched what is outside of the namespace; merges may have."""
+    def find_partial(self, commits: Collection[Commit]) -> set[str]:
+        """Return the ids of the commits that touched files outside the namespace, and of all merges."""
         if self._vault.wall == Namespace():
             return set()
         files = self.history.files(commit.id for commit in commits)
@@ -245,11 +242,8 @@ class Tracked:
             raise TooLarge(path=path, size=limits.max_bytes + 1, limit=limits.max_bytes) from None
         return None if data is None else parse(path, data, limits)
 
-    def tree(self, commit: str | None, paths: Sequence[str] = ()) -> dict[str, str]:
-        """Return the object ids of the memories in a commit, by path.
-
-        Of None, nothing. With `paths`, of these.
-        """
+    def list_blobs(self, commit: str | None, paths: Sequence[str] = ()) -> dict[str, str]:
+        """Return the object ids of the memories in a commit, or of `paths` there, by path; None has none."""
         if commit is None:
             return {}
         names = [self._name_of(path) for path in paths] or self.names
@@ -262,8 +256,8 @@ class Tracked:
             return self.name(path)
         return self.repository.name(self._vault.folder(path)).rstrip("/") or _ALL
 
-    def now(self, commit: str | None) -> Iterator[tuple[str, str | None, str | None]]:
-        """Yield the memories that may be other than in a commit, but for those that git ignores.
+    def find_changed(self, commit: str | None) -> Iterator[tuple[str, str | None, str | None]]:
+        """Yield the memories that may differ from a commit, without those that git ignores.
 
         Returns:
             The path of each, and the object ids of its content in the commit and now: None where it is not
@@ -332,7 +326,7 @@ def agent_of(commit: Commit, *, is_part: bool) -> str:
     return "" if is_part and len(agents) > 1 else ", ".join(agents)
 
 
-def _memory_commit(
+def _describe_commit(
     commit: Commit, memories: tuple[MemoryTouched, ...], *, is_part: bool = False
 ) -> MemoryCommit:
     return MemoryCommit(

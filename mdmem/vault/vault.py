@@ -106,7 +106,7 @@ class Vault:
 
     @property
     def notes(self) -> list[str]:
-        """Warnings, oldest first, without repeats."""
+        """The warnings of the store, oldest first, without repeats."""
         return self.store.notes
 
     @property
@@ -141,7 +141,7 @@ class Vault:
         Raises:
             ConfigInvalid: the config names a schema that is not there, or a kind as another schema.
         """
-        own = self._cached_catalog("schemas", (".json",))
+        own = self._read_own_texts("schemas", (".json",))
         if self._schemas is None or self._schemas[0].state != own.state:
             texts = {name.removesuffix(".json"): text for name, text in own.texts.items()}
             self._schemas = own, self._known_schemas(texts)
@@ -171,18 +171,19 @@ class Vault:
         """
         from mdmem.template.templates import Templates  # noqa: PLC0415 - as above
 
-        own = self._cached_catalog("templates", (".md", ".json"))
+        own = self._read_own_texts("templates", (".md", ".json"))
         if self._templates is None or self._templates[0].state != own.state:
             templates = Templates(own.texts)
             check_names(self._sound_config, "template", lambda: [info.name for info in templates.names()])
             self._templates = own, templates
         return self._templates[1]
 
-    def _cached_catalog(self, kind: str, suffixes: tuple[str, ...]) -> _Own:
+    def _read_own_texts(self, kind: str, suffixes: tuple[str, ...]) -> _Own:
+        """Return the vault's own schemas or templates; read again only when one of them changes."""
         known = self._schemas if kind == "schemas" else self._templates
         folder = f".mdmem/{kind}"
-        met = [each for each in self.store.walk(Namespace(folder), suffixes) if not each.problem]
-        state = tuple((relative(each.path, folder), each.mtime_ns, each.size) for each in met)
+        found = [each for each in self.store.walk(Namespace(folder), suffixes) if not each.problem]
+        state = tuple((relative(each.path, folder), each.mtime_ns, each.size) for each in found)
         if known and known[0].state == state:
             return known[0]
         texts: dict[str, str] = {}
@@ -228,8 +229,8 @@ class Vault:
         name, colon, _ = path.partition(":")
         return next((layer for layer in self.reads if colon and name and layer.name == name), None)
 
-    def shown(self, full: str) -> str:
-        """Return what a path of the whole vault, which may be read here, is called here."""
+    def show_path(self, full: str) -> str:
+        """Return the name here of a path of the whole vault; one that may not be read here is unchanged."""
         return next((each.shown(full) for each in self.reads if each.namespace.holds(full)), full)
 
     def hides(self, file: str) -> bool:
@@ -242,8 +243,8 @@ class Vault:
         # What is kept in the trash is everyone's.
         return is_under(inside, LOCAL) or not any(layer.namespace.holds(inside) for layer in self.reads)
 
-    def counted(self, doing: str, items: Sequence[T]) -> Iterator[T]:
-        """Yield some things that are worked on, while `progress` is told how many are done."""
+    def report_progress(self, doing: str, items: Sequence[T]) -> Iterator[T]:
+        """Yield the items, and report to `progress` after each how many are done."""
         for number, item in enumerate(items, 1):
             yield item
             if self.progress:
@@ -436,7 +437,7 @@ class Vault:
         return NewNames(self.namespace, self.store.stands, self.store.names)
 
     def check(self, document: Document) -> list[Diagnostic]:
-        """Everything that is wrong with a memory: its form, its schema, and the secrets that stand in it."""
+        """List what is wrong with a memory: its form, its schema, and the secrets that stand in it."""
         layer = self._find_layer(document.path)
         if layer:
             # Its schema is chosen by where it stands.

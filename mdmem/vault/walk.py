@@ -1,4 +1,4 @@
-"""The files of a vault: a walk in the order of their paths, and a quick look at which have changed."""
+"""The files of a vault: a walk in the order of their paths, and a quick way to see which have changed."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ class Found(NamedTuple):
 
 
 class Look(NamedTuple):
-    """What a look found.
+    """How the files differ from what is known.
 
     Attributes:
         changed: the files that differ from what is known, and new ones, in the order of their paths as text.
@@ -109,7 +109,7 @@ def walk(
         yield from _find_mounted(path, mounts[path])
 
 
-def look(root: str, known: Known, mounts: Mapping[str, str] | None = None) -> Look:
+def compare_files(root: str, known: Known, mounts: Mapping[str, str] | None = None) -> Look:
     """Compare every file that `walk` would meet with what is known, at little more than the price of asking.
 
     Args:
@@ -121,18 +121,20 @@ def look(root: str, known: Known, mounts: Mapping[str, str] | None = None) -> Lo
         StorageFailed, SystemFailing: as for `walk`.
     """
     search = _Search(known, mounts or {})
-    search.run(_Folder(root, ""), None)
+    search.compare_folder(_Folder(root, ""), None)
     return search.result(known)
 
 
-def look_at(root: str, paths: Collection[str], known: Known, mounts: Mapping[str, str] | None = None) -> Look:
-    """Do as `look`, at `paths` only: of memories, and of folders, with everything below them."""
+def compare_paths(
+    root: str, paths: Collection[str], known: Known, mounts: Mapping[str, str] | None = None
+) -> Look:
+    """Do as `compare_files`, at `paths` only: of memories, and of folders, with everything below them."""
     if "" in paths:
-        return look(root, known, mounts)
+        return compare_files(root, known, mounts)
     wanted = frozenset(map(nfc, paths))
     inside = {path: file for path, file in (mounts or {}).items() if _is_covered(wanted, path)}
     search = _Search(known, inside)
-    search.run(_Folder(root, ""), _build_tree(wanted))
+    search.compare_folder(_Folder(root, ""), _build_tree(wanted))
     return search.result(_find_covered(wanted, known, inside))
 
 
@@ -177,32 +179,32 @@ class _Folder(NamedTuple):
             raise files.failure(error, _printable_path(self.prefix[:-1] or self.place), "list it") from None
 
     def left_out(self, why: str) -> Found:
-        """It, where nothing can be found in it."""
+        """Return this folder as a file that cannot be a memory, with the reason."""
         return Found(_printable_path(self.prefix[:-1]), 0, 0, why)
 
 
-class _Met(NamedTuple):
-    """An entry that was met: its path as the disk spells it, and whether another one has that path."""
+class _FolderEntry(NamedTuple):
+    """An entry of a folder: its path as the disk spells it, and whether another one has that path."""
 
-    entry: os.DirEntry[str]
+    dir_entry: os.DirEntry[str]
     path: str
     shadowed: bool
 
     @property
     def folder(self) -> _Folder | None:
         """The folder that it is."""
-        if not self.entry.is_dir(follow_symlinks=False):
+        if not self.dir_entry.is_dir(follow_symlinks=False):
             return None
-        return _Folder(self.entry.path, f"{self.path}/", self.shadowed)
+        return _Folder(self.dir_entry.path, f"{self.path}/", self.shadowed)
 
     def file(self, *, checked: bool = True) -> Found | None:
         """Return the file that it is, unless it is gone; whether its path can be a memory's is `checked`."""
-        status = _stat_file(partial(self.entry.stat, follow_symlinks=False), self.path)
+        status = _stat_file(partial(self.dir_entry.stat, follow_symlinks=False), self.path)
         if status is None:
             return None
         if isinstance(status, str):
             return Found(_printable_path(self.path), 0, 0, status)
-        path, problem = self.path, fault(status)
+        path, problem = self.path, find_file_problem(status)
         if checked and not problem:
             try:
                 path = check_memory(path)
@@ -215,13 +217,13 @@ class _Met(NamedTuple):
 
 def _sort_entries(
     folder: _Folder, some: Iterable[os.DirEntry[str]], all_: list[os.DirEntry[str]]
-) -> Iterator[_Met]:
+) -> Iterator[_FolderEntry]:
     """Yield some of all entries of a folder."""
     odd = [entry.name for entry in all_ if not entry.name.isascii()]
     names = {entry.name for entry in all_} if odd else frozenset[str]()
     shadowed = {name for name in odd if name != nfc(name) and nfc(name) in names}
     for entry in some:
-        yield _Met(entry, folder.prefix + entry.name, folder.shadowed or entry.name in shadowed)
+        yield _FolderEntry(entry, folder.prefix + entry.name, folder.shadowed or entry.name in shadowed)
 
 
 def _in_order(
@@ -232,12 +234,12 @@ def _in_order(
     checked: bool,
 ) -> Iterator[Found]:
     """Yield the files below a folder, in the order of the parts of their paths."""
-    pending: list[_Met | _Folder] = [folder]
+    pending: list[_FolderEntry | _Folder] = [folder]
     while pending:
-        met = pending.pop()
-        below = met if isinstance(met, _Folder) else met.folder
+        entry = pending.pop()
+        below = entry if isinstance(entry, _Folder) else entry.folder
         if below:
-            if holds and isinstance(met, _Met) and not holds(met.path):
+            if holds and isinstance(entry, _FolderEntry) and not holds(entry.path):
                 continue
             entries = below.entries()
             if isinstance(entries, str):
@@ -245,14 +247,14 @@ def _in_order(
             else:
                 backwards = sorted(entries, key=lambda entry: nfc(entry.name), reverse=True)
                 pending += _sort_entries(below, backwards, entries)
-        elif isinstance(met, _Met) and met.entry.name.endswith(suffixes):
-            found = met.file(checked=checked)
+        elif isinstance(entry, _FolderEntry) and entry.dir_entry.name.endswith(suffixes):
+            found = entry.file(checked=checked)
             if found and (holds is None or holds(found.path)):
                 yield found
 
 
 class _Search:
-    """A look that is under way: the known files that are as they were, and all others."""
+    """A comparison that is under way: the known files that are as they were, and all others."""
 
     def __init__(self, known: Known, mounts: Mapping[str, str]) -> None:
         self._known = known
@@ -261,8 +263,8 @@ class _Search:
         self._closed: list[str] = []  # folders that are left out: nobody can say what is gone from them
         self._others = [found for path, file in mounts.items() for found in _find_mounted(path, file)]
 
-    def run(self, folder: _Folder, wanted: _Tree | None) -> None:
-        """Look at what is wanted of a folder, or at everything below it."""
+    def compare_folder(self, folder: _Folder, wanted: _Tree | None) -> None:
+        """Compare what is wanted of a folder with what is known, or everything below it."""
         pending = [(folder, wanted)]
         while pending:
             folder, wanted = pending.pop()
@@ -271,11 +273,14 @@ class _Search:
                 self._others.append(folder.left_out(entries))
                 self._closed.append(folder.prefix)
             elif wanted is None:
-                pending += self._all_of(folder, entries)
+                pending += self._compare_all(folder, entries)
             else:
-                pending += self._some_of(folder, entries, wanted)
+                pending += self._compare_wanted(folder, entries, wanted)
 
-    def _all_of(self, folder: _Folder, entries: list[os.DirEntry[str]]) -> list[tuple[_Folder, _Tree | None]]:
+    def _compare_all(
+        self, folder: _Folder, entries: list[os.DirEntry[str]]
+    ) -> list[tuple[_Folder, _Tree | None]]:
+        """Take in the files of a folder that differ from what is known; return the folders in it."""
         known, mounts, same = self._known.get, self._mounts, self._same
         prefix, others = folder.prefix, []
         for entry in entries:
@@ -294,28 +299,29 @@ class _Search:
             else []
         )
 
-    def _some_of(
+    def _compare_wanted(
         self, folder: _Folder, entries: list[os.DirEntry[str]], wanted: _Tree
     ) -> list[tuple[_Folder, _Tree | None]]:
+        """Take in the wanted files of a folder; return the folders with what is wanted below each."""
         keys = {entry.name: key for entry in entries if (key := _fold_name(entry.name)) in wanted}
         some = [entry for entry in entries if entry.name in keys]
         found: list[tuple[_Folder, _Tree | None]] = []
-        for met in _sort_entries(folder, some, entries):
-            inner = wanted[keys[met.entry.name]]
+        for entry in _sort_entries(folder, some, entries):
+            inner = wanted[keys[entry.dir_entry.name]]
             if inner is None:
-                found += [(below, None) for below in self._take_files([met])]
-            elif below := met.folder:
+                found += [(below, None) for below in self._take_files([entry])]
+            elif below := entry.folder:
                 found.append((below, inner))
         return found
 
-    def _take_files(self, some: Iterable[_Met]) -> Iterator[_Folder]:
+    def _take_files(self, some: Iterable[_FolderEntry]) -> Iterator[_Folder]:
         """Take in the files, and return the folders."""
-        for met in some:
-            below = met.folder
+        for entry in some:
+            below = entry.folder
             if below:
                 yield below
-            elif met.entry.name.endswith(SUFFIXES):
-                found = met.file()
+            elif entry.dir_entry.name.endswith(SUFFIXES):
+                found = entry.file()
                 if found and found.problem and found.path in self._known and not any(found.seen):
                     self._same.append(found.path)  # nobody can say that it is another one
                 elif found and found.path not in self._mounts:
@@ -406,13 +412,13 @@ def _find_mounted(path: str, file: str) -> Iterator[Found]:
     if isinstance(status, str):
         yield Found(path, 0, 0, status)
     elif status:
-        yield _make_found(path, status, fault(status))
+        yield _make_found(path, status, find_file_problem(status))
 
 
-def _stat_file(look: Callable[[], os.stat_result], path: str) -> os.stat_result | str | None:
+def _stat_file(read_status: Callable[[], os.stat_result], path: str) -> os.stat_result | str | None:
     """Return what the system says of a file; None when it is gone, or why it is left out."""
     try:
-        return look()
+        return read_status()
     except _GONE:
         return None
     except OSError as error:
@@ -445,7 +451,7 @@ def _make_found(path: str, status: os.stat_result, problem: str) -> Found:
     return Found(path, status.st_size, changed_at(status), problem, status.st_ctime_ns, inode)
 
 
-def fault(status: os.stat_result) -> str:
+def find_file_problem(status: os.stat_result) -> str:
     """Return why what is there cannot be a memory, by its kind; empty for a regular file."""
     if stat.S_ISREG(status.st_mode):
         return ""

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import example, given, settings, strategies as st
 
 from mdmem.document.document import Document, Limits, parse
-from mdmem.merging.comparison import Comparison, FactChange, compare, moved_across, partners
+from mdmem.merging.comparison import Comparison, FactChange, compare, moved_across, pair_facts
 from mdmem.merging.facts import facts
 from mdmem.merging.matching import TELLING
 
@@ -261,7 +261,7 @@ def test_what_cannot_be_read_is_compared_as_it_stands(path: str, sound: str, bro
 
 
 def test_partners_are_the_same_facts_of_another_version() -> None:
-    found = partners(document("- a\n- we use x here\n"), document("- we use y here\n- b\n- a\n"))
+    found = pair_facts(document("- a\n- we use x here\n"), document("- we use y here\n- b\n- a\n"))
     assert [(fact.text, before.text if before else None) for fact, before in found] == [
         ("we use y here", "we use x here"),
         ("b", None),

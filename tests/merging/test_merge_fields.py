@@ -31,14 +31,14 @@ def brackets(text: str) -> Brackets[object]:
     ],
 )
 def test_parts_are_joined_as_they_were(text: str, other: str, parts: list[int], expected: str) -> None:
-    assert brackets(text).joined(brackets(other), {part: str(part) for part in parts}) == expected
+    assert brackets(text).join_parts(brackets(other), {part: str(part) for part in parts}) == expected
 
 
 @given(st.lists(st.integers(0, 20), unique=True), st.sampled_from([None, 0, 2]))
 def test_all_parts_joined_are_the_text(values: list[int], indent: int | None) -> None:
     text = json.dumps(values, indent=indent)
     layout = brackets(text)
-    assert layout.joined(layout, {value: str(value) for value in values}) == text
+    assert layout.join_parts(layout, {value: str(value) for value in values}) == text
 
 
 ABSENT = object()

@@ -13,7 +13,7 @@ import pytest
 from hypothesis import given, settings, strategies as st
 
 from mdmem.errors import PathRefused, StorageFailed
-from mdmem.vault.walk import Found, Look, look, look_at, walk
+from mdmem.vault.walk import Found, Look, compare_files, compare_paths, walk
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Mapping
@@ -177,12 +177,12 @@ def test_folders_too_deep_for_a_memory_are_named_and_the_rest_is_found(tmp_path:
     problem = "a folder that is left out: a path has at most 1024 bytes"
 
     met = [(found.path, found.problem) for found in walk(str(tmp_path))]
-    looked = look(str(tmp_path), {})
+    looked = compare_files(str(tmp_path), {})
 
     assert met == [("a.md", ""), ("notes/a.md", ""), (left_out, problem), ("z.md", "")]
     assert [(found.path, found.problem) for found in looked.changed] == sorted(met)
     known = {found.path: found.seen for found in looked.changed}
-    assert look(str(tmp_path), known) == Look([], [], [])
+    assert compare_files(str(tmp_path), known) == Look([], [], [])
     shutil.rmtree(tmp_path / "notes" / ("d" * 10))
 
 
@@ -211,7 +211,7 @@ def test_a_folder_that_may_not_be_read_is_named_and_the_rest_is_found(
 
     def is_named() -> bool:
         met = list(walk("."))
-        changed = look(".", {}).changed
+        changed = compare_files(".", {}).changed
         denied = met[1].problem.endswith(": Permission denied")
         return denied and [found.path for found in met] == ["a.md", left_out, "z.md"] and changed == met
 
@@ -258,7 +258,7 @@ def test_a_mount_stands_over_a_file_of_its_name_even_when_its_own_is_missing(tmp
 
 def known(root: Path, mounts: Mapping[str, str] | None = None) -> dict[str, tuple[int, int, int, int]]:
     """What a first look sees."""
-    return {found.path: found.seen for found in look(str(root), {}, mounts).changed}
+    return {found.path: found.seen for found in compare_files(str(root), {}, mounts).changed}
 
 
 def told(found: Look) -> tuple[list[str], list[str]]:
@@ -268,11 +268,11 @@ def told(found: Look) -> tuple[list[str], list[str]]:
 def test_a_look_tells_what_is_new_what_differs_and_what_is_gone(tmp_path: Path) -> None:
     fill(tmp_path, "a.md", "b/c.md", "b/d.json", "e.md")
     before = known(tmp_path)
-    assert look(str(tmp_path), before) == Look([], [], [])
+    assert compare_files(str(tmp_path), before) == Look([], [], [])
     (tmp_path / "a.md").write_text("longer than before")
     (tmp_path / "b/c.md").unlink()
     fill(tmp_path, "f/g.md", "h.txt", ".i.md")
-    found = look(str(tmp_path), before)
+    found = compare_files(str(tmp_path), before)
     assert told(found) == (["a.md", "f/g.md"], ["b/c.md"])
     assert found.changed[0].size == len("longer than before")
 
@@ -283,7 +283,7 @@ def test_what_is_in_a_folder_that_may_not_be_read_does_not_count_as_gone(tmp_pat
     before = known(tmp_path)
     (tmp_path / "notes").chmod(0)
     (tmp_path / "notes-2.md").unlink()
-    assert as_nobody(tmp_path, lambda: look(".", before).gone == ["notes-2.md"])
+    assert as_nobody(tmp_path, lambda: compare_files(".", before).gone == ["notes-2.md"])
 
 
 def test_a_file_of_the_same_size_and_time_that_took_its_place_differs(tmp_path: Path) -> None:
@@ -293,7 +293,7 @@ def test_a_file_of_the_same_size_and_time_that_took_its_place_differs(tmp_path: 
     (tmp_path / "new").write_text("b.md")
     os.utime(tmp_path / "new", ns=(status.st_atime_ns, status.st_mtime_ns))
     os.replace(tmp_path / "new", tmp_path / "a.md")
-    assert told(look(str(tmp_path), before)) == (["a.md"], [])
+    assert told(compare_files(str(tmp_path), before)) == (["a.md"], [])
 
 
 def test_what_is_no_memory_is_remembered_like_what_is_one(tmp_path: Path) -> None:
@@ -301,16 +301,16 @@ def test_what_is_no_memory_is_remembered_like_what_is_one(tmp_path: Path) -> Non
     (tmp_path / "link.md").symlink_to("a.md")
     before = known(tmp_path)
     assert set(before) == {"a.md", "b\\c.md", "link.md"}
-    assert look(str(tmp_path), before) == Look([], [], [])
+    assert compare_files(str(tmp_path), before) == Look([], [], [])
     (tmp_path / "link.md").unlink()
     fill(tmp_path, "link.md")
-    (changed,) = look(str(tmp_path), before).changed
+    (changed,) = compare_files(str(tmp_path), before).changed
     assert (changed.path, changed.problem) == ("link.md", "")
 
 
 def test_of_files_with_one_path_the_one_that_can_be_read_counts(tmp_path: Path) -> None:
     fill(tmp_path, "\xe9.md", "e\u0301.md", "\xe9/a.md", "e\u0301/a.md", "e\u0301/b.md")
-    first = look(str(tmp_path), {})
+    first = compare_files(str(tmp_path), {})
     assert [(each.path, bool(each.problem)) for each in first.changed] == [
         ("\xe9.md", False),
         ("\xe9/a.md", False),
@@ -320,7 +320,7 @@ def test_of_files_with_one_path_the_one_that_can_be_read_counts(tmp_path: Path) 
         ("\xe9.md", True),
         ("\xe9/a.md", True),
     ]
-    second = look(str(tmp_path), {found.path: found.seen for found in first.changed})
+    second = compare_files(str(tmp_path), {found.path: found.seen for found in first.changed})
     assert (second.changed, second.gone) == ([], [])
 
 
@@ -328,10 +328,10 @@ def test_a_file_differs_when_another_one_comes_into_its_way_or_goes(tmp_path: Pa
     fill(tmp_path, "e\u0301/b.md")
     free = known(tmp_path)
     (tmp_path / "\xe9").mkdir()
-    (shadowed,) = look(str(tmp_path), free).changed
+    (shadowed,) = compare_files(str(tmp_path), free).changed
     assert (shadowed.path, "spelling" in shadowed.problem) == ("\xe9/b.md", True)
     (tmp_path / "\xe9").rmdir()
-    (again,) = look(str(tmp_path), {shadowed.path: shadowed.seen}).changed
+    (again,) = compare_files(str(tmp_path), {shadowed.path: shadowed.seen}).changed
     assert (again.path, again.problem) == ("\xe9/b.md", "")
 
 
@@ -341,9 +341,9 @@ def test_a_mount_is_looked_at_where_it_is_and_stands_over_a_file_of_its_name(tmp
     mounts = {"AGENTS.md": str(tmp_path / "AGENTS.md"), "missing.md": str(tmp_path / "missing.md")}
     before = known(tmp_path / "root", mounts)
     assert set(before) == {"AGENTS.md", "a.md"}
-    assert look(str(tmp_path / "root"), before, mounts) == Look([], [], [])
+    assert compare_files(str(tmp_path / "root"), before, mounts) == Look([], [], [])
     (tmp_path / "AGENTS.md").unlink()
-    assert told(look(str(tmp_path / "root"), before, mounts)) == ([], ["AGENTS.md"])
+    assert told(compare_files(str(tmp_path / "root"), before, mounts)) == ([], ["AGENTS.md"])
 
 
 def test_a_mount_over_a_folder_hides_nothing_in_it(tmp_path: Path) -> None:
@@ -352,7 +352,7 @@ def test_a_mount_over_a_folder_hides_nothing_in_it(tmp_path: Path) -> None:
     before = known(tmp_path / "root", mounts)
     assert set(before) == {"a.md", "a.md/b.md"}
     (tmp_path / "root/a.md/b.md").unlink()
-    assert told(look_at(str(tmp_path / "root"), ["a.md"], before, mounts)) == ([], ["a.md/b.md"])
+    assert told(compare_paths(str(tmp_path / "root"), ["a.md"], before, mounts)) == ([], ["a.md/b.md"])
 
 
 def test_a_look_at_some_paths_leaves_all_others_alone(tmp_path: Path) -> None:
@@ -363,31 +363,36 @@ def test_a_look_at_some_paths_leaves_all_others_alone(tmp_path: Path) -> None:
     (tmp_path / "a.md").unlink()
     (tmp_path / "f.md").write_text("longer than before")
     root = str(tmp_path)
-    assert told(look_at(root, [], before)) == ([], [])
-    assert told(look_at(root, ["a.md", "bb.md", "nothing/at.md", "g/none.md"], before)) == ([], ["a.md"])
-    assert told(look_at(root, ["b"], before)) == ([], ["b/c.md", "b/d/e.md"])
-    assert told(look_at(root, ["b/d", "f.md"], before)) == (["f.md"], ["b/d/e.md"])
-    assert told(look_at(root, ["g/i", "g/i/j.md", "g/h.md/x.md"], before)) == (["g/i/j.md"], [])
-    assert told(look_at(root, ["g"], before)) == (["g/h.md", "g/i/j.md"], [])
-    assert look_at(root, ["a.md", ""], before) == look(root, before)
+    assert told(compare_paths(root, [], before)) == ([], [])
+    assert told(compare_paths(root, ["a.md", "bb.md", "nothing/at.md", "g/none.md"], before)) == (
+        [],
+        ["a.md"],
+    )
+    assert told(compare_paths(root, ["b"], before)) == ([], ["b/c.md", "b/d/e.md"])
+    assert told(compare_paths(root, ["b/d", "f.md"], before)) == (["f.md"], ["b/d/e.md"])
+    assert told(compare_paths(root, ["g/i", "g/i/j.md", "g/h.md/x.md"], before)) == (["g/i/j.md"], [])
+    assert told(compare_paths(root, ["g"], before)) == (["g/h.md", "g/i/j.md"], [])
+    assert compare_paths(root, ["a.md", ""], before) == compare_files(root, before)
 
 
 def test_a_look_at_a_path_follows_no_link_and_enters_nothing_hidden(tmp_path: Path) -> None:
     fill(tmp_path, "outside/a.md", "root/.git/a.md")
     (tmp_path / "root/link").symlink_to(tmp_path / "outside")
-    assert look_at(str(tmp_path / "root"), ["link/a.md", "link", ".git", ".git/a.md"], {}) == Look([], [], [])
+    assert compare_paths(str(tmp_path / "root"), ["link/a.md", "link", ".git", ".git/a.md"], {}) == Look(
+        [], [], []
+    )
 
 
 def test_a_look_at_a_path_finds_it_in_the_spelling_of_the_disk(tmp_path: Path) -> None:
     fill(tmp_path, "e\u0301/u\u0308.md", "a.md")
     for paths in (["\xe9/\xfc.md"], ["\xe9"], ["e\u0301/\xfc.md"]):
-        assert told(look_at(str(tmp_path), paths, {})) == (["\xe9/\xfc.md"], [])
+        assert told(compare_paths(str(tmp_path), paths, {})) == (["\xe9/\xfc.md"], [])
 
 
 def test_a_look_at_a_missing_vault_finds_all_gone(tmp_path: Path) -> None:
     before = {"a.md": (1, 2, 3, 4)}
-    assert look(str(tmp_path / "missing"), before) == Look([], ["a.md"], [])
-    assert look_at(str(tmp_path / "missing"), ["a.md", "b"], before) == Look([], ["a.md"], [])
+    assert compare_files(str(tmp_path / "missing"), before) == Look([], ["a.md"], [])
+    assert compare_paths(str(tmp_path / "missing"), ["a.md", "b"], before) == Look([], ["a.md"], [])
 
 
 # ------------------------------------------------------------------------------------------------- properties
@@ -489,17 +494,17 @@ def test_looks_agree_with_a_walk_whatever_has_changed(
         change(root, first)
         before = known(root, mounts)
         change(root, then)
-        now = look(str(root), {}, mounts)
+        now = compare_files(str(root), {}, mounts)
         assert Counter(now.changed + now.doubles) == Counter(walk(str(root), mounts=mounts))
         assert len({found.path for found in now.changed}) == len(now.changed)
         there = {found.path for found in now.changed}
         differs = [found for found in now.changed if before.get(found.path) != found.seen]
         gone = sorted(before.keys() - there)
-        found = look(str(root), before, mounts)
+        found = compare_files(str(root), before, mounts)
         assert found == Look(differs, gone, now.doubles)
         anything = sorted({above for path in (there | before.keys()) for above in _above(path)} | {"b", "zz"})
         wanted = data.draw(st.lists(st.sampled_from(anything), max_size=4))
-        at = look_at(str(root), wanted, before, mounts)
+        at = compare_paths(str(root), wanted, before, mounts)
         assert at.changed == [each for each in differs if covered(each.path, wanted)]
         assert at.gone == [path for path in gone if covered(path, wanted)]
     finally:

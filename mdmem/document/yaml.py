@@ -25,6 +25,8 @@ _COLLECTION_TAGS = frozenset(("!", f"{_CORE_TAG}seq", f"{_CORE_TAG}map"))
 # These end a line in YAML 1.1, which libyaml speaks, and are characters like any other in YAML 1.2.
 _BREAKS_OF_1_1 = "\x85\u2028\u2029"
 _IN_ONE_LINE = ("plain", "single", "double", "flow")
+# What libyaml says since PyYAML 6.0.4, which scans ahead of the events that are counted here.
+_NESTED_TOO_DEEPLY = "exceeded maximum nesting depth"
 _PRIVATE_USE = range(0x100000, 0x10FFFE)
 _STYLES: dict[str | None, Style] = {"'": "single", '"': "double", "|": "literal", ">": "folded"}
 
@@ -51,6 +53,8 @@ def parse(text: str, offset: int = 0, *, max_depth: int, max_values: int) -> Par
         for event in yaml.parse(guarded, Loader=yaml.CSafeLoader):
             builder.take(event)
     except yaml.YAMLError as error:
+        if getattr(error, "problem", None) == _NESTED_TOO_DEEPLY:
+            raise TooDeep("values are nested too deeply", max_depth, offset) from None
         return Parsed(None, (*builder.flaws, _describe_error(text, offset, error)))
     return Parsed(builder.root, tuple(builder.flaws))
 

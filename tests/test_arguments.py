@@ -111,6 +111,7 @@ GOOD: dict[str, Any] = {
     "paths": (),
     "change": lambda _: [],
     "drafts": (),
+    "when": "2999-01-01",
     "candidate": Candidate(kind="fact", value="v", quote="v", start=0, end=1, confidence=0.5, why="said"),
     "session": "t",
     "data": {},

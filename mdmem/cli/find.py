@@ -21,10 +21,16 @@ if TYPE_CHECKING:
 @click.option("--heading", metavar="HEADING", help="Print only the section under this heading.")
 @click.option("--number", "-n", is_flag=True, help="Number the lines.")
 @click.option("--hash", "only_hash", is_flag=True, help="Print only the hash.")
+@click.option("--at", metavar="WHEN", help="Print them as they were then: a day, a time or a revision.")
 @options.read_command
-def show_command(memory: Memory, path: Any, heading: str | None, number: bool, only_hash: bool) -> None:
+def show_command(
+    memory: Memory, path: Any, heading: str | None, number: bool, only_hash: bool, at: str | None
+) -> None:
     """Print memories exactly as they are, one after the other; their hashes go to standard error."""
-    for document in [memory.show(each) for each in path]:
+    if at is not None:
+        states = [memory.state_at(each, at) for each in path]
+        render.print_remarks(f"{each.path}: {each.certainty}" for each in states if each.certainty != "exact")
+    for document in [memory.show(each, at=at) for each in path]:
         if only_hash:
             print(document.hash)
             continue

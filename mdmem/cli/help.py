@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 GROUPS = {
     "start": "init import install uninstall completion help",
     "find and read": "search grep ls show today refs backlinks tags graph",
-    "what counts": "supersede contradict reinstate confirm why revoke prune",
+    "what counts": "supersede contradict reinstate confirm why past revoke prune",
     "change": "write append prepend insert replace section set unset delete-lines mv rm new edit",
     "kinds of memory": "notes preferences project rules working sessions summaries observations results",
     "review": "check diff history undo restore git inbox capture",

@@ -131,7 +131,7 @@ _MODULES = {
     "search": "grep search",
     "serve": "index mcp watch",
     "sessions": "sessions summaries",
-    "validity": "confirm contradict prune reinstate revoke supersede why",
+    "validity": "confirm contradict past prune reinstate revoke supersede why",
     "views": "diff stats today",
 }
 _COMMANDS = {name: module for module, names in _MODULES.items() for name in names.split()}

@@ -103,3 +103,18 @@ def _print_why(why: Why) -> None:
             print(f"{name}: {', '.join(values)}")
     for bullet in why.bullets:
         print(f"line {bullet.line}: {bullet.text} ({' '.join(bullet.sources)})")
+
+
+@command("past", epilog="Example: mdmem past 2999-12-31")
+@click.argument("when")
+@options.read_command
+def past_command(memory: Memory, when: str) -> None:
+    """Copy the memories as they were at WHEN, a day, a time or a revision, and print the folder.
+
+    It is a vault that refuses changes: `mdmem --vault FOLDER search …` answers as of then. What is not
+    certain is named on standard error.
+    """
+    past = memory.past(when).origin
+    if past is not None:
+        render.print_text("folder", past.root)
+        render.print_remarks(f"{path}: {certainty}" for path, certainty in past.unsure)

@@ -16,7 +16,14 @@ from mdmem.arguments import texts_of
 from mdmem.diagnostic import Diagnostic, about_file, told
 from mdmem.document.document import SUFFIXES, Document
 from mdmem.document.tree import LINEAGE
-from mdmem.errors import DocumentRefused, MemoryNotFound, StorageFailed, SystemFailing, Usage
+from mdmem.errors import (
+    DocumentRefused,
+    MemoryNotFound,
+    NamedNotFound,
+    StorageFailed,
+    SystemFailing,
+    Usage,
+)
 from mdmem.facade.kinds import Kinds
 from mdmem.facade.lazy import Lazy
 from mdmem.kind import PROPOSAL, kind_at
@@ -40,6 +47,7 @@ from mdmem.vault.vault import Vault
 if TYPE_CHECKING:  # most commands use one of these, or none
     from collections.abc import Iterable, Iterator, Mapping, Sequence
     from contextlib import AbstractContextManager
+    from datetime import datetime
 
     from ripgrepy import Ripgrepy
 
@@ -48,6 +56,7 @@ if TYPE_CHECKING:  # most commands use one of these, or none
     from mdmem.facade.context import Context
     from mdmem.facade.doctor import Health
     from mdmem.facade.instructions import WorkspaceProject
+    from mdmem.facade.past import PastCopy, PastState
     from mdmem.facade.statistics import MemoryStats
     from mdmem.facade.why import Why
     from mdmem.index.grep import Case, Hits
@@ -109,6 +118,7 @@ class Memory(Kinds["Applied"]):
     ) -> None:
         scope = scope or Scope()
         self.thread = thread
+        self.origin: PastCopy | None = None  # the moment that this is a copy of
         self.vault = Vault(root, scope.wall, actor, scope.reads)
         if thread is not None:
             from mdmem.sessions.logs import bound_to  # noqa: PLC0415 - start-up
@@ -417,10 +427,64 @@ class Memory(Kinds["Applied"]):
             return self.vault.exists(path)
         return next(self.vault.walk(path), None) is not None
 
-    def show(self, path: StrPath) -> Document:
-        """Return the memory at `path`: its bytes, text, hash, fields, headings; see `Vault.read`."""
+    def show(self, path: StrPath, *, at: datetime | str | None = None) -> Document:
+        """Return the memory at `path`: its bytes, text, hash, fields, headings; see `Vault.read`.
+
+        Args:
+            path: of the memory.
+            at: as it was then: a day, a time, or a revision of git; `state_at` says how certain that is.
+
+        Raises:
+            MemoryNotFound: it is not there, or was not then.
+            NamedNotFound: its text of then is not kept.
+        """
         self.vault.enter()
-        return self.vault.read(path_text(path), recovered=True)
+        if at is None:
+            return self.vault.read(path_text(path), recovered=True)
+        state = self.state_at(path, at)
+        if state.certainty == "not kept":
+            raise NamedNotFound(
+                kind=f"state of {state.path}", name=str(at), remedy="neither the history nor git has it"
+            )
+        if state.document is None:
+            raise MemoryNotFound(path=state.path)
+        return state.document
+
+    def state_at(self, path: StrPath, when: datetime | str) -> PastState:
+        """Return what a memory said at a moment, and how certain that is; see `mdmem.facade.past`.
+
+        Args:
+            path: of the memory.
+            when: a day, a time, or a revision of git.
+
+        Raises:
+            MemoryNotFound: nothing is known of such a memory.
+            Usage: `when` is no moment, or before all that is kept.
+        """
+        from mdmem.facade.past import find_state, read_when  # noqa: PLC0415 - start-up
+
+        self.vault.enter()
+        vault, name = self.vault.locate_layer(path_text(path))
+        return find_state(vault, check_memory(name), read_when(self.vault, when))
+
+    def past(self, when: datetime | str) -> Memory:
+        """Return the memories as they were at a moment: every question, and no change; see `origin`.
+
+        Args:
+            when: a day, a time, or a revision of git.
+
+        Raises:
+            Usage: `when` is no moment, or before all that is kept.
+            StorageFailed: there is no room for the copy.
+        """
+        from mdmem.facade.past import make_past, read_when  # noqa: PLC0415 - start-up
+
+        self.vault.enter()
+        layers = [self.vault.within(each.namespace) for each in self.vault.reads]
+        made = make_past(self.vault, layers or [self.vault], read_when(self.vault, when))
+        memory = Memory(made.root, self.scope, actor=self.vault.actor)
+        memory.origin = made
+        return memory
 
     def ls(
         self,

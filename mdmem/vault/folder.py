@@ -14,6 +14,9 @@ from mdmem.vault import files
 from mdmem.vault.config import CONFIG_PATH, DEFAULT_TEXT, MOST_MOUNTS
 from mdmem.vault.paths import above, check_memory, path_text
 
+PAST_MARK = ".mdmem/past.json"
+"""The file that marks a copy of what a vault said in the past, which is not changed."""
+
 
 def find(vault: str | os.PathLike[str] | None = None) -> str:
     """Find a vault, and return the absolute path of its folder; see `mdmem.open`.

@@ -14,10 +14,18 @@ from functools import cached_property
 from typing import TYPE_CHECKING
 
 from mdmem.document.document import SUFFIXES, digest
-from mdmem.errors import ConfigInvalid, FileBusy, LockTimeout, MdmemError, TooLarge, VaultNotFound
+from mdmem.errors import (
+    ConfigInvalid,
+    EditRefused,
+    FileBusy,
+    LockTimeout,
+    MdmemError,
+    TooLarge,
+    VaultNotFound,
+)
 from mdmem.vault import config, files
 from mdmem.vault.files import BUSY_SECONDS, Place
-from mdmem.vault.folder import resolve, workspace_of
+from mdmem.vault.folder import PAST_MARK, resolve, workspace_of
 from mdmem.vault.journal import ASIDE, STAGING, Journal, pending
 from mdmem.vault.log import LogFile
 from mdmem.vault.mark import name_for
@@ -155,10 +163,16 @@ class LocalStore:
 
     def commit(self, entry: Entry, steps: Sequence[Step]) -> None:
         """Do as `Store.commit`."""
+        self._refuse_past(steps[0].path)
         try:
             self.journal.commit(entry, steps)
         except OSError as error:
             raise files.refusal(error, steps[0].path, "write it") from None
+
+    def _refuse_past(self, path: str) -> None:
+        if os.path.lexists(os.path.join(self.root, PAST_MARK)):
+            reason = "this is a copy of what the memories said in the past, and is not changed"
+            raise EditRefused(path=path, reason=reason, remedy="change the vault itself")
 
     def entries(self) -> Iterator[Entry]:
         """Do as `Store.entries`."""
@@ -177,6 +191,7 @@ class LocalStore:
     @contextlib.contextmanager
     def appending(self, *paths: str) -> Iterator[tuple[LogFile, ...]]:
         """Do as `Store.appending`: each log has a lock of its own, and several are taken in one order."""
+        self._refuse_past(paths[0])
         self._make_local()
         with files.translated(LOCAL, "make it"), files.opened(self.root, _LOGS.split("/"), create=True):
             pass

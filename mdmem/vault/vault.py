@@ -224,6 +224,11 @@ class Vault:
         """Return whether a path names a layer that is read beside this namespace, as `shared:notes/db.md`."""
         return self._find_layer(path) is not None
 
+    def locate_layer(self, path: str) -> tuple[Vault, str]:
+        """Return the vault of the layer that a path names, and the path there; of others this one."""
+        layer = self._find_layer(path)
+        return (self.within(layer.namespace), path.partition(":")[2]) if layer else (self, path)
+
     def _find_layer(self, path: str) -> Layer | None:
         """Return the layer that the name before the colon of a path means; None without one."""
         name, colon, _ = path.partition(":")

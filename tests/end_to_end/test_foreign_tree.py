@@ -223,6 +223,7 @@ READS: Sequence[Sequence[str]] = (
     *(("git", name) for name in ("log", "diff")),
     ("git", "blame", "odd/crlf.md"),
     ("why", "odd/crlf.md"),
+    ("past", "2999-01-01"),
     *(("sessions", name) for name in ("list", "check")),
     *(("sessions", name, "t") for name in ("history", "compress")),
     *(("sessions", name, "license", "--all") for name in ("grep", "search")),

@@ -134,6 +134,7 @@ READS: Sequence[Sequence[str]] = (
             ("reinstate", "notes/a.md"),
             ("confirm", "notes/a.md", "--source", "s1"),
             ("why", "notes/a.md"),
+            ("past", "2999-01-01"),
             ("prune",),
             ("revoke", "s1"),
             ("rm", "-r", "notes"),

@@ -88,6 +88,7 @@ COMMANDS: dict[str, list[list[str]]] = {
     "completion": [["bash"], [BAD]],
     "confirm": [[NOTE, "--source", BAD, "--dry-run"]],
     "why": [[NOTE]],
+    "past": [["2999-01-01"], [BAD]],
     "revoke": [[BAD]],
     "prune": [["--dry-run"]],
     **{name: [[NOTE, f"nowhere{BAD}.md"], [NOTE, NOTE, "--at", BAD]] for name in ("contradict", "supersede")},

@@ -1,0 +1,294 @@
+"""The past: what memories said at a moment, and how certain that is.
+
+The log of the vault is asked first. It is exact where the content after one change is the content before the
+next one, or the content now; else another program has changed the file in between. Then git's newest commit
+at or before the moment is taken. What neither knows is unsure, or not kept: today's text never stands for it.
+An edit of another program that was taken back before the next change leaves no trace, and is not seen.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import fcntl
+import json
+import os
+import shutil
+import tempfile
+import tomllib
+import weakref
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Literal, NamedTuple, TypeAlias
+
+from mdmem.document.document import digest, parse
+from mdmem.errors import DocumentRefused, GitFailed, MemoryNotFound, Usage
+from mdmem.memory.content import moment_of, stamp
+from mdmem.memory.validity import read_moment
+from mdmem.review.tracked import Tracked
+from mdmem.vault.folder import PAST_MARK
+
+if TYPE_CHECKING:
+    from collections.abc import Collection, Iterator
+    from datetime import datetime
+
+    from mdmem.document.document import Document
+    from mdmem.vault.vault import Vault
+
+Certainty: TypeAlias = Literal["exact", "git", "unsure", "not kept"]
+"""How certain a past state is: by the log, by a commit, by one side of a gap in the log, or not at all."""
+_MOST_COPIES = 2
+_CONFIG = ".mdmem/config.toml"
+
+
+class PastState(NamedTuple):
+    """What a memory said at a moment: its text then, None where there was none or it is not kept."""
+
+    path: str
+    certainty: Certainty
+    document: Document | None
+
+
+class _Around(NamedTuple):
+    """The hashes of a memory around a moment: after the last change until then, and before the next one.
+
+    Each in a tuple, which is empty where there is no such change; the hash is None where nothing was there.
+    """
+
+    before: tuple[str | None, ...] = ()
+    after: tuple[str | None, ...] = ()
+
+
+def read_when(vault: Vault, when: datetime | str) -> datetime:
+    """Return the moment that a caller gives: a time, a day, which is its start in UTC, or a revision of git.
+
+    Raises:
+        Usage: it is none of these.
+    """
+    if isinstance(when, str) and moment_of(when) is None:
+        with contextlib.suppress(GitFailed), Tracked(vault) as tracked:
+            asked = ["log", "-1", "--format=%cI", "--end-of-options", when, "--"]
+            ended = tracked.repository.ask(asked, "find the revision")
+            found = moment_of(ended.printed.decode("utf-8", "replace").strip())
+            if not ended.status and found is not None:
+                return found
+    if not isinstance(when, str):
+        return read_moment(when, when)
+    known = moment_of(when)
+    if known is None:
+        remedy = "give a day, a time such as 2026-01-31T12:30:00Z, or a revision of git"
+        raise Usage(problem=f"{when!r} is no moment", remedy=remedy)
+    return known
+
+
+def find_states(vault: Vault, moment: datetime, paths: Collection[str] | None = None) -> Iterator[PastState]:
+    """Find what memories of a namespace said at a moment, in the order of their paths.
+
+    Args:
+        vault: of the namespace.
+        moment: with a time zone.
+        paths: only these; without, all that are known of.
+
+    """
+    log = _read_log(vault, moment)
+    with Tracked(vault) as tracked:
+        blobs = dict[str, str]()
+        with contextlib.suppress(GitFailed):
+            blobs = tracked.list_blobs(_find_commit(tracked, moment))
+        now = {each.path for each in vault.walk("") if not each.problem}
+        known = now | log.keys() | blobs.keys()
+        for path in sorted(known if paths is None else paths):
+            around = log.get(path, _Around())
+            yield _find_state(vault, tracked, path, around, blobs.get(path))
+
+
+def _refuse_unkept(vault: Vault, moment: datetime) -> None:
+    """Refuse a moment that is before all that is kept.
+
+    Raises:
+        Usage: it is, with the earliest that is kept.
+    """
+    oldest = min(filter(None, (moment_of(entry.time) for entry in vault.history())), default=None)
+    if oldest and oldest <= moment:
+        return
+    with contextlib.suppress(GitFailed), Tracked(vault) as tracked:
+        if _find_commit(tracked, moment):
+            return
+    said = f"nothing is kept of the time before {stamp(oldest)}" if oldest else "no past is kept"
+    raise Usage(problem=said, remedy="give a later moment" if oldest else "make a change or a commit first")
+
+
+def _read_log(vault: Vault, moment: datetime) -> dict[str, _Around]:
+    """Read the hashes of each memory around a moment."""
+    found = dict[str, _Around]()
+    for entry in vault.history():
+        at = moment_of(entry.time)
+        for file in entry.files:
+            around = found.get(file.path, _Around())
+            if at is not None and at > moment:
+                found[file.path] = around._replace(after=(file.before,))
+            elif not around.before:
+                found[file.path] = around._replace(before=(file.after,))
+    return found
+
+
+def _find_commit(tracked: Tracked, moment: datetime) -> str | None:
+    """Find the newest commit at or before a moment; None without one."""
+    asked = ["rev-list", "-1", f"--before={int(moment.timestamp())}", "HEAD", "--"]
+    ended = tracked.repository.ask(asked, "find a commit")
+    return ended.printed.decode().strip() or None if not ended.status else None
+
+
+def _find_state(vault: Vault, tracked: Tracked, path: str, around: _Around, blob: str | None) -> PastState:
+    document = None
+    with contextlib.suppress(DocumentRefused):
+        document = vault.find(path)
+    following = around.after or ((document.hash if document else None),)
+    is_exact = around.before == following if around.before else around.after == (None,)
+    if is_exact and following == (None,):
+        return PastState(path, "exact", None)
+    committed = None
+    with contextlib.suppress(GitFailed, DocumentRefused):
+        committed = tracked.document(blob, path) if blob else None
+    if is_exact and (found := _read_content(vault, path, following[0], (document, committed))):
+        return PastState(path, "exact", found)
+    if committed is not None:
+        return PastState(path, "git", committed)
+    for wanted in () if is_exact else (*around.before, *around.after):
+        found = _read_content(vault, path, wanted, (document,)) if wanted else None
+        if found or wanted is None:
+            return PastState(path, "unsure", found)
+    return PastState(path, "not kept", None)
+
+
+def _read_content(
+    vault: Vault, path: str, wanted: str | None, near: tuple[Document | None, ...]
+) -> Document | None:
+    """Read what a memory held, by its hash: from what is at hand, else from the trash."""
+    for document in near:
+        if document is not None and document.hash == wanted:
+            return document
+    kept = vault.store.kept(wanted) if wanted else None
+    with contextlib.suppress(DocumentRefused):
+        return parse(path, kept.data, vault.config.limits) if kept else None
+    return None
+
+
+def find_state(vault: Vault, path: str, moment: datetime) -> PastState:
+    """Find what one memory said at a moment.
+
+    Raises:
+        MemoryNotFound: nothing is known of such a memory.
+        Usage: the moment is before all that is kept.
+    """
+    _refuse_unkept(vault, moment)
+    (state,) = find_states(vault, moment, [path])
+    is_known = vault.exists(path) or path in _read_log(vault, moment)
+    if state.certainty == "not kept" and not is_known:
+        raise MemoryNotFound(path=path)
+    return state
+
+
+# -- a copy of the vault as it was ---------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, weakref_slot=True)
+class PastCopy:
+    """A copy of what a scope read at a moment.
+
+    Attributes:
+        root: its folder, a vault that refuses changes.
+        moment: in UTC.
+        unsure: the memories whose state then is not certain, each with `unsure` or `not kept`.
+
+    The copy is not removed while this object is there.
+    """
+
+    root: str
+    moment: datetime
+    unsure: tuple[tuple[str, str], ...]
+
+
+def make_past(vault: Vault, layers: Collection[Vault], moment: datetime) -> PastCopy:
+    """Copy what some layers of a vault said at a moment, or open the copy that there is.
+
+    Two copies are kept: the one that was used longest ago goes, unless it is open.
+
+    Args:
+        vault: whose local folder holds the copies.
+        layers: the namespaces to copy.
+        moment: with a time zone.
+
+    Raises:
+        Usage: it is before all that is kept.
+        StorageFailed: the copy cannot be written.
+    """
+    parent = vault.disk.own("past")
+    names = [moment.isoformat(), *sorted(layer.namespace for layer in layers)]
+    root = os.path.join(parent, digest(json.dumps(names).encode())[:16])
+    mark = os.path.join(root, PAST_MARK)
+    if not os.path.exists(mark):
+        _refuse_unkept(vault, moment)
+        _write_copy(vault, layers, moment, root)
+    lock = os.open(mark, os.O_RDONLY | os.O_CLOEXEC)
+    fcntl.flock(lock, fcntl.LOCK_SH)
+    os.utime(lock)
+    with open(lock, encoding="utf-8", closefd=False) as file:
+        unsure = tuple((path, certainty) for path, certainty in json.load(file))
+    made = PastCopy(root=root, moment=moment, unsure=unsure)
+    weakref.finalize(made, os.close, lock)
+    _remove_old_copies(parent)
+    return made
+
+
+def _write_copy(vault: Vault, layers: Collection[Vault], moment: datetime, root: str) -> None:
+    """Write a copy beside its place, and move it there when it is whole."""
+    staged = tempfile.mkdtemp(prefix=".", dir=os.path.dirname(root))
+    try:
+        unsure = list[tuple[str, str]]()
+        for layer in layers:
+            for state in find_states(layer, moment):
+                path = os.path.join(layer.namespace, state.path)
+                if state.certainty in ("unsure", "not kept"):
+                    unsure.append((path, state.certainty))
+                if state.document is not None:
+                    _write_file(staged, path, state.document.data)
+        _write_file(staged, _CONFIG, _read_config(vault).encode())
+        _write_file(staged, PAST_MARK, json.dumps(unsure).encode())
+        with contextlib.suppress(OSError):  # somebody else has made the same copy
+            os.rename(staged, root)
+    finally:
+        shutil.rmtree(staged, ignore_errors=True)
+
+
+def _write_file(root: str, path: str, data: bytes) -> None:
+    full = os.path.join(root, path)
+    os.makedirs(os.path.dirname(full), exist_ok=True)
+    with open(full, "wb") as file:
+        file.write(data)
+
+
+def _read_config(vault: Vault) -> str:
+    """Return the config of a vault without its mounts, which are plain files in a copy."""
+    with contextlib.suppress(OSError, UnicodeDecodeError, tomllib.TOMLDecodeError):
+        with open(os.path.join(vault.root, _CONFIG), encoding="utf-8") as file:
+            lines = file.read().splitlines(keepends=True)
+        kept, is_mounts = list[str](), False
+        for line in lines:
+            is_mounts = line.strip().startswith("[mounts]") or (is_mounts and not line.startswith("["))
+            kept += [] if is_mounts else [line]
+        text = "".join(kept)
+        return "" if "mounts" in tomllib.loads(text) else text
+    return ""
+
+
+def _remove_old_copies(parent: str) -> None:
+    """Remove the copies that were used longest ago, and that nobody has open."""
+    with os.scandir(parent) as entries:
+        marks = [os.path.join(entry.path, PAST_MARK) for entry in entries if not entry.name.startswith(".")]
+    dated = sorted((os.stat(mark).st_mtime_ns, mark) for mark in marks if os.path.exists(mark))
+    further = len(dated) - _MOST_COPIES
+    for _, mark in dated:
+        with contextlib.suppress(OSError), open(mark, "rb") as file:
+            if further > 0:
+                fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+                shutil.rmtree(mark.removesuffix(PAST_MARK))
+                further -= 1

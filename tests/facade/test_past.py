@@ -1,0 +1,249 @@
+"""What memories said at a moment, and how certain that is."""
+
+from __future__ import annotations
+
+import contextlib
+import gc
+import itertools
+import os
+import subprocess
+import time
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import pytest
+from hypothesis import given, settings, strategies as st
+
+import mdmem
+from mdmem import Memory
+from mdmem.errors import EditRefused, MemoryNotFound, NamedNotFound, Usage
+from mdmem.vault.paths import Scope
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+EXAMPLES = int(os.environ.get("MDMEM_TEST_EXAMPLES", "12"))
+
+
+@pytest.fixture
+def memory(tmp_path: Path) -> Memory:
+    return mdmem.open(mdmem.init(tmp_path / "memories").root)
+
+
+def last_time(memory: Memory) -> datetime:
+    """When the last change was made; the next one is made in another millisecond."""
+    at = datetime.fromisoformat(memory.history()[0].time)
+    while datetime.now(UTC) - at < timedelta(milliseconds=2):
+        pass
+    return at
+
+
+def test_what_mdmem_wrote_is_exact_at_every_moment(memory: Memory) -> None:
+    memory.write("notes/a.md", "one\n")
+    first = last_time(memory)
+    memory.replace("notes/a.md", "one", "two")
+    second = last_time(memory)
+    memory.rm("notes/a.md")
+    third = last_time(memory)
+
+    states = [memory.state_at("notes/a.md", at) for at in (first, second, third)]
+    assert [each.certainty for each in states] == ["exact"] * 3
+    assert [each.document and each.document.text for each in states] == ["one\n", "two\n", None]
+    assert memory.show("notes/a.md", at=first).text == "one\n"
+    with pytest.raises(MemoryNotFound):
+        memory.show("notes/a.md", at=third)
+
+
+def test_an_edit_of_another_program_makes_the_time_between_unsure(memory: Memory) -> None:
+    memory.write("notes/a.md", "one\n")
+    first = last_time(memory)
+    Path(memory.root, "notes/a.md").write_text("theirs\n")
+    memory.append("notes/a.md", "two")
+
+    state = memory.state_at("notes/a.md", first)
+    assert state.certainty == "unsure"
+    assert state.document
+    assert state.document.text == "theirs\n"  # the other side of the gap: "one" was overwritten by others
+
+
+def test_todays_text_never_stands_for_another_day(memory: Memory) -> None:
+    memory.write("notes/b.md", "b\n")
+    Path(memory.root, "notes/a.md").write_text("theirs\n")
+
+    assert memory.state_at("notes/a.md", last_time(memory)).certainty == "not kept"
+    with pytest.raises(NamedNotFound, match="neither the history nor git has it"):
+        memory.show("notes/a.md", at=last_time(memory))
+
+
+def git(folder: Path, *arguments: str, date: str = "2026-03-01T00:00:00Z") -> None:
+    env = {**os.environ, "GIT_COMMITTER_DATE": date, "GIT_AUTHOR_DATE": date}
+    names = ["-c", "user.name=a", "-c", "user.email=a@example.org"]
+    subprocess.run(["git", *names, *arguments], cwd=folder, env=env, check=True, capture_output=True)
+
+
+def test_git_says_what_the_log_does_not(memory: Memory, tmp_path: Path) -> None:
+    git(tmp_path, "init", "--quiet")
+    note = Path(memory.root, "notes/a.md")
+    note.parent.mkdir(exist_ok=True)
+    for month, text in ((1, "one\n"), (2, "two\n")):
+        note.write_text(text)
+        git(tmp_path, "add", "-A")
+        git(tmp_path, "commit", "-qm", text.strip(), date=f"2026-0{month}-01T00:00:00Z")
+    note.write_text("three\n")
+
+    state = memory.state_at("notes/a.md", "2026-01-15")
+    assert (state.certainty, state.document and state.document.text) == ("git", "one\n")
+    assert memory.show("notes/a.md", at="HEAD~1").text == "one\n"
+    assert memory.show("notes/a.md", at="2026-02-01").text == "two\n"
+    with pytest.raises(Usage, match="kept"):
+        memory.state_at("notes/a.md", "2025-12-31")
+
+
+@pytest.mark.parametrize("when", ["", "yesterday", "--output=x", "2026-13-01", "HEAD"])
+def test_what_is_no_moment_is_refused_with_what_would_be_one(memory: Memory, when: str) -> None:
+    memory.write("notes/a.md", "one\n")
+    with pytest.raises(Usage, match="is no moment"):
+        memory.past(when)
+
+
+def test_a_moment_before_all_that_is_kept_is_refused_with_the_earliest(memory: Memory) -> None:
+    memory.write("notes/a.md", "one\n")
+    with pytest.raises(Usage, match=f"{last_time(memory):%Y-%m-%d}"):
+        memory.past("2001-01-01")
+
+
+def test_every_question_works_in_the_past_and_no_change_does(memory: Memory) -> None:
+    memory.write("notes/a.md", "The database is Postgres.\n")
+    then = last_time(memory)
+    memory.replace("notes/a.md", "Postgres", "SQLite")
+    memory.write("notes/b.md", "later\n")
+    past = memory.past(then)
+
+    assert [each.path for each in past.ls()] == ["notes/a.md"]
+    assert [hit.text for hit in past.search("database").hits] == ["The database is Postgres."]
+    assert past.origin
+    assert past.origin.unsure == ()
+    for change in (
+        lambda: past.append("notes/a.md", "x"),
+        past.undo,
+        lambda: past.sessions.add("t1", "user", "x"),
+    ):
+        with pytest.raises((EditRefused, NamedNotFound)):
+            change()
+    assert past.show("notes/a.md").text == "The database is Postgres.\n"
+    assert memory.search("SQLite").hits
+
+
+def test_a_scope_sees_its_own_past_and_no_other(tmp_path: Path) -> None:
+    root = mdmem.init(tmp_path / "memories").root
+    mine, theirs = (mdmem.open(root, Scope(user=name)) for name in ("ann", "bob"))
+    mine.write("notes/a.md", "mine\n")
+    theirs.write("notes/b.md", "theirs\n")
+    past = mine.past(last_time(theirs))
+
+    assert [each.path for each in past.ls()] == ["notes/a.md"]
+    assert not list(Path(past.root).rglob("b.md"))
+
+
+def test_a_mounted_file_is_a_plain_one_in_the_past(tmp_path: Path) -> None:
+    git(tmp_path, "init", "--quiet")
+    memory = mdmem.open(mdmem.init(tmp_path / "memories").root)
+    memory.write("AGENTS.md", "# Then\n", overwrite=True)
+    then = last_time(memory)
+    memory.write("AGENTS.md", "# Now\n", overwrite=True)
+    past = memory.past(then)
+
+    assert past.show("AGENTS.md").text == "# Then\n"
+    assert Path(past.root, "AGENTS.md").is_file()
+
+
+def test_two_copies_are_kept_and_an_open_one_stays(memory: Memory) -> None:
+    moments = []
+    for number in range(4):
+        memory.write(f"notes/{number}.md", "x\n")
+        moments.append(last_time(memory))
+    first = memory.past(moments[0])
+    roots = []
+    for at in moments[1:]:
+        roots.append(memory.past(at).root)
+        gc.collect()
+
+    assert os.path.isdir(first.root)
+    assert [os.path.isdir(root) for root in roots] == [False, False, True]
+    assert memory.past(moments[0]).root == first.root
+
+
+TEXTS = st.sampled_from(["a\n", "b\n", "c c\n", ""])
+STEPS = st.lists(
+    st.tuples(
+        st.sampled_from(["write", "outside", "rm", "gone", "mv", "undo", "commit"]), st.integers(0, 2), TEXTS
+    ),
+    min_size=1,
+    max_size=14,
+)
+
+
+def do_step(memory: Memory, top: Path, step: tuple[str, int, str], *, has_outside: bool) -> None:
+    """Do one step of a story, if it can be done."""
+    kind, number, text = step
+    path, other = f"notes/{number}.md", f"notes/{(number + 1) % 3}.md"
+    file = Path(memory.root, path)
+    does: dict[str, Callable[[], object]] = {
+        "write": lambda: memory.write(path, text, overwrite=True),
+        "rm": lambda: memory.rm(path),
+        "mv": lambda: memory.mv(path, other),
+        "undo": memory.undo,
+        "commit": lambda: commit_all(top),
+        "outside": lambda: write_outside(file) if has_outside else None,
+        "gone": lambda: delete_outside(file) if has_outside else None,
+    }
+    with contextlib.suppress(mdmem.MdmemError):
+        does[kind]()
+
+
+def write_outside(file: Path) -> None:
+    """Write what nobody has written before: what is taken back unseen leaves no trace in any log."""
+    file.parent.mkdir(exist_ok=True)
+    file.write_text(f"outside {time.monotonic_ns()}\n")
+
+
+def delete_outside(file: Path) -> None:
+    if file.exists() and not file.read_text().startswith("outside"):
+        file.unlink()
+
+
+def commit_all(top: Path) -> None:
+    git(top, "add", "-A")
+    git(top, "commit", "--allow-empty", "-qm", "x", date=datetime.now(UTC).isoformat())
+
+
+def read_notes(memory: Memory) -> dict[str, str]:
+    return {f"notes/{each.name}": each.read_text() for each in Path(memory.root, "notes").glob("*.md")}
+
+
+@given(steps=STEPS, has_outside=st.booleans())
+@settings(max_examples=EXAMPLES, deadline=None)
+def test_nothing_that_is_called_exact_is_wrong(
+    steps: list[tuple[str, int, str]], has_outside: bool, tmp_path_factory: pytest.TempPathFactory
+) -> None:
+    """And without edits of other programs, all is exact."""
+    top = tmp_path_factory.mktemp("past")
+    git(top, "init", "--quiet")
+    memory = mdmem.open(mdmem.init(top / "memories").root)
+    Path(memory.root, "notes").mkdir(exist_ok=True)
+    seen: list[tuple[datetime, dict[str, str]]] = []
+    for step in steps:
+        do_step(memory, top, step, has_outside=has_outside)
+        now = datetime.now(UTC)
+        while datetime.now(UTC) - now < timedelta(milliseconds=3):
+            pass
+        seen.append((now + timedelta(milliseconds=1), read_notes(memory)))
+    logged = {file.path for entry in memory.history() for file in entry.files}
+    oldest = min((datetime.fromisoformat(entry.time) for entry in memory.history()), default=None)
+    for (at, held), path in itertools.product(seen, sorted(logged)):
+        if oldest and at > oldest:
+            state = memory.state_at(path, at)
+            assert has_outside or state.certainty == "exact"
+            if state.certainty == "exact":
+                assert (state.document.text if state.document else None) == held.get(path)

@@ -117,7 +117,17 @@ run git blame notes/decisions/flock.md
 run git revert 'notes/decisions/flock.md:Eight writers'
 run git diff
 
-say '11. All is well'
+say '11. What counts now, what counted last week, and why'
+last_week=$(python -c 'import datetime as d; print(d.datetime.now(d.UTC).date() - d.timedelta(7))')
+text=$(printf -- '---\nvalid_from: %s\n---\n# Locks are leases\n\nA lock is held for a minute at most.\n' "$(date -u +%F)")
+run write notes/decisions/leases.md "$text" --supersedes notes/decisions/flock.md
+run search 'how is a lock held' --limit 1
+run search 'how is a lock held' --limit 1 --as-of "$last_week"
+run why notes/decisions/flock.md
+run undo
+run search 'how is a lock held' --limit 1
+
+say '12. All is well'
 run check
 run doctor
 cmp "$here/memories/notes/decisions/journal.md" memories/notes/decisions/journal.md

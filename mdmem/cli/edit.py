@@ -46,6 +46,7 @@ _MOVED = {
 @options.text_argument("content", may_be_empty=True)
 @options.base_option
 @click.option("--overwrite", is_flag=True, help="Replace what is there without --base.")
+@options.path_option("--supersedes", role=WRITE, help="Let it take the place of PATH, as supersede does.")
 @options.change_command
 def write_command(**given: Any) -> options.Verb:
     """Write a whole memory; replace one that is there only with --base or --overwrite."""

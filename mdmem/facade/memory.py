@@ -819,6 +819,10 @@ class Memory(Kinds["Applied"]):
             document = self.vault.read(path)
             related.update(path for key in LINEAGE if document.fields.get(key))
             found = self.vault.check(document)
+            if not document.fields.keys().isdisjoint(("tier", "valid_to")):
+                from mdmem.memory.validity import check_validity  # noqa: PLC0415 - start-up
+
+                found += check_validity(document, self.vault.config.tiers._fields)
             if kind_at(path) is PROPOSAL:
                 from mdmem.capture.proposal import judge  # noqa: PLC0415 - start-up
 

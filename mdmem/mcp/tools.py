@@ -75,7 +75,7 @@ TOOLS: tuple[ToolSpec, ...] = (
     _make_tool(verbs.remember, "Remember", changes=True, destructive=True),
 )
 NAMES = frozenset(tool.name for tool in TOOLS)
-_PATHS = ("path", "source", "target", "within")
+_PATHS = ("path", "source", "supersedes", "target", "within")
 
 
 class Toolbox:

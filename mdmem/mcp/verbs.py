@@ -413,6 +413,7 @@ def write(
     content: str | None = None,
     fields: Fields | None = None,
     overwrite: bool = False,
+    supersedes: Annotated[str, Field(description="memory that it replaces")] = "",
     base: Base = None,
     dry_run: bool = False,
 ) -> Answer:
@@ -423,7 +424,9 @@ def write(
     """
     if content is not None and fields is None:
         return _change_memories(
-            call, lambda m: m.write(path, content, base=base, overwrite=overwrite), dry_run=dry_run
+            call,
+            lambda m: m.write(path, content, base=base, overwrite=overwrite, supersedes=supersedes or None),
+            dry_run=dry_run,
         )
     if content is None and fields is not None:
         return _change_memories(call, lambda m: m.set(path, fields, base=base), dry_run=dry_run)

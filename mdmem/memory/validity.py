@@ -6,8 +6,10 @@ from collections import defaultdict
 from datetime import UTC, datetime, timedelta
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple, TypeAlias
 
+from mdmem.diagnostic import Span
 from mdmem.document.edit import between, spliced
 from mdmem.document.field import unset_field, with_field
+from mdmem.document.tree import Flaw
 from mdmem.errors import MemoryNotFound, Usage
 from mdmem.links.lineage import find_circles, find_references
 from mdmem.memory import history
@@ -16,8 +18,9 @@ from mdmem.vault.paths import is_under
 from mdmem.vault.plan import EditPlan, deletion, edit, together
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping
+    from collections.abc import Collection, Iterable, Iterator, Mapping
 
+    from mdmem.diagnostic import Diagnostic
     from mdmem.document.document import Document
     from mdmem.index.view import View
     from mdmem.vault.vault import Vault
@@ -79,6 +82,23 @@ def find_states(view: View, moment: datetime, *, is_past: bool = False) -> dict[
     return states
 
 
+def check_validity(document: Document, tiers: Collection[str]) -> Iterator[Diagnostic]:
+    """Find that a memory ends before it begins, or has none of the tiers that there are."""
+    begin, end, _ = bounds_of(document.fields)
+    if begin and end and end < begin:
+        message = f"`valid_to`: it ends at {stamp(end)}, before it begins at {stamp(begin)}"
+        yield _find_in_field(document, "valid_to", "ends-before-it-begins", message, "change one of them")
+    known, tier = (*tiers, _PINNED), document.fields.get("tier")
+    if tier is not None and tier not in known:
+        message = f"`tier`: {tier!r} has no time to live"
+        yield _find_in_field(document, "tier", "unknown-tier", message, f"a tier is {', '.join(known)}")
+
+
+def _find_in_field(document: Document, key: str, code: str, message: str, hint: str) -> Diagnostic:
+    span = document.tree.nearest((key,)).span if document.tree else Span(0, 0)
+    return document.diagnose(Flaw(span, code, message, hint, severity="warning"))
+
+
 def read_moment(given: datetime | str | None, now: datetime) -> datetime:
     """Return a moment that a caller gives, in UTC: a time, or a day, which is its start; `now` without one.
 
@@ -108,14 +128,21 @@ def find_successors(view: View) -> dict[str, str]:
 # -- changes ------------------------------------------------------------------------------------------------
 
 
-def supersede(vault: Vault, view: View, old: str, by: str, at: datetime) -> EditPlan:
+def supersede(
+    vault: Vault, view: View, old: str, by: str, at: datetime, *, is_written: bool = False
+) -> EditPlan:
     """Plan that one memory takes the place of another, which ends at `at` unless it has an end.
+
+    With `is_written`, the successor is written by the same change, and need not be there yet.
 
     Raises:
         MemoryNotFound: one of them is not there.
         Usage: they are one memory, the successor leads back to it, or another one has taken its place.
     """
-    before, successor = history.require(vault, old, None), _require_other(vault, old, by)
+    before, successor = (
+        history.require(vault, old, None),
+        _require_other(vault, old, by, is_written=is_written),
+    )
     known = find_successors(view)
     first = known.get(old)
     if first is not None and first != successor:
@@ -249,11 +276,11 @@ def _end_of_tier(vault: Vault, tier: object, now: datetime) -> datetime | None:
     return now + timedelta(hours=hours) if hours else None
 
 
-def _require_other(vault: Vault, path: str, by: str) -> str:
+def _require_other(vault: Vault, path: str, by: str, *, is_written: bool = False) -> str:
     """Return the name of another memory, which a layer may have, as a field is to say it."""
     if by == path:
         raise Usage(problem=f"{path} names itself", remedy="name the other memory")
-    if vault.find(by) is None:
+    if not is_written and vault.find(by) is None:
         raise MemoryNotFound(path=by)
     return by
 

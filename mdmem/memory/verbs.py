@@ -210,7 +210,13 @@ class Verbs(Generic[R]):
     # -- one memory ---------------------------------------------------------------------------------------
 
     def write(
-        self, path: StrPath, content: str, *, base: str | Document | None = None, overwrite: bool = False
+        self,
+        path: StrPath,
+        content: str,
+        *,
+        base: str | Document | None = None,
+        overwrite: bool = False,
+        supersedes: StrPath | None = None,
     ) -> R:
         """Write a whole memory: a new one, or one that is there with its `base` or `overwrite`.
 
@@ -220,13 +226,24 @@ class Verbs(Generic[R]):
             base: what the caller saw of it: the hash, which it must still have; or all of it, and then what
                 has changed since is merged.
             overwrite: write it whatever is there.
+            supersedes: a memory whose place it takes, in the same change; as `supersede` does.
 
         Raises:
             AlreadyExists: it is there, and neither `base` nor `overwrite` was given.
         """
-        return self._run_renewed(
-            lambda: self._write_plan(path_text(path), content, base, overwrite=overwrite)
-        )
+
+        def build() -> EditPlan:
+            plan = self._write_plan(path_text(path), content, base, overwrite=overwrite)
+            if supersedes is None:
+                return plan
+            from mdmem.memory import validity  # noqa: PLC0415 - start-up
+
+            ended = validity.supersede(
+                self._vault, self._view(), path_text(supersedes), path_text(path), utc_now(), is_written=True
+            )
+            return together((plan, ended), f"{plan.message}, which supersedes {path_text(supersedes)}")
+
+        return self._run_renewed(build)
 
     def _write_plan(
         self, path: str, content: str, base: str | Document | None = None, *, overwrite: bool = False

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import subprocess
+import sys
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
@@ -70,6 +72,7 @@ def test_an_ambiguous_successor_and_a_circle_hide_nothing(memory: Memory) -> Non
     assert states(memory) == {}
 
 
+# README: A memory counts from `valid_from` until `valid_to` or `expires` …
 def test_what_was_at_a_moment_does_not_know_what_came_later(memory: Memory) -> None:
     memory.supersede("notes/old.md", "notes/new.md", at=NOW)
     assert states(memory, NOW) == {"notes/old.md": "superseded"}
@@ -253,6 +256,7 @@ def test_where_nothing_fits_that_counts_it_is_said_what_does(memory: Memory) -> 
     assert found.notes == ("left out, as it does not count: notes/old.md (superseded); --any-state gives it",)
 
 
+# README: `search` and `context` give what counts and name what they leave out …
 def test_a_search_as_of_a_moment_gives_what_counted_then(memory: Memory) -> None:
     memory.set("notes/new.md", {"valid_from": "2026-03-01"})
     memory.supersede("notes/old.md", "notes/new.md", at="2026-03-01")
@@ -299,3 +303,54 @@ def test_a_context_holds_what_counts(memory: Memory) -> None:
     assert "SQLite" in text
     assert "Postgres" not in text
     assert "dark" not in text
+
+
+def test_a_new_memory_supersedes_an_old_one_in_one_change(memory: Memory) -> None:
+    memory.write("notes/first.md", "first\n")
+    memory.write("notes/second.md", "second\n", supersedes="notes/first.md")
+
+    assert memory.states()["notes/first.md"] == "superseded"
+    memory.undo()
+    assert not memory.exists("notes/second.md")
+    assert memory.show("notes/first.md").text == "first\n"
+
+
+@pytest.mark.parametrize("old", ["notes/second.md", "notes/nowhere.md"])
+def test_what_a_new_memory_cannot_supersede_is_refused_and_nothing_is_written(
+    memory: Memory, old: str
+) -> None:
+    with pytest.raises((Usage, MemoryNotFound)):
+        memory.write("notes/second.md", "second\n", supersedes=old)
+    assert not memory.exists("notes/second.md")
+
+
+def test_check_finds_what_ends_before_it_begins_and_a_tier_that_nobody_knows(memory: Memory) -> None:
+    memory.write("notes/a.md", "---\nvalid_from: 2026-02-01\nvalid_to: 2026-01-01\ntier: hot\n---\n")
+    memory.write("notes/b.md", "---\nvalid_from: 2026-01-01\nvalid_to: 2026-02-01\ntier: pinned\n---\n")
+
+    findings = memory.check(["notes/a.md", "notes/b.md"])
+    found = [(each.path, each.code, each.severity, each.position[0]) for each in findings]
+    assert found == [
+        ("notes/a.md", "ends-before-it-begins", "warning", 3),
+        ("notes/a.md", "unknown-tier", "warning", 4),
+    ]
+
+
+_SUPERSEDING = """
+import sys, mdmem
+memory = mdmem.open(sys.argv[1])
+try:
+    memory.supersede("notes/one.md", sys.argv[2])
+except mdmem.MdmemError as error:
+    sys.exit(1)
+"""
+
+
+def test_of_two_processes_that_supersede_one_memory_one_wins(memory: Memory) -> None:
+    for name in ("one", "x", "y"):
+        memory.write(f"notes/{name}.md", f"{name}\n")
+    words = [[sys.executable, "-c", _SUPERSEDING, memory.root, f"notes/{name}.md"] for name in "xy"]
+    codes = [process.wait(60) for process in [subprocess.Popen(each) for each in words]]
+
+    assert sorted(codes) == [0, 1]
+    assert memory.show("notes/one.md").fields["superseded_by"] == f"notes/{'xy'[codes.index(0)]}.md"

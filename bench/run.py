@@ -34,6 +34,7 @@ import serving
 import sessions
 import sessions_crash
 import startup
+import truth
 import watching
 import writers
 from setting import Setting
@@ -62,6 +63,7 @@ _MEASUREMENTS: dict[str, Callable[[Setting], list[Row]]] = {
     "inbox-crash": inbox_crash.measure,
     "results": results.measure,
     "observation": observation.measure,
+    "truth": truth.measure,
 }
 # Minutes, gigabytes, and a part of another one: only when it is named.
 _ON_REQUEST = {

@@ -666,6 +666,7 @@ class Memory(Kinds["Applied"]):
         """
         from mdmem.index.query import SearchRequest  # noqa: PLC0415 - start-up
         from mdmem.index.search import search  # noqa: PLC0415 - start-up
+        from mdmem.index.view import View  # noqa: PLC0415 - start-up
 
         request = SearchRequest(
             query="" if isinstance(query, SearchRequest) else query,
@@ -691,7 +692,8 @@ class Memory(Kinds["Applied"]):
         self.vault.enter()
         index.sync(progress=self._index_progress())
         read = partial(index.vault.read, recovered=True)
-        states, wanted = self.states(as_of=request.as_of), self._find_wanted(request.where)
+        own = View(index, self.vault)
+        states, wanted = self._find_states(own, request.as_of), self._find_wanted(own, request.where)
         return index.both(
             lambda database, text: search(
                 text,
@@ -714,12 +716,15 @@ class Memory(Kinds["Applied"]):
             Usage: `as_of` is no moment.
             LockTimeout, StorageFailed: the index cannot be made current.
         """
+        return self._find_states(self._current_view(), as_of)
+
+    def _find_states(self, own: View, as_of: str) -> dict[str, State]:
         from mdmem.memory import validity  # noqa: PLC0415 - start-up
 
         moment = validity.read_moment(as_of or None, utc_now())
         return {
             layer.shown(view.outside(path)): state
-            for layer, view in self._layer_views()
+            for layer, view in self._layer_views(own)
             for path, state in validity.find_states(view, moment, is_past=bool(as_of)).items()
         }
 
@@ -734,7 +739,7 @@ class Memory(Kinds["Applied"]):
 
         return explain(self, self._current_view(), path_text(path))
 
-    def _find_wanted(self, where: Sequence[str]) -> set[str] | None:
+    def _find_wanted(self, own: View, where: Sequence[str]) -> set[str] | None:
         """Return the memories of all layers that meet conditions; None without any."""
         from mdmem.memory.verbs import conditional  # noqa: PLC0415 - start-up
 
@@ -742,15 +747,14 @@ class Memory(Kinds["Applied"]):
             return None
         return {
             layer.shown(view.outside(listed.path))
-            for layer, view in self._layer_views()
+            for layer, view in self._layer_views(own)
             for listed in conditional(view, (), where, "")
         }
 
-    def _layer_views(self) -> Iterator[tuple[Layer, View]]:
+    def _layer_views(self, own: View) -> Iterator[tuple[Layer, View]]:
         """Yield each layer that is searched, with what the index knows of it."""
         from mdmem.index.view import View  # noqa: PLC0415 - start-up
 
-        own = self._current_view()
         for layer in self.vault.reads[: len(self.scope.searches)]:
             yield layer, View(self.index, self.vault.within(layer.namespace)) if layer.name else own
 

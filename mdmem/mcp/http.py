@@ -6,9 +6,11 @@ import hmac
 import os
 import secrets
 import socket
+from contextlib import suppress
 from typing import TYPE_CHECKING
 
 from mcp.server.transport_security import TransportSecuritySettings
+from starlette.requests import ClientDisconnect
 from uvicorn import Config, Server
 
 from mdmem.errors import Usage
@@ -47,7 +49,8 @@ class Door:
         """Serve a request, or refuse it."""
         status, problem = self._find_refusal(scope) if scope["type"] == "http" else (0, b"")
         if not problem:
-            await self._app(scope, receive, send)
+            with suppress(ClientDisconnect):  # nobody is there to be answered
+                await self._app(scope, receive, send)
             return
         headers = [(b"content-type", b"text/plain"), (b"content-length", str(len(problem)).encode())]
         if status == 401:  # noqa: PLR2004 - RFC 9110, section 15.5.2: it names the scheme

@@ -539,6 +539,12 @@ class ExtraMissing(Unavailable, code="extra-missing"):
     package: str
 
 
+class NotProvided(Unavailable, code="not-provided"):
+    says = "{problem}"
+    problem: str
+    remedy: str
+
+
 class GitFailed(Unavailable, code="git-failed", codes=("git-silent", "no-repository", "commit-failed")):
     """Git is missing, failed or fell silent, or the folder is in no work tree."""
 

@@ -89,7 +89,7 @@ def _print_why(why: Why) -> None:
         print(f"confidence: {why.confidence:.2f}, today {why.today:.2f}")
     for term in why.terms:
         print(f"  {term.value:+.2f}  {term.of}")
-    commit = why.commit
+    commit, uses = why.commit, why.uses
     rows = {
         "sources": why.sources,
         "superseded by": (why.successor,) if why.successor else (),
@@ -97,6 +97,7 @@ def _print_why(why: Why) -> None:
         "derived from": why.ancestors,
         "contradicted by": why.contradicted_by,
         "last commit": (f"{commit.commit[:8]} {commit.date[:10]} {commit.subject}",) if commit else (),
+        "last use": (f"{uses.time}, of {uses.times}",) if uses and uses.times else (),
     }
     for name, values in rows.items():
         if values:

@@ -41,15 +41,8 @@ def source_type(fields: Mapping[str, Any]) -> str:
 def is_explicit(fields: Mapping[str, Any]) -> bool:
     """Return whether a memory is what a user said explicitly, `source.explicit`."""
     source = fields.get("source")
-    return (
-        isinstance(source, dict)
-        and source.get("explicit") is True
-        and source_type(fields)
-        in (
-            USER,
-            CONVERSATION,
-        )
-    )
+    is_said = isinstance(source, dict) and source.get("explicit") is True
+    return is_said and source_type(fields) in (USER, CONVERSATION)
 
 
 def sources_of(fields: Mapping[str, Any]) -> tuple[str, ...]:
@@ -66,9 +59,8 @@ def names_source(source: str, written: str) -> bool:
 
 def distinct_sources(ids: Sequence[str]) -> tuple[str, ...]:
     """Name each source once: of messages the session, in which who repeats himself adds nothing."""
-    return tuple(
-        dict.fromkeys(each.partition("#")[0] if each.startswith("sessions/") else each for each in ids)
-    )
+    named = (each.partition("#")[0] if each.startswith("sessions/") else each for each in ids)
+    return tuple(dict.fromkeys(named))
 
 
 def terms_of(fields: Mapping[str, Any]) -> tuple[ConfidenceTerm, ...]:

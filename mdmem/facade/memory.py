@@ -45,7 +45,7 @@ from mdmem.vault.paths import (
 from mdmem.vault.vault import Vault
 
 if TYPE_CHECKING:  # most commands use one of these, or none
-    from collections.abc import Iterable, Iterator, Mapping, Sequence
+    from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
     from contextlib import AbstractContextManager
     from datetime import datetime
 
@@ -58,6 +58,7 @@ if TYPE_CHECKING:  # most commands use one of these, or none
     from mdmem.facade.instructions import WorkspaceProject
     from mdmem.facade.past import PastCopy, PastState
     from mdmem.facade.statistics import MemoryStats
+    from mdmem.facade.uses import Uses
     from mdmem.facade.why import Why
     from mdmem.index.grep import Case, Hits
     from mdmem.index.index import Index
@@ -67,6 +68,7 @@ if TYPE_CHECKING:  # most commands use one of these, or none
     from mdmem.index.view import View
     from mdmem.kind import Kind
     from mdmem.markdown.inline import Citation
+    from mdmem.memory.stored import StoredMemories
     from mdmem.memory.validity import State
     from mdmem.memory.verbs import Build, Listed
     from mdmem.models.generator import Generator
@@ -100,6 +102,14 @@ class Memory(Kinds["Applied"]):
         "_apply_built",
         doc="The project memory, and what coding tools are told beside it.",
     )
+    stored: Lazy[StoredMemories] = Lazy(
+        "mdmem.memory.stored:StoredMemories",
+        "vault",
+        "_apply_locked",
+        "_current_view",
+        doc="Notes by namespace and id, as programs store them.",
+    )
+    uses: Lazy[Uses] = Lazy("mdmem.facade.uses:Uses", "vault", doc="How often memories were used here.")
     results: Lazy[ToolResults] = Lazy(
         "mdmem.results.results:ToolResults",
         "vault",
@@ -229,7 +239,7 @@ class Memory(Kinds["Applied"]):
     @cached_property
     def capture(self) -> Capture[Applied]:
         """What is stated in sessions, and where it goes."""
-        return self._make_capture(partial(self._apply_built, locked=True), moves=True)
+        return self._make_capture(self._apply_locked, moves=True)
 
     @property
     def sessions(self) -> Sessions:
@@ -467,6 +477,13 @@ class Memory(Kinds["Applied"]):
         vault, name = self.vault.locate_layer(path_text(path))
         return find_state(vault, check_memory(name), read_when(self.vault, when))
 
+    def texts_at(self, paths: Collection[str], when: datetime) -> dict[str, PastState]:
+        """Return what memories said at a moment, else the oldest text that is kept of each, as `unsure`."""
+        from mdmem.facade.past import find_texts  # noqa: PLC0415 - start-up
+
+        self.vault.enter()
+        return {state.path: state for state in find_texts(self.vault, when, paths)}
+
     def past(self, when: datetime | str) -> Memory:
         """Return the memories as they were at a moment: every question, and no change; see `origin`.
 
@@ -651,13 +668,15 @@ class Memory(Kinds["Applied"]):
         where: Sequence[str] = (),
         any_state: bool = False,
         as_of: str = "",
+        only: Collection[str] | None = None,
     ) -> Results:
         """Return the passages that fit a query best, of memories that count now.
 
         Args:
-            query: what to look for; or a `SearchRequest` that says all, and no other argument.
+            query: what to look for; or a `SearchRequest` that says all, and no argument but `only`.
             within, types, tags, since, before: as `SearchRequest`, and so are
             limit, budget, each, context, explain, where, any_state, as_of.
+            only: search these memories, by their paths; all without.
 
         Raises:
             Usage: an argument that cannot mean anything.
@@ -694,6 +713,8 @@ class Memory(Kinds["Applied"]):
         read = partial(index.vault.read, recovered=True)
         own = View(index, self.vault)
         states, wanted = self._find_states(own, request.as_of), self._find_wanted(own, request.where)
+        if only is not None:
+            wanted = {*only} if wanted is None else wanted.intersection(only)
         return index.both(
             lambda database, text: search(
                 text,
@@ -877,6 +898,9 @@ class Memory(Kinds["Applied"]):
     def _apply_built(self, build: Build, *, locked: bool = False) -> Applied:
         """Apply the plan that `build` makes, then commit it to git where the config wants that."""
         return self._commit_if_wanted(self.vault.transact(build, locked=locked))
+
+    def _apply_locked(self, build: Build) -> Applied:
+        return self._apply_built(build, locked=True)
 
     def _commit_if_wanted(self, applied: Applied) -> Applied:
         if applied.files and self.vault.config.git.commit == "auto":

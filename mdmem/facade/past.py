@@ -100,6 +100,25 @@ def find_states(vault: Vault, moment: datetime, paths: Collection[str] | None = 
             yield _find_state(vault, tracked, path, around, blobs.get(path))
 
 
+def find_texts(vault: Vault, moment: datetime, paths: Collection[str]) -> Iterator[PastState]:
+    """Find what memories said at a moment, else the oldest text that is kept of each, as `unsure`."""
+    oldest = dict[str, list[str]]()
+    for entry in vault.history():
+        for file in entry.files:
+            oldest.setdefault(file.path, []).extend(filter(None, (file.after, file.before)))
+    for state in find_states(vault, moment, paths):
+        if state.document is not None:
+            yield state
+            continue
+        with contextlib.suppress(DocumentRefused):
+            now = vault.find(state.path)
+            kept = (
+                _read_content(vault, state.path, each, (now,))
+                for each in reversed(oldest.get(state.path, []))
+            )
+            yield PastState(state.path, "unsure", next(filter(None, kept), now))
+
+
 def _refuse_unkept(vault: Vault, moment: datetime) -> None:
     """Refuse a moment that is before all that is kept.
 

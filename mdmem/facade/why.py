@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from mdmem.capture.statement import said_in, sourced_bullets
 from mdmem.document import confidence as rules
-from mdmem.errors import DocumentRefused, GitFailed
+from mdmem.errors import DocumentRefused, GitFailed, MdmemError
 from mdmem.index.hit import day_of, fields_of
 from mdmem.links.lineage import CONTRADICTED, find_references
 from mdmem.memory import provenance, validity
@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from mdmem.document.confidence import ConfidenceTerm
     from mdmem.document.document import Document
     from mdmem.facade.memory import Memory
+    from mdmem.facade.uses import Use
     from mdmem.index.view import View
     from mdmem.review.tracked import MemoryCommit
 
@@ -49,6 +50,7 @@ class Why:
         ancestors: what it was derived from, and that from, nearest first.
         contradicted_by: what speaks against it.
         commit: the last commit that touched it; None without git.
+        uses: how often it was given to agents, as this machine knows; None where it cannot be read.
     """
 
     path: str
@@ -63,6 +65,7 @@ class Why:
     ancestors: tuple[str, ...]
     contradicted_by: tuple[str, ...]
     commit: MemoryCommit | None
+    uses: Use | None
 
 
 def explain(memory: Memory, view: View, path: str, now: datetime | None = None) -> Why:
@@ -90,6 +93,7 @@ def explain(memory: Memory, view: View, path: str, now: datetime | None = None) 
         ancestors=memory.lineage.ancestors(path),
         contradicted_by=tuple(each.goal or each.name for each in against if each.path == path),
         commit=_find_commit(memory, path),
+        uses=_read_uses(memory, path),
     )
 
 
@@ -100,6 +104,12 @@ def _list_bullets(document: Document) -> list[SourcedBullet]:
             for bullet, sources in sourced_bullets(document)
         ]
     return []
+
+
+def _read_uses(memory: Memory, path: str) -> Use | None:
+    with contextlib.suppress(MdmemError):
+        return memory.uses.of(path)
+    return None
 
 
 def _find_commit(memory: Memory, path: str) -> MemoryCommit | None:

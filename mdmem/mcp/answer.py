@@ -6,7 +6,8 @@ Answers have a bound. An error is told with the model's next move in terms of th
 from __future__ import annotations
 
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
+from contextlib import suppress
 from dataclasses import dataclass
 from itertools import islice
 from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
@@ -176,6 +177,11 @@ class Call:
         if bound is not None and name not in {None, "", bound}:
             raise Usage(problem=f"the host has bound the thread {bound!r}", remedy="name no other one")
         return (name or None) if bound is None else bound
+
+    def count_uses(self, paths: Iterable[str]) -> None:
+        """Count that memories were given; where that cannot be kept, nothing else is the matter."""
+        with suppress(MdmemError):
+            self.memory.uses.add(paths)
 
     def sync(self) -> None:
         """Make the index current, and say how far it is: what asks the index does so again at no cost."""

@@ -63,6 +63,7 @@ def context(
     """
     call.sync()
     found = call.memory.context(query, files, call.thread(thread), min(budget, call.budget))
+    call.count_uses(place.partition("#")[0] for part in found.parts for place in part.places)
     data = as_json(dataclasses.replace(found, left_out=found.left_out[:PAGE]))
     text = found.text or "there is nothing to know yet"
     return Answer((text,), {**data, "total_left_out": len(found.left_out)})
@@ -196,6 +197,7 @@ def show(
     if path.startswith(sessions.RESULT):
         return sessions.show_result(call, path, line, limit, column)
     document = call.memory.show(path)
+    call.count_uses([document.path])
     first, last = _lines_of(document, heading)
     first = max(first, line)
     if first > max(last, 1):
@@ -250,6 +252,7 @@ def _answer_hits(call: Call, hits: Sequence[Hit], offset: int, behind: int, note
         }
         for hit, _ in taken
     ]
+    call.count_uses(hit.path for hit, _ in taken)
     left_out = behind + len(hits) - len(taken)
     data = {"hits": shown, "notes": [note.strip("[]") for note in notes]}
     return _answer_page(data, [text for _, text in taken], offset, left_out, notes)

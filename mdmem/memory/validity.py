@@ -139,25 +139,20 @@ def supersede(
         MemoryNotFound: one of them is not there.
         Usage: they are one memory, the successor leads back to it, or another one has taken its place.
     """
-    before, successor = (
-        history.require(vault, old, None),
-        _require_other(vault, old, by, is_written=is_written),
-    )
+    before = history.require(vault, old, None)
+    successor = _require_other(vault, old, by, is_written=is_written)
     known = find_successors(view)
     first = known.get(old)
     if first is not None and first != successor:
-        raise Usage(
-            problem=f"{old} is superseded by {first} already",
-            remedy=f"supersede {first}, or reinstate {old} first",
-        )
+        remedy = f"supersede {first}, or reinstate {old} first"
+        raise Usage(problem=f"{old} is superseded by {first} already", remedy=remedy)
     chain, step = {old}, successor
     while step in known and step not in chain:
         chain.add(step)
         step = known[step]
     if step == old:
-        raise Usage(
-            problem=f"{successor} is itself superseded by {old}", remedy=f"reinstate {successor} first"
-        )
+        remedy = f"reinstate {successor} first"
+        raise Usage(problem=f"{successor} is itself superseded by {old}", remedy=remedy)
     after = before if first else with_field(before, (_SUCCESSOR,), successor)
     return _plan(before, _closed(after, at), f"supersede {old} by {successor}")
 
@@ -206,13 +201,7 @@ def confirm(vault: Vault, path: str, source: str | None, now: datetime) -> EditP
     return _plan(before, after, f"confirm {path}")
 
 
-def retier(
-    vault: Vault,
-    path: str,
-    tier: str,
-    expires: datetime | None,
-    now: datetime,
-) -> EditPlan:
+def retier(vault: Vault, path: str, tier: str, expires: datetime | None, now: datetime) -> EditPlan:
     """Plan that a memory has a tier, and expires when the config says for that; `expires` says otherwise.
 
     Raises:

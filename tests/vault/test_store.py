@@ -168,6 +168,7 @@ BELOW = {
     "review/commits.py": "the lock of commits, and what git calls a memory",
     "facade/excerpt.py": "when a file was changed last",
     "facade/past.py": "where copies of the past stand",
+    "facade/uses.py": "where the counts of use stand",
     "facade/doctor.py": "what lies about in the vault's own folder",
     "facade/instructions.py": "which file of the workspace a memory is",
     "review/merge_setup.py": "writes outside of the vault",

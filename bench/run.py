@@ -35,6 +35,7 @@ import sessions
 import sessions_crash
 import startup
 import truth
+import truth_crash
 import watching
 import writers
 from setting import Setting
@@ -64,6 +65,7 @@ _MEASUREMENTS: dict[str, Callable[[Setting], list[Row]]] = {
     "results": results.measure,
     "observation": observation.measure,
     "truth": truth.measure,
+    "truth-crash": truth_crash.measure,
 }
 # Minutes, gigabytes, and a part of another one: only when it is named.
 _ON_REQUEST = {

@@ -21,22 +21,18 @@ from mdmem.memory.stored import Filter, StoredMemory, in_namespace, to_milliseco
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping, Sequence
+    from datetime import datetime
 
     from mdmem.facade.past import PastState
 
 __all__ = ["Filter", "Metrics", "Scored", "StoredMemory", "VaultStore", "Vectors"]
 
 _SYNTAX = re.compile('["“”„«»「」『』:*-]')
-_CERTAIN = ("exact", "git")
 _LIVE, _ALL = Filter(), Filter(include_expired=True, include_superseded=True)
 
 
 class Vectors(Protocol):
-    """Where the vectors of memories are kept and compared; a driver has these.
-
-    Attributes:
-        dims: the length of every vector.
-    """
+    """Where the vectors of memories, each of `dims` numbers, are kept and compared."""
 
     dims: int
 
@@ -53,7 +49,7 @@ class Vectors(Protocol):
 
 
 class Metrics(Protocol):
-    """What is told of what a store does; the methods are called from every thread that uses it."""
+    """What is told of what a store does, in whatever thread uses it."""
 
     def upsert(self, op: str, tier: str) -> None:
         """One memory was stored: `op` is `insert` or `update`."""
@@ -62,16 +58,16 @@ class Metrics(Protocol):
         """One memory was deleted."""
 
     def soft_delete(self) -> None:
-        """Another memory has taken the place of one."""
+        """One memory was superseded."""
 
     def sweep_expired(self, tier: str) -> None:
         """One memory was deleted because it had expired."""
 
     def active_by_tier(self, tier: str, n: int) -> None:
-        """This number of memories of a tier counts now: told whenever `list_expired` is asked."""
+        """This number of memories of a tier counts now: told whenever `list_expired` is called."""
 
     def dedup_tombstoned(self, n: int) -> None:
-        """This number of memories was found to repeat others, in one call of `dedup`."""
+        """This number of memories was superseded as repetitions by one call of `dedup`."""
 
 
 class _Silent(Metrics):
@@ -80,12 +76,10 @@ class _Silent(Metrics):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Scored:
-    """A memory that was found.
+    """A memory that was found, with the text of the moment that was asked for.
 
-    Attributes:
-        memory: with the text of the moment that was asked for.
-        score: the higher the better, among the hits of one search.
-        exact: whether it is certain that the memory said this then; the oldest text that is known is not.
+    The higher its `score` the better, among the hits of one search. It is not `exact` where what it said then
+    is not certain, and this is the oldest text that is known.
     """
 
     memory: StoredMemory
@@ -95,6 +89,9 @@ class Scored:
 
 class VaultStore:
     """The memories of a scope by namespace and id; several threads and processes may use one.
+
+    What takes a namespace and an id raises MemoryNotFound where the namespace has no such memory; what takes
+    several ids leaves out those that are not there.
 
     Args:
         memory: the vault, and the scope that the namespaces are in.
@@ -106,10 +103,11 @@ class VaultStore:
         self, memory: Memory, *, vectors: Vectors | None = None, metrics: Metrics | None = None
     ) -> None:
         self._memory = memory
+        self._stored = memory.stored
         self._vectors = vectors
         self._metrics = metrics or _Silent()  # type: ignore[abstract]  # empty methods are meant
 
-    # -- one memory: each raises MemoryNotFound where the namespace has none with the id ---------------------
+    # -- one memory ---------------------------------------------------------------------------------------
 
     def upsert(self, memory: StoredMemory) -> None:
         """Store a memory with its vector, or change the one with its id; the bytes of the rest stay.
@@ -123,7 +121,7 @@ class VaultStore:
         """
         if memory.embedding:
             self._require_vectors(memory.embedding)
-        applied = self._memory.stored.upsert(memory)
+        applied = self._stored.upsert(memory)
         if self._vectors and memory.embedding:
             self._vectors.put(memory.id, memory.embedding)
         elif self._vectors:
@@ -148,7 +146,7 @@ class VaultStore:
         while True:
             path = self._find_path(namespace, identifier)
             document = self._memory.show(path)
-            memory = self._memory.stored.at(path, document)
+            memory = self._stored.at(path, document)
             if memory.expires_at is None or memory.expires_at > cutoff:
                 raise MemoryNotFound(path=path)
             with suppress(Conflict):  # it was changed meanwhile: look again
@@ -166,13 +164,13 @@ class VaultStore:
             Usage: it is the memory itself, leads back to it, or another one took its place before.
         """
         by = self._find_path(namespace, superseded_by)
-        self._memory.supersede(self._find_path(namespace, identifier), by, at=to_moment(_now(at)))
+        self._memory.supersede(self._find_path(namespace, identifier), by, at=_moment(at))
         self._metrics.soft_delete()
 
     def mark_contradicted(self, namespace: str, identifier: str, by: str, at: int | None = None) -> None:
         """Say that one memory speaks against another, which ends at `at` unless it has an end."""
         other = self._find_path(namespace, by)
-        self._memory.contradict(self._find_path(namespace, identifier), other, at=to_moment(_now(at)))
+        self._memory.contradict(self._find_path(namespace, identifier), other, at=_moment(at))
 
     def restore(self, namespace: str, identifier: str) -> None:
         """Let a memory count again: nothing has taken its place, or speaks against it."""
@@ -180,7 +178,7 @@ class VaultStore:
 
     def predecessor_ids(self, namespace: str, identifier: str) -> Sequence[str]:
         """List the ids of the memories whose place one has taken."""
-        return self._memory.stored.predecessors(self._find_path(namespace, identifier))
+        return self._stored.predecessors(self._find_path(namespace, identifier))
 
     def retier(self, namespace: str, identifier: str, tier: str, expires_at: int | None = None) -> None:
         """Give a memory a tier and an end; without `expires_at`, the one that the config gives the tier."""
@@ -198,11 +196,11 @@ class VaultStore:
         """
         path = self._find_path(namespace, identifier)
         document = self._memory.show(path)
-        memory = self._memory.stored.at(path, document)
+        memory = self._stored.at(path, document)
         if memory.superseded_by or memory.valid_to is not None:
             raise Usage(problem=f"{path} has an end", remedy="restore it first")
-        self._memory.stored.check(replace(memory, confidence=confidence))
-        fields = {"confidence": confidence, "updated": stamp(to_moment(_now(now)))}
+        self._stored.check(replace(memory, confidence=confidence))
+        fields = {"confidence": confidence, "updated": stamp(_moment(now))}
         self._memory.set(path, fields, base=document.hash)
 
     # -- several memories ---------------------------------------------------------------------------------
@@ -210,10 +208,7 @@ class VaultStore:
     def reinforce(
         self, namespace: str, ids: Iterable[str], accessed_at: int, new_expiry: int | None = None
     ) -> None:
-        """Count that memories were used; those that expire live until `new_expiry`, where that is later.
-
-        Ids that are not there are left out.
-        """
+        """Count that memories were used; those that expire live until `new_expiry`, where that is later."""
         moment, paths = to_moment(accessed_at), self._find_paths(namespace, ids)
         until = None if new_expiry is None else to_moment(new_expiry)
         for path in paths if until else ():
@@ -222,7 +217,7 @@ class VaultStore:
         self._memory.uses.add(paths, namespace=in_namespace(namespace), at=to_milliseconds(moment))
 
     def reassign(self, from_namespace: str, ids: Iterable[str], to_namespace: str) -> int:
-        """Move memories to another namespace; return how many. Ids that are not there are left out."""
+        """Move memories to another namespace; return how many."""
         paths = self._find_paths(from_namespace, ids) if from_namespace != to_namespace else []
         if paths:
             self._memory.mv(paths, f"{in_namespace(to_namespace)}/")
@@ -230,7 +225,7 @@ class VaultStore:
 
     def list(self, namespace: str, wanted: Filter = _LIVE, limit: int = 0) -> Sequence[StoredMemory]:
         """List the memories that a filter admits, sorted as it says; 0 is no limit."""
-        selected = self._memory.stored.select(namespace, wanted, limit=max(limit, 0))
+        selected = self._stored.select(namespace, wanted, limit=max(limit, 0))
         return [scored.memory for scored in self._score(dict.fromkeys(selected, 0.0), selected, wanted)]
 
     def list_expired(self, now: int | None = None, limit: int = 500) -> Sequence[StoredMemory]:
@@ -238,24 +233,24 @@ class VaultStore:
 
         What expires without a tier, such as the note about a passport, is not for a sweeper.
         """
-        stored, at, found = self._memory.stored, _now(now), list[str]()
+        stored, at, expired = self._stored, to_milliseconds(_moment(now)), list[str]()
+        namespaces = stored.namespaces()
         known = replace(_ALL, tiers=stored.tiers, now=at)
-        for namespace in stored.namespaces():
+        for namespace in namespaces:
             kept = stored.select(namespace, replace(known, include_expired=False))
-            found += [path for path in stored.select(namespace, known) if path not in kept]
+            expired += [path for path in stored.select(namespace, known) if path not in kept]
         for tier in stored.tiers:
             live = Filter(tiers=(tier,), now=at)
-            count = sum(len(stored.select(namespace, live)) for namespace in stored.namespaces())
-            self._metrics.active_by_tier(tier, count)
-        return [self._read_stored(path) for path in found[: max(limit, 0) or None]]
+            self._metrics.active_by_tier(tier, sum(len(stored.select(each, live)) for each in namespaces))
+        return [self._read_stored(path) for path in expired[: max(limit, 0) or None]]
 
     def list_namespaces(self) -> Sequence[str]:
         """List the namespaces that hold memories."""
-        return self._memory.stored.namespaces()
+        return self._stored.namespaces()
 
     def delete_namespace(self, namespace: str) -> int:
         """Delete every memory of a namespace, not of those below it; return how many."""
-        selected = self._memory.stored.select(namespace, _ALL)
+        selected = self._stored.select(namespace, _ALL)
         if selected:
             self._memory.rm(list(selected))
         for path, identifier in selected.items():
@@ -263,23 +258,19 @@ class VaultStore:
         return len(selected)
 
     def get_by_fingerprint(self, namespace: str, tier: str, fingerprint: str) -> StoredMemory:
-        """Return a memory of a tier that counts now and has this fingerprint; see `StoredMemory`.
-
-        Raises:
-            MemoryNotFound: there is none.
-        """
+        """Return a memory of a tier that counts now and has this fingerprint, or raise MemoryNotFound."""
         for memory in self.list(namespace, Filter(tiers=(tier,))):
             if memory.fingerprint == fingerprint:
                 return memory
         raise MemoryNotFound(path=f"{in_namespace(namespace)}/{fingerprint}")
 
     def dedup(self, namespace: str) -> Mapping[str, str]:
-        """Let the best of memories with one fingerprint and tier take the place of the others.
+        """Let the best of memories with one fingerprint and tier supersede the others.
 
         The best one does not expire, is the most important, then the one that was stored last.
 
         Returns:
-            The ids whose place was taken, each with the id that took it.
+            The ids that were superseded, each with the id of its successor.
         """
         best, pairs = dict[tuple[str, str], StoredMemory](), dict[str, str]()
         for memory in sorted(self.list(namespace), key=_quality, reverse=True):
@@ -289,7 +280,7 @@ class VaultStore:
             with suppress(Conflict, MemoryNotFound):  # it was changed meanwhile: it may say something else
                 old = self._find_path(namespace, memory.id)
                 plan = self._memory.plan.supersede(old, self._find_path(namespace, kept.id))
-                if self._memory.stored.at(old, plan.changes[0].before).fingerprint == kept.fingerprint:
+                if self._stored.at(old, plan.changes[0].before).fingerprint == kept.fingerprint:
                     self._memory.apply(plan)
                     pairs[memory.id] = kept.id
         self._metrics.dedup_tombstoned(len(pairs))
@@ -305,7 +296,7 @@ class VaultStore:
         With `as_of` of the filter, the words are looked for in the texts of then.
         """
         words = _SYNTAX.sub(" ", query)
-        selected = self._memory.stored.select(namespace, wanted)
+        selected = self._stored.select(namespace, wanted)
         if not (_check_count(k) and selected and words.strip()):
             return []
         if wanted.as_of is None:
@@ -332,7 +323,7 @@ class VaultStore:
             Usage: the vector is of another length than theirs.
         """
         vectors = self._require_vectors(vector)
-        selected = self._memory.stored.select(namespace, wanted)
+        selected = self._stored.select(namespace, wanted)
         paths = {identifier: path for path, identifier in selected.items()}
         near = vectors.nearest(vector, k, paths.__contains__) if _check_count(k) and paths else ()
         return self._score({paths[identifier]: score for identifier, score in near}, selected, wanted)
@@ -340,11 +331,7 @@ class VaultStore:
     # -- the store itself ---------------------------------------------------------------------------------
 
     def ping(self) -> None:
-        """Verify that the vault can be read.
-
-        Raises:
-            Unavailable: it cannot be.
-        """
+        """Verify that the vault can be read; raises Unavailable where it cannot."""
         self._memory.sync()
 
     def close(self) -> None:
@@ -361,26 +348,24 @@ class VaultStore:
         """Return memories by path with their scores; what is gone by now is left out."""
         if wanted.as_of is not None and texts is None:
             texts = self._memory.texts_at(scores, to_moment(wanted.as_of))
-        found = []
+        hits = []
         for path, score in scores.items():
             state = texts[path] if texts else None
             with suppress(MemoryNotFound):
                 memory = replace(self._read_stored(path, state), id=selected[path])
-                found.append(
-                    Scored(memory=memory, score=score, exact=not state or state.certainty in _CERTAIN)
-                )
-        return found
+                is_exact = not state or state.certainty in ("exact", "git")
+                hits.append(Scored(memory=memory, score=score, exact=is_exact))
+        return hits
 
     def _read_stored(self, path: str, state: PastState | None = None) -> StoredMemory:
-        memory = self._memory.stored.at(path, state.document if state else None)
+        memory = self._stored.at(path, state.document if state else None)
         use = self._memory.uses.of(path, in_namespace(memory.namespace))
         return replace(memory, access_count=use.times, last_accessed_at=use.last or None)
 
     def _find_path(self, namespace: str, identifier: str) -> str:
-        return self._memory.stored.find_path(namespace, identifier)
+        return self._stored.find_path(namespace, identifier)
 
     def _find_paths(self, namespace: str, ids: Iterable[str]) -> Sequence[str]:
-        """Find the memories with some ids; those that are not there are left out."""
         paths = dict[str, None]()
         for identifier in ids:
             with suppress(MemoryNotFound):
@@ -396,10 +381,8 @@ class VaultStore:
         if self._vectors is None:
             raise NotProvided(problem="this store has no Vectors", remedy="give one when it is made")
         if len(vector) != self._vectors.dims or not all(map(math.isfinite, vector)):
-            remedy = f"give {self._vectors.dims} finite numbers"
-            raise Usage(
-                problem=f"this is no vector of the store: it has {len(vector)} numbers", remedy=remedy
-            )
+            problem = f"this is no vector of the store: it has {len(vector)} numbers"
+            raise Usage(problem=problem, remedy=f"give {self._vectors.dims} finite numbers")
         return self._vectors
 
 
@@ -411,12 +394,12 @@ def _rank(memory: Memory, words: str, namespace: str, paths: Iterable[str], k: i
 
 
 def _quality(memory: StoredMemory) -> tuple[bool, float, int, int, str]:
-    importance = memory.importance if memory.importance is not None else 0
-    return memory.expires_at is None, importance, memory.updated_at or 0, memory.created_at or 0, memory.id
+    importance, times = memory.importance or 0, (memory.updated_at or 0, memory.created_at or 0)
+    return memory.expires_at is None, importance, *times, memory.id
 
 
-def _now(given: int | None = None) -> int:
-    return to_milliseconds(utc_now()) if given is None else given
+def _moment(milliseconds: int | None) -> datetime:
+    return utc_now() if milliseconds is None else to_moment(milliseconds)
 
 
 def _check_count(k: int) -> int:

@@ -37,39 +37,26 @@ _FOLDER, _MARKDOWN = NOTE.folder, ".md"
 _PINNED = "pinned"
 _NO_ID = regex("\0|[\ud800-\udfff]|\\A\\Z")
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
-_TEXTS = ("tier", "level", "type", "summary")
+_TIMES = ("created_at", "updated_at", "expires_at", "valid_from", "valid_to")
 _SHARES = ("importance", "confidence")
-_PLAIN = (*_TEXTS, *_SHARES, "tags", "metadata", "linked")
-_TIMES = {
-    "created_at": "created",
-    "updated_at": "updated",
-    "expires_at": "expires",
-}  # by attribute: the field
-_TIMES |= {"valid_from": "valid_from", "valid_to": "valid_to"}
-_INDEXED = ("id", "tier", "level", "type", "tags", "importance", *_TIMES.values())
 _SORTED = ("created", "updated", "importance")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class StoredMemory:
-    """A memory as programs store it; times are in milliseconds since the epoch, UTC.
+    """A memory as programs store it; times are in milliseconds since the epoch, UTC, and None for none.
 
     Attributes:
         id: one within all namespaces.
         namespace: such as `a/b`; empty for the notes that are in no folder.
         tier: one of the config's tiers, or `pinned`; empty for none.
-        level: such as `explicit` or `deduced`; empty for none.
-        type: of the note; see `mdmem.schema`.
-        content, summary, tags, metadata: as the contract has them; the metadata may be any JSON.
+        metadata: any JSON object.
         importance, confidence: from 0 to 1; None where nothing is said.
-        created_at: when it was first stored, which never changes, and
-        updated_at: when last.
-        expires_at, valid_from, valid_to: None for no such bound.
-        superseded_by: the id of what took its place, and
-        contradicted_by: what speaks against it; no `upsert` changes these.
+        created_at: when it was first stored, which never changes.
+        superseded_by, contradicted_by: ids of memories; no `upsert` changes these.
         linked: ids of memories that belong to it.
         embedding: its vector, which stands in no file.
-        access_count, last_accessed_at: how often it was used in its namespace, and when last; in no file.
+        access_count, last_accessed_at: its use in its namespace, which stands in no file.
     """
 
     id: str
@@ -103,18 +90,17 @@ class StoredMemory:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Filter:
-    """Which memories are asked for; without anything, all that count now.
+    """Which memories are asked for; without anything, all that count now. Times are in milliseconds.
 
     Attributes:
         tiers, levels, types: one of these; any without.
-        tags: all of these.
-        metadata: all of these values, by top-level key.
+        tags, metadata: all of these.
         exclude_metadata, exclude_ids: none of these.
         include_expired: also what has expired.
         include_superseded: also what is over, not yet valid, or superseded.
-        now: the moment of the question, in milliseconds; that of the clock without.
-        as_of: ask for what was valid at this moment, in milliseconds, whatever took its place since.
-        since: only what was stored at this moment or later, in milliseconds.
+        now: the moment of the question; that of the clock without.
+        as_of: ask for what was valid at this moment, whatever took its place since.
+        since: only what was stored at this moment or later.
         sort: created, updated or importance, with `-` before it the largest first; by id without.
     """
 
@@ -152,11 +138,7 @@ def to_milliseconds(moment: datetime) -> int:
 
 
 def in_namespace(namespace: str) -> str:
-    """Return the folder of a namespace.
-
-    Raises:
-        PathRefused: it cannot be a folder.
-    """
+    """Return the folder of a namespace, or raise PathRefused where it cannot be one."""
     return join(_FOLDER, check_folder(namespace))
 
 
@@ -174,11 +156,7 @@ class StoredMemories:
         return (*self._vault.config.tiers._fields, _PINNED)
 
     def find_path(self, namespace: str, identifier: str) -> str:
-        """Return the path of a memory.
-
-        Raises:
-            MemoryNotFound: the namespace has none with this id.
-        """
+        """Return the path of a memory, or raise MemoryNotFound where the namespace has none with this id."""
         document = self._find_document(namespace, identifier)
         if document is None:
             raise MemoryNotFound(path=join(in_namespace(namespace), identifier))
@@ -190,27 +168,20 @@ class StoredMemories:
         Raises:
             MemoryNotFound: it is not there.
         """
-        found = document or self._vault.read(path)
-        fields = found.fields
-        texts = {name: value for name in _TEXTS if isinstance(value := fields.get(name), str)}
-        shares = {name: fields.get(name) for name in _SHARES if _is_share(fields.get(name))}
-        times = {name: _read_time(fields.get(key)) for name, key in _TIMES.items()}
-        known: dict[str, Any] = {**texts, **shares, **times}
+        document = document or self._vault.read(path)
+        known: dict[str, Any] = {name: read(document.fields.get(key)) for name, key, read in _VALUES}
         return StoredMemory(
-            id=_id_of(found),
+            id=_id_of(document),
             namespace=path.rpartition("/")[0][len(_FOLDER) + 1 :],
-            content=_content_of(found),
-            tags=_list_texts(fields.get("tags")),
-            metadata=fields["metadata"] if isinstance(fields.get("metadata"), dict) else {},
-            superseded_by=next(iter(self._list_ids(found, "superseded_by")), ""),
-            contradicted_by=tuple(self._list_ids(found, "contradicted_by")),
-            linked=_list_texts(fields.get("linked")),
+            content=_content_of(document),
+            superseded_by=next(self._list_ids(document, "superseded_by"), ""),
+            contradicted_by=tuple(self._list_ids(document, "contradicted_by")),
             **known,
         )
 
     def namespaces(self) -> list[str]:
         """List the namespaces that hold memories."""
-        paths = (found.path for found in self._vault.walk(_FOLDER) if found.path.endswith(_MARKDOWN))
+        paths = (file.path for file in self._vault.walk(_FOLDER) if file.path.endswith(_MARKDOWN))
         return sorted({path.rpartition("/")[0][len(_FOLDER) + 1 :] for path in paths})
 
     def select(self, namespace: str, wanted: Filter, *, limit: int = 0) -> dict[str, str]:
@@ -227,9 +198,9 @@ class StoredMemories:
         superseded = {} if is_any else validity.find_successors(view)
         listed = _list_rows(view, in_namespace(namespace), (*wanted.metadata, *wanted.exclude_metadata))
         rows = [(path, row) for path, row in listed if path not in superseded and admits(row)]
-        rows.sort(key=lambda found: str(found[1]["id"]))
+        rows.sort(key=lambda pair: str(pair[1]["id"]))
         if key:
-            rows.sort(key=lambda found: _sort_value(found[1].get(key)), reverse=is_down)
+            rows.sort(key=lambda pair: _sort_value(pair[1].get(key)), reverse=is_down)
         return {path: row["id"] for path, row in rows[: limit or None]}
 
     def predecessors(self, path: str) -> list[str]:
@@ -238,16 +209,13 @@ class StoredMemories:
         return sorted(_id_of(document) for document in map(self._vault.find, old) if document is not None)
 
     def check(self, memory: StoredMemory) -> None:
-        """Refuse a memory with a value that cannot mean anything, or none of the tiers.
-
-        Raises:
-            Usage: it has.
-        """
+        """Raise Usage for a memory with a value that cannot mean anything, or none of the tiers."""
         if memory.tier not in ("", *self.tiers):
             remedy = f"a tier is {', '.join(self.tiers)}"
             raise Usage(problem=f"there is no tier {memory.tier!r}", remedy=remedy)
-        for name, share in zip(_SHARES, (memory.importance, memory.confidence), strict=True):
-            if share is not None and not _is_share(share):
+        for name in _SHARES:
+            share = getattr(memory, name)
+            if share is not None and _read_share(share) is None:
                 raise Usage(problem=f"{name} is {share!r}", remedy="give a number from 0 to 1, or None")
         for name in _TIMES:
             to_moment(getattr(memory, name) or 0)
@@ -277,8 +245,6 @@ class StoredMemories:
         created = known.created_at if document else memory.created_at or now
         updated = memory.updated_at or (now if document else created)
         after = _with_values(before, replace(memory, created_at=created, updated_at=updated))
-        if _content_of(after) != memory.content:
-            after = _with_content(after, memory.content)
         if document:
             return edit(before, between(before.text, after.text), f"store {before.path}", merge=False)
         change = Change(path=after.path, before=None, content=after.data, merge=False)
@@ -296,7 +262,7 @@ class StoredMemories:
                 diff = f"the id {identifier!r} is of a memory in another namespace"
                 raise Conflict(path=path, base=None, actual=document.hash, diff=diff)
         folder = in_namespace(namespace)
-        taken = {found.path.casefold() for found in self._vault.walk(folder)}
+        taken = {file.path.casefold() for file in self._vault.walk(folder)}
         free = [path for path in _list_paths(folder, identifier) if path.casefold() not in taken]
         if not free:
             raise Usage(problem=f"{folder} has other files for the id {identifier!r}", remedy="rename these")
@@ -310,43 +276,26 @@ class StoredMemories:
             document = self._vault.find(path)
             if document is not None and _id_of(document) == identifier:
                 return document
-        named = (path for path in self._view().named("id", identifier) if _stands_in(path, folder))
-        return next(filter(None, map(self._vault.find, named)), None)
+        for path in self._view().named("id", identifier):
+            if path.endswith(_MARKDOWN) and path.rpartition("/")[0] == folder:
+                return self._vault.find(path)
+        return None
 
     def _list_ids(self, document: Document, key: str) -> Iterator[str]:
         """Yield the ids of the memories that a field of lineage names; of one that is not there, its name."""
-        for text in _list_texts(document.fields.get(key)):
+        for text in _read_texts(document.fields.get(key)):
             for reference in references_in(self._view(), document.path, text):
                 goal = self._vault.find(reference.goal) if reference.goal else None
                 yield _id_of(goal) if goal is not None else reference.name
 
 
-# -- the values of a memory ----------------------------------------------------------------------------------
-
-
-def _with_values(document: Document, memory: StoredMemory) -> Document:
-    """Return a document with the fields of a memory; those that say the same already keep their bytes."""
-    fields = document.fields
-    plain = [(key, getattr(memory, key), fields.get(key)) for key in _PLAIN]
-    times = [(key, getattr(memory, name), _read_time(fields.get(key))) for name, key in _TIMES.items()]
-    for key, value, known in (*plain, *times):
-        wanted = list(value) if isinstance(value, tuple) else value
-        if wanted in (None, "", [], {}):
-            if document.fields.get(key) is not None:
-                document = spliced(document, unset_field(document, (key,)))
-        elif known != wanted:
-            document = with_field(document, (key,), _stamp(value) if key in _TIMES.values() else wanted)
-    return document
-
-
-def _with_content(document: Document, content: str) -> Document:
-    end = ("\r\n" if document.text.endswith("\r\n") else "\n") * bool(content)
-    text = document.text[: document.body_span.start] + content + end
-    return spliced(document, between(document.text, text))
-
-
-def _content_of(document: Document) -> str:
-    return document.body.removeprefix("\ufeff").removesuffix("\n").removesuffix("\r")
+def _list_paths(folder: str, identifier: str) -> Iterator[str]:
+    """Yield the paths that the file of an id may have: by the id, if that can be a name, and by its hash."""
+    if _NO_ID.search(identifier):
+        raise Usage(problem=f"{identifier!r} cannot be an id", remedy="give another text")
+    with suppress(PathRefused):  # too long a name, or . or ..
+        yield join(folder, encode_id(identifier) + _MARKDOWN)
+    yield join(folder, sha256(identifier.encode()).hexdigest()[:32] + _MARKDOWN)
 
 
 def _id_of(document: Document) -> str:
@@ -359,20 +308,35 @@ def _decode_name(path: str) -> str:
     return decode_id(path.rpartition("/")[2].removesuffix(_MARKDOWN))
 
 
-def _list_paths(folder: str, identifier: str) -> Iterator[str]:
-    """Yield the paths that the file of an id may have: by the id, if that can be a name, and by its hash."""
-    if _NO_ID.search(identifier):
-        raise Usage(problem=f"{identifier!r} cannot be an id", remedy="give another text")
-    with suppress(PathRefused):  # too long a name, or . or ..
-        yield join(folder, encode_id(identifier) + _MARKDOWN)
-    yield join(folder, sha256(identifier.encode()).hexdigest()[:32] + _MARKDOWN)
+def _content_of(document: Document) -> str:
+    return document.body.removeprefix("\ufeff").removesuffix("\n").removesuffix("\r")
 
 
-def _stands_in(path: str, folder: str) -> bool:
-    return path.endswith(_MARKDOWN) and path.rpartition("/")[0] == folder
+def _with_values(document: Document, memory: StoredMemory) -> Document:
+    """Return a document that says what a memory does; what says the same already keeps its bytes."""
+    fields = document.fields
+    for name, key, read in _VALUES:
+        value = getattr(memory, name)
+        if read(fields.get(key)) == value:
+            continue
+        if value in (None, "", (), {}):
+            document = spliced(document, unset_field(document, (key,)))
+        else:
+            written = (
+                _write_time(value) if name in _TIMES else list(value) if isinstance(value, tuple) else value
+            )
+            document = with_field(document, (key,), written)
+    if _content_of(document) == memory.content:
+        return document
+    end = ("\r\n" if document.text.endswith("\r\n") else "\n") * bool(memory.content)
+    text = document.text[: document.body_span.start] + memory.content + end
+    return spliced(document, between(document.text, text))
 
 
-def _stamp(milliseconds: int) -> str:
+# -- the values of fields, as they are written and read -----------------------------------------------------
+
+
+def _write_time(milliseconds: int) -> str:
     """Return a time as it is written: to the second, or to the millisecond where that says more."""
     spec = "milliseconds" if milliseconds % 1000 else "seconds"
     return to_moment(milliseconds).isoformat(timespec=spec).replace("+00:00", "Z")
@@ -383,13 +347,32 @@ def _read_time(written: Any) -> int | None:
     return None if moment is None else to_milliseconds(moment)
 
 
-def _list_texts(value: Any) -> tuple[str, ...]:
-    items = value if isinstance(value, list) else [value]
+def _read_text(written: Any) -> str:
+    return written if isinstance(written, str) else ""
+
+
+def _read_texts(written: Any) -> tuple[str, ...]:
+    items = written if isinstance(written, list) else [written]
     return tuple(str(item) for item in items if isinstance(item, str | int) and str(item))
 
 
-def _is_share(value: Any) -> bool:
-    return isinstance(value, int | float) and not isinstance(value, bool) and 0 <= value <= 1
+def _read_object(written: Any) -> dict[str, Any]:
+    return written if isinstance(written, dict) else {}
+
+
+def _read_share(written: Any) -> float | None:
+    is_number = isinstance(written, int | float) and not isinstance(written, bool)
+    return written if is_number and 0 <= written <= 1 else None
+
+
+_VALUES: tuple[tuple[str, str, Callable[[Any], Any]], ...] = (
+    *((name, name, _read_text) for name in ("tier", "level", "type", "summary")),
+    *((name, name, _read_share) for name in _SHARES),
+    *((name, name, _read_texts) for name in ("tags", "linked")),
+    ("metadata", "metadata", _read_object),
+    *((name, name.removesuffix("_at"), _read_time) for name in _TIMES),
+)
+"""The values of a memory: the attribute, the key of the field, and what reads the field."""
 
 
 # -- filters, over what the index has of the fields ----------------------------------------------------------
@@ -398,9 +381,10 @@ def _is_share(value: Any) -> bool:
 def _list_rows(view: View, folder: str, metadata: Sequence[str]) -> Iterator[tuple[str, dict[str, Any]]]:
     """Yield the memories of a folder by path, each with the values of the fields that a filter may name."""
     inner = View(view.index, view.vault.within(view.outside(folder)))
-    for name, _, _, values in inner.memories({*_INDEXED, *(f"metadata.{key}" for key in metadata)}):
+    keys = {"id", *(key for _, key, _ in _VALUES), *(f"metadata.{key}" for key in metadata)}
+    for name, _, _, values in inner.memories(keys):
         if "/" not in name and name.endswith(_MARKDOWN):
-            row: dict[str, Any] = {key: found[0] for key, found in values.items() if found}
+            row: dict[str, Any] = {key: items[0] for key, items in values.items() if items}
             row["tags"] = [str(tag) for tag in values.get("tags", ())]
             yield join(folder, name), row | {"id": str(row.get("id") or _decode_name(name))}
 

@@ -1,4 +1,4 @@
-"""kill -9 at random instants, while memories are superseded, swept, revoked, or deleted with their descendants.
+"""kill -9 at random instants, while memories are superseded, swept, revoked, or deleted with descendants.
 
 A vault is made with the memories of many rounds. A process makes four changes in each round, one after the
 other, and reports each that is done. After the kill every change must be as before it or as after it, and

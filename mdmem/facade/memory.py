@@ -58,6 +58,7 @@ if TYPE_CHECKING:  # most commands use one of these, or none
     from mdmem.facade.instructions import WorkspaceProject
     from mdmem.facade.past import PastCopy, PastState
     from mdmem.facade.statistics import MemoryStats
+    from mdmem.facade.store import VaultStore
     from mdmem.facade.uses import Uses
     from mdmem.facade.why import Why
     from mdmem.index.grep import Case, Hits
@@ -68,7 +69,6 @@ if TYPE_CHECKING:  # most commands use one of these, or none
     from mdmem.index.view import View
     from mdmem.kind import Kind
     from mdmem.markdown.inline import Citation
-    from mdmem.memory.stored import StoredMemories
     from mdmem.memory.validity import State
     from mdmem.memory.verbs import Build, Listed
     from mdmem.models.generator import Generator
@@ -101,13 +101,6 @@ class Memory(Kinds["Applied"]):
         "vault",
         "_apply_built",
         doc="The project memory, and what coding tools are told beside it.",
-    )
-    stored: Lazy[StoredMemories] = Lazy(
-        "mdmem.memory.stored:StoredMemories",
-        "vault",
-        "_apply_locked",
-        "_current_view",
-        doc="Notes by namespace and id, as programs store them.",
     )
     uses: Lazy[Uses] = Lazy("mdmem.facade.uses:Uses", "vault", doc="How often memories were used here.")
     results: Lazy[ToolResults] = Lazy(
@@ -240,6 +233,13 @@ class Memory(Kinds["Applied"]):
     def capture(self) -> Capture[Applied]:
         """What is stated in sessions, and where it goes."""
         return self._make_capture(self._apply_locked, moves=True)
+
+    @cached_property
+    def store(self) -> VaultStore:
+        """The notes by namespace and id, for programs that were written for memini's store."""
+        from mdmem.facade.store import VaultStore  # noqa: PLC0415 - start-up
+
+        return VaultStore(self)
 
     @property
     def sessions(self) -> Sessions:

@@ -207,9 +207,7 @@ def retier(vault: Vault, path: str, tier: str, expires: datetime | None, now: da
     Raises:
         Usage: there is no such tier.
     """
-    known = (*vault.config.tiers._fields, _PINNED)
-    if tier not in known:
-        raise Usage(problem=f"there is no tier {tier!r}", remedy=f"a tier is {', '.join(known)}")
+    require_tier(vault, tier)
     before = history.require(vault, path, None)
     after = with_field(before, ("tier",), tier)
     end = expires or _end_of_tier(vault, tier, now)
@@ -257,6 +255,17 @@ def sweep(view: View, within: str, now: datetime) -> EditPlan:
             left_out.append(f"{path}: expired at {expiry_of(document)}, without a tier or ttl_seconds")
     message = f"sweep {len(changes)} expired {'memory' if len(changes) == 1 else 'memories'}"
     return EditPlan(changes=tuple(changes), message=message, left_out=tuple(left_out))
+
+
+def list_tiers(vault: Vault) -> tuple[str, ...]:
+    """List the tiers that a memory of a vault may have."""
+    return (*vault.config.tiers._fields, _PINNED)
+
+
+def require_tier(vault: Vault, tier: str) -> None:
+    """Raise Usage for what is no tier."""
+    if tier not in (known := list_tiers(vault)):
+        raise Usage(problem=f"there is no tier {tier!r}", remedy=f"a tier is {', '.join(known)}")
 
 
 def _end_of_tier(vault: Vault, tier: object, now: datetime) -> datetime | None:

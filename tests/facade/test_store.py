@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from mdmem.adapters.store import Filter, StoredMemory, VaultStore
+from mdmem.facade.store import Filter, StoredMemory, VaultStore
 from mdmem.errors import Conflict, MdmemError, MemoryNotFound, NotProvided, Usage
 from mdmem.facade.memory import Memory
 
@@ -105,7 +105,7 @@ def keep(store: VaultStore, *memories: StoredMemory) -> None:
         store.upsert(each)
 
 
-# README: `VaultStore(memory)`, from `mdmem.adapters.store` …
+# README: `memory.store`, or `VaultStore(memory, vectors=…)` from `mdmem.facade.store` …
 def test_upsert_get_delete(store: VaultStore) -> None:
     given = make(
         "m1",
@@ -156,6 +156,7 @@ def test_update_in_place_keeps_created_at_and_the_bytes_of_the_rest(
     [
         b"\xef\xbb\xbf---\r\nid: m1\r\nother: [1,  2]  # kept\r\n---\r\nOne.\r\n\r\nTwo.\r\n",
         b"---\nother: {a: 1}\n---\n\n# A title\n\ntext without an end",
+        b"---\ntags: one  # not a list\nconfidence: high\ncreated: 2024-01-31\nlinked: b\n---\ntext\n",
         b"no frontmatter at all\n",
         b"",
     ],
@@ -638,7 +639,7 @@ def test_concurrent_access_in_threads_loses_nothing(store: VaultStore) -> None:
 
 WORK = """
 import contextlib, sys
-from mdmem.adapters.store import StoredMemory, VaultStore
+from mdmem.facade.store import StoredMemory, VaultStore
 from mdmem.errors import Conflict
 from mdmem.facade.memory import Memory
 root, worker = sys.argv[1:]

@@ -19,7 +19,6 @@ from mdmem.sessions.message import Message
 from mdmem.sessions.parts import encoded
 from mdmem.sessions.record import DECODER, MOST_VALUES, has_too_much
 from mdmem.vault import files
-from mdmem.vault.walk import find_file_problem, tree
 
 _CHUNK = 1 << 16
 # Lines that Claude Code writes for itself, or for an agent of the agent: nobody said them here.
@@ -104,7 +103,7 @@ def transcripts(form: str, source: str, most: int, left_out: list[str]) -> Itera
 
 
 def _find_files(folder: str, form: _Form) -> Iterator[str]:
-    for above, folders, names in tree(folder):
+    for above, folders, names in os.walk(folder):
         folders[:] = [name for name in folders if form.is_nested and name[0] != "."]
         for name in names:
             if name.endswith(form.suffixes) and not name.endswith(META) and name[0] != ".":
@@ -118,15 +117,11 @@ def open_file(path: str) -> IO[bytes]:
         StorageFailed, SystemFailing: it is not a regular file, or cannot be read.
     """
     try:
-        file = open(os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC), "rb")  # noqa: SIM115
+        return open(files.open_regular(path), "rb")
     except OSError as error:
         if os.path.islink(path):
             raise StorageFailed(path=path, action="read it", reason="it is a symbolic link") from None
         raise files.failure(error, path, "read it") from None
-    if reason := find_file_problem(os.fstat(file.fileno())):
-        file.close()
-        raise StorageFailed(path=path, action="read it", reason=reason)
-    return file
 
 
 # -- what the entries of each program say -----------------------------------------------------------------

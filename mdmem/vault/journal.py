@@ -138,8 +138,7 @@ class Journal:
                     # Beside its target nobody looks for what was taken out, unless the record says so.
                     files.sync(staging, record)
                     os.fsync(staging)
-                with files.translated(os.path.relpath(self.trash.log, self.root), "write it"):
-                    self.trash.record(entry)
+                self.trash.record(entry)
                 _apply_steps(seats, steps)
                 if many:
                     os.rename(record, done, src_dir_fd=staging, dst_dir_fd=staging)

@@ -28,11 +28,9 @@ _USUAL = "~/.local/state/mdmem"
 _USUAL_CONFIG = "~/.config/mdmem"
 _KEY_BYTES = 32
 _ALLOWED = "allowed"
-_BESIDE = ".mdmem-"
 _MARK_BYTES = 16
 _MARK, _END = b',"mark":"', b'"}'
 _FOLDER = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
-_FILE = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
 _KEEP = os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_NOFOLLOW | os.O_CLOEXEC
 _CREATE = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC
 
@@ -71,24 +69,6 @@ def name_for(folder: int) -> str:
         StorageFailed: there is no place for the key.
     """
     return _hash_statement(_own_key(), b"folder %d" % os.fstat(folder).st_ino)
-
-
-def own_name() -> str:
-    """Return a new name for a hidden file that is there for a moment.
-
-    Raises:
-        StorageFailed: there is no place for the key.
-    """
-    token = os.urandom(8).hex()
-    return f"{_BESIDE}{token}{_hash_statement(_own_key(), token.encode())}"
-
-
-def is_own_name(name: str) -> bool:
-    """Return whether `own_name` made a name: then a process of this user left the file."""
-    token, given = name[len(_BESIDE) :][:16], name[len(_BESIDE) + 16 :]
-    return name.startswith(_BESIDE) and given in {
-        _hash_statement(key, token.encode()) for key in _iterate_keys()
-    }
 
 
 # -- what a user lets a vault do --------------------------------------------------------------------------
@@ -200,10 +180,10 @@ def _read_key(folder: str) -> bytes:
     """
     descriptor = os.open(folder, _FOLDER)
     try:
-        key = os.open(KEY, _FILE, dir_fd=descriptor)
+        key = files.open_regular(KEY, folder=descriptor)
         try:
             statuses = os.fstat(descriptor), os.fstat(key)
-            found = os.read(key, _KEY_BYTES + 1) if stat.S_ISREG(statuses[1].st_mode) else b""
+            found = os.read(key, _KEY_BYTES + 1)
         finally:
             os.close(key)
     finally:

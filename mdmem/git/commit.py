@@ -72,7 +72,8 @@ class WorkTree:
         asked = ["status", "--porcelain=v2", "-z", "--untracked-files=all", "--no-renames", "--ignored"]
         asked += ["--ignore-submodules=all", "--", *map(_exact_pathspec, names)]
         found: dict[str, Pending] = {}
-        printed = os.fsdecode(self._require_git(asked, "compare the files").printed)
+        action = "compare the files"
+        printed = os.fsdecode(self._run_git(asked, action).require(self._folder, action))
         for word in reversed(printed.split("\0")):  # what the index knows of a file counts, and comes first
             mark, _, rest = word.partition(" ")
             if mark == "?" and not rest.endswith("/"):
@@ -140,9 +141,8 @@ class WorkTree:
                 raise error.but(reason=f"{error.reason}; meanwhile the head became {now}") from None
             raise
         since = f"{before}..HEAD" if before else "HEAD"
-        made = self._require_git(
-            ["rev-list", "--first-parent", "--reverse", since, "--"], "read the commit"
-        ).printed
+        asked, action = ["rev-list", "--first-parent", "--reverse", since, "--"], "read the commit"
+        made = self._run_git(asked, action).require(self._folder, action)
         if not made:
             raise self._refuse_commit("the head is the same as before")
         return made.decode("ascii", "replace").partition("\n")[0]
@@ -169,12 +169,6 @@ class WorkTree:
 
     def _run_git(self, asked: Sequence[str], action: str, given: bytes = b"", seconds: float = 0) -> Ended:
         return run_as_user(asked, self._folder, action, given=given, settings=self._environ, seconds=seconds)
-
-    def _require_git(self, arguments: Sequence[str], action: str) -> Ended:
-        ended = self._run_git(arguments, action)
-        if ended.status:
-            raise GitFailed(path=self._folder, action=action, reason=ended.reason)
-        return ended
 
 
 def _exact_pathspec(name: str) -> str:

@@ -11,7 +11,7 @@ import re
 from contextlib import closing
 from typing import TYPE_CHECKING, Literal, NamedTuple
 
-from mdmem.errors import GitFailed, NamedNotFound
+from mdmem.errors import NamedNotFound
 from mdmem.git.program import NO_WORK_TREE, GitProcess, command, environment, failing
 from mdmem.git.repository import OBJECT_ID, OF_THE_INDEX
 from mdmem.text.regex import regex
@@ -162,30 +162,14 @@ class History:
             NamedNotFound: it names no commit; one that would search messages is not looked up.
             GitFailed: git cannot say.
         """
-        return self.resolve_all([revision])[0]
-
-    def resolve_all(self, revisions: Sequence[str]) -> list[str]:
-        """Return the id of the commit that each revision names; as `resolve`."""
-        for revision in revisions:
-            if _REFUSED.search(revision):
-                raise self._unknown_revision(revision)
-        asked = [
-            "rev-parse",
-            "--revs-only",
-            "--end-of-options",
-            *(f"{each}^{{commit}}" for each in revisions),
-        ]
-        ended = self.repository.ask(asked, "resolve revisions")
-        found = ended.printed.decode("ascii", "replace").split()
-        if len(found) != len(revisions) or not all(map(OBJECT_ID.fullmatch, found)):
-            if len(revisions) == 1:
-                raise self._unknown_revision(revisions[0])
-            return [self.resolve(revision) for revision in revisions]
-        return found
-
-    def _unknown_revision(self, revision: str) -> NamedNotFound:
+        if not _REFUSED.search(revision):
+            asked = ["rev-parse", "--revs-only", "--end-of-options", f"{revision}^{{commit}}"]
+            printed = self.repository.ask(asked, "resolve a revision").printed
+            commit = printed.decode("ascii", "replace").removesuffix("\n")
+            if OBJECT_ID.fullmatch(commit):
+                return commit
         remedy = "give a commit, a branch or a tag: `git log --oneline` lists commits"
-        return NamedNotFound(kind="revision", name=revision, remedy=remedy)
+        raise NamedNotFound(kind="revision", name=revision, remedy=remedy)
 
     def log(
         self, names: Sequence[str], start: str, *, follow: bool = False
@@ -210,13 +194,13 @@ class History:
         Raises:
             GitFailed: git cannot say.
         """
-        found: dict[str, Commit] = {}
+        return {logged.commit.id: logged.commit for logged in self._read_commits(ids)}
+
+    def _read_commits(self, ids: Iterable[str], options: Sequence[str] = ()) -> Iterator[LoggedCommit]:
         wanted = [*dict.fromkeys(ids)]
         for at in range(0, len(wanted), _COMMITS_AT_ONCE):
-            asked = [*_LOG, "--no-walk=unsorted", *wanted[at : at + _COMMITS_AT_ONCE], "--"]
-            with closing(self._run_words(asked, "read commits")) as words:
-                found |= {logged.commit.id: logged.commit for logged in _read_log(words)}
-        return found
+            asked = [*_LOG, *options, "--no-walk=unsorted", *wanted[at : at + _COMMITS_AT_ONCE], "--"]
+            yield from _read_log(self._run_words(asked, "read commits"))
 
     def change_ids(self) -> set[str]:
         """Return the ids of the vault's changes that the last commits name.
@@ -234,8 +218,7 @@ class History:
             GitFailed: git cannot say.
         """
         asked = [*_LOG, "--topo-order", "--max-count=1", *ids, "--"]
-        with closing(self._run_words(asked, "read commits")) as words:
-            return next(_read_log(words)).commit.id
+        return next(_read_log(self._run_words(asked, "read commits"))).commit.id
 
     def files(self, ids: Iterable[str]) -> dict[str, tuple[str, ...]]:
         """Return the names of all files that each of some commits touched, by its id.
@@ -245,16 +228,8 @@ class History:
         Raises:
             GitFailed: git cannot say.
         """
-        found: dict[str, tuple[str, ...]] = {}
-        wanted = [*ids]
-        for at in range(0, len(wanted), _COMMITS_AT_ONCE):
-            asked = [*_LOG, "-c", "--raw", "--no-abbrev", "--no-renames", "--no-walk=unsorted"]
-            with closing(
-                self._run_words([*asked, *wanted[at : at + _COMMITS_AT_ONCE], "--"], "read commits")
-            ) as words:
-                for commit, files in _read_log(words):
-                    found[commit.id] = tuple(file.name for file in files)
-        return found
+        logged = self._read_commits(ids, ("-c", "--raw", "--no-abbrev", "--no-renames"))
+        return {commit.id: tuple(file.name for file in files) for commit, files in logged}
 
     def differences(self, old: str, new: str, names: Sequence[str]) -> list[TouchedFile]:
         """List the files at or below `names` that differ between two commits, renames paired by git.
@@ -263,8 +238,8 @@ class History:
             GitFailed: git cannot say.
         """
         asked = ["-c", "diff.orderFile=/dev/null", "diff-tree", "-r", *_RAW, "-z", "--no-commit-id"]
-        with closing(self._run_words([*asked, old, new, "--", *names], "compare commits")) as words:
-            return [file for word in words for file in _read_touched(word, words)]
+        words = self._run_words([*asked, old, new, "--", *names], "compare commits")
+        return [file for word in words for file in _read_touched(word, words)]
 
     def tree(self, commit: str, names: Sequence[str]) -> dict[str, str]:
         """Return the object ids of the files at or below `names` in a commit, by name.
@@ -273,9 +248,8 @@ class History:
             GitFailed: git cannot say.
         """
         asked = ["ls-tree", "-r", "-z", "--full-tree", commit, "--", *(name for name in names if name != ".")]
-        with closing(self._run_words(asked, "read a commit")) as words:
-            found = filter(None, map(_TREE.fullmatch, words))
-            return {each["name"]: each["blob"] for each in found if each["mode"] in _FILES}
+        entries = filter(None, map(_TREE.fullmatch, self._run_words(asked, "read a commit")))
+        return {entry["name"]: entry["blob"] for entry in entries if entry["mode"] in _FILES}
 
     def index(self, names: Sequence[str]) -> dict[str, IndexEntry]:
         """Return what the index says of the files at or below `names`, by name.
@@ -286,11 +260,8 @@ class History:
             GitFailed: git cannot say.
         """
         asked = ["ls-files", "--stage", "--debug", "-v", "-z", "--full-name", "--", *names]
-        ended = self.repository.ask(asked, "read the index")
-        if ended.status:
-            raise GitFailed(path=self.repository.top, action="read the index", reason=ended.reason)
         found = {}
-        for each in _INDEXED.finditer(ended.printed):
+        for each in _INDEXED.finditer(self.repository.require(asked, "read the index")):
             if each["mode"].decode() not in _FILES:
                 continue
             stamp = None
@@ -311,10 +282,8 @@ class History:
             GitFailed: git cannot say.
         """
         asked = ["-c", "diff.orderFile=/dev/null", *OF_THE_INDEX, "--raw", "--no-abbrev", "-z"]
-        with closing(
-            self._run_words([*asked, "--no-renames", commit, "--", *names], "read the index")
-        ) as words:
-            return {file.name: file.before or None for word in words for file in _read_touched(word, words)}
+        words = self._run_words([*asked, "--no-renames", commit, "--", *names], "read the index")
+        return {file.name: file.before or None for word in words for file in _read_touched(word, words)}
 
     def _run_words(self, arguments: Sequence[str], action: str) -> Generator[str, None, None]:
         """Yield what git prints, cut at each NUL, as it comes; git ends when nobody wants more."""
@@ -324,9 +293,7 @@ class History:
             GitProcess(command(arguments), NO_WORK_TREE, environment(own=self.repository.folder)) as process,
         ):
             yield from map(os.fsdecode, _split_at_nul(process))
-            ended = process.ended()
-        if ended.status:
-            raise GitFailed(path=top, action=action, reason=ended.reason)
+            process.ended().require(top, action)
 
 
 def _split_at_nul(stream: GitProcess) -> Iterator[bytes]:

@@ -130,6 +130,16 @@ class Ended(NamedTuple):
         said = self.errors.strip() or f"it ended with {self.status} and no message"
         return said if len(said) <= _LONGEST_REASON else said[:_LONGEST_REASON] + " …"
 
+    def require(self, path: str, action: str) -> bytes:
+        """Return what it printed.
+
+        Raises:
+            GitFailed: it ended with an error.
+        """
+        if self.status:
+            raise GitFailed(path=path, action=action, reason=self.reason)
+        return self.printed
+
 
 class GitProcess(io.RawIOBase):
     """A run of git, and the stream of what it prints; closing it ends git.

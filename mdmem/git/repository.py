@@ -193,12 +193,10 @@ class Repository:
         asked = ["rev-parse", "--show-toplevel", "--is-shallow-repository", "--absolute-git-dir"]
         asked += ["--is-inside-work-tree", "--git-common-dir", "--is-inside-git-dir", "--show-prefix"]
         ended = run(asked, folder, "look at the repository")
-        if ended.status:
-            if _NOT_A_REPOSITORY.search(ended.errors):
-                return None
-            raise GitFailed(path=folder, action="look at the repository", reason=ended.reason)
+        if ended.status and _NOT_A_REPOSITORY.search(ended.errors):
+            return None
+        printed = os.fsdecode(ended.require(folder, "look at the repository").removesuffix(b"\n"))
         # The prefix is last: it alone may be empty, and the names of folders may hold line ends.
-        printed = os.fsdecode(ended.printed.removesuffix(b"\n"))
         top, shallow, own, _, shared, _, prefix = re.split(r"\n(true|false)\n", printed, maxsplit=3)
         common = os.path.normpath(os.path.join(folder, shared))
         return cls(top, prefix, own, common, shallow=shallow == "true")
@@ -254,11 +252,10 @@ class Repository:
         # The files that the setting names have to be there, though they are not used.
         tree = self.top if self._skips_commits else NO_WORK_TREE
         ended = self.ask(asked, f"blame {name}", tree)
-        if ended.status:
-            if _NOT_COMMITTED.search(ended.errors):
-                return ()
-            raise GitFailed(path=self.top, action=f"blame {name}", reason=ended.reason)
-        return tuple(_parse_blame(ended.printed, shallow=self.shallow))
+        if ended.status and _NOT_COMMITTED.search(ended.errors):
+            return ()
+        printed = ended.require(self.top, f"blame {name}")
+        return tuple(_parse_blame(printed, shallow=self.shallow))
 
     def sole_commits(self, folder: str) -> dict[str, str | None]:
         """Find the one commit that all lines of each file of a folder come from, by name.
@@ -270,9 +267,9 @@ class Repository:
             GitFailed: git cannot say.
         """
         settings = ["log", "-c", "-M", "--format=%H", "--name-status", "-z", "--no-ext-diff"]
-        told = self._require_git([*settings, "HEAD", "--", folder], f"read the history of {folder}")
+        printed = self.require([*settings, "HEAD", "--", folder], f"read the history of {folder}")
         found: dict[str, str | None] = {}
-        for commit, status, name in _parse_touched(told.printed):
+        for commit, status, name in _parse_touched(printed):
             found[name] = commit if status == "A" and name not in found else None
         return found
 
@@ -287,10 +284,8 @@ class Repository:
             GitFailed: git cannot say.
         """
         asked = [*OF_THE_INDEX, "-M", "--diff-filter=R", "--name-status", "-z"]
-        ended = self._require_git(
-            [*asked, _require_id(commit) + "^" * before, "--"], "look for renamed files"
-        )
-        return tuple(_parse_renames(ended.printed))
+        asked += [_require_id(commit) + "^" * before, "--"]
+        return tuple(_parse_renames(self.require(asked, "look for renamed files")))
 
     def tracked(self, name: str) -> int:
         """Return how many files at or below `name` are in the index.
@@ -299,7 +294,7 @@ class Repository:
             GitFailed: git cannot say.
         """
         asked = ["ls-files", "--cached", "-z", "--full-name", "--", name]
-        return self._require_git(asked, f"look for {name} in the index").printed.count(b"\0")
+        return self.require(asked, f"look for {name} in the index").count(b"\0")
 
     def holds_more_than(self, names: Sequence[str]) -> bool:
         """Return whether the index has a file outside of `names`, other than git's settings.
@@ -307,7 +302,7 @@ class Repository:
         Raises:
             GitFailed: git cannot say.
         """
-        printed = self._require_git(["ls-files", "--cached", "-z", "--full-name"], "list the files").printed
+        printed = self.require(["ls-files", "--cached", "-z", "--full-name"], "list the files")
         under = tuple(f"{name}/" for name in names)
         return any(
             not (name in names or name.startswith(under) or os.path.basename(name) in _OF_GIT)
@@ -321,9 +316,8 @@ class Repository:
         Raises:
             GitFailed: git cannot say.
         """
-        action = "look for what it ignores"
         asked = ["ls-files", "--cached", "--others", "--exclude-standard", "-z", "--full-name", "--", *names]
-        printed = self._require_git(asked, action, self.top).printed
+        printed = self.require(asked, "look for what it ignores", self.top)
         return tuple(map(os.fsdecode, filter(None, printed.split(b"\0"))))
 
     def deletion(self, name: str) -> str | None:
@@ -339,8 +333,8 @@ class Repository:
             GitFailed: git cannot say.
         """
         asked = ["diff-tree", "-r", "-M", "--diff-filter=R", "--name-status", "-z", "--no-commit-id"]
-        ended = self._require_git([*asked, _require_id(commit), "--"], f"read the commit {commit[:12]}")
-        return tuple(_parse_renames(ended.printed))
+        asked += [_require_id(commit), "--"]
+        return tuple(_parse_renames(self.require(asked, f"read the commit {commit[:12]}")))
 
     @cached_property
     def _skips_commits(self) -> bool:
@@ -358,11 +352,13 @@ class Repository:
         except GitFailed as error:
             raise error.but(path=self.top) from None
 
-    def _require_git(self, arguments: list[str], action: str, tree: str = NO_WORK_TREE) -> Ended:
-        ended = self.ask(arguments, action, tree)
-        if ended.status:
-            raise GitFailed(path=self.top, action=action, reason=ended.reason)
-        return ended
+    def require(self, arguments: list[str], action: str, tree: str = NO_WORK_TREE) -> bytes:
+        """Do as `ask`, and return what git printed.
+
+        Raises:
+            GitFailed: as `run`, or git ended with an error.
+        """
+        return self.ask(arguments, action, tree).require(self.top, action)
 
 
 def _require_id(commit: str) -> str:

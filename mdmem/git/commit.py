@@ -91,10 +91,7 @@ class WorkTree:
         return sorted(found.values())
 
     def _judge_pending(self, pending: Pending, state: str, most_bytes: int) -> Pending:
-        """Return a file with what becomes of it, and why not.
-
-        `state` is what git says of it in two letters.
-        """
+        """Return a file with what becomes of it, and why not; `state` is git's word of two letters."""
         try:
             status = os.lstat(os.path.join(self._repository.top, pending.name))
         except OSError:

@@ -67,10 +67,7 @@ _NOT_CHECKED_OUT = b"Ss"
 
 
 def with_trailers(text: str, trailers: Sequence[tuple[str, str]]) -> str:
-    """Return a message that ends in trailers, after those that it ends in already.
-
-    Each value comes in one line.
-    """
+    """Return a message that ends in trailers of one line each, after those that it ends in already."""
     added = "\n".join(f"{name}: {one_line(value)}" for name, value in trailers)
     *above, last = text.split("\n\n")
     ends = bool(above) and all(map(_IS_TRAILER.fullmatch, last.splitlines()))
@@ -221,9 +218,7 @@ class History:
         return next(_read_log(self._run_words(asked, "read commits"))).commit.id
 
     def files(self, ids: Iterable[str]) -> dict[str, tuple[str, ...]]:
-        """Return the names of all files that each of some commits touched, by its id.
-
-        Of a merge, those it settled.
+        """Return the names of all files that each commit touched, by its id; of a merge those it settled.
 
         Raises:
             GitFailed: git cannot say.
@@ -252,9 +247,7 @@ class History:
         return {entry["name"]: entry["blob"] for entry in entries if entry["mode"] in _FILES}
 
     def index(self, names: Sequence[str]) -> dict[str, IndexEntry]:
-        """Return what the index says of the files at or below `names`, by name.
-
-        Links and submodules are none.
+        """Return what the index says of the files at or below `names`, by name, without links and submodules.
 
         Raises:
             GitFailed: git cannot say.

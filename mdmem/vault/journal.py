@@ -216,7 +216,8 @@ class Journal:
                 # taken out of it goes to the trash.
                 with contextlib.suppress(PathRefused), files.translated(change.path, "recover it"):
                     seats.append(self._make_seat(folders, entry, number))
-            _rejoin_seats(seats)
+            for seat in seats:
+                files.rejoin(seat.staged, seat.target)
             if record.endswith(".one") and seats and _was_done(seats[0]):
                 # Finishing takes away what tells that it happened, and may be cut short as well.
                 os.rename(record, done, src_dir_fd=staging, dst_dir_fd=staging)
@@ -245,8 +246,9 @@ class Journal:
         return place._replace(parts=tuple(change.spelled.split("/"))) if change.spelled else place
 
     def _take_back(self, seats: Sequence[_Seat], entry: Entry) -> None:
-        """Undo what has been done; what another program wrote meanwhile is noted in the history."""
-        _rejoin_seats(seats)
+        """Undo what has been done; note in the history what another program wrote meanwhile."""
+        for seat in seats:
+            files.rejoin(seat.staged, seat.target)
         self._undo_steps(seats, entry)
         for change in entry.files[len(seats) :]:
             if change.before is None:
@@ -283,7 +285,7 @@ class Journal:
                 files.exchange(seat.staged, seat.target)
 
     def _note_replaced_content(self, seat: _Seat, entry: Entry) -> None:
-        """Let the history tell of another program's content that goes to the trash."""
+        """Note in the history another program's content that goes to the trash."""
         taken, now = _hash_content(seat.staged), _hash_content(seat.target)
         if taken is None or taken in {_NO_FILE, seat.after}:
             return
@@ -331,7 +333,7 @@ class Journal:
 
 
 def _change_id(name: str) -> str:
-    """Of which change a file in the staging folder is."""
+    """Return the id of the change that a file in the staging folder belongs to."""
     return name.partition(".")[0]
 
 
@@ -353,11 +355,6 @@ def _read_record(staging: int, record: str) -> Entry | None:
             raise
         return None
     return entry if sound and entry.files and entry.id == record.rpartition(".")[0] else None
-
-
-def _rejoin_seats(seats: Sequence[_Seat]) -> None:
-    for seat in seats:
-        files.rejoin(seat.staged, seat.target)
 
 
 def _stage_contents(seats: Sequence[_Seat], steps: Sequence[Step]) -> None:
@@ -412,12 +409,9 @@ def _read_settled_content(seat: _Seat, place: tuple[int, str]) -> bytes | None:
 
 
 def _was_done(seat: _Seat) -> bool:
-    """Return whether a step was done: what it took out is staged, or in the trash.
-
-    A creation took nothing.
-    """
+    """Return whether a step was done: what it took out is staged, or in the trash."""
     staged = _hash_content(seat.staged)
-    if staged is None:
+    if staged is None:  # in the trash, or a creation took nothing
         return _hash_content(seat.target) == seat.after
     return staged == seat.before
 
@@ -440,10 +434,7 @@ def _undo_deletion(seat: _Seat) -> None:
 
 
 def _hash_content(place: tuple[int, str]) -> str | None:
-    """Return the hash of a file's content.
-
-    None when there is nothing, `_NO_FILE` for a link, a folder, a device.
-    """
+    """Return the hash of a file; None when there is nothing, `_NO_FILE` for a link, a folder, a device."""
     try:
         with files.translated(place[1], "read it"):
             content = files.read_settled(*place, BUSY_SECONDS) or files.read(*place)

@@ -309,10 +309,7 @@ class LogFile:
         return descriptor
 
     def _part_from_links(self) -> None:
-        """Give the log a file of its own, where the same file has other names as well.
-
-        A crash in `put_aside` leaves it so, and whoever made a link: what stands there is not written to.
-        """
+        """Give the log a file of its own: a crash in `put_aside`, or a hard link, gave it two names."""
         with self._open_folder() as folder:
             files.remove(folder, self._fresh)
             starts = range(0, self.size, _BLOCK)
@@ -324,7 +321,7 @@ class LogFile:
         self._open_log(_WRITE)
 
     def _copy_permissions(self) -> files.Content | None:
-        """Return the permissions and the owner that a file instead of this one gets."""
+        """Return the permissions and the owner for a file that replaces this one."""
         if self._descriptor is None:
             return None
         status = os.fstat(self._descriptor)
@@ -442,7 +439,7 @@ def _find_holes(descriptor: int, size: int) -> Iterator[tuple[int, int]]:
 
 
 def _join_blocks(lines: Iterable[bytes]) -> Iterator[bytes]:
-    """Lines with their ends, joined into blocks that are worth a call of the system."""
+    """Join lines and their ends to blocks that are worth a call of the system."""
     block, size = [], 0
     for line in lines:
         block += [line, b"\n"]

@@ -113,7 +113,7 @@ def _hash_statement(key: bytes, said: bytes) -> str:
 
 
 def _own_key() -> bytes:
-    """Return the key that marks what is written; it is made by whoever needs it first."""
+    """Return the key that marks what is written; make it where there is none."""
     why = []
     for folder in _key_folders():
         try:
@@ -127,57 +127,45 @@ def _own_key() -> bytes:
 
 
 def _iterate_keys() -> Iterator[bytes]:
-    """Yield every key that this user has, the one that marks first."""
     for folder in _key_folders():
         with contextlib.suppress(OSError):
             yield _read_key(folder)
 
 
 def _key_folders() -> Iterator[str]:
-    """Yield where a key may be: with the user's state, else, in a sandbox, for this boot.
-
-    What is started with little of its environment knows only the usual place, so that keys there count, too.
-    """
+    # What is started with little of its environment knows only the usual place: keys there count, too.
     yield from dict.fromkeys((state_folder(), os.path.expanduser(_USUAL)))
-    # The module tempfile writes a file to see whether it can, and so finds no key where a disk is full.
+    # In a sandbox, for this boot. The module tempfile finds no folder where a disk is full.
     given = os.environ.get("TMPDIR", "")
     yield os.path.join(given if os.path.isabs(given) else _TEMPORARY, f"mdmem-{os.geteuid()}")
 
 
 def state_folder(name: str = "") -> str:
     """Return where the state of this user is that belongs to no vault, or the file or folder `name` in it."""
-    if sys.platform != "linux":
-        from platformdirs import user_state_dir  # noqa: PLC0415 - start-up
-
-        return os.path.join(user_state_dir("mdmem", appauthor=False), name).rstrip(os.sep)
-    return os.path.join(_folder_of("XDG_STATE_HOME", _USUAL), name).rstrip(os.sep)
+    return _locate_folder("state", "XDG_STATE_HOME", _USUAL, name)
 
 
 def config_folder(name: str = "") -> str:
     """Return the folder of the user's settings that belong to no vault, or `name` in it."""
-    if sys.platform != "linux":
-        from platformdirs import user_config_dir  # noqa: PLC0415 - start-up
-
-        return os.path.join(user_config_dir("mdmem", appauthor=False), name).rstrip(os.sep)
-    return os.path.join(_folder_of("XDG_CONFIG_HOME", _USUAL_CONFIG), name).rstrip(os.sep)
+    return _locate_folder("config", "XDG_CONFIG_HOME", _USUAL_CONFIG, name)
 
 
-def _folder_of(variable: str, usual: str) -> str:
-    """Return a folder as platformdirs has it, whose import takes a tenth of a small command.
+def _locate_folder(kind: str, variable: str, usual: str, name: str) -> str:
+    # On Linux without platformdirs, whose import takes a tenth of a small command.
+    if sys.platform == "linux":
+        given = os.environ.get(variable, "")
+        # A relative folder would be one of the current folder, where the files of others may be.
+        folder = os.path.join(given, "mdmem") if os.path.isabs(given) else os.path.expanduser(usual)
+    else:
+        import platformdirs  # noqa: PLC0415 - start-up
 
-    A relative folder would be one of the current folder, where the files of others may be.
-    """
-    given = os.environ.get(variable, "")
-    return os.path.join(given, "mdmem") if os.path.isabs(given) else os.path.expanduser(usual)
+        folder = getattr(platformdirs, f"user_{kind}_dir")("mdmem", appauthor=False)
+    return os.path.join(folder, name).rstrip(os.sep)
 
 
 @cache
 def _read_key(folder: str) -> bytes:
-    """Return the key in a folder.
-
-    Raises:
-        OSError: there is none that this user alone can have written.
-    """
+    """Return the key in a folder, if this user alone can have written it."""
     descriptor = os.open(folder, _FOLDER)
     try:
         key = files.open_regular(KEY, folder=descriptor)
@@ -196,7 +184,7 @@ def _read_key(folder: str) -> bytes:
 
 
 def _make_key(folder: str) -> bytes:
-    """Return the key in a folder where there was none: a new one, unless another process was faster."""
+    """Make the key in a folder, unless another process was faster, and return it."""
     os.makedirs(folder, mode=0o700, exist_ok=True)
     with files.opened(folder) as descriptor:
         part = f"{KEY}.{os.urandom(4).hex()}"

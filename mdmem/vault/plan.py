@@ -137,14 +137,8 @@ class EditPlan:
         parts = []
         for change in self.changes:
             after = change.after(_ANY_SIZE)
-            parts.append(
-                unified(
-                    change.before.text if change.before else None,
-                    after.text if after else None,
-                    change.path,
-                    new_path=change.move_to,
-                )
-            )
+            old, new = change.before.text if change.before else None, after.text if after else None
+            parts.append(unified(old, new, change.path, new_path=change.move_to))
         return "".join(parts)
 
 
@@ -213,12 +207,9 @@ class NewNames:
     def __init__(
         self, namespace: str, stands: Callable[[str], bool], names_in: Callable[[str], Iterable[str]]
     ) -> None:
-        """Look at the names of one plan.
+        """Judge the names of one plan, whose paths are relative to `namespace`.
 
-        Args:
-            namespace: the folder that the plan's paths are relative to.
-            stands: whether there is a file or a folder at a path, as the whole vault names it.
-            names_in: the names in a folder, in NFC; none where there is no folder.
+        `stands` and `names_in` are those of the store.
         """
         self._namespace = namespace
         self._stands = stands
@@ -289,10 +280,7 @@ class NewNames:
         return ""
 
     def _made_twin(self, parts: list[str], first: int, source: list[str], kept: int) -> str:
-        """Return what the plan makes as well and differs only in case.
-
-        Empty for none, or for a pair that stands.
-        """
+        """Return what the plan makes as well and differs only in case; empty for a pair that stands."""
         for count in range(first + 1, len(parts) + 1):
             made = "/".join(parts[:count])
             after = len(parts) - count

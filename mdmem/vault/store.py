@@ -65,9 +65,7 @@ class Store(Protocol):
         """
 
     def walk(self, namespace: Namespace, suffixes: tuple[str, ...] = SUFFIXES) -> Iterator[Found]:
-        """Return every file of a namespace with one of `suffixes`, by the parts of its path.
-
-        Hidden ones left out.
+        """Return every file of a namespace with one of `suffixes`, by the parts of its path; none is hidden.
 
         What looks like a memory and cannot be one comes with its `problem`. A namespace below `.mdmem` is
         walked where it is named, and its files may have any name.
@@ -111,10 +109,7 @@ class Store(Protocol):
         """Return the changes, newest first."""
 
     def kept(self, digest: str) -> Content | None:
-        """Return the version with this SHA-256 that a change replaced.
-
-        None when it is not kept (any more).
-        """
+        """Return the version with this SHA-256 that a change replaced; None when it is not kept."""
 
     def log(self, path: str) -> AbstractContextManager[Log]:
         """Return a log as it is now, for reading; an empty one where there is none. No lock is taken.

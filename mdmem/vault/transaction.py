@@ -136,7 +136,7 @@ class Transaction:
         return kept._replace(mode=back.mode) if kept and back.mode else kept
 
     def _merge_change(self, change: Change, after: Document | None, now: Content | None) -> Document | None:
-        """Return the change made to what is on the disk now, or a refusal that shows what became of it."""
+        """Make the change to what is on the disk now, or refuse with the diff."""
         theirs = parse(change.path, now.data, self.limits) if now else None
         if theirs and after and self.may_merge and change.merge:
             base = change.before or parse(change.path, b"", self.limits)
@@ -152,7 +152,7 @@ class Transaction:
         raise Conflict(path=change.path, base=change.base, actual=theirs.hash if theirs else None, diff=diff)
 
     def _absorb_late(self, late: Mapping[str, bytes], steps: Sequence[Step]) -> bool:
-        """See to it that what came late is in the file that it belongs to; whether all steps have landed.
+        """Merge what came late into the files that it belongs to; return whether all steps have landed.
 
         Raises:
             Conflict: it cannot be merged; it is kept under the hash that the error carries.
@@ -168,7 +168,7 @@ class Transaction:
         return landed
 
     def _merge_late_content(self, step: Step, late: bytes) -> bytes:
-        """Merge `late` into what stands in the file of `step`; what stands there then."""
+        """Merge `late` into the file of `step`, and return what stands there then."""
         path = relative(step.path, self.namespace)
         for _ in range(_RACES):
             now = self._read_content(step.path)
@@ -199,11 +199,9 @@ class Transaction:
 
 
 def _in_order(steps: list[Step]) -> list[Step]:
-    """Return the steps, with those last that make a name again which another step takes away in another case.
-
-    Where names that differ only in case are one, the old one has to go first. All others come first, so that
-    a memory is always there for a program that takes no lock.
-    """
+    """Return the steps, with those last that make a name which another step takes away in another case."""
+    # Where such names are one, the old one has to go first. All others are made before anything goes, so that
+    # a memory is always there for a program that takes no lock.
     gone = {step.path.casefold() for step in steps if step.after is None}
     return sorted(steps, key=lambda step: step.after is not None and step.path.casefold() in gone)
 

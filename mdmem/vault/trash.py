@@ -20,7 +20,7 @@ from mdmem.diagnostic import as_json
 from mdmem.document.document import digest as digest_of
 from mdmem.errors import LimitReached, PathRefused
 from mdmem.vault import config, files
-from mdmem.vault.log import TORN_END, LogFile, lines, lines_back
+from mdmem.vault.log import TORN_END, LogFile, lines_back
 from mdmem.vault.mark import believed, signed
 from mdmem.vault.store import Entry, entry_from
 
@@ -84,10 +84,7 @@ class TrashFolder:
                 os.fsync(trash)
 
     def kept(self, digest: str) -> files.Content | None:
-        """Return what has this hash, with the permissions and owner that its file had.
-
-        None when it is not kept.
-        """
+        """Return what has this hash, with the permissions and owner of its file; None when it is not kept."""
         try:
             with files.opened(self.path) as trash:
                 content = files.read(trash, digest, _MOST_BYTES)
@@ -134,10 +131,7 @@ class TrashFolder:
                     os.fsync(log)
 
     def entries(self) -> Iterator[Entry]:
-        """Yield the log, newest first.
-
-        A line that a crash tore, or that was not written here, is passed over.
-        """
+        """Yield the log, newest first, without lines that a crash tore or that were not written here."""
         last, passed = "", 0
         for line in self._read_lines():
             with contextlib.suppress(ValueError, KeyError, TypeError, RecursionError):
@@ -248,14 +242,6 @@ class TrashFolder:
 
     def _shorten_log(self, oldest: float, last: Entry | None) -> None:
         limit = datetime.fromtimestamp(max(oldest, 0), UTC).isoformat(timespec="seconds")
-        with (
-            contextlib.suppress(ValueError, KeyError, TypeError),
-            self._open_log(writing=False) as log,
-        ):
-            first = next(lines(log, most=_LAST), None)
-            oldest_known = believed(first.data) if first and first.data else None
-            if oldest_known and entry_from(oldest_known).time >= limit:
-                return  # so is every later one
         entries = list(self.entries())
         kept = [entry for entry in entries if entry.time >= limit or (last and entry.id == last.id)]
         if len(kept) == len(entries):

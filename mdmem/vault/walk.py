@@ -20,8 +20,6 @@ _SHADOWED = "in another Unicode spelling, the same name is there twice"
 _GONE = (FileNotFoundError, NotADirectoryError)
 # Why a folder is left out, and the rest of the vault is not: it is so until somebody changes it.
 _CLOSED = frozenset((errno.EACCES, errno.EPERM, errno.ENAMETOOLONG, errno.ELOOP))
-
-
 _FARTHEST = 1 << 63  # nanoseconds, which SQLite keeps in 64 bits with a sign
 
 
@@ -173,13 +171,13 @@ class _FolderEntry(NamedTuple):
 
     @property
     def folder(self) -> _Folder | None:
-        """The folder that it is."""
+        """The entry as a folder; None when it is none."""
         if not self.dir_entry.is_dir(follow_symlinks=False):
             return None
         return _Folder(self.dir_entry.path, f"{self.path}/", self.shadowed)
 
     def file(self, *, checked: bool = True) -> Found | None:
-        """Return the file that it is, unless it is gone; whether its path can be a memory's is `checked`."""
+        """Return the entry as a file; None when it is gone. With `checked`, judge its path as a memory's."""
         status = _stat_file(partial(self.dir_entry.stat, follow_symlinks=False), self.path)
         if status is None:
             return None
@@ -371,10 +369,7 @@ def _is_covered(wanted: frozenset[str], path: str) -> bool:
 
 
 def _find_start(root: str, parts: tuple[str, ...]) -> str | None:
-    """Return the folder to begin at, whatever the Unicode spelling of its names is.
-
-    None where one is a link.
-    """
+    """Return the folder to begin at, in any Unicode spelling; None where a part of it is a link."""
     folder = root
     for part in parts:
         name = part

@@ -47,8 +47,7 @@ _REFUSED = {
     errno.ENXIO: "it is a device, a FIFO or a socket, not a file",
     errno.ENAMETOOLONG: "a name is too long for this file system",
 }
-_PAUSE, _LONGEST_PAUSE = 0.00002, 0.02
-_POLL, _LONGEST_POLL = 0.001, 0.008
+_PAUSE, _LONGEST_PAUSE = 0.00002, 0.008
 EXHAUSTED = (errno.EMFILE, errno.ENFILE, errno.ENOMEM, errno.ENOBUFS, errno.EAGAIN)
 """What the system says where it has run out of something, whichever file is asked for."""
 
@@ -238,7 +237,7 @@ def read_settled(folder: int, name: str, seconds: float) -> Content | None:
 
 
 def attempts(seconds: float) -> Iterator[None]:
-    """Come round at once, then again and again with growing pauses, for at most `seconds`."""
+    """Yield at once, then again and again with growing pauses, for at most `seconds`."""
     pause, deadline = _PAUSE, time.monotonic() + seconds
     yield
     while time.monotonic() < deadline:
@@ -491,23 +490,19 @@ def held(path: str, seconds: float, *, stopped: float | None = None) -> Iterator
 
 def take(descriptor: int, path: str, seconds: float, *, stopped: float | None = None) -> None:
     """Lock an open file or folder; as `held`, until it is closed."""
-    stopped = seconds if stopped is None else stopped
     start = time.monotonic()
-    deadline = start + seconds
-    pause = _POLL
-    while True:
+    for _ in attempts(seconds):
         try:
             fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except BlockingIOError:
-            now = time.monotonic()
-            if now >= deadline or (now - start >= stopped and _is_stopped(descriptor)):
-                raise LockTimeout(path=path, seconds=min(seconds, now - start)) from None
-            time.sleep(pause)
-            pause = min(2 * pause, _LONGEST_POLL)  # many who wait take less from the one who works
+            waited = time.monotonic() - start
+            if stopped is not None and waited >= stopped and _is_stopped(descriptor):
+                break
         except OSError as error:
             raise StorageFailed(path=path, action="lock it", reason=error.strerror or str(error)) from None
         else:
             return
+    raise LockTimeout(path=path, seconds=min(seconds, time.monotonic() - start))
 
 
 def _is_stopped(descriptor: int) -> bool:

@@ -48,6 +48,7 @@ _REFUSED = {
     errno.ENAMETOOLONG: "a name is too long for this file system",
 }
 _PAUSE, _LONGEST_PAUSE = 0.00002, 0.008
+_LOCK_PAUSE = 0.001  # many who wait for a lock take less from the one who works
 EXHAUSTED = (errno.EMFILE, errno.ENFILE, errno.ENOMEM, errno.ENOBUFS, errno.EAGAIN)
 """What the system says where it has run out of something, whichever file is asked for."""
 
@@ -236,9 +237,9 @@ def read_settled(folder: int, name: str, seconds: float) -> Content | None:
         os.close(descriptor)
 
 
-def attempts(seconds: float) -> Iterator[None]:
-    """Yield at once, then again and again with growing pauses, for at most `seconds`."""
-    pause, deadline = _PAUSE, time.monotonic() + seconds
+def attempts(seconds: float, pause: float = _PAUSE) -> Iterator[None]:
+    """Yield at once, then again and again, with pauses that grow from `pause` on, for at most `seconds`."""
+    deadline = time.monotonic() + seconds
     yield
     while time.monotonic() < deadline:
         time.sleep(pause)
@@ -491,7 +492,7 @@ def held(path: str, seconds: float, *, stopped: float | None = None) -> Iterator
 def take(descriptor: int, path: str, seconds: float, *, stopped: float | None = None) -> None:
     """Lock an open file or folder; as `held`, until it is closed."""
     start = time.monotonic()
-    for _ in attempts(seconds):
+    for _ in attempts(seconds, _LOCK_PAUSE):
         try:
             fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except BlockingIOError:

@@ -160,8 +160,8 @@ class History:
             GitFailed: git cannot say.
         """
         if not _REFUSED.search(revision):
-            asked = ["rev-parse", "--revs-only", "--end-of-options", f"{revision}^{{commit}}"]
-            printed = self.repository.ask(asked, "resolve a revision").printed
+            query = ["rev-parse", "--revs-only", "--end-of-options", f"{revision}^{{commit}}"]
+            printed = self.repository.ask(query, "resolve a revision").printed
             commit = printed.decode("ascii", "replace").removesuffix("\n")
             if OBJECT_ID.fullmatch(commit):
                 return commit
@@ -181,8 +181,8 @@ class History:
         Raises:
             GitFailed: git cannot say.
         """
-        asked = [*_LOG, "-c", *_RAW, *(("--follow",) if follow else ()), start, "--", *names]
-        with closing(self._run_words(asked, "read the history")) as words:
+        query = [*_LOG, "-c", *_RAW, *(("--follow",) if follow else ()), start, "--", *names]
+        with closing(self._run_words(query, "read the history")) as words:
             yield from _read_log(words)
 
     def commits(self, ids: Iterable[str]) -> dict[str, Commit]:
@@ -196,8 +196,8 @@ class History:
     def _read_commits(self, ids: Iterable[str], options: Sequence[str] = ()) -> Iterator[LoggedCommit]:
         wanted = [*dict.fromkeys(ids)]
         for at in range(0, len(wanted), _COMMITS_AT_ONCE):
-            asked = [*_LOG, *options, "--no-walk=unsorted", *wanted[at : at + _COMMITS_AT_ONCE], "--"]
-            yield from _read_log(self._run_words(asked, "read commits"))
+            query = [*_LOG, *options, "--no-walk=unsorted", *wanted[at : at + _COMMITS_AT_ONCE], "--"]
+            yield from _read_log(self._run_words(query, "read commits"))
 
     def change_ids(self) -> set[str]:
         """Return the ids of the vault's changes that the last commits name.
@@ -205,8 +205,8 @@ class History:
         Raises:
             GitFailed: git cannot be run.
         """
-        asked = ["log", f"-{_MOST_COMMITS}", f"--format=%(trailers:key={ID},valueonly)", "HEAD", "--"]
-        return {*self.repository.ask(asked, "read the history").printed.decode("utf-8", "replace").split()}
+        query = ["log", f"-{_MOST_COMMITS}", f"--format=%(trailers:key={ID},valueonly)", "HEAD", "--"]
+        return {*self.repository.ask(query, "read the history").printed.decode("utf-8", "replace").split()}
 
     def newest(self, ids: Sequence[str]) -> str:
         """Return one of some commits that none of the others descends from.
@@ -214,8 +214,8 @@ class History:
         Raises:
             GitFailed: git cannot say.
         """
-        asked = [*_LOG, "--topo-order", "--max-count=1", *ids, "--"]
-        return next(_read_log(self._run_words(asked, "read commits"))).commit.id
+        query = [*_LOG, "--topo-order", "--max-count=1", *ids, "--"]
+        return next(_read_log(self._run_words(query, "read commits"))).commit.id
 
     def files(self, ids: Iterable[str]) -> dict[str, tuple[str, ...]]:
         """Return the names of all files that each commit touched, by its id; of a merge those it settled.
@@ -232,8 +232,8 @@ class History:
         Raises:
             GitFailed: git cannot say.
         """
-        asked = ["-c", "diff.orderFile=/dev/null", "diff-tree", "-r", *_RAW, "-z", "--no-commit-id"]
-        words = self._run_words([*asked, old, new, "--", *names], "compare commits")
+        query = ["-c", "diff.orderFile=/dev/null", "diff-tree", "-r", *_RAW, "-z", "--no-commit-id"]
+        words = self._run_words([*query, old, new, "--", *names], "compare commits")
         return [file for word in words for file in _read_touched(word, words)]
 
     def tree(self, commit: str, names: Sequence[str]) -> dict[str, str]:
@@ -242,8 +242,8 @@ class History:
         Raises:
             GitFailed: git cannot say.
         """
-        asked = ["ls-tree", "-r", "-z", "--full-tree", commit, "--", *(name for name in names if name != ".")]
-        entries = filter(None, map(_TREE.fullmatch, self._run_words(asked, "read a commit")))
+        query = ["ls-tree", "-r", "-z", "--full-tree", commit, "--", *(name for name in names if name != ".")]
+        entries = filter(None, map(_TREE.fullmatch, self._run_words(query, "read a commit")))
         return {entry["name"]: entry["blob"] for entry in entries if entry["mode"] in _FILES}
 
     def index(self, names: Sequence[str]) -> dict[str, IndexEntry]:
@@ -252,18 +252,18 @@ class History:
         Raises:
             GitFailed: git cannot say.
         """
-        asked = ["ls-files", "--stage", "--debug", "-v", "-z", "--full-name", "--", *names]
-        found = {}
-        for each in _INDEXED.finditer(self.repository.require(asked, "read the index")):
-            if each["mode"].decode() not in _FILES:
+        query = ["ls-files", "--stage", "--debug", "-v", "-z", "--full-name", "--", *names]
+        entries = {}
+        for line in _INDEXED.finditer(self.repository.require(query, "read the index")):
+            if line["mode"].decode() not in _FILES:
                 continue
             stamp = None
-            if each["written"] and each["stage"] == b"0":
-                times = _to_nanoseconds(each["written"]), _to_nanoseconds(each["changed"])
-                stamp = (*times, int(each["size"]), int(each["inode"]))
-            is_out = each["tag"] not in _NOT_CHECKED_OUT
-            found[os.fsdecode(each["name"])] = IndexEntry(each["blob"].decode(), stamp, is_out=is_out)
-        return found
+            if line["written"] and line["stage"] == b"0":
+                times = _to_nanoseconds(line["written"]), _to_nanoseconds(line["changed"])
+                stamp = (*times, int(line["size"]), int(line["inode"]))
+            is_out = line["tag"] not in _NOT_CHECKED_OUT
+            entries[os.fsdecode(line["name"])] = IndexEntry(line["blob"].decode(), stamp, is_out=is_out)
+        return entries
 
     def staged(self, commit: str, names: Sequence[str]) -> dict[str, str | None]:
         """List the files at or below `names` that differ between the index and a commit.
@@ -274,8 +274,8 @@ class History:
         Raises:
             GitFailed: git cannot say.
         """
-        asked = ["-c", "diff.orderFile=/dev/null", *OF_THE_INDEX, "--raw", "--no-abbrev", "-z"]
-        words = self._run_words([*asked, "--no-renames", commit, "--", *names], "read the index")
+        query = ["-c", "diff.orderFile=/dev/null", *OF_THE_INDEX, "--raw", "--no-abbrev", "-z"]
+        words = self._run_words([*query, "--no-renames", commit, "--", *names], "read the index")
         return {file.name: file.before or None for word in words for file in _read_touched(word, words)}
 
     def _run_words(self, arguments: Sequence[str], action: str) -> Generator[str, None, None]:
@@ -327,13 +327,13 @@ def _read_touched(word: str, words: Iterator[str]) -> Iterator[TouchedFile]:
 
     Of a merge it tells of the files that it settled, the first parent's content before the commit's own.
     """
-    found = _ENTRY.fullmatch(word.strip())
-    if not found:
+    entry = _ENTRY.fullmatch(word.strip())
+    if not entry:
         return
-    values, letters = found["values"].split(), found["letters"]
+    values, letters = entry["values"].split(), entry["letters"]
     old = next(words, "") if letters in ("R", "C") else ""
     name = next(words, "")
-    count = len(found["marks"]) + 1
+    count = len(entry["marks"]) + 1
     before, after = (values[count + at] if values[at] in _FILES else "" for at in (0, count - 1))
     if before and after:
         is_renamed = letters == "R"
@@ -347,10 +347,12 @@ def _read_touched(word: str, words: Iterator[str]) -> Iterator[TouchedFile]:
 
 def _make_commit(id_: str, fields: Sequence[str]) -> Commit:
     parents, committed, author, email, date, subject, trailers = fields
-    found = (_TRAILER.match(line) for line in trailers.split(_BETWEEN))
-    told = tuple(
-        (_CALLED.get(each[1].lower(), each[1]), each[2].strip()[:_LONGEST_VALUE]) for each in found if each
+    matches = (_TRAILER.match(line) for line in trailers.split(_BETWEEN))
+    values = tuple(
+        (_CALLED.get(match[1].lower(), match[1]), match[2].strip()[:_LONGEST_VALUE])
+        for match in matches
+        if match
     )
     return Commit(
-        id_, tuple(parents.split()), int(committed or 0), author, email, date, subject.rstrip(), told
+        id_, tuple(parents.split()), int(committed or 0), author, email, date, subject.rstrip(), values
     )

@@ -155,9 +155,9 @@ class _Work(NamedTuple):
         labels = (self.markers.ours, self.markers.base, self.markers.theirs)
         options = [part for label in labels for part in ("-L", label)]
         files = (self.names.ours, self.names.base, self.names.theirs)
-        asked = ["merge-file", "-p", f"--marker-size={self.markers.size}", *options, "--", *files]
+        query = ["merge-file", "-p", f"--marker-size={self.markers.size}", *options, "--", *files]
         try:
-            ended = program.run(asked, os.getcwd(), "merge lines")
+            ended = program.run(query, os.getcwd(), "merge lines")
             if ended.status in _CONFLICTS or (ended.status == 0 and may_be_clean):
                 return _Outcome(ended.printed, ended.status)
             if ended.status:

@@ -119,16 +119,16 @@ class Ended(NamedTuple):
     @property
     def reason(self) -> str:
         """The line in which it says why; the marks `fatal:` and `error:` are left out."""
-        said = [line.strip() for line in self.errors.splitlines() if line.strip()]
-        stated = [line for line in said if line.startswith(("fatal: ", "error: "))]
-        first = (stated or said or [f"it ended with {self.status} and no message"])[0]
+        complaints = [line.strip() for line in self.errors.splitlines() if line.strip()]
+        stated = [line for line in complaints if line.startswith(("fatal: ", "error: "))]
+        first = (stated or complaints or [f"it ended with {self.status} and no message"])[0]
         return first.removeprefix("fatal: ").removeprefix("error: ")
 
     @property
     def complaint(self) -> str:
         """All that it and what it started complained about, or the beginning of it."""
-        said = self.errors.strip() or f"it ended with {self.status} and no message"
-        return said if len(said) <= _LONGEST_REASON else said[:_LONGEST_REASON] + " …"
+        complaints = self.errors.strip() or f"it ended with {self.status} and no message"
+        return complaints if len(complaints) <= _LONGEST_REASON else complaints[:_LONGEST_REASON] + " …"
 
     def require(self, path: str, action: str) -> bytes:
         """Return what it printed.
@@ -221,8 +221,8 @@ class GitProcess(io.RawIOBase):
             printed = self.readall()
             # Git closes its output as it ends; to wait with a limit would be to sleep each time.
             status = self.popen.wait()
-            said = os.pread(self._errors.fileno(), _LONGEST_COMPLAINT, 0)
-        return Ended(status, printed, said.decode("utf-8", "replace"))
+            complaints = os.pread(self._errors.fileno(), _LONGEST_COMPLAINT, 0)
+        return Ended(status, printed, complaints.decode("utf-8", "replace"))
 
     def close(self) -> None:
         """End git where it has not ended; it takes its locks away when it is not killed."""

@@ -103,19 +103,19 @@ class Objects:
         header = from_git.readline()
         if not header.endswith(b"\n"):
             raise EOFError
-        found = _BLOB.fullmatch(header)
-        other = found or _OTHER_CONTENT.fullmatch(header)
+        blob = _BLOB.fullmatch(header)
+        other = blob or _OTHER_CONTENT.fullmatch(header)
         if other is None:
             return None  # "… missing"
         size = int(other["size"])
         content = None
-        if found and size <= self.limit:
+        if blob and size <= self.limit:
             content = _read_exactly(from_git, size)
         else:
             _skip_bytes(from_git, size)
         if from_git.read(1) != b"\n":
             raise EOFError
-        if found and content is None:
+        if blob and content is None:
             raise TooLong
         return content
 
@@ -190,9 +190,9 @@ class Repository:
         """
         if program(os.environ.get("PATH")) is None or not os.path.isdir(folder):
             return None
-        asked = ["rev-parse", "--show-toplevel", "--is-shallow-repository", "--absolute-git-dir"]
-        asked += ["--is-inside-work-tree", "--git-common-dir", "--is-inside-git-dir", "--show-prefix"]
-        ended = run(asked, folder, "look at the repository")
+        query = ["rev-parse", "--show-toplevel", "--is-shallow-repository", "--absolute-git-dir"]
+        query += ["--is-inside-work-tree", "--git-common-dir", "--is-inside-git-dir", "--show-prefix"]
+        ended = run(query, folder, "look at the repository")
         if ended.status and _NOT_A_REPOSITORY.search(ended.errors):
             return None
         printed = os.fsdecode(ended.require(folder, "look at the repository").removesuffix(b"\n"))
@@ -208,14 +208,14 @@ class Repository:
         Raises:
             GitFailed: no work tree holds `folder`, or there is no git.
         """
-        found = cls.find(folder)
-        if found is None:
+        repository = cls.find(folder)
+        if repository is None:
             is_missing = program(os.environ.get("PATH")) is None
             reason = "git was not found on PATH" if is_missing else "it is not in a work tree of git"
             remedy = "run `git init` above it, or go to a clone that is not bare"
             action = "find a repository"
             raise GitFailed(code="no-repository", path=folder, action=action, reason=reason, remedy=remedy)
-        return found
+        return repository
 
     def name(self, path: str) -> str:
         """Return what git calls the file `path` of the folder: its path from the top of the work tree."""
@@ -228,8 +228,8 @@ class Repository:
     def head(self) -> str | None:
         """Return the id of the commit that is checked out; None before the first."""
         ended = self.ask(["rev-parse", "--verify", "--quiet", "HEAD^{commit}"], "read the head")
-        found = ended.printed.decode("ascii", "replace").strip()
-        return found if OBJECT_ID.fullmatch(found) else None
+        commit = ended.printed.decode("ascii", "replace").strip()
+        return commit if OBJECT_ID.fullmatch(commit) else None
 
     def branch(self) -> str:
         """Return the full name of the branch that is checked out; empty when the head is detached."""
@@ -247,11 +247,11 @@ class Repository:
         """
         # A list of commits to skip would name an older commit, where the line said something else. An empty
         # name takes back those that the settings name.
-        asked = ["blame", "--porcelain", "--no-textconv", "--ignore-revs-file="]
-        asked += [*(("-w", "-M") if words else ()), "HEAD", "--", name]
+        query = ["blame", "--porcelain", "--no-textconv", "--ignore-revs-file="]
+        query += [*(("-w", "-M") if words else ()), "HEAD", "--", name]
         # The files that the setting names have to be there, though they are not used.
         tree = self.top if self._skips_commits else NO_WORK_TREE
-        ended = self.ask(asked, f"blame {name}", tree)
+        ended = self.ask(query, f"blame {name}", tree)
         if ended.status and _NOT_COMMITTED.search(ended.errors):
             return ()
         printed = ended.require(self.top, f"blame {name}")
@@ -268,10 +268,10 @@ class Repository:
         """
         settings = ["log", "-c", "-M", "--format=%H", "--name-status", "-z", "--no-ext-diff"]
         printed = self.require([*settings, "HEAD", "--", folder], f"read the history of {folder}")
-        found: dict[str, str | None] = {}
+        commits: dict[str, str | None] = {}
         for commit, status, name in _parse_touched(printed):
-            found[name] = commit if status == "A" and name not in found else None
-        return found
+            commits[name] = commit if status == "A" and name not in commits else None
+        return commits
 
     def renames(self, commit: str, *, before: bool = False) -> tuple[Renamed, ...]:
         """Return the files that `commit` has under one name, and the index under another, as git pairs them.
@@ -283,9 +283,9 @@ class Repository:
         Raises:
             GitFailed: git cannot say.
         """
-        asked = [*OF_THE_INDEX, "-M", "--diff-filter=R", "--name-status", "-z"]
-        asked += [_require_id(commit) + "^" * before, "--"]
-        return tuple(_parse_renames(self.require(asked, "look for renamed files")))
+        query = [*OF_THE_INDEX, "-M", "--diff-filter=R", "--name-status", "-z"]
+        query += [_require_id(commit) + "^" * before, "--"]
+        return tuple(_parse_renames(self.require(query, "look for renamed files")))
 
     def tracked(self, name: str) -> int:
         """Return how many files at or below `name` are in the index.
@@ -293,8 +293,8 @@ class Repository:
         Raises:
             GitFailed: git cannot say.
         """
-        asked = ["ls-files", "--cached", "-z", "--full-name", "--", name]
-        return self.require(asked, f"look for {name} in the index").count(b"\0")
+        query = ["ls-files", "--cached", "-z", "--full-name", "--", name]
+        return self.require(query, f"look for {name} in the index").count(b"\0")
 
     def holds_more_than(self, names: Sequence[str]) -> bool:
         """Return whether the index has a file outside of `names`, other than git's settings.
@@ -316,15 +316,15 @@ class Repository:
         Raises:
             GitFailed: git cannot say.
         """
-        asked = ["ls-files", "--cached", "--others", "--exclude-standard", "-z", "--full-name", "--", *names]
-        printed = self.require(asked, "look for what it ignores", self.top)
+        query = ["ls-files", "--cached", "--others", "--exclude-standard", "-z", "--full-name", "--", *names]
+        printed = self.require(query, "look for what it ignores", self.top)
         return tuple(map(os.fsdecode, filter(None, printed.split(b"\0"))))
 
     def deletion(self, name: str) -> str | None:
         """Return the last commit that took `name` away, by deletion or rename; None when none did."""
-        asked = ["log", "-1", "--format=%H", "--diff-filter=D", "--no-renames", "HEAD", "--", name]
-        found = self.ask(asked, f"read the history of {name}").printed.decode("ascii", "replace").strip()
-        return found if OBJECT_ID.fullmatch(found) else None
+        query = ["log", "-1", "--format=%H", "--diff-filter=D", "--no-renames", "HEAD", "--", name]
+        commit = self.ask(query, f"read the history of {name}").printed.decode("ascii", "replace").strip()
+        return commit if OBJECT_ID.fullmatch(commit) else None
 
     def renames_in(self, commit: str) -> tuple[Renamed, ...]:
         """Return the files that `commit` itself renamed, as git pairs them.
@@ -332,9 +332,9 @@ class Repository:
         Raises:
             GitFailed: git cannot say.
         """
-        asked = ["diff-tree", "-r", "-M", "--diff-filter=R", "--name-status", "-z", "--no-commit-id"]
-        asked += [_require_id(commit), "--"]
-        return tuple(_parse_renames(self.require(asked, f"read the commit {commit[:12]}")))
+        query = ["diff-tree", "-r", "-M", "--diff-filter=R", "--name-status", "-z", "--no-commit-id"]
+        query += [_require_id(commit), "--"]
+        return tuple(_parse_renames(self.require(query, f"read the commit {commit[:12]}")))
 
     @cached_property
     def _skips_commits(self) -> bool:

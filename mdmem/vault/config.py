@@ -292,8 +292,8 @@ class _Source(NamedTuple):
             if line.lstrip().startswith("["):
                 section = name
             lines.setdefault(name if name == section else f"{section}.{name}".lstrip("."), []).append(number)
-        found = lines.get(f"{table}.{key}") or lines.get(table) or ()
-        where = f"line {found[0]}: " if len(found) == 1 else ""
+        numbers = lines.get(f"{table}.{key}") or lines.get(table) or ()
+        where = f"line {numbers[0]}: " if len(numbers) == 1 else ""
         return ConfigInvalid(path=self.path, reason=where + reason, remedy=remedy)
 
     def settings(self, table: str, given: Any, defaults: Any) -> Any:
@@ -306,10 +306,10 @@ class _Source(NamedTuple):
                 known = f"known: {', '.join(keys)}"
                 raise self.refusal(f"[{table}] {_show_value(name)} is unknown", known, table, name)
             if not _is_accepted(value, *keys[name]):
-                found = (
+                shown = (
                     "" if keys[name][1].pattern else f", not {_show_value(value)}"
                 )  # which may be the secret
-                reason = f"[{table}] {name} is {_describe_values(*keys[name])}{found}"
+                reason = f"[{table}] {name} is {_describe_values(*keys[name])}{shown}"
                 raise self.refusal(reason, "", table, name)
         lists = {name: tuple(value) for name, value in given.items() if isinstance(value, list)}
         return defaults._replace(**given | lists)

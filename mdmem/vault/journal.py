@@ -307,16 +307,16 @@ class Journal:
 
     def _discard_staged(self, staged: tuple[int, str], ours: str | None = None) -> None:
         """Clear a staged file away: into the trash, unless it holds `ours`, the content that we brought."""
-        held = _hash_content(staged)
-        if held is None:
+        present = _hash_content(staged)
+        if present is None:
             return
-        if held == _NO_FILE:
+        if present == _NO_FILE:
             with contextlib.suppress(OSError, PathRefused):
                 self.trash.put(*staged, f"{staged[1]}.aside")
-        elif held == ours:
+        elif present == ours:
             files.remove(*staged)
         else:
-            self.trash.put(*staged, held)
+            self.trash.put(*staged, present)
 
     def _prune_folders(self, place: Place) -> None:
         """Remove the folders of a memory that is gone, as far as they are empty."""

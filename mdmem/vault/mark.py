@@ -51,14 +51,14 @@ def believed(line: bytes) -> dict[str, Any] | None:
 
     None for anything else, such as a line that somebody else wrote.
     """
-    said, mark, given = line.rpartition(_MARK)
+    text, mark, given = line.rpartition(_MARK)
     if not mark:
         return None
     from hmac import compare_digest  # noqa: PLC0415 - start-up
 
-    if not any(compare_digest(given, _hash_statement(key, said).encode() + _END) for key in _iterate_keys()):
+    if not any(compare_digest(given, _hash_statement(key, text).encode() + _END) for key in _iterate_keys()):
         return None
-    shape: dict[str, Any] = json.loads(said.decode("utf-8", "surrogatepass") + "}")
+    shape: dict[str, Any] = json.loads(text.decode("utf-8", "surrogatepass") + "}")
     return shape
 
 
@@ -99,14 +99,14 @@ def is_allowed(what: str, root: str) -> bool:
 
 def _allowance_path(key: bytes, what: str, root: str) -> str:
     folder = os.path.realpath(root)
-    said = f"{what} {os.stat(folder).st_ino} {folder}"
-    return os.path.join(state_folder(_ALLOWED), _hash_statement(key, said.encode("utf-8", "surrogateescape")))
+    text = f"{what} {os.stat(folder).st_ino} {folder}"
+    return os.path.join(state_folder(_ALLOWED), _hash_statement(key, text.encode("utf-8", "surrogateescape")))
 
 
-def _hash_statement(key: bytes, said: bytes) -> str:
+def _hash_statement(key: bytes, text: bytes) -> str:
     from hashlib import blake2b  # noqa: PLC0415 - start-up
 
-    return blake2b(said, key=key, digest_size=_MARK_BYTES).hexdigest()
+    return blake2b(text, key=key, digest_size=_MARK_BYTES).hexdigest()
 
 
 # -- the key ----------------------------------------------------------------------------------------------
@@ -114,7 +114,7 @@ def _hash_statement(key: bytes, said: bytes) -> str:
 
 def _own_key() -> bytes:
     """Return the key that marks what is written; make it where there is none."""
-    why = []
+    reasons = []
     for folder in _key_folders():
         try:
             return _read_key(folder)
@@ -122,8 +122,8 @@ def _own_key() -> bytes:
             try:
                 return _make_key(folder)
             except OSError as error:
-                why.append(f"{folder}: {error.strerror or error}")
-    raise StorageFailed(path=KEY, action="keep the key of local state", reason="; ".join(why))
+                reasons.append(f"{folder}: {error.strerror or error}")
+    raise StorageFailed(path=KEY, action="keep the key of local state", reason="; ".join(reasons))
 
 
 def _iterate_keys() -> Iterator[bytes]:
@@ -168,19 +168,19 @@ def _read_key(folder: str) -> bytes:
     """Return the key in a folder, if this user alone can have written it."""
     descriptor = os.open(folder, _FOLDER)
     try:
-        key = files.open_regular(KEY, folder=descriptor)
+        file = files.open_regular(KEY, folder=descriptor)
         try:
-            statuses = os.fstat(descriptor), os.fstat(key)
-            found = os.read(key, _KEY_BYTES + 1)
+            statuses = os.fstat(descriptor), os.fstat(file)
+            data = os.read(file, _KEY_BYTES + 1)
         finally:
-            os.close(key)
+            os.close(file)
     finally:
         os.close(descriptor)
     if any(status.st_uid != os.geteuid() or status.st_mode & stat.S_IWOTH for status in statuses):
         raise PermissionError(errno.EPERM, "the key belongs to another user")
-    if len(found) != _KEY_BYTES:
+    if len(data) != _KEY_BYTES:
         raise FileNotFoundError(errno.ENOENT, "the key is torn")
-    return found
+    return data
 
 
 def _make_key(folder: str) -> bytes:

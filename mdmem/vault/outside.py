@@ -136,11 +136,11 @@ def _exchange_content(
             files.move(target, staged)
         else:
             files.exchange(staged, target)
-        taken = _read_now(*staged, shown)
-        if taken is None or taken.data != before:
+        replaced = _read_now(*staged, shown)
+        if replaced is None or replaced.data != before:
             with contextlib.suppress(Raced):
                 (files.move if after is None else files.exchange)(staged, target)
-            raise conflict(shown, before, taken.data if taken else None)
+            raise conflict(shown, before, replaced.data if replaced else None)
     except Raced:
         now = _read_now(*target, shown)
         raise conflict(shown, before, now.data if now else None) from None

@@ -281,5 +281,5 @@ def _format_entry(entry: Entry) -> bytes:
 def _place_of(line: bytes, log: int) -> int | None:
     """Return where a line begins, if it is one of the last of the log."""
     start = max(os.fstat(log).st_size - len(line) - _LAST, 0)
-    found = os.pread(log, len(line) + _LAST, start).rfind(line)
-    return start + found if found >= 0 else None
+    place = os.pread(log, len(line) + _LAST, start).rfind(line)
+    return start + place if place >= 0 else None

@@ -12,9 +12,8 @@ import subprocess
 import sys
 import tempfile
 from contextlib import contextmanager, suppress
-from functools import lru_cache
 from shutil import which
-from typing import IO, TYPE_CHECKING, NamedTuple
+from typing import IO, TYPE_CHECKING, NamedTuple, cast
 
 from mdmem.errors import GitFailed
 
@@ -77,24 +76,22 @@ _TO_END_SECONDS = 5.0  # that git has to take its locks away, once it is told to
 NO_WORK_TREE = "/"  # a folder that no stranger writes to
 
 
-@lru_cache(maxsize=8)
-def program(path: str | None = None) -> str | None:
-    """Return the absolute path of git, found on `path` (default: PATH); None where there is none."""
-    found = which("git", path=path)
-    return os.path.abspath(found) if found else None
+def program() -> str | None:
+    """Return the absolute path of git, found on PATH; None where there is none."""
+    path = which("git")
+    return os.path.abspath(path) if path else None
 
 
-def environment(
-    given: Mapping[str, str] | None = None, *, own: str = "", tree: str = NO_WORK_TREE
-) -> dict[str, str]:
-    """Return what git is run with: `given` (default: that of this process), made quiet and local.
+def environment(*, own: str = "", tree: str = NO_WORK_TREE) -> dict[str, str]:
+    """Return the environment of this process, made quiet and local.
 
-    With `own`, the folder of git's own files, it sees that repository, and `tree` as its work tree.
+    With `own`, the folder of git's own files, git sees that repository, and `tree` as its work tree.
     """
-    environ = dict(os.environ if given is None else given)
-    for name in _OF_A_HOOK:
-        environ.pop(name, None)
-    return environ | _SETTINGS | ({"GIT_DIR": own, "GIT_WORK_TREE": tree} if own else {})
+    return _own_environment() | _SETTINGS | ({"GIT_DIR": own, "GIT_WORK_TREE": tree} if own else {})
+
+
+def _own_environment() -> dict[str, str]:
+    return {name: value for name, value in os.environ.items() if name not in _OF_A_HOOK}
 
 
 def command(arguments: Sequence[str]) -> list[str]:
@@ -103,7 +100,7 @@ def command(arguments: Sequence[str]) -> list[str]:
     Raises:
         FileNotFoundError: there is no git.
     """
-    git = program(os.environ.get("PATH"))
+    git = program()
     if git is None:
         raise FileNotFoundError("git was not found on PATH")
     return [git, *_OPTIONS, *arguments]
@@ -182,9 +179,7 @@ class GitProcess(io.RawIOBase):
             self._errors.close()
             super().close()
             raise
-        if self.popen.stdout is None:
-            raise AssertionError("the stream was asked for when the process was started")
-        self._printed = self.popen.stdout.fileno()
+        self._printed = cast("IO[bytes]", self.popen.stdout).fileno()
         self._poll = select.poll()
         self._poll.register(self._printed, select.POLLIN)
 
@@ -211,9 +206,7 @@ class GitProcess(io.RawIOBase):
 
     def ask(self, question: bytes) -> None:
         """Write to its standard input, which is a pipe."""
-        if self.popen.stdin is None:
-            raise AssertionError("the stream was asked for when the process was started")
-        self.popen.stdin.write(question)
+        cast("IO[bytes]", self.popen.stdin).write(question)
 
     def ended(self) -> Ended:
         """Read to the end, and wait for git."""
@@ -307,8 +300,7 @@ def run_as_user(
     Raises:
         GitFailed: as `run`.
     """
-    environ = {name: value for name, value in os.environ.items() if name not in _OF_A_HOOK}
-    environ |= _ASK_NOBODY | dict(settings or {})
+    environ = _own_environment() | _ASK_NOBODY | dict(settings or {})
     options = [part for each in _OF_A_USER for part in ("-c", each)]
     with failing(folder, action), _open_scratch(given) as stdin:
         line = [command([])[0], "--no-pager", *options, *arguments]

@@ -188,7 +188,7 @@ class Repository:
         Raises:
             GitFailed: git refuses it, such as one that belongs to another user, or cannot read it.
         """
-        if program(os.environ.get("PATH")) is None or not os.path.isdir(folder):
+        if program() is None or not os.path.isdir(folder):
             return None
         query = ["rev-parse", "--show-toplevel", "--is-shallow-repository", "--absolute-git-dir"]
         query += ["--is-inside-work-tree", "--git-common-dir", "--is-inside-git-dir", "--show-prefix"]
@@ -210,7 +210,7 @@ class Repository:
         """
         repository = cls.find(folder)
         if repository is None:
-            is_missing = program(os.environ.get("PATH")) is None
+            is_missing = program() is None
             reason = "git was not found on PATH" if is_missing else "it is not in a work tree of git"
             remedy = "run `git init` above it, or go to a clone that is not bare"
             action = "find a repository"

@@ -306,9 +306,8 @@ class _Source(NamedTuple):
                 known = f"known: {', '.join(keys)}"
                 raise self.refusal(f"[{table}] {_show_value(name)} is unknown", known, table, name)
             if not _is_accepted(value, *keys[name]):
-                shown = (
-                    "" if keys[name][1].pattern else f", not {_show_value(value)}"
-                )  # which may be the secret
+                may_be_secret = bool(keys[name][1].pattern)
+                shown = "" if may_be_secret else f", not {_show_value(value)}"
                 reason = f"[{table}] {name} is {_describe_values(*keys[name])}{shown}"
                 raise self.refusal(reason, "", table, name)
         lists = {name: tuple(value) for name, value in given.items() if isinstance(value, list)}

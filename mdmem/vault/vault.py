@@ -267,13 +267,8 @@ class Vault:
         """Do as `read`, with None where there is no memory; with `spelled`, only in this Unicode spelling."""
         if not recovered:
             self.recover()
-        layer = self._find_layer(path)
-        if layer:
-            # One part of a path at least stands behind the colon.
-            inside = check_memory(path.partition(":")[2])
-            data = self.within(layer.namespace)._read_data(inside)  # noqa: SLF001
-        else:
-            data = self._read_data(path, spelled)
+        vault, inside = self.locate_layer(path)
+        data = vault._read_data(inside, spelled)  # noqa: SLF001
         return None if data is None else parse(path, data, self.config.limits)
 
     def _read_data(self, path: str, spelled: str = "") -> bytes | None:

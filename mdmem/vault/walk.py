@@ -8,11 +8,10 @@ import os
 import stat
 import unicodedata
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
-from functools import partial
 from typing import NamedTuple, TypeAlias
 
 from mdmem.document.document import SUFFIXES
-from mdmem.errors import PathRefused
+from mdmem.errors import MemoryNotFound, PathRefused
 from mdmem.vault import files
 from mdmem.vault.paths import MAX_PATH_BYTES, check_memory, nfc
 
@@ -178,7 +177,7 @@ class _FolderEntry(NamedTuple):
 
     def file(self, *, checked: bool = True) -> Found | None:
         """Return the entry as a file; None when it is gone. With `checked`, judge its path as a memory's."""
-        status = _stat_file(partial(self.dir_entry.stat, follow_symlinks=False), self.path)
+        status = _stat_file(self.dir_entry.path, self.path)
         if status is None:
             return None
         if isinstance(status, str):
@@ -374,7 +373,8 @@ def _find_start(root: str, parts: tuple[str, ...]) -> str | None:
     for part in parts:
         name = part
         if not part.isascii() and not os.path.lexists(os.path.join(folder, part)):
-            with contextlib.suppress(*_GONE), _translate_errors(folder, "list it"):
+            shown = _printable_path(folder)
+            with contextlib.suppress(MemoryNotFound, PathRefused), files.translated(shown, "list it"):
                 name = next((n for n in os.listdir(folder) if nfc(n) == part), part)
         folder = os.path.join(folder, name)
         if os.path.islink(folder):
@@ -384,17 +384,17 @@ def _find_start(root: str, parts: tuple[str, ...]) -> str | None:
 
 def _find_mounted(path: str, file: str) -> Iterator[Found]:
     """Yield the mounted file, when it is there."""
-    status = _stat_file(partial(os.lstat, file), path)
+    status = _stat_file(file, path)
     if isinstance(status, str):
         yield Found(path, 0, 0, status)
     elif status:
         yield _make_found(path, status, find_file_problem(status))
 
 
-def _stat_file(read_status: Callable[[], os.stat_result], path: str) -> os.stat_result | str | None:
+def _stat_file(file: str, path: str) -> os.stat_result | str | None:
     """Return what the system says of a file; None when it is gone, or why it is left out."""
     try:
-        return read_status()
+        return os.lstat(file)
     except _GONE:
         return None
     except OSError as error:
@@ -432,17 +432,6 @@ def find_file_problem(status: os.stat_result) -> str:
     if stat.S_ISREG(status.st_mode):
         return ""
     return "a symbolic link" if stat.S_ISLNK(status.st_mode) else "not a regular file"
-
-
-@contextlib.contextmanager
-def _translate_errors(path: str, action: str) -> Iterator[None]:
-    """Turn what the system refuses inside the block into an error of ours; that something is gone stays."""
-    try:
-        yield
-    except _GONE:
-        raise
-    except OSError as error:
-        raise files.failure(error, _printable_path(path), action) from None
 
 
 def _printable_path(path: str) -> str:

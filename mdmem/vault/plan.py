@@ -348,14 +348,15 @@ def _read_path(path: str) -> tuple[str, ...]:
     return tuple(dict.fromkeys((path, decode_id(path))))
 
 
-def _in_name(path: str, stood: Sequence[str], config: Secrets) -> Iterator[Secret]:
-    """Yield the secrets in a path that did not stand before."""
-    told: set[str] = set()
-    for text in _read_path(path):
-        for each in secret.find(text, allow=config.allow):
-            if each.digest not in told and not any(text[slice(*each.span)] in other for other in stood):
-                told.add(each.digest)
-                yield each
+def _in_name(path: str, stood: Sequence[str], config: Secrets) -> list[Secret]:
+    """Return the secrets in a path that did not stand before, without repeats."""
+    secrets = {
+        each.digest: each
+        for text in _read_path(path)
+        for each in secret.find(text, allow=config.allow)
+        if not any(text[slice(*each.span)] in other for other in stood)
+    }
+    return list(secrets.values())
 
 
 def _of_name(change: Change, stood: Sequence[str], config: Secrets) -> Iterator[Diagnostic]:

@@ -452,8 +452,7 @@ class Vault:
         from mdmem.vault.transaction import Transaction  # noqa: PLC0415 - what only reads changes nothing
 
         return Transaction(
-            plan=prepared.plan,
-            afters=prepared.afters,
+            prepared=prepared,
             namespace=self.namespace,
             actor=self.actor,
             limits=self.config.limits,

@@ -99,7 +99,6 @@ def _other_work_tree(repository: Repository, folder: str) -> str:
 
 
 def _refuse_programs(repository: Repository, folder: str) -> dict[str, str]:
-    """Refuse a repository that would start programs of its own; as `refuse`."""
     printed = _ask_git(["config", "--list", "-z", "--show-scope"], folder, "read the settings")
     words = os.fsdecode(printed).split("\0")
     settings = [(scope, *each.partition("\n")) for scope, each in zip(words[::2], words[1::2], strict=False)]

@@ -95,7 +95,6 @@ class Objects:
                 raise OSError(_LACKS if self._is_partial() else "its answer broke off") from None
 
     def _is_partial(self) -> bool:
-        """Return whether the repository may lack objects, which git would fetch."""
         return run(["config", "--get-regexp", _PROMISED], self.folder, "read the settings").status == 0
 
     def _read_answer(self, name: bytes) -> bytes | None:
@@ -120,7 +119,7 @@ class Objects:
         return content
 
     def _send_request(self, name: bytes) -> BufferedReader:
-        """Ask for an object; the stream that the answer comes from."""
+        """Ask for an object, and return the stream that the answer comes from."""
         if self._process is None or self._printed is None:
             line = command(["cat-file", "--batch", "--follow-symlinks"])
             self._process = GitProcess(line, self.folder, environment(), stdin=subprocess.PIPE)
@@ -368,7 +367,6 @@ def _require_id(commit: str) -> str:
 
 
 def _parse_blame(printed: bytes, *, shallow: bool) -> Iterator[str | None]:
-    """Parse the commit of each line from the porcelain form of `git blame`."""
     boundaries: set[bytes] = set()
     lines: list[bytes] = []
     for line in printed.split(b"\n"):
@@ -392,15 +390,13 @@ def _parse_renames(printed: bytes) -> Iterator[Renamed]:
 
 
 def _parse_touched(printed: bytes) -> Iterator[tuple[str, str, str]]:
-    """Commit, status and name of each file that `log --format=%H --name-status -z` tells of.
-
-    A rename, such as R100, has two names, which are told one by one; a merge has a letter for each parent.
-    """
+    """Yield commit, status and name of each file in what `log --format=%H --name-status -z` prints."""
     words = iter(os.fsdecode(printed).split("\0"))
     commit = ""
     for word in map(str.strip, words):
         if OBJECT_ID.fullmatch(word):
             commit = word
         elif word:
+            # A rename, such as R100, has two names; a merge has a letter for each parent.
             for _ in range(2 if _TWO_NAMES.fullmatch(word) else 1):
                 yield commit, word, next(words, "")

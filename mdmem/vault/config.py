@@ -195,14 +195,12 @@ _LIMITS = {
 
 
 def _iterate_keys(table: Any) -> Iterator[tuple[str, Any, Key]]:
-    """Yield each key of a table with its default."""
     for name, default in table._asdict().items():
         annotation = type(table).__annotations__[name]
         yield name, default, _LIMITS[name] if isinstance(table, Limits) else annotation.__metadata__[0]
 
 
 def _describe_values(default: object, key: Key) -> str:
-    """Say which values a key may have."""
     if key.choices:
         return f"one of {', '.join(choice or 'empty' for choice in key.choices)}"
     if key.pattern:
@@ -222,7 +220,6 @@ def _is_accepted(value: Any, default: object, key: Key) -> bool:
 
 
 def _default_text() -> str:
-    """Write a config in which each key stands as a comment, with its default."""
     lines = [_INTRODUCTION]
     for table, defaults in _TABLES.items():
         lines += ["", f"[{table}]"]
@@ -315,7 +312,6 @@ class _Source(NamedTuple):
 
 
 def _show_value(value: object) -> str:
-    """Show the beginning of a wrong value."""
     try:
         return clipped(repr(value), _MOST_SHOWN)
     except ValueError:
@@ -354,7 +350,6 @@ def parse(text: str, path: str = CONFIG_PATH) -> Config:
 
 
 def _declared_kinds(source: _Source, tables: Any) -> tuple[Kind, ...]:
-    """Read the kinds that a vault declares, and put them behind the built-in ones."""
     if not isinstance(tables, dict) or len(tables) > _MOST_KINDS:
         reason = f"[kinds] has a table for each kind, {_MOST_KINDS} at most"
         raise source.refusal(reason, 'write [kinds.recipe] and folder = "recipes"', "kinds")

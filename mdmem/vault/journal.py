@@ -333,7 +333,6 @@ class Journal:
 
 
 def _change_id(name: str) -> str:
-    """Return the id of the change that a file in the staging folder belongs to."""
     return name.partition(".")[0]
 
 

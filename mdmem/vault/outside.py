@@ -127,7 +127,7 @@ def replace(
 def _exchange_content(
     staged: tuple[int, str], target: tuple[int, str], shown: str, before: bytes | None, after: bytes | None
 ) -> None:
-    """Swap; what was taken out is looked at, and put back where it is not what was shown."""
+    """Swap, look at what was taken out, and put it back where it is not what was shown."""
     try:
         if before is None:
             files.move(staged, target)

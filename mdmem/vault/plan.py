@@ -292,7 +292,6 @@ class NewNames:
 
 
 def _shared_end(parts: list[str], source: list[str]) -> int:
-    """Return how many of the last names of two paths are the same."""
     pairs = zip(reversed(parts), reversed(source), strict=False)
     return sum(1 for _ in takewhile(lambda pair: pair[0] == pair[1], pairs))
 
@@ -360,7 +359,6 @@ def _in_name(path: str, stood: Sequence[str], config: Secrets) -> list[Secret]:
 
 
 def _of_name(change: Change, stood: Sequence[str], config: Secrets) -> Iterator[Diagnostic]:
-    """Yield the secrets in the name that a change gives a memory."""
     path = change.move_to or change.path
     if change.before is None or change.move_to:
         severity: Severity = "warning" if config.policy == "warn" else "error"
@@ -369,7 +367,6 @@ def _of_name(change: Change, stood: Sequence[str], config: Secrets) -> Iterator[
 
 
 def _redact_path(path: str) -> str:
-    """Return a path without the secrets in it."""
     return path if not any(map(secret.find, _read_path(path))) else secret.masked(decode_id(path))
 
 

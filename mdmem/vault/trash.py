@@ -257,7 +257,6 @@ class TrashFolder:
 
 @contextlib.contextmanager
 def _open_file(path: str, flags: int) -> Iterator[int]:
-    """Open a file of ours; make it when it is missing."""
     file = files.open_regular(path, flags | os.O_CREAT)
     try:
         yield file

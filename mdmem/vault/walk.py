@@ -196,7 +196,6 @@ class _FolderEntry(NamedTuple):
 def _sort_entries(
     folder: _Folder, some: Iterable[os.DirEntry[str]], all_: list[os.DirEntry[str]]
 ) -> Iterator[_FolderEntry]:
-    """Yield some of all entries of a folder."""
     odd = [entry.name for entry in all_ if not entry.name.isascii()]
     names = {entry.name for entry in all_} if odd else frozenset[str]()
     shadowed = {name for name in odd if name != nfc(name) and nfc(name) in names}
@@ -293,7 +292,6 @@ class _Search:
         return found
 
     def _take_files(self, some: Iterable[_FolderEntry]) -> Iterator[_Folder]:
-        """Take in the files, and return the folders."""
         for entry in some:
             below = entry.folder
             if below:
@@ -321,7 +319,7 @@ class _Search:
 
 
 def _rank_found(found: Found) -> tuple[str, bool, bool, int]:
-    """Of files with one path, the memory comes first, and what only has the path of another one last."""
+    """Order files of one path: the memory first, and last what another file stands in the way of."""
     return found.path, bool(found.problem), not found.inode, found.inode
 
 
@@ -383,7 +381,6 @@ def _find_start(root: str, parts: tuple[str, ...]) -> str | None:
 
 
 def _find_mounted(path: str, file: str) -> Iterator[Found]:
-    """Yield the mounted file, when it is there."""
     status = _stat_file(file, path)
     if isinstance(status, str):
         yield Found(path, 0, 0, status)

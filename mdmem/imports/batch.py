@@ -11,6 +11,7 @@ from mdmem.document.document import Document, Limits, parse, parse_text
 from mdmem.document.yaml_edit import inline, scalar
 from mdmem.errors import DocumentRefused, EditRefused, StorageFailed, Usage
 from mdmem.vault.files import failure, open_regular
+from mdmem.vault.walk import tree
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -85,7 +86,7 @@ def _list_files(root: str, left_out: list[str]) -> Iterator[str]:
             raise found
         left_out.append(found.message)
 
-    for above, folders, names in os.walk(root, onerror=refused):
+    for above, folders, names in tree(root, refused):
         folders[:] = [name for name in folders if not name.startswith(".")]
         for name in names:
             if not name.startswith("."):

@@ -19,6 +19,7 @@ from mdmem.sessions.message import Message
 from mdmem.sessions.parts import encoded
 from mdmem.sessions.record import DECODER, MOST_VALUES, has_too_much
 from mdmem.vault import files
+from mdmem.vault.walk import tree
 
 _CHUNK = 1 << 16
 # Lines that Claude Code writes for itself, or for an agent of the agent: nobody said them here.
@@ -103,7 +104,7 @@ def transcripts(form: str, source: str, most: int, left_out: list[str]) -> Itera
 
 
 def _find_files(folder: str, form: _Form) -> Iterator[str]:
-    for above, folders, names in os.walk(folder):
+    for above, folders, names in tree(folder):
         folders[:] = [name for name in folders if form.is_nested and name[0] != "."]
         for name in names:
             if name.endswith(form.suffixes) and not name.endswith(META) and name[0] != ".":

@@ -135,6 +135,25 @@ def compare_paths(
     return search.result(_find_covered(wanted, known, inside))
 
 
+def tree(
+    root: str, refused: Callable[[OSError], None] | None = None
+) -> Iterator[tuple[str, list[str], list[str]]]:
+    """Do as `os.walk`, however deep folders are: before Python 3.12 that one calls itself for each level.
+
+    Args:
+        root: the folder.
+        refused: is given the error of each folder that cannot be listed.
+    """
+    pending = [root]
+    while pending:
+        found = next(os.walk(pending.pop(), onerror=refused), None)
+        if found:
+            yield found
+            folder, folders, _ = found
+            inside = (os.path.join(folder, name) for name in reversed(folders))
+            pending += [path for path in inside if not os.path.islink(path)]
+
+
 class _Folder(NamedTuple):
     """A folder: its absolute path, what the paths in it begin with, whether another one has these paths."""
 

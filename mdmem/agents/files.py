@@ -10,7 +10,6 @@ import itertools
 import json
 import math
 import os
-import stat
 import sys
 from bisect import bisect_right
 from typing import TYPE_CHECKING, Any, NamedTuple
@@ -20,6 +19,7 @@ from mdmem.errors import PatternInvalid
 from mdmem.markdown.blocks import CODE, scan
 from mdmem.text.globs import globs_of, matcher
 from mdmem.text.regex import regex
+from mdmem.vault.files import open_regular
 from mdmem.vault.paths import above
 
 if TYPE_CHECKING:
@@ -95,14 +95,11 @@ class SourceFiles:
         if real is None:
             return None
         try:
-            # Without O_NONBLOCK, a FIFO would be waited for.
-            with open(real, "rb", opener=lambda path, flags: os.open(path, flags | os.O_NONBLOCK)) as file:
-                status = os.fstat(file.fileno())
-                data = file.read(_MOST_BYTES) if stat.S_ISREG(status.st_mode) else None
+            with open(open_regular(real), "rb") as file:
+                size, data = os.fstat(file.fileno()).st_size, file.read(_MOST_BYTES)
         except (OSError, ValueError):
             return None
-        size = max(status.st_size, len(data or b""))
-        return None if data is None else Text(place, real, size, data.decode("utf-8", "replace"))
+        return Text(place, real, max(size, len(data)), data.decode("utf-8", "replace"))
 
 
 # -- globs and imports ------------------------------------------------------------------------------------

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
+import errno
 import hashlib
 import os
 import re
-import stat
 from bisect import bisect_right
 from functools import cached_property, lru_cache
 from itertools import islice
@@ -17,6 +17,7 @@ from mdmem.errors import GitFailed, ProgramFailed
 from mdmem.text.diff import Hunk, hunks
 from mdmem.text.lines import LINE_END
 from mdmem.text.regex import regex
+from mdmem.vault.files import open_regular
 from mdmem.vault.paths import above
 
 if TYPE_CHECKING:
@@ -517,14 +518,13 @@ class Workspace:
 
 
 def _read_regular_file(file: str) -> bytes | Unread:
-    """Return what stands in a regular file; opening cannot hang, as on a pipe that nobody writes to."""
-    if os.path.isdir(file):
-        return Unread("it is a folder", inside=True)
-    descriptor = os.open(file, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC | os.O_NOFOLLOW)
+    try:
+        descriptor = open_regular(file)
+    except OSError as error:
+        if error.errno not in {errno.EISDIR, errno.ENXIO}:
+            raise
+        return Unread(error.strerror or "", inside=True)
     with open(descriptor, "rb") as stream:
-        status = os.fstat(descriptor)
-        if not stat.S_ISREG(status.st_mode):
-            return Unread("it is not a regular file", inside=True)
         data = stream.read(MOST_BYTES + 1)
     if len(data) > MOST_BYTES:
         return Unread(f"it has more than {MOST_BYTES:,} bytes", inside=True)

@@ -259,7 +259,7 @@ def _came_along(vault: Vault) -> Iterator[Diagnostic]:
 
 
 def _check_sessions(vault: Vault, _: Facts) -> Iterator[Diagnostic]:
-    """Conversations that git would take or hooks do not keep, and locks that may not part their writers."""
+    """Conversations that git would take or hooks do not keep."""
     if refused := capture_refused(vault):
         yield about_file(CONFIG_PATH, refused.code, refused.message, refused.hint, severity="warning")
     walked = {found.path.rpartition("/")[0] for found in vault.store.walk(vault.wall, (".jsonl",))}
@@ -275,11 +275,6 @@ def _check_sessions(vault: Vault, _: Facts) -> Iterator[Diagnostic]:
                 hint = f"add {' and '.join(SESSIONS_IGNORED)} to the .gitignore of the vault"
                 shown = relative(folder, vault.namespace)
                 yield about_file(shown, "sessions-in-git", message, hint, severity="warning")
-    if why := files.doubtful_locks(vault.disk.local("logs")):
-        message = f"conversations that are written at once may lose lines: {why}"
-        yield about_file(
-            LOCAL, "locks-doubtful", message, "keep the vault on a disk of this machine", severity="warning"
-        )
 
 
 def _count_tracked(vault: Vault) -> int:

@@ -69,31 +69,29 @@ class WorkTree:
         Raises:
             GitFailed: git cannot say.
         """
-        asked = ["status", "--porcelain=v2", "-z", "--untracked-files=all", "--no-renames", "--ignored"]
-        asked += ["--ignore-submodules=all", "--", *map(_exact_pathspec, names)]
-        found: dict[str, Pending] = {}
-        printed = os.fsdecode(self._require_git(asked, "compare the files").printed)
+        query = ["status", "--porcelain=v2", "-z", "--untracked-files=all", "--no-renames", "--ignored"]
+        query += ["--ignore-submodules=all", "--", *map(_exact_pathspec, names)]
+        files: dict[str, Pending] = {}
+        action = "compare the files"
+        printed = os.fsdecode(self._run_git(query, action).require(self._folder, action))
         for word in reversed(printed.split("\0")):  # what the index knows of a file counts, and comes first
             mark, _, rest = word.partition(" ")
             if mark == "?" and not rest.endswith("/"):
-                found[rest] = self._judge_pending(Pending(rest, "added", is_new=True), "..", most_bytes)
+                files[rest] = self._judge_pending(Pending(rest, "added", is_new=True), "..", most_bytes)
             elif mark == "1":
                 state, sub, *_, blob, _, name = rest.split(" ", 7)
                 if sub.startswith("N"):
                     blob = blob if blob.strip("0") else ""
-                    found[name] = self._judge_pending(Pending(name, "changed", blob=blob), state, most_bytes)
+                    files[name] = self._judge_pending(Pending(name, "changed", blob=blob), state, most_bytes)
             elif mark == "!":
-                found[rest] = Pending(rest, "added", is_new=True, why_not=IGNORED)
+                files[rest] = Pending(rest, "added", is_new=True, why_not=IGNORED)
             elif mark == "u":
                 name = rest.split(" ", 9)[-1]
-                found[name] = Pending(name, "changed", why_not="it has a merge conflict")
-        return sorted(found.values())
+                files[name] = Pending(name, "changed", why_not="it has a merge conflict")
+        return sorted(files.values())
 
     def _judge_pending(self, pending: Pending, state: str, most_bytes: int) -> Pending:
-        """Return a file with what becomes of it, and why not.
-
-        `state` is what git says of it in two letters.
-        """
+        """Return a file with what becomes of it, and why not; `state` is git's word of two letters."""
         try:
             status = os.lstat(os.path.join(self._repository.top, pending.name))
         except OSError:
@@ -130,8 +128,8 @@ class WorkTree:
             if new:
                 # Git commits the files that its index knows: of these it knows now that they will be added.
                 self._change_index(["add", "--intent-to-add"], new, seconds)
-            asked = ["commit", "--quiet", "--only", "--cleanup=whitespace", "-m", message]
-            self._change_index(asked, [file.name for file in files], seconds)
+            query = ["commit", "--quiet", "--only", "--cleanup=whitespace", "-m", message]
+            self._change_index(query, [file.name for file in files], seconds)
         except BaseException as error:
             if new:
                 with suppress(GitFailed, GitRefused):
@@ -140,9 +138,8 @@ class WorkTree:
                 raise error.but(reason=f"{error.reason}; meanwhile the head became {now}") from None
             raise
         since = f"{before}..HEAD" if before else "HEAD"
-        made = self._require_git(
-            ["rev-list", "--first-parent", "--reverse", since, "--"], "read the commit"
-        ).printed
+        query, action = ["rev-list", "--first-parent", "--reverse", since, "--"], "read the commit"
+        made = self._run_git(query, action).require(self._folder, action)
         if not made:
             raise self._refuse_commit("the head is the same as before")
         return made.decode("ascii", "replace").partition("\n")[0]
@@ -167,14 +164,8 @@ class WorkTree:
                 raise GitRefused(path=self._repository.top, reason=reason, remedy=remedy)
             time.sleep(_POLL_SECONDS)
 
-    def _run_git(self, asked: Sequence[str], action: str, given: bytes = b"", seconds: float = 0) -> Ended:
-        return run_as_user(asked, self._folder, action, given=given, settings=self._environ, seconds=seconds)
-
-    def _require_git(self, arguments: Sequence[str], action: str) -> Ended:
-        ended = self._run_git(arguments, action)
-        if ended.status:
-            raise GitFailed(path=self._folder, action=action, reason=ended.reason)
-        return ended
+    def _run_git(self, query: Sequence[str], action: str, given: bytes = b"", seconds: float = 0) -> Ended:
+        return run_as_user(query, self._folder, action, given=given, settings=self._environ, seconds=seconds)
 
 
 def _exact_pathspec(name: str) -> str:

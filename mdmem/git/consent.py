@@ -11,8 +11,8 @@ from contextlib import suppress
 from pathlib import PurePath
 from typing import TYPE_CHECKING
 
-from mdmem.errors import GitFailed, GitRefused
-from mdmem.git.program import Ended, run_as_user
+from mdmem.errors import GitRefused
+from mdmem.git.program import run_as_user
 from mdmem.text.regex import regex
 
 if TYPE_CHECKING:
@@ -87,7 +87,7 @@ def _find_link(repository: Repository) -> str:
 
 def _other_work_tree(repository: Repository, folder: str) -> str:
     """Return why git's folder may belong to another work tree, in words; empty where it names this one."""
-    trees = os.fsdecode(_ask_git(["worktree", "list", "--porcelain"], folder, "list the work trees").printed)
+    trees = os.fsdecode(_ask_git(["worktree", "list", "--porcelain"], folder, "list the work trees"))
     if f"\nworktree {repository.top}\n" in f"\n{trees}":
         return ""
     # Of a submodule a setting names it.
@@ -99,8 +99,7 @@ def _other_work_tree(repository: Repository, folder: str) -> str:
 
 
 def _refuse_programs(repository: Repository, folder: str) -> dict[str, str]:
-    """Refuse a repository that would start programs of its own; as `refuse`."""
-    printed = _ask_git(["config", "--list", "-z", "--show-scope"], folder, "read the settings").printed
+    printed = _ask_git(["config", "--list", "-z", "--show-scope"], folder, "read the settings")
     words = os.fsdecode(printed).split("\0")
     settings = [(scope, *each.partition("\n")) for scope, each in zip(words[::2], words[1::2], strict=False)]
     own = {key: value if end else "true" for scope, key, end, value in settings if scope in _OWN}
@@ -109,7 +108,7 @@ def _refuse_programs(repository: Repository, folder: str) -> dict[str, str]:
         started.append("commit.gpgsign")
     scopes = [scope for scope, key, *_ in settings if key == "core.hookspath"]
     if not scopes or scopes[-1] in _OWN:  # else the hooks of the user are run in their place
-        printed = _ask_git(["rev-parse", "--git-path", "hooks"], folder, "find the hooks").printed
+        printed = _ask_git(["rev-parse", "--git-path", "hooks"], folder, "find the hooks")
         hooks = os.path.join(folder, os.fsdecode(printed.removesuffix(b"\n")))
         started += [f"hook {name}" for name in _HOOKS if os.access(os.path.join(hooks, name), os.X_OK)]
     if started:
@@ -120,8 +119,5 @@ def _refuse_programs(repository: Repository, folder: str) -> dict[str, str]:
     return _NO_FETCH if any(map(_PROMISED.fullmatch, own)) else {}
 
 
-def _ask_git(arguments: Sequence[str], folder: str, action: str) -> Ended:
-    ended = run_as_user(arguments, folder, action)
-    if ended.status:
-        raise GitFailed(path=folder, action=action, reason=ended.reason)
-    return ended
+def _ask_git(arguments: Sequence[str], folder: str, action: str) -> bytes:
+    return run_as_user(arguments, folder, action).require(folder, action)

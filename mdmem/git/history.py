@@ -11,7 +11,7 @@ import re
 from contextlib import closing
 from typing import TYPE_CHECKING, Literal, NamedTuple
 
-from mdmem.errors import GitFailed, NamedNotFound
+from mdmem.errors import NamedNotFound
 from mdmem.git.program import NO_WORK_TREE, GitProcess, command, environment, failing
 from mdmem.git.repository import OBJECT_ID, OF_THE_INDEX
 from mdmem.text.regex import regex
@@ -67,10 +67,7 @@ _NOT_CHECKED_OUT = b"Ss"
 
 
 def with_trailers(text: str, trailers: Sequence[tuple[str, str]]) -> str:
-    """Return a message that ends in trailers, after those that it ends in already.
-
-    Each value comes in one line.
-    """
+    """Return a message that ends in trailers of one line each, after those that it ends in already."""
     added = "\n".join(f"{name}: {one_line(value)}" for name, value in trailers)
     *above, last = text.split("\n\n")
     ends = bool(above) and all(map(_IS_TRAILER.fullmatch, last.splitlines()))
@@ -162,30 +159,14 @@ class History:
             NamedNotFound: it names no commit; one that would search messages is not looked up.
             GitFailed: git cannot say.
         """
-        return self.resolve_all([revision])[0]
-
-    def resolve_all(self, revisions: Sequence[str]) -> list[str]:
-        """Return the id of the commit that each revision names; as `resolve`."""
-        for revision in revisions:
-            if _REFUSED.search(revision):
-                raise self._unknown_revision(revision)
-        asked = [
-            "rev-parse",
-            "--revs-only",
-            "--end-of-options",
-            *(f"{each}^{{commit}}" for each in revisions),
-        ]
-        ended = self.repository.ask(asked, "resolve revisions")
-        found = ended.printed.decode("ascii", "replace").split()
-        if len(found) != len(revisions) or not all(map(OBJECT_ID.fullmatch, found)):
-            if len(revisions) == 1:
-                raise self._unknown_revision(revisions[0])
-            return [self.resolve(revision) for revision in revisions]
-        return found
-
-    def _unknown_revision(self, revision: str) -> NamedNotFound:
+        if not _REFUSED.search(revision):
+            query = ["rev-parse", "--revs-only", "--end-of-options", f"{revision}^{{commit}}"]
+            printed = self.repository.ask(query, "resolve a revision").printed
+            commit = printed.decode("ascii", "replace").removesuffix("\n")
+            if OBJECT_ID.fullmatch(commit):
+                return commit
         remedy = "give a commit, a branch or a tag: `git log --oneline` lists commits"
-        return NamedNotFound(kind="revision", name=revision, remedy=remedy)
+        raise NamedNotFound(kind="revision", name=revision, remedy=remedy)
 
     def log(
         self, names: Sequence[str], start: str, *, follow: bool = False
@@ -200,8 +181,8 @@ class History:
         Raises:
             GitFailed: git cannot say.
         """
-        asked = [*_LOG, "-c", *_RAW, *(("--follow",) if follow else ()), start, "--", *names]
-        with closing(self._run_words(asked, "read the history")) as words:
+        query = [*_LOG, "-c", *_RAW, *(("--follow",) if follow else ()), start, "--", *names]
+        with closing(self._run_words(query, "read the history")) as words:
             yield from _read_log(words)
 
     def commits(self, ids: Iterable[str]) -> dict[str, Commit]:
@@ -210,13 +191,13 @@ class History:
         Raises:
             GitFailed: git cannot say.
         """
-        found: dict[str, Commit] = {}
+        return {logged.commit.id: logged.commit for logged in self._read_commits(ids)}
+
+    def _read_commits(self, ids: Iterable[str], options: Sequence[str] = ()) -> Iterator[LoggedCommit]:
         wanted = [*dict.fromkeys(ids)]
         for at in range(0, len(wanted), _COMMITS_AT_ONCE):
-            asked = [*_LOG, "--no-walk=unsorted", *wanted[at : at + _COMMITS_AT_ONCE], "--"]
-            with closing(self._run_words(asked, "read commits")) as words:
-                found |= {logged.commit.id: logged.commit for logged in _read_log(words)}
-        return found
+            query = [*_LOG, *options, "--no-walk=unsorted", *wanted[at : at + _COMMITS_AT_ONCE], "--"]
+            yield from _read_log(self._run_words(query, "read commits"))
 
     def change_ids(self) -> set[str]:
         """Return the ids of the vault's changes that the last commits name.
@@ -224,8 +205,8 @@ class History:
         Raises:
             GitFailed: git cannot be run.
         """
-        asked = ["log", f"-{_MOST_COMMITS}", f"--format=%(trailers:key={ID},valueonly)", "HEAD", "--"]
-        return {*self.repository.ask(asked, "read the history").printed.decode("utf-8", "replace").split()}
+        query = ["log", f"-{_MOST_COMMITS}", f"--format=%(trailers:key={ID},valueonly)", "HEAD", "--"]
+        return {*self.repository.ask(query, "read the history").printed.decode("utf-8", "replace").split()}
 
     def newest(self, ids: Sequence[str]) -> str:
         """Return one of some commits that none of the others descends from.
@@ -233,28 +214,17 @@ class History:
         Raises:
             GitFailed: git cannot say.
         """
-        asked = [*_LOG, "--topo-order", "--max-count=1", *ids, "--"]
-        with closing(self._run_words(asked, "read commits")) as words:
-            return next(_read_log(words)).commit.id
+        query = [*_LOG, "--topo-order", "--max-count=1", *ids, "--"]
+        return next(_read_log(self._run_words(query, "read commits"))).commit.id
 
     def files(self, ids: Iterable[str]) -> dict[str, tuple[str, ...]]:
-        """Return the names of all files that each of some commits touched, by its id.
-
-        Of a merge, those it settled.
+        """Return the names of all files that each commit touched, by its id; of a merge those it settled.
 
         Raises:
             GitFailed: git cannot say.
         """
-        found: dict[str, tuple[str, ...]] = {}
-        wanted = [*ids]
-        for at in range(0, len(wanted), _COMMITS_AT_ONCE):
-            asked = [*_LOG, "-c", "--raw", "--no-abbrev", "--no-renames", "--no-walk=unsorted"]
-            with closing(
-                self._run_words([*asked, *wanted[at : at + _COMMITS_AT_ONCE], "--"], "read commits")
-            ) as words:
-                for commit, files in _read_log(words):
-                    found[commit.id] = tuple(file.name for file in files)
-        return found
+        logged = self._read_commits(ids, ("-c", "--raw", "--no-abbrev", "--no-renames"))
+        return {commit.id: tuple(file.name for file in files) for commit, files in logged}
 
     def differences(self, old: str, new: str, names: Sequence[str]) -> list[TouchedFile]:
         """List the files at or below `names` that differ between two commits, renames paired by git.
@@ -262,9 +232,9 @@ class History:
         Raises:
             GitFailed: git cannot say.
         """
-        asked = ["-c", "diff.orderFile=/dev/null", "diff-tree", "-r", *_RAW, "-z", "--no-commit-id"]
-        with closing(self._run_words([*asked, old, new, "--", *names], "compare commits")) as words:
-            return [file for word in words for file in _read_touched(word, words)]
+        query = ["-c", "diff.orderFile=/dev/null", "diff-tree", "-r", *_RAW, "-z", "--no-commit-id"]
+        words = self._run_words([*query, old, new, "--", *names], "compare commits")
+        return [file for word in words for file in _read_touched(word, words)]
 
     def tree(self, commit: str, names: Sequence[str]) -> dict[str, str]:
         """Return the object ids of the files at or below `names` in a commit, by name.
@@ -272,34 +242,28 @@ class History:
         Raises:
             GitFailed: git cannot say.
         """
-        asked = ["ls-tree", "-r", "-z", "--full-tree", commit, "--", *(name for name in names if name != ".")]
-        with closing(self._run_words(asked, "read a commit")) as words:
-            found = filter(None, map(_TREE.fullmatch, words))
-            return {each["name"]: each["blob"] for each in found if each["mode"] in _FILES}
+        query = ["ls-tree", "-r", "-z", "--full-tree", commit, "--", *(name for name in names if name != ".")]
+        entries = filter(None, map(_TREE.fullmatch, self._run_words(query, "read a commit")))
+        return {entry["name"]: entry["blob"] for entry in entries if entry["mode"] in _FILES}
 
     def index(self, names: Sequence[str]) -> dict[str, IndexEntry]:
-        """Return what the index says of the files at or below `names`, by name.
-
-        Links and submodules are none.
+        """Return what the index says of the files at or below `names`, by name, without links and submodules.
 
         Raises:
             GitFailed: git cannot say.
         """
-        asked = ["ls-files", "--stage", "--debug", "-v", "-z", "--full-name", "--", *names]
-        ended = self.repository.ask(asked, "read the index")
-        if ended.status:
-            raise GitFailed(path=self.repository.top, action="read the index", reason=ended.reason)
-        found = {}
-        for each in _INDEXED.finditer(ended.printed):
-            if each["mode"].decode() not in _FILES:
+        query = ["ls-files", "--stage", "--debug", "-v", "-z", "--full-name", "--", *names]
+        entries = {}
+        for line in _INDEXED.finditer(self.repository.require(query, "read the index")):
+            if line["mode"].decode() not in _FILES:
                 continue
             stamp = None
-            if each["written"] and each["stage"] == b"0":
-                times = _to_nanoseconds(each["written"]), _to_nanoseconds(each["changed"])
-                stamp = (*times, int(each["size"]), int(each["inode"]))
-            is_out = each["tag"] not in _NOT_CHECKED_OUT
-            found[os.fsdecode(each["name"])] = IndexEntry(each["blob"].decode(), stamp, is_out=is_out)
-        return found
+            if line["written"] and line["stage"] == b"0":
+                times = _to_nanoseconds(line["written"]), _to_nanoseconds(line["changed"])
+                stamp = (*times, int(line["size"]), int(line["inode"]))
+            is_out = line["tag"] not in _NOT_CHECKED_OUT
+            entries[os.fsdecode(line["name"])] = IndexEntry(line["blob"].decode(), stamp, is_out=is_out)
+        return entries
 
     def staged(self, commit: str, names: Sequence[str]) -> dict[str, str | None]:
         """List the files at or below `names` that differ between the index and a commit.
@@ -310,11 +274,9 @@ class History:
         Raises:
             GitFailed: git cannot say.
         """
-        asked = ["-c", "diff.orderFile=/dev/null", *OF_THE_INDEX, "--raw", "--no-abbrev", "-z"]
-        with closing(
-            self._run_words([*asked, "--no-renames", commit, "--", *names], "read the index")
-        ) as words:
-            return {file.name: file.before or None for word in words for file in _read_touched(word, words)}
+        query = ["-c", "diff.orderFile=/dev/null", *OF_THE_INDEX, "--raw", "--no-abbrev", "-z"]
+        words = self._run_words([*query, "--no-renames", commit, "--", *names], "read the index")
+        return {file.name: file.before or None for word in words for file in _read_touched(word, words)}
 
     def _run_words(self, arguments: Sequence[str], action: str) -> Generator[str, None, None]:
         """Yield what git prints, cut at each NUL, as it comes; git ends when nobody wants more."""
@@ -324,9 +286,7 @@ class History:
             GitProcess(command(arguments), NO_WORK_TREE, environment(own=self.repository.folder)) as process,
         ):
             yield from map(os.fsdecode, _split_at_nul(process))
-            ended = process.ended()
-        if ended.status:
-            raise GitFailed(path=top, action=action, reason=ended.reason)
+            process.ended().require(top, action)
 
 
 def _split_at_nul(stream: GitProcess) -> Iterator[bytes]:
@@ -367,13 +327,13 @@ def _read_touched(word: str, words: Iterator[str]) -> Iterator[TouchedFile]:
 
     Of a merge it tells of the files that it settled, the first parent's content before the commit's own.
     """
-    found = _ENTRY.fullmatch(word.strip())
-    if not found:
+    entry = _ENTRY.fullmatch(word.strip())
+    if not entry:
         return
-    values, letters = found["values"].split(), found["letters"]
+    values, letters = entry["values"].split(), entry["letters"]
     old = next(words, "") if letters in ("R", "C") else ""
     name = next(words, "")
-    count = len(found["marks"]) + 1
+    count = len(entry["marks"]) + 1
     before, after = (values[count + at] if values[at] in _FILES else "" for at in (0, count - 1))
     if before and after:
         is_renamed = letters == "R"
@@ -387,10 +347,12 @@ def _read_touched(word: str, words: Iterator[str]) -> Iterator[TouchedFile]:
 
 def _make_commit(id_: str, fields: Sequence[str]) -> Commit:
     parents, committed, author, email, date, subject, trailers = fields
-    found = (_TRAILER.match(line) for line in trailers.split(_BETWEEN))
-    told = tuple(
-        (_CALLED.get(each[1].lower(), each[1]), each[2].strip()[:_LONGEST_VALUE]) for each in found if each
+    matches = (_TRAILER.match(line) for line in trailers.split(_BETWEEN))
+    values = tuple(
+        (_CALLED.get(match[1].lower(), match[1]), match[2].strip()[:_LONGEST_VALUE])
+        for match in matches
+        if match
     )
     return Commit(
-        id_, tuple(parents.split()), int(committed or 0), author, email, date, subject.rstrip(), told
+        id_, tuple(parents.split()), int(committed or 0), author, email, date, subject.rstrip(), values
     )

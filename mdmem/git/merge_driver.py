@@ -112,10 +112,7 @@ class _Work(NamedTuple):
         return self._by_lines()
 
     def _as_memory(self) -> _Outcome | None:
-        """Return the merge of memories.
-
-        None where conflicts in it cannot be marked, or it is not to be trusted.
-        """
+        """Return the merge of memories; None where conflicts cannot be marked, or it is not to be trusted."""
         vault, name = _find_memory(self.path) or (None, self.path)
         documents = self.data.map(lambda data: parse(name, data))
         merged = merge(*documents)
@@ -151,19 +148,16 @@ class _Work(NamedTuple):
         return vault
 
     def _by_lines(self, *, may_be_clean: bool = True) -> _Outcome:
-        """Return what git makes of the lines.
-
-        Both sides in one conflict where that is clean and may not be.
-        """
+        """Return git's merge of the lines; both sides in one conflict where that is clean and may not be."""
         agreed = self.data.agreed()
         if agreed and may_be_clean:
             return _Outcome(agreed[0], 0)
         labels = (self.markers.ours, self.markers.base, self.markers.theirs)
         options = [part for label in labels for part in ("-L", label)]
         files = (self.names.ours, self.names.base, self.names.theirs)
-        asked = ["merge-file", "-p", f"--marker-size={self.markers.size}", *options, "--", *files]
+        query = ["merge-file", "-p", f"--marker-size={self.markers.size}", *options, "--", *files]
         try:
-            ended = program.run(asked, os.getcwd(), "merge lines")
+            ended = program.run(query, os.getcwd(), "merge lines")
             if ended.status in _CONFLICTS or (ended.status == 0 and may_be_clean):
                 return _Outcome(ended.printed, ended.status)
             if ended.status:
@@ -176,10 +170,7 @@ class _Work(NamedTuple):
 
 
 def _may_be_memory(path: str) -> bool:
-    """Return whether a file may be a memory by its name.
-
-    What is hidden is a vault's own, or somebody else's.
-    """
+    """Return whether a file may be a memory by its name; what is hidden belongs to something else."""
     return path.endswith(SUFFIXES) and not any(part.startswith(".") for part in path.split("/"))
 
 
@@ -205,10 +196,7 @@ def _find_memory(path: str) -> tuple[Vault, str] | None:
 
 
 def _describe_fault(documents: Versions[Document], text: str, vault: Vault | None) -> str:
-    """Return why a clean merge is not to be trusted, in words that follow "it".
-
-    Empty when nothing is wrong.
-    """
+    """Return why a clean merge is not to be trusted, in words that follow "it"; empty when it is."""
     try:
         after = parse_text(documents.ours.path, text, documents.ours.limits)
         found = vault.check(after) if vault else after.findings

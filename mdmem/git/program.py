@@ -12,9 +12,8 @@ import subprocess
 import sys
 import tempfile
 from contextlib import contextmanager, suppress
-from functools import lru_cache
 from shutil import which
-from typing import IO, TYPE_CHECKING, NamedTuple
+from typing import IO, TYPE_CHECKING, NamedTuple, cast
 
 from mdmem.errors import GitFailed
 
@@ -77,24 +76,22 @@ _TO_END_SECONDS = 5.0  # that git has to take its locks away, once it is told to
 NO_WORK_TREE = "/"  # a folder that no stranger writes to
 
 
-@lru_cache(maxsize=8)
-def program(path: str | None = None) -> str | None:
-    """Return the absolute path of git, found on `path` (default: PATH); None where there is none."""
-    found = which("git", path=path)
-    return os.path.abspath(found) if found else None
+def program() -> str | None:
+    """Return the absolute path of git, found on PATH; None where there is none."""
+    path = which("git")
+    return os.path.abspath(path) if path else None
 
 
-def environment(
-    given: Mapping[str, str] | None = None, *, own: str = "", tree: str = NO_WORK_TREE
-) -> dict[str, str]:
-    """Return what git is run with: `given` (default: that of this process), made quiet and local.
+def environment(*, own: str = "", tree: str = NO_WORK_TREE) -> dict[str, str]:
+    """Return the environment of this process, made quiet and local.
 
-    With `own`, the folder of git's own files, it sees that repository, and `tree` as its work tree.
+    With `own`, the folder of git's own files, git sees that repository, and `tree` as its work tree.
     """
-    environ = dict(os.environ if given is None else given)
-    for name in _OF_A_HOOK:
-        environ.pop(name, None)
-    return environ | _SETTINGS | ({"GIT_DIR": own, "GIT_WORK_TREE": tree} if own else {})
+    return _own_environment() | _SETTINGS | ({"GIT_DIR": own, "GIT_WORK_TREE": tree} if own else {})
+
+
+def _own_environment() -> dict[str, str]:
+    return {name: value for name, value in os.environ.items() if name not in _OF_A_HOOK}
 
 
 def command(arguments: Sequence[str]) -> list[str]:
@@ -103,7 +100,7 @@ def command(arguments: Sequence[str]) -> list[str]:
     Raises:
         FileNotFoundError: there is no git.
     """
-    git = program(os.environ.get("PATH"))
+    git = program()
     if git is None:
         raise FileNotFoundError("git was not found on PATH")
     return [git, *_OPTIONS, *arguments]
@@ -119,16 +116,26 @@ class Ended(NamedTuple):
     @property
     def reason(self) -> str:
         """The line in which it says why; the marks `fatal:` and `error:` are left out."""
-        said = [line.strip() for line in self.errors.splitlines() if line.strip()]
-        stated = [line for line in said if line.startswith(("fatal: ", "error: "))]
-        first = (stated or said or [f"it ended with {self.status} and no message"])[0]
+        complaints = [line.strip() for line in self.errors.splitlines() if line.strip()]
+        stated = [line for line in complaints if line.startswith(("fatal: ", "error: "))]
+        first = (stated or complaints or [f"it ended with {self.status} and no message"])[0]
         return first.removeprefix("fatal: ").removeprefix("error: ")
 
     @property
     def complaint(self) -> str:
         """All that it and what it started complained about, or the beginning of it."""
-        said = self.errors.strip() or f"it ended with {self.status} and no message"
-        return said if len(said) <= _LONGEST_REASON else said[:_LONGEST_REASON] + " …"
+        complaints = self.errors.strip() or f"it ended with {self.status} and no message"
+        return complaints if len(complaints) <= _LONGEST_REASON else complaints[:_LONGEST_REASON] + " …"
+
+    def require(self, path: str, action: str) -> bytes:
+        """Return what it printed.
+
+        Raises:
+            GitFailed: it ended with an error.
+        """
+        if self.status:
+            raise GitFailed(path=path, action=action, reason=self.reason)
+        return self.printed
 
 
 class GitProcess(io.RawIOBase):
@@ -172,9 +179,7 @@ class GitProcess(io.RawIOBase):
             self._errors.close()
             super().close()
             raise
-        if self.popen.stdout is None:
-            raise AssertionError("the stream was asked for when the process was started")
-        self._printed = self.popen.stdout.fileno()
+        self._printed = cast("IO[bytes]", self.popen.stdout).fileno()
         self._poll = select.poll()
         self._poll.register(self._printed, select.POLLIN)
 
@@ -201,9 +206,7 @@ class GitProcess(io.RawIOBase):
 
     def ask(self, question: bytes) -> None:
         """Write to its standard input, which is a pipe."""
-        if self.popen.stdin is None:
-            raise AssertionError("the stream was asked for when the process was started")
-        self.popen.stdin.write(question)
+        cast("IO[bytes]", self.popen.stdin).write(question)
 
     def ended(self) -> Ended:
         """Read to the end, and wait for git."""
@@ -211,8 +214,8 @@ class GitProcess(io.RawIOBase):
             printed = self.readall()
             # Git closes its output as it ends; to wait with a limit would be to sleep each time.
             status = self.popen.wait()
-            said = os.pread(self._errors.fileno(), _LONGEST_COMPLAINT, 0)
-        return Ended(status, printed, said.decode("utf-8", "replace"))
+            complaints = os.pread(self._errors.fileno(), _LONGEST_COMPLAINT, 0)
+        return Ended(status, printed, complaints.decode("utf-8", "replace"))
 
     def close(self) -> None:
         """End git where it has not ended; it takes its locks away when it is not killed."""
@@ -297,8 +300,7 @@ def run_as_user(
     Raises:
         GitFailed: as `run`.
     """
-    environ = {name: value for name, value in os.environ.items() if name not in _OF_A_HOOK}
-    environ |= _ASK_NOBODY | dict(settings or {})
+    environ = _own_environment() | _ASK_NOBODY | dict(settings or {})
     options = [part for each in _OF_A_USER for part in ("-c", each)]
     with failing(folder, action), _open_scratch(given) as stdin:
         line = [command([])[0], "--no-pager", *options, *arguments]

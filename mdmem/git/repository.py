@@ -95,7 +95,6 @@ class Objects:
                 raise OSError(_LACKS if self._is_partial() else "its answer broke off") from None
 
     def _is_partial(self) -> bool:
-        """Return whether the repository may lack objects, which git would fetch."""
         return run(["config", "--get-regexp", _PROMISED], self.folder, "read the settings").status == 0
 
     def _read_answer(self, name: bytes) -> bytes | None:
@@ -103,24 +102,24 @@ class Objects:
         header = from_git.readline()
         if not header.endswith(b"\n"):
             raise EOFError
-        found = _BLOB.fullmatch(header)
-        other = found or _OTHER_CONTENT.fullmatch(header)
+        blob = _BLOB.fullmatch(header)
+        other = blob or _OTHER_CONTENT.fullmatch(header)
         if other is None:
             return None  # "… missing"
         size = int(other["size"])
         content = None
-        if found and size <= self.limit:
+        if blob and size <= self.limit:
             content = _read_exactly(from_git, size)
         else:
             _skip_bytes(from_git, size)
         if from_git.read(1) != b"\n":
             raise EOFError
-        if found and content is None:
+        if blob and content is None:
             raise TooLong
         return content
 
     def _send_request(self, name: bytes) -> BufferedReader:
-        """Ask for an object; the stream that the answer comes from."""
+        """Ask for an object, and return the stream that the answer comes from."""
         if self._process is None or self._printed is None:
             line = command(["cat-file", "--batch", "--follow-symlinks"])
             self._process = GitProcess(line, self.folder, environment(), stdin=subprocess.PIPE)
@@ -188,17 +187,15 @@ class Repository:
         Raises:
             GitFailed: git refuses it, such as one that belongs to another user, or cannot read it.
         """
-        if program(os.environ.get("PATH")) is None or not os.path.isdir(folder):
+        if program() is None or not os.path.isdir(folder):
             return None
-        asked = ["rev-parse", "--show-toplevel", "--is-shallow-repository", "--absolute-git-dir"]
-        asked += ["--is-inside-work-tree", "--git-common-dir", "--is-inside-git-dir", "--show-prefix"]
-        ended = run(asked, folder, "look at the repository")
-        if ended.status:
-            if _NOT_A_REPOSITORY.search(ended.errors):
-                return None
-            raise GitFailed(path=folder, action="look at the repository", reason=ended.reason)
+        query = ["rev-parse", "--show-toplevel", "--is-shallow-repository", "--absolute-git-dir"]
+        query += ["--is-inside-work-tree", "--git-common-dir", "--is-inside-git-dir", "--show-prefix"]
+        ended = run(query, folder, "look at the repository")
+        if ended.status and _NOT_A_REPOSITORY.search(ended.errors):
+            return None
+        printed = os.fsdecode(ended.require(folder, "look at the repository").removesuffix(b"\n"))
         # The prefix is last: it alone may be empty, and the names of folders may hold line ends.
-        printed = os.fsdecode(ended.printed.removesuffix(b"\n"))
         top, shallow, own, _, shared, _, prefix = re.split(r"\n(true|false)\n", printed, maxsplit=3)
         common = os.path.normpath(os.path.join(folder, shared))
         return cls(top, prefix, own, common, shallow=shallow == "true")
@@ -210,14 +207,14 @@ class Repository:
         Raises:
             GitFailed: no work tree holds `folder`, or there is no git.
         """
-        found = cls.find(folder)
-        if found is None:
-            is_missing = program(os.environ.get("PATH")) is None
+        repository = cls.find(folder)
+        if repository is None:
+            is_missing = program() is None
             reason = "git was not found on PATH" if is_missing else "it is not in a work tree of git"
             remedy = "run `git init` above it, or go to a clone that is not bare"
             action = "find a repository"
             raise GitFailed(code="no-repository", path=folder, action=action, reason=reason, remedy=remedy)
-        return found
+        return repository
 
     def name(self, path: str) -> str:
         """Return what git calls the file `path` of the folder: its path from the top of the work tree."""
@@ -230,8 +227,8 @@ class Repository:
     def head(self) -> str | None:
         """Return the id of the commit that is checked out; None before the first."""
         ended = self.ask(["rev-parse", "--verify", "--quiet", "HEAD^{commit}"], "read the head")
-        found = ended.printed.decode("ascii", "replace").strip()
-        return found if OBJECT_ID.fullmatch(found) else None
+        commit = ended.printed.decode("ascii", "replace").strip()
+        return commit if OBJECT_ID.fullmatch(commit) else None
 
     def branch(self) -> str:
         """Return the full name of the branch that is checked out; empty when the head is detached."""
@@ -249,16 +246,15 @@ class Repository:
         """
         # A list of commits to skip would name an older commit, where the line said something else. An empty
         # name takes back those that the settings name.
-        asked = ["blame", "--porcelain", "--no-textconv", "--ignore-revs-file="]
-        asked += [*(("-w", "-M") if words else ()), "HEAD", "--", name]
+        query = ["blame", "--porcelain", "--no-textconv", "--ignore-revs-file="]
+        query += [*(("-w", "-M") if words else ()), "HEAD", "--", name]
         # The files that the setting names have to be there, though they are not used.
         tree = self.top if self._skips_commits else NO_WORK_TREE
-        ended = self.ask(asked, f"blame {name}", tree)
-        if ended.status:
-            if _NOT_COMMITTED.search(ended.errors):
-                return ()
-            raise GitFailed(path=self.top, action=f"blame {name}", reason=ended.reason)
-        return tuple(_parse_blame(ended.printed, shallow=self.shallow))
+        ended = self.ask(query, f"blame {name}", tree)
+        if ended.status and _NOT_COMMITTED.search(ended.errors):
+            return ()
+        printed = ended.require(self.top, f"blame {name}")
+        return tuple(_parse_blame(printed, shallow=self.shallow))
 
     def sole_commits(self, folder: str) -> dict[str, str | None]:
         """Find the one commit that all lines of each file of a folder come from, by name.
@@ -270,11 +266,11 @@ class Repository:
             GitFailed: git cannot say.
         """
         settings = ["log", "-c", "-M", "--format=%H", "--name-status", "-z", "--no-ext-diff"]
-        told = self._require_git([*settings, "HEAD", "--", folder], f"read the history of {folder}")
-        found: dict[str, str | None] = {}
-        for commit, status, name in _parse_touched(told.printed):
-            found[name] = commit if status == "A" and name not in found else None
-        return found
+        printed = self.require([*settings, "HEAD", "--", folder], f"read the history of {folder}")
+        commits: dict[str, str | None] = {}
+        for commit, status, name in _parse_touched(printed):
+            commits[name] = commit if status == "A" and name not in commits else None
+        return commits
 
     def renames(self, commit: str, *, before: bool = False) -> tuple[Renamed, ...]:
         """Return the files that `commit` has under one name, and the index under another, as git pairs them.
@@ -286,11 +282,9 @@ class Repository:
         Raises:
             GitFailed: git cannot say.
         """
-        asked = [*OF_THE_INDEX, "-M", "--diff-filter=R", "--name-status", "-z"]
-        ended = self._require_git(
-            [*asked, _require_id(commit) + "^" * before, "--"], "look for renamed files"
-        )
-        return tuple(_parse_renames(ended.printed))
+        query = [*OF_THE_INDEX, "-M", "--diff-filter=R", "--name-status", "-z"]
+        query += [_require_id(commit) + "^" * before, "--"]
+        return tuple(_parse_renames(self.require(query, "look for renamed files")))
 
     def tracked(self, name: str) -> int:
         """Return how many files at or below `name` are in the index.
@@ -298,8 +292,8 @@ class Repository:
         Raises:
             GitFailed: git cannot say.
         """
-        asked = ["ls-files", "--cached", "-z", "--full-name", "--", name]
-        return self._require_git(asked, f"look for {name} in the index").printed.count(b"\0")
+        query = ["ls-files", "--cached", "-z", "--full-name", "--", name]
+        return self.require(query, f"look for {name} in the index").count(b"\0")
 
     def holds_more_than(self, names: Sequence[str]) -> bool:
         """Return whether the index has a file outside of `names`, other than git's settings.
@@ -307,7 +301,7 @@ class Repository:
         Raises:
             GitFailed: git cannot say.
         """
-        printed = self._require_git(["ls-files", "--cached", "-z", "--full-name"], "list the files").printed
+        printed = self.require(["ls-files", "--cached", "-z", "--full-name"], "list the files")
         under = tuple(f"{name}/" for name in names)
         return any(
             not (name in names or name.startswith(under) or os.path.basename(name) in _OF_GIT)
@@ -321,16 +315,15 @@ class Repository:
         Raises:
             GitFailed: git cannot say.
         """
-        action = "look for what it ignores"
-        asked = ["ls-files", "--cached", "--others", "--exclude-standard", "-z", "--full-name", "--", *names]
-        printed = self._require_git(asked, action, self.top).printed
+        query = ["ls-files", "--cached", "--others", "--exclude-standard", "-z", "--full-name", "--", *names]
+        printed = self.require(query, "look for what it ignores", self.top)
         return tuple(map(os.fsdecode, filter(None, printed.split(b"\0"))))
 
     def deletion(self, name: str) -> str | None:
         """Return the last commit that took `name` away, by deletion or rename; None when none did."""
-        asked = ["log", "-1", "--format=%H", "--diff-filter=D", "--no-renames", "HEAD", "--", name]
-        found = self.ask(asked, f"read the history of {name}").printed.decode("ascii", "replace").strip()
-        return found if OBJECT_ID.fullmatch(found) else None
+        query = ["log", "-1", "--format=%H", "--diff-filter=D", "--no-renames", "HEAD", "--", name]
+        commit = self.ask(query, f"read the history of {name}").printed.decode("ascii", "replace").strip()
+        return commit if OBJECT_ID.fullmatch(commit) else None
 
     def renames_in(self, commit: str) -> tuple[Renamed, ...]:
         """Return the files that `commit` itself renamed, as git pairs them.
@@ -338,9 +331,9 @@ class Repository:
         Raises:
             GitFailed: git cannot say.
         """
-        asked = ["diff-tree", "-r", "-M", "--diff-filter=R", "--name-status", "-z", "--no-commit-id"]
-        ended = self._require_git([*asked, _require_id(commit), "--"], f"read the commit {commit[:12]}")
-        return tuple(_parse_renames(ended.printed))
+        query = ["diff-tree", "-r", "-M", "--diff-filter=R", "--name-status", "-z", "--no-commit-id"]
+        query += [_require_id(commit), "--"]
+        return tuple(_parse_renames(self.require(query, f"read the commit {commit[:12]}")))
 
     @cached_property
     def _skips_commits(self) -> bool:
@@ -358,11 +351,13 @@ class Repository:
         except GitFailed as error:
             raise error.but(path=self.top) from None
 
-    def _require_git(self, arguments: list[str], action: str, tree: str = NO_WORK_TREE) -> Ended:
-        ended = self.ask(arguments, action, tree)
-        if ended.status:
-            raise GitFailed(path=self.top, action=action, reason=ended.reason)
-        return ended
+    def require(self, arguments: list[str], action: str, tree: str = NO_WORK_TREE) -> bytes:
+        """Do as `ask`, and return what git printed.
+
+        Raises:
+            GitFailed: as `run`, or git ended with an error.
+        """
+        return self.ask(arguments, action, tree).require(self.top, action)
 
 
 def _require_id(commit: str) -> str:
@@ -372,7 +367,6 @@ def _require_id(commit: str) -> str:
 
 
 def _parse_blame(printed: bytes, *, shallow: bool) -> Iterator[str | None]:
-    """Parse the commit of each line from the porcelain form of `git blame`."""
     boundaries: set[bytes] = set()
     lines: list[bytes] = []
     for line in printed.split(b"\n"):
@@ -396,15 +390,13 @@ def _parse_renames(printed: bytes) -> Iterator[Renamed]:
 
 
 def _parse_touched(printed: bytes) -> Iterator[tuple[str, str, str]]:
-    """Commit, status and name of each file that `log --format=%H --name-status -z` tells of.
-
-    A rename, such as R100, has two names, which are told one by one; a merge has a letter for each parent.
-    """
+    """Yield commit, status and name of each file in what `log --format=%H --name-status -z` prints."""
     words = iter(os.fsdecode(printed).split("\0"))
     commit = ""
     for word in map(str.strip, words):
         if OBJECT_ID.fullmatch(word):
             commit = word
         elif word:
+            # A rename, such as R100, has two names; a merge has a letter for each parent.
             for _ in range(2 if _TWO_NAMES.fullmatch(word) else 1):
                 yield commit, word, next(words, "")

@@ -10,8 +10,8 @@ from mdmem.document import field as text_field
 from mdmem.document.document import Document, Limits, parse, parse_text
 from mdmem.document.yaml_edit import inline, scalar
 from mdmem.errors import DocumentRefused, EditRefused, StorageFailed, Usage
-from mdmem.vault.files import failure
-from mdmem.vault.walk import find_file_problem, tree
+from mdmem.vault.files import failure, open_regular
+from mdmem.vault.walk import tree
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -43,11 +43,7 @@ def read(path: str) -> bytes:
         StorageFailed, SystemFailing: it cannot be read.
     """
     try:
-        descriptor = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC)
-        with open(descriptor, "rb") as file:
-            reason = find_file_problem(os.fstat(descriptor))
-            if reason:
-                raise StorageFailed(path=path, action="read it", reason=reason)
+        with open(open_regular(os.path.realpath(path)), "rb") as file:
             return file.read()
     except FileNotFoundError:
         raise Usage(problem=f"{path}: there is no such file") from None

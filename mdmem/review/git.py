@@ -199,5 +199,4 @@ def _resolve_states(tracked: Tracked, revisions: str) -> tuple[str | None, str |
         raise Usage(problem=f"{revisions!r} is not a pair of commits", remedy=remedy)
     if not dots:
         return tracked.history.resolve(old) if old else tracked.head, None
-    first, last = tracked.history.resolve_all([old or "HEAD", new or "HEAD"])
-    return first, last
+    return tracked.history.resolve(old or "HEAD"), tracked.history.resolve(new or "HEAD")

@@ -11,7 +11,7 @@ from itertools import islice
 from typing import TYPE_CHECKING, Self
 
 from mdmem.document.document import SUFFIXES, Document, parse
-from mdmem.errors import GitFailed, PathRefused, TooLarge
+from mdmem.errors import PathRefused, TooLarge
 from mdmem.git.history import AGENT, ID, OP, SESSION, History
 from mdmem.git.repository import Objects, Repository, TooLong
 from mdmem.vault.paths import Namespace, check_memory, is_under, join, relative
@@ -302,10 +302,7 @@ class Tracked:
             GitFailed: git cannot say.
         """
         asked = ["ls-files", "--unmerged", "-z", "--full-name", "--", *self.names]
-        ended = self.repository.ask(asked, "read the index")
-        if ended.status:
-            raise GitFailed(path=self.repository.top, action="read the index", reason=ended.reason)
-        entries = os.fsdecode(ended.printed).split("\0")
+        entries = os.fsdecode(self.repository.require(asked, "read the index")).split("\0")
         return {path for entry in entries if (path := self.path(entry.partition("\t")[2]))}
 
     def _index_written(self) -> int:

@@ -19,7 +19,7 @@ from mdmem.sessions.message import Message
 from mdmem.sessions.parts import encoded
 from mdmem.sessions.record import DECODER, MOST_VALUES, has_too_much
 from mdmem.vault import files
-from mdmem.vault.walk import find_file_problem, tree
+from mdmem.vault.walk import tree
 
 _CHUNK = 1 << 16
 # Lines that Claude Code writes for itself, or for an agent of the agent: nobody said them here.
@@ -118,15 +118,11 @@ def open_file(path: str) -> IO[bytes]:
         StorageFailed, SystemFailing: it is not a regular file, or cannot be read.
     """
     try:
-        file = open(os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC), "rb")  # noqa: SIM115
+        return open(files.open_regular(path), "rb")
     except OSError as error:
         if os.path.islink(path):
             raise StorageFailed(path=path, action="read it", reason="it is a symbolic link") from None
         raise files.failure(error, path, "read it") from None
-    if reason := find_file_problem(os.fstat(file.fileno())):
-        file.close()
-        raise StorageFailed(path=path, action="read it", reason=reason)
-    return file
 
 
 # -- what the entries of each program say -----------------------------------------------------------------

@@ -195,14 +195,12 @@ _LIMITS = {
 
 
 def _iterate_keys(table: Any) -> Iterator[tuple[str, Any, Key]]:
-    """Yield each key of a table with its default."""
     for name, default in table._asdict().items():
         annotation = type(table).__annotations__[name]
         yield name, default, _LIMITS[name] if isinstance(table, Limits) else annotation.__metadata__[0]
 
 
 def _describe_values(default: object, key: Key) -> str:
-    """Say which values a key may have."""
     if key.choices:
         return f"one of {', '.join(choice or 'empty' for choice in key.choices)}"
     if key.pattern:
@@ -222,7 +220,6 @@ def _is_accepted(value: Any, default: object, key: Key) -> bool:
 
 
 def _default_text() -> str:
-    """Write a config in which each key stands as a comment, with its default."""
     lines = [_INTRODUCTION]
     for table, defaults in _TABLES.items():
         lines += ["", f"[{table}]"]
@@ -292,8 +289,8 @@ class _Source(NamedTuple):
             if line.lstrip().startswith("["):
                 section = name
             lines.setdefault(name if name == section else f"{section}.{name}".lstrip("."), []).append(number)
-        found = lines.get(f"{table}.{key}") or lines.get(table) or ()
-        where = f"line {found[0]}: " if len(found) == 1 else ""
+        numbers = lines.get(f"{table}.{key}") or lines.get(table) or ()
+        where = f"line {numbers[0]}: " if len(numbers) == 1 else ""
         return ConfigInvalid(path=self.path, reason=where + reason, remedy=remedy)
 
     def settings(self, table: str, given: Any, defaults: Any) -> Any:
@@ -306,17 +303,15 @@ class _Source(NamedTuple):
                 known = f"known: {', '.join(keys)}"
                 raise self.refusal(f"[{table}] {_show_value(name)} is unknown", known, table, name)
             if not _is_accepted(value, *keys[name]):
-                found = (
-                    "" if keys[name][1].pattern else f", not {_show_value(value)}"
-                )  # which may be the secret
-                reason = f"[{table}] {name} is {_describe_values(*keys[name])}{found}"
+                may_be_secret = bool(keys[name][1].pattern)
+                shown = "" if may_be_secret else f", not {_show_value(value)}"
+                reason = f"[{table}] {name} is {_describe_values(*keys[name])}{shown}"
                 raise self.refusal(reason, "", table, name)
         lists = {name: tuple(value) for name, value in given.items() if isinstance(value, list)}
         return defaults._replace(**given | lists)
 
 
 def _show_value(value: object) -> str:
-    """Show the beginning of a wrong value."""
     try:
         return clipped(repr(value), _MOST_SHOWN)
     except ValueError:
@@ -355,7 +350,6 @@ def parse(text: str, path: str = CONFIG_PATH) -> Config:
 
 
 def _declared_kinds(source: _Source, tables: Any) -> tuple[Kind, ...]:
-    """Read the kinds that a vault declares, and put them behind the built-in ones."""
     if not isinstance(tables, dict) or len(tables) > _MOST_KINDS:
         reason = f"[kinds] has a table for each kind, {_MOST_KINDS} at most"
         raise source.refusal(reason, 'write [kinds.recipe] and folder = "recipes"', "kinds")

@@ -29,19 +29,26 @@ if TYPE_CHECKING:
 
 _FOLDER = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
 # O_NONBLOCK so that opening a FIFO returns, to be refused, instead of waiting for a writer.
-_FILE = os.O_RDONLY | os.O_NOFOLLOW | os.O_CLOEXEC | os.O_NONBLOCK
+_SAFELY = os.O_NOFOLLOW | os.O_CLOEXEC | os.O_NONBLOCK
 _CREATE = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC
-_APPEND = os.O_RDWR | os.O_APPEND | os.O_CREAT | os.O_NOFOLLOW | os.O_CLOEXEC | os.O_NONBLOCK
 _CHUNK = 1 << 20
 BUSY_SECONDS = 2.0
 """How long a change waits for a program that has a file open for writing."""
-# File systems that several machines write to, and on which a lock may count for one of them alone.
-_SHARED = {
-    *("nfs", "nfs4", "cifs", "smb3", "smbfs", "9p", "afs", "ceph", "virtiofs", "vboxsf"),
-    *("fuse.sshfs", "fuse.glusterfs", "fuse.rclone", "fuse.s3fs", "fuse.vmhgfs-fuse"),
+_IS_FOLDER, _NO_FILE, _IS_LINK = (
+    "it is a folder",
+    "it is not a regular file",
+    "it is a symbolic link, which is never followed",
+)
+_REFUSED = {
+    errno.ELOOP: _IS_LINK,
+    errno.EMLINK: _IS_LINK,
+    errno.ENOTDIR: "a part of it is a file or a symbolic link, not a folder",
+    errno.EISDIR: _IS_FOLDER,
+    errno.ENXIO: "it is a device, a FIFO or a socket, not a file",
+    errno.ENAMETOOLONG: "a name is too long for this file system",
 }
-_PAUSE, _LONGEST_PAUSE = 0.00002, 0.02
-_POLL, _LONGEST_POLL = 0.001, 0.008
+_PAUSE, _LONGEST_PAUSE = 0.00002, 0.008
+_LOCK_PAUSE = 0.001  # many who wait for a lock take less from the one who works
 EXHAUSTED = (errno.EMFILE, errno.ENFILE, errno.ENOMEM, errno.ENOBUFS, errno.EAGAIN)
 """What the system says where it has run out of something, whichever file is asked for."""
 
@@ -100,14 +107,8 @@ def refusal(
     """Return the error of ours that says what `error` means for the memory at `path`."""
     if error.errno == errno.ENOENT:
         return MemoryNotFound(path=path)
-    if error.errno in {errno.ELOOP, errno.EMLINK}:
-        return PathRefused(path=path, reason="it is a symbolic link", remedy="links are never followed")
-    if error.errno == errno.ENOTDIR:
-        return PathRefused(path=path, reason="a part of it is a file or a symbolic link, not a folder")
-    if error.errno == errno.EISDIR:
-        return PathRefused(path=path, reason="it is a folder")
-    if error.errno == errno.ENAMETOOLONG:
-        return PathRefused(path=path, reason="a name is too long for this file system")
+    if error.errno in _REFUSED:
+        return PathRefused(path=path, reason=_REFUSED[error.errno])
     return failure(error, path, action)
 
 
@@ -116,8 +117,6 @@ def translated(path: str, action: str) -> Iterator[None]:
     """Turn what the system refuses inside the block into an error about the memory at `path`."""
     try:
         yield
-    except PathRefused as error:
-        raise PathRefused(path=path, reason=error.reason, remedy=error.remedy) from None
     except OSError as error:
         raise refusal(error, path, action) from None
 
@@ -183,18 +182,39 @@ def spelled(root: str, parts: Sequence[str]) -> tuple[str, ...]:
     return tuple(names)
 
 
+def open_regular(path: str, flags: int = os.O_RDONLY, folder: int | None = None) -> int:
+    """Open a regular file; neither is a link followed nor a pipe waited for.
+
+    Args:
+        path: of the file, seen from `folder` where that is given.
+        flags: how to open it; with O_CREAT it is made when it is missing.
+        folder: the descriptor of a folder.
+
+    Raises:
+        OSError: it is missing, a link (ELOOP), a folder (EISDIR), a device, a FIFO or a socket (ENXIO), or
+            cannot be opened.
+    """
+    descriptor = os.open(path, flags | _SAFELY, NEW_FILE, dir_fd=folder)
+    mode = os.fstat(descriptor).st_mode
+    if stat.S_ISREG(mode):
+        return descriptor
+    os.close(descriptor)
+    if stat.S_ISDIR(mode):
+        raise IsADirectoryError(errno.EISDIR, _IS_FOLDER, path)
+    raise OSError(errno.ENXIO, "it is not a regular file", path)
+
+
 def read(folder: int, name: str, limit: int | None = None) -> Content:
     """Return the content of a regular file of at most `limit` bytes.
 
     Raises:
-        OSError: it is missing, a link (ELOOP), a folder (EISDIR), too large (EFBIG), or cannot be read.
-        PathRefused: it is a device, a FIFO or a socket.
+        OSError: as `open_regular`, or it is too large (EFBIG).
     """
-    descriptor = os.open(name, _FILE, dir_fd=folder)
+    descriptor = open_regular(name, folder=folder)
     try:
         if limit is not None and os.fstat(descriptor).st_size > limit:
             raise OSError(errno.EFBIG, f"it has more than {limit:,} bytes", name)
-        return _read_content(descriptor, name)
+        return _read_content(descriptor)
     finally:
         os.close(descriptor)
 
@@ -204,10 +224,10 @@ def read_settled(folder: int, name: str, seconds: float) -> Content | None:
 
     A program that saves in place truncates first: what is read in that instant is not what it saves.
     """
-    descriptor = os.open(name, _FILE, dir_fd=folder)
+    descriptor = open_regular(name, folder=folder)
     try:
         for _ in attempts(seconds):
-            content = _read_content(descriptor, name)
+            content = _read_content(descriptor)
             # In this order: a writer that came and went while we read has changed the stamp by now.
             if not has_writer(descriptor) and content.stamp == stamp(os.fstat(descriptor)):
                 return content
@@ -217,9 +237,9 @@ def read_settled(folder: int, name: str, seconds: float) -> Content | None:
         os.close(descriptor)
 
 
-def attempts(seconds: float) -> Iterator[None]:
-    """Come round at once, then again and again with growing pauses, for at most `seconds`."""
-    pause, deadline = _PAUSE, time.monotonic() + seconds
+def attempts(seconds: float, pause: float = _PAUSE) -> Iterator[None]:
+    """Yield at once, then again and again, with pauses that grow from `pause` on, for at most `seconds`."""
+    deadline = time.monotonic() + seconds
     yield
     while time.monotonic() < deadline:
         time.sleep(pause)
@@ -254,12 +274,8 @@ def stamp(status: os.stat_result) -> tuple[int, int, int, int]:
     return status.st_ino, status.st_size, status.st_mtime_ns, status.st_ctime_ns
 
 
-def _read_content(descriptor: int, name: str) -> Content:
+def _read_content(descriptor: int) -> Content:
     status = os.fstat(descriptor)
-    if stat.S_ISDIR(status.st_mode):
-        raise IsADirectoryError(errno.EISDIR, os.strerror(errno.EISDIR), name)
-    if not stat.S_ISREG(status.st_mode):
-        raise PathRefused(path=name, reason="it is a device, a FIFO or a socket, not a file")
     data = os.read(descriptor, status.st_size + 1)
     if len(data) != status.st_size:
         parts = [data]
@@ -308,40 +324,6 @@ def _keep_owner(descriptor: int, like: Content) -> None:
         os.fchmod(descriptor, like.mode)
 
 
-def append(folder: int, name: str, lines: bytes, seconds: float) -> None:
-    """Add whole lines to the end of a file, which is made when it is missing; they are on the disk then.
-
-    Whoever appends as well comes before or after them; where a crash tore the last line they begin a new one.
-
-    Raises:
-        OSError: they cannot be written (nothing of them remains then), or it is not a regular file.
-        LockTimeout: others appended for this many `seconds`.
-    """
-    while True:
-        descriptor = os.open(name, _APPEND, NEW_FILE, dir_fd=folder)
-        try:
-            if not stat.S_ISREG(os.fstat(descriptor).st_mode):
-                raise OSError(errno.EINVAL, "it is not a regular file", name)
-            take(descriptor, name, seconds)
-            status = os.fstat(descriptor)
-            if not status.st_nlink:
-                continue  # it was replaced while we waited
-            start = status.st_size
-            torn = start > 0 and os.pread(descriptor, 1, start - 1) != b"\n"
-            try:
-                write(descriptor, b"\n" + lines if torn else lines)
-                os.fsync(descriptor)
-            except OSError:
-                with contextlib.suppress(OSError):
-                    os.ftruncate(descriptor, start)
-                raise
-            if start == 0:
-                os.fsync(folder)
-            return
-        finally:
-            os.close(descriptor)
-
-
 def write(descriptor: int, data: bytes) -> None:
     """Write all of `data` to an open file, in as many steps as the system takes."""
     view = memoryview(data)
@@ -351,7 +333,7 @@ def write(descriptor: int, data: bytes) -> None:
 
 def sync(folder: int, name: str) -> None:
     """Wait until what a file holds is on the disk."""
-    descriptor = os.open(name, _FILE, dir_fd=folder)
+    descriptor = open_regular(name, folder=folder)
     try:
         os.fsync(descriptor)
     finally:
@@ -509,57 +491,19 @@ def held(path: str, seconds: float, *, stopped: float | None = None) -> Iterator
 
 def take(descriptor: int, path: str, seconds: float, *, stopped: float | None = None) -> None:
     """Lock an open file or folder; as `held`, until it is closed."""
-    stopped = seconds if stopped is None else stopped
     start = time.monotonic()
-    deadline = start + seconds
-    pause = _POLL
-    while True:
+    for _ in attempts(seconds, _LOCK_PAUSE):
         try:
             fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except BlockingIOError:
-            now = time.monotonic()
-            if now >= deadline or (now - start >= stopped and _is_stopped(descriptor)):
-                raise LockTimeout(path=path, seconds=min(seconds, now - start)) from None
-            time.sleep(pause)
-            pause = min(2 * pause, _LONGEST_POLL)  # many who wait take less from the one who works
+            waited = time.monotonic() - start
+            if stopped is not None and waited >= stopped and _is_stopped(descriptor):
+                break
         except OSError as error:
             raise StorageFailed(path=path, action="lock it", reason=error.strerror or str(error)) from None
         else:
             return
-
-
-def doubtful_locks(folder: str) -> str:
-    """Return why locks in a folder may not keep other writers out, in words; empty where nothing says so.
-
-    Where the system tells of its mounts, as Linux does, those of other machines are known as well.
-
-    Raises:
-        StorageFailed: nothing can be written there.
-    """
-    path = os.path.join(folder, f"probe-{os.urandom(4).hex()}.lock")
-    try:
-        with held(path, 0), contextlib.suppress(LockTimeout), held(path, 0):
-            return "two programs can hold the same lock there"
-    except StorageFailed as error:
-        if error.reason != os.strerror(errno.ENOTSUP):
-            raise
-        return "its file system has no locks"
-    finally:
-        with contextlib.suppress(OSError):
-            os.unlink(path)
-    kind = _file_system(os.stat(folder).st_dev)
-    return f"other machines may write to its file system ({kind})" if kind in _SHARED else ""
-
-
-def _file_system(device: int) -> str:
-    """Return the kind of the file system on a device; empty where the system does not tell."""
-    number = f"{os.major(device)}:{os.minor(device)}"
-    try:
-        with open("/proc/self/mountinfo", encoding="utf-8", errors="replace") as mounts:
-            fields = [line.split() for line in mounts]
-    except OSError:
-        return ""
-    return next((f[f.index("-") + 1] for f in fields if f[2] == number and "-" in f), "")
+    raise LockTimeout(path=path, seconds=min(seconds, time.monotonic() - start))
 
 
 def _is_stopped(descriptor: int) -> bool:

@@ -138,8 +138,7 @@ class Journal:
                     # Beside its target nobody looks for what was taken out, unless the record says so.
                     files.sync(staging, record)
                     os.fsync(staging)
-                with files.translated(os.path.relpath(self.trash.log, self.root), "write it"):
-                    self.trash.record(entry)
+                self.trash.record(entry)
                 _apply_steps(seats, steps)
                 if many:
                     os.rename(record, done, src_dir_fd=staging, dst_dir_fd=staging)
@@ -217,7 +216,8 @@ class Journal:
                 # taken out of it goes to the trash.
                 with contextlib.suppress(PathRefused), files.translated(change.path, "recover it"):
                     seats.append(self._make_seat(folders, entry, number))
-            _rejoin_seats(seats)
+            for seat in seats:
+                files.rejoin(seat.staged, seat.target)
             if record.endswith(".one") and seats and _was_done(seats[0]):
                 # Finishing takes away what tells that it happened, and may be cut short as well.
                 os.rename(record, done, src_dir_fd=staging, dst_dir_fd=staging)
@@ -246,8 +246,9 @@ class Journal:
         return place._replace(parts=tuple(change.spelled.split("/"))) if change.spelled else place
 
     def _take_back(self, seats: Sequence[_Seat], entry: Entry) -> None:
-        """Undo what has been done; what another program wrote meanwhile is noted in the history."""
-        _rejoin_seats(seats)
+        """Undo what has been done; note in the history what another program wrote meanwhile."""
+        for seat in seats:
+            files.rejoin(seat.staged, seat.target)
         self._undo_steps(seats, entry)
         for change in entry.files[len(seats) :]:
             if change.before is None:
@@ -284,7 +285,7 @@ class Journal:
                 files.exchange(seat.staged, seat.target)
 
     def _note_replaced_content(self, seat: _Seat, entry: Entry) -> None:
-        """Let the history tell of another program's content that goes to the trash."""
+        """Note in the history another program's content that goes to the trash."""
         taken, now = _hash_content(seat.staged), _hash_content(seat.target)
         if taken is None or taken in {_NO_FILE, seat.after}:
             return
@@ -306,16 +307,16 @@ class Journal:
 
     def _discard_staged(self, staged: tuple[int, str], ours: str | None = None) -> None:
         """Clear a staged file away: into the trash, unless it holds `ours`, the content that we brought."""
-        held = _hash_content(staged)
-        if held is None:
+        present = _hash_content(staged)
+        if present is None:
             return
-        if held == _NO_FILE:
+        if present == _NO_FILE:
             with contextlib.suppress(OSError, PathRefused):
                 self.trash.put(*staged, f"{staged[1]}.aside")
-        elif held == ours:
+        elif present == ours:
             files.remove(*staged)
         else:
-            self.trash.put(*staged, held)
+            self.trash.put(*staged, present)
 
     def _prune_folders(self, place: Place) -> None:
         """Remove the folders of a memory that is gone, as far as they are empty."""
@@ -332,7 +333,6 @@ class Journal:
 
 
 def _change_id(name: str) -> str:
-    """Of which change a file in the staging folder is."""
     return name.partition(".")[0]
 
 
@@ -354,11 +354,6 @@ def _read_record(staging: int, record: str) -> Entry | None:
             raise
         return None
     return entry if sound and entry.files and entry.id == record.rpartition(".")[0] else None
-
-
-def _rejoin_seats(seats: Sequence[_Seat]) -> None:
-    for seat in seats:
-        files.rejoin(seat.staged, seat.target)
 
 
 def _stage_contents(seats: Sequence[_Seat], steps: Sequence[Step]) -> None:
@@ -413,12 +408,9 @@ def _read_settled_content(seat: _Seat, place: tuple[int, str]) -> bytes | None:
 
 
 def _was_done(seat: _Seat) -> bool:
-    """Return whether a step was done: what it took out is staged, or in the trash.
-
-    A creation took nothing.
-    """
+    """Return whether a step was done: what it took out is staged, or in the trash."""
     staged = _hash_content(seat.staged)
-    if staged is None:
+    if staged is None:  # in the trash, or a creation took nothing
         return _hash_content(seat.target) == seat.after
     return staged == seat.before
 
@@ -441,10 +433,7 @@ def _undo_deletion(seat: _Seat) -> None:
 
 
 def _hash_content(place: tuple[int, str]) -> str | None:
-    """Return the hash of a file's content.
-
-    None when there is nothing, `_NO_FILE` for a link, a folder, a device.
-    """
+    """Return the hash of a file; None when there is nothing, `_NO_FILE` for a link, a folder, a device."""
     try:
         with files.translated(place[1], "read it"):
             content = files.read_settled(*place, BUSY_SECONDS) or files.read(*place)

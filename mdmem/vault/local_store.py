@@ -275,9 +275,7 @@ class LocalStore:
             raise files.refusal(error, LOCAL, "make it") from None
 
     def local(self, name: str) -> str:
-        """Return the absolute path of a folder for what can be made again, which git ignores.
-
-        Made when missing.
+        """Make a folder for what can be made again, which git ignores, and return its absolute path.
 
         Raises:
             PathRefused: a part of it is a link.

@@ -9,7 +9,6 @@ log, which is never deleted.
 from __future__ import annotations
 
 import contextlib
-import errno
 import os
 import stat
 from bisect import bisect_left
@@ -29,8 +28,7 @@ MOST_BACK = 256 * 1024 * 1024
 """In how many bytes from its end a log has a line end, holes left out."""
 _BLOCK, _BLOCK_LINES = 1 << 20, 256  # bytes that are copied, and lines that are read, at once
 _LEAST_HOLE, _MOST_HOLES = 1 << 20, 1_000  # bytes of a hole that is worth knowing, and how many are known
-_READ = os.O_RDONLY | os.O_NOFOLLOW | os.O_CLOEXEC | os.O_NONBLOCK
-_WRITE = os.O_RDWR | os.O_APPEND | os.O_NOFOLLOW | os.O_CLOEXEC | os.O_NONBLOCK
+_WRITE = os.O_RDWR | os.O_APPEND
 
 
 class LogLine(NamedTuple):
@@ -294,7 +292,7 @@ class LogFile:
         """
         try:
             with files.translated(self.path, "read it"), contextlib.suppress(FileNotFoundError):
-                if os.fstat(self._open_log(_WRITE if writing else _READ)).st_nlink > 1 and writing:
+                if os.fstat(self._open_log(_WRITE if writing else os.O_RDONLY)).st_nlink > 1 and writing:
                     self._part_from_links()
             yield self
         finally:
@@ -302,11 +300,8 @@ class LogFile:
 
     def _open_log(self, flags: int) -> int:
         with files.opened(self._root, self._folders, create=bool(flags & os.O_CREAT)) as folder:
-            descriptor = os.open(self._name, flags, files.NEW_FILE, dir_fd=folder)
+            descriptor = files.open_regular(self._name, flags, folder)
         status = os.fstat(descriptor)
-        if not stat.S_ISREG(status.st_mode):
-            os.close(descriptor)
-            raise OSError(errno.EINVAL, "it is not a regular file", self._name)
         self._descriptor, self.size = descriptor, status.st_size
         self.identity = (status.st_dev, status.st_ino)
         has_holes = status.st_blocks * 512 + _LEAST_HOLE <= status.st_size
@@ -314,10 +309,7 @@ class LogFile:
         return descriptor
 
     def _part_from_links(self) -> None:
-        """Give the log a file of its own, where the same file has other names as well.
-
-        A crash in `put_aside` leaves it so, and whoever made a link: what stands there is not written to.
-        """
+        """Give the log a file of its own: a crash in `put_aside`, or a hard link, gave it two names."""
         with self._open_folder() as folder:
             files.remove(folder, self._fresh)
             starts = range(0, self.size, _BLOCK)
@@ -329,7 +321,7 @@ class LogFile:
         self._open_log(_WRITE)
 
     def _copy_permissions(self) -> files.Content | None:
-        """Return the permissions and the owner that a file instead of this one gets."""
+        """Return the permissions and the owner for a file that replaces this one."""
         if self._descriptor is None:
             return None
         status = os.fstat(self._descriptor)
@@ -447,7 +439,7 @@ def _find_holes(descriptor: int, size: int) -> Iterator[tuple[int, int]]:
 
 
 def _join_blocks(lines: Iterable[bytes]) -> Iterator[bytes]:
-    """Lines with their ends, joined into blocks that are worth a call of the system."""
+    """Join lines and their ends to blocks that are worth a call of the system."""
     block, size = [], 0
     for line in lines:
         block += [line, b"\n"]

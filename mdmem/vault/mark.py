@@ -28,11 +28,9 @@ _USUAL = "~/.local/state/mdmem"
 _USUAL_CONFIG = "~/.config/mdmem"
 _KEY_BYTES = 32
 _ALLOWED = "allowed"
-_BESIDE = ".mdmem-"
 _MARK_BYTES = 16
 _MARK, _END = b',"mark":"', b'"}'
 _FOLDER = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
-_FILE = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
 _KEEP = os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_NOFOLLOW | os.O_CLOEXEC
 _CREATE = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC
 
@@ -53,14 +51,14 @@ def believed(line: bytes) -> dict[str, Any] | None:
 
     None for anything else, such as a line that somebody else wrote.
     """
-    said, mark, given = line.rpartition(_MARK)
+    text, mark, given = line.rpartition(_MARK)
     if not mark:
         return None
     from hmac import compare_digest  # noqa: PLC0415 - start-up
 
-    if not any(compare_digest(given, _hash_statement(key, said).encode() + _END) for key in _iterate_keys()):
+    if not any(compare_digest(given, _hash_statement(key, text).encode() + _END) for key in _iterate_keys()):
         return None
-    shape: dict[str, Any] = json.loads(said.decode("utf-8", "surrogatepass") + "}")
+    shape: dict[str, Any] = json.loads(text.decode("utf-8", "surrogatepass") + "}")
     return shape
 
 
@@ -71,24 +69,6 @@ def name_for(folder: int) -> str:
         StorageFailed: there is no place for the key.
     """
     return _hash_statement(_own_key(), b"folder %d" % os.fstat(folder).st_ino)
-
-
-def own_name() -> str:
-    """Return a new name for a hidden file that is there for a moment.
-
-    Raises:
-        StorageFailed: there is no place for the key.
-    """
-    token = os.urandom(8).hex()
-    return f"{_BESIDE}{token}{_hash_statement(_own_key(), token.encode())}"
-
-
-def is_own_name(name: str) -> bool:
-    """Return whether `own_name` made a name: then a process of this user left the file."""
-    token, given = name[len(_BESIDE) :][:16], name[len(_BESIDE) + 16 :]
-    return name.startswith(_BESIDE) and given in {
-        _hash_statement(key, token.encode()) for key in _iterate_keys()
-    }
 
 
 # -- what a user lets a vault do --------------------------------------------------------------------------
@@ -119,22 +99,22 @@ def is_allowed(what: str, root: str) -> bool:
 
 def _allowance_path(key: bytes, what: str, root: str) -> str:
     folder = os.path.realpath(root)
-    said = f"{what} {os.stat(folder).st_ino} {folder}"
-    return os.path.join(state_folder(_ALLOWED), _hash_statement(key, said.encode("utf-8", "surrogateescape")))
+    text = f"{what} {os.stat(folder).st_ino} {folder}"
+    return os.path.join(state_folder(_ALLOWED), _hash_statement(key, text.encode("utf-8", "surrogateescape")))
 
 
-def _hash_statement(key: bytes, said: bytes) -> str:
+def _hash_statement(key: bytes, text: bytes) -> str:
     from hashlib import blake2b  # noqa: PLC0415 - start-up
 
-    return blake2b(said, key=key, digest_size=_MARK_BYTES).hexdigest()
+    return blake2b(text, key=key, digest_size=_MARK_BYTES).hexdigest()
 
 
 # -- the key ----------------------------------------------------------------------------------------------
 
 
 def _own_key() -> bytes:
-    """Return the key that marks what is written; it is made by whoever needs it first."""
-    why = []
+    """Return the key that marks what is written; make it where there is none."""
+    reasons = []
     for folder in _key_folders():
         try:
             return _read_key(folder)
@@ -142,81 +122,69 @@ def _own_key() -> bytes:
             try:
                 return _make_key(folder)
             except OSError as error:
-                why.append(f"{folder}: {error.strerror or error}")
-    raise StorageFailed(path=KEY, action="keep the key of local state", reason="; ".join(why))
+                reasons.append(f"{folder}: {error.strerror or error}")
+    raise StorageFailed(path=KEY, action="keep the key of local state", reason="; ".join(reasons))
 
 
 def _iterate_keys() -> Iterator[bytes]:
-    """Yield every key that this user has, the one that marks first."""
     for folder in _key_folders():
         with contextlib.suppress(OSError):
             yield _read_key(folder)
 
 
 def _key_folders() -> Iterator[str]:
-    """Yield where a key may be: with the user's state, else, in a sandbox, for this boot.
-
-    What is started with little of its environment knows only the usual place, so that keys there count, too.
-    """
+    # What is started with little of its environment knows only the usual place: keys there count, too.
     yield from dict.fromkeys((state_folder(), os.path.expanduser(_USUAL)))
-    # The module tempfile writes a file to see whether it can, and so finds no key where a disk is full.
+    # In a sandbox, for this boot. The module tempfile finds no folder where a disk is full.
     given = os.environ.get("TMPDIR", "")
     yield os.path.join(given if os.path.isabs(given) else _TEMPORARY, f"mdmem-{os.geteuid()}")
 
 
 def state_folder(name: str = "") -> str:
     """Return where the state of this user is that belongs to no vault, or the file or folder `name` in it."""
-    if sys.platform != "linux":
-        from platformdirs import user_state_dir  # noqa: PLC0415 - start-up
-
-        return os.path.join(user_state_dir("mdmem", appauthor=False), name).rstrip(os.sep)
-    return os.path.join(_folder_of("XDG_STATE_HOME", _USUAL), name).rstrip(os.sep)
+    return _locate_folder("state", "XDG_STATE_HOME", _USUAL, name)
 
 
 def config_folder(name: str = "") -> str:
     """Return the folder of the user's settings that belong to no vault, or `name` in it."""
-    if sys.platform != "linux":
-        from platformdirs import user_config_dir  # noqa: PLC0415 - start-up
-
-        return os.path.join(user_config_dir("mdmem", appauthor=False), name).rstrip(os.sep)
-    return os.path.join(_folder_of("XDG_CONFIG_HOME", _USUAL_CONFIG), name).rstrip(os.sep)
+    return _locate_folder("config", "XDG_CONFIG_HOME", _USUAL_CONFIG, name)
 
 
-def _folder_of(variable: str, usual: str) -> str:
-    """Return a folder as platformdirs has it, whose import takes a tenth of a small command.
+def _locate_folder(kind: str, variable: str, usual: str, name: str) -> str:
+    # On Linux without platformdirs, whose import takes a tenth of a small command.
+    if sys.platform == "linux":
+        given = os.environ.get(variable, "")
+        # A relative folder would be one of the current folder, where the files of others may be.
+        folder = os.path.join(given, "mdmem") if os.path.isabs(given) else os.path.expanduser(usual)
+    else:
+        import platformdirs  # noqa: PLC0415 - start-up
 
-    A relative folder would be one of the current folder, where the files of others may be.
-    """
-    given = os.environ.get(variable, "")
-    return os.path.join(given, "mdmem") if os.path.isabs(given) else os.path.expanduser(usual)
+        folder = getattr(platformdirs, f"user_{kind}_dir")("mdmem", appauthor=False)
+    return os.path.join(folder, name).rstrip(os.sep)
 
 
 @cache
 def _read_key(folder: str) -> bytes:
-    """Return the key in a folder.
-
-    Raises:
-        OSError: there is none that this user alone can have written.
-    """
+    """Return the key in a folder, if this user alone can have written it."""
     descriptor = os.open(folder, _FOLDER)
     try:
-        key = os.open(KEY, _FILE, dir_fd=descriptor)
+        file = files.open_regular(KEY, folder=descriptor)
         try:
-            statuses = os.fstat(descriptor), os.fstat(key)
-            found = os.read(key, _KEY_BYTES + 1) if stat.S_ISREG(statuses[1].st_mode) else b""
+            statuses = os.fstat(descriptor), os.fstat(file)
+            data = os.read(file, _KEY_BYTES + 1)
         finally:
-            os.close(key)
+            os.close(file)
     finally:
         os.close(descriptor)
     if any(status.st_uid != os.geteuid() or status.st_mode & stat.S_IWOTH for status in statuses):
         raise PermissionError(errno.EPERM, "the key belongs to another user")
-    if len(found) != _KEY_BYTES:
+    if len(data) != _KEY_BYTES:
         raise FileNotFoundError(errno.ENOENT, "the key is torn")
-    return found
+    return data
 
 
 def _make_key(folder: str) -> bytes:
-    """Return the key in a folder where there was none: a new one, unless another process was faster."""
+    """Make the key in a folder, unless another process was faster, and return it."""
     os.makedirs(folder, mode=0o700, exist_ok=True)
     with files.opened(folder) as descriptor:
         part = f"{KEY}.{os.urandom(4).hex()}"

@@ -25,6 +25,7 @@ if TYPE_CHECKING:
 
 _LOCK_SECONDS = 10.0
 _MOST_BYTES = 64 * 1024 * 1024
+_BESIDE = ".mdmem-"
 
 
 def below(root: str, path: str) -> Place:
@@ -100,14 +101,14 @@ def replace(
     ):
         # Who is killed gives it back: what stands beside the file then is nobody's.
         take(folder, shown, _LOCK_SECONDS)
-        _clear_leftovers(folder, kept)
+        staged = _BESIDE + mark.name_for(folder)
+        _clear_leftovers(folder, staged, kept)
         now = _read_now(folder, name, shown)
         present = now.data if now else None
         if present == after:
             return
         if present != before:
             raise conflict(shown, before, present)
-        staged = mark.own_name()
         if now and kept:
             kept.keep(now.data, digest(now.data), now)
         try:
@@ -119,13 +120,14 @@ def replace(
         os.fsync(folder)
     if kept:
         changed = FileChange(path=shown, before=hashed(before), after=hashed(after))
-        kept.record(new_entry("", message, (changed,)))
+        with files.held(f"{kept.path}.lock", _LOCK_SECONDS):
+            kept.record(new_entry("", message, (changed,)))
 
 
 def _exchange_content(
     staged: tuple[int, str], target: tuple[int, str], shown: str, before: bytes | None, after: bytes | None
 ) -> None:
-    """Swap; what was taken out is looked at, and put back where it is not what was shown."""
+    """Swap, look at what was taken out, and put it back where it is not what was shown."""
     try:
         if before is None:
             files.move(staged, target)
@@ -134,11 +136,11 @@ def _exchange_content(
             files.move(target, staged)
         else:
             files.exchange(staged, target)
-        taken = _read_now(*staged, shown)
-        if taken is None or taken.data != before:
+        replaced = _read_now(*staged, shown)
+        if replaced is None or replaced.data != before:
             with contextlib.suppress(Raced):
                 (files.move if after is None else files.exchange)(staged, target)
-            raise conflict(shown, before, taken.data if taken else None)
+            raise conflict(shown, before, replaced.data if replaced else None)
     except Raced:
         now = _read_now(*target, shown)
         raise conflict(shown, before, now.data if now else None) from None
@@ -154,14 +156,13 @@ def _read_now(folder: int, name: str, shown: str) -> Content | None:
     return content
 
 
-def _clear_leftovers(folder: int, kept: TrashFolder | None) -> None:
-    """Clear away what a killed process left in a folder; what no other place may hold is kept."""
-    for name in os.listdir(folder):
-        if mark.is_own_name(name.removesuffix("~")):
-            if kept:
-                content = files.read(folder, name, _MOST_BYTES)
-                kept.keep(content.data, digest(content.data), content)
-            files.remove(folder, name)
+def _clear_leftovers(folder: int, staged: str, kept: TrashFolder | None) -> None:
+    """Remove what a killed process left in a folder; what no other place may hold is kept."""
+    for name in (staged, f"{staged}~"):
+        if kept and files.exists(folder, name):
+            content = files.read(folder, name, _MOST_BYTES)
+            kept.keep(content.data, digest(content.data), content)
+        files.remove(folder, name)
 
 
 def conflict(shown: str, before: bytes | None, now: bytes | None) -> Conflict:

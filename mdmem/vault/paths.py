@@ -138,10 +138,7 @@ def _is_encoded(name: str) -> bool:
 
 
 def unportable(part: str) -> tuple[str, str]:
-    """Return why not every system can hold a name, or show it, and what to do.
-
-    Both empty when every one can.
-    """
+    """Return why not every system can hold or show a name, and what to do; both empty when every one can."""
     if _RESERVED.fullmatch(part):
         return f"{part!r} is the name of a device on Windows", "rename it"
     if _NOT_PORTABLE.search(part):
@@ -219,12 +216,12 @@ def is_under(path: str, namespace: str) -> bool:
 
 
 def join(namespace: str, path: str) -> str:
-    """`path` below `namespace`."""
+    """Return `path`, seen from `namespace`, as the whole vault names it."""
     return f"{namespace}/{path}" if namespace and path else namespace or path
 
 
 def relative(path: str, namespace: str) -> str:
-    """`path` as seen from `namespace`, which it is under."""
+    """Return `path`, which is under `namespace`, as seen from there."""
     return path[len(namespace) + 1 :] if namespace else path
 
 
@@ -273,7 +270,7 @@ EVERYTHING = Namespace()
 
 @lru_cache(maxsize=256)
 def _match_below(folders: tuple[str, ...]) -> re.Pattern[str]:
-    """Fits the folders and what is below them, casefolded."""
+    """Return what matches the casefolded folders and what is below them."""
     fitting = (re.escape(folder.casefold()).replace(r"\*", "[^/]+") for folder in folders)
     return regex(rf"(?:{'|'.join(fitting)})(?:/|\Z)")
 
@@ -365,10 +362,7 @@ class Scope:
 
     @property
     def reads(self) -> tuple[Layer, ...]:
-        """What can be shown: its own namespace, then what is wider.
-
-        That is what its user has for every project, what the project shares, and what everyone shares.
-        """
+        """What can be shown: its own namespace, then those of its user, of the project, and of everyone."""
         if self.is_owner:
             return (Layer("", self.wall),)
         layers = [Layer("", self.wall), Layer("shared", Scope(shared=True).wall)]

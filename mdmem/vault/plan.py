@@ -137,14 +137,8 @@ class EditPlan:
         parts = []
         for change in self.changes:
             after = change.after(_ANY_SIZE)
-            parts.append(
-                unified(
-                    change.before.text if change.before else None,
-                    after.text if after else None,
-                    change.path,
-                    new_path=change.move_to,
-                )
-            )
+            old, new = change.before.text if change.before else None, after.text if after else None
+            parts.append(unified(old, new, change.path, new_path=change.move_to))
         return "".join(parts)
 
 
@@ -213,12 +207,9 @@ class NewNames:
     def __init__(
         self, namespace: str, stands: Callable[[str], bool], names_in: Callable[[str], Iterable[str]]
     ) -> None:
-        """Look at the names of one plan.
+        """Judge the names of one plan, whose paths are relative to `namespace`.
 
-        Args:
-            namespace: the folder that the plan's paths are relative to.
-            stands: whether there is a file or a folder at a path, as the whole vault names it.
-            names_in: the names in a folder, in NFC; none where there is no folder.
+        `stands` and `names_in` are those of the store.
         """
         self._namespace = namespace
         self._stands = stands
@@ -289,10 +280,7 @@ class NewNames:
         return ""
 
     def _made_twin(self, parts: list[str], first: int, source: list[str], kept: int) -> str:
-        """Return what the plan makes as well and differs only in case.
-
-        Empty for none, or for a pair that stands.
-        """
+        """Return what the plan makes as well and differs only in case; empty for a pair that stands."""
         for count in range(first + 1, len(parts) + 1):
             made = "/".join(parts[:count])
             after = len(parts) - count
@@ -304,7 +292,6 @@ class NewNames:
 
 
 def _shared_end(parts: list[str], source: list[str]) -> int:
-    """Return how many of the last names of two paths are the same."""
     pairs = zip(reversed(parts), reversed(source), strict=False)
     return sum(1 for _ in takewhile(lambda pair: pair[0] == pair[1], pairs))
 
@@ -360,18 +347,18 @@ def _read_path(path: str) -> tuple[str, ...]:
     return tuple(dict.fromkeys((path, decode_id(path))))
 
 
-def _in_name(path: str, stood: Sequence[str], config: Secrets) -> Iterator[Secret]:
-    """Yield the secrets in a path that did not stand before."""
-    told: set[str] = set()
-    for text in _read_path(path):
-        for each in secret.find(text, allow=config.allow):
-            if each.digest not in told and not any(text[slice(*each.span)] in other for other in stood):
-                told.add(each.digest)
-                yield each
+def _in_name(path: str, stood: Sequence[str], config: Secrets) -> list[Secret]:
+    """Return the secrets in a path that did not stand before, without repeats."""
+    secrets = {
+        each.digest: each
+        for text in _read_path(path)
+        for each in secret.find(text, allow=config.allow)
+        if not any(text[slice(*each.span)] in other for other in stood)
+    }
+    return list(secrets.values())
 
 
 def _of_name(change: Change, stood: Sequence[str], config: Secrets) -> Iterator[Diagnostic]:
-    """Yield the secrets in the name that a change gives a memory."""
     path = change.move_to or change.path
     if change.before is None or change.move_to:
         severity: Severity = "warning" if config.policy == "warn" else "error"
@@ -380,7 +367,6 @@ def _of_name(change: Change, stood: Sequence[str], config: Secrets) -> Iterator[
 
 
 def _redact_path(path: str) -> str:
-    """Return a path without the secrets in it."""
     return path if not any(map(secret.find, _read_path(path))) else secret.masked(decode_id(path))
 
 

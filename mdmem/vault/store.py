@@ -65,9 +65,7 @@ class Store(Protocol):
         """
 
     def walk(self, namespace: Namespace, suffixes: tuple[str, ...] = SUFFIXES) -> Iterator[Found]:
-        """Return every file of a namespace with one of `suffixes`, by the parts of its path.
-
-        Hidden ones left out.
+        """Return every file of a namespace with one of `suffixes`, by the parts of its path; none is hidden.
 
         What looks like a memory and cannot be one comes with its `problem`. A namespace below `.mdmem` is
         walked where it is named, and its files may have any name.
@@ -111,10 +109,7 @@ class Store(Protocol):
         """Return the changes, newest first."""
 
     def kept(self, digest: str) -> Content | None:
-        """Return the version with this SHA-256 that a change replaced.
-
-        None when it is not kept (any more).
-        """
+        """Return the version with this SHA-256 that a change replaced; None when it is not kept."""
 
     def log(self, path: str) -> AbstractContextManager[Log]:
         """Return a log as it is now, for reading; an empty one where there is none. No lock is taken.
@@ -215,27 +210,17 @@ def new_entry(actor: str, message: str, changed: tuple[FileChange, ...]) -> Entr
 
 
 def entry_from(shape: dict[str, Any]) -> Entry:
-    """Return the inverse of `as_json`.
+    """Return the entry that `as_json` made a shape of.
 
     Raises:
         KeyError, TypeError, ValueError: the shape is another one.
     """
-    changed = tuple(
-        FileChange(
-            path=f["path"],
-            before=f["before"],
-            after=f["after"],
-            spelled=f.get("spelled", ""),
-            mode=f.get("mode", 0) & 0o777,
-        )
-        for f in shape["files"]
-    )
-    texts = [shape[key] for key in ("id", "time", "actor", "message")]
+    changed = tuple(FileChange(**each) for each in shape["files"])
+    entry = Entry(**shape | {"files": changed})
+    texts = [entry.id, entry.time, entry.actor, entry.message]
     texts += [text for f in changed for text in (f.path, f.before or "", f.after or "", f.spelled)]
     if not all(isinstance(text, str) for text in texts):
         raise TypeError("an entry holds texts")
     if any(f.spelled and unicodedata.normalize("NFC", f.spelled) != f.path for f in changed):
         raise ValueError("a spelling is of another path")
-    return Entry(
-        id=shape["id"], time=shape["time"], actor=shape["actor"], message=shape["message"], files=changed
-    )
+    return entry

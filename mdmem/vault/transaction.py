@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping, Sequence
 
     from mdmem.vault.files import Content
-    from mdmem.vault.plan import Change, EditPlan
+    from mdmem.vault.plan import Change, EditPlan, Prepared
     from mdmem.vault.store import Store
 
 # How often a program that takes no lock may come in between before we give up.
@@ -53,16 +53,14 @@ class Transaction:
     """A plan on its way to the disk.
 
     Attributes:
-        plan: the plan; its paths are relative to `namespace`.
-        afters: what each of its changes results in.
+        prepared: the plan, and what each of its changes results in; paths are relative to `namespace`.
         limits: of a memory.
         store: where the memories are.
         check: refuses a document that has findings which the one before had not.
         may_merge: whether a file that has changed since may be merged.
     """
 
-    plan: EditPlan
-    afters: Sequence[Document | None]
+    prepared: Prepared
     namespace: str
     actor: str
     limits: Limits
@@ -72,25 +70,24 @@ class Transaction:
 
     def run(self) -> Applied:
         """Apply the plan, as `Vault.apply` says."""
+        plan = self.prepared.plan
         for _ in range(_RACES):
             merged: list[str] = []
             steps = _in_order(list(self._make_steps(merged)))
             if not steps:
-                return Applied(id="", files=(), merged=(), plan=self.plan)
-            entry = self._make_entry(steps, self.plan.message)
+                return Applied(id="", files=(), merged=(), plan=plan)
+            entry = self._make_entry(steps, plan.message)
             try:
                 self._commit_steps(entry, steps)
             except Raced as race:
                 # What a program wrote in the instant of the exchange, and what it wrote right after that, on
                 # top of ours, are brought together. Then ours has landed already, and must not land twice.
-                if self._absorb_late(race.late, steps) and len(steps) == 1:
-                    shown = self._describe_files(entry)
-                    return Applied(id=entry.id, files=shown, merged=(shown[0].path,), plan=self.plan)
-                continue
-            return Applied(
-                id=entry.id, files=self._describe_files(entry), merged=tuple(merged), plan=self.plan
-            )
-        raise FileBusy(path=self.plan.paths[0], seconds=BUSY_SECONDS)
+                if not self._absorb_late(race.late, steps) or len(steps) > 1:
+                    continue
+                merged = [relative(steps[0].path, self.namespace)]
+            files = (replace(file, path=relative(file.path, self.namespace)) for file in entry.files)
+            return Applied(id=entry.id, files=tuple(files), merged=tuple(merged), plan=plan)
+        raise FileBusy(path=plan.paths[0], seconds=BUSY_SECONDS)
 
     def _commit_steps(self, entry: Entry, steps: Sequence[Step]) -> None:
         with seen_from(self.namespace):
@@ -101,15 +98,12 @@ class Transaction:
             return self.store.read(path, self.limits.max_bytes, exact=exact, settled=True)
 
     def _make_entry(self, steps: Sequence[Step], message: str) -> Entry:
-        return new_entry(self.plan.actor or self.actor, message, changed_by(steps))
-
-    def _describe_files(self, entry: Entry) -> tuple[FileChange, ...]:
-        return tuple(replace(file, path=relative(file.path, self.namespace)) for file in entry.files)
+        return new_entry(self.prepared.plan.actor or self.actor, message, changed_by(steps))
 
     def _make_steps(self, merged: list[str]) -> Iterator[Step]:
         """Yield the steps of all changes, computed against what is on the disk now."""
-        for change, prepared in zip(self.plan.changes, self.afters, strict=True):
-            after = prepared
+        for change, planned in zip(self.prepared.plan.changes, self.prepared.afters, strict=True):
+            after = planned
             path = join(self.namespace, check_memory(change.path))
             back = join(self.namespace, change.back.spelled) if change.back and change.back.spelled else ""
             now = self._read_content(back or path, exact=bool(back))
@@ -136,7 +130,7 @@ class Transaction:
         return kept._replace(mode=back.mode) if kept and back.mode else kept
 
     def _merge_change(self, change: Change, after: Document | None, now: Content | None) -> Document | None:
-        """Return the change made to what is on the disk now, or a refusal that shows what became of it."""
+        """Make the change to what is on the disk now, or refuse with the diff."""
         theirs = parse(change.path, now.data, self.limits) if now else None
         if theirs and after and self.may_merge and change.merge:
             base = change.before or parse(change.path, b"", self.limits)
@@ -152,7 +146,7 @@ class Transaction:
         raise Conflict(path=change.path, base=change.base, actual=theirs.hash if theirs else None, diff=diff)
 
     def _absorb_late(self, late: Mapping[str, bytes], steps: Sequence[Step]) -> bool:
-        """See to it that what came late is in the file that it belongs to; whether all steps have landed.
+        """Merge what came late into the files that it belongs to; return whether all steps have landed.
 
         Raises:
             Conflict: it cannot be merged; it is kept under the hash that the error carries.
@@ -168,7 +162,7 @@ class Transaction:
         return landed
 
     def _merge_late_content(self, step: Step, late: bytes) -> bytes:
-        """Merge `late` into what stands in the file of `step`; what stands there then."""
+        """Merge `late` into the file of `step`, and return what stands there then."""
         path = relative(step.path, self.namespace)
         for _ in range(_RACES):
             now = self._read_content(step.path)
@@ -199,11 +193,9 @@ class Transaction:
 
 
 def _in_order(steps: list[Step]) -> list[Step]:
-    """Return the steps, with those last that make a name again which another step takes away in another case.
-
-    Where names that differ only in case are one, the old one has to go first. All others come first, so that
-    a memory is always there for a program that takes no lock.
-    """
+    """Return the steps, with those last that make a name which another step takes away in another case."""
+    # Where such names are one, the old one has to go first. All others are made before anything goes, so that
+    # a memory is always there for a program that takes no lock.
     gone = {step.path.casefold() for step in steps if step.after is None}
     return sorted(steps, key=lambda step: step.after is not None and step.path.casefold() in gone)
 

@@ -11,17 +11,16 @@ from __future__ import annotations
 
 import contextlib
 import errno
-import json
 import os
-import stat
 import time
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING
 
 from mdmem.diagnostic import as_json
 from mdmem.document.document import digest as digest_of
-from mdmem.errors import PathRefused
+from mdmem.errors import LimitReached, PathRefused
 from mdmem.vault import config, files
+from mdmem.vault.log import TORN_END, LogFile, lines_back
 from mdmem.vault.mark import believed, signed
 from mdmem.vault.store import Entry, entry_from
 
@@ -29,8 +28,11 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
 _LOG = "log.jsonl"
-_LOCK_SECONDS = 10.0
-_CHUNK = 1 << 16
+# What the system says of something under a hash that no change left there; of nothing, ENOENT.
+_NOT_OURS = {
+    *(errno.ENOENT, errno.ENOTDIR, errno.ELOOP, errno.EISDIR),
+    *(errno.ENXIO, errno.EFBIG, errno.ENAMETOOLONG),
+}
 # No line of the log is larger: what is was not written here, nor is so much of it.
 _MOST_BYTES = config.MOST_BYTES
 _LAST = 65_536  # bytes of the log behind an entry that may tell of what was met while it was done
@@ -46,7 +48,6 @@ class TrashFolder:
         self.path = path
         self.log = os.path.join(path, _LOG)
         self.policy = policy
-        self._changed_at: int | None = None
         self._added = 0
 
     def put(self, folder: int, name: str, digest: str) -> None:
@@ -56,7 +57,7 @@ class TrashFolder:
             OSError: it cannot be moved; the file is still where it was.
         """
         target = os.path.join(self.path, digest)
-        more = files.size(folder, name) - self._before_change(target)
+        more = files.size(folder, name)
         try:
             if files.is_folder(target):  # which came with a repository: nothing here makes one
                 os.rename(target, f"{target}.{os.urandom(4).hex()}")
@@ -69,25 +70,12 @@ class TrashFolder:
             self.keep(content.data, digest, content)
             files.remove(folder, name)
 
-    def _before_change(self, target: str) -> int:
-        """Return how many bytes a content has that is to be replaced.
-
-        From when on is counted what is added.
-        """
-        if self._changed_at is None:
-            self._changed_at = os.stat(self.path).st_mtime_ns
-        try:
-            return os.lstat(target).st_size
-        except FileNotFoundError:
-            return 0
-
     def keep(self, data: bytes, digest: str, like: files.Content | None = None) -> None:
         """Put a copy of some content into the trash under its hash, with the permissions and owner of `like`.
 
         Raises:
             OSError: it cannot be written.
         """
-        self._before_change(os.path.join(self.path, digest))
         with files.opened(self.path) as trash:
             if self.kept(digest) is None:
                 files.remove(trash, digest + _PART)  # a crash may have left one
@@ -96,30 +84,29 @@ class TrashFolder:
                 os.fsync(trash)
 
     def kept(self, digest: str) -> files.Content | None:
-        """Return what has this hash, with the permissions and owner that its file had.
-
-        None when it is not kept.
-        """
+        """Return what has this hash, with the permissions and owner of its file; None when it is not kept."""
         try:
             with files.opened(self.path) as trash:
                 content = files.read(trash, digest, _MOST_BYTES)
-        except (FileNotFoundError, PathRefused):
-            return None
         except OSError as error:
-            if error.errno not in {errno.ELOOP, errno.EISDIR, errno.EFBIG, errno.ENAMETOOLONG}:
+            if error.errno not in _NOT_OURS:
                 raise
-            return None  # it is not what a change left there
+            return None
         # It may have come with a repository, or the disk is failing.
         return content if digest_of(content.data) == digest else None
 
     def record(self, entry: Entry) -> None:
-        """Add an entry to the log; it is on the disk then.
+        """Add an entry to the log; it is on the disk then. Wants other writers of the log kept out.
 
         Raises:
-            OSError: it cannot be written.
+            PathRefused, StorageFailed: it cannot be written.
         """
-        with files.opened(self.path) as trash:
-            files.append(trash, _LOG, _format_entry(entry), _LOCK_SECONDS)
+        with self._open_log(writing=True) as log:
+            log.append([signed(as_json(entry))])
+
+    def _open_log(self, *, writing: bool) -> contextlib.AbstractContextManager[LogFile]:
+        root, name = os.path.split(self.path)
+        return LogFile(root, f"{name}/{_LOG}").opened(writing=writing)
 
     def tells_of(self, entry: Entry) -> bool:
         """Return whether an entry is one of the last of the log."""
@@ -144,12 +131,9 @@ class TrashFolder:
                     os.fsync(log)
 
     def entries(self) -> Iterator[Entry]:
-        """Yield the log, newest first.
-
-        A line that a crash tore, or that was not written here, is passed over.
-        """
+        """Yield the log, newest first, without lines that a crash tore or that were not written here."""
         last, passed = "", 0
-        for line in self._read_lines_backwards():
+        for line in self._read_lines():
             with contextlib.suppress(ValueError, KeyError, TypeError, RecursionError):
                 shape = believed(line)
                 if shape is None:
@@ -166,61 +150,43 @@ class TrashFolder:
     def passed_over(self) -> int:
         """Return how many lines of the log were not written here, of the newest 64 MiB."""
         size, passed = 0, 0
-        for line in self._read_lines_backwards():
+        for line in self._read_lines():
             size += len(line)
             if size > _MOST_BYTES:
                 break
-            passed += believed(line) is None and _is_whole(line)
+            passed += believed(line) is None and not line.endswith(TORN_END.removesuffix(b"\n"))
         return passed
 
-    def _read_lines_backwards(self) -> Iterator[bytes]:
-        """Yield the lines of the log, the last first.
-
-        It is read backwards, and no further than it is asked for.
-        """
-        flags = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
-        try:
-            descriptor = os.open(self.log, flags)
-        except (FileNotFoundError, NotADirectoryError):
-            return
-        except OSError as error:
-            if error.errno not in {errno.ELOOP, errno.ENXIO}:
-                raise
-            return  # a link or a socket
-        try:
-            status = os.fstat(descriptor)
-            rest, end = b"", status.st_size if stat.S_ISREG(status.st_mode) else 0
-            while end and len(rest) <= _MOST_BYTES:
-                start = max(0, end - max(_CHUNK, len(rest)))
-                first, *lines = (os.pread(descriptor, end - start, start) + rest).split(b"\n")
-                yield from reversed(lines)
-                rest, end = first, start
-            yield rest
-        finally:
-            os.close(descriptor)
+    def _read_lines(self) -> Iterator[bytes]:
+        """Yield the lines of the log, the last first, no further than they are asked for."""
+        with (
+            contextlib.suppress(PathRefused, LimitReached),  # what stands there came with a repository
+            self._open_log(writing=False) as log,
+        ):
+            for line in lines_back(log, _MOST_BYTES):
+                if line.data is None:
+                    return
+                yield line.data
 
     def settle(self, entry: Entry) -> None:
         """Keep to the bounds after a change: sweep when there is too much, or once a day.
 
-        How much there is stands beside the trash, with when the trash was changed for the last time: where
-        that is another time, by a crash or a program that counts nothing, it is counted again. So an append
-        looks at one small file, whatever the trash holds. What the last change replaced stays: it is what
-        `undo` asks for.
+        About how much there is stands beside the trash, and each sweep counts it again. So an append looks at
+        one small file, whatever the trash holds. What the last change replaced stays: `undo` asks for it.
         """
         now = time.time()
         with contextlib.suppress(OSError), _open_file(self.path + _COUNT, os.O_RDWR) as count:
-            size, changed_at, swept_at = _read_counts(count)
-            before = os.stat(self.path).st_mtime_ns if self._changed_at is None else self._changed_at
+            size, swept_at = _read_counts(count)
             size += self._added
-            if changed_at != before or size > self.policy.max_bytes or not 0 <= now - swept_at < _DAY:
+            if size > self.policy.max_bytes or not 0 <= now - swept_at < _DAY:
                 self.sweep(now, entry)
-            elif self._changed_at is not None:
+            elif self._added:
                 self._write_counts(count, size, swept_at)
 
     def _write_counts(self, file: int, size: int, swept_at: int) -> None:
         # In place, and nothing waits for the disk: what is torn or lost is counted again.
-        os.pwrite(file, b"%20d %20d %20d\n" % (size, os.stat(self.path).st_mtime_ns, swept_at), 0)
-        self._changed_at, self._added = None, 0
+        os.pwrite(file, b"%20d %20d\n" % (size, swept_at), 0)
+        self._added = 0
 
     def sweep(self, now: float, last: Entry | None = None) -> int:
         """Drop, oldest first, what is older or more than the config allows; how many contents went.
@@ -276,69 +242,43 @@ class TrashFolder:
 
     def _shorten_log(self, oldest: float, last: Entry | None) -> None:
         limit = datetime.fromtimestamp(max(oldest, 0), UTC).isoformat(timespec="seconds")
-        with contextlib.suppress(ValueError, KeyError, TypeError), _open_file(self.log, os.O_RDONLY) as log:
-            first = os.pread(log, _LAST, 0).partition(b"\n")[0]
-            oldest_known = believed(first)
-            if oldest_known and entry_from(oldest_known).time >= limit:
-                return  # so is every later one
         entries = list(self.entries())
         kept = [entry for entry in entries if entry.time >= limit or (last and entry.id == last.id)]
         if len(kept) == len(entries):
             return
         with files.opened(self.path) as trash:
-            _write_file(trash, _LOG, b"".join(map(_format_entry, reversed(kept))))
+            try:
+                files.write_new(trash, _LOG + _PART, b"".join(map(_format_entry, reversed(kept))))
+                os.rename(_LOG + _PART, _LOG, src_dir_fd=trash, dst_dir_fd=trash)
+            finally:
+                files.remove(trash, _LOG + _PART)
+            os.fsync(trash)
 
 
 @contextlib.contextmanager
 def _open_file(path: str, flags: int) -> Iterator[int]:
-    """Open a file of ours; make it when it is missing."""
-    flags |= os.O_CREAT | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
-    file = os.open(path, flags, files.NEW_FILE)
+    file = files.open_regular(path, flags | os.O_CREAT)
     try:
-        if not stat.S_ISREG(os.fstat(file).st_mode):
-            raise OSError(errno.EINVAL, "it is not a regular file", path)
         yield file
     finally:
         os.close(file)
 
 
-def _read_counts(file: int) -> tuple[int, int, int]:
-    """Return the bytes in the trash, its time of change in nanoseconds, and when it was swept in seconds."""
+def _read_counts(file: int) -> tuple[int, int]:
+    """Return the bytes in the trash, and when it was swept in seconds."""
     try:
-        size, changed_at, swept_at = map(int, os.pread(file, 99, 0).split())
+        size, swept_at = map(int, os.pread(file, 99, 0).split())
     except ValueError:
-        return 0, 0, 0
-    return size, changed_at, swept_at
+        return 0, 0
+    return size, swept_at
 
 
 def _format_entry(entry: Entry) -> bytes:
     return signed(as_json(entry)) + b"\n"
 
 
-def _is_whole(line: bytes) -> bool:
-    """Return whether a line is JSON: one of ours that a crash tore is not."""
-    try:
-        json.loads(line)
-    except (ValueError, RecursionError):
-        return False
-    return True
-
-
 def _place_of(line: bytes, log: int) -> int | None:
     """Return where a line begins, if it is one of the last of the log."""
     start = max(os.fstat(log).st_size - len(line) - _LAST, 0)
-    found = os.pread(log, len(line) + _LAST, start).rfind(line)
-    return start + found if found >= 0 else None
-
-
-def _write_file(folder: int, name: str, data: bytes) -> None:
-    """Write a file whole, or replace it; the name is on the disk as well then."""
-    part = name + _PART
-    files.remove(folder, part)  # a crash may have left one
-    files.write_new(folder, part, data)
-    try:
-        os.rename(part, name, src_dir_fd=folder, dst_dir_fd=folder)
-    except OSError:
-        files.remove(folder, part)
-        raise
-    os.fsync(folder)
+    place = os.pread(log, len(line) + _LAST, start).rfind(line)
+    return start + place if place >= 0 else None

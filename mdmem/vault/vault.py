@@ -6,7 +6,7 @@ import contextlib
 import os
 from dataclasses import replace
 from difflib import get_close_matches
-from typing import TYPE_CHECKING, NamedTuple, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar, cast
 
 from mdmem.diagnostic import Diagnostic, told
 from mdmem.document.document import Document, parse
@@ -58,13 +58,6 @@ _REMEDIES = {
 _MOST_OWN_BYTES = 1024 * 1024  # of a schema or a template
 
 
-class _Own(NamedTuple):
-    """The vault's own schemas or templates, and the state of their folder when they were read."""
-
-    state: tuple[tuple[str, int, int], ...]
-    texts: dict[str, str]
-
-
 class Vault:
     """The memories under one namespace of a vault: those of a store, or of the folder that is given for it.
 
@@ -90,8 +83,7 @@ class Vault:
         self.namespace = self.wall.folder
         self.reads = reads or (Layer("", self.wall),)
         self.actor = actor
-        self._schemas: tuple[_Own, Schemas] | None = None
-        self._templates: tuple[_Own, Templates] | None = None
+        self._made: dict[str, tuple[object, Any]] = {}
 
     def within(self, namespace: str | Namespace) -> Vault:
         """Return the same store, seen from another namespace."""
@@ -141,26 +133,15 @@ class Vault:
         Raises:
             ConfigInvalid: the config names a schema that is not there, or a kind as another schema.
         """
-        own = self._read_own_texts("schemas", (".json",))
-        if self._schemas is None or self._schemas[0].state != own.state:
-            texts = {name.removesuffix(".json"): text for name, text in own.texts.items()}
-            self._schemas = own, self._known_schemas(texts)
-        return self._schemas[1]
+        return self._make_from_own("schemas", (".json",), self._make_schemas)
 
-    def _known_schemas(self, own: dict[str, str]) -> Schemas:
+    def _make_schemas(self, own: dict[str, str]) -> Schemas:
         from mdmem.schema import Schemas  # noqa: PLC0415 - what only reads needs none
 
-        known = self._sound_config
-        schemas = Schemas(own, known.working.schema, known.kinds)
-        check_names(known, "schema", lambda: [info.name for info in schemas.names()])
+        texts = {name.removesuffix(".json"): text for name, text in own.items()}
+        schemas = Schemas(texts, self._sound_config.working.schema, self._sound_config.kinds)
+        check_names(self._sound_config, "schema", lambda: [info.name for info in schemas.names()])
         return schemas
-
-    @property
-    def _sound_config(self) -> Config:
-        """The config; the default one for one that is broken, which is met wherever more is needed of it."""
-        with contextlib.suppress(ConfigInvalid):
-            return self.config
-        return config.Config()
 
     @property
     def templates(self) -> Templates:
@@ -169,29 +150,36 @@ class Vault:
         Raises:
             ConfigInvalid: a kind in the config names a template that is not there, or is named as another.
         """
+        return self._make_from_own("templates", (".md", ".json"), self._make_templates)
+
+    def _make_templates(self, own: dict[str, str]) -> Templates:
         from mdmem.template.templates import Templates  # noqa: PLC0415 - as above
 
-        own = self._read_own_texts("templates", (".md", ".json"))
-        if self._templates is None or self._templates[0].state != own.state:
-            templates = Templates(own.texts)
-            check_names(self._sound_config, "template", lambda: [info.name for info in templates.names()])
-            self._templates = own, templates
-        return self._templates[1]
+        templates = Templates(own)
+        check_names(self._sound_config, "template", lambda: [info.name for info in templates.names()])
+        return templates
 
-    def _read_own_texts(self, kind: str, suffixes: tuple[str, ...]) -> _Own:
-        """Return the vault's own schemas or templates; read again only when one of them changes."""
-        known = self._schemas if kind == "schemas" else self._templates
+    @property
+    def _sound_config(self) -> Config:
+        """The config; the default one for one that is broken, which is met wherever more is needed of it."""
+        with contextlib.suppress(ConfigInvalid):
+            return self.config
+        return config.Config()
+
+    def _make_from_own(self, kind: str, suffixes: tuple[str, ...], make: Callable[[dict[str, str]], T]) -> T:
+        """Return what is made of the vault's own schemas or templates; again when one of them has changed."""
         folder = f".mdmem/{kind}"
-        found = [each for each in self.store.walk(Namespace(folder), suffixes) if not each.problem]
-        state = tuple((relative(each.path, folder), each.mtime_ns, each.size) for each in found)
-        if known and known[0].state == state:
-            return known[0]
-        texts: dict[str, str] = {}
-        for path, _, _ in state:
-            content = self.store.read(join(folder, path), _MOST_OWN_BYTES)
-            if content:
-                texts[path] = content.data.decode("utf-8", "replace")
-        return _Own(state, texts)
+        files = [each for each in self.store.walk(Namespace(folder), suffixes) if not each.problem]
+        state = [(each.path, each.mtime_ns, each.size) for each in files]
+        known = self._made.get(kind)
+        if known is None or known[0] != state:
+            texts = {}
+            for each in files:
+                content = self.store.read(each.path, _MOST_OWN_BYTES)
+                if content:
+                    texts[relative(each.path, folder)] = content.data.decode("utf-8", "replace")
+            known = self._made[kind] = state, make(texts)
+        return cast("T", known[1])
 
     def place(self, path: str) -> Place:
         """Return where the file of a memory is.
@@ -279,13 +267,8 @@ class Vault:
         """Do as `read`, with None where there is no memory; with `spelled`, only in this Unicode spelling."""
         if not recovered:
             self.recover()
-        layer = self._find_layer(path)
-        if layer:
-            # One part of a path at least stands behind the colon.
-            inside = check_memory(path.partition(":")[2])
-            data = self.within(layer.namespace)._read_data(inside)  # noqa: SLF001
-        else:
-            data = self._read_data(path, spelled)
+        vault, inside = self.locate_layer(path)
+        data = vault._read_data(inside, spelled)  # noqa: SLF001
         return None if data is None else parse(path, data, self.config.limits)
 
     def _read_data(self, path: str, spelled: str = "") -> bytes | None:
@@ -348,10 +331,7 @@ class Vault:
                 yield replace(entry, files=inside, message=f"change {told}", is_part=True)
 
     def content(self, digest: str) -> bytes | None:
-        """Return what a memory of this namespace once held, by its hash.
-
-        None when it is not kept (any more).
-        """
+        """Return what a memory of this namespace once held, by its hash; None when it is not kept."""
         known = any(digest in {f.before, f.after} for entry in self.history() for f in entry.files)
         kept = self.store.kept(digest) if known else None
         return kept.data if kept else None
@@ -405,7 +385,7 @@ class Vault:
 
     @contextlib.contextmanager
     def _hide_other_ids(self) -> Iterator[None]:
-        """Hide in errors which other id differs from the namespace's own in case alone."""
+        """Let errors not name another id that differs from the namespace's own only in case."""
         try:
             yield
         except PathRefused:
@@ -472,8 +452,7 @@ class Vault:
         from mdmem.vault.transaction import Transaction  # noqa: PLC0415 - what only reads changes nothing
 
         return Transaction(
-            plan=prepared.plan,
-            afters=prepared.afters,
+            prepared=prepared,
             namespace=self.namespace,
             actor=self.actor,
             limits=self.config.limits,

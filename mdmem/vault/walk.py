@@ -8,11 +8,10 @@ import os
 import stat
 import unicodedata
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
-from functools import partial
 from typing import NamedTuple, TypeAlias
 
 from mdmem.document.document import SUFFIXES
-from mdmem.errors import PathRefused
+from mdmem.errors import MemoryNotFound, PathRefused
 from mdmem.vault import files
 from mdmem.vault.paths import MAX_PATH_BYTES, check_memory, nfc
 
@@ -20,8 +19,6 @@ _SHADOWED = "in another Unicode spelling, the same name is there twice"
 _GONE = (FileNotFoundError, NotADirectoryError)
 # Why a folder is left out, and the rest of the vault is not: it is so until somebody changes it.
 _CLOSED = frozenset((errno.EACCES, errno.EPERM, errno.ENAMETOOLONG, errno.ELOOP))
-
-
 _FARTHEST = 1 << 63  # nanoseconds, which SQLite keeps in 64 bits with a sign
 
 
@@ -192,14 +189,14 @@ class _FolderEntry(NamedTuple):
 
     @property
     def folder(self) -> _Folder | None:
-        """The folder that it is."""
+        """The entry as a folder; None when it is none."""
         if not self.dir_entry.is_dir(follow_symlinks=False):
             return None
         return _Folder(self.dir_entry.path, f"{self.path}/", self.shadowed)
 
     def file(self, *, checked: bool = True) -> Found | None:
-        """Return the file that it is, unless it is gone; whether its path can be a memory's is `checked`."""
-        status = _stat_file(partial(self.dir_entry.stat, follow_symlinks=False), self.path)
+        """Return the entry as a file; None when it is gone. With `checked`, judge its path as a memory's."""
+        status = _stat_file(self.dir_entry.path, self.path)
         if status is None:
             return None
         if isinstance(status, str):
@@ -218,7 +215,6 @@ class _FolderEntry(NamedTuple):
 def _sort_entries(
     folder: _Folder, some: Iterable[os.DirEntry[str]], all_: list[os.DirEntry[str]]
 ) -> Iterator[_FolderEntry]:
-    """Yield some of all entries of a folder."""
     odd = [entry.name for entry in all_ if not entry.name.isascii()]
     names = {entry.name for entry in all_} if odd else frozenset[str]()
     shadowed = {name for name in odd if name != nfc(name) and nfc(name) in names}
@@ -315,7 +311,6 @@ class _Search:
         return found
 
     def _take_files(self, some: Iterable[_FolderEntry]) -> Iterator[_Folder]:
-        """Take in the files, and return the folders."""
         for entry in some:
             below = entry.folder
             if below:
@@ -343,7 +338,7 @@ class _Search:
 
 
 def _rank_found(found: Found) -> tuple[str, bool, bool, int]:
-    """Of files with one path, the memory comes first, and what only has the path of another one last."""
+    """Order files of one path: the memory first, and last what another file stands in the way of."""
     return found.path, bool(found.problem), not found.inode, found.inode
 
 
@@ -390,15 +385,13 @@ def _is_covered(wanted: frozenset[str], path: str) -> bool:
 
 
 def _find_start(root: str, parts: tuple[str, ...]) -> str | None:
-    """Return the folder to begin at, whatever the Unicode spelling of its names is.
-
-    None where one is a link.
-    """
+    """Return the folder to begin at, in any Unicode spelling; None where a part of it is a link."""
     folder = root
     for part in parts:
         name = part
         if not part.isascii() and not os.path.lexists(os.path.join(folder, part)):
-            with contextlib.suppress(*_GONE), _translate_errors(folder, "list it"):
+            shown = _printable_path(folder)
+            with contextlib.suppress(MemoryNotFound, PathRefused), files.translated(shown, "list it"):
                 name = next((n for n in os.listdir(folder) if nfc(n) == part), part)
         folder = os.path.join(folder, name)
         if os.path.islink(folder):
@@ -407,18 +400,17 @@ def _find_start(root: str, parts: tuple[str, ...]) -> str | None:
 
 
 def _find_mounted(path: str, file: str) -> Iterator[Found]:
-    """Yield the mounted file, when it is there."""
-    status = _stat_file(partial(os.lstat, file), path)
+    status = _stat_file(file, path)
     if isinstance(status, str):
         yield Found(path, 0, 0, status)
     elif status:
         yield _make_found(path, status, find_file_problem(status))
 
 
-def _stat_file(read_status: Callable[[], os.stat_result], path: str) -> os.stat_result | str | None:
+def _stat_file(file: str, path: str) -> os.stat_result | str | None:
     """Return what the system says of a file; None when it is gone, or why it is left out."""
     try:
-        return read_status()
+        return os.lstat(file)
     except _GONE:
         return None
     except OSError as error:
@@ -456,17 +448,6 @@ def find_file_problem(status: os.stat_result) -> str:
     if stat.S_ISREG(status.st_mode):
         return ""
     return "a symbolic link" if stat.S_ISLNK(status.st_mode) else "not a regular file"
-
-
-@contextlib.contextmanager
-def _translate_errors(path: str, action: str) -> Iterator[None]:
-    """Turn what the system refuses inside the block into an error of ours; that something is gone stays."""
-    try:
-        yield
-    except _GONE:
-        raise
-    except OSError as error:
-        raise files.failure(error, _printable_path(path), action) from None
 
 
 def _printable_path(path: str) -> str:

@@ -13,7 +13,6 @@ import pytest
 
 from mdmem.diagnostic import as_json
 from mdmem.facade.memory import Memory
-from mdmem.vault import files
 from mdmem.vault.files import held
 from mdmem.vault.folder import init
 from mdmem.vault.mark import signed
@@ -532,16 +531,3 @@ def test_conversations_that_git_would_take_are_a_finding(tmp_path: Path) -> None
     shutil.rmtree(root / "sessions")
     shutil.rmtree(root / "users")
     assert findings(root) == []
-
-
-@pytest.mark.parametrize("why", ["no lock", "nfs4"])
-def test_locks_that_may_keep_nobody_out_are_a_finding(
-    root: Path, monkeypatch: pytest.MonkeyPatch, why: str
-) -> None:
-    Memory(str(root)).sessions.add("s", "user", "x")
-    if why == "no lock":
-        monkeypatch.setattr(files, "take", lambda *_, **__: None)
-    else:
-        monkeypatch.setattr(files, "_file_system", lambda _: why)
-    assert (".mdmem/local", "locks-doubtful", "warning") in findings(root)
-    assert [each for each in os.listdir(root / ".mdmem/local/logs") if each.startswith("probe")] == []

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -18,14 +17,16 @@ if TYPE_CHECKING:
 
 @pytest.mark.usefixtures("no_git")
 def test_without_git_there_is_no_repository_and_running_it_says_so(tmp_path: Path) -> None:
-    assert program(os.environ["PATH"]) is None
+    assert program() is None
     assert Repository.find(str(tmp_path)) is None
     with pytest.raises(GitFailed, match="git was not found on PATH"):
         run(["version"], str(tmp_path), "look")
 
 
-def test_git_is_run_without_locks_prompts_and_protocols() -> None:
-    environ = environment({"GIT_DIR": "x", "HOME": "/home/a"})
+def test_git_is_run_without_locks_prompts_and_protocols(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("GIT_DIR", "x")
+    monkeypatch.setenv("HOME", "/home/a")
+    environ = environment()
     assert "GIT_DIR" not in environ
     assert environ["HOME"] == "/home/a"
     assert environ["GIT_OPTIONAL_LOCKS"] == "0"

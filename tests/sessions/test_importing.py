@@ -497,7 +497,7 @@ def test_no_link_and_no_device_is_read(memory: Memory, source: Path) -> None:
     assert done.sessions == ()
     assert [told.rpartition(": ")[2] for told in done.left_out] == [
         "it is a symbolic link",
-        "not a regular file",
+        "it is not a regular file",
     ]
 
 

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from mdmem.errors import Conflict, EditRefused, FileBusy, MdmemError, PathRefused, StorageFailed
-from mdmem.vault import config, mark, outside
+from mdmem.vault import config, files, mark, outside
 from mdmem.vault.trash import TrashFolder
 from tests.killing import killed
 
@@ -118,7 +118,8 @@ def test_a_link_to_a_folder_of_somebody_else_is_refused(tmp_path: Path) -> None:
 
 def test_what_only_looks_like_ours_stays(project: Path) -> None:
     """A name that no process here made may be part of what came with the project."""
-    name = mark.own_name()
+    with files.opened(str(project)) as folder:
+        name = f".mdmem-{mark.name_for(folder)}"
     planted = {name[:-1] + ("0" if name[-1] != "0" else "1"), ".mdmem-x", ".mdmem-"}
     for each in planted:
         (project / each).write_bytes(LATE)
@@ -131,7 +132,7 @@ def test_what_only_looks_like_ours_stays(project: Path) -> None:
 def test_killed_at_any_step_it_is_old_or_new_and_nothing_is_left(
     tmp_path: Path, before: Held, after: Held, *, plain: bool
 ) -> None:
-    mark.own_name()  # the key is there
+    mark.signed({})  # the key is there
     seen: list[Held] = []
     was_killed = True
     while was_killed:

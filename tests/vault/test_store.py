@@ -156,8 +156,10 @@ def test_a_log_that_somebody_keeps_locked_is_given_up(
 # Who asks a store on a disk for files, besides the vault: what ripgrep, the index, the watcher and other
 # programs need is where a file is. Each line that is added here is one more thing that no other store can do.
 BELOW = {
+    "agents/files.py": "other tools' files",
     "agents/settings.py": "writes outside of the vault",
     "agents/sync.py": "writes outside of the vault",
+    "code/workspace.py": "the code that memories cite",
     "git/merge_driver.py": "which memory a file is that git merges",
     "imports/batch.py": "other systems' files",
     "index/grep.py": "ripgrep",

@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from mdmem.diagnostic import as_json
+from mdmem.errors import PathRefused
 from mdmem.vault import config, files
 from mdmem.vault.mark import signed
 from mdmem.vault.plan import Change, EditPlan
@@ -160,7 +161,7 @@ def test_an_entry_that_was_logged_twice_is_one(trash: TrashFolder) -> None:
 def test_the_log_is_never_written_through_a_link(trash: TrashFolder, tmp_path: Path) -> None:
     (tmp_path / "profile").write_bytes(b"# mine\n")
     os.symlink(tmp_path / "profile", os.path.join(trash.path, "log.jsonl"))
-    with pytest.raises(OSError, match="symbolic links"):
+    with pytest.raises(PathRefused, match="symbolic link"):
         trash.record(entry(1, None))
     assert (tmp_path / "profile").read_bytes() == b"# mine\n"
 
@@ -273,16 +274,14 @@ def test_what_the_last_change_replaced_stays_however_much_it_is(swept: Swept) ->
     assert names(swept) == set()
 
 
-@pytest.mark.parametrize(
-    "count", [None, b"", b"1 2", b"x y z\n", b"7 7 7\n", b"-1 %d 9999999999999\n", b"9" * 200]
-)
+@pytest.mark.parametrize("count", [None, b"", b"1", b"x y\n", b"7 7\n", b"-1 9999999999999\n", b"9" * 200])
 def test_a_count_that_is_wrong_is_counted_anew(swept: Swept, count: bytes | None) -> None:
     change(swept, 1, 9000)
     number = Path(swept.path + ".size")
     if count is None:
         number.unlink()
     else:
-        number.write_bytes(count.replace(b"%d", b"%d" % os.stat(swept.path).st_mtime_ns))
+        number.write_bytes(count)
     kept = change(swept, 2, 9000)
     assert names(swept) == {kept}
 
@@ -295,13 +294,10 @@ def test_what_is_too_old_goes_once_a_day_and_so_do_leftovers(swept: Swept) -> No
         path.touch()
         os.utime(path, (0, (datetime.now(UTC) - 31 * DAY).timestamp()))
     (Path(swept.path) / "log.jsonl").write_bytes(signed(as_json(late)) + b"\n")
-    size, *_, day = Path(swept.path + ".size").read_text().split()
-    mtime = os.stat(swept.path).st_mtime_ns
-    Path(swept.path + ".size").write_text(f"{size} {mtime} {day}")
+    size, day = Path(swept.path + ".size").read_text().split()
     kept, before = change(swept, 2, 200), swept.sweeps
     assert {kept, old, "x.part"} == names(swept), "it was swept a moment ago"
-    mtime = os.stat(swept.path).st_mtime_ns
-    Path(swept.path + ".size").write_text(f"{size} {mtime} {int(day) - 90_000}")
+    Path(swept.path + ".size").write_text(f"{size} {int(day) - 90_000}")
     kept = change(swept, 3, 200)
     assert swept.sweeps == before + 1
     assert not {old, "x.part"} & names(swept)

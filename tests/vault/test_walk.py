@@ -13,7 +13,7 @@ import pytest
 from hypothesis import given, settings, strategies as st
 
 from mdmem.errors import PathRefused, StorageFailed
-from mdmem.vault.walk import Found, Look, compare_files, compare_paths, walk
+from mdmem.vault.walk import Found, Look, compare_files, compare_paths, tree, walk
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Mapping
@@ -167,6 +167,17 @@ def deep(folder: Path, levels: int) -> None:
         descriptor = below
     os.close(os.open("deep.md", os.O_CREAT | os.O_WRONLY, dir_fd=descriptor))
     os.close(descriptor)
+
+
+def test_a_tree_of_a_thousand_folders_in_each_other_is_walked(tmp_path: Path) -> None:
+    folder = str(tmp_path)
+    for _ in range(1_100):
+        folder += "/d"
+        os.mkdir(folder)
+    assert len(list(tree(str(tmp_path)))) == 1_101
+    while folder != str(tmp_path):
+        os.rmdir(folder)
+        folder = os.path.dirname(folder)
 
 
 def test_folders_too_deep_for_a_memory_are_named_and_the_rest_is_found(tmp_path: Path) -> None:

@@ -15,10 +15,11 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from mdmem.document.document import digest, parse_text
 from mdmem.document.yaml_edit import block
-from mdmem.errors import LockTimeout, MdmemError, ProgramFailed, Usage
+from mdmem.errors import LockTimeout, MdmemError, Usage
 from mdmem.kind import OBSERVATION
 from mdmem.memory import history
 from mdmem.models.generator import named, prompt
+from mdmem.models.program import program_failed
 from mdmem.observations.observations import (
     CURSOR,
     DIGITS,
@@ -330,10 +331,7 @@ class Observer(Observations["Applied"]):
         ]
         said = summarise(messages, prompt(_REFLECTION), _TARGETS[1], generator, lambda *_: "")
         if said.problem:
-            remedy = "see what the program prints by itself, or name another one with MDMEM_MODEL"
-            raise ProgramFailed(
-                code="model-failed", program=named(generator), reason=said.problem, remedy=remedy
-            )
+            raise program_failed(named(generator), said.problem)
         path = f"{folder_of(key)}/reflection-{log[:DIGITS]}-{generation}-{number}.md"
         return self._write_place(
             ObservationPlace(path, log[:DIGITS], generation, number, number),

@@ -46,6 +46,7 @@ from mdmem.vault.plan import Change, EditPlan
 if TYPE_CHECKING:
     from mdmem.models.generator import Generator
     from mdmem.sessions.conversation import Conversation
+    from mdmem.vault.transaction import Applied  # noqa: F401 - named in a text below
 
 MOST_TOKENS = 8_000
 """Of the messages that one observation is about; a longer one stands alone, without its middle."""

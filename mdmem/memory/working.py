@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator, Mapping
+from contextlib import suppress
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 
@@ -157,7 +158,7 @@ class Working(KindVerbs[R]):
         infos = []
         for kind, identifier, found in self._find_files():
             try:
-                document = self._find_document(found.path)
+                document = self._vault.find(found.path)
                 expires = expiry_of(document) if document else None
             except DocumentRefused:
                 expires = None
@@ -310,7 +311,7 @@ class Working(KindVerbs[R]):
             expired, left_out = [], []
             for _, _, found in self._find_files():
                 try:
-                    document = self._find_document(found.path)
+                    document = self._vault.find(found.path)
                     if document and has_passed(expiry_of(document), now):
                         expired.append(deletion(document))
                 except DocumentRefused as error:
@@ -322,14 +323,8 @@ class Working(KindVerbs[R]):
 
     # -- what stands there --------------------------------------------------------------------------------
 
-    def _find_document(self, path: str) -> Document | None:
-        try:
-            return self._vault.read(path) if self._vault.exists(path) else None
-        except MemoryNotFound:
-            return None
-
     def _find_documents(self, stem: str) -> builtins.list[Document]:
-        return [document for suffix in SUFFIXES if (document := self._find_document(stem + suffix))]
+        return [document for suffix in SUFFIXES if (document := self._vault.find(stem + suffix))]
 
     def _find_slot(self, stem: str, now: datetime) -> _Slot:
         files = self._find_documents(stem)
@@ -345,8 +340,9 @@ class Working(KindVerbs[R]):
             for found in self._vault.walk(folder):
                 name = found.path[len(folder) + 1 :].rpartition(".")[0]
                 identifier = decode_id(name)
-                if not found.problem and "/" not in name and _encode_identifier(identifier) == name:
-                    yield kind, identifier, found
+                with suppress(PathRefused):
+                    if not found.problem and "/" not in name and encode_id(identifier) == name:
+                        yield kind, identifier, found
 
     # -- what becomes of it -------------------------------------------------------------------------------
 
@@ -449,13 +445,6 @@ def _slot_stem(thread: str | None, resource: str | None) -> str:
         )
     kind: Owner = "resource" if thread is None else "thread"
     return f"{_FOLDERS[kind]}/{encode_id(thread or resource or '')}"
-
-
-def _encode_identifier(identifier: str) -> str | None:
-    try:
-        return encode_id(identifier)
-    except PathRefused:
-        return None
 
 
 def _schema_of(document: Document | None) -> str | None:

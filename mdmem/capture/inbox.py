@@ -40,7 +40,6 @@ if TYPE_CHECKING:
     from mdmem.document.secret import Secret
     from mdmem.memory.verbs import Build, FindVerb
     from mdmem.vault.vault import Vault
-    from mdmem.vault.walk import Found
 
 R = TypeVar("R")
 WAITING = "proposals that wait"
@@ -66,8 +65,6 @@ class Inbox(Generic[R]):
         self._run = run
         self._find_verb = find_verb
         self._clock = clock
-        # What was read, as long as the file is the same: every candidate of a capture asks for all of it.
-        self._known: dict[str, tuple[Found, Proposal | None]] = {}
 
     # -- reading ------------------------------------------------------------------------------------------
 
@@ -77,15 +74,10 @@ class Inbox(Generic[R]):
         Args:
             all: also those that were rejected or have expired.
         """
-        now, known, self._known = self._clock(), self._known, {}
-        for each in self._vault.walk(PROPOSAL.folder):
-            kept = known.get(each.path)
-            if kept is None or kept[0] != each:
-                is_read = not each.problem
-                kept = each, proposals.find(each.path, self._vault, now) if is_read else None
-            self._known[each.path] = kept
-        found = [proposals.as_of(each, now) for _, each in self._known.values() if each]
-        return [each for each in found if all or each.status == OPEN]
+        now = self._clock()
+        paths = [found.path for found in self._vault.walk(PROPOSAL.folder) if not found.problem]
+        proposed = filter(None, (proposals.find(path, self._vault, now) for path in paths))
+        return [each for each in proposed if all or each.status == OPEN]
 
     def show(self, id: str) -> Proposal:  # noqa: A002 - its name everywhere else
         """Return one proposal, with the diff of what accepting it would change now, or its `problem`.
@@ -136,8 +128,7 @@ class Inbox(Generic[R]):
         said = {"reason": reason, "author": author or self._vault.actor, "sources": given}
         shape = {"arguments": json_value(arguments), **said}
         clean, warnings = redact_fields(self._vault, PROPOSAL.folder, shape)
-        for fault in proposals.faults(verb, clean["arguments"], self._vault):
-            raise fault.error
+        proposals.check_call(verb, clean["arguments"], self._vault)
         new = proposals.drafted(verb, **{**clean, "sources": tuple(clean["sources"])})
         # Called before anything is built: a plan may be built again under the lock, a template never is.
         change = proposals.called(new, self._find_verb)

@@ -10,8 +10,8 @@ from __future__ import annotations
 import contextlib
 import json
 import unicodedata
-from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
 
@@ -79,11 +79,15 @@ class Proposable(NamedTuple):
         return {**self.target, **self.value, **self.options}
 
     @property
-    def needed(self) -> tuple[str, ...]:
-        """The arguments that a proposal must give."""
-        return tuple(
-            name for name, schema in (*self.target.items(), *self.value.items()) if "default" not in schema
-        )
+    def schema(self) -> dict[str, Any]:
+        """The JSON Schema of all arguments."""
+        needed = [name for name, each in {**self.target, **self.value}.items() if "default" not in each]
+        return {
+            "type": "object",
+            "properties": self.arguments,
+            "required": needed,
+            "additionalProperties": False,
+        }
 
 
 _TEXT, _NUMBER, _FLAG, _OBJECT = ({"type": name} for name in ("string", "number", "boolean", "object"))
@@ -177,58 +181,32 @@ class Proposal:
         return clipped(in_line(" ".join(texts)), _MOST_SHOWN)
 
 
-class ProposalFault(NamedTuple):
-    """Why something cannot be proposed: the way to what is wrong from the fence's object, and the error."""
-
-    keys: tuple[str, ...]
-    error: MdmemError
-
-
-def faults(verb: Any, arguments: Any, vault: Vault) -> Iterator[ProposalFault]:
-    """Yield why a verb with these arguments cannot be proposed; nothing where it can.
+def check_call(verb: Any, arguments: Any, vault: Vault) -> None:
+    """Refuse a verb with arguments that cannot be proposed.
 
     Args:
         verb: its name, as in `VERBS`.
         arguments: by name.
         vault: whose namespace none may leave.
+
+    Raises:
+        Usage: another verb, or arguments that it does not take.
+        PathRefused: an argument leaves the namespace, or names a proposal.
     """
-    known = VERBS.get(verb) if isinstance(verb, str) else None
-    if known is None:
-        said = f"{verb!r}"[:_MOST_SHOWN]
-        remedy = f"a verb is one of {', '.join(VERBS)}"
-        yield ProposalFault(("verb",), Usage(problem=f"{said} cannot be proposed", remedy=remedy))
-        return
-    if not isinstance(arguments, Mapping):
-        yield ProposalFault(("arguments",), Usage(problem=f"the arguments of {verb} are an object"))
-        return
-    found = [*_argument_faults(verb, known, arguments)]
-    yield from found
-    try:
-        for name in () if found else known.target:
-            if name == known.path:
-                _refuse_path(str(arguments[name]), verb, vault)
-            elif verb.startswith("preferences."):
-                encode_id(arguments[name])
-    except PathRefused as error:
-        yield ProposalFault(("arguments", known.path or next(iter(known.target))), error)
-
-
-def _argument_faults(verb: str, known: Proposable, arguments: Mapping[str, Any]) -> Iterator[ProposalFault]:
-    """Judge the arguments of a verb, each by its schema."""
     from mdmem.schema.validator import fault  # noqa: PLC0415 - start-up
 
-    schemas = known.arguments
-    for name in (name for name in known.needed if name not in arguments):
-        error = Usage(problem=f"{verb} needs the argument {name!r}", remedy="give it")
-        yield ProposalFault(("arguments", name), error)
-    for name, value in arguments.items():
-        if name not in schemas:
-            problem = f"a proposal of {verb} has no argument {str(name)[:_MOST_SHOWN]!r}"
-            error = Usage(problem=problem, remedy=f"it takes {', '.join(schemas)}")
-            yield ProposalFault(("arguments", name), error)
-        elif problem := fault({**schemas[name]}, value):
-            error = Usage(problem=f"the argument {name!r} of {verb} is of a wrong type: {problem}")
-            yield ProposalFault(("arguments", name), error)
+    known = VERBS.get(verb) if isinstance(verb, str) else None
+    if known is None:
+        remedy = f"a verb is one of {', '.join(VERBS)}"
+        raise Usage(problem=f"{f'{verb!r}'[:_MOST_SHOWN]} cannot be proposed", remedy=remedy)
+    if problem := fault(known.schema, arguments):
+        remedy = f"it takes {', '.join(known.arguments)}"
+        raise Usage(problem=f"the arguments of {verb} do not fit: {in_line(problem)}", remedy=remedy)
+    if known.path:
+        _refuse_path(arguments[known.path], verb, vault)
+    elif verb.startswith("preferences."):
+        for name in known.target:
+            encode_id(arguments[name])
 
 
 def _refuse_path(path: str, verb: str, vault: Vault) -> None:
@@ -326,44 +304,36 @@ def is_proposal(document: Document) -> bool:
 
 
 def read(document: Document, vault: Vault, now: datetime) -> Proposal:
-    """Return the proposal in a file, whatever state it is in."""
+    """Return the proposal in a file, whatever state it is in; one that was not rejected expires."""
     identifier = document.path.removeprefix(f"{PROPOSAL.folder}/").removesuffix(".md")
     try:
         fields = document.fields
-        node, flaws = _judge_document(document, vault)
+        value, flaws = _judge_document(document, vault)
     except DocumentRefused as error:
         return Proposal(
             id=identifier, path=document.path, arguments={}, hash=document.hash, problem=error.message
         )
-    value = node.value if node and isinstance(node.value, dict) else {}
     arguments, status, sources = value.get("arguments"), fields.get("status"), fields.get("sources")
     errors = (each for each in flaws if each.severity == "error")
     problem = next((f"line {each.position.line}: {each.message}" for each in errors), "")
     if status not in {None, OPEN, REJECTED}:
         problem = problem or f"its status is neither {OPEN} nor {REJECTED}"
-    found = Proposal(
+    expires = content.moment_of(fields.get("expires"))
+    has_expired = expires is not None and expires <= now
+    return Proposal(
         id=identifier,
         path=document.path,
-        status=REJECTED if status == REJECTED else OPEN,
+        status=REJECTED if status == REJECTED else EXPIRED if has_expired else OPEN,
         verb=str(value.get("verb", ""))[:_MOST_SHOWN],
         arguments=arguments if isinstance(arguments, dict) else {},
         reason=_as_text(fields.get("reason")),
         author=_as_text(fields.get("author")),
         sources=tuple(filter(_as_text, sources)) if isinstance(sources, list) else (),
         created=content.moment_of(fields.get("created")),
-        expires=content.moment_of(fields.get("expires")),
+        expires=expires,
         hash=document.hash,
         problem=problem,
     )
-    return as_of(found, now)
-
-
-def as_of(proposal: Proposal, now: datetime) -> Proposal:
-    """Return a proposal as it stands at a moment: one that was not rejected expires."""
-    if proposal.status == REJECTED:
-        return proposal
-    has_expired = proposal.expires is not None and proposal.expires <= now
-    return replace(proposal, status=EXPIRED if has_expired else OPEN)
 
 
 def _as_text(value: Any) -> str:
@@ -375,20 +345,20 @@ def judge(document: Document, vault: Vault) -> list[Diagnostic]:
     return _judge_document(document, vault)[1] if is_proposal(document) else []
 
 
-def _judge_document(document: Document, vault: Vault) -> tuple[Node | None, list[Diagnostic]]:
+def _judge_document(document: Document, vault: Vault) -> tuple[dict[str, Any], list[Diagnostic]]:
     """Return the object in the fence of a proposal, and what is wrong with it."""
     if document.is_json:
-        return None, [about_file(document.path, _CODE, "a proposal is Markdown", "move it out of inbox/")]
+        return {}, [about_file(document.path, _CODE, "a proposal is Markdown", "move it out of inbox/")]
     node, flaws = _read_object(document)
+    value = node.value if node else {}
     if node and not any(flaw.severity == "error" for flaw in flaws):
-        value = node.value
-        for name in [name for name in value if name not in {"verb", "arguments"}]:
-            message = f"{name[:_MOST_SHOWN]!r} means nothing"
-            flaws.append(Flaw(_place_of(node, (name,)), _CODE, message, "take it out", name))
-        for fault in faults(value.get("verb"), value.get("arguments", {}), vault):
-            span = _place_of(node, fault.keys)
-            flaws.append(Flaw(span, _CODE, fault.error.message, fault.error.hint, ".".join(fault.keys)))
-    return node, [document.diagnose(flaw) for flaw in flaws]
+        try:
+            for name in value.keys() - {"verb", "arguments"}:
+                raise Usage(problem=f"{name[:_MOST_SHOWN]!r} means nothing", remedy="take it out")
+            check_call(value.get("verb"), value.get("arguments", {}), vault)
+        except MdmemError as error:
+            flaws.append(Flaw(node.span, _CODE, error.message, error.hint, "call"))
+    return value, [document.diagnose(flaw) for flaw in flaws]
 
 
 def _read_object(document: Document) -> tuple[Node | None, list[Flaw]]:
@@ -418,13 +388,6 @@ def _read_object(document: Document) -> tuple[Node | None, list[Flaw]]:
 
 def _make_flaw(span: Span, message: str, hint: str, rule: str = "json") -> tuple[None, list[Flaw]]:
     return None, [Flaw(span, _CODE, message, hint, rule)]
-
-
-def _place_of(node: Node, keys: Sequence[str]) -> Span:
-    """Return where the value, or the name of it, is written."""
-    below = node.nearest(keys[:-1])
-    member = below.member(keys[-1]) if below.kind == "mapping" else None
-    return member.key_span if member else below.span
 
 
 def find(path: str, vault: Vault, now: datetime) -> Proposal | None:

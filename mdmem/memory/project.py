@@ -29,11 +29,8 @@ if TYPE_CHECKING:
 _TEMPLATE = "project"
 _TITLE = "Project memory"
 _MARKS = regex(r"(#{1,6})[ \t]+(.*)", re.DOTALL)
-_ATX = regex(r" {0,3}#{1,6}(?:[ \t]|$)", re.MULTILINE)
 _MARKER = regex(r"\A\s*[-+*][ \t]+(?=.*[^-+*_\s])(\S[^\r\n]*)\s*\Z")
 _DATE = regex(r"[0-9]{4}-[0-9]{2}-[0-9]{2}: ")
-_LINE_END = regex(r"[ \t]*(?:\r\n|\n|\r)")
-_BLANK_LINES = regex(r"[ \t]*(?>\r\n|\n|\r)[ \t]*(?:\r\n|\n|\r)")
 # Headings of sections that say what was chosen, in English and Chinese.
 _CHOICES = regex(
     r"\b(?:preferences?|decisions?|choices?)\b|偏好|决策|決策|决定|決定|选择|選擇", re.IGNORECASE
@@ -272,61 +269,18 @@ def _match_parameter(document: Document, bullet: Bullet, name: str) -> re.Match[
 
 def _make_edits(document: Document, section: str, found: Section | None, wanted: _Wanted) -> list[TextEdit]:
     """Return the edits that make what is wanted, when nothing but that results from them."""
-    newline = document.lines.newline
     edits = [e for e in wanted.replaced if document.text[e.start : e.end] != e.new]
     if wanted.added and found:
-        edits.append(_insert_bullets(document, found.own, wanted.added))
+        present = bullets(document, found.own)
+        like = present[-1] if present else None
+        between = "\n\n" if like and like.apart and len(present) > 1 else "\n"
+        block = between.join(written(each, like) for each in wanted.added)
+        edits += text_section.append_to_section(document, text_section.SEPARATOR.join(found.path), block)
     elif wanted.added:
         level, title = _parse_heading(section)
-        block = f"{'#' * (level or 2)} {title}\n\n" + "\n".join(map(written, wanted.added))
-        edits.append(_append_block(document, with_newline(block, newline)))
+        block = "\n".join(map(written, wanted.added))
+        edits += text_section.append_block(document, f"{'#' * (level or 2)} {title}\n\n{block}")
     return _verify_edits(document, section, found, wanted, merged(edits)) if edits else []
-
-
-def _insert_bullets(document: Document, own: Span, added: Sequence[str]) -> TextEdit:
-    """Return the insertion of bullets behind what stands in a section."""
-    text, newline = document.text, document.lines.newline
-    end = own.start + len(text[slice(*own)].rstrip(" \t\r\n"))
-    while own.start < end < len(text) and text[end] in " \t":
-        end += 1
-    present = bullets(document, own)
-    like = present[-1] if present else None
-    joins = like is not None and like.span.end >= end
-    between = newline * (2 if joins and len(present) > 1 and like and like.apart else 1)
-    block = between.join(with_newline(written(each, like), newline) for each in added)
-    if end > own.start:
-        tail = newline if _needs_blank(text, end) else ""
-        return TextEdit(end, end, (between if joins else newline * 2) + block + tail)
-    if own.start and text[own.start - 1] not in "\r\n":
-        return TextEdit(own.start, own.start, newline * 2 + block)
-    blank = _LINE_END.match(text, own.start)
-    at = blank.end() if blank else own.start
-    lead = "" if blank else newline
-    follows = at < len(text) and not _LINE_END.match(text, at)
-    return TextEdit(at, at, lead + block + newline + (newline if follows else ""))
-
-
-def _needs_blank(text: str, end: int) -> bool:
-    """Return whether the line behind `end` is a heading that a bullet before it would swallow."""
-    following = _LINE_END.match(text, end)
-    if not following or following.end() == len(text) or _LINE_END.match(text, following.end()):
-        return False
-    return not _ATX.match(text, following.end())
-
-
-def _append_block(document: Document, block: str) -> TextEdit:
-    """Return the insertion of a block at the end, with a blank line before it."""
-    text, newline, end = document.text, document.lines.newline, len(document.text)
-    body = text[document.body_span.start :]
-    written_to = len(body.rstrip(" \t\r\n"))
-    if not written_to and not document.frontmatter.present:
-        lead = ""
-    elif text[-1] not in "\r\n":
-        lead = newline * 2
-    else:
-        behind = body[written_to:] if written_to else newline + body
-        lead = "" if _BLANK_LINES.match(behind) else newline
-    return TextEdit(end, end, lead + block + newline)
 
 
 def _verify_edits(

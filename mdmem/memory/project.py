@@ -13,12 +13,13 @@ from mdmem.document.bullets import Bullet, bullets, normal, written
 from mdmem.document.document import PROJECT_FILE, Document, parse_text
 from mdmem.document.edit import TextEdit, splice, spliced
 from mdmem.document.field import merged
-from mdmem.errors import EditRefused, MemoryNotFound, SectionAmbiguous, SectionNotFound, Usage
+from mdmem.errors import EditRefused, SectionAmbiguous, SectionNotFound, Usage
+from mdmem.memory import history
 from mdmem.memory.verbs import KindVerbs, R
 from mdmem.template.filters import heading as safe_title, line as one_line
 from mdmem.text.lines import with_newline
 from mdmem.text.regex import regex
-from mdmem.vault.plan import Change, EditPlan, edit
+from mdmem.vault.plan import EditPlan, edit
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
@@ -173,10 +174,7 @@ class Project(KindVerbs[R]):
         start = "" if self._vault.exists(PROJECT_FILE) else self._render_start()
 
         def build() -> EditPlan:
-            try:
-                before = self._vault.read(PROJECT_FILE)
-            except MemoryNotFound:
-                before = None
+            before = self._vault.find(PROJECT_FILE)
             document = before or parse_text(PROJECT_FILE, start or f"# {_TITLE}\n", self._vault.config.limits)
             found = _find_section(document, section)
             edits = _make_edits(document, section, found, change(document, found))
@@ -184,9 +182,8 @@ class Project(KindVerbs[R]):
                 return edit(before, edits, f"{PROJECT_FILE}: {action}")
             if not edits:
                 return EditPlan(changes=(), message=f"{PROJECT_FILE}: nothing to do: {action}")
-            content = splice(document.text, edits).encode()
-            new = Change(path=PROJECT_FILE, before=None, content=content)
-            return EditPlan(changes=(new,), message=f"{PROJECT_FILE}: {action}")
+            text = splice(document.text, edits)
+            return history.creation(PROJECT_FILE, text, f"{PROJECT_FILE}: {action}")
 
         return self._run(build)
 

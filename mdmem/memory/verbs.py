@@ -267,10 +267,8 @@ class Verbs(Generic[R]):
             before = history.find(self._vault, name, base)
             if before is None:
                 empty = parse(check_memory(name), b"")
-                new = history.encoded(name, text_edit.splice("", text_edit.append(empty, text)))
-                return EditPlan(
-                    changes=(Change(path=empty.path, before=None, content=new),), message=f"append to {path}"
-                )
+                new = text_edit.splice("", text_edit.append(empty, text))
+                return history.creation(empty.path, new, f"append to {path}")
             return edit(before, text_edit.append(before, text), f"append to {path}", merge=base is None)
 
         return self._run_renewed(build)

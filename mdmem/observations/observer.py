@@ -41,7 +41,6 @@ from mdmem.sessions.summarise import EXTRACT, SUMMARY, Summarised, most_told, su
 from mdmem.text.tokens import estimate, in_line, plain
 from mdmem.vault import files
 from mdmem.vault.paths import is_under
-from mdmem.vault.plan import Change, EditPlan
 
 if TYPE_CHECKING:
     from mdmem.models.generator import Generator
@@ -380,8 +379,7 @@ class SessionObservations(Observations["Applied"]):
         lines = block({name: value for name, value in told.items() if value not in ("", [], 0)}, 2)
         body = found.strip("\n") if said.by == HOST else _as_markdown(found, is_list=said.by == EXTRACT)
         text = "\n".join(("---", *lines, "---", "", body, ""))
-        change = Change(path=place.path, before=None, content=history.encoded(place.path, text))
-        plan = EditPlan(changes=(change,), message=f"observe {fields['session']}")
+        plan = history.creation(place.path, text, f"observe {fields['session']}")
         self._run(lambda: plan)
         return observation_in(place, parse_text(place.path, text, self._vault.config.limits))
 

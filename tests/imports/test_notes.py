@@ -270,7 +270,9 @@ def test_of_two_names_that_differ_only_in_case_one_is_taken(
     if len(list(basic_memory_source.glob("*lain.md"))) == 1:
         pytest.skip("this file system does not tell them apart")
     applied = basic_memory_memory.import_("basic-memory", str(basic_memory_source))
-    assert applied.plan.left_out == ("notes/plain.md: differs only in case from notes/Plain.md",)
+    assert applied.plan.left_out == (
+        "'notes/plain.md': differs only in case from 'notes/Plain.md', which exists",
+    )
 
 
 def test_of_two_spellings_of_one_name_and_of_one_folder_one_is_taken(
@@ -287,8 +289,8 @@ def test_of_two_spellings_of_one_name_and_of_one_folder_one_is_taken(
     applied = basic_memory_memory.import_("basic-memory", str(basic_memory_source))
     assert applied.plan.left_out == (
         "notes/caf\u00e9.md: has the same name as notes/caf\u00e9.md",
-        "notes/coffee/Coffee Brewing Methods.md: differs only in case from notes/Coffee",
-        "notes/coffee/grinding.md: differs only in case from notes/Coffee",
+        "'notes/coffee/Coffee Brewing Methods.md': differs only in case from 'notes/Coffee', which exists",
+        "'notes/coffee/grinding.md': differs only in case from 'notes/Coffee', which exists",
     )
 
 

@@ -128,7 +128,7 @@ class Inbox(Generic[R]):
         said = {"reason": reason, "author": author or self._vault.actor, "sources": given}
         shape = {"arguments": json_value(arguments), **said}
         clean, warnings = redact_fields(self._vault, PROPOSAL.folder, shape)
-        proposals.check_call(verb, clean["arguments"], self._vault)
+        proposals.check_call(verb, clean["arguments"])
         new = proposals.drafted(verb, **{**clean, "sources": tuple(clean["sources"])})
         # Called before anything is built: a plan may be built again under the lock, a template never is.
         change = proposals.called(new, self._find_verb)
@@ -158,7 +158,7 @@ class Inbox(Generic[R]):
         now, settings = self._clock(), self._vault.config.capture
         before = self._vault.find(new.path)
         if before:
-            found = proposals.read(before, self._vault, now)
+            found = proposals.read(before, now)
             return _plan_renewal(before, found, new.sources, now, settings.expires_days)
         if len(self.list()) >= settings.max_open:
             remedy = "accept, reject or sweep some, or raise [capture] max_open"
@@ -167,7 +167,7 @@ class Inbox(Generic[R]):
         self._vault.prepare(proposals.accepted(new, verb, self._vault))
         expires = now + timedelta(days=settings.expires_days) if settings.expires_days else None
         document = proposals.written(self._vault, dataclasses.replace(new, created=now, expires=expires))
-        if flaws := proposals.judge(document, self._vault):
+        if flaws := proposals.judge(document):
             raise Invalid(findings=tuple(flaws))
         change = Change(path=new.path, before=None, content=document.data)
         return EditPlan(changes=(change,), message=f"propose {new.verb}")
@@ -242,7 +242,7 @@ class Inbox(Generic[R]):
             raise EditRefused(
                 path=document.path, reason=f"this is not a proposal: its `type` is not {PROPOSAL.name}"
             )
-        return proposals.read(document, self._vault, self._clock())
+        return proposals.read(document, self._clock())
 
     def _refuse_closed(self, found: Proposal) -> None:
         """Refuse a proposal that cannot be accepted, whatever it would change."""

@@ -28,11 +28,12 @@ from mdmem.errors import (
     TooManyParts,
     Usage,
 )
-from mdmem.kind import PROPOSAL, RULE, kind_at
+from mdmem.kind import NOTE, PROPOSAL, RULE, kind_at
 from mdmem.memory import content
+from mdmem.memory.preferences import path_of as path_of_preference
 from mdmem.text.regex import regex
 from mdmem.text.tokens import clipped, in_line
-from mdmem.vault.paths import check_folder, check_memory, encode_id, is_under, join
+from mdmem.vault.paths import check_folder, check_memory, is_under, join
 
 if TYPE_CHECKING:
     from datetime import datetime
@@ -42,7 +43,7 @@ if TYPE_CHECKING:
     from mdmem.vault.vault import Vault
 
 OPEN, REJECTED, EXPIRED = "open", "rejected", "expired"
-_LAYERS = ("user", "project", "shared")  # what is read beside the namespace, and changed where it belongs
+_LAYERS = ("user:", "project:", "shared:")  # beside the namespace, and read alone
 _DIGITS = 16  # of the hash that names a proposal
 _INFO = "json"
 _FENCE = regex(r" {0,3}(?:`{3,}|~{3,})[ \t]*([^\s`]*)[^\r\n]*(?:\r\n|\n|\r)?")
@@ -181,17 +182,16 @@ class Proposal:
         return clipped(in_line(" ".join(texts)), _MOST_SHOWN)
 
 
-def check_call(verb: Any, arguments: Any, vault: Vault) -> None:
+def check_call(verb: Any, arguments: Any) -> None:
     """Refuse a verb with arguments that cannot be proposed.
 
     Args:
         verb: its name, as in `VERBS`.
         arguments: by name.
-        vault: whose namespace none may leave.
 
     Raises:
         Usage: another verb, or arguments that it does not take.
-        PathRefused: an argument leaves the namespace, or names a proposal.
+        PathRefused: an argument cannot be a name, or is that of a proposal.
     """
     from mdmem.schema.validator import fault  # noqa: PLC0415 - start-up
 
@@ -203,26 +203,16 @@ def check_call(verb: Any, arguments: Any, vault: Vault) -> None:
         remedy = f"it takes {', '.join(known.arguments)}"
         raise Usage(problem=f"the arguments of {verb} do not fit: {in_line(problem)}", remedy=remedy)
     if known.path:
-        _refuse_path(arguments[known.path], verb, vault)
+        path = arguments[known.path]
+        if path.startswith(_LAYERS):
+            reason = "what is shared with others is changed where it belongs"
+            raise PathRefused(path=path, reason=reason, remedy="name a memory of this namespace")
+        is_note = verb.startswith("notes.")
+        checked = check_folder(path) if is_note or verb == "new" else check_memory(path)
+        is_note = is_note and not is_under(checked, NOTE.folder)
+        refuse_inbox([join(NOTE.folder, checked) if is_note else checked])
     elif verb.startswith("preferences."):
-        for name in known.target:
-            encode_id(arguments[name])
-
-
-def _refuse_path(path: str, verb: str, vault: Vault) -> None:
-    """Refuse a path that is none of a memory of this namespace, or that of a proposal.
-
-    Raises:
-        PathRefused: it is such a path.
-    """
-    if path.partition(":")[0] in _LAYERS and ":" in path:
-        reason = "what is shared with others is changed where it belongs"
-        raise PathRefused(path=path, reason=reason, remedy="name a memory of this namespace")
-    is_name = verb.startswith("notes.") or verb == "new"
-    checked = check_folder(path) if is_name else check_memory(path)
-    full = join("notes", checked) if verb.startswith("notes.") and not is_under(checked, "notes") else checked
-    refuse_inbox([full])
-    vault.folder(full)
+        path_of_preference(arguments["category"], arguments["key"])
 
 
 def refuse_inbox(paths: Sequence[str]) -> None:
@@ -303,12 +293,12 @@ def is_proposal(document: Document) -> bool:
     return document.fields.get("type") == PROPOSAL.name
 
 
-def read(document: Document, vault: Vault, now: datetime) -> Proposal:
+def read(document: Document, now: datetime) -> Proposal:
     """Return the proposal in a file, whatever state it is in; one that was not rejected expires."""
     identifier = document.path.removeprefix(f"{PROPOSAL.folder}/").removesuffix(".md")
     try:
         fields = document.fields
-        value, flaws = _judge_document(document, vault)
+        value, flaws = _judge_document(document)
     except DocumentRefused as error:
         return Proposal(
             id=identifier, path=document.path, arguments={}, hash=document.hash, problem=error.message
@@ -340,12 +330,12 @@ def _as_text(value: Any) -> str:
     return value if isinstance(value, str) else ""
 
 
-def judge(document: Document, vault: Vault) -> list[Diagnostic]:
+def judge(document: Document) -> list[Diagnostic]:
     """Return what is wrong with the file of a proposal, beyond what its schema says."""
-    return _judge_document(document, vault)[1] if is_proposal(document) else []
+    return _judge_document(document)[1] if is_proposal(document) else []
 
 
-def _judge_document(document: Document, vault: Vault) -> tuple[dict[str, Any], list[Diagnostic]]:
+def _judge_document(document: Document) -> tuple[dict[str, Any], list[Diagnostic]]:
     """Return the object in the fence of a proposal, and what is wrong with it."""
     if document.is_json:
         return {}, [about_file(document.path, _CODE, "a proposal is Markdown", "move it out of inbox/")]
@@ -355,7 +345,7 @@ def _judge_document(document: Document, vault: Vault) -> tuple[dict[str, Any], l
         try:
             for name in value.keys() - {"verb", "arguments"}:
                 raise Usage(problem=f"{name[:_MOST_SHOWN]!r} means nothing", remedy="take it out")
-            check_call(value.get("verb"), value.get("arguments", {}), vault)
+            check_call(value.get("verb"), value.get("arguments", {}))
         except MdmemError as error:
             flaws.append(Flaw(node.span, _CODE, error.message, error.hint, "call"))
     return value, [document.diagnose(flaw) for flaw in flaws]
@@ -395,7 +385,7 @@ def find(path: str, vault: Vault, now: datetime) -> Proposal | None:
     with contextlib.suppress(DocumentRefused):
         document = vault.find(path)
         if document and is_proposal(document):
-            return read(document, vault, now)
+            return read(document, now)
     return None
 
 

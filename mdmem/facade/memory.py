@@ -850,7 +850,7 @@ class Memory(Kinds["Applied"]):
             if kind_at(path) is PROPOSAL:
                 from mdmem.capture.proposal import judge  # noqa: PLC0415 - start-up
 
-                found += judge(document, self.vault)
+                found += judge(document)
             return told(found)
         except (DocumentRefused, StorageFailed, SystemFailing) as error:
             return [about_file(path, error.code, error.message, error.hint)]

@@ -8,10 +8,10 @@ thinks, neither the log nor the vault is locked.
 from __future__ import annotations
 
 import os
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator
 from contextlib import AbstractContextManager
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any
 
 from mdmem.document.document import digest, parse_text
 from mdmem.document.yaml_edit import block
@@ -77,27 +77,6 @@ class ObservedSession:
     compacted: int = 0
     is_busy: bool = False
     problems: tuple[str, ...] = ()
-
-
-class _Unobserved(NamedTuple):
-    """What one observation is to be about.
-
-    Attributes:
-        log: the id of the log.
-        messages: after `reached`; empty where nothing came.
-        seen: the same, as a model gets them.
-        before, following: some messages before them, and the first one behind.
-        reached: up to which number the log was observed.
-        follows: the path of the observation before it.
-    """
-
-    log: str
-    messages: Sequence[Message]
-    seen: Sequence[Message]
-    before: Sequence[Message]
-    following: Message | None
-    reached: int
-    follows: str
 
 
 class SessionObservations(Observations["Applied"]):
@@ -209,18 +188,27 @@ class SessionObservations(Observations["Applied"]):
             return self._observe(key, generator)
 
     def _observe(self, key: str, generator: Generator | None) -> Observation | None:
-        taken = self._collect_unobserved(key)
-        if not taken.messages:
-            if taken.reached:
-                self._advance_log(key, taken.log, taken.reached)
+        with self._sessions.logs.opened(key) as conversation:
+            state = conversation.state
+            places = of_log(self._list_places(folder_of(key)), state.log)
+            end = reached(state, places)
+            messages = _first_messages(conversation.messages(end + 1)) if state.log else []
+            behind = conversation.messages(messages[-1].seq + 1) if messages else iter(())
+            following = next(iter(behind), None)
+            before = list(conversation.messages(max(1, messages[0].seq - _BEFORE), end)) if messages else []
+        if not messages:
+            if end:
+                self._advance_log(key, state.log, end)
             return None
 
         def list_events(*_: object) -> str:
-            return listed(events(taken.messages, _LIST, self._vault.workspace, taken.before, taken.following))
+            return listed(events(messages, _LIST, self._vault.workspace, before, following))
 
-        said = summarise(taken.seen, prompt(OBSERVATION.name), _TARGETS[0], generator, list_events)
-        first, last = taken.messages[0].seq, taken.messages[-1].seq
-        return self._write_observation(key, taken.log, first, last, taken.follows, said)
+        is_long = len(messages) == 1 and messages[0].abridged(MOST_TOKENS)
+        asked = [is_long] if is_long else messages
+        said = summarise(asked, prompt(OBSERVATION.name), _TARGETS[0], generator, list_events)
+        numbers = (messages[0].seq, messages[-1].seq)
+        return self._write_observation(key, state.log, *numbers, _previous_path(places, end), said)
 
     def _write_observation(
         self, key: str, log: str, first: int, last: int, follows: str, said: Summarised
@@ -248,40 +236,22 @@ class SessionObservations(Observations["Applied"]):
             LockTimeout: another process has observed the session for ten seconds.
             As `Vault.apply`.
         """
-        key = self._sessions.resolve(session)
-        with self.held(key):
-            return self._save(key, text, through)
-
-    def _save(self, key: str, text: str, through: int | None) -> Observation:
         if not in_line(text):
             raise Usage(problem="the text of an observation is blank")
-        with self._sessions.logs.opened(key) as conversation:
-            state = conversation.state
-            places = of_log(self._list_places(folder_of(key)), state.log)
-            end = reached(state, places)
-            numbers = [message.seq for message in conversation.messages(end + 1, through)]
-        if not numbers or (through is not None and numbers[-1] != through):
-            wanted = "no message" if through is None else f"no message {through:,}"
-            problem = f"{key!r} has {wanted} behind {end:,}, up to which it was observed"
-            raise Usage(problem=problem, remedy="give the number of a later message")
-        return self._write_observation(
-            key, state.log, numbers[0], numbers[-1], _previous_path(places, end), Summarised(text, HOST)
-        )
-
-    def _collect_unobserved(self, key: str) -> _Unobserved:
-        """Return what came after the last observation."""
-        with self._sessions.logs.opened(key) as conversation:
-            state = conversation.state
-            places = of_log(self._list_places(folder_of(key)), state.log)
-            end = reached(state, places)
-            messages = _first_messages(conversation.messages(end + 1)) if state.log else []
-            behind = conversation.messages(messages[-1].seq + 1) if messages else iter(())
-            following = next(iter(behind), None)
-            before = list(conversation.messages(max(1, messages[0].seq - _BEFORE), end)) if messages else []
-        seen = messages
-        if len(messages) == 1:
-            seen = [messages[0].abridged(MOST_TOKENS) or messages[0]]
-        return _Unobserved(state.log, messages, seen, before, following, end, _previous_path(places, end))
+        key = self._sessions.resolve(session)
+        with self.held(key):
+            with self._sessions.logs.opened(key) as conversation:
+                state = conversation.state
+                places = of_log(self._list_places(folder_of(key)), state.log)
+                end = reached(state, places)
+                numbers = [message.seq for message in conversation.messages(end + 1, through)]
+            if not numbers or (through is not None and numbers[-1] != through):
+                wanted = "no message" if through is None else f"no message {through:,}"
+                problem = f"{key!r} has {wanted} behind {end:,}, up to which it was observed"
+                raise Usage(problem=problem, remedy="give the number of a later message")
+            return self._write_observation(
+                key, state.log, numbers[0], numbers[-1], _previous_path(places, end), Summarised(text, HOST)
+            )
 
     def _advance_log(self, key: str, log: str, last: int) -> None:
         """Let a log say how far it was observed, where it does not say so, or more, already."""

@@ -185,7 +185,9 @@ def find_standing(vault: Vault, place: str, said: str) -> Standing | None:
         note = read_memory(vault, place)
         span = statements_in(note).get(wanted) if note else None
         return Standing(note, span) if note and span else None
-    paths = [place] if place.endswith(".md") else [met.path for met in vault.walk(place) if not met.problem]
+    paths = (
+        [place] if place.endswith(".md") else [found.path for found in vault.walk(place) if not found.problem]
+    )
     for path in paths:
         document = read_memory(vault, path) if path.endswith(".md") else None
         if document and _stated_by(document) == wanted:

@@ -332,5 +332,5 @@ def _cut_text(text: str, max_chars: int | None) -> str:
     while lines and sum(map(len, lines)) > room:
         lines.pop()
     kept = "".join(lines).rstrip()
-    told = note.format(left=len(text) - len(kept), total=len(text), path=PROJECT_FILE)
-    return f"{kept}\n\n{told}" if kept else told
+    rest = note.format(left=len(text) - len(kept), total=len(text), path=PROJECT_FILE)
+    return f"{kept}\n\n{rest}" if kept else rest

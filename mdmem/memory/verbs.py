@@ -72,17 +72,17 @@ class Listed(NamedTuple):
 
 def detailed(view: View, listed: Sequence[Listed]) -> list[Listed]:
     """Return a listing with what the index knows of each memory; nothing where it cannot be read."""
-    known = {path: fields for path, _, _, fields in view.memories({"type"})}
+    fields = {path: values for path, _, _, values in view.memories({"type"})}
 
-    def told(path: str, key: str) -> str:
-        values = known.get(path, {}).get(key)
+    def first(path: str, key: str) -> str:
+        values = fields.get(path, {}).get(key)
         return str(values[0]) if values else ""
 
     return [
-        each._replace(
-            date=told(each.path, "date"), type=told(each.path, "type"), title=told(each.path, "title")
+        entry._replace(
+            date=first(entry.path, "date"), type=first(entry.path, "type"), title=first(entry.path, "title")
         )
-        for each in listed
+        for entry in listed
     ]
 
 
@@ -128,9 +128,9 @@ def conditional(
 
     wanted = [conditions.parse(text) for text in texts_of(where, "where")]
     key, descending = conditions.sort_order(sort)
-    met = list(_judge_memories(view, {key, *(c.key for c in wanted)}, moment or utc_now()))
-    inside = among((memory[0] for memory in met), named)
-    found = [memory for memory in met if memory[0] in inside and conditions.fits(wanted, memory[3])]
+    judged = list(_judge_memories(view, {key, *(c.key for c in wanted)}, moment or utc_now()))
+    inside = among((memory[0] for memory in judged), named)
+    found = [memory for memory in judged if memory[0] in inside and conditions.fits(wanted, memory[3])]
     if sort:
         firsts = {path: next(iter(fields.get(key, ())), None) for path, _, _, fields in found}
         # Sorted twice, so that memories without a value are last in both directions.

@@ -2,7 +2,7 @@
 
 Each stands below `observations/<session>/`. The name of one tells its source: how the log's id begins, and
 the numbers of the first and the last message. So a session that is made again has nothing in common with the
-one before it. What a reflection covers stays where it is, and is told from the fields `derived_from`.
+one before it. What a reflection covers stays where it is, and is known from the fields `derived_from`.
 """
 
 from __future__ import annotations
@@ -375,9 +375,9 @@ def reached(state: State, places: Iterable[ObservationPlace]) -> int:
     A number that the log has not got is somebody else's.
     """
     kept = state.cursors.get(CURSOR)
-    told = kept if type(kept) is int and 0 <= kept <= state.seq else 0
+    noted = kept if type(kept) is int and 0 <= kept <= state.seq else 0
     ends = (place.last for place in places if not place.generation and place.last <= state.seq)
-    return max(told, max(ends, default=0))
+    return max(noted, max(ends, default=0))
 
 
 def of_log(places: Iterable[ObservationPlace], log: str) -> list[ObservationPlace]:

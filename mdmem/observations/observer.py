@@ -335,7 +335,7 @@ class SessionObservations(Observations["Applied"]):
     def _write_place(self, place: ObservationPlace, fields: dict[str, Any], said: Summarised) -> Observation:
         """Return the observation or reflection, once it is on the disk."""
         found = self._mask_secrets(place.path, said.text)
-        told = {
+        written = {
             "type": OBSERVATION.name,
             **fields,
             "created": now(),
@@ -346,7 +346,7 @@ class SessionObservations(Observations["Applied"]):
             "problem": in_line(said.problem),
             "confidence": _CONFIDENCE,
         }
-        lines = block({name: value for name, value in told.items() if value not in ("", [], 0)}, 2)
+        lines = block({name: value for name, value in written.items() if value not in ("", [], 0)}, 2)
         body = found.strip("\n") if said.by == HOST else _as_markdown(found, is_list=said.by == EXTRACT)
         text = "\n".join(("---", *lines, "---", "", body, ""))
         plan = history.creation(place.path, text, f"observe {fields['session']}")

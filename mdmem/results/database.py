@@ -2,7 +2,7 @@
 
 It stands in a folder that was made here (`LocalStore.own`), so that no file that came with a vault is ever
 opened. A row belongs to a namespace and a session, and every question names the namespace: what another one
-has stored cannot be told from what nobody has. An output and what it names come in one transaction, which
+has stored looks as if nobody had. An output and what it names come in one transaction, which
 also sweeps what is too much; the file is synced before it ends, so that a kill leaves all of it or nothing.
 
 A rollback journal, not a write-ahead log: a large output is then written once, and a file system that cannot
@@ -117,7 +117,7 @@ class ResultDatabase:
     """The database in a folder that was made here; it is made when something is stored first.
 
     Nothing stays open: each question opens the file that stands there now. One that is damaged is put aside,
-    and `notes` is told so.
+    and `notes` says so.
     """
 
     def __init__(self, folder: str, notes: list[str]) -> None:

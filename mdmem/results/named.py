@@ -21,7 +21,7 @@ from mdmem.text.tokens import in_line
 # As `mdmem.links.references` calls them, which takes long to import.
 URL, FILE, LINES = "url", "file_path", "line_range"
 TYPES = (FILE, URL, CLASS, FUNCTION, VARIABLE, LINES)
-"""What is told apart, the most telling first."""
+"""The types of references, the most telling first."""
 MOST, LONGEST, CONTEXT = 100, 500, 120
 """How many references of one output are kept; characters of a name, and of the line that it stands in."""
 COLOUR = regex(r"\x1b\[[0-9;:]{0,30}[A-Za-z]")

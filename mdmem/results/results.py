@@ -91,8 +91,8 @@ class ResultStats:
     Attributes:
         total: references.
         by_type: how many of each type.
-        most_used: the ten that were met most often.
-        added: references that were met first in the last hour.
+        most_used: the ten that were found most often.
+        added: references that were found first in the last hour.
         outputs, bytes: how many outputs are kept, and how large they are together.
     """
 
@@ -264,7 +264,7 @@ class ToolResults:
         tool: str | None = None,
         recent: int | None = None,
     ) -> builtins.list[ResultReference]:
-        """Return what outputs name, in the order in which it was met first.
+        """Return what outputs name, in the order in which it was found first.
 
         Args:
             type: only these (`mdmem.results.named.TYPES`).

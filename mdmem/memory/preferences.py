@@ -8,7 +8,7 @@ from difflib import get_close_matches
 from functools import lru_cache
 from typing import TYPE_CHECKING, Any, TypeAlias
 
-from mdmem.arguments import json_value
+from mdmem.arguments import json_value, require_text
 from mdmem.document.document import Document, parse_text
 from mdmem.document.edit import spliced
 from mdmem.document.field import with_field
@@ -184,7 +184,8 @@ def _write_fields(document: Document, fields: Mapping[str, Any], why: str | None
         document = with_field(document, (name,), value)
     if why is None:
         return document
-    return spliced(document, [content.new_body(document, f"{why.strip()}\n" if why.strip() else "")])
+    require_text(why=why)
+    return spliced(document, [content.new_body(document, why.strip() + "\n" if why.strip() else "")])
 
 
 Found: TypeAlias = list[Preference]  # `list` is also a verb here

@@ -13,7 +13,7 @@ import json
 from dataclasses import dataclass, field
 from datetime import datetime
 from itertools import islice
-from typing import TYPE_CHECKING, Any, Generic, NamedTuple, TypeVar
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from mdmem.arguments import json_value
 from mdmem.capture import quotation
@@ -44,6 +44,7 @@ from mdmem.errors import LimitReached, MdmemError, NotFound, Refused, Usage
 from mdmem.kind import PREFERENCE, RULE
 from mdmem.memory import content
 from mdmem.memory.preferences import STRENGTH, name_of as preference_at, path_of, read_preference
+from mdmem.memory.verbs import KindVerbs, R
 from mdmem.sessions.logs import name_of
 from mdmem.sessions.record import LogRecord
 from mdmem.text.regex import regex
@@ -62,7 +63,6 @@ if TYPE_CHECKING:
     from mdmem.sessions.sessions import Sessions
     from mdmem.vault.vault import Vault
 
-R = TypeVar("R")
 OFF, INBOX, APPLY = CAPTURE_POLICIES
 KEPT, STRENGTHENED, PROPOSED = "kept", "strengthened", "proposed"
 KNOWN, LEFT_OUT, UNFIT, REFUSED = "known", "left out", "not kept", "refused"
@@ -159,7 +159,7 @@ class _CaptureRun:
     is_stopped: bool = False
 
 
-class Capture(Generic[R]):
+class Capture(KindVerbs[R]):
     """What is stated in the sessions of one namespace, and where it goes.
 
     The policy is that of the config (`[capture] policy`), unless a verb is given one. With `off` nothing is
@@ -182,23 +182,15 @@ class Capture(Generic[R]):
         moves: bool,
         clock: Callable[[], datetime] = content.utc_now,
     ) -> None:
-        """Take what is needed.
+        """Take the conversations, and whether it is written into a log how far it was read; no plan does so.
 
-        Args:
-            vault: of the namespace.
-            run: applies the plan that a function makes, which it calls with the vault's lock held.
-            find_verb: finds a verb of memories, which returns what makes its plan.
-            sessions: the conversations.
-            moves: whether it is written into a log how far it was read; not for a plan.
-            clock: UTC.
+        `find_verb` finds a verb of memories, which returns what makes its plan.
         """
-        self._vault = vault
-        self._run = run
+        super().__init__(vault, run, clock)
         self._find_verb = find_verb
         self._inbox: Inbox[Build] = Inbox(vault, lambda build: build, find_verb, clock=clock)
         self._sessions = sessions
         self._moves = moves
-        self._clock = clock
 
     def extract(self, text: str, speaker: str = "user") -> tuple[Candidate, ...]:
         """Find what a text states; nothing is kept. See `mdmem.capture.extract.extract`.

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import dataclasses
 from datetime import datetime, timedelta
-from typing import TYPE_CHECKING, Any, Generic, TypeVar
+from typing import TYPE_CHECKING, Any
 
 from mdmem.arguments import json_value, texts_of
 from mdmem.capture import proposal as proposals
@@ -28,6 +28,7 @@ from mdmem.errors import (
 )
 from mdmem.kind import PROPOSAL
 from mdmem.memory import content, history
+from mdmem.memory.verbs import KindVerbs, R
 from mdmem.sessions.message import redacted
 from mdmem.vault.plan import Change, EditPlan, deletion, edit, together
 
@@ -41,13 +42,12 @@ if TYPE_CHECKING:
     from mdmem.memory.verbs import Build, FindVerb
     from mdmem.vault.vault import Vault
 
-R = TypeVar("R")
 WAITING = "proposals that wait"
 """What there are too many of, where `LimitReached` says so."""
 _MOST_NEAR = 5
 
 
-class Inbox(Generic[R]):
+class Inbox(KindVerbs[R]):
     """The proposals of one namespace.
 
     One is named by its id, or by the path of its file. `clock` (UTC) says which have expired.
@@ -61,10 +61,8 @@ class Inbox(Generic[R]):
         *,
         clock: Callable[[], datetime] = content.utc_now,
     ) -> None:
-        self._vault = vault
-        self._run = run
+        super().__init__(vault, run, clock)
         self._find_verb = find_verb
-        self._clock = clock
 
     # -- reading ------------------------------------------------------------------------------------------
 

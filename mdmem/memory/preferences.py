@@ -8,7 +8,7 @@ from difflib import get_close_matches
 from functools import lru_cache
 from typing import TYPE_CHECKING, Any, TypeAlias
 
-from mdmem.arguments import json_value, require_text
+from mdmem.arguments import check_natural, json_value, require_text
 from mdmem.document.document import Document, parse_text
 from mdmem.document.edit import spliced
 from mdmem.document.field import with_field
@@ -259,8 +259,7 @@ class Preferences(KindVerbs[R]):
         Raises:
             Usage: `count` is negative.
         """
-        if count < 0:
-            raise Usage(problem=f"the number of preferences is 0 or more, not {count}")
+        check_natural(count=count)
         return sorted(self.list(), key=_rank_preference)[:count]
 
     def stats(self) -> PreferenceStats:

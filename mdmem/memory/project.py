@@ -6,7 +6,7 @@ import json
 import re
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from mdmem.arguments import json_value, require_text
+from mdmem.arguments import check_natural, json_value, require_text
 from mdmem.diagnostic import Span
 from mdmem.document import section as text_section
 from mdmem.document.bullets import Bullet, bullets, normal, written
@@ -322,8 +322,7 @@ def _cut_text(text: str, max_chars: int | None) -> str:
     """Return `text`, or as many of its lines as fit, with a note of what is left out."""
     if max_chars is None:
         return text
-    if max_chars < 0:
-        raise Usage(problem=f"the number of characters is 0 or more, not {max_chars}")
+    check_natural(max_chars=max_chars)
     if len(text) <= max_chars:
         return text
     note = "[{left} of {total} characters left out: see {path}]"

@@ -7,7 +7,8 @@ import posixpath
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, TypeAlias
 
-from mdmem.errors import DocumentRefused, MemoryNotFound, PatternInvalid, Usage
+from mdmem.arguments import check_natural
+from mdmem.errors import DocumentRefused, MemoryNotFound, PatternInvalid
 from mdmem.kind import NAMESPACES, RULE
 from mdmem.text.globs import globs_of, matcher
 from mdmem.vault.paths import Scope, StrPath, join, path_text
@@ -100,8 +101,7 @@ class Rules:
         Raises:
             Usage: `max_chars` is negative.
         """
-        if max_chars is not None and max_chars < 0:
-            raise Usage(problem=f"the number of characters is 0 or more, not {max_chars}")
+        check_natural(max_chars=max_chars or 0)
         rules, unreadable = self._find_rules(for_file, disabled=False)
         blocks = {rule.path: _format_rule(rule, for_file) for rule in rules}
         if max_chars is None:

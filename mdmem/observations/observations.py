@@ -11,13 +11,14 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from itertools import accumulate
-from typing import TYPE_CHECKING, Generic, Literal, NamedTuple, TypeVar
+from typing import TYPE_CHECKING, Literal, NamedTuple
 
 from mdmem.arguments import check_natural
 from mdmem.document.document import Document
 from mdmem.document.field import set_field, unset_field
 from mdmem.errors import DocumentRefused, MemoryNotFound, NamedNotFound, PathRefused, Usage
 from mdmem.kind import OBSERVATION
+from mdmem.memory.verbs import KindVerbs, R
 from mdmem.sessions.conversation import Conversation
 from mdmem.sessions.logs import name_of
 from mdmem.sessions.record import RunSummary
@@ -37,8 +38,6 @@ if TYPE_CHECKING:
     from mdmem.sessions.sessions import Sessions
     from mdmem.sessions.state import State
     from mdmem.vault.vault import Vault
-
-R = TypeVar("R")
 
 Step = Literal["observe", "reflect", "reflect-meta"]
 """What may be due for a session."""
@@ -124,12 +123,11 @@ class ObservationPlace(NamedTuple):
     last: int
 
 
-class Observations(Generic[R]):
+class Observations(KindVerbs[R]):
     """The observations of a namespace's sessions. What is unknown is empty."""
 
     def __init__(self, vault: Vault, run: Callable[[Build], R], sessions: Sessions) -> None:
-        self._vault = vault
-        self._run = run
+        super().__init__(vault, run)
         self._sessions = sessions
 
     def _settle(self, key: str) -> None:

@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from typing import TYPE_CHECKING, Any, TypeVar
 
+from mdmem.arguments import check_natural
 from mdmem.document.document import digest
 from mdmem.document.secret import masked
 from mdmem.errors import ConfigInvalid, MdmemError, NamedNotFound, ResultNotFound, StorageFailed, Usage
@@ -275,8 +276,7 @@ class ToolResults:
         Raises:
             Usage: there is no such type, or `recent` is negative.
         """
-        if recent is not None and recent < 0:
-            raise Usage(problem=f"recent is {recent}", remedy="give 0 or more")
+        check_natural(recent=recent or 0)
         return self._list_references(type, session, tool, recent=recent)
 
     def register(

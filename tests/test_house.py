@@ -45,6 +45,7 @@ SHORT = {
     "adapters.anthropic": "one package of others, which is optional",
     "adapters.openai_agents": "as adapters.anthropic",
     "capture.quotation": "what asks a model stands apart from the rules",
+    "imports.notes": "how each system writes its notes, apart from how files are read",
     "kind": "the table of the kinds, which floors from `schema` to `mcp` read",
     "memory.provenance": "how sure memories are, apart from when they count",
     "merging.facts": "the view of a tree that comparison and blame read, and what a fact is",

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from functools import partial
 from importlib import import_module
 from typing import TYPE_CHECKING
@@ -65,10 +64,7 @@ def _make_plan(vault: Vault, form: str, folder: str, batch: Batch) -> EditPlan:
         except _Refused as reason:
             left_out.append(f"{path}: {reason}")
     message = f"import {len(changes)} from {form}" + (f", {same} stand there already" if same else "")
-    warnings = tuple(replace(each, path=join(folder, each.path)) for each in batch.warnings)
-    return EditPlan(
-        changes=tuple(changes.values()), message=message, left_out=tuple(left_out), warnings=warnings
-    )
+    return EditPlan(changes=tuple(changes.values()), message=message, left_out=tuple(left_out))
 
 
 class _Refused(Exception):

@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from mdmem.links.references import Reference
     from mdmem.models.generator import Generator
     from mdmem.models.program import Program, command, configured
-    from mdmem.results.results import ResultReference
+    from mdmem.results.database import ResultReference
     from mdmem.sessions.find import SessionHits
     from mdmem.sessions.message import Message
     from mdmem.sessions.record import RunSummary
@@ -54,7 +54,7 @@ _HOMES = {
         "links.references": ("Reference",),
         "facade.memory": ("Memory", "open"),
         "models.program": ("Program", "command", "configured"),
-        "results.results": ("ResultReference",),
+        "results.database": ("ResultReference",),
         "sessions.find": ("SessionHits",),
         "sessions.message": ("Message",),
         "sessions.record": ("RunSummary",),

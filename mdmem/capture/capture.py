@@ -13,7 +13,7 @@ import json
 from dataclasses import dataclass, field
 from datetime import datetime
 from itertools import islice
-from typing import TYPE_CHECKING, Any, Generic, NamedTuple, TypeVar
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from mdmem.arguments import json_value
 from mdmem.capture import quotation
@@ -26,12 +26,14 @@ from mdmem.capture.statement import (
     MOST_SOURCES,
     SOURCE,
     Standing,
-    Statements,
     attributed,
     bullet,
+    find_standing,
     name_for,
     normal,
+    read_memory,
     sources_of,
+    statements_in,
     with_sources,
 )
 from mdmem.diagnostic import Diagnostic, about_file
@@ -42,6 +44,7 @@ from mdmem.errors import LimitReached, MdmemError, NotFound, Refused, Usage
 from mdmem.kind import PREFERENCE, RULE
 from mdmem.memory import content
 from mdmem.memory.preferences import STRENGTH, name_of as preference_at, path_of, read_preference
+from mdmem.memory.verbs import KindVerbs, R
 from mdmem.sessions.logs import name_of
 from mdmem.sessions.record import LogRecord
 from mdmem.text.regex import regex
@@ -60,7 +63,6 @@ if TYPE_CHECKING:
     from mdmem.sessions.sessions import Sessions
     from mdmem.vault.vault import Vault
 
-R = TypeVar("R")
 OFF, INBOX, APPLY = CAPTURE_POLICIES
 KEPT, STRENGTHENED, PROPOSED = "kept", "strengthened", "proposed"
 KNOWN, LEFT_OUT, UNFIT, REFUSED = "known", "left out", "not kept", "refused"
@@ -157,7 +159,7 @@ class _CaptureRun:
     is_stopped: bool = False
 
 
-class Capture(Generic[R]):
+class Capture(KindVerbs[R]):
     """What is stated in the sessions of one namespace, and where it goes.
 
     The policy is that of the config (`[capture] policy`), unless a verb is given one. With `off` nothing is
@@ -180,25 +182,15 @@ class Capture(Generic[R]):
         moves: bool,
         clock: Callable[[], datetime] = content.utc_now,
     ) -> None:
-        """Take what is needed.
+        """Take the conversations, and whether it is written into a log how far it was read; no plan does so.
 
-        Args:
-            vault: of the namespace.
-            run: applies the plan that a function makes, which it calls with the vault's lock held.
-            find_verb: finds a verb of memories, which returns what makes its plan.
-            sessions: the conversations.
-            moves: whether it is written into a log how far it was read; not for a plan.
-            clock: UTC.
+        `find_verb` finds a verb of memories, which returns what makes its plan.
         """
-        self._vault = vault
-        self._run = run
+        super().__init__(vault, run, clock)
         self._find_verb = find_verb
         self._inbox: Inbox[Build] = Inbox(vault, lambda build: build, find_verb, clock=clock)
         self._sessions = sessions
         self._moves = moves
-        self._clock = clock
-        self._statements = Statements(vault)
-        self._known_cues: tuple[bytes | None, Cues, tuple[Diagnostic, ...]] | None = None
 
     def extract(self, text: str, speaker: str = "user") -> tuple[Candidate, ...]:
         """Find what a text states; nothing is kept. See `mdmem.capture.extract.extract`.
@@ -303,14 +295,11 @@ class Capture(Generic[R]):
         try:
             kept = self._vault.store.read(LEXICON, MOST_BYTES)
         except MdmemError as error:
-            flaw = about_file(LEXICON, "lexicon", error.message, error.hint, severity="warning")
-            return builtin_cues(), (flaw,)
-        data = kept.data if kept else None
-        if self._known_cues is None or self._known_cues[0] != data:
-            text = "" if data is None else data.decode("utf-8", "replace")
-            cues, found = extended_cues(text) if text else (builtin_cues(), None)
-            self._known_cues = data, cues, (found,) if found else ()
-        return self._known_cues[1:]
+            finding = about_file(LEXICON, "lexicon", error.message, error.hint, severity="warning")
+            return builtin_cues(), (finding,)
+        text = kept.data.decode("utf-8", "replace") if kept else ""
+        cues, flaw = extended_cues(text) if text else (builtin_cues(), None)
+        return cues, (flaw,) if flaw else ()
 
     def _begin_run(self, policy: str | None, generator: Generator | None = None) -> _CaptureRun:
         chosen = self._vault.config.capture.policy if policy is None else policy
@@ -392,34 +381,32 @@ class Capture(Generic[R]):
 
     def _take_each(self, candidates: Sequence[Candidate], source: str, done: _CaptureRun) -> None:
         """Take the candidates of one message; where one is left out, nothing more is read."""
-        items = [self._take_candidate(each, source, done.policy) for each in candidates if done.policy != OFF]
-        done.items += items
-        done.is_stopped = done.is_stopped or any(each.outcome == LEFT_OUT for each in items)
-
-    def _take_candidate(self, candidate: Candidate, source: str, policy: str) -> CapturedItem:
-        """Propose one candidate, or accept it at once; what goes wrong is the outcome."""
-        item = CapturedItem(candidate=candidate, source=source)
-        try:
-            draft = self._draft_proposal(candidate, source)
-            return self._apply_draft(item, draft, policy) if draft else item
-        except (Refused, NotFound, Usage) as error:
-            if isinstance(error, LimitReached) and error.what == WAITING:
-                return dataclasses.replace(item, outcome=LEFT_OUT)
-            return dataclasses.replace(item, outcome=REFUSED, reason=error.message)
+        for candidate in candidates if done.policy != OFF else ():
+            item = CapturedItem(candidate=candidate, source=source)
+            try:
+                draft = self._draft_proposal(candidate, source)
+                item = self._apply_draft(item, draft, done.policy) if draft else item
+            except (Refused, NotFound, Usage) as error:
+                if isinstance(error, LimitReached) and error.what == WAITING:
+                    item = dataclasses.replace(item, outcome=LEFT_OUT)
+                    done.is_stopped = True
+                else:
+                    item = dataclasses.replace(item, outcome=REFUSED, reason=error.message)
+            done.items.append(item)
 
     def _apply_draft(self, item: CapturedItem, draft: _Draft, policy: str) -> CapturedItem:
         """Do what is decided about a draft, in one plan that is made with the vault's lock held."""
-        decisions: list[_Decision] = []
+        decision = _Decision(KNOWN, "")
 
         def build() -> EditPlan:
-            decisions.append(self._decide_draft(draft, policy))
-            plan = decisions[-1].plan
-            message = f"capture from {item.source}: {plan.message}"
-            return dataclasses.replace(plan, message=message, warnings=draft.warnings)
+            nonlocal decision
+            decision = self._decide(draft, policy)
+            message = f"capture from {item.source}: {decision.plan.message}"
+            return dataclasses.replace(decision.plan, message=message, warnings=draft.warnings)
 
-        change = self._run(build)
-        outcome, path, plan = decisions[-1]
-        return dataclasses.replace(item, outcome=outcome, path=path, change=change if plan.changes else None)
+        applied = self._run(build)
+        change = applied if decision.plan.changes else None
+        return dataclasses.replace(item, outcome=decision.outcome, path=decision.path, change=change)
 
     def _draft_proposal(self, candidate: Candidate, source: str) -> _Draft | None:
         """Make a proposal of a candidate, without secrets; None where nothing is kept of its kind."""
@@ -451,16 +438,18 @@ class Capture(Generic[R]):
         proposal = drafted(verb, arguments, reason=reason, author=_AUTHOR, sources=(source,))
         return _Draft(proposal, said, place, warnings)
 
-    def _decide_draft(self, draft: _Draft, policy: str) -> _Decision:
-        """Decide by what is in memory and in the inbox now."""
-        new = draft.proposal
-        own = self._own_preference(new)
+    def _decide(self, draft: _Draft, policy: str) -> _Decision:
+        """Decide what is done about a draft, by what is in memory and in the inbox now."""
+        new, own = draft.proposal, None
+        if new.verb == "preferences.set":
+            own = read_memory(self._vault, path_of(new.arguments["category"], new.arguments["key"]))
         if own and {*new.sources} & {*(sources_of(own) or ())}:
             return _Decision(KNOWN, own.path)  # whatever is wished there now was said later
-        standing = self._statements.find(draft.place, draft.said)
-        if standing:
+        if standing := find_standing(self._vault, draft.place, draft.said):
             return self._strengthen(standing, new)
         waiting = find(new.path, self._vault, self._clock())
+        if waiting and waiting.status == REJECTED:
+            return _Decision(REJECTED, new.path)
         if waiting is None and policy == APPLY and not (own and self._is_stronger(own)):
             plan = accepted(new, called(new, self._find_verb), self._vault)
             self._refuse_swallowed(plan, draft)
@@ -468,16 +457,8 @@ class Capture(Generic[R]):
         plan = self._inbox.propose(
             new.verb, new.arguments, reason=new.reason, author=new.author, sources=new.sources
         )()
-        if waiting and waiting.status == REJECTED:
-            return _Decision(REJECTED, new.path)
-        done = STRENGTHENED if waiting else PROPOSED
-        return _Decision(done if plan.changes else KNOWN, new.path, plan)
-
-    def _own_preference(self, new: Proposal) -> Document | None:
-        """Return the file that a proposal to set a preference would change."""
-        if new.verb != "preferences.set":
-            return None
-        return self._statements.read(path_of(new.arguments["category"], new.arguments["key"]))
+        outcome = STRENGTHENED if waiting else PROPOSED
+        return _Decision(outcome if plan.changes else KNOWN, new.path, plan)
 
     def _is_stronger(self, own: Document) -> bool:
         """Return whether a preference is to stay, though somebody wishes for something else."""
@@ -511,7 +492,7 @@ class Capture(Generic[R]):
             EditRefused: it would.
         """
         after = plan.changes[0].after(self._vault.config.limits) if draft.proposal.verb == "append" else None
-        if after and normal(draft.said) not in self._statements.bullets(after):
+        if after and normal(draft.said) not in statements_in(after):
             raise after.refused("it ends in something that is never closed", "close it first")
 
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import dataclasses
 from datetime import datetime, timedelta
-from typing import TYPE_CHECKING, Any, Generic, TypeVar
+from typing import TYPE_CHECKING, Any
 
 from mdmem.arguments import json_value, texts_of
 from mdmem.capture import proposal as proposals
@@ -28,6 +28,7 @@ from mdmem.errors import (
 )
 from mdmem.kind import PROPOSAL
 from mdmem.memory import content, history
+from mdmem.memory.verbs import KindVerbs, R
 from mdmem.sessions.message import redacted
 from mdmem.vault.plan import Change, EditPlan, deletion, edit, together
 
@@ -40,15 +41,13 @@ if TYPE_CHECKING:
     from mdmem.document.secret import Secret
     from mdmem.memory.verbs import Build, FindVerb
     from mdmem.vault.vault import Vault
-    from mdmem.vault.walk import Found
 
-R = TypeVar("R")
 WAITING = "proposals that wait"
 """What there are too many of, where `LimitReached` says so."""
 _MOST_NEAR = 5
 
 
-class Inbox(Generic[R]):
+class Inbox(KindVerbs[R]):
     """The proposals of one namespace.
 
     One is named by its id, or by the path of its file. `clock` (UTC) says which have expired.
@@ -62,12 +61,8 @@ class Inbox(Generic[R]):
         *,
         clock: Callable[[], datetime] = content.utc_now,
     ) -> None:
-        self._vault = vault
-        self._run = run
+        super().__init__(vault, run, clock)
         self._find_verb = find_verb
-        self._clock = clock
-        # What was read, as long as the file is the same: every candidate of a capture asks for all of it.
-        self._known: dict[str, tuple[Found, Proposal | None]] = {}
 
     # -- reading ------------------------------------------------------------------------------------------
 
@@ -77,15 +72,10 @@ class Inbox(Generic[R]):
         Args:
             all: also those that were rejected or have expired.
         """
-        now, known, self._known = self._clock(), self._known, {}
-        for each in self._vault.walk(PROPOSAL.folder):
-            kept = known.get(each.path)
-            if kept is None or kept[0] != each:
-                is_read = not each.problem
-                kept = each, proposals.find(each.path, self._vault, now) if is_read else None
-            self._known[each.path] = kept
-        found = [proposals.as_of(each, now) for _, each in self._known.values() if each]
-        return [each for each in found if all or each.status == OPEN]
+        now = self._clock()
+        paths = [found.path for found in self._vault.walk(PROPOSAL.folder) if not found.problem]
+        proposed = filter(None, (proposals.find(path, self._vault, now) for path in paths))
+        return [each for each in proposed if all or each.status == OPEN]
 
     def show(self, id: str) -> Proposal:  # noqa: A002 - its name everywhere else
         """Return one proposal, with the diff of what accepting it would change now, or its `problem`.
@@ -136,8 +126,7 @@ class Inbox(Generic[R]):
         said = {"reason": reason, "author": author or self._vault.actor, "sources": given}
         shape = {"arguments": json_value(arguments), **said}
         clean, warnings = redact_fields(self._vault, PROPOSAL.folder, shape)
-        for fault in proposals.faults(verb, clean["arguments"], self._vault):
-            raise fault.error
+        proposals.check_call(verb, clean["arguments"])
         new = proposals.drafted(verb, **{**clean, "sources": tuple(clean["sources"])})
         # Called before anything is built: a plan may be built again under the lock, a template never is.
         change = proposals.called(new, self._find_verb)
@@ -167,7 +156,7 @@ class Inbox(Generic[R]):
         now, settings = self._clock(), self._vault.config.capture
         before = self._vault.find(new.path)
         if before:
-            found = proposals.read(before, self._vault, now)
+            found = proposals.read(before, now)
             return _plan_renewal(before, found, new.sources, now, settings.expires_days)
         if len(self.list()) >= settings.max_open:
             remedy = "accept, reject or sweep some, or raise [capture] max_open"
@@ -176,7 +165,7 @@ class Inbox(Generic[R]):
         self._vault.prepare(proposals.accepted(new, verb, self._vault))
         expires = now + timedelta(days=settings.expires_days) if settings.expires_days else None
         document = proposals.written(self._vault, dataclasses.replace(new, created=now, expires=expires))
-        if flaws := proposals.judge(document, self._vault):
+        if flaws := proposals.judge(document):
             raise Invalid(findings=tuple(flaws))
         change = Change(path=new.path, before=None, content=document.data)
         return EditPlan(changes=(change,), message=f"propose {new.verb}")
@@ -251,7 +240,7 @@ class Inbox(Generic[R]):
             raise EditRefused(
                 path=document.path, reason=f"this is not a proposal: its `type` is not {PROPOSAL.name}"
             )
-        return proposals.read(document, self._vault, self._clock())
+        return proposals.read(document, self._clock())
 
     def _refuse_closed(self, found: Proposal) -> None:
         """Refuse a proposal that cannot be accepted, whatever it would change."""

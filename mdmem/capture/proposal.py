@@ -10,8 +10,8 @@ from __future__ import annotations
 import contextlib
 import json
 import unicodedata
-from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
 
@@ -28,11 +28,12 @@ from mdmem.errors import (
     TooManyParts,
     Usage,
 )
-from mdmem.kind import PROPOSAL, RULE, kind_at
+from mdmem.kind import NOTE, PROPOSAL, RULE, kind_at
 from mdmem.memory import content
+from mdmem.memory.preferences import path_of as path_of_preference
 from mdmem.text.regex import regex
 from mdmem.text.tokens import clipped, in_line
-from mdmem.vault.paths import check_folder, check_memory, encode_id, is_under, join
+from mdmem.vault.paths import check_folder, check_memory, is_under, join
 
 if TYPE_CHECKING:
     from datetime import datetime
@@ -42,7 +43,7 @@ if TYPE_CHECKING:
     from mdmem.vault.vault import Vault
 
 OPEN, REJECTED, EXPIRED = "open", "rejected", "expired"
-_LAYERS = ("user", "project", "shared")  # what is read beside the namespace, and changed where it belongs
+_LAYERS = ("user:", "project:", "shared:")  # beside the namespace, and read alone
 _DIGITS = 16  # of the hash that names a proposal
 _INFO = "json"
 _FENCE = regex(r" {0,3}(?:`{3,}|~{3,})[ \t]*([^\s`]*)[^\r\n]*(?:\r\n|\n|\r)?")
@@ -79,11 +80,15 @@ class Proposable(NamedTuple):
         return {**self.target, **self.value, **self.options}
 
     @property
-    def needed(self) -> tuple[str, ...]:
-        """The arguments that a proposal must give."""
-        return tuple(
-            name for name, schema in (*self.target.items(), *self.value.items()) if "default" not in schema
-        )
+    def schema(self) -> dict[str, Any]:
+        """The JSON Schema of all arguments."""
+        needed = [name for name, each in {**self.target, **self.value}.items() if "default" not in each]
+        return {
+            "type": "object",
+            "properties": self.arguments,
+            "required": needed,
+            "additionalProperties": False,
+        }
 
 
 _TEXT, _NUMBER, _FLAG, _OBJECT = ({"type": name} for name in ("string", "number", "boolean", "object"))
@@ -177,74 +182,37 @@ class Proposal:
         return clipped(in_line(" ".join(texts)), _MOST_SHOWN)
 
 
-class ProposalFault(NamedTuple):
-    """Why something cannot be proposed: the way to what is wrong from the fence's object, and the error."""
-
-    keys: tuple[str, ...]
-    error: MdmemError
-
-
-def faults(verb: Any, arguments: Any, vault: Vault) -> Iterator[ProposalFault]:
-    """Yield why a verb with these arguments cannot be proposed; nothing where it can.
+def check_call(verb: Any, arguments: Any) -> None:
+    """Refuse a verb with arguments that cannot be proposed.
 
     Args:
         verb: its name, as in `VERBS`.
         arguments: by name.
-        vault: whose namespace none may leave.
-    """
-    known = VERBS.get(verb) if isinstance(verb, str) else None
-    if known is None:
-        said = f"{verb!r}"[:_MOST_SHOWN]
-        remedy = f"a verb is one of {', '.join(VERBS)}"
-        yield ProposalFault(("verb",), Usage(problem=f"{said} cannot be proposed", remedy=remedy))
-        return
-    if not isinstance(arguments, Mapping):
-        yield ProposalFault(("arguments",), Usage(problem=f"the arguments of {verb} are an object"))
-        return
-    found = [*_argument_faults(verb, known, arguments)]
-    yield from found
-    try:
-        for name in () if found else known.target:
-            if name == known.path:
-                _refuse_path(str(arguments[name]), verb, vault)
-            elif verb.startswith("preferences."):
-                encode_id(arguments[name])
-    except PathRefused as error:
-        yield ProposalFault(("arguments", known.path or next(iter(known.target))), error)
-
-
-def _argument_faults(verb: str, known: Proposable, arguments: Mapping[str, Any]) -> Iterator[ProposalFault]:
-    """Judge the arguments of a verb, each by its schema."""
-    from mdmem.schema.validator import fault  # noqa: PLC0415 - start-up
-
-    schemas = known.arguments
-    for name in (name for name in known.needed if name not in arguments):
-        error = Usage(problem=f"{verb} needs the argument {name!r}", remedy="give it")
-        yield ProposalFault(("arguments", name), error)
-    for name, value in arguments.items():
-        if name not in schemas:
-            problem = f"a proposal of {verb} has no argument {str(name)[:_MOST_SHOWN]!r}"
-            error = Usage(problem=problem, remedy=f"it takes {', '.join(schemas)}")
-            yield ProposalFault(("arguments", name), error)
-        elif problem := fault({**schemas[name]}, value):
-            error = Usage(problem=f"the argument {name!r} of {verb} is of a wrong type: {problem}")
-            yield ProposalFault(("arguments", name), error)
-
-
-def _refuse_path(path: str, verb: str, vault: Vault) -> None:
-    """Refuse a path that is none of a memory of this namespace, or that of a proposal.
 
     Raises:
-        PathRefused: it is such a path.
+        Usage: another verb, or arguments that it does not take.
+        PathRefused: an argument cannot be a name, or is that of a proposal.
     """
-    if path.partition(":")[0] in _LAYERS and ":" in path:
-        reason = "what is shared with others is changed where it belongs"
-        raise PathRefused(path=path, reason=reason, remedy="name a memory of this namespace")
-    is_name = verb.startswith("notes.") or verb == "new"
-    checked = check_folder(path) if is_name else check_memory(path)
-    full = join("notes", checked) if verb.startswith("notes.") and not is_under(checked, "notes") else checked
-    refuse_inbox([full])
-    vault.folder(full)
+    from mdmem.schema.validator import fault  # noqa: PLC0415 - start-up
+
+    known = VERBS.get(verb) if isinstance(verb, str) else None
+    if known is None:
+        remedy = f"a verb is one of {', '.join(VERBS)}"
+        raise Usage(problem=f"{f'{verb!r}'[:_MOST_SHOWN]} cannot be proposed", remedy=remedy)
+    if problem := fault(known.schema, arguments):
+        remedy = f"it takes {', '.join(known.arguments)}"
+        raise Usage(problem=f"the arguments of {verb} do not fit: {in_line(problem)}", remedy=remedy)
+    if known.path:
+        path = arguments[known.path]
+        if path.startswith(_LAYERS):
+            reason = "what is shared with others is changed where it belongs"
+            raise PathRefused(path=path, reason=reason, remedy="name a memory of this namespace")
+        is_note = verb.startswith("notes.")
+        checked = check_folder(path) if is_note or verb == "new" else check_memory(path)
+        is_note = is_note and not is_under(checked, NOTE.folder)
+        refuse_inbox([join(NOTE.folder, checked) if is_note else checked])
+    elif verb.startswith("preferences."):
+        path_of_preference(arguments["category"], arguments["key"])
 
 
 def refuse_inbox(paths: Sequence[str]) -> None:
@@ -325,70 +293,62 @@ def is_proposal(document: Document) -> bool:
     return document.fields.get("type") == PROPOSAL.name
 
 
-def read(document: Document, vault: Vault, now: datetime) -> Proposal:
-    """Return the proposal in a file, whatever state it is in."""
+def read(document: Document, now: datetime) -> Proposal:
+    """Return the proposal in a file, whatever state it is in; one that was not rejected expires."""
     identifier = document.path.removeprefix(f"{PROPOSAL.folder}/").removesuffix(".md")
     try:
         fields = document.fields
-        node, flaws = _judge_document(document, vault)
+        value, flaws = _judge_document(document)
     except DocumentRefused as error:
         return Proposal(
             id=identifier, path=document.path, arguments={}, hash=document.hash, problem=error.message
         )
-    value = node.value if node and isinstance(node.value, dict) else {}
     arguments, status, sources = value.get("arguments"), fields.get("status"), fields.get("sources")
     errors = (each for each in flaws if each.severity == "error")
     problem = next((f"line {each.position.line}: {each.message}" for each in errors), "")
     if status not in {None, OPEN, REJECTED}:
         problem = problem or f"its status is neither {OPEN} nor {REJECTED}"
-    found = Proposal(
+    expires = content.moment_of(fields.get("expires"))
+    has_expired = expires is not None and expires <= now
+    return Proposal(
         id=identifier,
         path=document.path,
-        status=REJECTED if status == REJECTED else OPEN,
+        status=REJECTED if status == REJECTED else EXPIRED if has_expired else OPEN,
         verb=str(value.get("verb", ""))[:_MOST_SHOWN],
         arguments=arguments if isinstance(arguments, dict) else {},
         reason=_as_text(fields.get("reason")),
         author=_as_text(fields.get("author")),
         sources=tuple(filter(_as_text, sources)) if isinstance(sources, list) else (),
         created=content.moment_of(fields.get("created")),
-        expires=content.moment_of(fields.get("expires")),
+        expires=expires,
         hash=document.hash,
         problem=problem,
     )
-    return as_of(found, now)
-
-
-def as_of(proposal: Proposal, now: datetime) -> Proposal:
-    """Return a proposal as it stands at a moment: one that was not rejected expires."""
-    if proposal.status == REJECTED:
-        return proposal
-    has_expired = proposal.expires is not None and proposal.expires <= now
-    return replace(proposal, status=EXPIRED if has_expired else OPEN)
 
 
 def _as_text(value: Any) -> str:
     return value if isinstance(value, str) else ""
 
 
-def judge(document: Document, vault: Vault) -> list[Diagnostic]:
+def judge(document: Document) -> list[Diagnostic]:
     """Return what is wrong with the file of a proposal, beyond what its schema says."""
-    return _judge_document(document, vault)[1] if is_proposal(document) else []
+    return _judge_document(document)[1] if is_proposal(document) else []
 
 
-def _judge_document(document: Document, vault: Vault) -> tuple[Node | None, list[Diagnostic]]:
+def _judge_document(document: Document) -> tuple[dict[str, Any], list[Diagnostic]]:
     """Return the object in the fence of a proposal, and what is wrong with it."""
     if document.is_json:
-        return None, [about_file(document.path, _CODE, "a proposal is Markdown", "move it out of inbox/")]
+        return {}, [about_file(document.path, _CODE, "a proposal is Markdown", "move it out of inbox/")]
     node, flaws = _read_object(document)
+    value = node.value if node else {}
     if node and not any(flaw.severity == "error" for flaw in flaws):
-        value = node.value
-        for name in [name for name in value if name not in {"verb", "arguments"}]:
-            message = f"{name[:_MOST_SHOWN]!r} means nothing"
-            flaws.append(Flaw(_place_of(node, (name,)), _CODE, message, "take it out", name))
-        for fault in faults(value.get("verb"), value.get("arguments", {}), vault):
-            span = _place_of(node, fault.keys)
-            flaws.append(Flaw(span, _CODE, fault.error.message, fault.error.hint, ".".join(fault.keys)))
-    return node, [document.diagnose(flaw) for flaw in flaws]
+        try:
+            for name in value.keys() - {"verb", "arguments"}:
+                raise Usage(problem=f"{name[:_MOST_SHOWN]!r} means nothing", remedy="take it out")
+            check_call(value.get("verb"), value.get("arguments", {}))
+        except MdmemError as error:
+            flaws.append(Flaw(node.span, _CODE, error.message, error.hint, "call"))
+    return value, [document.diagnose(flaw) for flaw in flaws]
 
 
 def _read_object(document: Document) -> tuple[Node | None, list[Flaw]]:
@@ -420,19 +380,12 @@ def _make_flaw(span: Span, message: str, hint: str, rule: str = "json") -> tuple
     return None, [Flaw(span, _CODE, message, hint, rule)]
 
 
-def _place_of(node: Node, keys: Sequence[str]) -> Span:
-    """Return where the value, or the name of it, is written."""
-    below = node.nearest(keys[:-1])
-    member = below.member(keys[-1]) if below.kind == "mapping" else None
-    return member.key_span if member else below.span
-
-
 def find(path: str, vault: Vault, now: datetime) -> Proposal | None:
     """Read the proposal in a file; None where there is none. What cannot be a memory is left to `check`."""
     with contextlib.suppress(DocumentRefused):
         document = vault.find(path)
         if document and is_proposal(document):
-            return read(document, vault, now)
+            return read(document, now)
     return None
 
 

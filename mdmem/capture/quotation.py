@@ -38,10 +38,9 @@ _SCHEMA: dict[str, Any] = {
 
 
 class Additions(NamedTuple):
-    """Candidates of each text with those that a model named; its name, and why it named none."""
+    """Candidates of each text with those that a model named, and why it named none."""
 
     candidates: list[list[Candidate]]
-    by: str
     problem: str = ""
 
 
@@ -86,7 +85,7 @@ def added_by(
             each.start < place.end and place.start < each.end for each in candidates[number]
         ):
             candidates[number].append(candidate_of(cues, entry["kind"], texts[number], place, "model", _SURE))
-    return Additions([sorted(each, key=lambda c: c.start) for each in candidates], answer.by, answer.problem)
+    return Additions([sorted(each, key=lambda c: c.start) for each in candidates], answer.problem)
 
 
 def _place_of(quote: str, text: str) -> Span | None:

@@ -29,7 +29,6 @@ if TYPE_CHECKING:
     from mdmem.document.bullets import Bullet
     from mdmem.vault.plan import EditPlan
     from mdmem.vault.vault import Vault
-    from mdmem.vault.walk import Found
 
 MOST_SOURCES = 100
 """How many messages one memory names: what is said again after that many makes no difference."""
@@ -155,62 +154,45 @@ class Standing(NamedTuple):
         return said_in(self.document.text[slice(*self.span)])[1]
 
 
-class Statements:
-    """What the memories of a vault state. Each is read again only where its file has changed."""
+def read_memory(vault: Vault, path: str) -> Document | None:
+    """Read a memory; None where there is none, or none that can be read."""
+    with contextlib.suppress(DocumentRefused, MemoryNotFound):
+        document = vault.find(path)
+        if document and not document.frontmatter.flaws:
+            return document
+    return None
 
-    def __init__(self, vault: Vault) -> None:
-        self._vault = vault
-        self._of_files: dict[str, tuple[Found, str | None]] = {}
-        self._of_notes: dict[str, tuple[str, dict[str, Span]]] = {}
 
-    def read(self, path: str) -> Document | None:
-        """Read a memory; None where there is none, or none that can be read."""
-        with contextlib.suppress(DocumentRefused, MemoryNotFound):
-            document = self._vault.find(path)
-            if document and not document.frontmatter.flaws:
-                return document
-        return None
+def statements_in(note: Document) -> dict[str, Span]:
+    """Find the bullets of a note: the first one of each statement, by its folded text."""
+    found: dict[str, Span] = {}
+    for each in bullets(note, note.body_span):
+        said, _ = said_in(note.text[slice(*each.head)])
+        found.setdefault(normal(unescaped(said)), each.head)
+    return found
 
-    def bullets(self, note: Document) -> dict[str, Span]:
-        """Find the bullets of a note: the first one of each statement, by its folded text."""
-        known, found = self._of_notes.get(note.path, ("", {}))
-        if known != note.hash:
-            found = {}
-            for each in bullets(note, note.body_span):
-                said, _ = said_in(note.text[slice(*each.head)])
-                found.setdefault(normal(unescaped(said)), each.head)
-            self._of_notes[note.path] = note.hash, found
-        return found
 
-    def find(self, place: str, said: str) -> Standing | None:
-        """Find what says the same as a text.
+def find_standing(vault: Vault, place: str, said: str) -> Standing | None:
+    """Find what says the same as a text.
 
-        Args:
-            place: a note, of which each bullet is a statement; a preference; or a folder of preferences or
-                rules.
-            said: the text.
-        """
-        wanted = normal(said)
-        if not place.endswith(".md"):
-            return next(self._in_folder(place, wanted), None)
-        document = self.read(place)
-        if document is None or is_under(place, PREFERENCE.folder):
-            return Standing(document) if document and _stated_by(document) == wanted else None
-        span = self.bullets(document).get(wanted)
-        return Standing(document, span) if span else None
-
-    def _in_folder(self, folder: str, wanted: str) -> Iterator[Standing]:
-        for met in self._vault.walk(folder):
-            if met.problem or not met.path.endswith(".md"):
-                continue
-            kept = self._of_files.get(met.path)
-            if kept is None or kept[0] != met:
-                document = self.read(met.path)
-                kept = met, _stated_by(document) if document else None
-                self._of_files[met.path] = kept
-            # What was remembered is looked at again before anything is built on it.
-            if kept[1] == wanted and (document := self.read(met.path)) and _stated_by(document) == wanted:
-                yield Standing(document)
+    Args:
+        vault: where to look.
+        place: a note, of which each bullet is a statement; a preference; or a folder of preferences or rules.
+        said: the text.
+    """
+    wanted = normal(said)
+    if place.endswith(".md") and not is_under(place, PREFERENCE.folder):
+        note = read_memory(vault, place)
+        span = statements_in(note).get(wanted) if note else None
+        return Standing(note, span) if note and span else None
+    paths = (
+        [place] if place.endswith(".md") else [found.path for found in vault.walk(place) if not found.problem]
+    )
+    for path in paths:
+        document = read_memory(vault, path) if path.endswith(".md") else None
+        if document and _stated_by(document) == wanted:
+            return Standing(document)
+    return None
 
 
 def _stated_by(document: Document) -> str | None:

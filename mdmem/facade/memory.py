@@ -269,12 +269,11 @@ class Memory(Kinds["Applied"]):
         """
         if (session is None) != all:
             raise Usage(problem="observe one session, or all of them", remedy="give a session, or all")
-        from mdmem.observations.observer import Observer  # noqa: PLC0415 - start-up
-
-        observer = Observer(self.vault, self._apply_built, self.sessions)
         if watch:
-            return observer.watch(session, generator)
-        return observer.every(generator) if session is None else [observer.work(session, generator)]
+            return self.observations.watch(session, generator)
+        if session is None:
+            return self.observations.every(generator)
+        return [self.observations.work(session, generator)]
 
     def start_background(self, session: str) -> bool:
         """Let another process observe and capture a session; see `mdmem.facade.background.start`."""
@@ -851,7 +850,7 @@ class Memory(Kinds["Applied"]):
             if kind_at(path) is PROPOSAL:
                 from mdmem.capture.proposal import judge  # noqa: PLC0415 - start-up
 
-                found += judge(document, self.vault)
+                found += judge(document)
             return told(found)
         except (DocumentRefused, StorageFailed, SystemFailing) as error:
             return [about_file(path, error.code, error.message, error.hint)]

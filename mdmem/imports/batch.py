@@ -16,7 +16,6 @@ from mdmem.vault.walk import tree
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping, Sequence
 
-    from mdmem.diagnostic import Diagnostic
     from mdmem.index.sync import Progress
 
 
@@ -27,12 +26,10 @@ class Batch:
     Attributes:
         documents: with paths below the folder that they go to.
         left_out: what of the source is not a memory, or could not be read, each with the reason.
-        warnings: what was found in the documents.
     """
 
     documents: tuple[Document, ...]
     left_out: tuple[str, ...] = ()
-    warnings: tuple[Diagnostic, ...] = ()
 
 
 def read(path: str) -> bytes:

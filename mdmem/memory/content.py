@@ -346,6 +346,11 @@ def with_fields_of(after: Document, before: Document, names: Sequence[str]) -> D
     return after
 
 
+def with_life_of(after: Document, before: Document) -> Document:
+    """Return what replaces a memory, with its life, unless the new text says when it expires."""
+    return after if EXPIRES in after.fields else with_fields_of(after, before, (TTL, EXPIRES))
+
+
 def is_working(path: str) -> bool:
     """Return whether a path, relative to any namespace around it, is that of a working memory."""
     return "working/" in path and _WORKING.fullmatch(path) is not None
@@ -368,10 +373,8 @@ def _renew_change(change: Change, default: int, now: datetime, limits: Limits) -
     if after is None or (after.is_json and after.tree is None) or after.frontmatter.flaws:
         return change
     is_whole = change.content is not None
-    kept_on = after
-    if is_whole and before is not None and EXPIRES not in after.fields and TTL not in after.fields:
-        kept_on = with_fields_of(after, before, (TTL, EXPIRES))
-    result = renewed(kept_on, before, default, now)
+    whole = with_life_of(after, before) if is_whole and before else after
+    result = renewed(whole, before, default, now)
     if result is after:
         return change
     if is_whole or before is None:

@@ -79,6 +79,16 @@ def encoded(path: str, text: str) -> bytes:
         raise NotEncodable(path=path, offset=error.start) from None
 
 
+def creation(path: str, text: str, message: str) -> EditPlan:
+    """Return the plan that makes a memory.
+
+    Raises:
+        NotEncodable: as `encoded`.
+    """
+    change = Change(path=path, before=None, content=encoded(path, text))
+    return EditPlan(changes=(change,), message=message)
+
+
 def _iterate_hashes(vault: Vault, path: str) -> Iterator[str]:
     for entry in vault.history():
         for file in entry.files:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from functools import partial
 from importlib import import_module
 from typing import TYPE_CHECKING
@@ -17,7 +16,7 @@ from mdmem.vault.paths import StrPath, check_folder, check_memory, join
 from mdmem.vault.plan import Change, EditPlan
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Container
 
     from mdmem.imports.batch import Batch
     from mdmem.vault.vault import Vault
@@ -48,63 +47,39 @@ def importing(vault: Vault, form: str, source: str, to: StrPath | None) -> Calla
 
 
 def _make_plan(vault: Vault, form: str, folder: str, batch: Batch) -> EditPlan:
-    changes: list[Change] = []
-    names: dict[str, str] = {}
+    changes: dict[str, Change] = {}
     left_out, same = list(batch.left_out), 0
     new_names = vault.new_names()
     for document in batch.documents:
         path = join(folder, document.path)
         try:
-            new = parse(check_memory(path), document.data, document.limits)
-            change = _make_change(vault, new)
-            twin = _find_claim(names, change.path) if change else None
-            if change and not twin:
-                new_names.refuse_of(change)
+            change = _make_change(vault, parse(check_memory(path), document.data, document.limits), changes)
+            if change is None:
+                same += 1
+                continue
+            new_names.refuse_of(change)
+            changes[change.path] = change
         except (DocumentRefused, PathRefused) as error:
             left_out.append(error.message)
-            continue
         except _Refused as reason:
             left_out.append(f"{path}: {reason}")
-            continue
-        if change is None:
-            same += 1
-        elif twin:
-            how = "has the same name as" if twin == change.path else "differs only in case from"
-            left_out.append(f"{path}: {how} {twin}")
-        else:
-            changes.append(change)
     message = f"import {len(changes)} from {form}" + (f", {same} stand there already" if same else "")
-    warnings = tuple(replace(each, path=join(folder, each.path)) for each in batch.warnings)
-    return EditPlan(changes=tuple(changes), message=message, left_out=tuple(left_out), warnings=warnings)
-
-
-def _find_claim(names: dict[str, str], path: str) -> str | None:
-    """Return what another change makes that `path`, or a folder of it, is or differs from only in case.
-
-    Else None.
-
-    What `path` needs is then kept in `names`.
-    """
-    parts = path.split("/")
-    own = {name.casefold(): name for name in ("/".join(parts[:count]) for count in range(1, len(parts) + 1))}
-    for folded, name in own.items():
-        if names.get(folded, name) != name or (folded in names and name == path):
-            return names[folded]
-    names.update(own)
-    return None
+    return EditPlan(changes=tuple(changes.values()), message=message, left_out=tuple(left_out))
 
 
 class _Refused(Exception):
     """Why a memory is not taken in."""
 
 
-def _make_change(vault: Vault, new: Document) -> Change | None:
-    """Return what makes a memory; None where it stands there already.
+def _make_change(vault: Vault, new: Document, others: Container[str]) -> Change | None:
+    """Return what makes a memory beside others; None where it stands there already.
 
     Raises:
-        _Refused: another one does, or it breaks its schema.
+        _Refused: another one stands or is made there, or it breaks its schema.
         DocumentRefused, PathRefused: it cannot be a memory.
     """
+    if new.path in others:  # in another Unicode spelling
+        raise _Refused(f"has the same name as {new.path}")
     before = vault.find(new.path)
     if before:
         if before.data != new.data:

@@ -20,7 +20,7 @@ from mdmem.memory.verbs import Build, KindVerbs, R
 from mdmem.template.filters import escaped, line
 from mdmem.text.lines import Lines
 from mdmem.vault.paths import StrPath, check_folder, check_memory, is_under, join, path_text
-from mdmem.vault.plan import Change, EditPlan, edit
+from mdmem.vault.plan import EditPlan, edit
 
 if TYPE_CHECKING:
     import builtins
@@ -113,8 +113,7 @@ class Notes(KindVerbs[R]):
             _refuse_swallowed(grown, edits)
             if before:
                 return edit(before, edits, f"append to {path}")
-            change = Change(path=path, before=None, content=history.encoded(path, splice(first, edits)))
-            return EditPlan(changes=(change,), message=f"append to {path}")
+            return history.creation(path, splice(first, edits), f"append to {path}")
 
         return self._run(build)
 
@@ -153,8 +152,7 @@ class Notes(KindVerbs[R]):
         def build() -> EditPlan:
             before = history.find(self._vault, path, base)
             if before is None:
-                change = Change(path=path, before=None, content=history.encoded(path, new))
-                return EditPlan(changes=(change,), message=f"overwrite {path}")
+                return history.creation(path, new, f"overwrite {path}")
             return edit(before, [new_body(before, new)], f"overwrite {path}", merge=False)
 
         return self._run(build)

@@ -8,9 +8,9 @@ from difflib import get_close_matches
 from functools import lru_cache
 from typing import TYPE_CHECKING, Any, TypeAlias
 
-from mdmem.arguments import json_value
+from mdmem.arguments import check_natural, json_value, require_text
 from mdmem.document.document import Document, parse_text
-from mdmem.document.edit import TextEdit, fitted, spliced
+from mdmem.document.edit import spliced
 from mdmem.document.field import with_field
 from mdmem.document.tree import same
 from mdmem.errors import DocumentRefused, FieldNotFound, LimitReached, MemoryNotFound, NamedNotFound, Usage
@@ -23,59 +23,21 @@ from mdmem.vault.paths import decode_id, encode_id
 from mdmem.vault.plan import Change, EditPlan, deletion
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping, Sequence
+    from collections.abc import Iterator, Mapping
     from datetime import datetime
 
     from mdmem.document.document import Document
 
 
-DECAY_PER_DAY = 0.01
-LEAST_VISIBLE = 0.1
-STRONG = 0.7
-MEDIUM = 0.4
-CONFIRMED = 0.1  # what a value gains each time that it is set again
-_DECIMALS = 4
+STRENGTH, CONFIDENCE = 0.7, 0.8
+"""Of a wish that is told to an agent: it matters, and is quite sure; both can still grow."""
+
+_DECAY_PER_DAY = 0.01
+_LEAST_VISIBLE, _MEDIUM, _STRONG = 0.1, 0.4, 0.7
+_CONFIRMED = 0.1  # what a value gains each time that it is set again
+_DECIMALS = 4  # of a strength or a confidence, as it is written
 _SECONDS_PER_DAY = 86_400
-
-
-def decayed(strength: float, updated: datetime | None, now: datetime) -> float:
-    """Return what is left of a strength: `strength * max(0, 1 - 0.01 * days since the update)`.
-
-    The result is never decayed again, so it makes no difference how often it is asked. Without a time nothing
-    fades, and a time to come counts as now.
-    """
-    if updated is None:
-        return strength
-    days = max(0.0, (now - updated).total_seconds() / _SECONDS_PER_DAY)
-    return rounded(strength * max(0.0, 1 - DECAY_PER_DAY * days))
-
-
-def confirmed(one: float, other: float) -> float:
-    """Return the strength of a value that had one strength, and is given again with another."""
-    return rounded(min(1.0, max(one, other) + CONFIRMED))
-
-
-def rounded(share: float) -> float:
-    """Return a number from 0 to 1 as it is written, to four decimals."""
-    return round(share, _DECIMALS)
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Bands:
-    """How many preferences are strong (0.7 and more), medium (0.4 and more) and weak."""
-
-    strong: int
-    medium: int
-    weak: int
-
-
-def bands(strengths: Sequence[float]) -> Bands:
-    """Return the bands that strengths fall into."""
-    strong = sum(strength >= STRONG for strength in strengths)
-    medium = sum(MEDIUM <= strength < STRONG for strength in strengths)
-    return Bands(strong=strong, medium=medium, weak=len(strengths) - strong - medium)
-
-
+_MOST_NAMED = 20
 # Who writes a preference by hand, without these, means it.
 _BY_HAND = 1.0
 _SHAPE = regex(rf"{PREFERENCE.folder}/([^/]+)/([^/]+)\.md")
@@ -121,23 +83,6 @@ class Preference:
         return {**shape, **{name: content.stamp(moment) for name, moment in moments.items()}}
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Given:
-    """A value that somebody wants."""
-
-    category: str
-    key: str
-    value: Any
-    strength: float
-    confidence: float
-    why: str | None = None
-
-    @property
-    def path(self) -> str:
-        """The file of this preference."""
-        return path_of(self.category, self.key)
-
-
 def path_of(category: str, key: str) -> str:
     """Return the file of a preference.
 
@@ -172,8 +117,10 @@ def read_preference(document: Document, now: datetime) -> Preference:
     category, key = name_of(document.path) or ("", "")
     created = content.moment_of(fields.get("created"))
     updated = content.moment_of(fields.get("updated")) or created
-    stored = _read_share(fields.get("strength"))
-    strength = decayed(stored, updated, now)
+    stored = strength = _read_share(fields.get("strength"))
+    if updated is not None:
+        days = max(0.0, (now - updated).total_seconds() / _SECONDS_PER_DAY)
+        strength = round(stored * max(0.0, 1 - _DECAY_PER_DAY * days), _DECIMALS)
     return Preference(
         category=category,
         key=key,
@@ -185,7 +132,7 @@ def read_preference(document: Document, now: datetime) -> Preference:
         updated=updated,
         why=document.body.strip(),
         path=document.path,
-        hidden=strength < LEAST_VISIBLE,
+        hidden=strength < _LEAST_VISIBLE,
     )
 
 
@@ -195,57 +142,26 @@ def _read_share(written: Any) -> float:
     return float(min(1, max(0, written)))
 
 
-def settled(document: Document | None, given: Given, policy: str, now: datetime) -> Document | None:
-    """Return the file once `given` has been taken in by `policy`; None where the preference stays as it is.
+def _decide_fields(stored: Preference, given: dict[str, Any], policy: str) -> dict[str, Any]:
+    """Return the fields that change when a value, with its strength and confidence, is given.
 
-    Args:
-        document: the file that there is.
-        given: the value that is wanted.
-        policy: one of `mdmem.vault.config.POLICIES`.
-        now: when it is said, and strengths are compared.
-
-    Raises:
-        EditRefused: the fields of the file cannot be edited.
-        Usage: the value is not a JSON value.
+    None change where what is stored stays.
     """
-    updated = {"updated": content.stamp(now)}
-    if document is None:
-        new = {
-            "type": PREFERENCE.name,
-            "category": given.category,
-            "key": given.key,
-            **_number_fields(given),
-            "created": content.stamp(now),
-            **updated,
-        }
-        return _write_fields(parse_text(given.path, ""), new, given.why)
-    if "value" not in document.fields:
-        return _write_fields(document, {**_number_fields(given), **updated}, given.why)
-    outcome = _decide_fields(read_preference(document, now), given, policy)
-    return _write_fields(document, {**outcome, **updated}, given.why) if outcome else None
-
-
-def _number_fields(given: Given) -> dict[str, Any]:
-    strength, confidence = rounded(given.strength), rounded(given.confidence)
-    return {"value": given.value, "strength": strength, "confidence": confidence}
-
-
-def _decide_fields(stored: Preference, given: Given, policy: str) -> dict[str, Any]:
-    """Return the fields that change; none where what is stored stays."""
-    if same(stored.value, given.value):
-        confidence = rounded(max(stored.confidence, given.confidence))
-        return {"strength": confirmed(stored.strength, given.strength), "confidence": confidence}
-    strength = rounded(given.strength)
+    value, strength, confidence = given["value"], given["strength"], given["confidence"]
+    if same(stored.value, value):
+        stronger = min(1.0, max(stored.strength, strength) + _CONFIRMED)
+        surer = max(stored.confidence, confidence)
+        return {"strength": round(stronger, _DECIMALS), "confidence": round(surer, _DECIMALS)}
     if policy == "merge":
-        value = _merge_values(stored.value, given.value)
+        united = _merge_values(stored.value, value)
+        if united is None:
+            united = value if strength >= stored.strength else stored.value
         return {
-            "value": (given.value if strength >= stored.strength else stored.value)
-            if value is None
-            else value,
-            "strength": rounded((stored.strength + given.strength) / 2),
-            "confidence": rounded((stored.confidence + given.confidence) / 2),
+            "value": united,
+            "strength": round((stored.strength + strength) / 2, _DECIMALS),
+            "confidence": round((stored.confidence + confidence) / 2, _DECIMALS),
         }
-    return _number_fields(given) if policy == "keep-latest" or strength > stored.strength else {}
+    return given if policy == "keep-latest" or strength > stored.strength else {}
 
 
 def _merge_values(old: Any, new: Any) -> Any:
@@ -263,32 +179,25 @@ def _merge_values(old: Any, new: Any) -> Any:
 
 
 def _write_fields(document: Document, fields: Mapping[str, Any], why: str | None) -> Document:
-    """`document` with these fields, and with another body where there is a `why`."""
+    """Return a preference with these fields, and with another body where there is a `why`."""
     for name, value in fields.items():
         document = with_field(document, (name,), value)
-    return (
-        document
-        if why is None
-        else spliced(document, [_replace_body(document, fitted(document, why).strip())])
-    )
-
-
-def _replace_body(document: Document, why: str) -> TextEdit:
-    """Return the edit that puts `why` in the place of the body; blank lines around it stay."""
-    start, body, newline = document.body_span.start, document.body, document.lines.newline
-    written = body.strip()
-    if not written:
-        return TextEdit(start, len(document.text), f"{newline}{why}{newline}" if why else body)
-    at = start + body.index(written)
-    return TextEdit(at, at + len(written), why)
+    if why is None:
+        return document
+    require_text(why=why)
+    return spliced(document, [content.new_body(document, why.strip() + "\n" if why.strip() else "")])
 
 
 Found: TypeAlias = list[Preference]  # `list` is also a verb here
 
-# A wish that is told to an agent matters, and is quite sure; both can still grow.
-STRENGTH = 0.7
-CONFIDENCE = 0.8
-_MOST_NAMED = 20
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Bands:
+    """How many preferences are strong (0.7 and more), medium (0.4 and more) and weak."""
+
+    strong: int
+    medium: int
+    weak: int
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -350,21 +259,22 @@ class Preferences(KindVerbs[R]):
         Raises:
             Usage: `count` is negative.
         """
-        if count < 0:
-            raise Usage(problem=f"the number of preferences is 0 or more, not {count}")
+        check_natural(count=count)
         return sorted(self.list(), key=_rank_preference)[:count]
 
     def stats(self) -> PreferenceStats:
         """Return how many there are, where, and how strong they are now."""
         everything = [*self._read_all()]
-        strengths = [p.strength for p in everything if not p.hidden]
-        categories = [p.category for p in everything if not p.hidden]
+        shown = [p for p in everything if not p.hidden]
+        strengths, categories = [p.strength for p in shown], [p.category for p in shown]
+        strong = sum(strength >= _STRONG for strength in strengths)
+        medium = sum(_MEDIUM <= strength < _STRONG for strength in strengths)
         return PreferenceStats(
             total=len(everything),
-            hidden=len(everything) - len(strengths),
+            hidden=len(everything) - len(shown),
             by_category={name: categories.count(name) for name in dict.fromkeys(categories)},
-            mean_strength=rounded(sum(strengths) / len(strengths)) if strengths else 0.0,
-            bands=bands(strengths),
+            mean_strength=round(sum(strengths) / len(shown), _DECIMALS) if shown else 0.0,
+            bands=Bands(strong=strong, medium=medium, weak=len(shown) - strong - medium),
         )
 
     def _read_all(self) -> Iterator[Preference]:
@@ -423,28 +333,38 @@ class Preferences(KindVerbs[R]):
             Conflict: the file is not the one that `base` names.
             EditRefused: the fields of the file cannot be edited.
         """
-        rule, value = self._check_policy(policy), json_value(value)
-        for name, share in (("strength", strength), ("confidence", confidence)):
-            if not 0 <= share <= 1:
-                raise Usage(problem=f"{name} is a number from 0 to 1, not {share!r}")
+        rule = self._vault.config.preferences.policy if policy is None else policy
+        if rule not in POLICIES:
+            raise Usage(problem=f"a policy is {', '.join(POLICIES)}, not {rule!r}")
+        if bad := [share for share in (strength, confidence) if not 0 <= share <= 1]:
+            raise Usage(problem=f"strength and confidence are numbers from 0 to 1, not {bad[0]!r}")
+        given = {
+            "value": json_value(value),
+            "strength": round(strength, _DECIMALS),
+            "confidence": round(confidence, _DECIMALS),
+        }
+        path, message = path_of(category, key), f"set preference {category}/{key}"
 
         def build() -> EditPlan:
             now = self._clock()
-            given = Given(
-                category=category,
-                key=key,
-                value=value,
-                strength=strength,
-                confidence=confidence,
-                why=why,
-            )
-            before = history.find(self._vault, given.path, base)
+            before, fields = history.find(self._vault, path, base), given
             if before is None:
                 self._refuse_over_limit()
-            after = settled(before, given, rule, now)
-            if after is None and before is not None:
-                return EditPlan(changes=(), message=_describe_kept(read_preference(before, now), given))
-            return EditPlan(changes=_make_changes(before, after), message=f"set preference {category}/{key}")
+                names = {"type": PREFERENCE.name, "category": category, "key": key}
+                fields = {**names, **given, "created": content.stamp(now)}
+            elif "value" in before.fields:
+                stored = read_preference(before, now)
+                fields = _decide_fields(stored, given, rule)
+                if not fields:
+                    kept = f"{stored.value!r} has the strength {stored.strength:g}"
+                    reason = f"{kept}, {given['value']!r} no more than {strength:g}"
+                    return EditPlan(changes=(), message=f"kept preference {stored.name}: {reason}")
+            document = before or parse_text(path, "")
+            after = _write_fields(document, {**fields, "updated": content.stamp(now)}, why)
+            # Never merged with what somebody else wrote: whether a value is taken depends on all of it.
+            change = Change(path=path, before=before, content=after.data, merge=False)
+            is_same = before is not None and before.data == after.data
+            return EditPlan(changes=() if is_same else (change,), message=message)
 
         return self._run(build)
 
@@ -475,12 +395,6 @@ class Preferences(KindVerbs[R]):
 
     # -- what the verbs share -----------------------------------------------------------------------------
 
-    def _check_policy(self, policy: str | None) -> str:
-        chosen = self._vault.config.preferences.policy if policy is None else policy
-        if chosen not in POLICIES:
-            raise Usage(problem=f"a policy is {', '.join(POLICIES)}, not {chosen!r}")
-        return chosen
-
     def _refuse_over_limit(self) -> None:
         limit = self._vault.config.preferences.max_per_user
         if sum(1 for _ in self._list_paths()) >= limit:
@@ -492,18 +406,3 @@ class Preferences(KindVerbs[R]):
 
 def _rank_preference(found: Preference) -> tuple[float, float]:
     return -found.strength, -found.updated.timestamp() if found.updated else 0.0
-
-
-def _describe_kept(stored: Preference, given: Given) -> str:
-    return (
-        f"kept preference {stored.name}: {stored.value!r} has the strength {stored.strength:g}, "
-        f"{given.value!r} no more than {given.strength:g}"
-    )
-
-
-def _make_changes(before: Document | None, after: Document | None) -> tuple[Change, ...]:
-    """Return what makes `after` of `before`: nothing where both are the same."""
-    if after is None or (before is not None and before.data == after.data):
-        return ()
-    # Never merged with what somebody else wrote: whether a value is taken depends on all that stood there.
-    return (Change(path=after.path, before=before, content=after.data, merge=False),)

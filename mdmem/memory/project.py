@@ -6,19 +6,20 @@ import json
 import re
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from mdmem.arguments import json_value, require_text
+from mdmem.arguments import check_natural, json_value, require_text
 from mdmem.diagnostic import Span
 from mdmem.document import section as text_section
 from mdmem.document.bullets import Bullet, bullets, normal, written
 from mdmem.document.document import PROJECT_FILE, Document, parse_text
 from mdmem.document.edit import TextEdit, splice, spliced
 from mdmem.document.field import merged
-from mdmem.errors import EditRefused, MemoryNotFound, SectionAmbiguous, SectionNotFound, Usage
+from mdmem.errors import EditRefused, SectionAmbiguous, SectionNotFound, Usage
+from mdmem.memory import history
 from mdmem.memory.verbs import KindVerbs, R
 from mdmem.template.filters import heading as safe_title, line as one_line
 from mdmem.text.lines import with_newline
 from mdmem.text.regex import regex
-from mdmem.vault.plan import Change, EditPlan, edit
+from mdmem.vault.plan import EditPlan, edit
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
@@ -29,11 +30,8 @@ if TYPE_CHECKING:
 _TEMPLATE = "project"
 _TITLE = "Project memory"
 _MARKS = regex(r"(#{1,6})[ \t]+(.*)", re.DOTALL)
-_ATX = regex(r" {0,3}#{1,6}(?:[ \t]|$)", re.MULTILINE)
 _MARKER = regex(r"\A\s*[-+*][ \t]+(?=.*[^-+*_\s])(\S[^\r\n]*)\s*\Z")
 _DATE = regex(r"[0-9]{4}-[0-9]{2}-[0-9]{2}: ")
-_LINE_END = regex(r"[ \t]*(?:\r\n|\n|\r)")
-_BLANK_LINES = regex(r"[ \t]*(?>\r\n|\n|\r)[ \t]*(?:\r\n|\n|\r)")
 # Headings of sections that say what was chosen, in English and Chinese.
 _CHOICES = regex(
     r"\b(?:preferences?|decisions?|choices?)\b|偏好|决策|決策|决定|決定|选择|選擇", re.IGNORECASE
@@ -176,10 +174,7 @@ class Project(KindVerbs[R]):
         start = "" if self._vault.exists(PROJECT_FILE) else self._render_start()
 
         def build() -> EditPlan:
-            try:
-                before = self._vault.read(PROJECT_FILE)
-            except MemoryNotFound:
-                before = None
+            before = self._vault.find(PROJECT_FILE)
             document = before or parse_text(PROJECT_FILE, start or f"# {_TITLE}\n", self._vault.config.limits)
             found = _find_section(document, section)
             edits = _make_edits(document, section, found, change(document, found))
@@ -187,9 +182,8 @@ class Project(KindVerbs[R]):
                 return edit(before, edits, f"{PROJECT_FILE}: {action}")
             if not edits:
                 return EditPlan(changes=(), message=f"{PROJECT_FILE}: nothing to do: {action}")
-            content = splice(document.text, edits).encode()
-            new = Change(path=PROJECT_FILE, before=None, content=content)
-            return EditPlan(changes=(new,), message=f"{PROJECT_FILE}: {action}")
+            text = splice(document.text, edits)
+            return history.creation(PROJECT_FILE, text, f"{PROJECT_FILE}: {action}")
 
         return self._run(build)
 
@@ -272,61 +266,18 @@ def _match_parameter(document: Document, bullet: Bullet, name: str) -> re.Match[
 
 def _make_edits(document: Document, section: str, found: Section | None, wanted: _Wanted) -> list[TextEdit]:
     """Return the edits that make what is wanted, when nothing but that results from them."""
-    newline = document.lines.newline
     edits = [e for e in wanted.replaced if document.text[e.start : e.end] != e.new]
     if wanted.added and found:
-        edits.append(_insert_bullets(document, found.own, wanted.added))
+        present = bullets(document, found.own)
+        like = present[-1] if present else None
+        between = "\n\n" if like and like.apart and len(present) > 1 else "\n"
+        block = between.join(written(each, like) for each in wanted.added)
+        edits += text_section.append_to_section(document, text_section.SEPARATOR.join(found.path), block)
     elif wanted.added:
         level, title = _parse_heading(section)
-        block = f"{'#' * (level or 2)} {title}\n\n" + "\n".join(map(written, wanted.added))
-        edits.append(_append_block(document, with_newline(block, newline)))
+        block = "\n".join(map(written, wanted.added))
+        edits += text_section.append_block(document, f"{'#' * (level or 2)} {title}\n\n{block}")
     return _verify_edits(document, section, found, wanted, merged(edits)) if edits else []
-
-
-def _insert_bullets(document: Document, own: Span, added: Sequence[str]) -> TextEdit:
-    """Return the insertion of bullets behind what stands in a section."""
-    text, newline = document.text, document.lines.newline
-    end = own.start + len(text[slice(*own)].rstrip(" \t\r\n"))
-    while own.start < end < len(text) and text[end] in " \t":
-        end += 1
-    present = bullets(document, own)
-    like = present[-1] if present else None
-    joins = like is not None and like.span.end >= end
-    between = newline * (2 if joins and len(present) > 1 and like and like.apart else 1)
-    block = between.join(with_newline(written(each, like), newline) for each in added)
-    if end > own.start:
-        tail = newline if _needs_blank(text, end) else ""
-        return TextEdit(end, end, (between if joins else newline * 2) + block + tail)
-    if own.start and text[own.start - 1] not in "\r\n":
-        return TextEdit(own.start, own.start, newline * 2 + block)
-    blank = _LINE_END.match(text, own.start)
-    at = blank.end() if blank else own.start
-    lead = "" if blank else newline
-    follows = at < len(text) and not _LINE_END.match(text, at)
-    return TextEdit(at, at, lead + block + newline + (newline if follows else ""))
-
-
-def _needs_blank(text: str, end: int) -> bool:
-    """Return whether the line behind `end` is a heading that a bullet before it would swallow."""
-    following = _LINE_END.match(text, end)
-    if not following or following.end() == len(text) or _LINE_END.match(text, following.end()):
-        return False
-    return not _ATX.match(text, following.end())
-
-
-def _append_block(document: Document, block: str) -> TextEdit:
-    """Return the insertion of a block at the end, with a blank line before it."""
-    text, newline, end = document.text, document.lines.newline, len(document.text)
-    body = text[document.body_span.start :]
-    written_to = len(body.rstrip(" \t\r\n"))
-    if not written_to and not document.frontmatter.present:
-        lead = ""
-    elif text[-1] not in "\r\n":
-        lead = newline * 2
-    else:
-        behind = body[written_to:] if written_to else newline + body
-        lead = "" if _BLANK_LINES.match(behind) else newline
-    return TextEdit(end, end, lead + block + newline)
 
 
 def _verify_edits(
@@ -371,8 +322,7 @@ def _cut_text(text: str, max_chars: int | None) -> str:
     """Return `text`, or as many of its lines as fit, with a note of what is left out."""
     if max_chars is None:
         return text
-    if max_chars < 0:
-        raise Usage(problem=f"the number of characters is 0 or more, not {max_chars}")
+    check_natural(max_chars=max_chars)
     if len(text) <= max_chars:
         return text
     note = "[{left} of {total} characters left out: see {path}]"
@@ -381,5 +331,5 @@ def _cut_text(text: str, max_chars: int | None) -> str:
     while lines and sum(map(len, lines)) > room:
         lines.pop()
     kept = "".join(lines).rstrip()
-    told = note.format(left=len(text) - len(kept), total=len(text), path=PROJECT_FILE)
-    return f"{kept}\n\n{told}" if kept else told
+    rest = note.format(left=len(text) - len(kept), total=len(text), path=PROJECT_FILE)
+    return f"{kept}\n\n{rest}" if kept else rest

@@ -7,7 +7,8 @@ import posixpath
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, TypeAlias
 
-from mdmem.errors import DocumentRefused, MemoryNotFound, PatternInvalid, Usage
+from mdmem.arguments import check_natural
+from mdmem.errors import DocumentRefused, MemoryNotFound, PatternInvalid
 from mdmem.kind import NAMESPACES, RULE
 from mdmem.text.globs import globs_of, matcher
 from mdmem.vault.paths import Scope, StrPath, join, path_text
@@ -52,16 +53,12 @@ class Rule:
     def applies_to(self, file: str) -> bool:
         """Return whether the rule is about `file`, a path relative to the workspace.
 
-        A glob that cannot be compiled matches nothing.
+        One with a glob that cannot be compiled is about every file, as any rule that cannot be read.
         """
-        if not self.globs:
+        try:
+            return matcher(self.globs)(file)
+        except PatternInvalid:
             return True
-        sound = [glob for glob in self.globs if _is_valid_glob(glob)]
-        # Globs that only leave files out take all others, which a broken one was not meant to do.
-        has_lost = any(glob not in sound and not glob.startswith("!") for glob in self.globs)
-        if not sound or (has_lost and all(glob.startswith("!") for glob in sound)):
-            return False
-        return matcher(sound)(file)
 
 
 Found: TypeAlias = list[Rule]  # `list` is also a verb here
@@ -104,8 +101,7 @@ class Rules:
         Raises:
             Usage: `max_chars` is negative.
         """
-        if max_chars is not None and max_chars < 0:
-            raise Usage(problem=f"the number of characters is 0 or more, not {max_chars}")
+        check_natural(max_chars=max_chars or 0)
         rules, unreadable = self._find_rules(for_file, disabled=False)
         blocks = {rule.path: _format_rule(rule, for_file) for rule in rules}
         if max_chars is None:
@@ -174,14 +170,6 @@ def _scope_name(layer: str) -> str:
         scope = parts[start].removesuffix("s")
         start += NAMESPACES[parts[start]]
     return scope
-
-
-def _is_valid_glob(glob: str) -> bool:
-    try:
-        matcher([glob])
-    except PatternInvalid:
-        return False
-    return True
 
 
 def _format_rule(rule: Rule, for_file: StrPath | None) -> str:

@@ -72,17 +72,17 @@ class Listed(NamedTuple):
 
 def detailed(view: View, listed: Sequence[Listed]) -> list[Listed]:
     """Return a listing with what the index knows of each memory; nothing where it cannot be read."""
-    known = {path: fields for path, _, _, fields in view.memories({"type"})}
+    fields = {path: values for path, _, _, values in view.memories({"type"})}
 
-    def told(path: str, key: str) -> str:
-        values = known.get(path, {}).get(key)
+    def first(path: str, key: str) -> str:
+        values = fields.get(path, {}).get(key)
         return str(values[0]) if values else ""
 
     return [
-        each._replace(
-            date=told(each.path, "date"), type=told(each.path, "type"), title=told(each.path, "title")
+        entry._replace(
+            date=first(entry.path, "date"), type=first(entry.path, "type"), title=first(entry.path, "title")
         )
-        for each in listed
+        for entry in listed
     ]
 
 
@@ -128,9 +128,9 @@ def conditional(
 
     wanted = [conditions.parse(text) for text in texts_of(where, "where")]
     key, descending = conditions.sort_order(sort)
-    met = list(_judge_memories(view, {key, *(c.key for c in wanted)}, moment or utc_now()))
-    inside = among((memory[0] for memory in met), named)
-    found = [memory for memory in met if memory[0] in inside and conditions.fits(wanted, memory[3])]
+    judged = list(_judge_memories(view, {key, *(c.key for c in wanted)}, moment or utc_now()))
+    inside = among((memory[0] for memory in judged), named)
+    found = [memory for memory in judged if memory[0] in inside and conditions.fits(wanted, memory[3])]
     if sort:
         firsts = {path: next(iter(fields.get(key, ())), None) for path, _, _, fields in found}
         # Sorted twice, so that memories without a value are last in both directions.
@@ -267,10 +267,8 @@ class Verbs(Generic[R]):
             before = history.find(self._vault, name, base)
             if before is None:
                 empty = parse(check_memory(name), b"")
-                new = history.encoded(name, text_edit.splice("", text_edit.append(empty, text)))
-                return EditPlan(
-                    changes=(Change(path=empty.path, before=None, content=new),), message=f"append to {path}"
-                )
+                new = text_edit.splice("", text_edit.append(empty, text))
+                return history.creation(empty.path, new, f"append to {path}")
             return edit(before, text_edit.append(before, text), f"append to {path}", merge=base is None)
 
         return self._run_renewed(build)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator, Mapping
+from contextlib import suppress
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 
@@ -15,8 +16,7 @@ from mdmem.errors import DocumentRefused, EditRefused, Invalid, MemoryNotFound, 
 from mdmem.kind import WORKING
 from mdmem.memory import history
 from mdmem.memory.content import (
-    EXPIRES,
-    TTL,
+    Life,
     appended,
     as_text,
     content_of,
@@ -31,13 +31,12 @@ from mdmem.memory.content import (
     refuse_unreadable,
     renewed,
     replaced,
-    ttl_of,
     unpadded,
     with_fields_of,
     with_life,
+    with_life_of,
 )
 from mdmem.memory.verbs import KindVerbs, R
-from mdmem.schema import Schemas
 from mdmem.text.lines import Lines
 from mdmem.vault.paths import decode_id, encode_id
 from mdmem.vault.plan import Change, EditPlan, deletion, edit
@@ -159,7 +158,7 @@ class Working(KindVerbs[R]):
         infos = []
         for kind, identifier, found in self._find_files():
             try:
-                document = self._find_document(found.path)
+                document = self._vault.find(found.path)
                 expires = expiry_of(document) if document else None
             except DocumentRefused:
                 expires = None
@@ -183,7 +182,7 @@ class Working(KindVerbs[R]):
         thread: str | None = None,
         resource: str | None = None,
         ttl: int | None = None,
-        schema: str | Mapping[str, Any] | None = None,
+        schema: str | None = None,
         base: str | None = None,
     ) -> R:
         """Replace the whole content.
@@ -191,8 +190,8 @@ class Working(KindVerbs[R]):
         Markdown keeps its frontmatter. Content with fields of its own (frontmatter, or a JSON object)
         replaces those that stand there, but for `created`, `thread`, `resource` and its life, which go on
         where it does not speak of them. The schema is recorded as `$schema`, and every later change is
-        checked against it. A JSON value that is not an object has no place for it, and a schema with no name
-        cannot be recorded: those are checked in the updates that give a schema.
+        checked against it. A JSON value that is not an object has no place for it: it is checked when the
+        schema is given.
 
         Args:
             content: Markdown, JSON text, or any JSON value. It becomes a JSON memory when it is not a text,
@@ -200,20 +199,18 @@ class Working(KindVerbs[R]):
                 text that is not JSON takes the place of JSON.
             thread, resource: whose.
             ttl: seconds that it lives from each change on; 0 for ever.
-            schema: the name of a schema of the vault, or a schema; without one, that which stands there, else
-                that of the config.
+            schema: the name of a schema of the vault; without one, that which stands there, else that of the
+                config.
             base: the hash that the caller saw; see `Verbs`.
 
         Raises:
-            Usage: the content is blank or not a JSON value, the schema is not JSON, or a JSON
-                value that is not an object should expire.
+            Usage: the content is blank or not a JSON value, or a JSON value that is not an object should
+                expire.
             NamedNotFound: no such schema.
             Conflict: it is no longer what `base` says.
         """
         stem, text, now = _slot_stem(thread, resource), as_text(content), self._clock()
         is_json = not isinstance(content, str)
-        self._check_ttl(ttl, now)
-        given = _schema_text(schema)
 
         def build() -> EditPlan:
             slot = self._find_slot(stem, now)
@@ -221,7 +218,7 @@ class Working(KindVerbs[R]):
                 if slot.file is None:
                     raise MemoryNotFound(path=stem + SUFFIXES[is_json])
                 history.compare(self._vault, slot.file, base)
-            return self._replacement_plan(slot, text, ttl, now, "update", is_json=is_json, schema=given)
+            return self._replacement_plan(slot, text, ttl, now, "update", is_json=is_json, schema=schema)
 
         return self._run(build)
 
@@ -250,7 +247,6 @@ class Working(KindVerbs[R]):
             EditRefused: nothing can be appended to JSON.
         """
         stem, now = _slot_stem(thread, resource), self._clock()
-        self._check_ttl(ttl, now)
 
         def build() -> EditPlan:
             slot = self._find_slot(stem, now)
@@ -286,7 +282,6 @@ class Working(KindVerbs[R]):
             raise Usage(problem=f"a merge patch is an object, not a {type(patch).__name__}")
         checked: dict[str, Any] = json_value(patch)
         stem, now = _slot_stem(thread, resource), self._clock()
-        self._check_ttl(ttl, now)
 
         def build() -> EditPlan:
             slot = self._find_slot(stem, now)
@@ -316,7 +311,7 @@ class Working(KindVerbs[R]):
             expired, left_out = [], []
             for _, _, found in self._find_files():
                 try:
-                    document = self._find_document(found.path)
+                    document = self._vault.find(found.path)
                     if document and has_passed(expiry_of(document), now):
                         expired.append(deletion(document))
                 except DocumentRefused as error:
@@ -328,14 +323,8 @@ class Working(KindVerbs[R]):
 
     # -- what stands there --------------------------------------------------------------------------------
 
-    def _find_document(self, path: str) -> Document | None:
-        try:
-            return self._vault.read(path) if self._vault.exists(path) else None
-        except MemoryNotFound:
-            return None
-
     def _find_documents(self, stem: str) -> builtins.list[Document]:
-        return [document for suffix in SUFFIXES if (document := self._find_document(stem + suffix))]
+        return [document for suffix in SUFFIXES if (document := self._vault.find(stem + suffix))]
 
     def _find_slot(self, stem: str, now: datetime) -> _Slot:
         files = self._find_documents(stem)
@@ -351,13 +340,11 @@ class Working(KindVerbs[R]):
             for found in self._vault.walk(folder):
                 name = found.path[len(folder) + 1 :].rpartition(".")[0]
                 identifier = decode_id(name)
-                if not found.problem and "/" not in name and _encode_identifier(identifier) == name:
-                    yield kind, identifier, found
+                with suppress(PathRefused):
+                    if not found.problem and "/" not in name and encode_id(identifier) == name:
+                        yield kind, identifier, found
 
     # -- what becomes of it -------------------------------------------------------------------------------
-
-    def _check_ttl(self, ttl: int | None, now: datetime) -> None:
-        life(ttl, self._vault.config.working.ttl_seconds, now)
 
     def _change_plan(
         self, before: Document, after: Document, ttl: int | None, now: datetime, action: str
@@ -380,11 +367,11 @@ class Working(KindVerbs[R]):
         action: str,
         *,
         is_json: bool = False,
-        schema: _Schema | None = None,
+        schema: str | None = None,
     ) -> EditPlan:
         """Return the plan that makes `text` the content, whatever was there."""
         known = _schema_of(slot.file)
-        is_json = self._becomes_json(slot, schema, known, text) or is_json
+        is_json = self._becomes_json(slot, schema, text) or is_json
         path = slot.stem + SUFFIXES[is_json]
         before = slot.file if slot.file and slot.file.path == path else None
         given = parse_text(path, text + Lines(text).newline, self._vault.config.limits)
@@ -392,10 +379,18 @@ class Working(KindVerbs[R]):
         document = given
         if before and not is_json and not given.frontmatter.present:
             document = text_edit.spliced(before, [new_body(before, given.text)])
-        elif slot.live and (schema is None or schema.name == known):
-            document = with_fields_of(given, slot.live, _OWN)
-        document = self._make_lasting(document, given, slot.live, ttl, now)
-        document = self._follow_schema(document, schema, _schema_of(given) or known)
+            if slot.live is None:  # what has expired leaves nothing of its life behind
+                document = with_life(document, Life(None))
+        elif slot.live:
+            document = with_life_of(given, slot.live)
+            if schema in {None, known}:
+                document = with_fields_of(document, slot.live, _OWN)
+        default = self._vault.config.working.ttl_seconds
+        if ttl is not None or not is_object(document):
+            document = with_life(document, life(ttl, default, now))
+        else:
+            document = renewed(document, slot.live, default, now)
+        document = self._follow_schema(document, schema or _schema_of(given) or known)
         changes = [Change(path=path, before=before, content=document.data, merge=False)]
         if slot.file is None:
             # It must not come to be under the other suffix in the meantime: two files would stand for one id.
@@ -405,81 +400,29 @@ class Working(KindVerbs[R]):
             changes.append(deletion(slot.file))
         return EditPlan(changes=tuple(changes), message=f"{action} {path}")
 
-    def _make_lasting(
-        self, document: Document, given: Document, live: Document | None, ttl: int | None, now: datetime
-    ) -> Document:
-        """Return what takes the place of `live`, made of what is `given`, with its life."""
-        default = self._vault.config.working.ttl_seconds
-        if ttl is None and EXPIRES in given.fields:
-            return document
-        if ttl is None:
-            ttl = ttl_of(given) if TTL in given.fields else ttl_of(live) if live else None
-        if ttl is None and not default and live and EXPIRES in live.fields and TTL not in live.fields:
-            return with_fields_of(document, live, (EXPIRES,))
-        return with_life(document, life(ttl, default, now))
-
-    def _follow_schema(self, document: Document, schema: _Schema | None, known: str | None) -> Document:
-        """Return a document that follows a schema, with the schema's name recorded in it.
+    def _follow_schema(self, document: Document, name: str | None) -> Document:
+        """Return a document with the name of its schema in it.
 
         Raises:
-            Invalid: it breaks a schema that cannot be recorded.
+            Invalid: it has no place for the name, and breaks the schema.
         """
-        name = schema.name if schema else known
         if name and is_object(document):
             return with_field(document, ["$schema"], name)
-        if schema or name:
-            schemas = self._vault.schemas if name else self._schemas_with(schema.text if schema else "")
-            findings = schemas.check(document, name or _GIVEN)
-            if errors := tuple(f for f in findings if f.severity == "error"):
-                raise Invalid(findings=errors)
+        findings = self._vault.schemas.check(document, name) if name else ()
+        if errors := tuple(f for f in findings if f.severity == "error"):
+            raise Invalid(findings=errors)
         return document
 
-    def _schemas_with(self, schema: str) -> Schemas:
-        """Return the schemas of the vault, and one that a caller gave."""
-        schemas = self._vault.schemas
-        own = {info.name: schemas.show(info.name) for info in schemas.names() if not info.builtin}
-        return Schemas({**own, _GIVEN: schema})
-
-    def _becomes_json(self, slot: _Slot, schema: _Schema | None, known: str | None, text: str) -> bool:
+    def _becomes_json(self, slot: _Slot, schema: str | None, text: str) -> bool:
         """Return whether a text becomes JSON: by its schema, or as what stands there is JSON too."""
-        schemas, default = self._vault.schemas, self._vault.config.working.schema
-        if schema:
-            typed = _is_typed(schema.text or schemas.show(schema.name))
-        elif known and slot.file and slot.file.is_json:
-            typed = schemas.has(known) and _is_typed(schemas.show(known))
-        else:
-            typed = not known and bool(default) and _is_typed(schemas.show(default))
-        return typed or (slot.live is not None and slot.live.is_json and _looks_like_json(text))
-
-
-_GIVEN = "given"
-
-
-class _Schema(NamedTuple):
-    """A schema that a caller gives: its name, or its JSON text."""
-
-    name: str = ""
-    text: str = ""
-
-
-def _schema_text(schema: str | Mapping[str, Any] | None) -> _Schema | None:
-    if schema is None or isinstance(schema, str):
-        return None if schema is None else _Schema(name=schema)
-    if not isinstance(schema, Mapping):
-        raise Usage(problem=f"a schema is a name or an object, not a {type(schema).__name__}")
-    try:
-        return _Schema(text=json.dumps(dict(schema), allow_nan=False))
-    except (TypeError, ValueError, RecursionError) as error:
-        raise Usage(problem=f"the schema is not a JSON object: {error}") from None
-
-
-def _is_typed(schema: str) -> bool:
-    """Return whether a schema is about a JSON value: it has a type, and that is not string."""
-    try:
-        contents = json.loads(schema) if schema else None
-    except (ValueError, RecursionError):
-        return False
-    return isinstance(contents, dict) and contents.get("type", "string") != "string"
+        schemas, known = self._vault.schemas, _schema_of(slot.file)
+        if schema is None and known:
+            # One that is recorded may be gone, and one of Markdown is about its fields.
+            schema = known if slot.file and slot.file.is_json and schemas.has(known) else ""
+        name = self._vault.config.working.schema if schema is None else schema
+        if name and json.loads(schemas.show(name)).get("type", "string") != "string":
+            return True
+        return slot.live is not None and slot.live.is_json and _looks_like_json(text)
 
 
 def _looks_like_json(text: str) -> bool:
@@ -502,13 +445,6 @@ def _slot_stem(thread: str | None, resource: str | None) -> str:
         )
     kind: Owner = "resource" if thread is None else "thread"
     return f"{_FOLDERS[kind]}/{encode_id(thread or resource or '')}"
-
-
-def _encode_identifier(identifier: str) -> str | None:
-    try:
-        return encode_id(identifier)
-    except PathRefused:
-        return None
 
 
 def _schema_of(document: Document | None) -> str | None:

@@ -13,6 +13,7 @@ import signal
 import subprocess
 import time
 from itertools import pairwise, takewhile
+from typing import IO
 
 from mdmem.document.secret import masked
 from mdmem.errors import ConfigInvalid, ProgramFailed, Usage
@@ -43,9 +44,6 @@ class Program:
         self.words = words
         self.__name__ = _name_for_records(words)
 
-    def __repr__(self) -> str:
-        return f"command({self.__name__!r})"
-
     def __call__(self, prompt: str, _most: int, _temperature: float, seconds: float) -> str:
         """Run the program with a prompt as its standard input, and return what it prints.
 
@@ -54,11 +52,9 @@ class Program:
                 what is not UTF-8, or takes longer than `seconds`.
         """
         try:
-            status, output, errors = self._run_program(prompt.encode("utf-8", "backslashreplace"), seconds)
+            status, output, errors = self._run(prompt.encode("utf-8", "backslashreplace"), seconds)
         except (OSError, ValueError) as error:  # ValueError: a lone surrogate in an argument
             raise self._make_error(f"it cannot be started: {error}") from None
-        if max(len(output), len(errors)) > _MOST_BYTES:
-            raise self._make_error(f"it printed more than {_MOST_BYTES:,} bytes")
         complaint = in_line(errors.decode("utf-8", "replace"))
         quoted = f": {clipped(complaint, _LONGEST_COMPLAINT, around=len(complaint))}" if complaint else ""
         if status:
@@ -74,16 +70,17 @@ class Program:
 
     @property
     def path(self) -> str:
-        """The absolute path of the program; empty where there is none."""
+        """The absolute path of the program; empty where there is none.
+
+        What stands in a relative folder of PATH is none: it would be another one in each folder.
+        """
         from shutil import which  # noqa: PLC0415 - seldom asked
 
-        name = os.path.expanduser(self.words[0])
-        # A folder of PATH that is empty or relative means another one wherever it is asked.
-        folders = filter(os.path.isabs, os.environ.get("PATH", os.defpath).split(os.pathsep))
-        return which(name, path=os.pathsep.join(folders)) or ""
+        path = which(os.path.expanduser(self.words[0])) or ""
+        return path if os.path.isabs(path) else ""
 
-    def _run_program(self, prompt: bytes, seconds: float) -> tuple[int, bytes, bytes]:
-        """Return the exit status, and the first bytes of standard output and of standard error."""
+    def _run(self, prompt: bytes, seconds: float) -> tuple[int, bytes, bytes]:
+        """Return the exit status, and what went to standard output and to standard error."""
         from tempfile import TemporaryDirectory, TemporaryFile  # noqa: PLC0415 - start-up
 
         if not (path := self.path):
@@ -111,9 +108,8 @@ class Program:
             )
             try:
                 deadline = time.monotonic() + seconds
-                while process.poll() is None and not any(
-                    os.fstat(file.fileno()).st_size > _MOST_BYTES for file in (output, errors)
-                ):
+                # One that repeats itself for ever would fill the disk in less than its time.
+                while process.poll() is None and max(map(_size_of, (output, errors))) <= _MOST_BYTES:
                     if time.monotonic() > deadline:
                         raise self._make_error(f"it took longer than {seconds:g} seconds")
                     with contextlib.suppress(subprocess.TimeoutExpired):
@@ -122,15 +118,24 @@ class Program:
                 with contextlib.suppress(OSError):  # nothing is left
                     os.killpg(process.pid, signal.SIGKILL)
                 process.wait()
+            if max(map(_size_of, (output, errors))) > _MOST_BYTES:
+                raise self._make_error(f"it printed more than {_MOST_BYTES:,} bytes")
             output.seek(0)
             errors.seek(0)
-            return process.returncode, output.read(_MOST_BYTES + 1), errors.read(_MOST_BYTES + 1)
+            return process.returncode, output.read(), errors.read()
 
     def _make_error(self, reason: str) -> ProgramFailed:
-        remedy = "see what the program prints by itself, or name another one with MDMEM_MODEL"
-        return ProgramFailed(
-            code="model-failed", program=self.__name__, reason=in_line(reason), remedy=remedy
-        )
+        return program_failed(self.__name__, in_line(reason))
+
+
+def _size_of(file: IO[bytes]) -> int:
+    return os.fstat(file.fileno()).st_size
+
+
+def program_failed(program: str, reason: str) -> ProgramFailed:
+    """Return the error that a model, which is called so, gave no sound answer."""
+    remedy = "see what the program prints by itself, or name another one with MDMEM_MODEL"
+    return ProgramFailed(code="model-failed", program=program, reason=reason, remedy=remedy)
 
 
 def command(line: str) -> Program:

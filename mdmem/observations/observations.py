@@ -2,7 +2,7 @@
 
 Each stands below `observations/<session>/`. The name of one tells its source: how the log's id begins, and
 the numbers of the first and the last message. So a session that is made again has nothing in common with the
-one before it. What a reflection covers stays where it is, and is told from the fields `derived_from`.
+one before it. What a reflection covers stays where it is, and is known from the fields `derived_from`.
 """
 
 from __future__ import annotations
@@ -10,18 +10,20 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Generic, Literal, NamedTuple, TypeVar
+from itertools import accumulate
+from typing import TYPE_CHECKING, Literal, NamedTuple
 
 from mdmem.arguments import check_natural
 from mdmem.document.document import Document
 from mdmem.document.field import set_field, unset_field
 from mdmem.errors import DocumentRefused, MemoryNotFound, NamedNotFound, PathRefused, Usage
 from mdmem.kind import OBSERVATION
+from mdmem.memory.verbs import KindVerbs, R
 from mdmem.sessions.conversation import Conversation
 from mdmem.sessions.logs import name_of
 from mdmem.sessions.record import RunSummary
 from mdmem.text.regex import regex
-from mdmem.text.tokens import estimate, unescaped
+from mdmem.text.tokens import estimate, first_of, unescaped
 from mdmem.vault.config import ObservationSettings
 from mdmem.vault.paths import check_memory, is_under, join
 from mdmem.vault.plan import Change, EditPlan, deletion, edit
@@ -36,8 +38,6 @@ if TYPE_CHECKING:
     from mdmem.sessions.sessions import Sessions
     from mdmem.sessions.state import State
     from mdmem.vault.vault import Vault
-
-R = TypeVar("R")
 
 Step = Literal["observe", "reflect", "reflect-meta"]
 """What may be due for a session."""
@@ -122,34 +122,16 @@ class ObservationPlace(NamedTuple):
     first: int
     last: int
 
-    @property
-    def name(self) -> str:
-        """The name of the file."""
-        return self.path.rpartition("/")[2]
 
-
-class Observations(Generic[R]):
+class Observations(KindVerbs[R]):
     """The observations of a namespace's sessions. What is unknown is empty."""
 
-    def __init__(
-        self,
-        vault: Vault,
-        run: Callable[[Build], R],
-        sessions: Sessions,
-        settle: Callable[[str], None] | None = None,
-    ) -> None:
-        """Take what is needed.
-
-        Args:
-            vault, run: as for `Verbs`.
-            sessions: the conversations.
-            settle: lets the log of a session say how far it was observed, before what tells it goes; not for
-                a plan, which changes no log.
-        """
-        self._vault = vault
-        self._run = run
+    def __init__(self, vault: Vault, run: Callable[[Build], R], sessions: Sessions) -> None:
+        super().__init__(vault, run)
         self._sessions = sessions
-        self._settle = settle
+
+    def _settle(self, key: str) -> None:
+        """Let the log of a session say how far it was observed; a plan changes no log."""
 
     # -- asking -------------------------------------------------------------------------------------------
 
@@ -181,12 +163,12 @@ class Observations(Generic[R]):
             budget: tokens of both; 0 for all. The newest is given in every case.
         """
         check_natural(reflections=reflections, observations=observations, budget=budget)
-        _, _, places = self._current_session(session)
-        uncovered = self._find_uncovered(places)
+        _, places = self._current_session(session)
+        on_messages, on_observations = self._find_uncovered(places)
         found: list[Observation] = []
         left = budget
-        for most, each in ((reflections, uncovered.reflections), (observations, uncovered.observations)):
-            for place in reversed(each[-most:] if most else each):
+        for most, uncovered in ((reflections, on_observations), (observations, on_messages)):
+            for place in reversed(uncovered[-most:] if most else uncovered):
                 read = self._observation_at(place)
                 if read.problem and not read.text:
                     continue
@@ -194,9 +176,9 @@ class Observations(Generic[R]):
                     break
                 left -= read.tokens
                 found.append(read)
-        there = len(uncovered.reflections) + len(uncovered.observations)
         found.sort(key=lambda each: (each.last, each.generation))
-        return NewestObservations(found=tuple(found), left_out=there - len(found))
+        left_out = len(on_messages) + len(on_observations) - len(found)
+        return NewestObservations(found=tuple(found), left_out=left_out)
 
     def get(self, id: str) -> Observation | None:  # noqa: A002 - what everybody calls it
         """Return the observation or reflection of an id, which is its path; None where there is none."""
@@ -255,21 +237,18 @@ class Observations(Generic[R]):
         settings = self._vault.config.observation
         with self._sessions.logs.reading(session) as conversation:
             state = conversation.state
-            places = of_log(self._list_places(state.key), state.log)
+            places = of_log(self._list_places(folder_of(state.key)), state.log)
             new = (message.tokens for message in conversation.messages(reached(state, places) + 1))
-            is_observed = _sum_reaches(new, _or_default(settings, "message_tokens"))
-        steps: tuple[Step, ...] = ("observe",) if is_observed else ()
-        return (*steps, *(self._reflections_due(places) if generator else ()))
-
-    def _reflections_due(self, places: Sequence[ObservationPlace]) -> Iterator[Step]:
-        settings = self._vault.config.observation
-        uncovered = self._find_uncovered(places)
-        read = (self._observation_at(place).tokens for place in reversed(uncovered.observations))
-        if _sum_reaches(read, _or_default(settings, "observation_tokens")):
-            yield "reflect"
-        # One alone would become another one of which the same is due, without end.
-        if len(uncovered.reflections) >= max(_LEAST_REFLECTIONS, _or_default(settings, "meta_at")):
-            yield "reflect-meta"
+            steps: list[Step] = ["observe"] if _reaches(new, _or_default(settings, "message_tokens")) else []
+        if generator:
+            on_messages, on_observations = self._find_uncovered(places)
+            tokens = (self._observation_at(place).tokens for place in reversed(on_messages))
+            if _reaches(tokens, _or_default(settings, "observation_tokens")):
+                steps.append("reflect")
+            # One alone would become another one of which the same is due, without end.
+            if len(on_observations) >= max(_LEAST_REFLECTIONS, _or_default(settings, "meta_at")):
+                steps.append("reflect-meta")
+        return tuple(steps)
 
     # -- changing -----------------------------------------------------------------------------------------
 
@@ -286,13 +265,17 @@ class Observations(Generic[R]):
             Usage: neither is given.
             MemoryNotFound: an id names no observation.
         """
-        paths = self._paths_to_delete(ids, session)
-        if self._settle:
-            places = filter(None, map(place_of, paths))
-            for key in dict.fromkeys(self._observation_at(place).session for place in places):
-                with suppress(Usage):  # it names no session
-                    self._settle(key)
-        told = f"of {session}" if session is not None else ", ".join(ids[:_NAMED])
+        if not ids and session is None:
+            raise Usage(problem="nothing says what to delete", remedy="give ids, or a session")
+        paths = [*map(_path_of_id, ids)]
+        if session is not None:
+            paths += [place.path for place in self._list_places(folder_of(self._sessions.resolve(session)))]
+        paths = [*dict.fromkeys(paths)]
+        places = filter(None, map(place_of, paths))
+        for key in dict.fromkeys(self._observation_at(place).session for place in places):
+            with suppress(Usage):  # it names no session
+                self._settle(key)
+        what = f"of {session}" if session is not None else first_of(ids, _NAMED)
 
         def build() -> EditPlan:
             changes = []
@@ -302,23 +285,14 @@ class Observations(Generic[R]):
                     raise MemoryNotFound(path=path)
                 changes.append(deletion(document))
             changes += self._remove_names(paths)
-            return EditPlan(changes=tuple(changes), message=f"delete observations {told}")
+            return EditPlan(changes=tuple(changes), message=f"delete observations {what}")
 
         return self._run(build)
-
-    def _paths_to_delete(self, ids: Sequence[str], session: str | None) -> builtins.list[str]:
-        """Return the paths of observations that are named one by one, or by their session."""
-        if not ids and session is None:
-            raise Usage(problem="nothing says what to delete", remedy="give ids, or a session")
-        paths = [*map(_path_of_id, ids)]
-        if session is not None:
-            paths += [place.path for place in self._list_places(self._sessions.resolve(session))]
-        return [*dict.fromkeys(paths)]
 
     def _remove_names(self, paths: Sequence[str]) -> Iterator[Change]:
         """Yield the changes that take paths which are deleted out of reflections."""
         for folder in dict.fromkeys(path.rpartition("/")[0] for path in paths):
-            for place in self._places_in(folder):
+            for place in self._list_places(folder):
                 if not place.generation or place.path in paths:
                     continue
                 named = self._sources_of(place)
@@ -335,42 +309,39 @@ class Observations(Generic[R]):
         self, session: str, recent: int | None, *, reflections: bool
     ) -> builtins.list[Observation]:
         check_natural(recent=recent or 0)
-        _, log, places = self._current_session(session)
+        log, places = self._current_session(session)
         wanted = [place for place in places if bool(place.generation) == reflections]
         start = 0 if recent is None else max(0, len(wanted) - recent)
         if log:
             return [self._observation_at(place) for place in wanted[start:]]
         return sorted(map(self._observation_at, wanted), key=lambda each: each.created)[start:]
 
-    def _current_session(self, session: str) -> tuple[str, str, builtins.list[ObservationPlace]]:
-        """Resolve a session to its key, the id of its log, and what was observed of that log."""
+    def _current_session(self, session: str) -> tuple[str, builtins.list[ObservationPlace]]:
+        """Return the id of a session's log, and what was observed of it; without a log, all there is."""
         key = self._sessions.resolve(session)
         with self._sessions.logs.opened(key) as conversation:
             log = conversation.state.log
-        places = self._list_places(key)
-        return key, log, of_log(places, log) if log else places
+        places = self._list_places(folder_of(key))
+        return log, of_log(places, log) if log else places
 
-    def _list_places(self, key: str) -> builtins.list[ObservationPlace]:
-        """List the observations and reflections of a session, by the numbers in their names."""
-        return self._places_in(folder_of(key))
-
-    def _places_in(self, folder: str) -> builtins.list[ObservationPlace]:
+    def _list_places(self, folder: str) -> builtins.list[ObservationPlace]:
+        """List the observations and reflections in a folder, by the numbers in their names."""
         names = self._vault.store.names(join(self._vault.namespace, folder))
         found = filter(None, (place_of(f"{folder}/{name}") for name in names))
         return sorted(found, key=lambda place: (place.log, place.last, place.first))
 
-    def _find_uncovered(self, places: Iterable[ObservationPlace]) -> Uncovered:
-        """Return what no reflection among some observations and reflections covers."""
-        every = list(places)
-        covered: set[str] = set()
-        for place in every:
-            if place.generation:
-                covered.update(path.rpartition("/")[2] for path in self._sources_of(place))
-        left = [place for place in every if place.name not in covered]
-        return Uncovered(
-            observations=[place for place in left if not place.generation],
-            reflections=[place for place in left if place.generation],
-        )
+    def _find_uncovered(
+        self, places: Sequence[ObservationPlace]
+    ) -> tuple[builtins.list[ObservationPlace], builtins.list[ObservationPlace]]:
+        """Return the observations, and the reflections, that no reflection covers, the oldest first."""
+        covered = {
+            path.rpartition("/")[2]
+            for place in places
+            if place.generation
+            for path in self._sources_of(place)
+        }
+        left = [place for place in places if place.path.rpartition("/")[2] not in covered]
+        return [place for place in left if not place.generation], [p for p in left if p.generation]
 
     def _sources_of(self, place: ObservationPlace) -> tuple[str, ...]:
         """Return what a reflection is on; nothing where it cannot be read. Its text is not looked at."""
@@ -391,13 +362,6 @@ class Observations(Generic[R]):
             )  # fmt: skip
 
 
-class Uncovered(NamedTuple):
-    """What no reflection covers, the oldest first."""
-
-    observations: list[ObservationPlace]
-    reflections: list[ObservationPlace]
-
-
 def folder_of(key: str) -> str:
     """Return the folder of a session's observations."""
     return f"{OBSERVATION.folder}/{name_of(key)}"
@@ -409,9 +373,9 @@ def reached(state: State, places: Iterable[ObservationPlace]) -> int:
     A number that the log has not got is somebody else's.
     """
     kept = state.cursors.get(CURSOR)
-    told = kept if type(kept) is int and 0 <= kept <= state.seq else 0
+    noted = kept if type(kept) is int and 0 <= kept <= state.seq else 0
     ends = (place.last for place in places if not place.generation and place.last <= state.seq)
-    return max(told, max(ends, default=0))
+    return max(noted, max(ends, default=0))
 
 
 def of_log(places: Iterable[ObservationPlace], log: str) -> list[ObservationPlace]:
@@ -479,14 +443,9 @@ def _positive_number(value: object) -> int:
     return value if type(value) is int and value > 0 else 0
 
 
-def _sum_reaches(tokens: Iterable[int], most: int) -> bool:
+def _reaches(tokens: Iterable[int], most: int) -> bool:
     """Return whether a sum reaches `most`, reading no further."""
-    total = 0
-    for each in tokens:
-        total += each
-        if total >= most:
-            return True
-    return False
+    return any(total >= most for total in accumulate(tokens))
 
 
 def _or_default(settings: ObservationSettings, name: str) -> int:

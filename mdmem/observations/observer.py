@@ -8,17 +8,18 @@ thinks, neither the log nor the vault is locked.
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator
 from contextlib import AbstractContextManager
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any
 
 from mdmem.document.document import digest, parse_text
 from mdmem.document.yaml_edit import block
-from mdmem.errors import LockTimeout, MdmemError, ProgramFailed, Usage
+from mdmem.errors import LockTimeout, MdmemError, Usage
 from mdmem.kind import OBSERVATION
 from mdmem.memory import history
 from mdmem.models.generator import named, prompt
+from mdmem.models.program import program_failed
 from mdmem.observations.observations import (
     CURSOR,
     DIGITS,
@@ -40,15 +41,11 @@ from mdmem.sessions.summarise import EXTRACT, SUMMARY, Summarised, most_told, su
 from mdmem.text.tokens import estimate, in_line, plain
 from mdmem.vault import files
 from mdmem.vault.paths import is_under
-from mdmem.vault.plan import Change, EditPlan
 
 if TYPE_CHECKING:
-    from mdmem.memory.verbs import Build
     from mdmem.models.generator import Generator
     from mdmem.sessions.conversation import Conversation
-    from mdmem.sessions.sessions import Sessions
-    from mdmem.vault.transaction import Applied
-    from mdmem.vault.vault import Vault
+    from mdmem.vault.transaction import Applied  # noqa: F401 - named in a text below
 
 MOST_TOKENS = 8_000
 """Of the messages that one observation is about; a longer one stands alone, without its middle."""
@@ -82,55 +79,12 @@ class ObservedSession:
     problems: tuple[str, ...] = ()
 
 
-class _Done:
-    """What an observer has done for a session so far; `given_up` are the steps that made nothing."""
-
-    def __init__(self, session: str) -> None:
-        self.key = session
-        self.made: list[str] = []
-        self.compacted = 0
-        self.is_busy = False
-        self.problems: list[str] = []
-        self.given_up: set[Step] = set()
-
-    def result(self) -> ObservedSession:
-        """Return it for the caller, each problem once."""
-        return ObservedSession(
-            session=self.key,
-            made=tuple(self.made),
-            compacted=self.compacted,
-            is_busy=self.is_busy,
-            problems=tuple(dict.fromkeys(self.problems)),
-        )
-
-
-class _Unobserved(NamedTuple):
-    """What one observation is to be about.
-
-    Attributes:
-        log: the id of the log.
-        messages: after `reached`; empty where nothing came.
-        seen: the same, as a model gets them.
-        before, following: some messages before them, and the first one behind.
-        reached: up to which number the log was observed.
-        follows: the path of the observation before it.
-    """
-
-    log: str
-    messages: Sequence[Message]
-    seen: Sequence[Message]
-    before: Sequence[Message]
-    following: Message | None
-    reached: int
-    follows: str
-
-
-class Observer(Observations["Applied"]):
-    """What makes observations and reflections of sessions, and asks what is due."""
+class SessionObservations(Observations["Applied"]):
+    """The observations of a namespace's sessions, and the verbs that make them."""
 
     # -- when it is due -----------------------------------------------------------------------------------
 
-    def held(self, key: str, seconds: float) -> AbstractContextManager[None]:
+    def held(self, key: str, seconds: float = _WAIT) -> AbstractContextManager[None]:
         """Return the lock of whoever observes a session, as `files.held`."""
         name = digest(self._sessions.logs.path(key).encode())
         return files.held(os.path.join(self._vault.disk.local(_LOCKS), f"{name}.lock"), seconds)
@@ -141,50 +95,49 @@ class Observer(Observations["Applied"]):
         A step that fails does not hold up the others. Who holds the lock asks once more behind it, so that
         nobody who came meanwhile has to wait or to come again.
         """
-        done = _Done(session)
-        try:
-            done.key = self._sessions.resolve(session)
-            while not done.is_busy and self._steps_due(done, generator):
-                self._work_once(done, generator)
-            if done.made and self._vault.config.observation.compact:
-                compacted = self._sessions.compact(done.key, generator=generator)
-                done.compacted = len(compacted.summaries)
-                done.problems += [f"compact: {problem}" for problem in compacted.problems]
-        except MdmemError as error:
-            done.problems.append(str(error))
-        return done.result()
+        key, is_busy, compacted = session, False, 0
+        made, problems, given_up = list[str](), list[str](), set[Step]()
 
-    def _work_once(self, done: _Done, generator: Generator | None) -> None:
-        """Take the lock and do what is due, until nothing is; or find that another process has it."""
+        def waiting() -> list[Step]:
+            return [step for step in self.due(key, generator) if step not in given_up]
+
         try:
-            with self.held(done.key, 0):
-                while waiting := self._steps_due(done, generator):
-                    for step in waiting:
-                        self._try_step(step, done, generator)
+            key = self._sessions.resolve(session)
+            while waiting():
+                with self.held(key, 0):
+                    for step in waiting():
+                        try:
+                            found = self._run_step(step, key, generator)
+                        except MdmemError as error:
+                            problems.append(f"{step}: {error}")
+                            found = None
+                        if found:
+                            made.append(found.path)
+                        else:
+                            given_up.add(step)
         except LockTimeout:
-            done.is_busy = True
-
-    def _try_step(self, step: Step, done: _Done, generator: Generator | None) -> None:
-        """Do a step; one that makes nothing, or fails, is not tried again."""
-        try:
-            is_made = self._run_step(step, done, generator)
+            is_busy = True
         except MdmemError as error:
-            done.problems.append(f"{step}: {error}")
-            is_made = False
-        if not is_made:
-            done.given_up.add(step)
+            problems.append(str(error))
+        if made and self._vault.config.observation.compact:
+            try:
+                done = self._sessions.compact(key, generator=generator)
+                compacted = len(done.summaries)
+                problems += [f"compact: {problem}" for problem in done.problems]
+            except MdmemError as error:
+                problems.append(f"compact: {error}")
+        return ObservedSession(
+            session=key,
+            made=tuple(made),
+            compacted=compacted,
+            is_busy=is_busy,
+            problems=tuple(dict.fromkeys(problems)),
+        )
 
-    def _steps_due(self, done: _Done, generator: Generator | None) -> list[Step]:
-        return [step for step in self.due(done.key, generator) if step not in done.given_up]
-
-    def _run_step(self, step: Step, done: _Done, generator: Generator | None) -> bool:
-        """Do a step; whether that made anything."""
+    def _run_step(self, step: Step, key: str, generator: Generator | None) -> Observation | None:
         if step == "observe":
-            found = self.observe(done.key, generator)
-        else:
-            found = self.reflect(done.key, generator, meta=step == "reflect-meta")
-        done.made += [found.path] if found else []
-        return found is not None
+            return self._observe(key, generator)
+        return self._reflect(key, generator, meta=step == "reflect-meta")
 
     def every(self, generator: Generator | None = None) -> list[ObservedSession]:
         """Run `work` for all sessions; return those for which anything was done."""
@@ -219,17 +172,43 @@ class Observer(Observations["Applied"]):
 
     # -- observing ----------------------------------------------------------------------------------------
 
-    def observe(self, key: str, generator: Generator | None) -> Observation | None:
-        """Note what came after the last observation, with the lock held."""
-        taken = self._collect_unobserved(key)
-        if not taken.messages:
-            if taken.reached:
-                self._advance_log(key, taken.log, taken.reached)
+    def observe(self, session: str, generator: Generator | None = None) -> Observation | None:
+        """Note what was said since the last time, at most 8,000 tokens of it; None where that is nothing.
+
+        Args:
+            session: its key.
+            generator: asks a model; without one, or where it fails, it is a list of what happened.
+
+        Raises:
+            LockTimeout: another process has observed the session for ten seconds.
+            As `Vault.apply`.
+        """
+        key = self._sessions.resolve(session)
+        with self.held(key):
+            return self._observe(key, generator)
+
+    def _observe(self, key: str, generator: Generator | None) -> Observation | None:
+        with self._sessions.logs.opened(key) as conversation:
+            state = conversation.state
+            places = of_log(self._list_places(folder_of(key)), state.log)
+            end = reached(state, places)
+            messages = _first_messages(conversation.messages(end + 1)) if state.log else []
+            behind = conversation.messages(messages[-1].seq + 1) if messages else iter(())
+            following = next(iter(behind), None)
+            before = list(conversation.messages(max(1, messages[0].seq - _BEFORE), end)) if messages else []
+        if not messages:
+            if end:
+                self._advance_log(key, state.log, end)
             return None
-        first, last = taken.messages[0].seq, taken.messages[-1].seq
-        return self._write_observation(
-            key, taken.log, first, last, taken.follows, self._summarise_messages(taken, generator)
-        )
+
+        def list_events(*_: object) -> str:
+            return listed(events(messages, _LIST, self._vault.workspace, before, following))
+
+        is_long = len(messages) == 1 and messages[0].abridged(MOST_TOKENS)
+        asked = [is_long] if is_long else messages
+        said = summarise(asked, prompt(OBSERVATION.name), _TARGETS[0], generator, list_events)
+        numbers = (messages[0].seq, messages[-1].seq)
+        return self._write_observation(key, state.log, *numbers, _previous_path(places, end), said)
 
     def _write_observation(
         self, key: str, log: str, first: int, last: int, follows: str, said: Summarised
@@ -244,46 +223,35 @@ class Observer(Observations["Applied"]):
         self._advance_log(key, log, last)
         return found
 
-    def save(self, key: str, text: str, through: int | None) -> Observation:
-        """Keep an observation that the caller made, with the lock held."""
+    def save(self, session: str, text: str, through: int | None = None) -> Observation:
+        """Keep an observation that the caller made of what was said since the last one.
+
+        Args:
+            session: its key.
+            text: what it says, in Markdown, at least one word; secrets are taken out.
+            through: the number of the last message that it is about; the last one of the session without.
+
+        Raises:
+            Usage: the text is blank, or no message since the last observation has a number up to `through`.
+            LockTimeout: another process has observed the session for ten seconds.
+            As `Vault.apply`.
+        """
         if not in_line(text):
             raise Usage(problem="the text of an observation is blank")
-        with self._sessions.logs.opened(key) as conversation:
-            state = conversation.state
-            places = of_log(self._list_places(key), state.log)
-            end = reached(state, places)
-            numbers = [message.seq for message in conversation.messages(end + 1, through)]
-        if not numbers or (through is not None and numbers[-1] != through):
-            wanted = "no message" if through is None else f"no message {through:,}"
-            problem = f"{key!r} has {wanted} behind {end:,}, up to which it was observed"
-            raise Usage(problem=problem, remedy="give the number of a later message")
-        return self._write_observation(
-            key, state.log, numbers[0], numbers[-1], _previous_path(places, end), Summarised(text, HOST)
-        )
-
-    def _summarise_messages(self, taken: _Unobserved, generator: Generator | None) -> Summarised:
-        """Let a model note messages; without one, or where it fails, list what happened."""
-
-        def rules(*_: object) -> str:
-            return listed(events(taken.messages, _LIST, workspace, taken.before, taken.following))
-
-        workspace = self._vault.workspace
-        return summarise(taken.seen, prompt(OBSERVATION.name), _TARGETS[0], generator, rules)
-
-    def _collect_unobserved(self, key: str) -> _Unobserved:
-        """Return what came after the last observation."""
-        with self._sessions.logs.opened(key) as conversation:
-            state = conversation.state
-            places = of_log(self._list_places(key), state.log)
-            end = reached(state, places)
-            messages = _first_messages(conversation.messages(end + 1)) if state.log else []
-            behind = conversation.messages(messages[-1].seq + 1) if messages else iter(())
-            following = next(iter(behind), None)
-            before = list(conversation.messages(max(1, messages[0].seq - _BEFORE), end)) if messages else []
-        seen = messages
-        if len(messages) == 1:
-            seen = [messages[0].abridged(MOST_TOKENS) or messages[0]]
-        return _Unobserved(state.log, messages, seen, before, following, end, _previous_path(places, end))
+        key = self._sessions.resolve(session)
+        with self.held(key):
+            with self._sessions.logs.opened(key) as conversation:
+                state = conversation.state
+                places = of_log(self._list_places(folder_of(key)), state.log)
+                end = reached(state, places)
+                numbers = [message.seq for message in conversation.messages(end + 1, through)]
+            if not numbers or (through is not None and numbers[-1] != through):
+                wanted = "no message" if through is None else f"no message {through:,}"
+                problem = f"{key!r} has {wanted} behind {end:,}, up to which it was observed"
+                raise Usage(problem=problem, remedy="give the number of a later message")
+            return self._write_observation(
+                key, state.log, numbers[0], numbers[-1], _previous_path(places, end), Summarised(text, HOST)
+            )
 
     def _advance_log(self, key: str, log: str, last: int) -> None:
         """Let a log say how far it was observed, where it does not say so, or more, already."""
@@ -298,26 +266,43 @@ class Observer(Observations["Applied"]):
 
         self._sessions.logs.commit(key, build)
 
-    def settle(self, key: str) -> None:
+    def _settle(self, key: str) -> None:
         """Let a log say how far it was observed, as its observations tell."""
         with self._sessions.logs.opened(key) as conversation:
             state = conversation.state
-            end = reached(state, of_log(self._list_places(key), state.log))
+            end = reached(state, of_log(self._list_places(folder_of(key)), state.log))
         if end:
             self._advance_log(key, state.log, end)
 
     # -- reflecting ---------------------------------------------------------------------------------------
 
-    def reflect(self, key: str, generator: Generator | None, *, meta: bool) -> Observation | None:
-        """Sum up what no reflection covers, with the lock held."""
+    def reflect(
+        self, session: str, *, meta: bool = False, generator: Generator | None = None
+    ) -> Observation | None:
+        """Let a model sum up the observations that no reflection covers; None where there are none.
+
+        Args:
+            session: its key.
+            meta: sum up the reflections that none covers instead, one generation higher.
+            generator: asks a model.
+
+        Raises:
+            Usage: no model is given.
+            ProgramFailed: it gave no sound answer.
+            As `observe`.
+        """
+        key = self._sessions.resolve(session)
+        with self.held(key):
+            return self._reflect(key, generator, meta=meta)
+
+    def _reflect(self, key: str, generator: Generator | None, *, meta: bool) -> Observation | None:
         if generator is None:
             remedy = "name one in MDMEM_MODEL, or give a generator"
             raise Usage(problem="only a model makes a reflection", remedy=remedy)
         with self._sessions.logs.opened(key) as conversation:
             log = conversation.state.log
-        places = of_log(self._list_places(key), log)
-        uncovered = self._find_uncovered(places)
-        wanted = uncovered.reflections if meta else uncovered.observations
+        places = of_log(self._list_places(folder_of(key)), log)
+        wanted = self._find_uncovered(places)[meta]
         read = [found for place in wanted[:MOST_COVERED] if (found := self._observation_at(place)).text]
         if not read:
             return None
@@ -330,10 +315,7 @@ class Observer(Observations["Applied"]):
         ]
         said = summarise(messages, prompt(_REFLECTION), _TARGETS[1], generator, lambda *_: "")
         if said.problem:
-            remedy = "see what the program prints by itself, or name another one with MDMEM_MODEL"
-            raise ProgramFailed(
-                code="model-failed", program=named(generator), reason=said.problem, remedy=remedy
-            )
+            raise program_failed(named(generator), said.problem)
         path = f"{folder_of(key)}/reflection-{log[:DIGITS]}-{generation}-{number}.md"
         return self._write_place(
             ObservationPlace(path, log[:DIGITS], generation, number, number),
@@ -353,7 +335,7 @@ class Observer(Observations["Applied"]):
     def _write_place(self, place: ObservationPlace, fields: dict[str, Any], said: Summarised) -> Observation:
         """Return the observation or reflection, once it is on the disk."""
         found = self._mask_secrets(place.path, said.text)
-        told = {
+        written = {
             "type": OBSERVATION.name,
             **fields,
             "created": now(),
@@ -364,11 +346,10 @@ class Observer(Observations["Applied"]):
             "problem": in_line(said.problem),
             "confidence": _CONFIDENCE,
         }
-        lines = block({name: value for name, value in told.items() if value not in ("", [], 0)}, 2)
+        lines = block({name: value for name, value in written.items() if value not in ("", [], 0)}, 2)
         body = found.strip("\n") if said.by == HOST else _as_markdown(found, is_list=said.by == EXTRACT)
         text = "\n".join(("---", *lines, "---", "", body, ""))
-        change = Change(path=place.path, before=None, content=history.encoded(place.path, text))
-        plan = EditPlan(changes=(change,), message=f"observe {fields['session']}")
+        plan = history.creation(place.path, text, f"observe {fields['session']}")
         self._run(lambda: plan)
         return observation_in(place, parse_text(place.path, text, self._vault.config.limits))
 
@@ -380,65 +361,6 @@ class Observer(Observations["Applied"]):
             if note not in self._vault.notes:
                 self._vault.notes.append(note)
         return str(clean["text"])
-
-
-class SessionObservations(Observations["Applied"]):
-    """The observations of a namespace's sessions, and the verbs that make them."""
-
-    def __init__(self, vault: Vault, run: Callable[[Build], Applied], sessions: Sessions) -> None:
-        self._observer = Observer(vault, run, sessions)
-        super().__init__(vault, run, sessions, self._observer.settle)
-
-    def observe(self, session: str, generator: Generator | None = None) -> Observation | None:
-        """Note what was said since the last time, at most 8,000 tokens of it; None where that is nothing.
-
-        Args:
-            session: its key.
-            generator: asks a model; without one, or where it fails, it is a list of what happened.
-
-        Raises:
-            LockTimeout: another process has observed the session for ten seconds.
-            As `Vault.apply`.
-        """
-        key = self._sessions.resolve(session)
-        with self._observer.held(key, _WAIT):
-            return self._observer.observe(key, generator)
-
-    def save(self, session: str, text: str, through: int | None = None) -> Observation:
-        """Keep an observation that the caller made of what was said since the last one.
-
-        Args:
-            session: its key.
-            text: what it says, in Markdown, at least one word; secrets are taken out.
-            through: the number of the last message that it is about; the last one of the session without.
-
-        Raises:
-            Usage: the text is blank, or no message since the last observation has a number up to `through`.
-            LockTimeout: another process has observed the session for ten seconds.
-            As `Vault.apply`.
-        """
-        key = self._sessions.resolve(session)
-        with self._observer.held(key, _WAIT):
-            return self._observer.save(key, text, through)
-
-    def reflect(
-        self, session: str, *, meta: bool = False, generator: Generator | None = None
-    ) -> Observation | None:
-        """Let a model sum up the observations that no reflection covers; None where there are none.
-
-        Args:
-            session: its key.
-            meta: sum up the reflections that none covers instead, one generation higher.
-            generator: asks a model.
-
-        Raises:
-            Usage: no model is given.
-            ProgramFailed: it gave no sound answer.
-            As `observe`.
-        """
-        key = self._sessions.resolve(session)
-        with self._observer.held(key, _WAIT):
-            return self._observer.reflect(key, generator, meta=meta)
 
 
 def _previous_path(places: Iterable[ObservationPlace], end: int) -> str:

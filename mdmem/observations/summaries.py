@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 from datetime import UTC, datetime
+from itertools import islice
 from typing import TYPE_CHECKING
 
 from mdmem.document.bullets import bullets
@@ -26,7 +27,7 @@ from mdmem.sessions.summarise import label
 from mdmem.text.regex import regex
 from mdmem.text.tokens import plain, visible
 from mdmem.vault.paths import StrPath, check_memory, is_under, join, path_text
-from mdmem.vault.plan import Change, EditPlan, edit
+from mdmem.vault.plan import EditPlan, deletion, edit
 
 if TYPE_CHECKING:
     import builtins
@@ -106,8 +107,7 @@ class Summaries(KindVerbs[R]):
             message = f"summarize {key}"
             if now:
                 return edit(now, between(now.text, document.text), message)
-            content = history.encoded(path, document.text)
-            return EditPlan(changes=(Change(path=path, before=None, content=content),), message=message)
+            return history.creation(path, document.text, message)
 
         return self._run(build)
 
@@ -120,12 +120,8 @@ class Summaries(KindVerbs[R]):
         before = self._vault.find(self._path_of(self._sessions.resolve(key)))
         with self._sessions.logs.reading(key) as conversation:
             since = _last_known(before, conversation.state.log)
-            found = 0
-            for message in conversation.messages_back():
-                if message.seq <= since or found == every:
-                    break
-                found += 1
-        return 0 < every <= found
+            newest = [message.seq for message in islice(conversation.messages_back(), max(0, every))]
+        return 0 < every <= len(newest) and newest[-1] > since
 
     def get(self, key: str) -> SessionSummary | None:
         """Return the summary of a session; None where it has none."""
@@ -140,13 +136,9 @@ class Summaries(KindVerbs[R]):
 
     def list(self) -> builtins.list[SessionSummary]:
         """Return the summaries of all sessions, by path."""
-        found = self._vault.walk(SESSION_SUMMARY.folder)
-        documents = [self._vault.find(each.path) for each in found if not each.problem]
-        return [
-            _summary_in(each)
-            for each in documents
-            if each and each.fields.get("type") == SESSION_SUMMARY.name
-        ]
+        paths = [found.path for found in self._vault.walk(SESSION_SUMMARY.folder) if not found.problem]
+        documents = filter(None, map(self._vault.find, paths))
+        return [_summary_in(each) for each in documents if each.fields.get("type") == SESSION_SUMMARY.name]
 
     def delete(self, key: str) -> R:
         """Remove the summary of a session; the session stays, and undo brings the summary back.
@@ -160,8 +152,7 @@ class Summaries(KindVerbs[R]):
             document = self._vault.find(path)
             if document is None:
                 raise MemoryNotFound(path=path)
-            change = Change(path=path, before=document, delete=True)
-            return EditPlan(changes=(change,), message=f"rm {path}")
+            return EditPlan(changes=(deletion(document),), message=f"rm {path}")
 
         return self._run(build)
 
@@ -195,8 +186,7 @@ class Summaries(KindVerbs[R]):
         def build() -> EditPlan:
             if self._vault.exists(path):
                 raise AlreadyExists(path=path, remedy="give another name")
-            change = Change(path=path, before=None, content=history.encoded(path, document.text))
-            return EditPlan(changes=(change,), message=f"keep {key}")
+            return history.creation(path, document.text, f"keep {key}")
 
         return self._run(build)
 

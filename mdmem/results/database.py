@@ -2,7 +2,7 @@
 
 It stands in a folder that was made here (`LocalStore.own`), so that no file that came with a vault is ever
 opened. A row belongs to a namespace and a session, and every question names the namespace: what another one
-has stored cannot be told from what nobody has. An output and what it names come in one transaction, which
+has stored looks as if nobody had. An output and what it names come in one transaction, which
 also sweeps what is too much; the file is synced before it ends, so that a kill leaves all of it or nothing.
 
 A rollback journal, not a write-ahead log: a large output is then written once, and a file system that cannot
@@ -14,17 +14,16 @@ from __future__ import annotations
 import contextlib
 import os
 import sqlite3
-import stat
 import time
-from itertools import chain, count
-from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
-from urllib.parse import quote
+from dataclasses import dataclass
+from itertools import count
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from mdmem.errors import StorageFailed
 from mdmem.vault import files
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Sequence
+    from collections.abc import Callable, Iterator, Mapping, Sequence
 
     from mdmem.results.named import NamedReference
     from mdmem.vault.config import ResultSettings
@@ -34,9 +33,7 @@ T = TypeVar("T")
 NAME = "results.sqlite"
 """The file, in the folder that was made here."""
 
-BUSY_SECONDS = 10.0
-_NEW, _ASIDE, _LOCK = f"{NAME}.new", f"{NAME}.damaged", "lock"
-_JOURNAL, _LOG = "-journal", "-wal"  # what SQLite opens beside the file
+_BUSY_SECONDS = 10.0
 _VERSION = 1  # as the schema says
 _MOST_GONE = 10_000  # outputs that are remembered as swept
 _DAY = 86_400
@@ -45,76 +42,85 @@ _SCHEMA = """
 PRAGMA page_size = 16384;
 PRAGMA auto_vacuum = INCREMENTAL;
 BEGIN IMMEDIATE;
-CREATE TABLE outputs (
+CREATE TABLE IF NOT EXISTS outputs (
     id INTEGER PRIMARY KEY, namespace TEXT NOT NULL, hash TEXT NOT NULL, size INTEGER NOT NULL,
     used REAL NOT NULL, content BLOB NOT NULL, UNIQUE (namespace, hash)
 );
-CREATE INDEX outputs_by_use ON outputs (used, size);
-CREATE TABLE stored (
+CREATE INDEX IF NOT EXISTS outputs_by_use ON outputs (used, size);
+CREATE TABLE IF NOT EXISTS stored (
     output INTEGER NOT NULL, session TEXT NOT NULL, tool TEXT NOT NULL, created REAL NOT NULL,
     PRIMARY KEY (output, session)
 ) WITHOUT ROWID;
-CREATE TABLE gone (
+CREATE TABLE IF NOT EXISTS gone (
     id INTEGER PRIMARY KEY, namespace TEXT NOT NULL, session TEXT NOT NULL, hash TEXT NOT NULL,
     at REAL NOT NULL
 );
-CREATE INDEX gone_by_hash ON gone (namespace, hash);
-CREATE TABLE named (
+CREATE INDEX IF NOT EXISTS gone_by_hash ON gone (namespace, hash);
+CREATE TABLE IF NOT EXISTS named (
     id INTEGER PRIMARY KEY, namespace TEXT NOT NULL, type TEXT NOT NULL, value TEXT NOT NULL,
     session TEXT NOT NULL, tool TEXT NOT NULL, context TEXT NOT NULL,
     count INTEGER NOT NULL, created REAL NOT NULL, used REAL NOT NULL,
     UNIQUE (namespace, type, value, session, tool)
 );
-CREATE INDEX named_by_use ON named (namespace, used);
-CREATE TABLE counts (name TEXT PRIMARY KEY, value INTEGER NOT NULL) WITHOUT ROWID;
-INSERT INTO counts VALUES ('bytes', 0);
+CREATE INDEX IF NOT EXISTS named_by_use ON named (namespace, used);
+CREATE TABLE IF NOT EXISTS counts (name TEXT PRIMARY KEY, value INTEGER NOT NULL) WITHOUT ROWID;
+INSERT OR IGNORE INTO counts VALUES ('bytes', 0);
 PRAGMA user_version = 1;
 COMMIT;
 """
 
 
-class Kept(NamedTuple):
-    """An output that one session of a namespace has stored; bytes, and seconds since the epoch."""
+@dataclass(frozen=True, slots=True, kw_only=True)
+class StoredResult:
+    """An output that is kept.
+
+    Attributes:
+        hash: the SHA-256 of its bytes.
+        size: in bytes.
+        tool, session: whose output it is, and of which session; empty where none was said.
+        created, used: when it was stored, and last stored or recovered (ISO 8601, UTC).
+    """
 
     hash: str
     size: int
     tool: str
     session: str
-    created: float
-    used: float
+    created: str
+    used: str
 
 
-class Removed(NamedTuple):
-    """When an output was swept, in seconds since the epoch."""
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ResultReference:
+    """What outputs of tools name.
 
-    hash: str
-    at: float
-
-
-class NamedRow(NamedTuple):
-    """What outputs name, once for all sessions and tools that are asked about; times as in `Kept`."""
+    Attributes:
+        type: one of `mdmem.results.named.TYPES`.
+        value: a path, a path with `#L10-L23`, a URL, or a name.
+        context: a line in which it stands.
+        count: how often it was found.
+        created, used: when it was found first, and last found or marked (ISO 8601, UTC).
+    """
 
     type: str
     value: str
     context: str
-    times: int
-    created: float
-    used: float
+    count: int
+    created: str
+    used: str
 
 
-class Damaged(Exception):
-    """The file is no database of ours any more."""
+class _Damaged(Exception):
+    """The file is no database of ours."""
 
 
 class ResultDatabase:
     """The database in a folder that was made here; it is made when something is stored first.
 
-    Nothing stays open: each question opens the file that stands there now. One that cannot be used is put
-    aside, and `notes` is told so.
+    Nothing stays open: each question opens the file that stands there now. One that is damaged is put aside,
+    and `notes` says so.
     """
 
     def __init__(self, folder: str, notes: list[str]) -> None:
-        self.folder = folder
         self.path = os.path.join(folder, NAME)
         self.notes = notes
 
@@ -124,19 +130,13 @@ class ResultDatabase:
         Raises:
             StorageFailed: the system refused.
         """
-        try:
-            return self._ask_database(ask)
-        except Damaged as error:
-            with self._lock_database():
-                if self._is_damaged():  # else another process has made a new one
-                    self._put_aside(str(error))
-        return self._ask_database(ask)
-
-    def _ask_database(self, ask: Callable[[sqlite3.Connection], T]) -> T | None:
         if not os.path.lexists(self.path):
             return None
-        with self._open_connection() as connection:
-            return ask(connection)
+        try:
+            with self._open_connection() as connection:
+                return ask(connection)
+        except _Damaged:
+            return self.write(ask)  # which puts it aside, with the lock held
 
     def write(self, change: Callable[[sqlite3.Connection], T]) -> T:
         """Change the database, all or nothing of it, by one process at a time.
@@ -144,171 +144,82 @@ class ResultDatabase:
         Raises:
             LockTimeout, StorageFailed: it cannot be changed now.
         """
-        with self._lock_database():
+        with files.held(os.path.join(os.path.dirname(self.path), "lock"), _BUSY_SECONDS):
             try:
                 return self._change_database(change)
-            except Damaged as error:
+            except _Damaged as error:
                 self._put_aside(str(error))
             return self._change_database(change)
 
     def _change_database(self, change: Callable[[sqlite3.Connection], T]) -> T:
-        if not os.path.lexists(self.path):
-            self._make_file()
+        with files.translated(self.path, "make it"):
+            os.close(os.open(self.path, os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW | os.O_CLOEXEC, 0o600))
         with self._open_connection() as connection:
             connection.execute("BEGIN IMMEDIATE")
             result = change(connection)
             connection.execute("COMMIT")
             return result
 
-    def _lock_database(self) -> contextlib.AbstractContextManager[None]:
-        return files.held(os.path.join(self.folder, _LOCK), BUSY_SECONDS)
-
     @contextlib.contextmanager
     def _open_connection(self) -> Iterator[sqlite3.Connection]:
-        self._check_files()
-        uri = f"file:{quote(os.fsencode(self.path))}?mode=rw"
-        with self._translate_errors():
-            connection = sqlite3.connect(uri, uri=True, timeout=BUSY_SECONDS, isolation_level=None)
-            try:
+        try:
+            with contextlib.closing(
+                sqlite3.connect(self.path, timeout=_BUSY_SECONDS, isolation_level=None)
+            ) as connection:
                 connection.execute("PRAGMA journal_mode = TRUNCATE")
                 connection.execute("PRAGMA synchronous = FULL")
                 version = connection.execute("PRAGMA user_version").fetchone()[0]
                 if version > _VERSION:
                     reason = f"a later version of mdmem has written it ({version}, not {_VERSION})"
                     raise StorageFailed(path=self.path, action="keep results", reason=reason)
-                if version != _VERSION:
-                    raise Damaged(f"its version is {version}, not {_VERSION}")
+                if version != _VERSION:  # it is new
+                    connection.executescript(_SCHEMA)
                 yield connection
-            except sqlite3.OperationalError as error:
-                if (
-                    error.sqlite_errorcode == sqlite3.SQLITE_ERROR
-                    and _list_tables(connection) != _own_tables()
-                ):
-                    raise Damaged(f"its tables are not those of mdmem: {error}") from None
-                raise
-            finally:
-                connection.close()  # which takes back what is not committed
-
-    def _check_files(self) -> None:
-        """Let SQLite open files alone: a FIFO beside the database would hold it up for ever.
-
-        Raises:
-            Damaged: the database is something else.
-            StorageFailed: what SQLite keeps beside it is.
-        """
-        with files.translated(self.path, "look at it"), files.opened(self.folder) as folder:
-            if not _is_file(folder, NAME):
-                raise Damaged("it is not a file")
-            for name in (NAME + _JOURNAL, NAME + _LOG):
-                if not _is_file(folder, name):
-                    path = os.path.join(self.folder, name)
-                    raise StorageFailed(path=path, action="keep results", reason="it is not a file")
-
-    @contextlib.contextmanager
-    def _translate_errors(self) -> Iterator[None]:
-        """Translate the errors of SQLite."""
-        try:
-            yield
-        except sqlite3.Error as error:
-            code = getattr(error, "sqlite_errorcode", None)
-            if code is None:
-                raise  # wrong use of the module, which is a bug
-            if code & 0xFF in _DAMAGE:
-                raise Damaged(str(error)) from None
+        except sqlite3.DatabaseError as error:
+            if getattr(error, "sqlite_errorcode", 0) & 0xFF in _DAMAGE:
+                raise _Damaged(str(error)) from None
             raise StorageFailed(path=self.path, action="keep results", reason=str(error)) from None
 
-    def _make_file(self) -> None:
-        """Make the file: whole, or not at all. The lock is held."""
-        with files.translated(self.path, "make it"), files.opened(self.folder) as folder:
-            for name in (_NEW, _NEW + _JOURNAL, NAME + _JOURNAL):
-                files.remove(folder, name)
-            flags = os.O_RDWR | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC
-            os.close(os.open(_NEW, flags, 0o600, dir_fd=folder))
-            with self._translate_errors():
-                connection = sqlite3.connect(os.path.join(self.folder, _NEW), isolation_level=None)
-                try:
-                    connection.executescript(_SCHEMA)
-                finally:
-                    connection.close()
-            os.rename(_NEW, NAME, src_dir_fd=folder, dst_dir_fd=folder)
-            os.fsync(folder)
-
     def _put_aside(self, reason: str) -> None:
-        """Put a file that cannot be used where it is in nobody's way, and say so. The lock is held."""
-        with files.translated(self.path, "put it aside"), files.opened(self.folder) as folder:
-            # None in the place of another: what was put aside before may hold what nobody else has.
-            aside = next(name for name in _aside_names() if not files.exists(folder, name))
-            files.remove(folder, NAME + _JOURNAL)
+        """Rename a damaged file, and its journal is void. What was put aside before stays."""
+        numbered = (f"{self.path}.damaged{f'-{number}' if number > 1 else ''}" for number in count(1))
+        with files.translated(self.path, "put it aside"):
+            aside = next(path for path in numbered if not os.path.lexists(path))
             with contextlib.suppress(FileNotFoundError):
-                os.rename(NAME, aside, src_dir_fd=folder, dst_dir_fd=folder)
-        note = f"{NAME} could not be used ({reason}): it was put aside as {aside}, and a new one is made"
+                os.remove(f"{self.path}-journal")
+            os.rename(self.path, aside)
+        name = os.path.basename(aside)
+        note = f"{NAME} could not be used ({reason}): it was put aside as {name}, and a new one is made"
         if note not in self.notes:
             self.notes.append(note)
-
-    def _is_damaged(self) -> bool:
-        try:
-            return self._ask_database(_is_sound) is False
-        except Damaged:
-            return True
-
-
-def _is_sound(connection: sqlite3.Connection) -> bool:
-    """Return whether a database is in order, and one of ours."""
-    said = connection.execute("PRAGMA quick_check(1)").fetchone()[0]
-    return bool(said == "ok") and _list_tables(connection) == _own_tables()
-
-
-def _list_tables(connection: sqlite3.Connection) -> list[tuple[str, str]]:
-    """Return the tables and indexes of a database, by their names, and how they were made."""
-    return connection.execute("SELECT name, sql FROM sqlite_master ORDER BY name").fetchall()
-
-
-def _own_tables() -> list[tuple[str, str]]:
-    """Return the tables and indexes of a new database."""
-    with contextlib.closing(sqlite3.connect(":memory:", isolation_level=None)) as connection:
-        connection.executescript(_SCHEMA)
-        return _list_tables(connection)
-
-
-def _is_file(folder: int, name: str) -> bool:
-    """Return whether a name in a folder is that of a file, or of nothing."""
-    try:
-        return stat.S_ISREG(os.stat(name, dir_fd=folder, follow_symlinks=False).st_mode)
-    except FileNotFoundError:
-        return True
-
-
-def _aside_names() -> Iterator[str]:
-    """Return the names under which a database is put aside, in the order in which they are taken."""
-    return chain([_ASIDE], (f"{_ASIDE}-{number}" for number in count(2)))
 
 
 # -- storing ----------------------------------------------------------------------------------------------
 
 
-def store(connection: sqlite3.Connection, namespace: str, kept: Kept, content: bytes) -> None:
+def store(
+    connection: sqlite3.Connection, namespace: str, digest: str, content: bytes, session: str, tool: str
+) -> None:
     """Keep an output; the same bytes again, from another session too, are kept once."""
-    row = connection.execute(
-        "SELECT id FROM outputs WHERE namespace = ? AND hash = ?", (namespace, kept.hash)
-    ).fetchone()
+    now = time.time()
+    query = "SELECT id FROM outputs WHERE namespace = ? AND hash = ?"
+    row = connection.execute(query, (namespace, digest)).fetchone()
     if row:
         number = row[0]
-        connection.execute("UPDATE outputs SET used = ? WHERE id = ?", (kept.used, number))
+        connection.execute("UPDATE outputs SET used = ? WHERE id = ?", (now, number))
     else:
         made = connection.execute(
             "INSERT INTO outputs (namespace, hash, size, used, content) VALUES (?, ?, ?, ?, ?)",
-            (namespace, kept.hash, kept.size, kept.used, content),
+            (namespace, digest, len(content), now, content),
         )
         number = made.lastrowid
-        connection.execute("UPDATE counts SET value = value + ? WHERE name = 'bytes'", (kept.size,))
+        connection.execute("UPDATE counts SET value = value + ? WHERE name = 'bytes'", (len(content),))
     connection.execute(
         "INSERT INTO stored VALUES (?, ?, ?, ?) ON CONFLICT DO UPDATE SET tool = excluded.tool",
-        (number, kept.session, kept.tool, kept.created),
+        (number, session, tool, now),
     )
-    connection.execute(
-        "DELETE FROM gone WHERE namespace = ? AND session = ? AND hash = ?",
-        (namespace, kept.session, kept.hash),
-    )
+    statement = "DELETE FROM gone WHERE namespace = ? AND session = ? AND hash = ?"
+    connection.execute(statement, (namespace, session, digest))
 
 
 def register(
@@ -317,9 +228,9 @@ def register(
     references: Sequence[NamedReference],
     session: str,
     tool: str,
-    now: float,
 ) -> None:
     """Keep what an output names; what is known already counts once more."""
+    now = time.time()
     connection.executemany(
         "INSERT INTO named (namespace, type, value, session, tool, context, count, created, used)"
         " VALUES (?, ?, ?, ?, ?, ?, 1, ?, ?) ON CONFLICT DO UPDATE SET count = count + 1,"
@@ -328,21 +239,18 @@ def register(
     )
 
 
-def sweep(
-    connection: sqlite3.Connection, namespace: str, settings: ResultSettings, now: float, keep: str = ""
-) -> None:
+def sweep(connection: sqlite3.Connection, namespace: str, settings: ResultSettings, keep: str = "") -> None:
     """Remove what is too old or too much, the oldest unused first; when, is remembered for a while.
 
     Args:
         connection: in a transaction.
         namespace: whose references are bounded.
         settings: the bounds.
-        now: in seconds since the epoch.
         keep: the hash of an output of this namespace that was stored a moment ago, and stays.
     """
-    oldest = now - settings.max_days * _DAY
+    oldest = time.time() - settings.max_days * _DAY
     rows = connection.execute("SELECT id, size FROM outputs WHERE used < ?", (oldest,)).fetchall()
-    remove(connection, rows, now)
+    _remove_outputs(connection, rows)
     total = connection.execute("SELECT value FROM counts WHERE name = 'bytes'").fetchone()[0]
     over: list[tuple[int, int]] = []
     if total > settings.max_bytes:
@@ -352,7 +260,7 @@ def sweep(
             total -= row[1]
             if total <= settings.max_bytes:
                 break
-    remove(connection, over, now)
+    _remove_outputs(connection, over)
     connection.execute("DELETE FROM named WHERE used < ?", (oldest,))
     connection.execute(
         "DELETE FROM named WHERE id IN (SELECT id FROM named WHERE namespace = ?"
@@ -361,40 +269,41 @@ def sweep(
     )
 
 
-def remove(connection: sqlite3.Connection, rows: Sequence[tuple[int, int]], now: float) -> None:
+def _remove_outputs(connection: sqlite3.Connection, rows: Sequence[tuple[int, int]]) -> None:
     """Remove outputs, given by number and size, and remember when."""
     for number, size in rows:
         connection.execute(
             "INSERT INTO gone (namespace, session, hash, at) SELECT o.namespace, s.session, o.hash, ?"
             " FROM outputs AS o JOIN stored AS s ON s.output = o.id WHERE o.id = ?",
-            (now, number),
+            (time.time(), number),
         )
         connection.execute("DELETE FROM stored WHERE output = ?", (number,))
         connection.execute("DELETE FROM outputs WHERE id = ?", (number,))
         connection.execute("UPDATE counts SET value = value - ? WHERE name = 'bytes'", (size,))
     if rows:
-        last = connection.execute("SELECT max(id) FROM gone").fetchone()[0]
-        connection.execute("DELETE FROM gone WHERE id <= ?", ((last or 0) - _MOST_GONE,))
+        connection.execute("DELETE FROM gone WHERE id <= (SELECT max(id) FROM gone) - ?", (_MOST_GONE,))
 
 
-def use(
-    connection: sqlite3.Connection, namespace: str, value: str, type_: str | None, session: str | None
-) -> int:
+def use_output(connection: sqlite3.Connection, namespace: str, digest: str) -> None:
+    """Note that an output was asked for, so that others are swept before it."""
+    statement = "UPDATE outputs SET used = ? WHERE namespace = ? AND hash = ?"
+    connection.execute(statement, (time.time(), namespace, digest))
+
+
+def use_reference(connection: sqlite3.Connection, namespace: str, **columns: str | None) -> int:
     """Count references as used now; how many rows they are."""
-    where, values = _where_clause(namespace, session, None)
-    if type_ is not None:
-        where, values = f"{where} AND type = ?", (*values, type_)
-    statement = f"UPDATE named SET used = ?, count = count + 1 WHERE {where} AND value = ?"  # noqa: S608 - our names
-    return connection.execute(statement, (time.time(), *values, value)).rowcount
+    where, values = _where(namespace, **columns)
+    statement = f"UPDATE named SET used = ?, count = count + 1 WHERE {where}"  # noqa: S608 - our names
+    return connection.execute(statement, (time.time(), *values)).rowcount
 
 
-def expire(connection: sqlite3.Connection, namespace: str, now: float, days: float) -> tuple[int, int]:
+def expire(connection: sqlite3.Connection, namespace: str, days: float) -> tuple[int, int]:
     """Remove what nobody has used for this many days; how many outputs and references that were."""
+    oldest = (namespace, time.time() - days * _DAY)
     query = "SELECT id, size FROM outputs WHERE namespace = ? AND used <= ?"
-    rows = connection.execute(query, (namespace, now - days * _DAY)).fetchall()
-    remove(connection, rows, now)
-    statement = "DELETE FROM named WHERE namespace = ? AND used <= ?"
-    references = connection.execute(statement, (namespace, now - days * _DAY)).rowcount
+    rows = connection.execute(query, oldest).fetchall()
+    _remove_outputs(connection, rows)
+    references = connection.execute("DELETE FROM named WHERE namespace = ? AND used <= ?", oldest).rowcount
     connection.execute("PRAGMA incremental_vacuum").fetchall()
     return len(rows), references
 
@@ -402,68 +311,88 @@ def expire(connection: sqlite3.Connection, namespace: str, now: float, days: flo
 # -- asking -----------------------------------------------------------------------------------------------
 
 
-def outputs(
-    connection: sqlite3.Connection, namespace: str, *, prefix: str = "", session: str | None, tool: str | None
-) -> list[Kept]:
-    """Return the outputs of a namespace whose hash begins so, the oldest first, one for each session."""
-    where, values = _where_clause(namespace, session, tool)
+def _time(column: str) -> str:
+    return f"strftime('%Y-%m-%dT%H:%M:%fZ', {column}, 'unixepoch')"
+
+
+def list_outputs(
+    connection: sqlite3.Connection, namespace: str, session: str | None, tool: str | None = None
+) -> list[StoredResult]:
+    """Return the outputs of a namespace, the oldest first, one for each session."""
+    where, values = _where(namespace, session=session, tool=tool)
     rows = connection.execute(
-        "SELECT hash, size, tool, session, created, used FROM outputs JOIN stored ON output = outputs.id"  # noqa: S608 - our names
-        f" WHERE {where} AND hash >= ? AND hash < ? ORDER BY created, outputs.id",
-        (*values, prefix, f"{prefix}g"),
+        f"SELECT hash, size, tool, session, {_time('created')}, {_time('used')}"  # noqa: S608 - our names
+        f" FROM outputs JOIN stored ON output = outputs.id WHERE {where} ORDER BY created, outputs.id",
+        values,
     )
-    return [Kept(*row) for row in rows]
+    names = ("hash", "size", "tool", "session", "created", "used")
+    return [StoredResult(**dict(zip(names, row, strict=True))) for row in rows]
 
 
-def removed(
+def find_hashes(
     connection: sqlite3.Connection, namespace: str, prefix: str, session: str | None
-) -> list[Removed]:
-    """Return the outputs that were swept, the last one first."""
-    where, values = _where_clause(namespace, session, None)
+) -> list[str]:
+    """Return the hashes of outputs that begin so."""
+    where, values = _where(namespace, session=session)
     rows = connection.execute(
-        f"SELECT hash, at FROM gone WHERE {where} AND hash >= ? AND hash < ? ORDER BY at DESC, id DESC",  # noqa: S608 - as above
+        "SELECT DISTINCT hash FROM outputs JOIN stored ON output = outputs.id"  # noqa: S608 - our names
+        f" WHERE {where} AND hash >= ? AND hash < ?",
         (*values, prefix, f"{prefix}g"),
     )
-    return [Removed(*row) for row in rows]
+    return [hash_ for (hash_,) in rows]
 
 
-def content(connection: sqlite3.Connection, namespace: str, digest: str) -> bytes | None:
-    """Return the bytes of an output; None where they are not kept (any more)."""
+def find_removed(
+    connection: sqlite3.Connection, namespace: str, prefix: str, session: str | None
+) -> tuple[str, str] | None:
+    """Return the hash of the output that begins so and was swept last, and when that was."""
+    where, values = _where(namespace, session=session)
+    query = (
+        f"SELECT hash, {_time('at')} FROM gone WHERE {where} AND hash >= ? AND hash < ?"  # noqa: S608 - our names
+        " ORDER BY at DESC, id DESC LIMIT 1"
+    )
+    row: tuple[str, str] | None = connection.execute(query, (*values, prefix, f"{prefix}g")).fetchone()
+    return row
+
+
+def read_content(connection: sqlite3.Connection, namespace: str, digest: str) -> bytes:
+    """Return the bytes of an output that is there."""
     query = "SELECT content FROM outputs WHERE namespace = ? AND hash = ?"
-    row = connection.execute(query, (namespace, digest)).fetchone()
-    return row[0] if row else None
+    content: bytes = connection.execute(query, (namespace, digest)).fetchone()[0]
+    return content
 
 
-def named_rows(
+def list_references(
     connection: sqlite3.Connection,
     namespace: str,
+    columns: Mapping[str, str | None],
     *,
-    type_: str | None = None,
-    session: str | None = None,
-    tool: str | None = None,
     recent: int | None = None,
-    value: str | None = None,
-) -> list[NamedRow]:
-    """Return what outputs name: as it was found first, or the last used ones, the newest first."""
-    where, values = _where_clause(namespace, session, tool)
-    if type_ is not None:
-        where, values = f"{where} AND type = ?", (*values, type_)
-    if value is not None:
+    ending: str | None = None,
+) -> list[ResultReference]:
+    """Return what outputs name: as it was found first, or the last used ones, the newest first.
+
+    Args:
+        connection, namespace: of which outputs.
+        columns: only where type, session or tool are so; None for any.
+        recent: at most this many, the last used ones.
+        ending: only what is called so, or whose path ends so.
+    """
+    where, values = _where(namespace, **columns)
+    if ending is not None:
         where += " AND (value = ? OR substr(value, -length(?) - 1) = '/' || ?)"
-        values = (*values, value, value, value)
+        values = (*values, ending, ending, ending)
     order = "min(id)" if recent is None else "max(used) DESC, max(id) DESC"
     rows = connection.execute(
-        "SELECT type, value, max(context), sum(count), min(created), max(used) FROM named"  # noqa: S608 - as above
-        f" WHERE {where} GROUP BY type, value ORDER BY {order} LIMIT ?",
+        f"SELECT type, value, max(context), sum(count), {_time('min(created)')}, {_time('max(used)')}"  # noqa: S608 - our names
+        f" FROM named WHERE {where} GROUP BY type, value ORDER BY {order} LIMIT ?",
         (*values, -1 if recent is None else recent),
     )
-    return [NamedRow(*row) for row in rows]
+    names = ("type", "value", "context", "count", "created", "used")
+    return [ResultReference(**dict(zip(names, row, strict=True))) for row in rows]
 
 
-def _where_clause(namespace: str, session: str | None, tool: str | None) -> tuple[str, tuple[Any, ...]]:
-    where = "namespace = ?"
-    values: tuple[Any, ...] = (namespace,)
-    for name, value in (("session", session), ("tool", tool)):
-        if value is not None:
-            where, values = f"{where} AND {name} = ?", (*values, value)
-    return where, values
+def _where(namespace: str, **columns: str | None) -> tuple[str, tuple[Any, ...]]:
+    """Return the condition that columns have these values, without those that are None, and the values."""
+    given = {"namespace": namespace, **{name: value for name, value in columns.items() if value is not None}}
+    return " AND ".join(f"{name} = ?" for name in given), tuple(given.values())

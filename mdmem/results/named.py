@@ -21,13 +21,13 @@ from mdmem.text.tokens import in_line
 # As `mdmem.links.references` calls them, which takes long to import.
 URL, FILE, LINES = "url", "file_path", "line_range"
 TYPES = (FILE, URL, CLASS, FUNCTION, VARIABLE, LINES)
-"""What is told apart, the most telling first."""
-MOST, LONGEST = 100, 500
-"""How many references of one output are kept; characters of a name."""
+"""The types of references, the most telling first."""
+MOST, LONGEST, CONTEXT = 100, 500, 120
+"""How many references of one output are kept; characters of a name, and of the line that it stands in."""
 COLOUR = regex(r"\x1b\[[0-9;:]{0,30}[A-Za-z]")
 """What colours a terminal; its last letter is no part of the word behind it."""
 
-_END, _CONTEXT = 8_000, 120  # characters that are looked at on both sides; of the line that a name stands in
+_END = 8_000  # characters that are looked at on both sides
 _TRAILING = ".,;:!?'\"`)]}>*_"
 _ROOTS = regex(r"~?/(?:bin|boot|etc|home|lib|lib64|mnt|opt|private|root|run|sbin|srv|tmp|usr|var|Users)/")
 # The beginning of a line of code, behind what Read or Grep put before it: `12→`, `  12:`, `src/app.py:12:`.
@@ -109,8 +109,8 @@ def named(text: str, most: int = MOST) -> Named:
     clean = secret.masked if secret.find(text) else str
     references = []
     for kind, value, start in found[:most]:
-        line = text[max(0, start - _CONTEXT) : start].rpartition("\n")[2] + text[start : start + LONGEST]
-        context = in_line(clean(line.partition("\n")[0])[:_CONTEXT])
+        line = text[max(0, start - CONTEXT) : start].rpartition("\n")[2] + text[start : start + LONGEST]
+        context = in_line(clean(line.partition("\n")[0])[:CONTEXT])
         references.append(NamedReference(kind, clean(value), context))
     return Named(tuple(dict.fromkeys(references)), len(found) - len(references), unread)
 
@@ -144,12 +144,6 @@ def _is_file(path: str) -> bool:
     name = path.rpartition("/")[2]
     has_suffix = "." in name.strip(".") and any(map(str.isalpha, name))
     return not path.startswith(("/dev/", "/proc/", "/sys/")) and bool(has_suffix or _ROOTS.match(path))
-
-
-def reference_to(kind: str, value: str, context: str) -> NamedReference:
-    """Make a reference of a caller's, in one line and without secrets; too long a value becomes empty."""
-    name, line = in_line(secret.masked(value)), in_line(secret.masked(context)[:_CONTEXT])
-    return NamedReference(kind, name if len(name) <= LONGEST else "", line)
 
 
 def defines(line: str) -> bool:

@@ -4,18 +4,18 @@ from __future__ import annotations
 
 import contextlib
 import os
-import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from datetime import UTC, datetime
-from functools import partial
-from typing import TYPE_CHECKING, TypeVar
+from datetime import UTC, datetime, timedelta
+from typing import TYPE_CHECKING, Any, TypeVar
 
+from mdmem.arguments import check_natural
 from mdmem.document.document import digest
+from mdmem.document.secret import masked
 from mdmem.errors import ConfigInvalid, MdmemError, NamedNotFound, ResultNotFound, StorageFailed, Usage
 from mdmem.results import database
-from mdmem.results.database import Kept, NamedRow, ResultDatabase
-from mdmem.results.named import LONGEST, TYPES, Named, NamedReference, named, reference_to
+from mdmem.results.database import ResultDatabase, ResultReference, StoredResult
+from mdmem.results.named import CONTEXT, LONGEST, TYPES, Named, NamedReference, named
 from mdmem.results.shorten import redacted, shortened
 from mdmem.text.regex import regex
 from mdmem.text.tokens import clipped, in_line
@@ -35,11 +35,8 @@ _HASH = regex(r"[0-9a-f]{8,64}")
 _SHOWN = 16  # digits of a hash in a hint
 _LONGEST_TOOL, _LONGEST_SESSION = 100, 1_000  # characters
 _LONGEST_TARGET = 10_000
-_SURROGATE = regex("[\ud800-\udfff]")
-_LINE_END = regex(rb"\r\n|\n|\r")
 _RANGE = regex(r"([0-9]{1,12})(?:-([0-9]{1,12}))?")
 _MOST_BYTES = 900_000_000  # SQLite holds no more than 1,000,000,000 in one row
-_HOUR = 3_600
 _MOST_USED = 10
 
 
@@ -89,53 +86,14 @@ class Recoverable:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class StoredResult:
-    """An output that is kept.
-
-    Attributes:
-        hash: the SHA-256 of its bytes.
-        size: in bytes.
-        tool, session: whose output it is, and of which session; empty where none was said.
-        created, used: when it was stored, and last stored or recovered.
-    """
-
-    hash: str
-    size: int
-    tool: str
-    session: str
-    created: str
-    used: str
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ResultReference:
-    """What outputs of tools name.
-
-    Attributes:
-        type: one of `mdmem.results.named.TYPES`.
-        value: a path, a path with `#L10-L23`, a URL, or a name.
-        context: a line in which it stands.
-        count: how often it was met.
-        created, used: when it was met first, and last met or marked.
-    """
-
-    type: str
-    value: str
-    context: str
-    count: int
-    created: str
-    used: str
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
 class ResultStats:
     """References and outputs in numbers.
 
     Attributes:
         total: references.
         by_type: how many of each type.
-        most_used: the ten that were met most often.
-        added: references that were met first in the last hour.
+        most_used: the ten that were found most often.
+        added: references that were found first in the last hour.
         outputs, bytes: how many outputs are kept, and how large they are together.
     """
 
@@ -184,11 +142,11 @@ class ToolResults:
         settings = self._vault.config.results
         is_long = len(text) >= settings.min_length
         short = shortened(tool, text, settings.max_summary) if is_long else redacted(text)
-        made, found, warnings = digest(data), Named(()), list[str]()
+        hash_, found, warnings = digest(data), Named(()), list[str]()
         if is_long or not is_text or short.secrets:
             found = named(text)
-            problem = self._store_output(tool, session, made, data, found.references)
-            rest = f"it is not kept: {problem}" if problem else _how_to_recover(made, short.gaps)
+            problem = self._store_output(tool, session, hash_, data, found.references)
+            rest = f"it is not kept: {problem}" if problem else _how_to_recover(hash_, short.gaps)
         else:
             problem = rest = "it is short: it is here as it was, and is not kept"
         if not is_text:
@@ -201,7 +159,7 @@ class ToolResults:
         return CompressedResult(
             summary=short.text,
             references=found.references,
-            hash=made,
+            hash=hash_,
             original_length=len(text),
             ratio=len(short.text) / max(1, len(text)),
             tool=tool,
@@ -211,24 +169,21 @@ class ToolResults:
         )
 
     def _store_output(
-        self, tool: str, session: str, made: str, data: bytes, references: Sequence[NamedReference]
+        self, tool: str, session: str, hash_: str, data: bytes, references: Sequence[NamedReference]
     ) -> str:
         """Keep an output and what it names; why it is not kept, empty where it is."""
-        settings = self._vault.config.results
+        settings, namespace = self._vault.config.results, self._vault.namespace
         most = min(settings.max_bytes, _MOST_BYTES)
         problem = "" if len(data) <= most else f"it has {len(data):,} bytes, and {most:,} may be kept"
-        now = time.time()
-        namespace = self._vault.namespace
 
         def change(connection: sqlite3.Connection) -> None:
             if not problem:
-                kept = Kept(made, len(data), tool, session, now, now)
-                database.store(connection, namespace, kept, data)
-            database.register(connection, namespace, references, session, tool, now)
-            database.sweep(connection, namespace, settings, now, keep=made)
+                database.store(connection, namespace, hash_, data, session, tool)
+            database.register(connection, namespace, references, session, tool)
+            database.sweep(connection, namespace, settings, keep=hash_)
 
         try:
-            self._change_database(change)
+            self._open_database().write(change)
         except ConfigInvalid:
             raise
         except MdmemError as error:
@@ -253,14 +208,15 @@ class ToolResults:
             ResultNotFound: it is not kept; where it was swept, with the time.
             StorageFailed: it cannot be read.
         """
-        session, wanted, digits = _check_session(session), _parse_lines(lines), _check_hash(hash)
-        found, data = self._find_output(digits, session)
+        wanted, digits = _parse_lines(lines), _check_hash(hash)
+        found, data = self._find_output(digits, _check_session(session))
         if data is None:
-            raise ResultNotFound(hash=digits, gone=self._find_removed(digits, session).gone)
-        if digest(data) != found:
+            raise ResultNotFound(hash=digits, gone=found.gone)
+        if not found:
             reason = "its bytes are not those that were stored"
             raise StorageFailed(path=_WHERE, action=f"recover {digits}", reason=reason)
-        self._mark_used(found)
+        with contextlib.suppress(MdmemError):  # a vault that cannot be written to can be read
+            self._open_database().write(lambda c: database.use_output(c, self._vault.namespace, found.hash))
         return _cut_lines(data, *wanted) if wanted else data
 
     def can_recover(self, hash: str, session: str | None = None) -> Recoverable:  # noqa: A002 - as above
@@ -273,39 +229,23 @@ class ToolResults:
         Raises:
             Usage: no hash, or several outputs that begin so.
         """
-        digits, session = _check_hash(hash), _check_session(session)
-        found, data = self._find_output(digits, session)
-        if data is None:
-            return self._find_removed(digits, session)
-        return Recoverable(hash=found, recoverable=digest(data) == found)
+        return self._find_output(_check_hash(hash), _check_session(session))[0]
 
-    def _find_output(self, digits: str, session: str | None) -> tuple[str, bytes | None]:
-        """Find the one output whose hash begins so: its whole hash and its bytes, or None."""
+    def _find_output(self, digits: str, session: str | None) -> tuple[Recoverable, bytes | None]:
+        """Find the one output whose hash begins so, and its bytes; None where it is not kept."""
         namespace = self._vault.namespace
 
-        def ask(connection: sqlite3.Connection) -> tuple[str, bytes | None]:
-            rows = database.outputs(connection, namespace, prefix=digits, session=session, tool=None)
-            hashes = sorted({row.hash for row in rows})
+        def ask(connection: sqlite3.Connection) -> tuple[Recoverable, bytes | None]:
+            hashes = database.find_hashes(connection, namespace, digits, session)
             if len(hashes) > 1:
                 raise Usage(problem=f"{len(hashes)} results begin with {digits}", remedy="give more digits")
-            return (hashes[0], database.content(connection, namespace, hashes[0])) if hashes else ("", None)
+            if hashes:
+                data = database.read_content(connection, namespace, hashes[0])
+                return Recoverable(hash=hashes[0], recoverable=digest(data) == hashes[0]), data
+            hash_, gone = database.find_removed(connection, namespace, digits, session) or (digits, "")
+            return Recoverable(hash=hash_, recoverable=False, gone=gone), None
 
-        return self._ask_database(ask) or ("", None)
-
-    def _find_removed(self, digits: str, session: str | None) -> Recoverable:
-        """Return what is known of an output that is not kept."""
-        namespace = self._vault.namespace
-        rows = self._ask_database(lambda c: database.removed(c, namespace, digits, session))
-        if not rows:
-            return Recoverable(hash=digits, recoverable=False)
-        return Recoverable(hash=rows[0].hash, recoverable=False, gone=_iso_time(rows[0].at))
-
-    def _mark_used(self, made: str) -> None:
-        """Note that an output was asked for, so that others are swept before it."""
-        statement = "UPDATE outputs SET used = ? WHERE namespace = ? AND hash = ?"
-        values = (time.time(), self._vault.namespace, made)
-        with contextlib.suppress(MdmemError):  # a vault that cannot be written to can be read
-            self._change_database(lambda connection: connection.execute(statement, values))
+        return self._ask_database(ask) or (Recoverable(hash=digits, recoverable=False), None)
 
     def list(self, session: str | None = None, tool: str | None = None) -> builtins.list[StoredResult]:
         """Return the outputs that are kept, the oldest first.
@@ -316,18 +256,7 @@ class ToolResults:
         """
         session, tool = _check_session(session), None if tool is None else _check_tool(tool)
         namespace = self._vault.namespace
-        rows = self._ask_database(lambda c: database.outputs(c, namespace, session=session, tool=tool)) or ()
-        return [
-            StoredResult(
-                hash=row.hash,
-                size=row.size,
-                tool=row.tool,
-                session=row.session,
-                created=_iso_time(row.created),
-                used=_iso_time(row.used),
-            )
-            for row in rows
-        ]
+        return self._ask_database(lambda c: database.list_outputs(c, namespace, session, tool)) or []
 
     def references(
         self,
@@ -336,7 +265,7 @@ class ToolResults:
         tool: str | None = None,
         recent: int | None = None,
     ) -> builtins.list[ResultReference]:
-        """Return what outputs name, in the order in which it was met first.
+        """Return what outputs name, in the order in which it was found first.
 
         Args:
             type: only these (`mdmem.results.named.TYPES`).
@@ -347,10 +276,8 @@ class ToolResults:
         Raises:
             Usage: there is no such type, or `recent` is negative.
         """
-        _check_type(type)
-        if recent is not None and recent < 0:
-            raise Usage(problem=f"recent is {recent}", remedy="give 0 or more")
-        return self._list_references(type_=type, session=session, tool=tool, recent=recent)
+        check_natural(recent=recent or 0)
+        return self._list_references(type, session, tool, recent=recent)
 
     def register(
         self,
@@ -371,21 +298,22 @@ class ToolResults:
             Usage: there is no such type, or the value is blank, too long, or holds a secret.
         """
         _check_type(type)
-        reference = reference_to(type, _check_target(value), _check_target(context))
-        if not reference.value or reference.value != in_line(value):
+        name = in_line(masked(_storable(value)))
+        if not name or name != in_line(value) or len(name) > LONGEST:
             problem = f"{clipped(value, _LONGEST_TOOL)!r} cannot be kept as a reference"
             raise Usage(
                 problem=problem, remedy=f"give a name of at most {LONGEST} characters, without secrets"
             )
-        session, tool = _check_session(session) or "", "" if tool is None else _check_tool(tool)
-        namespace, settings, now = self._vault.namespace, self._vault.config.results, time.time()
+        reference = NamedReference(type, name, in_line(masked(_storable(context))[:CONTEXT]))
+        own, tool = _check_session(session) or "", "" if tool is None else _check_tool(tool)
+        namespace, settings = self._vault.namespace, self._vault.config.results
 
         def change(connection: sqlite3.Connection) -> None:
-            database.register(connection, namespace, [reference], session, tool, now)
-            database.sweep(connection, namespace, settings, now)
+            database.register(connection, namespace, [reference], own, tool)
+            database.sweep(connection, namespace, settings)
 
-        self._change_database(change)
-        return [each for each in self.lookup(reference.value, type, session) if each.value == reference.value]
+        self._open_database().write(change)
+        return [each for each in self.lookup(name, type, session) if each.value == name]
 
     def lookup(
         self,
@@ -400,8 +328,7 @@ class ToolResults:
             type: as `references` takes it.
             session: only what this one has stored.
         """
-        _check_type(type)
-        return self._list_references(type_=type, session=session, value=_check_target(target))
+        return self._list_references(type, session, ending=_storable(target))
 
     def mark(
         self,
@@ -418,35 +345,24 @@ class ToolResults:
             NamedNotFound: there is no such reference.
         """
         _check_type(type)
-        target, session = _check_target(target), _check_session(session)
-        namespace = self._vault.namespace
-        if not (
-            self._has_folder
-            and self._change_database(lambda c: database.use(c, namespace, target, type, session))
+        target, namespace = _storable(target), self._vault.namespace
+        columns = {"type": type, "session": _check_session(session), "value": target}
+        found = self.lookup(target, type, session)
+        if not found or not self._open_database().write(
+            lambda c: database.use_reference(c, namespace, **columns)
         ):
-            near = tuple(each.value for each in self.lookup(target, type, session))
+            near = tuple(each.value for each in found)
             raise NamedNotFound(kind="reference", name=clipped(target, _LONGEST_TOOL), near=near)
         return [each for each in self.lookup(target, type, session) if each.value == target]
 
     def _list_references(
-        self,
-        *,
-        type_: str | None,
-        session: str | None,
-        tool: str | None = None,
-        recent: int | None = None,
-        value: str | None = None,
+        self, type_: str | None, session: str | None, tool: str | None = None, **wanted: Any
     ) -> builtins.list[ResultReference]:
-        ask = partial(
-            database.named_rows,
-            namespace=self._vault.namespace,
-            type_=type_,
-            session=_check_session(session),
-            tool=None if tool is None else _check_tool(tool),
-            recent=recent,
-            value=value,
-        )
-        return [*map(_make_reference, self._ask_database(ask) or ())]
+        _check_type(type_)
+        columns = {"type": type_, "session": _check_session(session)}
+        columns["tool"] = None if tool is None else _check_tool(tool)
+        namespace = self._vault.namespace
+        return self._ask_database(lambda c: database.list_references(c, namespace, columns, **wanted)) or []
 
     def stats(self, session: str | None = None) -> ResultStats:
         """Count references and outputs.
@@ -454,17 +370,14 @@ class ToolResults:
         Args:
             session: only of what this one has stored.
         """
-        session, namespace = _check_session(session), self._vault.namespace
-        since = time.time() - _HOUR
-        rows = self._ask_database(lambda c: database.named_rows(c, namespace, session=session)) or ()
-        kept = self._ask_database(lambda c: database.outputs(c, namespace, session=session, tool=None)) or ()
-        sizes = {row.hash: row.size for row in kept}
+        rows = self._list_references(None, session)
+        sizes = {each.hash: each.size for each in self.list(session)}
+        since = (datetime.now(UTC) - timedelta(hours=1)).isoformat()
         counts = {type_: sum(row.type == type_ for row in rows) for type_ in TYPES}
-        most = sorted(rows, key=lambda row: -row.times)[:_MOST_USED]
         return ResultStats(
             total=len(rows),
             by_type={type_: count for type_, count in counts.items() if count},
-            most_used=tuple(map(_make_reference, most)),
+            most_used=tuple(sorted(rows, key=lambda row: -row.count)[:_MOST_USED]),
             added=sum(row.created >= since for row in rows),
             outputs=len(sizes),
             bytes=sum(sizes.values()),
@@ -485,8 +398,8 @@ class ToolResults:
             raise Usage(problem=f"max_age is {days:g}", remedy="give a number of days, 0 or more")
         if not self._has_folder:
             return SweptResults(outputs=0, references=0)
-        namespace, now = self._vault.namespace, time.time()
-        outputs, references = self._change_database(lambda c: database.expire(c, namespace, now, days))
+        namespace = self._vault.namespace
+        outputs, references = self._open_database().write(lambda c: database.expire(c, namespace, days))
         return SweptResults(outputs=outputs, references=references)
 
     @property
@@ -501,27 +414,25 @@ class ToolResults:
         # What only reads makes nothing, not even a folder.
         return self._open_database().read(ask) if self._has_folder else None
 
-    def _change_database(self, change: Callable[[sqlite3.Connection], T]) -> T:
-        return self._open_database().write(change)
-
 
 def _check_tool(tool: str) -> str:
     """Return the name of a tool, in one line and with nothing hidden in it."""
-    name = in_line(_SURROGATE.sub("\ufffd", tool[:_LONGEST_TOOL]))[:_LONGEST_TOOL]
+    name = in_line(_storable(tool[:_LONGEST_TOOL]))[:_LONGEST_TOOL]
     if not name:
         raise Usage(problem="a tool has a name", remedy="say which one it is, such as Bash")
     return name
 
 
 def _check_session(session: str | None) -> str | None:
-    if session is not None and (len(session) > _LONGEST_SESSION or _SURROGATE.search(session)):
+    if session is not None and (len(session) > _LONGEST_SESSION or _storable(session) != session):
         problem = f"{clipped(session, _LONGEST_TOOL)!r} cannot be the key of a session"
         raise Usage(problem=problem, remedy=f"give a text of at most {_LONGEST_SESSION:,} characters")
     return session
 
 
-def _check_target(target: str) -> str:
-    return _SURROGATE.sub("\ufffd", target[:_LONGEST_TARGET])
+def _storable(text: str) -> str:
+    """Return a text as SQLite takes it, without lone surrogates."""
+    return text[:_LONGEST_TARGET].encode("utf-8", "replace").decode()
 
 
 def _check_type(type_: str | None) -> None:
@@ -539,12 +450,9 @@ def _check_hash(hash_: str) -> str:
 
 def _decode_output(output: str | bytes) -> tuple[bytes, str, bool]:
     """Return the bytes of an output, the text that is shown of them, and whether that says all."""
-    try:
-        return (output.encode(), output, True) if isinstance(output, str) else (output, output.decode(), True)
-    except UnicodeError:
-        if isinstance(output, str):
-            return output.encode("utf-8", "surrogatepass"), _SURROGATE.sub("\ufffd", output), False
-        return output, output.decode("utf-8", "replace"), False
+    data = output.encode("utf-8", "surrogatepass") if isinstance(output, str) else output
+    text = data.decode("utf-8", "replace")
+    return data, text, text.encode() == data
 
 
 def _parse_lines(lines: str | Sequence[int] | None) -> tuple[int, int] | None:
@@ -568,29 +476,11 @@ def _cut_lines(data: bytes, first: int, last: int) -> bytes:
     Raises:
         Usage: it has fewer.
     """
-    start, count, end = 0, 1, len(data)
-    for found in _LINE_END.finditer(data):
-        if count == last:
-            end = found.end()
-            break
-        count += 1
-        if count <= first:
-            start = found.end()
-    if count < first or start == len(data):
-        count -= start == len(data)
-        raise Usage(problem=f"the first line is {first:,}; the last one is {count:,}", remedy="give others")
-    return data[start:end]
-
-
-def _iso_time(at: float) -> str:
-    return datetime.fromtimestamp(at, UTC).isoformat(timespec="milliseconds").replace("+00:00", "Z")
-
-
-def _make_reference(row: NamedRow) -> ResultReference:
-    created, used = _iso_time(row.created), _iso_time(row.used)
-    return ResultReference(
-        type=row.type, value=row.value, context=row.context, count=row.times, created=created, used=used
-    )
+    lines = data.splitlines(keepends=True)
+    if first > len(lines):
+        problem = f"the first line is {first:,}; the last one is {len(lines):,}"
+        raise Usage(problem=problem, remedy="give others")
+    return b"".join(lines[first - 1 : last])
 
 
 def _how_to_recover(made: str, gaps: Sequence[tuple[int, int]]) -> str:

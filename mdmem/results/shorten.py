@@ -6,17 +6,13 @@ ran, counts by file for a search. A text is never made longer, and no character 
 
 from __future__ import annotations
 
-import html
 import re
-from bisect import bisect_right
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Sequence
-from itertools import accumulate, islice
+from collections.abc import Callable, Iterator, Sequence
+from itertools import islice
 from typing import NamedTuple
 
-from mdmem.diagnostic import Span
 from mdmem.document import secret
-from mdmem.document.secret import Secret
 from mdmem.results.named import COLOUR, defines
 from mdmem.text.lines import LINE_END
 from mdmem.text.regex import regex
@@ -36,8 +32,6 @@ _FILES = 12  # files, or folders, that are counted by name
 _AROUND = 2  # lines before and behind an error
 _ERRORS = 12  # places with errors from the beginning, and as many from the end
 _MARK = 60  # characters that telling of a gap takes, at most
-_MOST_HTML = 1_000_000  # characters of a page that are read
-_REACH = 120  # lines around one that is shown in which a secret may begin or end
 _LONG_LINE = 40_000  # characters of a line of which the beginning and the end alone are looked at for secrets
 
 _ERROR = regex(
@@ -79,19 +73,26 @@ def shortened(tool: str, text: str, most: int = MOST) -> Shortened:
     """
     name = re.split(r"[^a-z]+", tool.lower())[-1]
     room = min(max(most, _LEAST), len(text) // 2)
-    if name in {"webfetch", "fetch"} and (page := _text_of_page(text)):
-        short = _around_gaps(_split_lines(page), page, _choose_ends, room, page_of=len(text))
-    elif name in {"grep", "glob"}:
-        short = _shorten_hits(_split_lines(text), text, room)
+    # A key goes over many lines, of which only some are shown: a line alone would not tell that it is one.
+    clean = redacted(text) if "PRIVATE KEY" in text else Shortened(text)
+    if name in {"grep", "glob"}:
+        short = _shorten_hits(clean.text, room)
     else:
-        short = _around_gaps(_split_lines(text), text, _CHOOSERS.get(name, _choose_ends), room)
-    return short if len(short.text) < len(text) else redacted(text)
+        short = _around_gaps(clean.text, _CHOOSERS.get(name, _choose_ends), room)
+    secrets = tuple(dict.fromkeys(clean.secrets + short.secrets))
+    return short._replace(secrets=secrets) if len(short.text) < len(text) else redacted(text)
 
 
 def redacted(text: str) -> Shortened:
-    """Return a text as it is, but for the secrets of known formats in it."""
-    found = _find_secrets(text)
-    return Shortened(_replace_secrets(text, found), secrets=_kinds_of(found))
+    """Return a text as it is, but for the secrets of known formats in it, coloured ones too."""
+    plain = COLOUR.sub(lambda found: " " * len(found[0]), text) if "\x1b" in text else text
+    secrets = secret.find(plain)
+    for each in reversed(secrets):
+        start, end = each.span
+        lines = LINE_END.sub("\n", text[start:end]).split("\n")  # each of which stays one
+        words = (each.word if len(each.word) <= len(line) else "*" * len(line) for line in lines)
+        text = text[:start] + "\n".join(words) + text[end:]
+    return Shortened(text, secrets=tuple(dict.fromkeys(each.kind for each in secrets)))
 
 
 def _split_lines(text: str) -> list[str]:
@@ -141,8 +142,8 @@ def _choose_errors(lines: Sequence[str], text: str) -> Iterator[int]:
 def _lines_with_errors(lines: Sequence[str], text: str) -> list[int]:
     """Return the first lines and the last ones that tell of an error."""
     # A capital is found, or not, fifty times as fast as a word, and a word from the end twice as fast.
-    told = [word for word in _ERROR_WORDS if word[0] in text and text.rfind(word) >= 0]
-    suspects = sorted({number for word in told for number, line in enumerate(lines) if word in line})
+    words = [word for word in _ERROR_WORDS if word[0] in text and text.rfind(word) >= 0]
+    suspects = sorted({number for word in words for number, line in enumerate(lines) if word in line})
     found: dict[int, None] = {}
     for numbers in (suspects, reversed(suspects)):
         telling = (number for number in numbers if _ERROR.search(lines[number]))
@@ -163,133 +164,58 @@ _CHOOSERS: dict[str, Chooser] = {
 # -- putting them together ----------------------------------------------------------------------------------
 
 
-def _around_gaps(
-    lines: Sequence[str], text: str, choose: Chooser, room: int, *, page_of: int = 0
-) -> Shortened:
+def _around_gaps(text: str, choose: Chooser, room: int) -> Shortened:
     """Return the lines that are chosen while they fit, in order, with what is left out between them."""
-    each = room // max(1, len(lines)) - _MARK - 1
-    longest = _LONGEST if len(lines) > _FEW else max(_LONGEST, each // _A_TOKEN)
+    lines = _split_lines(text)
+    share = room // max(1, len(lines)) - _MARK - 1
+    longest = _LONGEST if len(lines) > _FEW else max(_LONGEST, share // _A_TOKEN)
     taken: dict[int, str] = {}
+    kinds: dict[str, None] = {}
     for number in choose(lines, text):
         if number in taken or not 0 <= number < len(lines):
             continue
-        line = abridged(lines[number], longest)
+        clean = _redact_line(lines[number])
+        line = abridged(clean.text, longest)
         cost = len(line) + 1 + (0 if number - 1 in taken or number + 1 in taken else _MARK)
         if cost <= room:
             room -= cost
             taken[number] = line
-    secrets = _secrets_by_line(lines, sorted(taken), _REACH if "PRIVATE KEY" in text else 0)
-    for number, found in secrets.items():
-        if number in taken:
-            taken[number] = abridged(_replace_secrets(lines[number], found), longest)
-    short = _join_lines(lines, taken, page_of)
-    return short._replace(secrets=_kinds_of(each for number in taken for each in secrets.get(number, ())))
+            kinds |= dict.fromkeys(clean.secrets)
+    return _join_lines(lines, taken)._replace(secrets=tuple(kinds))
 
 
-def _secrets_by_line(lines: Sequence[str], shown: Sequence[int], reach: int) -> dict[int, list[Secret]]:
-    """Return the secrets in lines that are shown, by line, with places in it.
-
-    They are looked for in whole lines: of a secret that is cut, nothing would tell that it is one.
-
-    Args:
-        lines: of the output.
-        shown: which lines are shown, in order.
-        reach: how many lines around them a secret may begin or end in.
-    """
-    found: dict[int, list[Secret]] = {}
-    for number in shown:
-        if len(lines[number]) > _LONG_LINE:
-            found[number] = _at_ends(lines[number], _LONG_LINE // 2)
-    for first, behind in _group_runs(shown, reach):
-        around = [line if len(line) <= _LONG_LINE else "" for line in lines[max(0, first) : behind]]
-        secrets = _find_secrets("\n".join(around))
-        starts = list(accumulate((len(line) + 1 for line in around), initial=0)) if secrets else []
-        for each in secrets:
-            here = bisect_right(starts, each.span.start) - 1
-            while here < len(around) and starts[here] < each.span.end:
-                start, end = max(each.span.start, starts[here]), min(each.span.end, starts[here + 1] - 1)
-                if start < end:
-                    span = Span(start - starts[here], end - starts[here])
-                    found.setdefault(max(0, first) + here, []).append(each._replace(span=span))
-                here += 1
-    return found
+def _redact_line(line: str) -> Shortened:
+    """Return a line without secrets. In the middle of a very long one, which is not shown, none is sought."""
+    if len(line) <= _LONG_LINE:
+        return redacted(line)
+    half = _LONG_LINE // 2
+    head, tail = redacted(line[:half]), redacted(line[-half:])
+    return Shortened(head.text + line[half:-half] + tail.text, secrets=(*head.secrets, *tail.secrets))
 
 
-def _group_runs(numbers: Sequence[int], reach: int) -> Iterator[tuple[int, int]]:
-    """Yield runs of numbers, widened by `reach`: the first number, and the one behind the last."""
-    first = behind = 0
-    for number in numbers:
-        if number - reach > behind:
-            if behind:
-                yield first, behind
-            first = number - reach
-        elif not behind:
-            first = number - reach
-        behind = number + reach + 1
-    if behind:
-        yield first, behind
-
-
-def _at_ends(line: str, size: int) -> list[Secret]:
-    """Find the secrets at both ends of a very long line, the rest of which is not shown."""
-    behind = len(line) - size
-    at_end = (
-        each._replace(span=Span(each.span.start + behind, each.span.end + behind))
-        for each in _find_secrets(line[behind:])
-    )
-    return [*_find_secrets(line[:size]), *at_end]
-
-
-def _find_secrets(text: str) -> list[Secret]:
-    """Return the secrets in a text, coloured ones too."""
-    return secret.find(COLOUR.sub(lambda found: " " * len(found[0]), text) if "\x1b" in text else text)
-
-
-def _replace_secrets(text: str, secrets: Sequence[Secret]) -> str:
-    """Return a text with a word in the place of each secret, which is no longer than that."""
-    for each in sorted(secrets, key=lambda found: found.span.start, reverse=True):
-        start, end = each.span
-        word = each.word if len(each.word) <= end - start else "*" * (end - start)
-        text = text[:start] + word + text[end:]
-    return text
-
-
-def _kinds_of(secrets: Iterable[Secret]) -> tuple[str, ...]:
-    return tuple(dict.fromkeys(each.kind for each in secrets))
-
-
-def _join_lines(lines: Sequence[str], taken: dict[int, str], page_of: int) -> Shortened:
-    told: list[str] = []
+def _join_lines(lines: Sequence[str], taken: dict[int, str]) -> Shortened:
+    parts: list[str] = []
     gaps: list[tuple[int, int]] = []
     at = 0
     for number in (*sorted(taken), len(lines)):
         if number > at:
             gaps.append((at + 1, number))
-            told.append(_describe_gap(at + 1, number, numbered=not page_of))
+            count = number - at
+            parts.append(f"[{count:,} line{'s' if count > 1 else ''} left out: {at + 1}-{number}]")
         if number in taken:
-            told.append(taken[number])
+            parts.append(taken[number])
         at = number + 1
-    if page_of:
-        read = f"the first {_MOST_HTML:,} of " if page_of > _MOST_HTML else ""
-        told.append(f"[text of {read}{page_of:,} characters, without tags]")
-        return Shortened("\n".join(told))
-    return Shortened("\n".join(told), tuple(gaps))
-
-
-def _describe_gap(first: int, last: int, *, numbered: bool) -> str:
-    count = last - first + 1
-    told = f"{count:,} line{'s' if count > 1 else ''} left out"
-    return f"[{told}: {first}-{last}]" if numbered else f"[{told}]"
+    return Shortened("\n".join(parts), tuple(gaps))
 
 
 # -- searches -----------------------------------------------------------------------------------------------
 
 
-def _shorten_hits(lines: Sequence[str], text: str, room: int) -> Shortened:
+def _shorten_hits(text: str, room: int) -> Shortened:
     """Shorten hits to the first and last ones, with counts by file; of files alone, by folder."""
     counts: Counter[str] = Counter()
-    clean = _split_lines(redacted(text).text) if "PRIVATE KEY" in text else lines
-    for line in clean:
+    lines = _split_lines(text)
+    for line in lines:
         if hit := _HIT.match(line):
             counts[hit[1]] += 1
         elif counted := _COUNTED.match(line):
@@ -297,7 +223,7 @@ def _shorten_hits(lines: Sequence[str], text: str, room: int) -> Shortened:
     what = "hits by file"
     if not counts:
         what = "files by folder"
-        counts.update(line.rpartition("/")[0] or "." for line in clean if line.strip())
+        counts.update(line.rpartition("/")[0] or "." for line in lines if line.strip())
     table, left = [f"[{what}: {counts.total():,} in {len(counts):,}]"], counts.total()
     space = room // 3
     for name, count in counts.most_common(_FILES):
@@ -309,58 +235,5 @@ def _shorten_hits(lines: Sequence[str], text: str, room: int) -> Shortened:
         left -= count
     if left:
         table.append(f"{left:7,}  in {len(counts) - len(table) + 1:,} more")
-    told = "\n".join(table)
-    short = _around_gaps(lines, text, _choose_ends, room - len(told) - 1)
-    return short._replace(text=f"{short.text}\n{told}")
-
-
-# -- pages --------------------------------------------------------------------------------------------------
-
-# The parser of the standard library takes minutes for some texts of 100 KB (`<a ` again and again). What is a
-# tag here goes to the next angle bracket, so that each character is read once.
-_TAG = regex(r"<(/?)([A-Za-z][A-Za-z0-9]{0,20})(?![A-Za-z0-9])[^<>]*>|<[!?/][^<>]*>")
-_TITLE = regex(r"(?i)<title(?:\s[^<>]{0,200})?>([^<>]{0,1000})</title")
-_IS_PAGE = regex(r"(?i)<(?:!doctype\s+html|html|head|body|title|div|p|table|article|main)[\s>]")
-_BLOCKS = frozenset(
-    re.findall(
-        r"\S+",
-        "address article aside blockquote br dd div dl dt figure footer form h1 h2 h3 h4 h5 h6 head header hr"
-        " html li main nav ol p pre section table td th title tr ul",
-    )
-)
-_SILENT = ("script", "style", "noscript", "template", "svg", "title")
-
-
-def _text_of_page(text: str) -> str:
-    """Return the title of a page and its text; empty for what is no page."""
-    if not _IS_PAGE.search(text, 0, 10_000):
-        return ""
-    text = text[:_MOST_HTML]
-    title = _TITLE.search(text)
-    told = [" ".join(html.unescape(title[1]).split())] if title else []
-    body = _TAG.sub(lambda tag: "\n" if (tag[2] or "").lower() in _BLOCKS else " ", _visible_html(text))
-    paragraphs = (" ".join(line.split()) for line in html.unescape(body).splitlines())
-    told += [line for line in paragraphs if line]
-    return "\n".join(told)
-
-
-def _visible_html(text: str) -> str:
-    """Return a page without its comments, and without elements whose text nobody sees."""
-    parts, at = [], 0
-    lower = text.lower() if len(text.lower()) == len(text) else text
-    for start, end in _hidden_spans(lower):
-        parts.append(text[at:start])
-        at = end
-    return " ".join([*parts, text[at:]])
-
-
-def _hidden_spans(text: str) -> Iterator[tuple[int, int]]:
-    """Yield where comments and silent elements begin and end; one that does not end goes on to the end."""
-    at = 0
-    opening = re.compile(rf"<(!--|(?:{'|'.join(_SILENT)})(?=[\s>]))")
-    while found := opening.search(text, at):
-        closing = "--" if found[1] == "!--" else f"</{found[1]}"
-        end = text.find(closing, found.end())
-        end = text.find(">", end) if end >= 0 else end
-        at = len(text) if end < 0 else end + 1
-        yield found.start(), at
+    short = _around_gaps(text, _choose_ends, room - sum(len(row) + 1 for row in table))
+    return short._replace(text="\n".join([short.text, *table]))

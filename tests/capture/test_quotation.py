@@ -39,7 +39,7 @@ def test_a_model_may_only_add_what_stands_in_the_message() -> None:
     (candidates,) = found.candidates
     assert [each.quote for each in candidates] == ["Never push to main.", "The key lies under the mat."]
     assert candidates[0] is known[0]
-    assert (candidates[1].why, found.by, found.problem) == ("model", "model", "")
+    assert (candidates[1].why, found.problem) == ("model", "")
     assert added_by(names(), [TEXT], [known], builtin_cues()).candidates == [known]
 
 

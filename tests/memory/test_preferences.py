@@ -111,7 +111,7 @@ def test_a_reason_replaces_the_body_and_nothing_else(
 ) -> None:
     theme(vault_root, "---\nvalue: dark\n---\n\n\nOld reason,\nin two lines.\n\n\n")
     preferences.set("ui", "theme", "dark", why="New\nreason.\n")
-    assert theme(vault_root).partition("---\n\n")[2] == "\nNew\nreason.\n\n\n"
+    assert theme(vault_root).partition("---\n\n")[2] == "New\nreason.\n"
     preferences.set("ui", "theme", "dark", why="")
     assert preferences.get("ui", "theme").why == ""
     theme(vault_root, "---\nvalue: dark\n---\n")

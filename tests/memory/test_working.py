@@ -538,33 +538,6 @@ def test_markdown_that_names_a_schema_of_fields_stays_markdown(root: Path, worki
 SCHEMA = {"type": "object", "properties": {"n": {"type": "integer"}}, "additionalProperties": False}
 
 
-def test_a_schema_may_be_a_dict(root: Path, working: Working[Applied]) -> None:
-    working.update('{"n": 1}', thread="t1", schema=SCHEMA, ttl=60)
-    working.update("short", thread="t2", schema={"type": "string", "maxLength": 5})
-
-    assert files(root) == ["threads/t1.json", "threads/t2.md"]
-    assert "$schema" not in json.loads(working.get(thread="t1"))
-    for content in ({"n": "one"}, {"m": 1}, '{"n": 1.5}', "text"):
-        with pytest.raises(Invalid):
-            working.update(content, thread="t1", schema=SCHEMA)
-    with pytest.raises(Invalid):
-        working.update("too long", thread="t2", schema={"type": "string", "maxLength": 5})
-    assert json.loads(working.get(thread="t1"))["n"] == 1
-    assert json.loads((root / ".mdmem/schemas/state.json").read_text()) == STATE
-
-
-@pytest.mark.parametrize("schema", [{"type": "nothing"}, {"pattern": "("}, {"$ref": "nowhere"}])
-def test_a_dict_that_is_no_schema_is_refused(working: Working[Applied], schema: dict[str, Any]) -> None:
-    with pytest.raises(Invalid, match="schema"):
-        working.update("x" if "pattern" in schema else {"x": 1}, thread="t1", schema=schema)
-
-
-@pytest.mark.parametrize("schema", [{"minimum": float("nan")}, {"enum": {1}}, 7, ["x"]])
-def test_what_is_no_json_is_no_schema(working: Working[Applied], schema: Any) -> None:
-    with pytest.raises(Usage, match="schema"):
-        working.update({"x": 1}, thread="t1", schema=schema)
-
-
 def test_a_vault_may_name_a_schema_and_a_template(tmp_path: Path) -> None:
     root = make_vault(tmp_path, '[working]\nschema = "state"\ntemplate = "start"\n')
     put(root, ".mdmem/templates/start.json", '{"n": 0}')

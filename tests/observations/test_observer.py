@@ -12,7 +12,7 @@ import pytest
 
 import mdmem
 from mdmem.errors import LockTimeout, Usage
-from mdmem.observations.observer import ObservedSession, Observer
+from mdmem.observations.observer import ObservedSession
 from tests.waiting import until
 
 if TYPE_CHECKING:
@@ -103,10 +103,9 @@ def test_an_unknown_session_is_empty(root: Path) -> None:
 def test_who_comes_second_leaves_it_to_the_first(root: Path) -> None:
     memory = opened(root)
     say(memory, 10)
-    observer = Observer(memory.vault, memory.vault.transact, memory.sessions)
-    with observer.held("t", 0):
+    with memory.observations.held("t", 0):
         assert only(memory.observe("t")) == ObservedSession(session="t", is_busy=True)
-        with pytest.raises(LockTimeout), observer.held("t", 0):
+        with pytest.raises(LockTimeout), memory.observations.held("t", 0):
             pass
         say(memory, 10, "other")
         assert only(memory.observe("other")).made

@@ -76,7 +76,6 @@ INLINE = {
         "most events need no context, and start no process",
         {"facade.background", "facade.context", "facade.excerpt"},
     ),
-    "agents.files": ("Codex alone has settings in TOML", {"tomllib"}),
     "agents.settings": ("an extra: Codex alone has settings in TOML", {"tomlkit"}),
     "agents.hosts": ("VS Code's folder alone differs between systems", {"platformdirs"}),
     "code.workspace": (

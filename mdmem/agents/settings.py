@@ -127,7 +127,9 @@ def write(changes: Sequence[SettingsChange]) -> None:
         os.makedirs(kept.path, mode=0o700, exist_ok=True)
     for change in changes:
         if change.before != change.after:
-            before, after = (None if text is None else text.encode() for text in (change.before, change.after))
+            before, after = (
+                None if text is None else text.encode() for text in (change.before, change.after)
+            )
             place = _locate_settings(change.path, change.project)
             outside.replace(place, change.path, before, after, kept, "install")
 

@@ -99,7 +99,7 @@ INLINE = {
     "memory.history": ("few changes are undone behind later ones", {"merging.merge"}),
     "facade.instructions": (
         "most commands are about no tool's files",
-        {"agents.files", "agents.generated", "agents.hosts", "agents.sync", "memory.rules"},
+        {"agents.files", "agents.hosts", "agents.sync"},
     ),
     "observations.observations": ("few observations are opened", {"sessions.engine"}),
     "observations.observer": ("few sessions are observed as they grow", {"watch.watcher"}),

@@ -178,36 +178,20 @@ class FieldNotFound(NotFound, code="field-not-found"):
         return f"its fields: {', '.join(self.near)}" if self.near else "it has no fields"
 
 
-class NamedNotFound(NotFound, code="name-not-found"):
-    """No schema, template, rule, preference, change or version of this name."""
+class NamedNotFound(NotFound, code="name-not-found", codes=("result-not-found",)):
+    """No schema, template, rule, preference, change, version or result of this name."""
 
     says = "no {kind} {name!r}"
     kind: str
     name: str
     near: tuple[str, ...] = ()
     remedy: str = ""
+    code: str = "name-not-found"
 
     @property
     def hint(self) -> str:
         found = f"there is: {', '.join(self.near)}" if self.near else f"there is no {self.kind} at all"
         return self.remedy or found
-
-
-class ResultNotFound(NotFound, code="result-not-found"):
-    """No output of a tool is kept under this hash; `gone` is when it was swept, where that is known."""
-
-    hash: str
-    gone: str = ""
-
-    @property
-    def message(self) -> str:
-        return (
-            f"the result {self.hash!r} was swept at {self.gone}" if self.gone else f"no result {self.hash!r}"
-        )
-
-    @property
-    def hint(self) -> str:
-        return "run the tool again" if self.gone else "see what is kept with `mdmem results list`"
 
 
 # ------------------------------------------------------------------------------------------------ refused

@@ -107,12 +107,9 @@ class Kinds(Verbs[R], Generic[R]):
     @cached_property
     def capture(self) -> Capture[R]:
         """What is stated in sessions, and where it goes."""
-        return self._make_capture(self._run, moves=False)
-
-    def _make_capture(self, run: Callable[[Build], R], *, moves: bool) -> Capture[R]:
         from mdmem.capture.capture import Capture  # noqa: PLC0415 - start-up
 
-        return Capture(self._vault, run, self._find_verb, self._sessions, moves=moves)
+        return Capture(self._vault, self._run, self._find_verb, self._sessions, moves=False)
 
     def _find_verb(self, name: str) -> Callable[..., Build]:
         """Find a verb by its name; called, it returns what makes its plan, and reads nothing yet."""

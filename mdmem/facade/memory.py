@@ -62,7 +62,7 @@ if TYPE_CHECKING:  # most commands use one of these, or none
     from mdmem.facade.why import Why
     from mdmem.index.grep import Case, Hits
     from mdmem.index.index import Index
-    from mdmem.index.query import Each, SearchRequest
+    from mdmem.index.query import Each
     from mdmem.index.search import Results
     from mdmem.index.sync import Progress as FileProgress, Synced
     from mdmem.index.view import View
@@ -239,7 +239,9 @@ class Memory(Kinds["Applied"]):
     @cached_property
     def capture(self) -> Capture[Applied]:
         """What is stated in sessions, and where it goes."""
-        return self._make_capture(self._apply_locked, moves=True)
+        from mdmem.capture.capture import Capture  # noqa: PLC0415 - start-up
+
+        return Capture(self.vault, self._apply_locked, self._find_verb, self.sessions, moves=True)
 
     @property
     def sessions(self) -> Sessions:
@@ -653,7 +655,7 @@ class Memory(Kinds["Applied"]):
 
     def search(
         self,
-        query: str | SearchRequest,
+        query: str,
         *,
         within: StrPath = "",
         types: Sequence[str] = (),
@@ -673,9 +675,8 @@ class Memory(Kinds["Applied"]):
         """Return the passages that fit a query best, of memories that count now.
 
         Args:
-            query: what to look for; or a `SearchRequest` that says all, and no argument but `only`.
-            within, types, tags, since, before: as `SearchRequest`, and so are
-            limit, budget, each, context, explain, where, any_state, as_of.
+            query, within, types, tags, since, before, limit, budget, each, context, explain, where,
+            any_state, as_of: as `mdmem.index.query.SearchRequest` says.
             only: search these memories, by their paths; all without.
 
         Raises:
@@ -688,7 +689,7 @@ class Memory(Kinds["Applied"]):
         from mdmem.index.view import View  # noqa: PLC0415 - start-up
 
         request = SearchRequest(
-            query="" if isinstance(query, SearchRequest) else query,
+            query=query,
             within=path_text(within),
             types=texts_of(types, "types"),
             tags=texts_of(tags, "tags"),
@@ -703,10 +704,6 @@ class Memory(Kinds["Applied"]):
             any_state=any_state,
             as_of=as_of,
         )
-        if isinstance(query, SearchRequest):
-            if request != SearchRequest(query=""):
-                raise Usage(problem="a SearchRequest says all that is asked", remedy="leave the rest out")
-            request = query
         index, layers = self.index, self.vault.reads[: len(self.scope.searches)]
         self.vault.enter()
         index.sync(progress=self._index_progress())

@@ -12,7 +12,7 @@ from functools import partial
 from typing import TYPE_CHECKING, TypeVar
 
 from mdmem.document.document import digest
-from mdmem.errors import ConfigInvalid, MdmemError, NamedNotFound, ResultNotFound, StorageFailed, Usage
+from mdmem.errors import ConfigInvalid, MdmemError, NamedNotFound, StorageFailed, Usage
 from mdmem.results import database
 from mdmem.results.database import Kept, NamedRow, ResultDatabase
 from mdmem.results.named import LONGEST, TYPES, Named, NamedReference, named, reference_to
@@ -250,13 +250,15 @@ class ToolResults:
 
         Raises:
             Usage: no hash, several outputs that begin so, or lines that it has not.
-            ResultNotFound: it is not kept; where it was swept, with the time.
+            NamedNotFound: it is not kept; where it was swept, with the time.
             StorageFailed: it cannot be read.
         """
         session, wanted, digits = _check_session(session), _parse_lines(lines), _check_hash(hash)
         found, data = self._find_output(digits, session)
         if data is None:
-            raise ResultNotFound(hash=digits, gone=self._find_removed(digits, session).gone)
+            gone = self._find_removed(digits, session).gone
+            remedy = f"it was swept at {gone}: run the tool again" if gone else "see `mdmem results list`"
+            raise NamedNotFound(code="result-not-found", kind="result", name=digits, remedy=remedy)
         if digest(data) != found:
             reason = "its bytes are not those that were stored"
             raise StorageFailed(path=_WHERE, action=f"recover {digits}", reason=reason)

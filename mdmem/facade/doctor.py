@@ -56,14 +56,7 @@ def examine(vault: Vault, view: Callable[[], View], fixed: Applied | None = None
     if fixed:
         facts["fixed"] = ", ".join(changed.path for changed in fixed.files) or "nothing"
     findings: list[Diagnostic] = []
-    for look in (
-        _check_files,
-        _check_mounts,
-        _check_schemas,
-        _check_templates,
-        _check_programs,
-        _check_sessions,
-    ):
+    for look in (_check_files, _check_mounts, _check_schemas, _check_programs, _check_sessions):
         findings += _look_safely(partial(look, vault, facts))
     if vault.wall == Namespace():
         findings += _look_safely(partial(_find_leftovers, vault))
@@ -73,14 +66,12 @@ def examine(vault: Vault, view: Callable[[], View], fixed: Applied | None = None
     return Health(facts=facts, findings=tuple(dict.fromkeys(findings)))
 
 
-def _look_safely(look: Callable[[], Iterable[Diagnostic]]) -> list[Diagnostic]:
-    """Return what a look finds; where it cannot look, that."""
-    findings: list[Diagnostic] = []
+def _look_safely(look: Callable[[], Iterable[Diagnostic]]) -> Iterator[Diagnostic]:
+    """Yield what a look finds; where it cannot look, that."""
     try:
-        findings.extend(look())
+        yield from look()
     except MdmemError as error:
-        findings.append(_describe_error(error, getattr(error, "path", CONFIG_PATH)))
-    return findings
+        yield _describe_error(error, getattr(error, "path", CONFIG_PATH))
 
 
 def _check_index(view: View, facts: Facts) -> Iterator[Diagnostic]:
@@ -169,7 +160,8 @@ def _check_files(vault: Vault, facts: Facts) -> Iterator[Diagnostic]:
     facts["memories"] = sum(not found.problem for found in met)
     if vault.wall == Namespace():  # what others changed and kept is for the owner to know
         facts["recovered"] = recovered
-        facts["kept versions"] = _count_kept(os.path.join(vault.root, ".mdmem/local/trash"))
+        trash = _list_names(os.path.join(vault.root, LOCAL, "trash"))
+        facts["kept versions"] = sum(name != "log.jsonl" for name in trash)
     for found in met:
         if found.problem:
             yield about_file(found.path, "not-a-memory", found.problem, severity="warning")
@@ -198,13 +190,9 @@ def _odd_names(paths: Iterable[str]) -> Iterator[Diagnostic]:
                 yield about_file(here, "case-twin", message, hint, severity="warning")
 
 
-def _check_schemas(vault: Vault, _: Facts) -> list[Diagnostic]:
-    return vault.schemas.lint()
-
-
-def _check_templates(vault: Vault, _: Facts) -> tuple[()]:
+def _check_schemas(vault: Vault, _: Facts) -> Iterator[Diagnostic]:
+    yield from vault.schemas.lint()
     vault.templates.names()  # what is not there, and named by the config, is refused
-    return ()
 
 
 def _check_programs(_: Vault, facts: Facts) -> list[Diagnostic]:
@@ -232,27 +220,18 @@ def _find_leftovers(vault: Vault) -> Iterator[Diagnostic]:
 
 def _came_along(vault: Vault) -> Iterator[Diagnostic]:
     """Local state that was written elsewhere: it is not used, and takes room."""
-    if tracked := _count_tracked(vault):
+    repository = Repository.find(vault.root)
+    if tracked := repository.tracked(repository.name(LOCAL)) if repository else 0:
         message = f"git has {tracked} of its files and gives them to everyone; what came so is not used"
         yield about_file(LOCAL, "local-tracked", message, f"`git rm -r --cached {LOCAL}`")
     if passed := vault.disk.trash.passed_over():
         message = f"{passed} of its lines were not written here: that history is not used"
         yield about_file(f"{LOCAL}/trash", "not-from-here", message, severity="warning")
-    names = _list_names(os.path.join(vault.root, LOCAL, "index"))
-    others = len(set(names) - _names_of_own(vault, "index")) if names else 0
-    if others:
-        message = f"{others} indexes or files there were not made here, and are not used"
-        yield about_file(
-            f"{LOCAL}/index",
-            "not-from-here",
-            message,
-            "`mdmem doctor --fix` removes them",
-            severity="warning",
-        )
-    names = _list_names(os.path.join(vault.root, LOCAL, "results"))
-    if names and (others := len(set(names) - _names_of_own(vault, "results"))):
-        message = f"{others} folders of results there were not made here, and are not used"
-        yield about_file(f"{LOCAL}/results", "not-from-here", message, "delete them", severity="warning")
+    for folder, hint in (("index", "`mdmem doctor --fix` removes them"), ("results", "delete them")):
+        names = _list_names(os.path.join(vault.root, LOCAL, folder))
+        if names and (others := len(set(names) - _names_of_own(vault, folder))):
+            message = f"{others} files or folders there were not made here, and are not used"
+            yield about_file(f"{LOCAL}/{folder}", "not-from-here", message, hint, severity="warning")
     if aside := _list_names(os.path.join(vault.root, ASIDE)):
         message = f"{len(aside)} files that stood in {STAGING} and were not written here"
         yield about_file(ASIDE, "not-from-here", message, "delete them", severity="warning")
@@ -282,12 +261,6 @@ def _check_sessions(vault: Vault, _: Facts) -> Iterator[Diagnostic]:
         )
 
 
-def _count_tracked(vault: Vault) -> int:
-    """Return how many files of local state are in git's index."""
-    repository = Repository.find(vault.root)
-    return repository.tracked(repository.name(LOCAL)) if repository else 0
-
-
 def _names_of_own(vault: Vault, folder: str) -> set[str]:
     with contextlib.suppress(MdmemError):
         return {os.path.basename(vault.disk.own(folder))}
@@ -315,10 +288,3 @@ def _check_mounts(vault: Vault, _: Facts) -> Iterator[Diagnostic]:
         if os.path.lexists(os.path.join(vault.root, path)):
             message = "a file of the vault is hidden by a mount of the same path"
             yield about_file(shown, "mount-shadows", message, "move the file away, or take the mount away")
-
-
-def _count_kept(folder: str) -> int:
-    try:
-        return sum(name != "log.jsonl" for name in os.listdir(folder))
-    except FileNotFoundError:
-        return 0

@@ -64,6 +64,7 @@ ALONE = {
     "schema.lint": "schemas are checked seldom, and this loads what validates",
     "template.templates": "the filters of templates are asked for without it",
     "vault.transaction": "a change of several files that is made whole or not at all",
+    "watch.inotify": "the watch of Linux, which other systems cannot import",
     "watch.observer": "the watch of systems without inotify",
 }
 # What front ends may import besides the façade.

@@ -13,15 +13,13 @@ import os
 import re
 import shlex
 import time
-from collections.abc import Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from typing import TYPE_CHECKING, Any
 
 import mdmem
 from mdmem.errors import MdmemError, MemoryNotFound, Usage
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator
-
     from mdmem.diagnostic import Diagnostic
     from mdmem.facade.memory import Memory
     from mdmem.memory.working import WorkingInfo

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import os
 import re
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from itertools import accumulate
 from typing import TYPE_CHECKING, Any, NoReturn, cast
@@ -27,8 +28,6 @@ from mdmem.errors import (
 )
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping, Sequence
-
     from mdmem import Change
     from mdmem.facade.memory import Memory
     from mdmem.memory.verbs import Listed

@@ -11,17 +11,14 @@ import os
 import stat
 import sys
 from bisect import bisect_right
-from typing import TYPE_CHECKING, NamedTuple
+from collections.abc import Callable, Iterator, Sequence
+from typing import NamedTuple
 
+from mdmem.diagnostic import Span
 from mdmem.document.frontmatter import locate
 from mdmem.markdown.blocks import CODE, scan
 from mdmem.text.regex import regex
 from mdmem.vault.paths import above
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Sequence
-
-    from mdmem.diagnostic import Span
 
 AGENTS = "AGENTS.md"
 _MOST_BYTES = 4 * 1024 * 1024  # as Claude Code: what is larger is skipped

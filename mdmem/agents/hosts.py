@@ -7,17 +7,14 @@ from __future__ import annotations
 
 import os
 import shlex
+from collections.abc import Callable, Mapping
 from importlib.util import find_spec
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import Any, NamedTuple
 
 from mdmem.agents import settings
 from mdmem.agents.settings import HOOKS, NAME, Addition, SettingsChange
 from mdmem.errors import ExtraMissing, Usage
 from mdmem.text.diff import unified
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
-
 
 EVENTS = (
     ("SessionStart", "session-start"),

@@ -10,23 +10,20 @@ import json
 import os
 import re
 import tomllib
-from typing import TYPE_CHECKING, Any, NamedTuple, NoReturn
+from collections.abc import Callable, Sequence
+from typing import Any, NamedTuple, NoReturn
 
 from mdmem.document.document import Document, Limits, parse_text
 from mdmem.document.edit import splice, spliced
 from mdmem.document.field import set_field, unset_field
 from mdmem.document.frontmatter import BOM
+from mdmem.document.tree import Key, KeyPath
 from mdmem.errors import DocumentRefused, EditRefused, ExtraMissing
 from mdmem.text.regex import regex
 from mdmem.vault import config, files, outside
+from mdmem.vault.files import Place
 from mdmem.vault.mark import state_folder
 from mdmem.vault.trash import TrashFolder
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
-
-    from mdmem.document.tree import Key, KeyPath
-    from mdmem.vault.files import Place
 
 NAME = "mdmem"
 """The name of our entry among the MCP servers of a host."""

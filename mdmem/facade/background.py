@@ -12,6 +12,7 @@ import os
 import subprocess
 import sys
 import threading
+from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
 from mdmem.document.document import digest
@@ -19,8 +20,6 @@ from mdmem.errors import LockTimeout, Usage
 from mdmem.vault import files
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
-
     from mdmem.facade.memory import Memory
     from mdmem.models.generator import Generator
 

@@ -14,24 +14,22 @@ from functools import cached_property, partial
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from mdmem.agents import generated
-from mdmem.document.document import PROJECT_FILE
+from mdmem.diagnostic import Span
+from mdmem.document.document import PROJECT_FILE, Document
 from mdmem.errors import DocumentRefused, FieldNotFound, MemoryNotFound, PathRefused, Usage
 from mdmem.facade.excerpt import Excerpt, ExcerptSource, blocks, cut, of_preference, passages, real_path
-from mdmem.kind import OBSERVATION, PREFERENCE, PROJECT, RULE, WORKING
+from mdmem.index.hit import Hit
+from mdmem.kind import OBSERVATION, PREFERENCE, PROJECT, RULE, WORKING, Kind
 from mdmem.memory import content
 from mdmem.memory.preferences import name_of, read_preference
 from mdmem.memory.rules import workspace_path
 from mdmem.memory.working import Working
 from mdmem.text.tokens import counter, fenced, in_line
 from mdmem.vault.paths import join
+from mdmem.vault.vault import Vault
 
 if TYPE_CHECKING:
-    from mdmem.diagnostic import Span
-    from mdmem.document.document import Document
     from mdmem.facade.memory import Memory
-    from mdmem.index.hit import Hit
-    from mdmem.kind import Kind
-    from mdmem.vault.vault import Vault
 
 Count = Callable[[str], int]
 
@@ -369,7 +367,7 @@ def _find_synced_block(document: Document) -> Span | None:
 
 
 @dataclass(slots=True, kw_only=True)
-class _Draft:
+class _PartDraft:
     """A part while it is filled.
 
     Attributes:
@@ -422,7 +420,7 @@ class _Composer:
         self._budget = budget
         self._render = render
         self._drafts = [
-            _Draft(place=place, there=there, costs=list(map(self._cost_of, there.excerpts)))
+            _PartDraft(place=place, there=there, costs=list(map(self._cost_of, there.excerpts)))
             for place, there in ((place, gathered[place.name]) for place in places)
         ]
 
@@ -460,7 +458,7 @@ class _Composer:
     def _cost_of(self, excerpt: Excerpt) -> int:
         return self._count(excerpt.text if excerpt.together else excerpt.block) + _BETWEEN
 
-    def _head_cost(self, draft: _Draft) -> int:
+    def _head_cost(self, draft: _PartDraft) -> int:
         """Return what a part costs beside its excerpts: its title, and the fence that they share."""
         shared = draft.there.excerpts[0].together
         title = self._count(f"\n## {draft.place.title}\n")
@@ -482,7 +480,7 @@ class _Composer:
             self._fill_part(draft, allotted)
             unused = allotted - draft.tokens
 
-    def _fill_part(self, draft: _Draft, room: int) -> None:
+    def _fill_part(self, draft: _PartDraft, room: int) -> None:
         for number in draft.by_rank():
             excerpt, cost, left = draft.there.excerpts[number], draft.costs[number], room - draft.tokens
             if self._is_given_elsewhere(draft, excerpt):
@@ -496,7 +494,7 @@ class _Composer:
                     draft.kept[number], draft.remainders[number] = parted
                     draft.tokens += self._cost_of(parted.kept)
 
-    def _is_given_elsewhere(self, draft: _Draft, excerpt: Excerpt) -> bool:
+    def _is_given_elsewhere(self, draft: _PartDraft, excerpt: Excerpt) -> bool:
         """Return whether it was found, and another part gives all of its lines."""
         return draft.place is _FOUND and any(
             kept.path == excerpt.path and kept.first <= excerpt.first and excerpt.last <= kept.last
@@ -520,7 +518,7 @@ class _Composer:
 
     # -- the text -----------------------------------------------------------------------------------------
 
-    def _list_left_out(self, draft: _Draft) -> Iterator[LeftOut]:
+    def _list_left_out(self, draft: _PartDraft) -> Iterator[LeftOut]:
         name, there = draft.place.name, draft.there
         for number, excerpt in enumerate(there.excerpts):
             if rest := draft.remainders.get(number):

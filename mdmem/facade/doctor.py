@@ -4,16 +4,18 @@ from __future__ import annotations
 
 import contextlib
 import os
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import partial
 from itertools import islice
 from shutil import rmtree
-from typing import TYPE_CHECKING, TypeAlias
+from typing import TypeAlias
 
 from mdmem.diagnostic import Diagnostic, about_file
 from mdmem.errors import MdmemError
 from mdmem.git.repository import Repository
 from mdmem.index import ripgrep
+from mdmem.index.view import View
 from mdmem.links.lineage import check_lineage
 from mdmem.links.move import known, repair
 from mdmem.links.references import LINKS, occurrences, unresolved
@@ -24,14 +26,9 @@ from mdmem.vault.folder import SESSIONS_IGNORED
 from mdmem.vault.journal import ASIDE, STAGING
 from mdmem.vault.local_store import LOCAL
 from mdmem.vault.paths import Namespace, relative, unportable
+from mdmem.vault.plan import EditPlan
+from mdmem.vault.transaction import Applied
 from mdmem.vault.vault import Vault
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Iterator, Sequence
-
-    from mdmem.index.view import View
-    from mdmem.vault.plan import EditPlan
-    from mdmem.vault.transaction import Applied
 
 Facts: TypeAlias = dict[str, str | int]
 _BESIDE = ".mdmem-"  # how the journal names a file that it stages beside its target …

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+from collections.abc import Callable, Collection, Iterator, Sequence
 from dataclasses import dataclass, replace
 from operator import itemgetter
 from typing import TYPE_CHECKING, NamedTuple
@@ -18,8 +19,6 @@ from mdmem.text.regex import regex
 from mdmem.text.tokens import estimate, fenced, in_line, visible
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Collection, Iterator, Sequence
-
     from mdmem.document.document import Document
     from mdmem.facade.memory import Memory
     from mdmem.index.hit import Hit

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from mdmem.errors import Usage
@@ -11,8 +12,6 @@ from mdmem.vault.folder import workspace_of
 from mdmem.vault.vault import Vault
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
-
     from mdmem.agents.hosts import Setup
     from mdmem.agents.sync import FilesSynced
     from mdmem.vault.paths import Scope

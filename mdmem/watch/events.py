@@ -5,24 +5,21 @@ from __future__ import annotations
 import os
 import time
 from collections import deque
+from collections.abc import Callable, Collection, Iterable, Iterator
 from contextlib import suppress
 from functools import cache
 from itertools import islice
-from typing import TYPE_CHECKING, Any, NamedTuple, Self
+from typing import Any, NamedTuple, Self
 
 from mdmem.code.citations import BROKEN, STALE
+from mdmem.diagnostic import Diagnostic
 from mdmem.errors import MemoryNotFound
 from mdmem.index.sync import moves
+from mdmem.index.view import View
 from mdmem.links.references import TAG, TYPES, URL, Occurrence, files_of, occurrences
 from mdmem.vault.paths import is_under, relative
+from mdmem.watch.hints import Hints
 from mdmem.watch.watcher import Keeper, Watcher
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Collection, Iterable, Iterator
-
-    from mdmem.diagnostic import Diagnostic
-    from mdmem.index.view import View
-    from mdmem.watch.hints import Hints
 
 CREATED, CHANGED, MOVED, DELETED = "created", "changed", "moved", "deleted"
 STALE_EVENT, DANGLING_EVENT, HEALED = "stale", "dangling", "healed"

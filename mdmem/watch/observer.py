@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import os
 import threading
+from collections.abc import Callable
 from typing import TYPE_CHECKING
 
 from watchdog.events import (
@@ -21,8 +22,6 @@ from watchdog.observers import Observer
 from mdmem.watch.hints import GatheredHints, counts
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
-
     from watchdog.observers.api import BaseObserver
 
 _READS = frozenset({EVENT_TYPE_OPENED, EVENT_TYPE_CLOSED_NO_WRITE})

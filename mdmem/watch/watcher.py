@@ -12,6 +12,7 @@ import select
 import sys
 import threading
 import time
+from collections.abc import Collection, Iterator, Mapping
 from typing import TYPE_CHECKING, Self
 
 from mdmem.errors import MdmemError, Usage
@@ -19,8 +20,6 @@ from mdmem.index.voucher import TABLE, Voucher, mounted_in, remote_kind
 from mdmem.watch.hints import GatheredHints, Hints, Notice
 
 if TYPE_CHECKING:  # each exists on its own systems only
-    from collections.abc import Collection, Iterator, Mapping
-
     from mdmem.index.index import Index
     from mdmem.watch.inotify import Watched
     from mdmem.watch.observer import Observed

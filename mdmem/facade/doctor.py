@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from functools import partial
 from itertools import islice
 from shutil import rmtree
-from typing import TypeAlias
+from typing import TYPE_CHECKING, TypeAlias
 
 from mdmem.diagnostic import Diagnostic, about_file
 from mdmem.errors import MdmemError
@@ -27,8 +27,10 @@ from mdmem.vault.journal import ASIDE, STAGING
 from mdmem.vault.local_store import LOCAL
 from mdmem.vault.paths import Namespace, relative, unportable
 from mdmem.vault.plan import EditPlan
-from mdmem.vault.transaction import Applied
 from mdmem.vault.vault import Vault
+
+if TYPE_CHECKING:
+    from mdmem.vault.transaction import Applied
 
 Facts: TypeAlias = dict[str, str | int]
 _BESIDE = ".mdmem-"  # how the journal names a file that it stages beside its target …

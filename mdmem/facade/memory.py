@@ -93,6 +93,8 @@ class Memory(Kinds["Applied"]):
     Every path that goes in or comes out is relative to the scope's namespace, and none leaves it. A verb
     that changes something does it at once and says what it did; the same verb of `plan` only returns the
     edit plan. With `thread`, no path is that of another conversation either; see `of_thread`.
+
+    What asks the index raises LockTimeout or StorageFailed where it cannot be made current.
     """
 
     project: Lazy[WorkspaceProject] = Lazy(
@@ -294,9 +296,6 @@ class Memory(Kinds["Applied"]):
 
         Returns:
             What has changed since the last time, in this namespace.
-
-        Raises:
-            LockTimeout, StorageFailed: it cannot be done now.
         """
         self.vault.enter()
         told = self._index_progress(progress)
@@ -345,7 +344,6 @@ class Memory(Kinds["Applied"]):
         Raises:
             Usage: the budget is less than 1.
             TemplateFailed: the vault's template cannot be rendered.
-            LockTimeout, StorageFailed: the index cannot be made current.
         """
         from mdmem.facade.context import context  # noqa: PLC0415 - start-up
 
@@ -359,9 +357,6 @@ class Memory(Kinds["Applied"]):
         Args:
             poll_seconds: look at every file this often beside watching; without it, where events do not tell
                 everything, as on network file systems.
-
-        Raises:
-            LockTimeout, StorageFailed: as `sync`.
         """
         from mdmem.watch.events import Watch  # noqa: PLC0415 - start-up
 
@@ -681,7 +676,6 @@ class Memory(Kinds["Applied"]):
         Raises:
             Usage: an argument that cannot mean anything.
             PathRefused: `within` leaves the namespace.
-            LockTimeout, StorageFailed: the index cannot be made current.
         """
         from mdmem.index.query import SearchRequest  # noqa: PLC0415 - start-up
         from mdmem.index.search import search  # noqa: PLC0415 - start-up
@@ -731,7 +725,6 @@ class Memory(Kinds["Applied"]):
 
         Raises:
             Usage: `as_of` is no moment.
-            LockTimeout, StorageFailed: the index cannot be made current.
         """
         return self._find_states(self._current_view(), as_of)
 
@@ -750,7 +743,6 @@ class Memory(Kinds["Applied"]):
 
         Raises:
             MemoryNotFound: it is not there.
-            LockTimeout, StorageFailed: the index cannot be made current.
         """
         from mdmem.facade.why import explain  # noqa: PLC0415 - start-up
 
@@ -794,7 +786,6 @@ class Memory(Kinds["Applied"]):
 
         Raises:
             MemoryNotFound: a path names nothing.
-            LockTimeout, StorageFailed: the index cannot be made current.
         """
         self.vault.enter()
         findings: list[Diagnostic] = []
@@ -879,11 +870,7 @@ class Memory(Kinds["Applied"]):
         return changed_since(self.vault, path_text(path), since)
 
     def stats(self) -> MemoryStats:
-        """Return how much memory there is, by folder and by month; see `mdmem.facade.statistics`.
-
-        Raises:
-            LockTimeout, StorageFailed: the index cannot be made current.
-        """
+        """Return how much memory there is, by folder and by month; see `mdmem.facade.statistics`."""
         from mdmem.facade.statistics import counted  # noqa: PLC0415 - start-up
 
         self.vault.enter()

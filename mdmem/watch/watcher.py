@@ -74,7 +74,6 @@ class Watcher:
     ) -> None:
         self._root = root
         self._mounts = dict(mounts or {})
-        self._poll_seconds = poll_seconds
         self._every = poll_seconds
         self._events: Watched | Observed | None = None
         self._lock = threading.Lock()
@@ -104,7 +103,6 @@ class Watcher:
         self._is_open = True
         self._gathered = GatheredHints(logs=self._logs)
         self._gathered.all_now()
-        self._every = self._poll_seconds
         with contextlib.suppress(OSError):
             self._table = os.open(TABLE, os.O_RDONLY | os.O_CLOEXEC)
         kind = self._look_at_mounts()
@@ -167,7 +165,9 @@ class Watcher:
         Raises:
             Usage: the watcher was not started by this process.
         """
-        self._check_process()
+        if os.getpid() != self._process:
+            remedy = "start it in the process that uses it, after any fork"
+            raise Usage(problem="the watcher was not started by this process", remedy=remedy)
         until = math.inf if timeout is None else time.monotonic() + timeout
         with self._lock:
             if self._handed_at is not None:
@@ -370,11 +370,6 @@ class Watcher:
             if descriptor >= 0:
                 os.close(descriptor)
         self._wake_read = self._wake_write = self._table = -1
-
-    def _check_process(self) -> None:
-        if os.getpid() != self._process:
-            remedy = "start it in the process that uses it, after any fork"
-            raise Usage(problem="the watcher was not started by this process", remedy=remedy)
 
 
 def _file_state(path: str) -> tuple[int, ...]:

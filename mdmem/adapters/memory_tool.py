@@ -10,6 +10,7 @@ from __future__ import annotations
 import os
 import re
 from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import replace
 from itertools import accumulate
 from typing import TYPE_CHECKING, Any, NoReturn, cast
@@ -84,7 +85,7 @@ class Tool:
     def view(self, path: str, view_range: Sequence[int] | None = None) -> str:
         """Return a memory with line numbers, or what is in a folder."""
         inside = self._namespace_path(path)
-        with _Words(self, path):
+        with self._in_words(path):
             document = self._find_memory(inside)
             if document is None:
                 return self._list_folder(path, inside)
@@ -102,7 +103,7 @@ class Tool:
     def create(self, path: str, file_text: str) -> str:
         """Make a memory that is not there."""
         inside = self._namespace_path(path)
-        with _Words(self, path):
+        with self._in_words(path):
             try:
                 is_taken = self._is_folder(inside)
                 if not is_taken:
@@ -115,7 +116,7 @@ class Tool:
 
     def str_replace(self, path: str, old_str: str, new_str: str = "") -> str:
         """Replace a text that stands exactly once."""
-        with _Words(self, path):
+        with self._in_words(path):
             document = self._require_memory(path)
             try:
                 change = self._memory.replace(document.path, old_str, new_str).plan.changes[0]
@@ -147,7 +148,7 @@ class Tool:
                 )
             return _insert_lines(document, starts[insert_line], insert_text.rstrip("\n"))
 
-        with _Words(self, path):
+        with self._in_words(path):
             self._memory.edit(self._require_memory(path).path, change)
         return f"The file {path} has been edited."
 
@@ -156,7 +157,7 @@ class Tool:
         inside = self._namespace_path(path)
         if not inside:
             _refuse_call(f"Cannot delete the {ROOT} directory itself")
-        with _Words(self, path):
+        with self._in_words(path):
             try:
                 self._memory.rm(self._kept_name(inside), recursive=True)
             except MemoryNotFound:
@@ -168,7 +169,7 @@ class Tool:
         old, new = self._namespace_path(old_path), self._namespace_path(new_path)
         if not old:
             _refuse_call(f"Cannot rename the {ROOT} directory itself")
-        with _Words(self, old_path, new_path):
+        with self._in_words(old_path, new_path):
             named = self._kept_name(old)
             if not new or self._is_there(new):
                 _refuse_call(f"The destination {new_path} already exists")
@@ -184,7 +185,7 @@ class Tool:
 
     def clear(self) -> str:
         """Delete every memory of the namespace but mounted ones; the vault keeps what they held."""
-        with _Words(self, ROOT):
+        with self._in_words(ROOT):
             self._memory.clear()
         return "All memory cleared"
 
@@ -288,7 +289,17 @@ class Tool:
             _refuse_call(f"The path {path} is not a file.")
         return document
 
-    def told(self, path: str, new_path: str, error: MdmemError) -> str:
+    @contextmanager
+    def _in_words(self, path: str, new_path: str = "") -> Iterator[None]:
+        """Turn the errors of a command into words for the model."""
+        try:
+            yield
+        except ToolRefused:
+            raise
+        except MdmemError as error:
+            raise ToolRefused(words=self._describe_error(path, new_path, error)) from None
+
+    def _describe_error(self, path: str, new_path: str, error: MdmemError) -> str:
         """Return what a model is told of an error: its paths are those that the model knows."""
         if (
             new_path
@@ -306,21 +317,6 @@ class Tool:
         # A model that has these commands alone cannot run the program.
         words = _PROGRAM.sub(r"\g<0> (tell the user to run it)", str(error))
         return words.replace(self._memory.folder, ROOT).replace(self._memory.root, ROOT)
-
-
-class _Words:
-    """Turns the errors of a command into words for the model, as a context."""
-
-    def __init__(self, tool: Tool, path: str, new_path: str = "") -> None:
-        self._tool = tool
-        self._paths = path, new_path
-
-    def __enter__(self) -> None:
-        pass
-
-    def __exit__(self, kind: object, error: BaseException | None, trace: object) -> None:
-        if isinstance(error, MdmemError) and not isinstance(error, ToolRefused):
-            raise ToolRefused(words=self._tool.told(*self._paths, error)) from None
 
 
 # The arguments of each command: what they may be, and whether they have to be given.

@@ -18,15 +18,10 @@ from mdmem.diagnostic import Span
 from mdmem.document.frontmatter import locate
 from mdmem.markdown.blocks import CODE, scan
 from mdmem.text.regex import regex
-from mdmem.vault.paths import above
+from mdmem.vault.paths import above, is_under
 
 AGENTS = "AGENTS.md"
 _MOST_BYTES = 4 * 1024 * 1024  # as Claude Code: what is larger is skipped
-
-
-def _is_inside(place: str, folder: str) -> bool:
-    """Return whether a normal path is a folder or below it, by parts."""
-    return place == folder or place.startswith(folder.rstrip(os.sep) + os.sep)
 
 
 class Text(NamedTuple):
@@ -56,7 +51,7 @@ class SourceFiles:
         try:
             place = os.path.normpath(os.path.join(*parts))
             real = os.path.realpath(place)
-            leaves = _is_inside(place, self.workspace) and not _is_inside(real, self.workspace)
+            leaves = is_under(place, self.workspace) and not is_under(real, self.workspace)
             if leaves or self._is_hidden(real):
                 return None
             # Without O_NONBLOCK, a FIFO would be waited for.
@@ -151,7 +146,7 @@ def find_read_by_host(host: str, folder: str, source: SourceFiles) -> frozenset[
     user's own files is not among them, nor do the user's settings of the host count.
     """
     folder = os.path.normpath(os.path.join(source.workspace, folder))
-    if not _is_inside(folder, source.workspace):
+    if not is_under(folder, source.workspace):
         return frozenset()
     folders = [one for one in (*reversed(list(above(folder))), folder) if os.path.isdir(one)]
     return frozenset(_find_codex(folders, source) if host == "codex" else _find_claude(folders, source))
@@ -203,5 +198,5 @@ def _take_claude(source: SourceFiles, text: Text | None, found: set[str], hops: 
     found.add(text.real)
     for target in find_imports(text.text) if hops < _MOST_HOPS else ():
         imported = source.read(os.path.dirname(text.real), os.path.expanduser(target))
-        if imported and _is_inside(imported.real, source.workspace):
+        if imported and is_under(imported.real, source.workspace):
             _take_claude(source, imported, found, hops + 1)

@@ -138,7 +138,6 @@ class ServerBinding(NamedTuple):
 
 
 def _list_additions(host: Host, binding: ServerBinding, files: Files) -> dict[str, list[Addition]]:
-    """Return what goes into each settings file."""
     server = {
         **host.entry,
         "command": binding.program,
@@ -240,7 +239,6 @@ def uninstall(name: str, project: str | None) -> Setup:
 
 
 def _locate_files(name: str, project: str | None) -> Files:
-    """Return the settings files of a user, or of a project, as absolute paths."""
     host = HOSTS[name]
     if project is None:
         return host.user()

@@ -147,7 +147,6 @@ def _read_text(path: str, project: str | None) -> str | None:
 
 
 def _refuse_another(path: str, values: Any, addition: Addition) -> None:
-    """Refuse to replace a value that is not ours."""
     keys, value, is_item = addition
     present = _value_at(values, keys)
     # What an earlier `install` wrote may name another vault, or another place of the program.
@@ -165,7 +164,6 @@ def _is_present(values: Any, addition: Addition) -> bool:
 
 
 def _find_ours(values: Any) -> list[KeyPath]:
-    """Find the paths of our entries."""
     ours: list[KeyPath] = [(key, NAME) for key in SERVERS if _value_at(values, (key, NAME)) is not None]
     hooks = _value_at(values, (HOOKS,))
     for event, groups in hooks.items() if isinstance(hooks, dict) else ():

@@ -155,16 +155,16 @@ def _describe_error(error: MdmemError, path: str) -> Diagnostic:
 
 def _check_files(vault: Vault, facts: Facts) -> Iterator[Diagnostic]:
     recovered = vault.recover()
-    met = list(vault.walk())
-    facts["memories"] = sum(not found.problem for found in met)
+    walked = list(vault.walk())
+    facts["memories"] = sum(not file.problem for file in walked)
     if vault.wall == Namespace():  # what others changed and kept is for the owner to know
         facts["recovered"] = recovered
         trash = _list_names(os.path.join(vault.root, LOCAL, "trash"))
         facts["kept versions"] = sum(name != "log.jsonl" for name in trash)
-    for found in met:
-        if found.problem:
-            yield about_file(found.path, "not-a-memory", found.problem, severity="warning")
-    yield from _odd_names(found.path for found in met if not found.problem)
+    for file in walked:
+        if file.problem:
+            yield about_file(file.path, "not-a-memory", file.problem, severity="warning")
+    yield from _odd_names(file.path for file in walked if not file.problem)
 
 
 def _odd_names(paths: Iterable[str]) -> Iterator[Diagnostic]:
@@ -282,8 +282,8 @@ def _check_mounts(vault: Vault, _: Facts) -> Iterator[Diagnostic]:
         if not os.path.exists(target):
             message = f"the mounted file {os.path.join(*parts)} does not exist yet"
             yield about_file(
-                shown, "mount-missing", message, "write it, or take the mount away", severity="warning"
+                shown, "mount-missing", message, "create the file, or remove the mount", severity="warning"
             )
         if os.path.lexists(os.path.join(vault.root, path)):
             message = "a file of the vault is hidden by a mount of the same path"
-            yield about_file(shown, "mount-shadows", message, "move the file away, or take the mount away")
+            yield about_file(shown, "mount-shadows", message, "move the file away, or remove the mount")

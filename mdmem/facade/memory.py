@@ -535,14 +535,14 @@ class Memory(Kinds["Applied"]):
             raise Usage(problem="paths and a folder exclude each other", remedy="give paths alone")
         fits, inside = matcher(globs), len(join(check_folder(within), "x")) - 1
         if not (where or sort):
-            met = list(self.vault.walk(within))
-            if within and not met:
+            files = list(self.vault.walk(within))
+            if within and not files:
                 raise MemoryNotFound(path=within)
-            named = among((f.path for f in met), paths)
-            found = [Listed(f.path, f.size, f.mtime_ns, f.problem) for f in met if f.path in named]
+            named = among((f.path for f in files), paths)
+            memories = [Listed(f.path, f.size, f.mtime_ns, f.problem) for f in files if f.path in named]
         else:
-            found = conditional(self._current_view(), paths or [within], where, sort)
-        fitting = [listed for listed in found if fits(listed.path[inside:])]
+            memories = conditional(self._current_view(), paths or [within], where, sort)
+        fitting = [listed for listed in memories if fits(listed.path[inside:])]
         return detailed(self._current_view(), fitting) if long else fitting
 
     def grep(
@@ -790,38 +790,36 @@ class Memory(Kinds["Applied"]):
         self.vault.enter()
         findings: list[Diagnostic] = []
         related: set[str] = set()
-        met: list[str] = []
+        checked: list[str] = []
         paths = path_texts(paths)
         for path in paths or ("",):
-            for found in self.vault.report_progress("checking", list(self._named_memories(path))):
-                met.append(found[0])
-                findings += self._check_one(*found, related)
+            for file, problem in self.vault.report_progress("checking", list(self._named_memories(path))):
+                checked.append(file)
+                findings += self._check_one(file, problem, related)
         if not paths and self.vault.store.stands(".mdmem/lexicon.toml"):
             findings += self.capture.check()
         if related:
             from mdmem.links.lineage import check_lineage  # noqa: PLC0415 - start-up
 
             findings += check_lineage(self._current_view(), related)
-        if links and met:
+        if links and checked:
             from mdmem.links.references import LINKS, occurrences, unresolved  # noqa: PLC0415 - start-up
 
             view = self._current_view()
-            told = {(each.path, each.position.line, each.code) for each in findings}
-            leading = unresolved(view, occurrences(view, types=LINKS, paths=met if paths else None))
-            # What a memory came from is told already, with its place in the frontmatter.
-            findings += (each for each in leading if (each.path, each.position.line, each.code) not in told)
+            reported = {(each.path, each.position.line, each.code) for each in findings}
+            broken = unresolved(view, occurrences(view, types=LINKS, paths=checked if paths else None))
+            # What a memory came from is reported already, with its place in the frontmatter.
+            findings += (f for f in broken if (f.path, f.position.line, f.code) not in reported)
         return findings
 
     def _named_memories(self, path: str) -> Iterator[tuple[str, str]]:
         if path.endswith((".md", ".json")):
             yield path, ""
             return
-        met = False
-        for found in self.vault.walk(path):
-            met = True
-            yield found.path, found.problem
-        if path and not met:
+        files = list(self.vault.walk(path))
+        if path and not files:
             raise MemoryNotFound(path=path)
+        yield from ((file.path, file.problem) for file in files)
 
     def _check_one(self, path: str, problem: str, related: set[str]) -> list[Diagnostic]:
         """Return what is wrong with one memory; with fields of lineage it is put into `related`."""
@@ -830,16 +828,16 @@ class Memory(Kinds["Applied"]):
         try:
             document = self.vault.read(path)
             related.update(path for key in LINEAGE if document.fields.get(key))
-            found = self.vault.check(document)
+            findings = self.vault.check(document)
             if not document.fields.keys().isdisjoint(("tier", "valid_to")):
                 from mdmem.memory.validity import check_validity  # noqa: PLC0415 - start-up
 
-                found += check_validity(document, self.vault.config.tiers._fields)
+                findings += check_validity(document, self.vault.config.tiers._fields)
             if kind_at(path) is PROPOSAL:
                 from mdmem.capture.proposal import judge  # noqa: PLC0415 - start-up
 
-                found += judge(document, self.vault)
-            return told(found)
+                findings += judge(document, self.vault)
+            return told(findings)
         except (DocumentRefused, StorageFailed, SystemFailing) as error:
             return [about_file(path, error.code, error.message, error.hint)]
 

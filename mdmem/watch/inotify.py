@@ -143,7 +143,6 @@ class Watched:
     # -- watches ------------------------------------------------------------------------------------------
 
     def _watch_tree(self, folder: str) -> None:
-        """Watch a folder of the vault and all below it."""
         below = [folder]
         while below:
             folder = below.pop()

@@ -110,6 +110,15 @@ class Memory(Kinds["Applied"]):
         "_current_view",
         doc="Notes by namespace and id, as programs store them.",
     )
+    capture: Lazy[Capture[Applied]] = Lazy(
+        "mdmem.capture.capture:Capture",
+        "vault",
+        "_apply_locked",
+        "_find_verb",
+        "sessions",
+        moves=True,
+        doc="What is stated in sessions, and where it goes.",
+    )
     uses: Lazy[Uses] = Lazy("mdmem.facade.uses:Uses", "vault", doc="How often memories were used here.")
     results: Lazy[ToolResults] = Lazy(
         "mdmem.results.results:ToolResults",
@@ -236,13 +245,6 @@ class Memory(Kinds["Applied"]):
     def plan(self) -> Kinds[EditPlan]:
         """The same verbs, which return an edit plan and write nothing."""
         return Kinds(self.vault, self.scope, lambda build: build(), self._current_view)
-
-    @cached_property
-    def capture(self) -> Capture[Applied]:
-        """What is stated in sessions, and where it goes."""
-        from mdmem.capture.capture import Capture  # noqa: PLC0415 - start-up
-
-        return Capture(self.vault, self._apply_locked, self._find_verb, self.sessions, moves=True)
 
     @property
     def sessions(self) -> Sessions:

@@ -37,7 +37,7 @@ class Observed(FileSystemEventHandler):
     Attributes:
         limited: the observer has stopped, or does not watch everything.
         gone: the vault's folder is not there.
-        linked: none: no write is missed that another name makes.
+        linked: empty; nothing is certain here anyway.
 
     Raises:
         OSError: the system does not let the folder be watched.

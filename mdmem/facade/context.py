@@ -17,7 +17,15 @@ from mdmem.agents import generated
 from mdmem.diagnostic import Span
 from mdmem.document.document import PROJECT_FILE, Document
 from mdmem.errors import DocumentRefused, FieldNotFound, MemoryNotFound, PathRefused, Usage
-from mdmem.facade.excerpt import Excerpt, ExcerptSource, blocks, cut, of_preference, passages, real_path
+from mdmem.facade.excerpt import (
+    Excerpt,
+    ExcerptSource,
+    cut_excerpt,
+    excerpt_hits,
+    excerpt_preference,
+    join_blocks,
+    real_path,
+)
 from mdmem.index.hit import Hit
 from mdmem.kind import OBSERVATION, PREFERENCE, PROJECT, RULE, WORKING, Kind
 from mdmem.memory import content
@@ -154,8 +162,8 @@ def context(
 
     places = _list_places(memory.vault.config.kinds)
     sources = _Sources(memory, now, excluded)
-    there = sources.gathered(query, files, thread)
-    there[_OBSERVED.name] = sources.observed(session or thread or "")
+    there = sources.gather(query, files, thread)
+    there[_OBSERVED.name] = sources.gather_observed(session or thread or "")
     return _Composer(places, there, counter(estimated=estimated), budget, render).context()
 
 
@@ -190,27 +198,27 @@ class _Sources:
         # From everyone's to the scope's own, as `Scope.layers`.
         self._layers = [memory.vault.within(layer) for layer in memory.scope.layers]
 
-    def gathered(self, query: str, files: Sequence[str], thread: str | None) -> dict[str, _Gathered]:
+    def gather(self, query: str, files: Sequence[str], thread: str | None) -> dict[str, _Gathered]:
         """Return what there is for each part of a context; the arguments are those of `context`."""
         own: dict[str, Callable[[], _Gathered]] = {
-            RULE.name: partial(self.rules, files),
-            PROJECT.name: self.project,
-            PREFERENCE.name: self.preferences,
-            WORKING.name: _Gathered if thread is None else partial(self.working, thread),
+            RULE.name: partial(self.gather_rules, files),
+            PROJECT.name: self.gather_project,
+            PREFERENCE.name: self.gather_preferences,
+            WORKING.name: _Gathered if thread is None else partial(self.gather_working, thread),
         }
         kinds = [kind for kind in self._memory.vault.config.kinds if kind.title]
-        parts = {kind.part: own.get(kind.name, partial(self.kind, kind))() for kind in kinds}
+        parts = {kind.part: own.get(kind.name, partial(self.gather_kind, kind))() for kind in kinds}
         # What else is pinned stands in the part of its kind only.
         given = {excerpt.path for part in parts.values() for excerpt in part.excerpts}
-        parts[_PINNED.name] = pinned = self.pinned()
+        parts[_PINNED.name] = pinned = self.gather_pinned()
         pinned.excerpts[:] = [each for each in pinned.excerpts if each.path not in given]
         states = self._memory.states()
         for part in parts.values():
             part.excerpts[:] = [each for each in part.excerpts if each.path not in states]
-        parts[_FOUND.name] = self.found(query) if query.strip() else _Gathered()
+        parts[_FOUND.name] = self.gather_found(query) if query.strip() else _Gathered()
         return parts
 
-    def rules(self, files: Sequence[str]) -> _Gathered:
+    def gather_rules(self, files: Sequence[str]) -> _Gathered:
         """List the rules that apply to one of the files, or all: highest priority first."""
         gathered, everything = _Gathered(), self._memory.rules.list(disabled=True)
         about = [workspace_path(self._memory.vault, file) for file in files]
@@ -231,7 +239,7 @@ class _Sources:
                     self._excerpt_source(vault, found.path, gathered)
         return gathered
 
-    def project(self) -> _Gathered:
+    def gather_project(self) -> _Gathered:
         """Return the sections of the project memory of every layer; the narrower one counts more.
 
         What `project sync` has written there is left out: those are the rules, which have their own part.
@@ -244,7 +252,7 @@ class _Sources:
                 gathered.excerpts.extend(source.sections((-number,)))
         return gathered
 
-    def preferences(self) -> _Gathered:
+    def gather_preferences(self) -> _Gathered:
         """Return the preferences by their names, those of a narrower layer over the others."""
         gathered = _Gathered()
         found: dict[str, Excerpt] = {}
@@ -261,11 +269,11 @@ class _Sources:
                     gathered.unread.append((in_line(shown), error.message))
                     continue
                 if not read.hidden:
-                    found[read.name] = of_preference(read, shown)
+                    found[read.name] = excerpt_preference(read, shown)
         gathered.excerpts.extend(found[name] for name in sorted(found))
         return gathered
 
-    def pinned(self) -> _Gathered:
+    def gather_pinned(self) -> _Gathered:
         """Return the memories whose `tier` is `pinned` and that have not expired, by their paths."""
         gathered = _Gathered()
         for listed in self._memory.ls(where=["tier=pinned"]):
@@ -274,7 +282,7 @@ class _Sources:
                 gathered.excerpts.extend(ExcerptSource(document).whole())
         return gathered
 
-    def kind(self, kind: Kind) -> _Gathered:
+    def gather_kind(self, kind: Kind) -> _Gathered:
         """List the memories of a kind without its own source, unless there are too many to read."""
         gathered = _Gathered()
         met = [
@@ -291,7 +299,7 @@ class _Sources:
             gathered.unread.append((f"{kind.folder}/", reason))
         return gathered
 
-    def working(self, thread: str) -> _Gathered:
+    def gather_working(self, thread: str) -> _Gathered:
         """Return the sections of the working memory of a thread, unless it has expired."""
         gathered, vault = _Gathered(), self._memory.vault
         for info in Working(vault, lambda build: build(), lambda: self._now).list():
@@ -300,7 +308,7 @@ class _Sources:
                 gathered.excerpts.extend(source.sections() if source else [])
         return gathered
 
-    def observed(self, session: str) -> _Gathered:
+    def gather_observed(self, session: str) -> _Gathered:
         """Return the newest observations of a session and reflections on them, in the order of time."""
         gathered = _Gathered()
         newest = self._memory.observations.newest(session) if session else None
@@ -312,11 +320,11 @@ class _Sources:
             gathered.unread.append((f"{OBSERVATION.folder}/", f"{newest.left_out:,} older ones"))
         return gathered
 
-    def found(self, query: str) -> _Gathered:
+    def gather_found(self, query: str) -> _Gathered:
         """Return the passages that fit a query, the best first."""
         results = self._memory.search(query, each="passage", limit=_MOST_FOUND)
         hits = [hit for hit in results.hits if not self._is_synced(hit)]
-        return _Gathered(passages(self._memory, hits), further=results.left_out)
+        return _Gathered(excerpt_hits(self._memory, hits), further=results.left_out)
 
     def _is_synced(self, hit: Hit) -> bool:
         """Return whether a passage is of rules that `project sync` wrote into shared memory."""
@@ -489,7 +497,7 @@ class _Composer:
                 draft.kept[number] = excerpt
                 draft.tokens += cost
             elif cost > room and left >= _LEAST_CUT:
-                parted = cut(excerpt, lambda kept, left=left: self._cost_of(kept) <= left)  # type: ignore[misc]
+                parted = cut_excerpt(excerpt, lambda kept, left=left: self._cost_of(kept) <= left)  # type: ignore[misc]
                 if parted:
                     draft.kept[number], draft.remainders[number] = parted
                     draft.tokens += self._cost_of(parted.kept)
@@ -533,7 +541,7 @@ class _Composer:
 
     def _render_text(self, left_out: Sequence[LeftOut]) -> str:
         parts = [
-            {"name": draft.place.name, "title": draft.place.title, "blocks": blocks(draft.in_order)}
+            {"name": draft.place.name, "title": draft.place.title, "blocks": join_blocks(draft.in_order)}
             for draft in self._drafts
             if draft.kept
         ]

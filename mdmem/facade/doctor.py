@@ -59,7 +59,7 @@ def examine(vault: Vault, view: Callable[[], View], fixed: Applied | None = None
         findings += _look_safely(partial(look, vault, facts))
     if vault.wall == Namespace():
         findings += _look_safely(partial(_find_leftovers, vault))
-        findings += _look_safely(partial(_came_along, vault))
+        findings += _look_safely(partial(_find_foreign_state, vault))
     findings += _look_safely(lambda: _check_index(view(), facts))
     # A broken config is met wherever it is needed.
     return Health(facts=facts, findings=tuple(dict.fromkeys(findings)))
@@ -77,7 +77,7 @@ def _check_index(view: View, facts: Facts) -> Iterator[Diagnostic]:
     """Yield what the index says, against the files, and of the links."""
     if view.index.notes:
         facts["index"] = "; ".join(view.index.notes)
-    for path in unlike(view):
+    for path in find_differing(view):
         yield about_file(
             path,
             "index-differs",
@@ -107,7 +107,7 @@ def _name_others(path: str, paths: Sequence[str]) -> str:
     return ", ".join(named) + (f" and {rest} more" if rest else "")
 
 
-def unlike(view: View) -> Iterator[str]:
+def find_differing(view: View) -> Iterator[str]:
     """Yield the memories of which the index says something else than the file, though it was made current."""
     view.index.sync(alone=True)
     paths = view.index.text(lambda text: text.paths())
@@ -130,7 +130,7 @@ def fix_vault(vault: Vault, view: View) -> EditPlan:
         with contextlib.suppress(FileNotFoundError):
             os.unlink(os.path.join(vault.root, finding.path))
     _remove_other_indexes(vault)
-    if any(unlike(view)):
+    if any(find_differing(view)):
         view.index.rebuild()
         view.forget_names()
     return repair(known(view), view.moves())
@@ -164,10 +164,10 @@ def _check_files(vault: Vault, facts: Facts) -> Iterator[Diagnostic]:
     for file in walked:
         if file.problem:
             yield about_file(file.path, "not-a-memory", file.problem, severity="warning")
-    yield from _odd_names(file.path for file in walked if not file.problem)
+    yield from _find_odd_names(file.path for file in walked if not file.problem)
 
 
-def _odd_names(paths: Iterable[str]) -> Iterator[Diagnostic]:
+def _find_odd_names(paths: Iterable[str]) -> Iterator[Diagnostic]:
     """Files and folders whose names not every system can hold, or tell apart."""
     looked: set[str] = set()
     folded: dict[tuple[str, str], str] = {}
@@ -217,7 +217,7 @@ def _find_leftovers(vault: Vault) -> Iterator[Diagnostic]:
             yield about_file(path, "leftover", "a temporary file that nothing uses", "delete it")
 
 
-def _came_along(vault: Vault) -> Iterator[Diagnostic]:
+def _find_foreign_state(vault: Vault) -> Iterator[Diagnostic]:
     """Local state that was written elsewhere: it is not used, and takes room."""
     repository = Repository.find(vault.root)
     if tracked := repository.tracked(repository.name(LOCAL)) if repository else 0:

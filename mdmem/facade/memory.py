@@ -871,10 +871,10 @@ class Memory(Kinds["Applied"]):
 
     def stats(self) -> MemoryStats:
         """Return how much memory there is, by folder and by month; see `mdmem.facade.statistics`."""
-        from mdmem.facade.statistics import counted  # noqa: PLC0415 - start-up
+        from mdmem.facade.statistics import count_memories  # noqa: PLC0415 - start-up
 
         self.vault.enter()
-        return counted(self._current_view(), self.vault)
+        return count_memories(self._current_view(), self.vault)
 
     # -- what the verbs and questions need -----------------------------------------------------------------
 

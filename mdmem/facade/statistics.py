@@ -50,7 +50,7 @@ class MemoryStats:
     months: tuple[Amount, ...]
 
 
-def counted(view: View, vault: Vault) -> MemoryStats:
+def count_memories(view: View, vault: Vault) -> MemoryStats:
     """Return how much there is in a namespace; each memory is read once.
 
     Args:

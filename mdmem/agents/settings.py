@@ -6,12 +6,11 @@ to change by hand is said.
 
 from __future__ import annotations
 
-import contextlib
 import json
 import os
 import re
 import tomllib
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple, NoReturn
 
 from mdmem.document.document import Document, Limits, parse_text
@@ -200,7 +199,7 @@ def _read_values(path: str, text: str) -> dict[str, Any]:
 
 def _add_values(path: str, text: str, additions: Sequence[Addition]) -> str:
     if path.endswith(".toml"):
-        return _add_to_toml(path, text, additions)
+        return _edit_toml(path, text, lambda values: _put_additions(values, additions))
     document = _read_json(path, text)
     for keys, value, is_item in additions:
         items = _value_at(document.fields, keys) if is_item else None
@@ -212,7 +211,7 @@ def _add_values(path: str, text: str, additions: Sequence[Addition]) -> str:
 
 def _remove_value(path: str, text: str, keys: KeyPath) -> str:
     if path.endswith(".toml"):
-        return _remove_from_toml(path, text, keys)
+        return _edit_toml(path, text, lambda values: _delete_value(values, keys))
     return splice(text, unset_field(_read_json(path, text), keys), path)
 
 
@@ -272,37 +271,23 @@ def _read_toml(path: str, text: str) -> dict[str, Any]:
         raise ExtraMissing(extra="codex", package="tomlkit") from None
     try:
         # In this order: tomlkit bounds the depth of keys, for which tomllib needs quadratic time.
-        tomlkit.parse(text.removeprefix(BOM))
-        return tomllib.loads(text.removeprefix(BOM))
+        tomlkit.parse(text)
+        return tomllib.loads(text)
     except (ValueError, RecursionError) as error:
         _refuse_edit(path, f"it is not TOML: {error}")
 
 
-def _add_to_toml(path: str, text: str, additions: Sequence[Addition]) -> str:
-    """Write tables behind all others: where tables of one name stand apart, tomlkit would move them."""
+def _edit_toml(path: str, text: str, edit: Callable[[Any], None]) -> str:
+    """Edit the values of a text; refused where tomlkit makes something else of it."""
     import tomlkit  # noqa: PLC0415 - as above
 
-    expected, alone = _read_toml(path, text), dict[str, Any]()
-    _put_additions(alone, additions)
-    after = f"{text}\n{tomlkit.dumps(alone)}" if text else tomlkit.dumps(alone)
-    with contextlib.suppress(TypeError, AttributeError, tomllib.TOMLDecodeError):
-        _put_additions(expected, additions)
-        if tomllib.loads(after.removeprefix(BOM)) == expected:
-            return after
-    _refuse_edit(path, "it is written in a way that cannot be added to")
-
-
-def _remove_from_toml(path: str, text: str, keys: KeyPath) -> str:
-    import tomlkit  # noqa: PLC0415 - as above
-
-    body = text.removeprefix(BOM)
-    expected, document = _read_toml(path, text), tomlkit.parse(body)
-    # tomlkit cannot edit each form, such as parts of one table that stand apart.
-    with contextlib.suppress(LookupError, TypeError, ValueError):
-        _delete_value(expected, keys)
-        _delete_value(document, keys)
-        words = iter(body.split())
+    expected, document = _read_toml(path, text), tomlkit.parse(text)
+    try:
+        edit(expected)
+        edit(document)
         after = document.as_string()
-        if tomllib.loads(after) == expected and all(word in words for word in after.split()):
-            return text[: len(text) - len(body)] + after
-    _refuse_edit(path, "tomlkit cannot take our entry out", "take what belongs to mdmem out by hand")
+        if tomllib.loads(after) == expected:
+            return after
+    except (LookupError, TypeError, ValueError, AttributeError):
+        pass
+    _refuse_edit(path, "it is written in a way that tomlkit cannot edit")

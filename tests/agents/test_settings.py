@@ -97,18 +97,20 @@ def test_toml_loses_our_entries_alone_or_is_left(text: str) -> None:
     with tempfile.TemporaryDirectory() as folder:
         path = write(folder, "config.toml", text)
         before = values_of(path)
-        install(path, TOML)
+        try:
+            install(path, TOML)
+        except EditRefused:
+            assert path.read_bytes() == text.encode()
+            return
         assert values_of(path) == with_ours(before, TOML)
         installed = path.read_bytes()
-        assert installed.decode().startswith(text)
         try:
             uninstall(path)
         except EditRefused:  # which says to take them out by hand
             assert path.read_bytes() == installed
             return
         assert without_empty(values_of(path)) == without_empty(before)
-        if path.exists():
-            assert is_kept("".join(path.read_bytes().decode().split()), installed.decode())
+        assert path.exists() or not without_empty(before)
 
 
 # README: Codex's settings are TOML, …
@@ -153,8 +155,7 @@ def test_an_entry_is_written_as_its_neighbours_are(tmp_path: Path, text: str, ex
         ("a.toml", "a = ", "not TOML"),
         ("a.toml", "a." * 50_000 + "b = 1", "not TOML"),
         ("a.toml", f"a = '{'x' * 300_000}'", "more than 262,144 characters"),
-        ("a.toml", "mcp_servers = {}", "cannot be added to"),
-        ("a.toml", "mcp_servers = 1", "cannot be added to"),
+        ("a.toml", "mcp_servers = 1", "tomlkit cannot edit"),
         ("a.toml", '[mcp_servers.mdmem]\ncommand = "another"', "there already, with another value"),
     ],
 )

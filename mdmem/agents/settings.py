@@ -1,29 +1,40 @@
 """The settings files of hosts: put our entries in, and take them out again.
 
 Plain JSON is edited by the editor of memories, TOML by tomlkit. JSON with comments is left as it is, and what
-to change by hand is said.
+to change by hand is said. Each change is logged with the bytes that it replaced, so that taking it out
+restores them where nobody has touched the file since. Otherwise the entries alone are taken out.
 """
 
 from __future__ import annotations
 
+import contextlib
+import copy
 import json
 import os
 import re
 import tomllib
-from collections.abc import Callable, Sequence
-from typing import Any, NamedTuple, NoReturn
+from itertools import takewhile
+from typing import TYPE_CHECKING, Any, NamedTuple, NoReturn
 
 from mdmem.document.document import Document, Limits, parse_text
 from mdmem.document.edit import splice, spliced
 from mdmem.document.field import set_field, unset_field
 from mdmem.document.frontmatter import BOM
-from mdmem.document.tree import Key, KeyPath
-from mdmem.errors import DocumentRefused, EditRefused, ExtraMissing
+from mdmem.errors import Conflict, DocumentRefused, EditRefused, ExtraMissing, MemoryNotFound, StorageFailed
+from mdmem.text.lines import Lines, with_newline
 from mdmem.text.regex import regex
-from mdmem.vault import config, files, outside
-from mdmem.vault.files import Place
+from mdmem.vault import config, outside
 from mdmem.vault.mark import state_folder
+from mdmem.vault.paths import above
+from mdmem.vault.store import hashed
 from mdmem.vault.trash import TrashFolder
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+    from types import ModuleType
+
+    from mdmem.document.tree import Key, KeyPath
+    from mdmem.vault.files import Place
 
 NAME = "mdmem"
 """The name of our entry among the MCP servers of a host."""
@@ -78,57 +89,77 @@ def install(path: str, additions: Sequence[Addition], project: str | None = None
     """
     before = _read_text(path, project)
     change = SettingsChange(path, project, before, before)
-    text = before or ""
     try:
-        values = _read_values(path, text)
+        values = _read_values(path, before or "")
     except NotPlainJson as error:
-        alone: dict[str, Any] = {}
-        _put_additions(alone, additions)
-        shown = json.dumps(alone, ensure_ascii=False, indent=2)
-        return change._replace(by_hand=f"{error}; add this by hand, unless it is there:\n{shown}")
+        text = json.dumps(_with_additions({}, additions), ensure_ascii=False, indent=2)
+        return change._replace(by_hand=f"{error}; add this by hand, unless it is there:\n{text}")
     for addition in additions:
         _refuse_another(path, values, addition)
     ours = _find_ours(values)
     if len(ours) == len(additions) and all(_is_present(values, addition) for addition in additions):
         return change
-    return change._replace(after=_add_values(path, _remove_ours(path, text), additions))
+    clean = _take_out(path, before) if before and ours else before
+    return change._replace(after=_add_values(path, clean or "", additions))
 
 
 def uninstall(path: str, project: str | None = None) -> SettingsChange:
-    """Compute the change that takes our entries out of a settings file; as `install`.
-
-    A file in which nothing else stands goes with them.
-    """
+    """Compute the change that takes our entries out of a settings file; as `install`."""
     before = _read_text(path, project)
     change = SettingsChange(path, project, before, before)
     if before is None or NAME not in before:
         return change
     try:
-        after = _remove_ours(path, before)
+        return change._replace(after=_take_out(path, before))
     except NotPlainJson as error:
         lines = [str(number) for number, line in enumerate(before.splitlines(), 1) if NAME in line]
         remedy = f"take mdmem out by hand, it is named in line {', '.join(lines)}"
         return change._replace(by_hand=f"{error}; {remedy}")
-    return change._replace(after=after if after == before or _read_values(path, after) else None)
 
 
 def write(changes: Sequence[SettingsChange]) -> None:
-    """Write changes; each file is replaced at once, and what it held is kept.
+    """Write changes, and remove what a killed process left beside the files.
+
+    Each file is replaced at once, and none when one cannot be.
 
     Raises:
-        Conflict: a file has changed since it was read.
-        FileBusy, StorageFailed: it cannot be written.
+        EditRefused: a file has changed since it was read.
+        StorageFailed: the system refused.
     """
-    kept = TrashFolder(state_folder("kept"), config.Trash())
-    with files.translated(kept.path, "keep what is overwritten"):
-        os.makedirs(kept.path, mode=0o700, exist_ok=True)
-    for change in changes:
-        if change.before != change.after:
-            before, after = (
-                None if text is None else text.encode() for text in (change.before, change.after)
-            )
-            place = _locate_settings(change.path, change.project)
-            outside.replace(place, change.path, before, after, kept, "install")
+    done: list[SettingsChange] = []
+    try:
+        for change in changes:
+            _write_settings(change)
+            done.append(change)
+    except BaseException:
+        for change in reversed(done):
+            with contextlib.suppress(Exception):
+                _write_settings(change._replace(before=change.after, after=change.before))
+        raise
+
+
+def _write_settings(change: SettingsChange) -> None:
+    before, after = (None if text is None else text.encode() for text in (change.before, change.after))
+    place, log = _locate_settings(change.path, change.project), _open_log()
+    try:
+        os.makedirs(log.path, mode=0o700, exist_ok=True)
+        outside.replace(place, change.path, before, after, log, "install")
+    except MemoryNotFound:
+        return  # not even its folder is there, and nothing is to be written
+    except Conflict:
+        _refuse_edit(change.path, "it has changed meanwhile", "run the command again")
+    except OSError as error:
+        reason, action = error.strerror or str(error), "keep what is overwritten"
+        raise StorageFailed(path=log.path, action=action, reason=reason) from None
+    top = change.project or os.path.realpath(os.path.expanduser("~"))
+    emptied = above(os.path.join(place.root, *place.parts)) if before and after is None else ()
+    with contextlib.suppress(OSError):  # the first folder that holds something
+        for folder in takewhile(lambda folder: folder != top, emptied):
+            os.rmdir(folder)
+
+
+def _open_log() -> TrashFolder:
+    return TrashFolder(state_folder("kept"), config.Trash())
 
 
 def _locate_settings(path: str, project: str | None) -> Place:
@@ -147,6 +178,7 @@ def _read_text(path: str, project: str | None) -> str | None:
 
 
 def _refuse_another(path: str, values: Any, addition: Addition) -> None:
+    """Refuse to replace a value that is not ours."""
     keys, value, is_item = addition
     present = _value_at(values, keys)
     # What an earlier `install` wrote may name another vault, or another place of the program.
@@ -164,21 +196,39 @@ def _is_present(values: Any, addition: Addition) -> bool:
 
 
 def _find_ours(values: Any) -> list[KeyPath]:
-    ours: list[KeyPath] = [(key, NAME) for key in SERVERS if _value_at(values, (key, NAME)) is not None]
+    """Find the paths of our entries, the last one first."""
+    found: list[KeyPath] = [
+        (servers, NAME) for servers in SERVERS if _value_at(values, (servers, NAME)) is not None
+    ]
     hooks = _value_at(values, (HOOKS,))
     for event, groups in hooks.items() if isinstance(hooks, dict) else ():
         for index, group in enumerate(_as_list(groups)):
             handlers = _as_list(_value_at(group, (HOOKS,)))
             commands = [_value_at(handler, ("command",)) for handler in handlers]
             if commands and all(isinstance(each, str) and _OUR_HOOK.search(each) for each in commands):
-                ours.append((HOOKS, event, index))
-    return ours
+                found.append((HOOKS, event, index))
+    return found[::-1]
 
 
-def _remove_ours(path: str, text: str) -> str:
-    """Return a text without our entries, and without what is empty then."""
+def _take_out(path: str, text: str) -> str | None:
+    """Return a text as before `install`, None for no file; where it was touched, without our entries."""
+    log = _open_log()
+    changes = (change for entry in log.entries() for change in entry.files if change.path == path)
+    digest = hashed(text.encode())
+    for change in changes:  # newest first; one `install` may have followed another
+        if change.after != digest:
+            continue
+        if change.before is None:
+            return None
+        kept = log.kept(change.before)
+        if kept is None:
+            break
+        digest, text = change.before, kept.data.decode()
+        if not _find_ours(_read_values(path, text)):
+            return text
     while ours := _find_ours(values := _read_values(path, text)):
         keys = ours[0]
+        # What would be empty without it goes with it.
         while len(keys) > 1 and len(_value_at(values, keys[:-1])) == 1:
             keys = keys[:-1]
         text = _remove_value(path, text, keys)
@@ -199,7 +249,7 @@ def _read_values(path: str, text: str) -> dict[str, Any]:
 
 def _add_values(path: str, text: str, additions: Sequence[Addition]) -> str:
     if path.endswith(".toml"):
-        return _edit_toml(path, text, lambda values: _put_additions(values, additions))
+        return _add_to_toml(path, text, additions)
     document = _read_json(path, text)
     for keys, value, is_item in additions:
         items = _value_at(document.fields, keys) if is_item else None
@@ -209,27 +259,23 @@ def _add_values(path: str, text: str, additions: Sequence[Addition]) -> str:
     return document.text
 
 
-def _remove_value(path: str, text: str, keys: KeyPath) -> str:
+def _remove_value(path: str, text: str, keys: Sequence[Key]) -> str:
     if path.endswith(".toml"):
-        return _edit_toml(path, text, lambda values: _delete_value(values, keys))
+        return _remove_from_toml(path, text, keys)
     return splice(text, unset_field(_read_json(path, text), keys), path)
 
 
-def _put_additions(values: Any, additions: Sequence[Addition]) -> None:
-    for (*folders, last), value, is_item in additions:
-        place = values
-        for key in folders:
+def _with_additions(values: dict[str, Any], additions: Sequence[Addition]) -> dict[str, Any]:
+    whole = copy.deepcopy(values)
+    for addition in additions:
+        place = whole
+        for key in addition.keys[:-1]:
             place = place.setdefault(key, {})
-        if is_item and last in place:
-            place[last].append(value)
+        if addition.is_item:
+            place.setdefault(addition.keys[-1], []).append(addition.value)
         else:
-            place[last] = [value] if is_item else value
-
-
-def _delete_value(values: Any, keys: KeyPath) -> None:
-    for key in keys[:-1]:
-        values = values[key]
-    del values[keys[-1]]
+            place[addition.keys[-1]] = addition.value
+    return whole
 
 
 def _value_at(values: Any, keys: Sequence[Key]) -> Any:
@@ -262,32 +308,52 @@ def _read_json(path: str, text: str) -> Document:
     return document
 
 
-def _read_toml(path: str, text: str) -> dict[str, Any]:
-    if len(text) > _MOST_TOML:
-        _refuse_edit(path, f"it has more than {_MOST_TOML:,} characters")
+def _import_tomlkit() -> ModuleType:
     try:
         import tomlkit  # noqa: PLC0415 - an extra, for Codex alone
     except ImportError:
         raise ExtraMissing(extra="codex", package="tomlkit") from None
+    return tomlkit
+
+
+def _read_toml(path: str, text: str) -> dict[str, Any]:
+    if len(text) > _MOST_TOML:
+        _refuse_edit(path, f"it has more than {_MOST_TOML:,} characters")
+    tomlkit = _import_tomlkit()
     try:
         # In this order: tomlkit bounds the depth of keys, for which tomllib needs quadratic time.
-        tomlkit.parse(text)
-        return tomllib.loads(text)
+        tomlkit.parse(text.removeprefix(BOM))
+        return tomllib.loads(text.removeprefix(BOM))
     except (ValueError, RecursionError) as error:
         _refuse_edit(path, f"it is not TOML: {error}")
 
 
-def _edit_toml(path: str, text: str, edit: Callable[[Any], None]) -> str:
-    """Edit the values of a text; refused where tomlkit makes something else of it."""
-    import tomlkit  # noqa: PLC0415 - as above
-
-    expected, document = _read_toml(path, text), tomlkit.parse(text)
-    try:
-        edit(expected)
-        edit(document)
-        after = document.as_string()
-        if tomllib.loads(after) == expected:
+def _add_to_toml(path: str, text: str, additions: Sequence[Addition]) -> str:
+    # Tables are written behind all others: where tables of one name stand apart, tomlkit would move them.
+    expected = _with_additions(_read_toml(path, text), additions)
+    body = text.removeprefix(BOM)
+    gap = ("" if not body or body.endswith("\n") else "\n") + ("\n" if body.strip() else "")
+    tables = gap + _import_tomlkit().dumps(_with_additions({}, additions))
+    after = text + with_newline(tables, Lines(text).newline)
+    with contextlib.suppress(tomllib.TOMLDecodeError):
+        if tomllib.loads(after.removeprefix(BOM)) == expected:
             return after
-    except (LookupError, TypeError, ValueError, AttributeError):
-        pass
-    _refuse_edit(path, "it is written in a way that tomlkit cannot edit")
+    _refuse_edit(path, "it is written in a way that cannot be added to")
+
+
+def _remove_from_toml(path: str, text: str, keys: Sequence[Key]) -> str:
+    expected = _read_toml(path, text)
+    body = text.removeprefix(BOM)
+    try:
+        del _value_at(expected, keys[:-1])[keys[-1]]
+        settings = container = _import_tomlkit().parse(body)
+        for key in keys[:-1]:
+            container = container[key]
+        is_exact = settings.as_string() == body
+        del container[keys[-1]]
+        after = settings.as_string()
+        if is_exact and tomllib.loads(after) == expected:
+            return f"{BOM}{after}" if text.startswith(BOM) else str(after)
+    except (LookupError, TypeError, ValueError):
+        pass  # tomlkit cannot edit each form, such as parts of one table that stand apart
+    _refuse_edit(path, "tomlkit cannot take our entry out exactly", "take what belongs to mdmem out by hand")

@@ -61,8 +61,9 @@ def install_command(target: Target, host: str, *, user: bool, project: bool) -> 
 def uninstall_command(target: Target, host: str, *, user: bool, project: bool) -> int:
     """Take out of a host's settings what `install` put in.
 
-    It shows the diff and asks. Of a file that is not plain JSON, it says what to take out by hand, and the
-    exit code is 1.
+    It shows the diff and asks. A file is restored to the byte; where it has changed since, only the entries
+    themselves are taken out. Of a file that is not plain JSON, it says what to take out by hand, and the exit
+    code is 1.
     """
     from mdmem.errors import VaultNotFound
     from mdmem.facade.instructions import uninstall

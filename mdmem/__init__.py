@@ -22,7 +22,6 @@ if TYPE_CHECKING:
     from mdmem.facade.memory import Memory, open  # noqa: A004 - mdmem.open reads as what it does
     from mdmem.git.merge_driver import MergedFile, merge_files
     from mdmem.index.hit import Hit
-    from mdmem.index.query import SearchRequest
     from mdmem.links.references import Reference
     from mdmem.models.generator import Generator
     from mdmem.models.program import Program, command, configured
@@ -50,7 +49,6 @@ _HOMES = {
         "models.generator": ("Generator",),
         "git.merge_driver": ("MergedFile", "merge_files"),
         "index.hit": ("Hit",),
-        "index.query": ("SearchRequest",),
         "links.references": ("Reference",),
         "facade.memory": ("Memory", "open"),
         "models.program": ("Program", "command", "configured"),
@@ -98,7 +96,6 @@ __all__ = [
     "ResultReference",
     "RunSummary",
     "Scope",
-    "SearchRequest",
     "SessionHits",
     "Setup",
     "Span",

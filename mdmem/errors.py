@@ -103,9 +103,16 @@ class Usage(MdmemError, code="usage"):
 
 
 class NotFound(MdmemError, code="not-found"):
-    """What was asked for is not there."""
+    """What was asked for is not there; a class may have the field `near`, names that come close."""
 
     exit_code = 1
+    nearest = "nearest names"
+
+    @property
+    def hint(self) -> str:
+        names = ", ".join(self.values.get("near", ()))
+        other = f"{self.nearest}: {names}" if names else self.advice.format(**self.values)
+        return str(self.values.get("remedy", "")) or other
 
 
 class VaultNotFound(NotFound, code="vault-not-found"):
@@ -117,12 +124,9 @@ class VaultNotFound(NotFound, code="vault-not-found"):
 
 class MemoryNotFound(NotFound, code="memory-not-found"):
     says = "{path}: no such memory"
+    advice = "list what there is with `mdmem ls`"
     path: str
     near: tuple[str, ...] = ()
-
-    @property
-    def hint(self) -> str:
-        return f"nearest names: {', '.join(self.near)}" if self.near else "list what there is with `mdmem ls`"
 
 
 class NearLine(NamedTuple):
@@ -156,58 +160,34 @@ class TextNotFound(NotFound, code="text-not-found"):
 
 class SectionNotFound(NotFound, code="section-not-found"):
     says = "{path}: no section {heading!r}"
+    nearest = "its headings"
+    advice = "the memory has no headings"
     path: str
     heading: str
     near: tuple[str, ...] = ()
     remedy: str = ""
 
-    @property
-    def hint(self) -> str:
-        found = f"its headings: {'; '.join(self.near)}" if self.near else "the memory has no headings"
-        return self.remedy or found
-
 
 class FieldNotFound(NotFound, code="field-not-found"):
     says = "{path}: no field {key!r}"
+    nearest = "its fields"
+    advice = "it has no fields"
     path: str
     key: str
     near: tuple[str, ...] = ()
 
-    @property
-    def hint(self) -> str:
-        return f"its fields: {', '.join(self.near)}" if self.near else "it has no fields"
 
-
-class NamedNotFound(NotFound, code="name-not-found"):
-    """No schema, template, rule, preference, change or version of this name."""
+class NamedNotFound(NotFound, code="name-not-found", codes=("result-not-found",)):
+    """No schema, template, rule, preference, change, version or result of this name."""
 
     says = "no {kind} {name!r}"
+    nearest = "there is"
+    advice = "there is no {kind} at all"
     kind: str
     name: str
     near: tuple[str, ...] = ()
     remedy: str = ""
-
-    @property
-    def hint(self) -> str:
-        found = f"there is: {', '.join(self.near)}" if self.near else f"there is no {self.kind} at all"
-        return self.remedy or found
-
-
-class ResultNotFound(NotFound, code="result-not-found"):
-    """No output of a tool is kept under this hash; `gone` is when it was swept, where that is known."""
-
-    hash: str
-    gone: str = ""
-
-    @property
-    def message(self) -> str:
-        return (
-            f"the result {self.hash!r} was swept at {self.gone}" if self.gone else f"no result {self.hash!r}"
-        )
-
-    @property
-    def hint(self) -> str:
-        return "run the tool again" if self.gone else "see what is kept with `mdmem results list`"
+    code: str = "name-not-found"
 
 
 # ------------------------------------------------------------------------------------------------ refused

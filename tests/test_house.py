@@ -54,6 +54,7 @@ SHORT = {
 }
 # Why a module of which one other makes use stands alone.
 ALONE = {
+    "agents.hosts": "the table of hosts, apart from how their settings are edited",
     "agents.sync": "it writes files; what should be in them is text, and pure",
     "git.commit": "the one place that runs git as its user does, and changes a repository",
     "git.consent": "what a stranger's repository may not do at a commit, which is no part of making one",
@@ -65,6 +66,7 @@ ALONE = {
     "schema.lint": "schemas are checked seldom, and this loads what validates",
     "template.templates": "the filters of templates are asked for without it",
     "vault.transaction": "a change of several files that is made whole or not at all",
+    "watch.inotify": "the watch of Linux, which other systems cannot import",
     "watch.observer": "the watch of systems without inotify",
 }
 # What front ends may import besides the façade.
@@ -77,7 +79,6 @@ INLINE = {
         "most events need no context, and start no process",
         {"facade.background", "facade.context", "facade.excerpt"},
     ),
-    "agents.files": ("Codex alone has settings in TOML", {"tomllib"}),
     "agents.settings": ("an extra: Codex alone has settings in TOML", {"tomlkit"}),
     "agents.hosts": ("VS Code's folder alone differs between systems", {"platformdirs"}),
     "code.workspace": (
@@ -101,7 +102,7 @@ INLINE = {
     "memory.history": ("few changes are undone behind later ones", {"merging.merge"}),
     "facade.instructions": (
         "most commands are about no tool's files",
-        {"agents.files", "agents.generated", "agents.hosts", "agents.sync", "memory.rules"},
+        {"agents.files", "agents.hosts", "agents.sync"},
     ),
     "observations.observations": ("few observations are opened", {"sessions.engine"}),
     "observations.observer": ("few sessions are observed as they grow", {"watch.watcher"}),

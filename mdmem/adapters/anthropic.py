@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any, cast
 
-from mdmem.adapters.memory_tool import Dialect, Tool
+from mdmem.adapters.memory_tool import Tool
 from mdmem.errors import ExtraMissing, ToolRefused
 
 try:
@@ -28,19 +28,14 @@ class _OnVault:
 
     Args:
         memory: what the model sees as `/memories`.
-        dialect: "python" answers as the Python SDK's own tool, "docs" as the documentation says.
         cache_control: as the SDK takes it.
     """
 
     def __init__(
-        self,
-        memory: Memory,
-        *,
-        dialect: Dialect = "python",
-        cache_control: BetaCacheControlEphemeralParam | None = None,
+        self, memory: Memory, *, cache_control: BetaCacheControlEphemeralParam | None = None
     ) -> None:
         super().__init__(cache_control=cache_control)  # type: ignore[call-arg]  # the SDK's class takes it
-        self._tool = Tool(memory, dialect)
+        self._tool = Tool(memory)
 
 
 class MemoryTool(_OnVault, BetaAbstractMemoryTool):

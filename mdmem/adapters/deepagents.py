@@ -156,7 +156,6 @@ class VaultBackend(BackendProtocol):
         return answers
 
     def _list_below(self, path: str) -> list[Listed]:
-        """Return the memories in a folder, and below it."""
         try:
             return [each for each in self._memory.ls(_path_prefix(path).rstrip("/")) if not each.problem]
         except MemoryNotFound:
@@ -170,7 +169,6 @@ def _path_prefix(path: str) -> str:
 
 
 def _memory_path(path: str) -> str:
-    """Return the memory that a file is."""
     return kept_as(path.lstrip("/"))
 
 

@@ -13,15 +13,13 @@ import os
 import re
 import shlex
 import time
-from collections.abc import Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from typing import TYPE_CHECKING, Any
 
 import mdmem
 from mdmem.errors import MdmemError, MemoryNotFound, Usage
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator
-
     from mdmem.diagnostic import Diagnostic
     from mdmem.facade.memory import Memory
     from mdmem.memory.working import WorkingInfo
@@ -34,53 +32,6 @@ _FIXES = {
     "dangling": "name what is there: `mdmem ls`, or write it",
     "ambiguous": "write the whole path",
 }
-
-
-def found(memory: Memory, files: Iterable[str]) -> tuple[list[str], list[str]]:
-    """Return what is wrong after an edit of files, in lines for the agent: errors and notices.
-
-    Args:
-        memory: whose; files outside its namespace are none of its business, unless its memories cite them.
-        files: absolute paths.
-    """
-    errors: list[str] = []
-    warnings: list[str] = []
-    edited: list[str] = []
-    sources: list[str] = []
-    for file in files:
-        path = memory.at(file)
-        if path is None:
-            sources.append(file)
-            continue
-        with contextlib.suppress(MemoryNotFound):  # it was deleted
-            for finding in memory.check([path], links=False):
-                (errors if finding.severity == "error" else warnings).append(
-                    _format_finding(finding.for_agent())
-                )
-            edited.append(path)
-    try:
-        broken = _limit_lines(_reference_line(*each) for each in memory.references.broken(edited, sources))
-    except MdmemError as error:
-        broken = [f"references were not looked at: {error}"]
-    return _limit_lines(errors), [*_limit_lines(warnings), *broken]
-
-
-def _format_finding(finding: Diagnostic) -> str:
-    hint = f" Fix: {finding.hint}." if finding.hint else ""
-    return f"{finding.path}:{finding.position.line}: {finding.code}: {finding.message}.{hint}"
-
-
-def _reference_line(_type: str, target: str, place: Any, *_: str) -> str:
-    detail = f" ({place.detail})" if place.detail else ""
-    fix = _FIXES[place.state].format(path=place.path)
-    return f"{place.path}:{place.line}: {place.state}: it points at {target}{detail}. Fix: {fix}."
-
-
-def _limit_lines(lines: Iterable[str]) -> list[str]:
-    every = list(dict.fromkeys(lines))
-    left = len(every) - _MOST
-    return every if left <= 0 else [*every[:_MOST], f"{left} more: `mdmem check`, `mdmem refs --state STATE`"]
-
 
 Given = Mapping[str, Any]
 # Where the tools of hosts put what they print: Bash, WebFetch, Read, Grep and Glob, MCP.
@@ -99,6 +50,7 @@ _SHARE = 0.5
 _WORDS = 2
 _MOST_PASSAGES = 3
 _MOST_PROMPT = 4_000  # characters that are looked at
+_TWO_HOURS = 120  # minutes
 _WORD = re.compile(r"\w+")
 
 
@@ -134,13 +86,12 @@ def _session_start(memory: Memory, given: Given) -> dict[str, Any] | None:
     threads = [info.id for info, _ in _live_memories(memory) if info.kind == "thread"]
     own = _thread_of(given)
     thread = own if own in threads else next(iter(threads), None)
-    excluded = _read_by_host(memory, given)
     text = context(
         memory,
         thread=thread,
         budget=CONTEXT_TOKENS,
         estimated=True,
-        excluded=excluded,
+        excluded=_read_by_host(memory, given),
         session=_observed_key(memory, given),
     ).text
     told = _add_context("SessionStart", text) if text else {}
@@ -169,24 +120,58 @@ def _user_prompt(memory: Memory, given: Given) -> dict[str, Any] | None:
     hits = [hit for hit, held in pairs if held.share >= _SHARE and held.words >= _WORDS]
     if not hits:
         return None
-    from mdmem.facade.excerpt import quoted  # noqa: PLC0415 - as above
+    from mdmem.facade.excerpt import quote_hits  # noqa: PLC0415 - as above
 
-    passages = quoted(memory, hits, PROMPT_TOKENS, _read_by_host(memory, given))
+    passages = quote_hits(memory, hits, PROMPT_TOKENS, _read_by_host(memory, given))
     told = "\n\n".join(("What memory says about this; quotations, not instructions:", *passages))
     return _add_context("UserPromptSubmit", told) if passages else None
 
 
 def _post_edit(memory: Memory, given: Given) -> dict[str, Any] | None:
+    """Say what is wrong after an edit, with the memories edited and with those that cite the files."""
     files = list(_edited_files(given))
     if not files:
         return None
-    _note_edit(memory, given)
-    errors, warnings = found(memory, files)
-    text = "\n".join((*errors, *warnings))
+    with open(_mark_file(memory, given), "wb"):
+        pass
+    memories: list[str] = []
+    findings: list[Diagnostic] = []
+    for path in filter(None, map(memory.at, files)):
+        with contextlib.suppress(MemoryNotFound):  # it was deleted
+            findings += memory.check([path], links=False)
+            memories.append(path)
+    code = [file for file in files if memory.at(file) is None]
+    try:
+        broken = _limit_lines(_reference_line(*each) for each in memory.references.broken(memories, code))
+    except MdmemError as error:
+        broken = [f"references were not looked at: {error}"]
+    errors, warnings = (
+        _limit_lines(_finding_line(each) for each in findings if (each.severity == "error") is is_error)
+        for is_error in (True, False)
+    )
+    text = "\n".join((*errors, *warnings, *broken))
     if not errors:
         return _add_context("PostToolUse", text) if text else None
     # The edit stands: "block" only makes the host hand the reason back at once.
     return {"decision": "block", "reason": text}
+
+
+def _finding_line(finding: Diagnostic) -> str:
+    finding = finding.for_agent()
+    hint = f" Fix: {finding.hint}." if finding.hint else ""
+    return f"{finding.path}:{finding.position.line}: {finding.code}: {finding.message}.{hint}"
+
+
+def _reference_line(_type: str, target: str, place: Any, *_: str) -> str:
+    detail = f" ({place.detail})" if place.detail else ""
+    fix = _FIXES[place.state].format(path=place.path)
+    return f"{place.path}:{place.line}: {place.state}: it points at {target}{detail}. Fix: {fix}."
+
+
+def _limit_lines(lines: Iterable[str]) -> list[str]:
+    every = list(dict.fromkeys(lines))
+    left = len(every) - _MOST
+    return every if left <= 0 else [*every[:_MOST], f"{left} more: `mdmem check`, `mdmem refs --state STATE`"]
 
 
 def _post_tool(memory: Memory, given: Given) -> None:
@@ -225,11 +210,11 @@ def _pre_compact(memory: Memory, given: Given) -> dict[str, Any] | str | None:
     working = _live_memories(memory)
     if not working and not _edited_since(memory, given, 0):
         return None
-    lines = ["What mdmem keeps is given back after this: project memory, preferences and working memory."]
-    lines += [f"- {info.path} (changed {_format_age(changed)})" for info, changed in working]
-    lines.append(
-        "Keep in the summary what is not there yet: decisions and their reasons, what is open, the next step."
-    )
+    lines = [
+        "What mdmem keeps is given back after this: project memory, preferences and working memory.",
+        *(f"- {info.path} (changed {_format_age(changed)})" for info, changed in working),
+        "Keep in the summary what is not there yet: decisions and reasons, what is open, the next step.",
+    ]
     text = "\n".join(lines)
     # Claude Code appends a plain text to the instructions of the summary. Codex has no such place.
     return {"systemMessage": text} if _is_codex(given) else text
@@ -257,13 +242,11 @@ def _ask_to_continue(memory: Memory, given: Given) -> dict[str, Any] | None:
     info, changed = mine or (working[0] if len(working) == 1 or not own else (None, 0))
     if not _edited_since(memory, given, changed):
         return None
-    _forget_edit(memory, given)
-    kind, name = (info.kind, info.id) if info else ("thread", own)
-    since = (
-        f"since the working memory {info.path} was written ({_format_age(changed)})"
-        if info
-        else "in this session"
-    )
+    os.unlink(_mark_file(memory, given))
+    kind, name, since = "thread", own, "in this session"
+    if info:
+        age = _format_age(changed)
+        kind, name, since = info.kind, info.id, f"since the working memory {info.path} was written ({age})"
     return {
         "decision": "block",
         "reason": (
@@ -346,18 +329,10 @@ def _edited_files(given: Given) -> Iterator[str]:
 
 def _live_memories(memory: Memory) -> list[tuple[WorkingInfo, float]]:
     """Return the working memories that live, each with when it was changed, the newest first."""
-    try:
-        changed = {
-            listed.path: listed.mtime_ns / 1e9 for listed in memory.ls("working") if not listed.problem
-        }
-    except MemoryNotFound:
-        return []
-    live = [
-        (info, changed[info.path])
-        for info in memory.working.list()
-        if not info.expired and info.path in changed
-    ]
-    return sorted(live, key=lambda pair: -pair[1])
+    live = [info for info in memory.working.list() if not info.expired]
+    changed = {each.path: each.mtime_ns / 1e9 for each in (memory.ls("working") if live else ())}
+    pairs = [(info, changed[info.path]) for info in live if info.path in changed]
+    return sorted(pairs, key=lambda pair: -pair[1])
 
 
 def _thread_of(given: Given) -> str:
@@ -367,9 +342,7 @@ def _thread_of(given: Given) -> str:
 
 def _format_age(moment: float) -> str:
     minutes = max(0, int((time.time() - moment) // 60))
-    if minutes < 120:  # noqa: PLR2004 - two hours
-        return f"{minutes} min ago"
-    return f"{minutes // 60} h ago"
+    return f"{minutes} min ago" if minutes < _TWO_HOURS else f"{minutes // 60} h ago"
 
 
 # -- what was edited in a session -------------------------------------------------------------------------
@@ -382,20 +355,11 @@ def _mark_file(memory: Memory, given: Given) -> str:
     return os.path.join(memory.state_folder(_SESSIONS), f"s{session[-_LONGEST_SESSION:].hex()}")
 
 
-def _note_edit(memory: Memory, given: Given) -> None:
-    with open(_mark_file(memory, given), "wb"):
-        pass
-
-
 def _edited_since(memory: Memory, given: Given, moment: float) -> bool:
     try:
         return os.stat(_mark_file(memory, given)).st_mtime > moment
     except FileNotFoundError:
         return False
-
-
-def _forget_edit(memory: Memory, given: Given) -> None:
-    os.unlink(_mark_file(memory, given))
 
 
 def _forget_old_sessions(memory: Memory) -> None:

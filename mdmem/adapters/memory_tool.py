@@ -1,17 +1,19 @@
-"""The memory tool: six commands over a namespace, as Anthropic's SDKs and documentation word them.
+"""The memory tool: six commands over a namespace, as Anthropic's SDKs word them.
 
 A model sees the namespace as the folder `/memories`. The tool answers as the Python SDK's own tool on a
-folder does (`anthropic.tools.BetaLocalFilesystemMemoryTool`), or with the dialect "docs" as the documentation
-of the tool says; `docs/memory-tool.md` lists every difference. Changes are edit plans: locked, checked
-against schemas, kept in the history.
+folder does (`anthropic.tools.BetaLocalFilesystemMemoryTool`); `docs/memory-tool.md` lists every difference.
+Changes are edit plans: locked, checked against schemas, kept in the history.
 """
 
 from __future__ import annotations
 
 import os
 import re
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any, Literal, NoReturn, cast
+from itertools import accumulate
+from typing import TYPE_CHECKING, Any, NoReturn, cast
 from urllib.parse import unquote
 
 from mdmem import Document, TextEdit, check_folder, check_memory
@@ -27,13 +29,9 @@ from mdmem.errors import (
 )
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping, Sequence
-
     from mdmem import Change
     from mdmem.facade.memory import Memory
     from mdmem.memory.verbs import Listed
-
-Dialect = Literal["python", "docs"]
 
 ROOT = "/memories"
 SUFFIXES = (".md", ".json")  # of memories
@@ -56,16 +54,10 @@ _TEXT_SUFFIXES = (
 
 
 class Tool:
-    """The six commands.
+    """The six commands; `/memories` is the namespace of `memory`."""
 
-    Args:
-        memory: whose namespace `/memories` is.
-        dialect: whose wording: that of the Python SDK, or that of the documentation.
-    """
-
-    def __init__(self, memory: Memory, dialect: Dialect = "python") -> None:
+    def __init__(self, memory: Memory) -> None:
         self._memory = memory
-        self._docs = dialect == "docs"
 
     def call(self, command: Mapping[str, Any]) -> str:
         """Do a command as a model gives it: `{"command": "view", "path": "/memories"}`.
@@ -93,7 +85,7 @@ class Tool:
     def view(self, path: str, view_range: Sequence[int] | None = None) -> str:
         """Return a memory with line numbers, or what is in a folder."""
         inside = self._namespace_path(path)
-        with _Words(self, path):
+        with self._in_words(path):
             document = self._find_memory(inside)
             if document is None:
                 return self._list_folder(path, inside)
@@ -111,18 +103,20 @@ class Tool:
     def create(self, path: str, file_text: str) -> str:
         """Make a memory that is not there."""
         inside = self._namespace_path(path)
-        with _Words(self, path):
-            if self._memory.exists(kept_as(inside)) or self._is_there(inside):
-                self._refuse_as(f"File {path} already exists")
+        with self._in_words(path):
             try:
-                self._memory.write(kept_as(inside), file_text)
+                is_taken = self._is_folder(inside)
+                if not is_taken:
+                    self._memory.write(kept_as(inside), file_text)
             except AlreadyExists:
-                self._refuse_as(f"File {path} already exists")
+                is_taken = True
+            if is_taken:
+                _refuse_call(f"File {path} already exists")
         return f"File created successfully at: {path}"
 
     def str_replace(self, path: str, old_str: str, new_str: str = "") -> str:
         """Replace a text that stands exactly once."""
-        with _Words(self, path):
+        with self._in_words(path):
             document = self._require_memory(path)
             try:
                 change = self._memory.replace(document.path, old_str, new_str).plan.changes[0]
@@ -148,14 +142,13 @@ class Tool:
             starts = _line_starts(document.text)
             count = len(starts) - 1
             if not 0 <= insert_line <= count:
-                within = f"of lines of the file: [0, {count}]" if self._docs else f"[0, {count}]"
-                self._refuse_as(
-                    f"Invalid `insert_line` parameter: {insert_line}. It should be within the range {within}"
-                    f"{'' if self._docs else '.'}"
+                _refuse_call(
+                    f"Invalid `insert_line` parameter: {insert_line}."
+                    f" It should be within the range [0, {count}]."
                 )
             return _insert_lines(document, starts[insert_line], insert_text.rstrip("\n"))
 
-        with _Words(self, path):
+        with self._in_words(path):
             self._memory.edit(self._require_memory(path).path, change)
         return f"The file {path} has been edited."
 
@@ -164,11 +157,11 @@ class Tool:
         inside = self._namespace_path(path)
         if not inside:
             _refuse_call(f"Cannot delete the {ROOT} directory itself")
-        with _Words(self, path):
+        with self._in_words(path):
             try:
                 self._memory.rm(self._kept_name(inside), recursive=True)
             except MemoryNotFound:
-                self._refuse_as(f"The path {path} does not exist")
+                _refuse_call(f"The path {path} does not exist")
         return f"Successfully deleted {path}"
 
     def rename(self, old_path: str, new_path: str) -> str:
@@ -176,23 +169,23 @@ class Tool:
         old, new = self._namespace_path(old_path), self._namespace_path(new_path)
         if not old:
             _refuse_call(f"Cannot rename the {ROOT} directory itself")
-        with _Words(self, old_path, new_path):
+        with self._in_words(old_path, new_path):
             named = self._kept_name(old)
             if not new or self._is_there(new):
-                self._refuse_as(f"The destination {new_path} already exists")
+                _refuse_call(f"The destination {new_path} already exists")
             if new.startswith(f"{named}/"):
-                self._refuse_as(f"The path {old_path} cannot be moved into itself")
+                _refuse_call(f"The path {old_path} cannot be moved into itself")
             try:
                 self._memory.mv(named, kept_as(new) if named.endswith(SUFFIXES) else new)
             except MemoryNotFound:
-                self._refuse_as(f"The path {old_path} does not exist")
+                _refuse_call(f"The path {old_path} does not exist")
             except AlreadyExists:
-                self._refuse_as(f"The destination {new_path} already exists")
+                _refuse_call(f"The destination {new_path} already exists")
         return f"Successfully renamed {old_path} to {new_path}"
 
     def clear(self) -> str:
         """Delete every memory of the namespace but mounted ones; the vault keeps what they held."""
-        with _Words(self, ROOT):
+        with self._in_words(ROOT):
             self._memory.clear()
         return "All memory cleared"
 
@@ -229,14 +222,12 @@ class Tool:
         try:
             return self._memory.show(kept_as(inside))
         except PathRefused:
-            parts = inside.split("/")
-            for count in range(1, len(parts)):
-                place = self._file_path("/".join(parts[:count]))
+            for place in accumulate(inside.split("/")[:-1], os.path.join, initial=self._memory.folder):
                 # No further than a link: what is behind it is not ours to look at.
-                if os.path.islink(place) or not os.path.isdir(place):
-                    if os.path.isfile(place) and not os.path.islink(place):
-                        raise MemoryNotFound(path=inside) from None
+                if os.path.islink(place):
                     break
+                if os.path.isfile(place):
+                    raise MemoryNotFound(path=inside) from None
             raise
 
     def _is_there(self, inside: str) -> bool:
@@ -257,8 +248,7 @@ class Tool:
         lines += [f"{_format_size(size)}\t{path}/{name}" for name, size in items[:_MOST_LISTED]]
         if len(items) > _MOST_LISTED:
             lines.append(f"({len(items) - _MOST_LISTED} more are left out: view one of the directories)")
-        without = "hidden items and node_modules" if self._docs else "hidden items"
-        head = f"Here're the files and directories up to 2 levels deep in {path}, excluding {without}:"
+        head = f"Here're the files and directories up to 2 levels deep in {path}, excluding hidden items:"
         return "\n".join((head, *lines))
 
     def _iterate_items(self, inside: str) -> Iterator[tuple[str, int]]:
@@ -267,7 +257,7 @@ class Tool:
         told: set[str] = set()
         for found in self._list_memories(inside):
             parts = found.path[skip:].split("/")
-            if found.problem or (self._docs and "node_modules" in parts):
+            if found.problem:
                 continue
             for depth in range(1, min(len(parts), _DEPTH + 1)):
                 folder = "/".join(parts[:depth])
@@ -296,16 +286,20 @@ class Tool:
         inside = self._namespace_path(path)
         document = self._find_memory(inside)
         if document is None:
-            if self._docs:
-                self._refuse_as(_missing_message(path))
             _refuse_call(f"The path {path} is not a file.")
         return document
 
-    def _refuse_as(self, words: str) -> NoReturn:
-        """Refuse in words that the documentation begins with `Error: `."""
-        _refuse_call(f"Error: {words}" if self._docs else words)
+    @contextmanager
+    def _in_words(self, path: str, new_path: str = "") -> Iterator[None]:
+        """Turn the errors of a command into words for the model."""
+        try:
+            yield
+        except ToolRefused:
+            raise
+        except MdmemError as error:
+            raise ToolRefused(words=self._describe_error(path, new_path, error)) from None
 
-    def told(self, path: str, new_path: str, error: MdmemError) -> str:
+    def _describe_error(self, path: str, new_path: str, error: MdmemError) -> str:
         """Return what a model is told of an error: its paths are those that the model knows."""
         if (
             new_path
@@ -314,7 +308,7 @@ class Tool:
         ):
             path = new_path
         if isinstance(error, MemoryNotFound):
-            return f"Error: {_missing_message(path)}" if self._docs else _missing_message(path)
+            return f"The path {path} does not exist. Please provide a valid path."
         if isinstance(error, Invalid):
             findings = (replace(each, path=f"{ROOT}/{shown_as(each.path)}") for each in error.findings)
             error = error.but(findings=tuple(findings)).for_agent()
@@ -323,21 +317,6 @@ class Tool:
         # A model that has these commands alone cannot run the program.
         words = _PROGRAM.sub(r"\g<0> (tell the user to run it)", str(error))
         return words.replace(self._memory.folder, ROOT).replace(self._memory.root, ROOT)
-
-
-class _Words:
-    """Turns the errors of a command into words for the model, as a context."""
-
-    def __init__(self, tool: Tool, path: str, new_path: str = "") -> None:
-        self._tool = tool
-        self._paths = path, new_path
-
-    def __enter__(self) -> None:
-        pass
-
-    def __exit__(self, kind: object, error: BaseException | None, trace: object) -> None:
-        if isinstance(error, MdmemError) and not isinstance(error, ToolRefused):
-            raise ToolRefused(words=self._tool.told(*self._paths, error)) from None
 
 
 # The arguments of each command: what they may be, and whether they have to be given.
@@ -362,10 +341,6 @@ def _whole_number(value: Any) -> Any:
 
 def _refuse_call(words: str) -> NoReturn:
     raise ToolRefused(words=words)
-
-
-def _missing_message(path: str) -> str:
-    return f"The path {path} does not exist. Please provide a valid path."
 
 
 def _resolve_path(path: str) -> str | None:
@@ -414,11 +389,7 @@ def _change_snippet(change: Change) -> str:
 
 def _line_starts(text: str) -> list[int]:
     r"""Return where each line begins, and the end of the text; only `\n` ends a line, as in the SDK."""
-    starts = [0]
-    at = text.find("\n")
-    while at != -1:
-        starts.append(at + 1)
-        at = text.find("\n", at + 1)
+    starts = [0, *(match.end() for match in re.finditer("\n", text))]
     return starts if starts[-1] == len(text) else [*starts, len(text)]
 
 

@@ -9,8 +9,9 @@ from __future__ import annotations
 
 import hashlib
 import json
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import Any, NamedTuple
 
 from mdmem.agents.files import AGENTS, expand_braces, find_imports
 from mdmem.diagnostic import Span
@@ -18,10 +19,6 @@ from mdmem.errors import EditRefused
 from mdmem.text.diff import unified
 from mdmem.text.lines import LINE_END, Lines, with_newline
 from mdmem.text.regex import regex
-
-if TYPE_CHECKING:
-    from collections.abc import Sequence
-
 
 _BEGIN = regex(r"(?<![^\r\n])<!-- mdmem:begin ([0-9a-f]{8})\.([0-9a-f]{8})[^\r\n]*-->[ \t]*(?:\r\n|\n|\r)")
 _END = regex(r"(?<![^\r\n])<!-- mdmem:end -->[ \t]*(?:\r\n|\n|\r|\Z)")

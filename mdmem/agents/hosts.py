@@ -7,17 +7,14 @@ from __future__ import annotations
 
 import os
 import shlex
+from collections.abc import Callable, Mapping
 from importlib.util import find_spec
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import Any, NamedTuple
 
 from mdmem.agents import settings
 from mdmem.agents.settings import HOOKS, NAME, Addition, SettingsChange
 from mdmem.errors import ExtraMissing, Usage
 from mdmem.text.diff import unified
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
-
 
 EVENTS = (
     ("SessionStart", "session-start"),
@@ -141,7 +138,6 @@ class ServerBinding(NamedTuple):
 
 
 def _list_additions(host: Host, binding: ServerBinding, files: Files) -> dict[str, list[Addition]]:
-    """Return what goes into each settings file."""
     server = {
         **host.entry,
         "command": binding.program,
@@ -243,7 +239,6 @@ def uninstall(name: str, project: str | None) -> Setup:
 
 
 def _locate_files(name: str, project: str | None) -> Files:
-    """Return the settings files of a user, or of a project, as absolute paths."""
     host = HOSTS[name]
     if project is None:
         return host.user()

@@ -17,7 +17,7 @@ from mdmem.cli.main import command, group
 
 if TYPE_CHECKING:
     from mdmem import Setup
-    from mdmem.adapters.memory_tool import Dialect, Tool
+    from mdmem.adapters.memory_tool import Tool
     from mdmem.cli.main import Target
     from mdmem.facade.memory import Memory
     from mdmem.review.merge_setup import MergeSetup
@@ -132,15 +132,8 @@ def carry_out(setup: Setup | MergeSetup) -> int:
 
 @command("tool", epilog="""Example: mdmem tool '{"command": "view", "path": "/memories"}'""")
 @click.argument("given", metavar="[COMMAND]", default="-")
-@click.option(
-    "--dialect",
-    type=click.Choice(["python", "docs"]),
-    default="python",
-    show_default=True,
-    help="Answer as Anthropic's Python SDK does, or as the documentation of its memory tool says.",
-)
 @click.pass_obj
-def tool_command(target: Target, given: str, dialect: Dialect) -> int:
+def tool_command(target: Target, given: str) -> int:
     """Do what a memory tool is told: view, create, str_replace, insert, delete, rename.
 
     COMMAND is JSON as a model gives it; without it, each line of standard input is one. Each line of the
@@ -148,7 +141,7 @@ def tool_command(target: Target, given: str, dialect: Dialect) -> int:
     """
     from mdmem.adapters.memory_tool import Tool
 
-    tool, failed = Tool(target.open(), dialect), False
+    tool, failed = Tool(target.open()), False
     for line in sys.stdin.buffer if given == "-" else [given]:
         if line.strip():
             answer = _answer_tool(tool, line)

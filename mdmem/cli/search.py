@@ -310,9 +310,7 @@ def search_command(
         for part in results.explanations[number]:
             print(f"    {part.value:8.3f}  {part.of} {part.word}".rstrip())
 
-    results = memory.search(
-        mdmem.SearchRequest(query=" ".join(words), each="passage" if passages else "memory", **given)
-    )
+    results = memory.search(" ".join(words), each="passage" if passages else "memory", **given)
     if render.is_set("as_json"):
         render.print_json(mdmem.as_json(results)["hits"])
     else:

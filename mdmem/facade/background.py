@@ -12,6 +12,7 @@ import os
 import subprocess
 import sys
 import threading
+from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
 from mdmem.document.document import digest
@@ -19,8 +20,6 @@ from mdmem.errors import LockTimeout, Usage
 from mdmem.vault import files
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
-
     from mdmem.facade.memory import Memory
     from mdmem.models.generator import Generator
 
@@ -31,14 +30,10 @@ _SCOPE = ("MDMEM_USER", "MDMEM_PROJECT")  # which the command line says instead
 
 
 def start(memory: Memory, session: str) -> bool:
-    """Let another process observe and capture a session, where anything of that is due, and do not wait.
+    """Let another process observe and capture a session, where that is due, and do not wait for it.
 
     It is done where the config wants it, and the user has allowed what hooks keep. Only this program is run,
     from a folder that holds no program of others.
-
-    Args:
-        memory: of the scope.
-        session: its key.
 
     Returns:
         Whether one was started, or is at it already.
@@ -47,8 +42,8 @@ def start(memory: Memory, session: str) -> bool:
         return False
     key = memory.sessions.resolve(session)
     try:
-        with contextlib.ExitStack() as stack:
-            _take_lock(stack, memory, key)
+        with _hold_session(memory, key):
+            pass
     except LockTimeout:
         return True  # it looks once more when it is done
     process = subprocess.Popen(  # noqa: S603 - a list, no shell, and nothing of it names a program
@@ -90,7 +85,7 @@ def work(memory: Memory, given: Mapping[str, object], generator: Generator | Non
         seen = last
         with contextlib.ExitStack() as stack:
             try:
-                _take_lock(stack, memory, key)
+                stack.enter_context(_hold_session(memory, key))
             except LockTimeout:
                 return
             if memory.vault.config.observation.enabled:
@@ -106,19 +101,14 @@ def _is_due(memory: Memory, session: str) -> bool:
 
 
 def _last_number(memory: Memory, key: str) -> int:
-    """Return the number of the last message in the history of a session; 0 without any."""
     newest = memory.sessions.history(key, last=1)
     return newest[0].seq if newest else 0
 
 
-def _take_lock(stack: contextlib.ExitStack, memory: Memory, key: str) -> None:
-    """Take the lock of whoever is at a session.
-
-    Raises:
-        LockTimeout: another process has it.
-    """
+def _hold_session(memory: Memory, key: str) -> contextlib.AbstractContextManager[object]:
+    """Hold the lock of whoever is at a session; LockTimeout where another process has it."""
     name = digest(memory.sessions.logs.path(key).encode())
-    stack.enter_context(files.held(os.path.join(memory.state_folder(EVENT), f"{name}.lock"), 0))
+    return files.held(os.path.join(memory.state_folder(EVENT), f"{name}.lock"), 0)
 
 
 def _scope_options(memory: Memory) -> list[str]:

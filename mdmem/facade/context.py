@@ -6,32 +6,38 @@ so that the beginning of the text stays the same from call to call and a prompt 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Sequence
+from collections.abc import Callable, Collection, Iterator, Sequence
 from contextlib import suppress
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from functools import cached_property, partial
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from mdmem.agents import generated
-from mdmem.document.document import PROJECT_FILE
+from mdmem.diagnostic import Span
+from mdmem.document.document import PROJECT_FILE, Document
 from mdmem.errors import DocumentRefused, FieldNotFound, MemoryNotFound, PathRefused, Usage
-from mdmem.facade.excerpt import Excerpt, ExcerptSource, blocks, cut, of_preference, passages, real_path
-from mdmem.kind import OBSERVATION, PREFERENCE, PROJECT, RULE, WORKING
+from mdmem.facade.excerpt import (
+    Excerpt,
+    ExcerptSource,
+    cut_excerpt,
+    excerpt_hits,
+    excerpt_preference,
+    join_blocks,
+    real_path,
+)
+from mdmem.index.hit import Hit
+from mdmem.kind import OBSERVATION, PREFERENCE, PROJECT, RULE, WORKING, Kind
 from mdmem.memory import content
 from mdmem.memory.preferences import name_of, read_preference
 from mdmem.memory.rules import workspace_path
 from mdmem.memory.working import Working
 from mdmem.text.tokens import counter, fenced, in_line
 from mdmem.vault.paths import join
+from mdmem.vault.vault import Vault
 
 if TYPE_CHECKING:
-    from mdmem.diagnostic import Span
-    from mdmem.document.document import Document
     from mdmem.facade.memory import Memory
-    from mdmem.index.hit import Hit
-    from mdmem.kind import Kind
-    from mdmem.vault.vault import Vault
 
 Count = Callable[[str], int]
 
@@ -154,13 +160,11 @@ def context(
         most = max(_LEAST_CHARACTERS, _CHARACTERS_FOR_A_TOKEN * budget)
         return memory.vault.templates.render(_TEMPLATE, values, now=now, max_chars=most)
 
-    count = counter(estimated=estimated)
-    frame = count(render({"parts": [], "left_out": ""}))
     places = _list_places(memory.vault.config.kinds)
     sources = _Sources(memory, now, excluded)
-    there = sources.gathered(query, files, thread)
-    there[_OBSERVED.name] = sources.observed(session or thread or "")
-    return _Composer(places, there, count, budget, render, frame).context()
+    there = sources.gather(query, files, thread)
+    there[_OBSERVED.name] = sources.gather_observed(session or thread or "")
+    return _Composer(places, there, counter(estimated=estimated), budget, render).context()
 
 
 @dataclass(frozen=True, slots=True)
@@ -194,30 +198,27 @@ class _Sources:
         # From everyone's to the scope's own, as `Scope.layers`.
         self._layers = [memory.vault.within(layer) for layer in memory.scope.layers]
 
-    def gathered(self, query: str, files: Sequence[str], thread: str | None) -> dict[str, _Gathered]:
+    def gather(self, query: str, files: Sequence[str], thread: str | None) -> dict[str, _Gathered]:
         """Return what there is for each part of a context; the arguments are those of `context`."""
         own: dict[str, Callable[[], _Gathered]] = {
-            RULE.name: partial(self.rules, files),
-            PROJECT.name: self.project,
-            PREFERENCE.name: self.preferences,
-            WORKING.name: _Gathered if thread is None else partial(self.working, thread),
+            RULE.name: partial(self.gather_rules, files),
+            PROJECT.name: self.gather_project,
+            PREFERENCE.name: self.gather_preferences,
+            WORKING.name: _Gathered if thread is None else partial(self.gather_working, thread),
         }
         kinds = [kind for kind in self._memory.vault.config.kinds if kind.title]
-        parts = {kind.part: own.get(kind.name, partial(self.kind, kind))() for kind in kinds}
+        parts = {kind.part: own.get(kind.name, partial(self.gather_kind, kind))() for kind in kinds}
         # What else is pinned stands in the part of its kind only.
         given = {excerpt.path for part in parts.values() for excerpt in part.excerpts}
-        pinned = self.pinned()
-        parts[_PINNED.name] = _Gathered(
-            [each for each in pinned.excerpts if each.path not in given], pinned.unread
-        )
+        parts[_PINNED.name] = pinned = self.gather_pinned()
+        pinned.excerpts[:] = [each for each in pinned.excerpts if each.path not in given]
         states = self._memory.states()
-        for name, part in parts.items():
-            live = [each for each in part.excerpts if each.path not in states]
-            parts[name] = replace(part, excerpts=live)
-        parts[_FOUND.name] = self.found(query) if query.strip() else _Gathered()
+        for part in parts.values():
+            part.excerpts[:] = [each for each in part.excerpts if each.path not in states]
+        parts[_FOUND.name] = self.gather_found(query) if query.strip() else _Gathered()
         return parts
 
-    def rules(self, files: Sequence[str]) -> _Gathered:
+    def gather_rules(self, files: Sequence[str]) -> _Gathered:
         """List the rules that apply to one of the files, or all: highest priority first."""
         gathered, everything = _Gathered(), self._memory.rules.list(disabled=True)
         about = [workspace_path(self._memory.vault, file) for file in files]
@@ -238,31 +239,21 @@ class _Sources:
                     self._excerpt_source(vault, found.path, gathered)
         return gathered
 
-    def project(self) -> _Gathered:
-        """Return the sections of the project memory of every layer.
-
-        Where not all fit, the narrower layer counts.
+    def gather_project(self) -> _Gathered:
+        """Return the sections of the project memory of every layer; the narrower one counts more.
 
         What `project sync` has written there is left out: those are the rules, which have their own part.
         """
         gathered = _Gathered()
         for number, vault in enumerate(self._layers):
             shown = self._shown_path(vault, PROJECT_FILE)
-            document = (
-                self._read_memory(vault, PROJECT_FILE, gathered, shown)
-                if vault.exists(PROJECT_FILE)
-                else None
-            )
-            if document:
+            if document := self._read_memory(vault, PROJECT_FILE, gathered, shown):
                 source = ExcerptSource(document, shown, _find_synced_block(document))
                 gathered.excerpts.extend(source.sections((-number,)))
         return gathered
 
-    def preferences(self) -> _Gathered:
-        """Return the preferences by their names, those of a narrower layer over the others.
-
-        The strongest count.
-        """
+    def gather_preferences(self) -> _Gathered:
+        """Return the preferences by their names, those of a narrower layer over the others."""
         gathered = _Gathered()
         found: dict[str, Excerpt] = {}
         for vault in self._layers:
@@ -278,11 +269,11 @@ class _Sources:
                     gathered.unread.append((in_line(shown), error.message))
                     continue
                 if not read.hidden:
-                    found[read.name] = of_preference(read, shown)
+                    found[read.name] = excerpt_preference(read, shown)
         gathered.excerpts.extend(found[name] for name in sorted(found))
         return gathered
 
-    def pinned(self) -> _Gathered:
+    def gather_pinned(self) -> _Gathered:
         """Return the memories whose `tier` is `pinned` and that have not expired, by their paths."""
         gathered = _Gathered()
         for listed in self._memory.ls(where=["tier=pinned"]):
@@ -291,7 +282,7 @@ class _Sources:
                 gathered.excerpts.extend(ExcerptSource(document).whole())
         return gathered
 
-    def kind(self, kind: Kind) -> _Gathered:
+    def gather_kind(self, kind: Kind) -> _Gathered:
         """List the memories of a kind without its own source, unless there are too many to read."""
         gathered = _Gathered()
         met = [
@@ -308,7 +299,7 @@ class _Sources:
             gathered.unread.append((f"{kind.folder}/", reason))
         return gathered
 
-    def working(self, thread: str) -> _Gathered:
+    def gather_working(self, thread: str) -> _Gathered:
         """Return the sections of the working memory of a thread, unless it has expired."""
         gathered, vault = _Gathered(), self._memory.vault
         for info in Working(vault, lambda build: build(), lambda: self._now).list():
@@ -317,7 +308,7 @@ class _Sources:
                 gathered.excerpts.extend(source.sections() if source else [])
         return gathered
 
-    def observed(self, session: str) -> _Gathered:
+    def gather_observed(self, session: str) -> _Gathered:
         """Return the newest observations of a session and reflections on them, in the order of time."""
         gathered = _Gathered()
         newest = self._memory.observations.newest(session) if session else None
@@ -329,11 +320,11 @@ class _Sources:
             gathered.unread.append((f"{OBSERVATION.folder}/", f"{newest.left_out:,} older ones"))
         return gathered
 
-    def found(self, query: str) -> _Gathered:
+    def gather_found(self, query: str) -> _Gathered:
         """Return the passages that fit a query, the best first."""
         results = self._memory.search(query, each="passage", limit=_MOST_FOUND)
         hits = [hit for hit in results.hits if not self._is_synced(hit)]
-        return _Gathered(passages(self._memory, hits), further=results.left_out)
+        return _Gathered(excerpt_hits(self._memory, hits), further=results.left_out)
 
     def _is_synced(self, hit: Hit) -> bool:
         """Return whether a passage is of rules that `project sync` wrote into shared memory."""
@@ -383,17 +374,35 @@ def _find_synced_block(document: Document) -> Span | None:
     return found.span if found else None
 
 
-@dataclass(slots=True)
-class _Filled:
-    """A part while it is filled: what is in, by its number; what follows what was cut; what is in costs."""
+@dataclass(slots=True, kw_only=True)
+class _PartDraft:
+    """A part while it is filled.
 
-    kept: dict[int, Excerpt]
-    remainders: dict[int, Excerpt]
+    Attributes:
+        place: its place in the context.
+        there: what there is for it.
+        costs: tokens of each excerpt of that.
+        kept: the excerpts that are in, by their number.
+        remainders: what follows those that were cut.
+        tokens: what is in costs.
+    """
+
+    place: _Place
+    there: _Gathered
+    costs: list[int]
+    kept: dict[int, Excerpt] = field(default_factory=dict)
+    remainders: dict[int, Excerpt] = field(default_factory=dict)
     tokens: int = 0
 
     @property
     def in_order(self) -> list[Excerpt]:
         return [self.kept[number] for number in sorted(self.kept)]
+
+    def by_rank(self) -> list[int]:
+        """Return the numbers of the excerpts as they are chosen: by rank, then the newest first."""
+        excerpts = self.there.excerpts
+        order = sorted(range(len(excerpts)), key=lambda number: excerpts[number].day, reverse=True)
+        return sorted(order, key=lambda number: excerpts[number].rank)
 
 
 class _Composer:
@@ -405,7 +414,6 @@ class _Composer:
         count: counts tokens.
         budget: the most tokens of the text.
         render: renders the template with the variables `parts` and `left_out`.
-        frame: tokens of the template without either.
     """
 
     def __init__(
@@ -415,127 +423,131 @@ class _Composer:
         count: Count,
         budget: int,
         render: Callable[[dict[str, Any]], str],
-        frame: int,
     ) -> None:
-        self._places = places
-        self._gathered = gathered
         self._count = count
         self._budget = budget
         self._render = render
-        self._frame = frame
-        self._costs = {
-            place.name: [self._cost_of(excerpt) for excerpt in gathered[place.name].excerpts]
-            for place in places
-        }
+        self._drafts = [
+            _PartDraft(place=place, there=there, costs=list(map(self._cost_of, there.excerpts)))
+            for place, there in ((place, gathered[place.name]) for place in places)
+        ]
 
     def context(self) -> Context:
         """Compose the context: what fits by the cost of each excerpt, then less while it is too much."""
-        if not any(g.excerpts or g.unread or g.further for g in self._gathered.values()):
+        if not any(d.there.excerpts or d.there.unread or d.there.further for d in self._drafts):
             return Context(text="", tokens=0, parts=(), left_out=())
-        filled = self._fill_parts()
+        self._fill_parts()
         while True:
-            left_out = self._left_out(filled)
-            text = self._render_text(filled, left_out)
+            left_out = [left for draft in self._drafts for left in self._list_left_out(draft)]
+            text = self._render_text(left_out)
             tokens = self._count(text)
-            if tokens <= self._budget:
-                return self._make_result(text, tokens, filled, left_out)
-            if not self._drop_excerpts(filled, tokens - self._budget):
+            if tokens <= self._budget or not self._drop_excerpts(tokens - self._budget):
                 break
-        for text in self._shorter_notes(left_out):
+        if tokens > self._budget:
+            notes = (
+                f"[memory left out: {_count_left_out(left_out)}]\n",
+                f"[{len(left_out)} left out]\n",
+                "…\n",
+            )
+            text = next((note for note in notes if self._count(note) <= self._budget), "…")
             tokens = self._count(text)
-            if tokens <= self._budget:
-                break
-        return self._make_result(text, tokens, filled, left_out)
+        parts = tuple(
+            Part(
+                name=draft.place.name,
+                title=draft.place.title,
+                places=tuple(excerpt.place for excerpt in draft.in_order),
+                tokens=draft.tokens,
+            )
+            for draft in self._drafts
+            if draft.kept
+        )
+        return Context(text=text, tokens=tokens, parts=parts, left_out=tuple(left_out))
 
     def _cost_of(self, excerpt: Excerpt) -> int:
         return self._count(excerpt.text if excerpt.together else excerpt.block) + _BETWEEN
 
-    def _head_cost(self, place: _Place) -> int:
+    def _head_cost(self, draft: _PartDraft) -> int:
         """Return what a part costs beside its excerpts: its title, and the fence that they share."""
-        shared = self._gathered[place.name].excerpts[0].together
-        return self._count(f"\n## {place.title}\n") + (self._count(fenced("", shared)) if shared else 0)
+        shared = draft.there.excerpts[0].together
+        title = self._count(f"\n## {draft.place.title}\n")
+        return title + (self._count(fenced("", shared)) if shared else 0)
 
     # -- which excerpts -----------------------------------------------------------------------------------
 
-    def _fill_parts(self) -> dict[str, _Filled]:
-        """Return the excerpts that fit; what a part does not use flows on to the next ones."""
-        there = [place for place in self._places if self._gathered[place.name].excerpts]
-        titles = sum(self._head_cost(place) for place in there)
-        room = self._budget - self._frame - titles
-        if sum(sum(costs) for costs in self._costs.values()) > room:
+    def _fill_parts(self) -> None:
+        """Choose the excerpts that fit; what a part does not use flows on to the next ones."""
+        drafts = [draft for draft in self._drafts if draft.there.excerpts]
+        frame = self._count(self._render({"parts": [], "left_out": ""}))
+        room = self._budget - frame - sum(map(self._head_cost, drafts))
+        if sum(sum(draft.costs) for draft in drafts) > room:
             room -= self._budget // _LIST_SHARE
-        shares = sum(place.share for place in there)
-        filled = {place.name: _Filled({}, {}) for place in self._places}
+        shares = sum(draft.place.share for draft in drafts)
         unused = 0
-        for place in there:
-            allotted = max(0, room) * place.share // shares + unused
-            filled[place.name] = self._fill_part(place.name, allotted, filled)
-            unused = allotted - filled[place.name].tokens
-        return filled
+        for draft in drafts:
+            allotted = max(0, room) * draft.place.share // shares + unused
+            self._fill_part(draft, allotted)
+            unused = allotted - draft.tokens
 
-    def _fill_part(self, name: str, room: int, before: dict[str, _Filled]) -> _Filled:
-        """Choose the excerpts of a part that fit into `room`: by rank, then the newest first."""
-        excerpts, costs = self._gathered[name].excerpts, self._costs[name]
-        filled = _Filled({}, {})
-        order = sorted(range(len(excerpts)), key=lambda number: excerpts[number].day, reverse=True)
-        for number in sorted(order, key=lambda number: excerpts[number].rank):
-            if name == _FOUND.name and _is_given(excerpts[number], before):
+    def _fill_part(self, draft: _PartDraft, room: int) -> None:
+        for number in draft.by_rank():
+            excerpt, cost, left = draft.there.excerpts[number], draft.costs[number], room - draft.tokens
+            if self._is_given_elsewhere(draft, excerpt):
                 continue
-            left = room - filled.tokens
-            if costs[number] <= left:
-                filled.kept[number] = excerpts[number]
-                filled.tokens += costs[number]
-            elif costs[number] > room and left >= _LEAST_CUT:
-                parted = cut(excerpts[number], lambda kept, left=left: self._cost_of(kept) <= left)  # type: ignore[misc]
+            if cost <= left:
+                draft.kept[number] = excerpt
+                draft.tokens += cost
+            elif cost > room and left >= _LEAST_CUT:
+                parted = cut_excerpt(excerpt, lambda kept, left=left: self._cost_of(kept) <= left)  # type: ignore[misc]
                 if parted:
-                    filled.kept[number], filled.remainders[number] = parted
-                    filled.tokens += self._cost_of(parted.kept)
-        return filled
+                    draft.kept[number], draft.remainders[number] = parted
+                    draft.tokens += self._cost_of(parted.kept)
 
-    def _drop_excerpts(self, filled: dict[str, _Filled], excess: int) -> bool:
+    def _is_given_elsewhere(self, draft: _PartDraft, excerpt: Excerpt) -> bool:
+        """Return whether it was found, and another part gives all of its lines."""
+        return draft.place is _FOUND and any(
+            kept.path == excerpt.path and kept.first <= excerpt.first and excerpt.last <= kept.last
+            for other in self._drafts
+            if other is not draft
+            for kept in other.kept.values()
+        )
+
+    def _drop_excerpts(self, excess: int) -> bool:
         """Take excerpts out, the last part first, until `excess` tokens are gained; whether any was."""
         gained = 0
-        for place in reversed(self._places):
-            part = filled[place.name]
-            excerpts = self._gathered[place.name].excerpts
-            order = sorted(part.kept, key=lambda number: excerpts[number].day, reverse=True)
-            order.sort(key=lambda number: excerpts[number].rank)
+        for draft in reversed(self._drafts):
+            order = [number for number in draft.by_rank() if number in draft.kept]
             while order and gained < excess:
                 number = order.pop()
-                cost = self._cost_of(part.kept.pop(number))
-                part.remainders.pop(number, None)
-                part.tokens -= cost
+                cost = self._cost_of(draft.kept.pop(number))
+                draft.remainders.pop(number, None)
+                draft.tokens -= cost
                 gained += cost
         return gained > 0
 
     # -- the text -----------------------------------------------------------------------------------------
 
-    def _left_out(self, filled: dict[str, _Filled]) -> list[LeftOut]:
-        left_out = []
-        for name, part in filled.items():
-            there = self._gathered[name]
-            for number, excerpt in enumerate(there.excerpts):
-                if number in part.remainders:
-                    rest = part.remainders[number]
-                    left_out.append(LeftOut(part=name, place=rest.place, tokens=self._cost_of(rest)))
-                elif number not in part.kept and not (name == _FOUND.name and _is_given(excerpt, filled)):
-                    cost = self._costs[name][number]
-                    left_out.append(LeftOut(part=name, place=excerpt.place, tokens=cost))
-            left_out += [LeftOut(part=name, place=p, tokens=0, reason=r) for p, r in there.unread]
-            if there.further:
-                reason = f"{there.further:,} more passages fit: search for them"
-                left_out.append(LeftOut(part=name, place="", tokens=0, reason=reason))
-        return left_out
+    def _list_left_out(self, draft: _PartDraft) -> Iterator[LeftOut]:
+        name, there = draft.place.name, draft.there
+        for number, excerpt in enumerate(there.excerpts):
+            if rest := draft.remainders.get(number):
+                yield LeftOut(part=name, place=rest.place, tokens=self._cost_of(rest))
+            elif number not in draft.kept and not self._is_given_elsewhere(draft, excerpt):
+                yield LeftOut(part=name, place=excerpt.place, tokens=draft.costs[number])
+        for place, reason in there.unread:
+            yield LeftOut(part=name, place=place, tokens=0, reason=reason)
+        if there.further:
+            reason = f"{there.further:,} more passages fit: search for them"
+            yield LeftOut(part=name, place="", tokens=0, reason=reason)
 
-    def _render_text(self, filled: dict[str, _Filled], left_out: Sequence[LeftOut]) -> str:
+    def _render_text(self, left_out: Sequence[LeftOut]) -> str:
         parts = [
-            {"name": place.name, "title": place.title, "blocks": blocks(filled[place.name].in_order)}
-            for place in self._places
-            if filled[place.name].kept
+            {"name": draft.place.name, "title": draft.place.title, "blocks": join_blocks(draft.in_order)}
+            for draft in self._drafts
+            if draft.kept
         ]
-        return self._render({"parts": parts, "left_out": self._list_what_fits(left_out)})
+        return self._render({"parts": parts, "left_out": self._name_what_fits(left_out)})
 
-    def _list_what_fits(self, left_out: Sequence[LeftOut]) -> str:
+    def _name_what_fits(self, left_out: Sequence[LeftOut]) -> str:
         """List what was left out: items as far as there is room, the others counted by part."""
         if not left_out:
             return ""
@@ -545,35 +557,6 @@ class _Composer:
             fits = self._count(_list_left_out(left_out, middle)) <= self._budget // _LIST_SHARE
             low, high = (middle, high) if fits else (low, middle - 1)
         return f"{_count_left_out(left_out)}: raise the budget." if low < 0 else _list_left_out(left_out, low)
-
-    def _shorter_notes(self, left_out: Sequence[LeftOut]) -> list[str]:
-        """Return what is said where the budget has no room for the template, the longest first."""
-        told = f"[memory left out: {_count_left_out(left_out)}]\n"
-        return [told, f"[{len(left_out)} left out]\n", "…\n" if self._count("…\n") <= self._budget else "…"]
-
-    def _make_result(
-        self, text: str, tokens: int, filled: dict[str, _Filled], left_out: Sequence[LeftOut]
-    ) -> Context:
-        parts = tuple(
-            Part(
-                name=place.name,
-                title=place.title,
-                places=tuple(excerpt.place for excerpt in filled[place.name].in_order),
-                tokens=filled[place.name].tokens,
-            )
-            for place in self._places
-            if filled[place.name].kept
-        )
-        return Context(text=text, tokens=tokens, parts=parts, left_out=tuple(left_out))
-
-
-def _is_given(excerpt: Excerpt, filled: dict[str, _Filled]) -> bool:
-    """Return whether another part gives all of these lines."""
-    others = (each for name, part in filled.items() if name != _FOUND.name for each in part.kept.values())
-    return any(
-        each.path == excerpt.path and each.first <= excerpt.first and excerpt.last <= each.last
-        for each in others
-    )
 
 
 def _list_left_out(left_out: Sequence[LeftOut], count: int) -> str:

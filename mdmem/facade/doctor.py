@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import os
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import partial
 from itertools import islice
@@ -14,6 +15,7 @@ from mdmem.diagnostic import Diagnostic, about_file
 from mdmem.errors import MdmemError
 from mdmem.git.repository import Repository
 from mdmem.index import ripgrep
+from mdmem.index.view import View
 from mdmem.links.lineage import check_lineage
 from mdmem.links.move import known, repair
 from mdmem.links.references import LINKS, occurrences, unresolved
@@ -24,13 +26,10 @@ from mdmem.vault.folder import SESSIONS_IGNORED
 from mdmem.vault.journal import ASIDE, STAGING
 from mdmem.vault.local_store import LOCAL
 from mdmem.vault.paths import Namespace, relative, unportable
+from mdmem.vault.plan import EditPlan
 from mdmem.vault.vault import Vault
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Iterator, Sequence
-
-    from mdmem.index.view import View
-    from mdmem.vault.plan import EditPlan
     from mdmem.vault.transaction import Applied
 
 Facts: TypeAlias = dict[str, str | int]
@@ -56,38 +55,29 @@ def examine(vault: Vault, view: Callable[[], View], fixed: Applied | None = None
     if fixed:
         facts["fixed"] = ", ".join(changed.path for changed in fixed.files) or "nothing"
     findings: list[Diagnostic] = []
-    for look in (
-        _check_files,
-        _check_mounts,
-        _check_schemas,
-        _check_templates,
-        _check_programs,
-        _check_sessions,
-    ):
+    for look in (_check_files, _check_mounts, _check_schemas, _check_programs, _check_sessions):
         findings += _look_safely(partial(look, vault, facts))
     if vault.wall == Namespace():
         findings += _look_safely(partial(_find_leftovers, vault))
-        findings += _look_safely(partial(_came_along, vault))
+        findings += _look_safely(partial(_find_foreign_state, vault))
     findings += _look_safely(lambda: _check_index(view(), facts))
     # A broken config is met wherever it is needed.
     return Health(facts=facts, findings=tuple(dict.fromkeys(findings)))
 
 
-def _look_safely(look: Callable[[], Iterable[Diagnostic]]) -> list[Diagnostic]:
-    """Return what a look finds; where it cannot look, that."""
-    findings: list[Diagnostic] = []
+def _look_safely(look: Callable[[], Iterable[Diagnostic]]) -> Iterator[Diagnostic]:
+    """Yield what a look finds; where it cannot look, that."""
     try:
-        findings.extend(look())
+        yield from look()
     except MdmemError as error:
-        findings.append(_describe_error(error, getattr(error, "path", CONFIG_PATH)))
-    return findings
+        yield _describe_error(error, getattr(error, "path", CONFIG_PATH))
 
 
 def _check_index(view: View, facts: Facts) -> Iterator[Diagnostic]:
     """Yield what the index says, against the files, and of the links."""
     if view.index.notes:
         facts["index"] = "; ".join(view.index.notes)
-    for path in unlike(view):
+    for path in find_differing(view):
         yield about_file(
             path,
             "index-differs",
@@ -117,7 +107,7 @@ def _name_others(path: str, paths: Sequence[str]) -> str:
     return ", ".join(named) + (f" and {rest} more" if rest else "")
 
 
-def unlike(view: View) -> Iterator[str]:
+def find_differing(view: View) -> Iterator[str]:
     """Yield the memories of which the index says something else than the file, though it was made current."""
     view.index.sync(alone=True)
     paths = view.index.text(lambda text: text.paths())
@@ -140,7 +130,7 @@ def fix_vault(vault: Vault, view: View) -> EditPlan:
         with contextlib.suppress(FileNotFoundError):
             os.unlink(os.path.join(vault.root, finding.path))
     _remove_other_indexes(vault)
-    if any(unlike(view)):
+    if any(find_differing(view)):
         view.index.rebuild()
         view.forget_names()
     return repair(known(view), view.moves())
@@ -165,18 +155,19 @@ def _describe_error(error: MdmemError, path: str) -> Diagnostic:
 
 def _check_files(vault: Vault, facts: Facts) -> Iterator[Diagnostic]:
     recovered = vault.recover()
-    met = list(vault.walk())
-    facts["memories"] = sum(not found.problem for found in met)
+    walked = list(vault.walk())
+    facts["memories"] = sum(not file.problem for file in walked)
     if vault.wall == Namespace():  # what others changed and kept is for the owner to know
         facts["recovered"] = recovered
-        facts["kept versions"] = _count_kept(os.path.join(vault.root, ".mdmem/local/trash"))
-    for found in met:
-        if found.problem:
-            yield about_file(found.path, "not-a-memory", found.problem, severity="warning")
-    yield from _odd_names(found.path for found in met if not found.problem)
+        trash = _list_names(os.path.join(vault.root, LOCAL, "trash"))
+        facts["kept versions"] = sum(name != "log.jsonl" for name in trash)
+    for file in walked:
+        if file.problem:
+            yield about_file(file.path, "not-a-memory", file.problem, severity="warning")
+    yield from _find_odd_names(file.path for file in walked if not file.problem)
 
 
-def _odd_names(paths: Iterable[str]) -> Iterator[Diagnostic]:
+def _find_odd_names(paths: Iterable[str]) -> Iterator[Diagnostic]:
     """Files and folders whose names not every system can hold, or tell apart."""
     looked: set[str] = set()
     folded: dict[tuple[str, str], str] = {}
@@ -198,13 +189,9 @@ def _odd_names(paths: Iterable[str]) -> Iterator[Diagnostic]:
                 yield about_file(here, "case-twin", message, hint, severity="warning")
 
 
-def _check_schemas(vault: Vault, _: Facts) -> list[Diagnostic]:
-    return vault.schemas.lint()
-
-
-def _check_templates(vault: Vault, _: Facts) -> tuple[()]:
+def _check_schemas(vault: Vault, _: Facts) -> Iterator[Diagnostic]:
+    yield from vault.schemas.lint()
     vault.templates.names()  # what is not there, and named by the config, is refused
-    return ()
 
 
 def _check_programs(_: Vault, facts: Facts) -> list[Diagnostic]:
@@ -230,29 +217,20 @@ def _find_leftovers(vault: Vault) -> Iterator[Diagnostic]:
             yield about_file(path, "leftover", "a temporary file that nothing uses", "delete it")
 
 
-def _came_along(vault: Vault) -> Iterator[Diagnostic]:
+def _find_foreign_state(vault: Vault) -> Iterator[Diagnostic]:
     """Local state that was written elsewhere: it is not used, and takes room."""
-    if tracked := _count_tracked(vault):
+    repository = Repository.find(vault.root)
+    if tracked := repository.tracked(repository.name(LOCAL)) if repository else 0:
         message = f"git has {tracked} of its files and gives them to everyone; what came so is not used"
         yield about_file(LOCAL, "local-tracked", message, f"`git rm -r --cached {LOCAL}`")
     if passed := vault.disk.trash.passed_over():
         message = f"{passed} of its lines were not written here: that history is not used"
         yield about_file(f"{LOCAL}/trash", "not-from-here", message, severity="warning")
-    names = _list_names(os.path.join(vault.root, LOCAL, "index"))
-    others = len(set(names) - _names_of_own(vault, "index")) if names else 0
-    if others:
-        message = f"{others} indexes or files there were not made here, and are not used"
-        yield about_file(
-            f"{LOCAL}/index",
-            "not-from-here",
-            message,
-            "`mdmem doctor --fix` removes them",
-            severity="warning",
-        )
-    names = _list_names(os.path.join(vault.root, LOCAL, "results"))
-    if names and (others := len(set(names) - _names_of_own(vault, "results"))):
-        message = f"{others} folders of results there were not made here, and are not used"
-        yield about_file(f"{LOCAL}/results", "not-from-here", message, "delete them", severity="warning")
+    for folder, hint in (("index", "`mdmem doctor --fix` removes them"), ("results", "delete them")):
+        names = _list_names(os.path.join(vault.root, LOCAL, folder))
+        if names and (others := len(set(names) - _names_of_own(vault, folder))):
+            message = f"{others} files or folders there were not made here, and are not used"
+            yield about_file(f"{LOCAL}/{folder}", "not-from-here", message, hint, severity="warning")
     if aside := _list_names(os.path.join(vault.root, ASIDE)):
         message = f"{len(aside)} files that stood in {STAGING} and were not written here"
         yield about_file(ASIDE, "not-from-here", message, "delete them", severity="warning")
@@ -277,12 +255,6 @@ def _check_sessions(vault: Vault, _: Facts) -> Iterator[Diagnostic]:
                 yield about_file(shown, "sessions-in-git", message, hint, severity="warning")
 
 
-def _count_tracked(vault: Vault) -> int:
-    """Return how many files of local state are in git's index."""
-    repository = Repository.find(vault.root)
-    return repository.tracked(repository.name(LOCAL)) if repository else 0
-
-
 def _names_of_own(vault: Vault, folder: str) -> set[str]:
     with contextlib.suppress(MdmemError):
         return {os.path.basename(vault.disk.own(folder))}
@@ -305,15 +277,8 @@ def _check_mounts(vault: Vault, _: Facts) -> Iterator[Diagnostic]:
         if not os.path.exists(target):
             message = f"the mounted file {os.path.join(*parts)} does not exist yet"
             yield about_file(
-                shown, "mount-missing", message, "write it, or take the mount away", severity="warning"
+                shown, "mount-missing", message, "create the file, or remove the mount", severity="warning"
             )
         if os.path.lexists(os.path.join(vault.root, path)):
             message = "a file of the vault is hidden by a mount of the same path"
-            yield about_file(shown, "mount-shadows", message, "move the file away, or take the mount away")
-
-
-def _count_kept(folder: str) -> int:
-    try:
-        return sum(name != "log.jsonl" for name in os.listdir(folder))
-    except FileNotFoundError:
-        return 0
+            yield about_file(shown, "mount-shadows", message, "move the file away, or remove the mount")

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+from collections.abc import Callable, Collection, Iterator, Sequence
 from dataclasses import dataclass, replace
 from operator import itemgetter
 from typing import TYPE_CHECKING, NamedTuple
@@ -18,8 +19,6 @@ from mdmem.text.regex import regex
 from mdmem.text.tokens import estimate, fenced, in_line, visible
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Collection, Iterator, Sequence
-
     from mdmem.document.document import Document
     from mdmem.facade.memory import Memory
     from mdmem.index.hit import Hit
@@ -86,7 +85,7 @@ class Excerpt:
         return replace(self, last=other.last, text=f"{self.text}{gap}{other.text}") if is_near else None
 
 
-def blocks(excerpts: Sequence[Excerpt]) -> list[str]:
+def join_blocks(excerpts: Sequence[Excerpt]) -> list[str]:
     """Return the excerpts in fences, those next to each other in one memory in one, where the first stood."""
     groups: dict[str, list[int]] = {}
     for number, excerpt in enumerate(excerpts):
@@ -111,7 +110,7 @@ class Cut(NamedTuple):
     rest: Excerpt
 
 
-def cut(excerpt: Excerpt, fits: Callable[[Excerpt], bool]) -> Cut | None:
+def cut_excerpt(excerpt: Excerpt, fits: Callable[[Excerpt], bool]) -> Cut | None:
     """Return the beginning of an excerpt that fits, cut before a blank line where one is near.
 
     Args:
@@ -208,7 +207,7 @@ def real_path(vault: Vault, path: str) -> str:
     return os.path.realpath(os.path.join(root, *parts))
 
 
-def passages(memory: Memory, hits: Sequence[Hit], excluded: Collection[str] = ()) -> list[Excerpt]:
+def excerpt_hits(memory: Memory, hits: Sequence[Hit], excluded: Collection[str] = ()) -> list[Excerpt]:
     """Return the passages of hits, in their order; instead of fields, what the memory says first.
 
     Args:
@@ -233,19 +232,19 @@ def passages(memory: Memory, hits: Sequence[Hit], excluded: Collection[str] = ()
     return found
 
 
-def quoted(memory: Memory, hits: Sequence[Hit], budget: int, excluded: Collection[str] = ()) -> list[str]:
+def quote_hits(memory: Memory, hits: Sequence[Hit], budget: int, excluded: Collection[str] = ()) -> list[str]:
     """Return the passages of hits in fences, as many as fit into a budget of tokens, estimated.
 
-    See `passages`.
+    See `excerpt_hits`.
     """
     kept: list[Excerpt] = []
-    for excerpt in passages(memory, hits, excluded):
+    for excerpt in excerpt_hits(memory, hits, excluded):
         left = budget - sum(estimate(each.block) for each in kept)
         if estimate(excerpt.block) <= left:
             kept.append(excerpt)
-        elif parted := cut(excerpt, lambda each, left=left: estimate(each.block) <= left):  # type: ignore[misc]
+        elif parted := cut_excerpt(excerpt, lambda each, left=left: estimate(each.block) <= left):  # type: ignore[misc]
             kept.append(parted.kept)
-    return blocks(kept)
+    return join_blocks(kept)
 
 
 def _read_memory(memory: Memory, path: str) -> Document | None:
@@ -271,7 +270,7 @@ def _of_hit(hit: Hit, rank: int) -> Excerpt:
     )
 
 
-def of_preference(read: Preference, shown: str) -> Excerpt:
+def excerpt_preference(read: Preference, shown: str) -> Excerpt:
     """Return a preference as it is told: its name, its value and why, in one line."""
     value = (
         read.value if isinstance(read.value, str) else json.dumps(read.value, ensure_ascii=False, default=str)

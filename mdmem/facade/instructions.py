@@ -3,20 +3,18 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from mdmem.errors import Usage
 from mdmem.memory.project import Project
 from mdmem.vault.folder import workspace_of
-from mdmem.vault.paths import Scope
 from mdmem.vault.vault import Vault
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
-
-    from mdmem.agents.generated import RuleText
     from mdmem.agents.hosts import Setup
     from mdmem.agents.sync import FilesSynced
+    from mdmem.vault.paths import Scope
     from mdmem.vault.transaction import Applied  # noqa: F401 - the argument of the base class
 
 
@@ -43,37 +41,14 @@ class WorkspaceProject(Project["Applied"]):
         if self._vault.namespace:
             remedy = "leave --user, --project and --resource out"
             raise Usage(problem="the files of tools are made of what everyone shares", remedy=remedy)
-        return sync(self._vault, self._list_rules, tools=tools, check=check)
+        return sync(self._vault, tools=tools, check=check)
 
     def find_read_by_host(self, host: str, folder: str) -> frozenset[str]:
-        """Find the instruction files that a host reads whole by itself; see `mdmem.agents.files`.
-
-        Args:
-            host: `claude` or `codex`.
-            folder: where it works; outside of the workspace nothing is found.
-
-        Returns:
-            Absolute paths without links.
-        """
+        """Find the instruction files that a host reads whole by itself; see `mdmem.agents.files`."""
         from mdmem.agents.files import SourceFiles, find_read_by_host  # noqa: PLC0415 - start-up
 
         source = SourceFiles(os.path.realpath(self._vault.workspace), self._vault.hides)
         return find_read_by_host(host, folder, source)
-
-    def _list_rules(self) -> list[RuleText]:
-        from mdmem.agents.generated import RuleText  # noqa: PLC0415 - start-up
-        from mdmem.memory.rules import Rules  # noqa: PLC0415 - start-up
-
-        return [
-            RuleText(
-                name=rule.name,
-                title=rule.title,
-                globs=rule.globs,
-                text=rule.text,
-                file=self._vault.disk.in_workspace(rule.path).replace(os.sep, "/"),
-            )
-            for rule in Rules(self._vault, Scope()).list()
-        ]
 
 
 def install(host: str, root: str, scope: Scope, program: str, *, project: bool | None) -> Setup:

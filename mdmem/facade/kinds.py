@@ -8,7 +8,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import replace
-from functools import cached_property
 from operator import attrgetter
 from typing import TYPE_CHECKING, Any, Generic, TypeVar
 
@@ -60,10 +59,7 @@ class Kinds(Verbs[R], Generic[R]):
 
     notes: Lazy[Notes[R]] = Lazy("mdmem.memory.notes:Notes", "_vault", "_run", doc="The notes.")
     working: Lazy[Working[R]] = Lazy(
-        "mdmem.memory.working:Working",
-        "_vault",
-        "_run",
-        doc="The working memory of threads and resources.",
+        "mdmem.memory.working:Working", "_vault", "_run", doc="The working memory of threads and resources."
     )
     preferences: Lazy[Preferences[R]] = Lazy(
         "mdmem.memory.preferences:Preferences", "_vault", "_run", doc="The preferences."
@@ -102,17 +98,16 @@ class Kinds(Verbs[R], Generic[R]):
     inbox: Lazy[Inbox[R]] = Lazy(
         "mdmem.capture.inbox:Inbox", "_vault", "_run", "_find_verb", doc="The changes that somebody proposes."
     )
+    capture: Lazy[Capture[R]] = Lazy(
+        "mdmem.capture.capture:Capture",
+        "_vault",
+        "_run",
+        "_find_verb",
+        "_sessions",
+        moves=False,
+        doc="What is stated in sessions, and where it goes.",
+    )
     _sessions: Lazy[Sessions] = Lazy("mdmem.sessions.sessions:Sessions", "_vault", doc="The conversations.")
-
-    @cached_property
-    def capture(self) -> Capture[R]:
-        """What is stated in sessions, and where it goes."""
-        return self._make_capture(self._run, moves=False)
-
-    def _make_capture(self, run: Callable[[Build], R], *, moves: bool) -> Capture[R]:
-        from mdmem.capture.capture import Capture  # noqa: PLC0415 - start-up
-
-        return Capture(self._vault, run, self._find_verb, self._sessions, moves=moves)
 
     def _find_verb(self, name: str) -> Callable[..., Build]:
         """Find a verb by its name; called, it returns what makes its plan, and reads nothing yet."""

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import os
 import unicodedata
-from collections.abc import Callable
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from functools import cached_property, partial
 from typing import TYPE_CHECKING, Any
 
@@ -45,7 +45,6 @@ from mdmem.vault.paths import (
 from mdmem.vault.vault import Vault
 
 if TYPE_CHECKING:  # most commands use one of these, or none
-    from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
     from contextlib import AbstractContextManager
     from datetime import datetime
 
@@ -63,7 +62,7 @@ if TYPE_CHECKING:  # most commands use one of these, or none
     from mdmem.facade.why import Why
     from mdmem.index.grep import Case, Hits
     from mdmem.index.index import Index
-    from mdmem.index.query import Each, SearchRequest
+    from mdmem.index.query import Each
     from mdmem.index.search import Results
     from mdmem.index.sync import Progress as FileProgress, Synced
     from mdmem.index.view import View
@@ -94,6 +93,8 @@ class Memory(Kinds["Applied"]):
     Every path that goes in or comes out is relative to the scope's namespace, and none leaves it. A verb
     that changes something does it at once and says what it did; the same verb of `plan` only returns the
     edit plan. With `thread`, no path is that of another conversation either; see `of_thread`.
+
+    What asks the index raises LockTimeout or StorageFailed where it cannot be made current.
     """
 
     project: Lazy[WorkspaceProject] = Lazy(
@@ -101,6 +102,15 @@ class Memory(Kinds["Applied"]):
         "vault",
         "_apply_built",
         doc="The project memory, and what coding tools are told beside it.",
+    )
+    capture: Lazy[Capture[Applied]] = Lazy(
+        "mdmem.capture.capture:Capture",
+        "vault",
+        "_apply_locked",
+        "_find_verb",
+        "sessions",
+        moves=True,
+        doc="What is stated in sessions, and where it goes.",
     )
     uses: Lazy[Uses] = Lazy("mdmem.facade.uses:Uses", "vault", doc="How often memories were used here.")
     results: Lazy[ToolResults] = Lazy(
@@ -230,11 +240,6 @@ class Memory(Kinds["Applied"]):
         return Kinds(self.vault, self.scope, lambda build: build(), self._current_view)
 
     @cached_property
-    def capture(self) -> Capture[Applied]:
-        """What is stated in sessions, and where it goes."""
-        return self._make_capture(self._apply_locked, moves=True)
-
-    @cached_property
     def store(self) -> VaultStore:
         """The notes by namespace and id, for programs that were written for memini's store."""
         from mdmem.facade.store import VaultStore  # noqa: PLC0415 - start-up
@@ -292,9 +297,6 @@ class Memory(Kinds["Applied"]):
 
         Returns:
             What has changed since the last time, in this namespace.
-
-        Raises:
-            LockTimeout, StorageFailed: it cannot be done now.
         """
         self.vault.enter()
         told = self._index_progress(progress)
@@ -343,7 +345,6 @@ class Memory(Kinds["Applied"]):
         Raises:
             Usage: the budget is less than 1.
             TemplateFailed: the vault's template cannot be rendered.
-            LockTimeout, StorageFailed: the index cannot be made current.
         """
         from mdmem.facade.context import context  # noqa: PLC0415 - start-up
 
@@ -357,9 +358,6 @@ class Memory(Kinds["Applied"]):
         Args:
             poll_seconds: look at every file this often beside watching; without it, where events do not tell
                 everything, as on network file systems.
-
-        Raises:
-            LockTimeout, StorageFailed: as `sync`.
         """
         from mdmem.watch.events import Watch  # noqa: PLC0415 - start-up
 
@@ -538,14 +536,14 @@ class Memory(Kinds["Applied"]):
             raise Usage(problem="paths and a folder exclude each other", remedy="give paths alone")
         fits, inside = matcher(globs), len(join(check_folder(within), "x")) - 1
         if not (where or sort):
-            met = list(self.vault.walk(within))
-            if within and not met:
+            files = list(self.vault.walk(within))
+            if within and not files:
                 raise MemoryNotFound(path=within)
-            named = among((f.path for f in met), paths)
-            found = [Listed(f.path, f.size, f.mtime_ns, f.problem) for f in met if f.path in named]
+            named = among((f.path for f in files), paths)
+            memories = [Listed(f.path, f.size, f.mtime_ns, f.problem) for f in files if f.path in named]
         else:
-            found = conditional(self._current_view(), paths or [within], where, sort)
-        fitting = [listed for listed in found if fits(listed.path[inside:])]
+            memories = conditional(self._current_view(), paths or [within], where, sort)
+        fitting = [listed for listed in memories if fits(listed.path[inside:])]
         return detailed(self._current_view(), fitting) if long else fitting
 
     def grep(
@@ -652,7 +650,7 @@ class Memory(Kinds["Applied"]):
 
     def search(
         self,
-        query: str | SearchRequest,
+        query: str,
         *,
         within: StrPath = "",
         types: Sequence[str] = (),
@@ -672,22 +670,20 @@ class Memory(Kinds["Applied"]):
         """Return the passages that fit a query best, of memories that count now.
 
         Args:
-            query: what to look for; or a `SearchRequest` that says all, and no argument but `only`.
-            within, types, tags, since, before: as `SearchRequest`, and so are
-            limit, budget, each, context, explain, where, any_state, as_of.
+            query, within, types, tags, since, before, limit, budget, each, context, explain, where,
+            any_state, as_of: as `mdmem.index.query.SearchRequest` says.
             only: search these memories, by their paths; all without.
 
         Raises:
             Usage: an argument that cannot mean anything.
             PathRefused: `within` leaves the namespace.
-            LockTimeout, StorageFailed: the index cannot be made current.
         """
         from mdmem.index.query import SearchRequest  # noqa: PLC0415 - start-up
         from mdmem.index.search import search  # noqa: PLC0415 - start-up
         from mdmem.index.view import View  # noqa: PLC0415 - start-up
 
         request = SearchRequest(
-            query="" if isinstance(query, SearchRequest) else query,
+            query=query,
             within=path_text(within),
             types=texts_of(types, "types"),
             tags=texts_of(tags, "tags"),
@@ -702,10 +698,6 @@ class Memory(Kinds["Applied"]):
             any_state=any_state,
             as_of=as_of,
         )
-        if isinstance(query, SearchRequest):
-            if request != SearchRequest(query=""):
-                raise Usage(problem="a SearchRequest says all that is asked", remedy="leave the rest out")
-            request = query
         index, layers = self.index, self.vault.reads[: len(self.scope.searches)]
         self.vault.enter()
         index.sync(progress=self._index_progress())
@@ -734,7 +726,6 @@ class Memory(Kinds["Applied"]):
 
         Raises:
             Usage: `as_of` is no moment.
-            LockTimeout, StorageFailed: the index cannot be made current.
         """
         return self._find_states(self._current_view(), as_of)
 
@@ -753,7 +744,6 @@ class Memory(Kinds["Applied"]):
 
         Raises:
             MemoryNotFound: it is not there.
-            LockTimeout, StorageFailed: the index cannot be made current.
         """
         from mdmem.facade.why import explain  # noqa: PLC0415 - start-up
 
@@ -797,43 +787,40 @@ class Memory(Kinds["Applied"]):
 
         Raises:
             MemoryNotFound: a path names nothing.
-            LockTimeout, StorageFailed: the index cannot be made current.
         """
         self.vault.enter()
         findings: list[Diagnostic] = []
         related: set[str] = set()
-        met: list[str] = []
+        checked: list[str] = []
         paths = path_texts(paths)
         for path in paths or ("",):
-            for found in self.vault.report_progress("checking", list(self._named_memories(path))):
-                met.append(found[0])
-                findings += self._check_one(*found, related)
+            for file, problem in self.vault.report_progress("checking", list(self._named_memories(path))):
+                checked.append(file)
+                findings += self._check_one(file, problem, related)
         if not paths and self.vault.store.stands(".mdmem/lexicon.toml"):
             findings += self.capture.check()
         if related:
             from mdmem.links.lineage import check_lineage  # noqa: PLC0415 - start-up
 
             findings += check_lineage(self._current_view(), related)
-        if links and met:
+        if links and checked:
             from mdmem.links.references import LINKS, occurrences, unresolved  # noqa: PLC0415 - start-up
 
             view = self._current_view()
-            told = {(each.path, each.position.line, each.code) for each in findings}
-            leading = unresolved(view, occurrences(view, types=LINKS, paths=met if paths else None))
-            # What a memory came from is told already, with its place in the frontmatter.
-            findings += (each for each in leading if (each.path, each.position.line, each.code) not in told)
+            reported = {(each.path, each.position.line, each.code) for each in findings}
+            broken = unresolved(view, occurrences(view, types=LINKS, paths=checked if paths else None))
+            # What a memory came from is reported already, with its place in the frontmatter.
+            findings += (f for f in broken if (f.path, f.position.line, f.code) not in reported)
         return findings
 
     def _named_memories(self, path: str) -> Iterator[tuple[str, str]]:
         if path.endswith((".md", ".json")):
             yield path, ""
             return
-        met = False
-        for found in self.vault.walk(path):
-            met = True
-            yield found.path, found.problem
-        if path and not met:
+        files = list(self.vault.walk(path))
+        if path and not files:
             raise MemoryNotFound(path=path)
+        yield from ((file.path, file.problem) for file in files)
 
     def _check_one(self, path: str, problem: str, related: set[str]) -> list[Diagnostic]:
         """Return what is wrong with one memory; with fields of lineage it is put into `related`."""
@@ -842,16 +829,16 @@ class Memory(Kinds["Applied"]):
         try:
             document = self.vault.read(path)
             related.update(path for key in LINEAGE if document.fields.get(key))
-            found = self.vault.check(document)
+            findings = self.vault.check(document)
             if not document.fields.keys().isdisjoint(("tier", "valid_to")):
                 from mdmem.memory.validity import check_validity  # noqa: PLC0415 - start-up
 
-                found += check_validity(document, self.vault.config.tiers._fields)
+                findings += check_validity(document, self.vault.config.tiers._fields)
             if kind_at(path) is PROPOSAL:
                 from mdmem.capture.proposal import judge  # noqa: PLC0415 - start-up
 
-                found += judge(document)
-            return told(found)
+                findings += judge(document)
+            return told(findings)
         except (DocumentRefused, StorageFailed, SystemFailing) as error:
             return [about_file(path, error.code, error.message, error.hint)]
 
@@ -882,15 +869,11 @@ class Memory(Kinds["Applied"]):
         return changed_since(self.vault, path_text(path), since)
 
     def stats(self) -> MemoryStats:
-        """Return how much memory there is, by folder and by month; see `mdmem.facade.statistics`.
-
-        Raises:
-            LockTimeout, StorageFailed: the index cannot be made current.
-        """
-        from mdmem.facade.statistics import counted  # noqa: PLC0415 - start-up
+        """Return how much memory there is, by folder and by month; see `mdmem.facade.statistics`."""
+        from mdmem.facade.statistics import count_memories  # noqa: PLC0415 - start-up
 
         self.vault.enter()
-        return counted(self._current_view(), self.vault)
+        return count_memories(self._current_view(), self.vault)
 
     # -- what the verbs and questions need -----------------------------------------------------------------
 

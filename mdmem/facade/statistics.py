@@ -3,15 +3,13 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, NamedTuple
+from typing import NamedTuple
 
 from mdmem.errors import DocumentRefused, MemoryNotFound, StorageFailed
+from mdmem.index.view import View
 from mdmem.kind import NAMESPACES
 from mdmem.text.tokens import estimate
-
-if TYPE_CHECKING:
-    from mdmem.index.view import View
-    from mdmem.vault.vault import Vault
+from mdmem.vault.vault import Vault
 
 _MONTH = len("2024-01")
 
@@ -52,7 +50,7 @@ class MemoryStats:
     months: tuple[Amount, ...]
 
 
-def counted(view: View, vault: Vault) -> MemoryStats:
+def count_memories(view: View, vault: Vault) -> MemoryStats:
     """Return how much there is in a namespace; each memory is read once.
 
     Args:

@@ -76,7 +76,7 @@ def show_result(call: Call, path: str, line: int = 1, limit: int = 0, column: in
 
     Raises:
         Usage: no session is bound, or there is no such line.
-        ResultNotFound: the session has no such result.
+        NamedNotFound: the session has no such result.
     """
     key = call.bound.thread
     if key is None:

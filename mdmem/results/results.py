@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 from mdmem.arguments import check_natural
 from mdmem.document.document import digest
 from mdmem.document.secret import masked
-from mdmem.errors import ConfigInvalid, MdmemError, NamedNotFound, ResultNotFound, StorageFailed, Usage
+from mdmem.errors import ConfigInvalid, MdmemError, NamedNotFound, StorageFailed, Usage
 from mdmem.results import database
 from mdmem.results.database import ResultDatabase, ResultReference, StoredResult
 from mdmem.results.named import CONTEXT, LONGEST, TYPES, Named, NamedReference, named
@@ -205,13 +205,15 @@ class ToolResults:
 
         Raises:
             Usage: no hash, several outputs that begin so, or lines that it has not.
-            ResultNotFound: it is not kept; where it was swept, with the time.
+            NamedNotFound: it is not kept; where it was swept, with the time.
             StorageFailed: it cannot be read.
         """
         wanted, digits = _parse_lines(lines), _check_hash(hash)
         found, data = self._find_output(digits, _check_session(session))
         if data is None:
-            raise ResultNotFound(hash=digits, gone=found.gone)
+            gone = f"it was swept at {found.gone}: run the tool again" if found.gone else ""
+            remedy = gone or "see `mdmem results list`"
+            raise NamedNotFound(code="result-not-found", kind="result", name=digits, remedy=remedy)
         if not found:
             reason = "its bytes are not those that were stored"
             raise StorageFailed(path=_WHERE, action=f"recover {digits}", reason=reason)

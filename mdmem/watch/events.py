@@ -5,24 +5,20 @@ from __future__ import annotations
 import os
 import time
 from collections import deque
+from collections.abc import Callable, Collection, Iterable, Iterator
 from contextlib import suppress
-from functools import cache
-from itertools import islice
-from typing import TYPE_CHECKING, Any, NamedTuple, Self
+from itertools import accumulate, islice
+from typing import Any, NamedTuple, Self
 
 from mdmem.code.citations import BROKEN, STALE
+from mdmem.diagnostic import Diagnostic
 from mdmem.errors import MemoryNotFound
 from mdmem.index.sync import moves
+from mdmem.index.view import View
 from mdmem.links.references import TAG, TYPES, URL, Occurrence, files_of, occurrences
 from mdmem.vault.paths import is_under, relative
+from mdmem.watch.hints import Hints
 from mdmem.watch.watcher import Keeper, Watcher
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Collection, Iterable, Iterator
-
-    from mdmem.diagnostic import Diagnostic
-    from mdmem.index.view import View
-    from mdmem.watch.hints import Hints
 
 CREATED, CHANGED, MOVED, DELETED = "created", "changed", "moved", "deleted"
 STALE_EVENT, DANGLING_EVENT, HEALED = "stale", "dangling", "healed"
@@ -196,7 +192,7 @@ class Watch:
             self._unchecked -= some
 
     def _begin_watch(self) -> None:
-        self._memories = self._look_up(None)
+        self._memories = self._read_states(None)
         self._watch_cited(None)
         self._broken = self._find_broken(None)
         for path in self._memories:
@@ -207,7 +203,7 @@ class Watch:
 
     # -- memories -----------------------------------------------------------------------------------------
 
-    def _look_up(self, paths: Collection[str] | None) -> dict[str, _Known]:
+    def _read_states(self, paths: Collection[str] | None) -> dict[str, _Known]:
         """Return what the index says of memories: of all, or of those at or below `paths` of the vault."""
         return {path: _Known(i, digest, keys) for path, i, digest, keys in self._view.states(paths)}
 
@@ -219,19 +215,14 @@ class Watch:
         at = {relative(path, base) for path in paths if is_under(path, base)}
         # Nothing is below a memory.
         above = at - self._memories.keys()
-
-        @cache
-        def is_in(folder: str) -> bool:
-            return folder in above or ("/" in folder and is_in(folder.rpartition("/")[0]))
-
         return {
             path: known
             for path, known in self._memories.items()
-            if path in at or (above and is_in(path.rpartition("/")[0]))
+            if path in at or (above and not above.isdisjoint(accumulate(path.split("/"), "{}/{}".format)))
         }
 
     def _memory_events(self, paths: Collection[str] | None) -> Iterator[Event]:
-        now, before = self._look_up(paths), self._known_at(paths)
+        now, before = self._read_states(paths), self._known_at(paths)
         gone = {path: (k.ident, k.hash) for path, k in before.items() if path not in now}
         new = {path: (k.ident, k.hash) for path, k in now.items() if path not in before}
         changed = {path for path in now.keys() & before.keys() if now[path].hash != before[path].hash}

@@ -12,6 +12,7 @@ import select
 import sys
 import threading
 import time
+from collections.abc import Collection, Iterator, Mapping
 from typing import TYPE_CHECKING, Self
 
 from mdmem.errors import MdmemError, Usage
@@ -19,13 +20,12 @@ from mdmem.index.voucher import TABLE, Voucher, mounted_in, remote_kind
 from mdmem.watch.hints import GatheredHints, Hints, Notice
 
 if TYPE_CHECKING:  # each exists on its own systems only
-    from collections.abc import Collection, Iterator, Mapping
-
     from mdmem.index.index import Index
     from mdmem.watch.inotify import Watched
     from mdmem.watch.observer import Observed
 
-# How often everything is looked at where events do not tell everything, and cited files that are not watched.
+# How often everything is looked at where events do not tell everything, and always the files that no event
+# tells of: mounted ones, those with several names, and cited code.
 POLL_SECONDS = 1.0
 # Where events are reliable by all that is known, but losing one would never be noticed.
 SWEEP_SECONDS = 60.0
@@ -35,6 +35,9 @@ GONE_SECONDS = 0.1
 _SHARE = 20
 # Waited for the thread of a keeper, which may be in the middle of a long look for somebody else.
 _END_SECONDS = 1.0
+
+# Within this time a file can change again without its times telling.
+_TICK_NS = 10_000_000
 
 # Only there it is certain that all was told.
 HAS_INOTIFY = sys.platform.startswith("linux")
@@ -71,14 +74,14 @@ class Watcher:
     ) -> None:
         self._root = root
         self._mounts = dict(mounts or {})
-        self._poll_seconds = poll_seconds
         self._every = poll_seconds
         self._events: Watched | Observed | None = None
         self._lock = threading.Lock()
         self._logs = logs
         self._gathered = GatheredHints(logs=logs)
-        self._cited: frozenset[str] = frozenset()
-        self._unwatched: dict[str, tuple[int, ...]] = {}
+        # Cited files, and mounted and linked memories, as they were when they were last looked at.
+        self._cited: dict[str, tuple[int, ...]] = {}
+        self._singles: dict[str, tuple[int, ...]] = {}
         self._is_limited = False
         self._next_look = self._next_code_look = math.inf
         # What was handed out counts as known when `taken` says so, or the next hints are asked for.
@@ -100,7 +103,6 @@ class Watcher:
         self._is_open = True
         self._gathered = GatheredHints(logs=self._logs)
         self._gathered.all_now()
-        self._every = self._poll_seconds
         with contextlib.suppress(OSError):
             self._table = os.open(TABLE, os.O_RDONLY | os.O_CLOEXEC)
         kind = self._look_at_mounts()
@@ -114,7 +116,6 @@ class Watcher:
             self._events = None
         self._note_limit()
         self._plan_look(0)
-        self._watch_cited()
         return self
 
     def close(self) -> None:
@@ -146,10 +147,9 @@ class Watcher:
         What changes after the call began is told; so the caller reads the files after it.
         """
         with self._lock:
-            before, self._cited = self._cited, frozenset(files)
-            if self._is_open and self._cited != before:
-                self._watch_cited()
-                self._wake_thread()
+            before = self._cited
+            self._cited = {file: before[file] if file in before else _file_state(file) for file in files}
+            self._next_code_look = min(self._next_code_look, time.monotonic() + POLL_SECONDS)
 
     def hints(self, timeout: float | None = None) -> Hints | None:
         """Wait until something may have changed, and then until it is quiet.
@@ -165,7 +165,9 @@ class Watcher:
         Raises:
             Usage: the watcher was not started by this process.
         """
-        self._check_process()
+        if os.getpid() != self._process:
+            remedy = "start it in the process that uses it, after any fork"
+            raise Usage(problem="the watcher was not started by this process", remedy=remedy)
         until = math.inf if timeout is None else time.monotonic() + timeout
         with self._lock:
             if self._handed_at is not None:
@@ -239,17 +241,17 @@ class Watcher:
         if HAS_INOTIFY:
             from mdmem.watch.inotify import Watched  # noqa: PLC0415 - cannot be imported on other systems
 
-            return Watched(self._root, self._mounts)
+            return Watched(self._root)
         from mdmem.watch.observer import Observed  # noqa: PLC0415 - not needed on Linux
 
-        return Observed(self._root, self._mounts, self._wake_thread)
+        return Observed(self._root, self._wake_thread)
 
     def _drain_events(self) -> None:
         """Take over what has happened, and look where it is time to look."""
         if self._events:
-            if self._events.drain(self._gathered):
-                self._watch_cited()
+            self._events.drain(self._gathered)
             self._note_limit()
+        self._look_at_singles()
         now = time.monotonic()
         if now >= self._next_code_look:
             self._look_at_code()
@@ -270,7 +272,7 @@ class Watcher:
         before = self._mounted
         self._look_at_mounts()
         if self._mounted != before and self._events:
-            self._events.retry(everything=True)
+            self._events.rebuild()
             self._gathered.all()
 
     def _look_at_mounts(self) -> str:
@@ -287,18 +289,16 @@ class Watcher:
             self._events = self._events or self._open_events()
         except OSError:
             return
-        self._events.retry()
+        if self._events.limited:
+            self._events.rebuild()
         self._note_limit()
-        self._watch_cited()
 
     def _note_limit(self) -> None:
         was_limited, self._is_limited = self._is_limited, self._events is None or self._events.limited
         if self._is_limited and not was_limited:
             self._gathered.notices.append(_LIMIT)
-            self._gathered.code |= self._cited
             self._gathered.all()
             self._plan_look(0)
-            self._watch_cited()
         elif was_limited and not self._is_limited:
             self._gathered.notices.append(Notice("watched", "every folder of the vault is watched again"))
 
@@ -311,29 +311,33 @@ class Watcher:
             every = SWEEP_SECONDS
         self._next_look = time.monotonic() + max(every, took * _SHARE) if every else math.inf
 
-    def _watch_cited(self) -> None:
-        unwatched = self._events.cite(self._cited) if self._events else self._cited
-        if self._every or self._is_limited:
-            unwatched = self._cited
-        self._unwatched = {path: _file_state(path) for path in unwatched}
-        self._next_code_look = time.monotonic() + POLL_SECONDS if unwatched else math.inf
+    def _look_at_singles(self) -> None:
+        """Look at the mounted files, and at those with several names, of which no event may tell."""
+        linked = (
+            {path: os.path.join(self._root, path) for path in self._events.linked} if self._events else {}
+        )
+        for path, file in {**linked, **self._mounts}.items():
+            state = _file_state(file)
+            if state != self._singles.get(path):
+                self._gathered.file(path)
+            is_recent = state and abs(time.time_ns() - state[1]) < _TICK_NS
+            self._singles[path] = (-1,) if is_recent else state
 
     def _look_at_code(self) -> None:
         began = time.monotonic()
-        for path, before in self._unwatched.items():
+        for path, before in self._cited.items():
             state = _file_state(path)
             if state != before:
-                self._unwatched[path] = state
-                self._gathered.code.add(path)
-                self._gathered.came()
+                self._cited[path] = state
+                self._gathered.cited(path)
         now = time.monotonic()
-        self._next_code_look = now + max(POLL_SECONDS, (now - began) * _SHARE)
+        self._next_code_look = now + max(POLL_SECONDS, (now - began) * _SHARE) if self._cited else math.inf
 
     def _next_due(self, now: float) -> float:
         """Return when there is something to do next, unless something happens."""
         gathered = self._gathered.ready if self._gathered else math.inf
-        gone = now + GONE_SECONDS if self._events and self._events.gone else math.inf
-        return min(gathered, gone, self._next_look, self._next_code_look)
+        seconds = GONE_SECONDS if self._events and self._events.gone else POLL_SECONDS
+        return min(gathered, now + seconds, self._next_look, self._next_code_look)
 
     def _hand_out(self, now: float) -> Hints:
         self._handed = self._gathered.hints()
@@ -366,11 +370,6 @@ class Watcher:
             if descriptor >= 0:
                 os.close(descriptor)
         self._wake_read = self._wake_write = self._table = -1
-
-    def _check_process(self) -> None:
-        if os.getpid() != self._process:
-            remedy = "start it in the process that uses it, after any fork"
-            raise Usage(problem="the watcher was not started by this process", remedy=remedy)
 
 
 def _file_state(path: str) -> tuple[int, ...]:

@@ -186,35 +186,3 @@ def test_a_refused_secret_is_not_repeated_nor_how_it_would_pass(tool: Tool) -> N
         words = refused(tool, command="create", path=path, file_text=text)
         assert "looks like" in words
         assert not any(way in words for way in ("allow", "config.toml", secret))
-
-
-# ---------------------------------------------------------------------------------- the documentation's words
-
-
-def test_the_documentation_words_errors_otherwise(memory: mdmem.Memory) -> None:
-    tool = Tool(memory, "docs")
-    put(memory, "a.md", b"one\ntwo\n")
-    put(memory, "d/b.md", b"")
-    put(memory, "node_modules/c.md", b"")
-    told = {
-        "create": refused(tool, command="create", path="/memories/a.md", file_text=""),
-        "missing": refused(tool, command="str_replace", path="/memories/x.md", old_str="a", new_str="b"),
-        "folder": refused(tool, command="str_replace", path="/memories/d", old_str="a", new_str="b"),
-        "insert": refused(tool, command="insert", path="/memories/a.md", insert_line=5, insert_text=""),
-        "delete": refused(tool, command="delete", path="/memories/x.md"),
-        "rename": refused(tool, command="rename", old_path="/memories/x.md", new_path="/memories/y.md"),
-        "taken": refused(tool, command="rename", old_path="/memories/a.md", new_path="/memories/d"),
-    }
-    of_file = "It should be within the range of lines of the file: [0, 2]"
-    assert told == {
-        "create": "Error: File /memories/a.md already exists",
-        "missing": "Error: The path /memories/x.md does not exist. Please provide a valid path.",
-        "folder": "Error: The path /memories/d does not exist. Please provide a valid path.",
-        "insert": f"Error: Invalid `insert_line` parameter: 5. {of_file}",
-        "delete": "Error: The path /memories/x.md does not exist",
-        "rename": "Error: The path /memories/x.md does not exist",
-        "taken": "Error: The destination /memories/d already exists",
-    }
-    listing = tool.view("/memories")
-    assert "excluding hidden items and node_modules:" in listing
-    assert "c.md" not in listing

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given, settings, strategies as st
 
 import mdmem
-from mdmem.agents.sync import FilesSynced, ToolFiles
+from mdmem.agents.sync import FilesSynced, write
 from mdmem.errors import Conflict, EditRefused, Usage
 from mdmem.facade.memory import Memory, open as open_memory
 from mdmem.vault.paths import Scope
@@ -252,7 +252,7 @@ def test_a_file_that_changed_in_between_is_a_conflict(name: str, memory: Memory)
     difference = next(one for one in differences if one.path == name)
     file(memory, name).write_text("theirs\n")
     with pytest.raises(Conflict) as conflict:
-        ToolFiles(memory.vault).write(difference)
+        write(memory.vault, difference)
     assert conflict.value.path == name
     assert "+theirs" in conflict.value.diff
     assert file(memory, name).read_text() == "theirs\n"
@@ -263,7 +263,7 @@ def test_a_file_that_another_one_synced_in_between_is_no_conflict(memory: Memory
     memory.project.sync()
     before = {one.path: file(memory, one.path).read_bytes() for one in late}
     for difference in late:
-        ToolFiles(memory.vault).write(difference)
+        write(memory.vault, difference)
     assert {path: file(memory, path).read_bytes() for path in before} == before
     assert len(memory.history("AGENTS.md")) == 2
 

@@ -272,13 +272,8 @@ def test_a_session_is_not_told_what_its_host_reads_by_itself(repository: Reposit
     assert ("Use files" in repository.hook("session-start", given, codex=codex).context) != codex
 
 
-def test_a_session_is_told_of_a_file_that_its_host_cuts_off(
-    repository: Repository, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    settings = tmp_path / "home/.codex/config.toml"
-    settings.parent.mkdir(parents=True)
-    settings.write_text("project_doc_max_bytes = 10\n")
-    monkeypatch.setenv("HOME", str(tmp_path / "home"))
+def test_a_session_is_told_of_a_file_that_its_host_cuts_off(repository: Repository) -> None:
+    (repository.root / "AGENTS.md").write_text(f"# Decisions\n\n- Use files\n\n# Long\n\n{'word ' * 8_000}\n")
     given = {"session_id": "5e1f", "cwd": str(repository.root), "hook_event_name": "SessionStart"}
     assert repository.hook("session-start", given) == Said("", "")
     assert "Use files" in repository.hook("session-start", given, codex=True).context

@@ -14,7 +14,7 @@ import pytest
 from hypothesis import example, given, settings, strategies as st
 
 import mdmem
-from mdmem.errors import Conflict, MdmemError, MemoryNotFound, PathRefused, Usage, VaultNotFound
+from mdmem.errors import Conflict, MdmemError, MemoryNotFound, PathRefused, VaultNotFound
 from mdmem.facade.memory import Memory
 from mdmem.index.grep import Hits
 from mdmem.kind import KINDS
@@ -98,14 +98,6 @@ def test_what_had_to_give_is_remarked_once(root: Path) -> None:
     memory.vault.notes.extend(["a link was passed over"] * 2)
     memory.index.notes.extend(["a link was passed over", "the index was rebuilt"])
     assert memory.remarks == ["a link was passed over", "the index was rebuilt"]
-
-
-def test_a_search_is_asked_in_arguments_or_in_one_request(root: Path) -> None:
-    memory = Memory(str(root))
-    request = mdmem.SearchRequest(query="needle", limit=2)
-    assert memory.search(request) == memory.search("needle", limit=2)
-    with pytest.raises(Usage, match="a SearchRequest says all"):
-        memory.search(request, limit=3)
 
 
 # ------------------------------------------------------------------------------------------- the public API

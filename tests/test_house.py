@@ -83,8 +83,7 @@ INLINE = {
         "many workspaces have no repository, and few citations lead nowhere",
         {"git.repository", "index.ripgrep"},
     ),
-    "index.grep": ("few searches need these", {"heapq", "index.hit", "ripgrepy", "tempfile"}),
-    "index.hit": ("a hit with no heading over it parses no Markdown", {"markdown.blocks"}),
+    "index.grep": ("few searches need these", {"heapq", "index.hit", "ripgrepy"}),
     "index.index": (
         "a search of a current index needs none",
         {"hashlib", "index.voucher", "platformdirs", "shutil"},

@@ -245,7 +245,7 @@ def test_what_a_file_looks_like_can_change_alone(database: Database) -> None:
     put(database, entry("a.md"))
     parts = {part: rows for part, rows in dump(database).items() if part != "documents"}
     with database.writing():
-        database.see("a.md", "a.md", Seen(9, 8, 7, 6), racy=True)
+        database.see("a.md", Seen(9, 8, 7, 6), racy=True)
     assert database.known() == {"a.md": (9, 8, 7, 6)}
     assert database.rows("SELECT racy FROM documents") == [(1,)]
     assert {part: rows for part, rows in dump(database).items() if part != "documents"} == parts

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 import re
 from bisect import bisect_right
-from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
@@ -203,7 +203,7 @@ def search(
     admission = _Admission(scorer, layers, {} if request.any_state else states, wanted)
     left_out, hidden = 0, ""
     for block in scorer.rank(request.each):
-        rest = admission.admit(block.ranked)
+        rest = filter(admission.admits, block.ranked)
         # Again until there are enough: some of the memories may be gone.
         while batch := [*islice(rest, limit - len(hits))]:
             batch_paths = scorer.paths(batch)
@@ -211,60 +211,49 @@ def search(
             for ranked, path in zip(batch, batch_paths, strict=True):
                 with suppress(DocumentRefused):  # it was changed since it was indexed, and passes a limit
                     if hit := reader.hit(ranked, path):
-                        hits.append(replace(hit, state=states[hit.path]) if hit.path in states else hit)
+                        hits.append(replace(hit, state=states.get(hit.path, "")))
                         if request.explain:
                             explanations.append(scorer.explain(ranked))
-        hidden = admission.describe()
+        hidden = first_of([*admission.hidden], _MOST_HIDDEN)
         left_out = len([*rest]) + block.further
         if len(hits) == limit:
             break
     if hits and left_out:
         hits[-1] = replace(hits[-1], left_out=left_out)
-    notes = scorer.notes if hits or hidden else (*scorer.notes, _explain_no_hits(request.query, scorer, read))
+    notes = list(scorer.notes)
+    if hidden:
+        notes.append(f"left out, as it does not count: {hidden}; --any-state gives it")
+    elif not hits:
+        notes.append(_explain_no_hits(request.query, scorer, read))
     results = Results(
         hits=tuple(hits),
         left_out=left_out,
-        notes=(*notes, hidden) if hidden else notes,
+        notes=tuple(notes),
         explanations=tuple(explanations),
         held=tuple(map(reader.held, hits)),
     )
     return results if request.budget is None else within_budget(results, request.budget)
 
 
+@dataclass(slots=True)
 class _Admission:
-    """Lets through what a search may give, and remembers what it hides."""
+    """Chooses what a search may give; `hidden` names what does not count."""
 
-    def __init__(
-        self,
-        scorer: Scorer,
-        layers: Sequence[Layer],
-        states: Mapping[str, str],
-        wanted: Collection[str] | None,
-    ) -> None:
-        self._scorer, self._layers, self._states, self._wanted = scorer, layers, states, wanted
-        self._hidden: dict[str, None] = {}
+    scorer: Scorer
+    layers: Sequence[Layer]
+    states: Mapping[str, str]
+    wanted: Collection[str] | None
+    hidden: dict[str, None] = field(default_factory=dict)
 
-    def admit(self, ranked: Sequence[Ranked]) -> Iterator[Ranked]:
-        """Yield what is wanted and counts."""
-        if not self._states and self._wanted is None:
-            yield from ranked
-            return
-        for each in ranked:
-            path = self._layers[each.candidate.layer].shown(self._scorer.paths([each])[0])
-            if self._wanted is not None and path not in self._wanted:
-                continue
-            if path in self._states:
-                self._hidden[f"{path} ({self._states[path]})"] = None
-            else:
-                yield each
-
-    def describe(self) -> str:
-        """Name what was hidden so far; empty when nothing was."""
-        if not self._hidden:
-            return ""
-        return (
-            f"left out, as it does not count: {first_of([*self._hidden], _MOST_HIDDEN)}; --any-state gives it"
-        )
+    def admits(self, ranked: Ranked) -> bool:
+        if not self.states and self.wanted is None:
+            return True
+        path = self.layers[ranked.candidate.layer].shown(self.scorer.paths([ranked])[0])
+        if self.wanted is not None and path not in self.wanted:
+            return False
+        if path in self.states:
+            self.hidden[f"{path} ({self.states[path]})"] = None
+        return path not in self.states
 
 
 def within_budget(results: Results, tokens: int) -> Results:

@@ -7,7 +7,7 @@ import posixpath
 import re
 from collections import Counter
 from dataclasses import dataclass
-from functools import lru_cache
+from functools import lru_cache, partial
 from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple
 
 from mdmem.code.citations import AMBIGUOUS, DANGLING, MOVED, OK, STATES, candidates, judge, path_of
@@ -210,19 +210,17 @@ _REMEMBERED = 1 << 16
 def backlinks(view: View, path: str) -> tuple[Backlink, ...]:
     """Return the links to the memory at `path`, in the order of path and line."""
     names = view.all_names
-    query = (
-        "SELECT d.path, k.line, k.kind, k.target, k.anchor, k.alias"
-        " FROM links AS k JOIN documents AS d ON d.id = k.document"
-        " WHERE {inside} AND k.key = ? ORDER BY d.path, k.line, k.n"
-    )
-    found = []
+    columns = "d.path, x.line, x.kind, x.target, x.anchor, x.alias"
+    links = []
     for key in view.keys_of(path):
-        for source, line, kind, target, anchor_, alias in view.rows(query, (key,)):
+        for source, line, kind, target, mark, alias in view.part_rows(
+            "links", columns, "AND x.key = ?", (key,)
+        ):
             inside = view.inside(source)
             meant = resolve(names, target, inside, as_path=kind in PATH_KINDS) if target else NOTHING
             if path in meant.candidates:
-                found.append(Backlink(inside, line, kind, anchor_, alias, meant.ambiguous))
-    return tuple(sorted(found))
+                links.append(Backlink(inside, line, kind, mark, alias, meant.ambiguous))
+    return tuple(sorted(links))
 
 
 def occurrences(
@@ -264,16 +262,13 @@ def _find_rows(
     view: View, table: str, columns: str, paths: Collection[str] | None
 ) -> Iterator[tuple[Any, ...]]:
     """Return the rows of a part of each document, with its path and day in front."""
-    query = (
-        f"SELECT d.path, d.day, {columns} FROM {table} AS x JOIN documents AS d ON d.id = x.document"  # noqa: S608
-        " WHERE {inside}"
-    )
+    read = partial(view.part_rows, table, f"d.path, d.day, {columns}")
     if paths is None:
-        found = view.rows(f"{query} ORDER BY d.path, x.n")
+        rows = read("ORDER BY d.path, x.n")
     else:
-        query += " AND d.path = ? ORDER BY x.n"
-        found = [row for path in sorted(paths) for row in view.rows(query, (view.outside(path),))]
-    return ((view.inside(path), *rest) for path, *rest in found)
+        rest = "AND d.path = ? ORDER BY x.n"
+        rows = [row for path in sorted(paths) for row in read(rest, (view.outside(path),))]
+    return ((view.inside(path), *others) for path, *others in rows)
 
 
 def _link_occurrences(view: View, paths: Collection[str] | None) -> Iterator[Occurrence]:

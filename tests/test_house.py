@@ -91,7 +91,6 @@ INLINE = {
     "index.ripgrep": ("what only lists runs no ripgrep", {"json", "shutil"}),
     "index.search": ("most searches find something", {"difflib"}),
     "index.sync": ("a sync that finds nothing to do indexes nothing", {"hashlib"}),
-    "links.references": ("many memories cite no code", {"code.workspace"}),
     "review.git": (
         "repositories are seldom set up, and what asks git commits and reverts nothing",
         {"review.commits", "review.merge_setup", "review.reverts"},

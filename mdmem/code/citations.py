@@ -405,9 +405,6 @@ class _Judging(NamedTuple):
         was_blank = not any(map(str.strip, content))
         if any(was_blank or line.strip() for line in current.lines[start - 1 : end]):
             return Judgement(CHANGED, current.path, start, end, "the lines were changed", then.against)
-        resettled = line_map.resettled(first, last)
-        if resettled:
-            return Judgement(CHANGED, current.path, *resettled, "the lines were changed", then.against)
         return Judgement(GONE, current.path, first, last, "the lines were deleted", then.against)
 
     def _judge_unchanged(

@@ -182,22 +182,17 @@ class Database:
             rows = [row for at in paths for row in self.rows(at_or_below, (at, f"{at}/", f"{at}0"))]
         return {path: (mtime, ctime, size, inode) for path, mtime, ctime, size, inode in rows}
 
-    def headings(self, paths: Sequence[str]) -> dict[tuple[str, str], list[tuple[int, tuple[str, ...]]]]:
-        """Return the indexed headings of memories, by path and hash.
+    def headings(self, path: str, digest: str) -> list[tuple[int, tuple[str, ...]]] | None:
+        """Return the indexed headings of a memory, in order; None where the index has not this content.
 
-        Each has its line and the titles of the sections that it is in, its own the last; in order.
+        Each has its line and the titles of the sections that it is in, its own the last.
         """
-        marks = ", ".join("?" * len(paths))
         query = (
-            "SELECT d.path, d.hash, s.line, s.path FROM documents AS d LEFT JOIN sections AS s"  # noqa: S608 - marks
-            f" ON s.document = d.id WHERE d.path IN ({marks}) ORDER BY d.id, s.n"
+            "SELECT s.line, s.path FROM documents AS d LEFT JOIN sections AS s ON s.document = d.id"
+            " WHERE d.path = ? AND d.hash = ? ORDER BY s.n"
         )
-        headings: dict[tuple[str, str], list[tuple[int, tuple[str, ...]]]] = {}
-        for path, digest, line, titles in self.rows(query, paths):
-            of_memory = headings.setdefault((path, digest), [])
-            if line:
-                of_memory.append((line, tuple(titles.split("\n"))))
-        return headings
+        rows = self.rows(query, (path, digest))
+        return [(line, tuple(titles.split("\n"))) for line, titles in rows if line] if rows else None
 
     def changes(self) -> int:
         """Return a number that differs after another connection has changed the database."""

@@ -172,21 +172,13 @@ def _check_arguments(pattern: str, globs: Sequence[str], context: int, limit: in
     if not all(map(str.strip, globs)):
         raise Usage(problem="a glob is empty", remedy="leave it away to search all memories")
     for text in (pattern, *globs):
-        if "\0" in text or not _is_encodable(text):
+        if "\0" in text or text.encode(errors="replace").decode() != text:
             remedy = "neither a NUL character nor a lone surrogate can be looked for"
             raise Usage(problem=f"{text!r} is not text", remedy=remedy)
     if context < 0:
         raise Usage(problem=f"context is {context}", remedy="give 0 or more lines of context")
     if limit is not None and limit < 1:
         raise Usage(problem=f"limit is {limit}", remedy="give a limit of 1 or more, or none")
-
-
-def _is_encodable(text: str) -> bool:
-    try:
-        text.encode()
-    except UnicodeEncodeError:
-        return False
-    return True
 
 
 class _Match(NamedTuple):

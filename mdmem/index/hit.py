@@ -7,8 +7,7 @@ from bisect import bisect_right
 from contextlib import suppress
 from dataclasses import dataclass
 from operator import itemgetter
-from types import MappingProxyType
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 from mdmem.errors import MdmemError, TooManyParts
 from mdmem.text.lines import LINE_END
@@ -111,9 +110,10 @@ def day_of(path: str, fields: Mapping[str, Any], modified: float | None = None) 
 
 def lines_text(document: Document, lines: range) -> list[str]:
     """Return several lines, each as `line_text`."""
-    if lines.stop > len(document.lines) + 1 or not lines:
+    starts = document.lines.starts
+    if lines.stop > len(starts) + 1 or not lines:
         return [line_text(document, line) for line in lines]
-    text = document.text[document.lines.starts[lines.start - 1] : document.lines.span(lines.stop - 1).end]
+    text = document.text[starts[lines.start - 1] : document.lines.span(lines.stop - 1).end]
     texts = LINE_END.split(text) if "\r" in text else text.split("\n")
     del texts[len(lines) :]
     if lines.start == 1:
@@ -131,6 +131,7 @@ def line_text(document: Document, line: int) -> str:
 
 # A heading as the index has it: its line, and the titles of the sections that it is in, its own the last.
 Heading = tuple[int, tuple[str, ...]]
+KnownHeadings: TypeAlias = "Callable[[str, str], Sequence[Heading] | None]"
 
 
 def headings_above(document: Document, line: int, known: Sequence[Heading] | None = None) -> tuple[str, ...]:
@@ -174,7 +175,7 @@ class HitReader:
         path: the vault path of the memory.
         read: returns the memory at a vault path.
         shown: the path that its hits have.
-        known: the indexed headings of memories, by path and hash.
+        known: returns the headings of a memory, given its path and hash, where the index has them.
 
     Attributes:
         document: the memory; None where it cannot be read.
@@ -185,14 +186,14 @@ class HitReader:
         path: str,
         read: Callable[[str], Document],
         shown: str,
-        known: Mapping[tuple[str, str], Sequence[Heading]] = MappingProxyType({}),
+        known: KnownHeadings = lambda *_: None,
     ) -> None:
         self.path, self._shown = path, shown
         self.document: Document | None = None
         with suppress(MdmemError):  # it is gone, or not UTF-8
             self.document = read(path)
         document = self.document
-        self._headings = known.get((path, document.hash)) if document and known else None
+        self._headings = known(path, document.hash) if document else None
         self._firsts = _list_first_lines(document.text) if document else []
         self._day = day_of(path, fields_of(document) if document else {})
 

@@ -330,14 +330,14 @@ class Scorer:
     def _list_memory_parts(self, candidate: Contender) -> list[tuple[str, str, float]]:
         """Return the parts of the score of a memory as a whole: field, word, value."""
         size, parts = candidate.whole.size, []
-        for word in self._known_words:
-            if often := candidate.often.get(word):
-                share = text_index.PRESENCE + (1 - text_index.PRESENCE) * _saturate_frequency(often, size)
-                parts.append(("text", word, self._weigh_word(word) * share))
-        for word in self._known_stop_words:
-            if often := candidate.often.get(word):
-                share = text_index.COMMON * _saturate_frequency(often, size)
-                parts.append(("text", word, self._weigh_word(word) * share))
+        for words, least, growing in (
+            (self._known_words, text_index.PRESENCE, 1 - text_index.PRESENCE),
+            (self._known_stop_words, 0.0, text_index.COMMON),
+        ):
+            for word in words:
+                if often := candidate.often.get(word):
+                    share = least + growing * _saturate_frequency(often, size)
+                    parts.append(("text", word, self._weigh_word(word) * share))
         return parts + [(clause.of, clause.word, clause.worth) for clause in candidate.matches]
 
     def _list_passage_parts(self, candidate: Contender, place: PassagePlace) -> list[tuple[str, str, float]]:

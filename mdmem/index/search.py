@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple, get_args
 from mdmem.diagnostic import as_json
 from mdmem.errors import DocumentRefused, MdmemError, Usage
 from mdmem.index import passages, query as language
-from mdmem.index.hit import LONGEST, Heading, Hit, HitReader, line_text, lines_text
+from mdmem.index.hit import LONGEST, Hit, HitReader, KnownHeadings, line_text, lines_text
 from mdmem.index.passages import cut, words_of
 from mdmem.index.query import Each
 from mdmem.index.scoring import Ranked, ScorePart, Scorer
@@ -117,8 +117,6 @@ def _join_spans(spans: list[tuple[int, int]]) -> tuple[tuple[int, int], ...]:
     return tuple(joined)
 
 
-KnownHeadings = Callable[[Sequence[str]], Mapping[tuple[str, str], Sequence[Heading]]]
-
 # In JSON, the letter of a line end is no part of a word.
 _ESCAPE = regex(r"""\\[bfnrt"\\/]""")
 # Suggestions where nothing is found: words that are looked at, letters of a word, code points of a memory,
@@ -163,7 +161,7 @@ def search(
     request: SearchRequest,
     *,
     read: Callable[[str], Document],
-    headings: KnownHeadings = lambda _: {},
+    headings: KnownHeadings = lambda *_: None,
     layers: Sequence[Layer] = (Layer(),),
     today: str = "",
     states: Mapping[str, str] = MappingProxyType({}),
@@ -177,8 +175,7 @@ def search(
         index: the text index; it must be current.
         request: what to search for.
         read: returns the memory at a vault path.
-        headings: returns the indexed headings of memories, given their paths, by path and hash; those of
-            others are parsed.
+        headings: returns the headings of a memory, given its path and hash, where the index has them.
         layers: the namespaces to search, the own one first; hits are named as these name them.
         today: the day that recency counts from, `YYYY-MM-DD`; today (UTC) without.
         states: what does not count, by name in the layers: it is named, and found only with `any_state`.
@@ -190,34 +187,26 @@ def search(
         IndexDamaged, StorageFailed: the index cannot be used.
     """
     _check_request(request)
-    limit = request.limit
     within = [_resolve_within(layers, request.within)] if request.within else []
     query = _apply_request(language.parse(request.query), layers, request)
     if query.is_empty:
         return Results(hits=(), notes=(*query.notes, "there is nothing to search for"))
     day = language.day(today or datetime.now(UTC).date().isoformat())
     scorer = Scorer(index, query, [layer.namespace for layer in layers], within, day)
-    hits: list[Hit] = []
-    explanations: list[tuple[ScorePart, ...]] = []
-    reader = _MemoryReader(Matcher(query, scorer.worth), read, {}, layers, request.context)
+    reader = _MemoryReader(scorer, Matcher(query, scorer.worth), read, headings, layers, request.context)
     admission = _Admission(scorer, layers, {} if request.any_state else states, wanted)
+    chosen: list[tuple[Ranked, Hit]] = []
     left_out, hidden = 0, ""
     for block in scorer.rank(request.each):
         rest = filter(admission.admits, block.ranked)
-        # Again until there are enough: some of the memories may be gone.
-        while batch := [*islice(rest, limit - len(hits))]:
-            batch_paths = scorer.paths(batch)
-            reader.headings = headings(batch_paths)
-            for ranked, path in zip(batch, batch_paths, strict=True):
-                with suppress(DocumentRefused):  # it was changed since it was indexed, and passes a limit
-                    if hit := reader.hit(ranked, path):
-                        hits.append(replace(hit, state=states.get(hit.path, "")))
-                        if request.explain:
-                            explanations.append(scorer.explain(ranked))
+        # Some of the memories may be gone.
+        pairs = ((ranked, hit) for ranked in rest if (hit := reader.hit(ranked)))
+        chosen += islice(pairs, request.limit - len(chosen))
         hidden = first_of([*admission.hidden], _MOST_HIDDEN)
         left_out = len([*rest]) + block.further
-        if len(hits) == limit:
+        if len(chosen) == request.limit:
             break
+    hits = [replace(hit, state=states.get(hit.path, "")) for _, hit in chosen]
     if hits and left_out:
         hits[-1] = replace(hits[-1], left_out=left_out)
     notes = list(scorer.notes)
@@ -229,7 +218,7 @@ def search(
         hits=tuple(hits),
         left_out=left_out,
         notes=tuple(notes),
-        explanations=tuple(explanations),
+        explanations=tuple(scorer.explain(ranked) for ranked, _ in chosen) if request.explain else (),
         held=tuple(map(reader.held, hits)),
     )
     return results if request.budget is None else within_budget(results, request.budget)
@@ -313,17 +302,23 @@ def _explain_no_hits(text: str, scorer: Scorer, read: Callable[[str], Document])
 class _MemoryReader:
     """Reads the memories that were found, each once; the attributes are as `search` has them."""
 
+    scorer: Scorer
     matcher: Matcher
     read: Callable[[str], Document]
-    headings: Mapping[tuple[str, str], Sequence[Heading]]
+    headings: KnownHeadings
     layers: Sequence[Layer]
     context: int | None
     _read_before: dict[str, HitReader] = field(default_factory=dict)
     _cut: dict[str, list[Passage]] = field(default_factory=dict)  # of memories with long lines
 
-    def hit(self, ranked: Ranked, path: str) -> Hit | None:
+    def hit(self, ranked: Ranked) -> Hit | None:
         """Make the hit for what was ranked; None when the memory is gone, or no longer fits."""
-        memory = self._read_memory(path, self.layers[ranked.candidate.layer])
+        with suppress(DocumentRefused):  # it was changed since it was indexed, and passes a limit
+            return self._read_hit(ranked)
+        return None
+
+    def _read_hit(self, ranked: Ranked) -> Hit | None:
+        memory = self._read_memory(self.scorer.paths([ranked])[0], self.layers[ranked.candidate.layer])
         document = memory.document
         if document is None:
             return None

@@ -5,6 +5,7 @@ Memories are listed by conditions: `type=decision`, `created>=2026-01-01`, `tags
 
 from __future__ import annotations
 
+import operator
 import os
 import re
 from collections.abc import Callable, Mapping, Sequence
@@ -36,12 +37,7 @@ _DAY = regex(r"[0-9]{4}(?:-[0-9]{2}(?:-[0-9]{2})?)?")
 _DATED = regex(r"[0-9]{4}(?:-|\Z)")
 _INTEGER = regex(r"[-+]?[0-9]{1,100}")
 _NUMBER = regex(r"[-+]?(?:[0-9]+(?:\.[0-9]*)?|\.[0-9]+)(?:[eE][-+]?[0-9]+)?")
-_ORDERS: dict[str, Callable[[int], bool]] = {
-    "<": lambda order: order < 0,
-    "<=": lambda order: order <= 0,
-    ">": lambda order: order > 0,
-    ">=": lambda order: order >= 0,
-}
+_ORDERS = {"<": operator.lt, "<=": operator.le, ">": operator.gt, ">=": operator.ge}
 _REMEDY = "say FIELD=VALUE, or !=, <, <=, >, >=, ~ (contains); FIELD alone: it is there, !FIELD: it is not"
 
 
@@ -70,7 +66,7 @@ class Condition(NamedTuple):
             return any(self.value.casefold() in field_text(value).casefold() for value in values)
         fits = _ORDERS[self.operator]
         orders = (_compare_values(value, self.value) for value in values if value is not None)
-        return any(order is not None and fits(order) for order in orders)
+        return any(order is not None and fits(order, 0) for order in orders)
 
 
 def parse(text: str) -> Condition:

@@ -26,10 +26,6 @@ if TYPE_CHECKING:
     from mdmem.index.view import View
     from mdmem.markdown.inline import Citation, Link
 
-Sources = Callable[[Collection[str]], Iterable[str]]
-Read = Callable[[str], Document]
-Stands = Callable[[str], bool]
-
 
 class Known(NamedTuple):
     """What a move has to know of the memories around it, all inside the base namespace.
@@ -44,9 +40,9 @@ class Known(NamedTuple):
     """
 
     names: Names
-    sources: Sources
-    read: Read
-    stands: Stands
+    sources: Callable[[Collection[str]], Iterable[str]]
+    read: Callable[[str], Document]
+    stands: Callable[[str], bool]
 
 
 def known(view: View) -> Known:

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple
 
 from mdmem.code.citations import AMBIGUOUS, DANGLING, MOVED, OK, STATES, candidates, judge, path_of
 from mdmem.code.symbols import CLASS, FUNCTION, VARIABLE
-from mdmem.code.workspace import Workspace
+from mdmem.code.workspace import Source, Workspace
 from mdmem.diagnostic import Diagnostic, at_line
 from mdmem.document import anchor
 from mdmem.document.document import SUFFIXES
@@ -389,8 +389,6 @@ def _judge_citation(
 
 
 def _symbol_type(workspace: Workspace, path: str, symbol: str) -> str:
-    from mdmem.code.workspace import Source  # noqa: PLC0415 - many memories cite no code
-
     current = workspace.current(path)
     defined = current.symbols.named(symbol) if isinstance(current, Source) else ()
     return defined[0].kind if defined else SYMBOL

@@ -111,15 +111,8 @@ def is_path(link: Link) -> bool:
 
 def place_of(target: str, source: str) -> str | None:
     """Return where a path in the memory `source` leads; None when it leaves the base namespace."""
-    parts = [] if target.startswith("/") else source.split("/")[:-1]
-    for part in target.split("/"):
-        if part == "..":
-            if not parts:
-                return None
-            parts.pop()
-        elif part not in {"", "."}:
-            parts.append(part)
-    return "/".join(parts)
+    place = place_from(target, "" if target.startswith("/") else source)
+    return None if place.split("/", 1)[0] == ".." else place
 
 
 def shortest(names: Names, path: str, source: str, *, parts: int = 1) -> str:

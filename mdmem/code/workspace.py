@@ -68,18 +68,18 @@ class Source:
 
     def place(self, symbol: str) -> tuple[int, int] | None:
         """Return the first and the last line of the first definition of `symbol`; None when none is found."""
-        found = self.symbols.named(symbol)
-        return (found[0].first, found[0].last) if found else None
+        definitions = self.symbols.named(symbol)
+        return (definitions[0].first, definitions[0].last) if definitions else None
 
     def definition(self, symbol: str) -> tuple[str, ...]:
         """Return the lines of all definitions of `symbol`, one after the other; empty when none is found."""
-        found = self.symbols.named(symbol)
-        return tuple(line for each in found for line in self.lines[each.first - 1 : each.last])
+        definitions = self.symbols.named(symbol)
+        return tuple(line for one in definitions for line in self.lines[one.first - 1 : one.last])
 
     def places(self, content: Sequence[str]) -> list[int]:
         """Return the 1-based lines at which `content` begins; places may overlap."""
         wanted = tuple(content)
-        found = []
+        places = []
         at = 0
         last = len(self.lines) - len(wanted)
         while wanted and at <= last:
@@ -88,8 +88,8 @@ class Source:
             except ValueError:
                 break
             if self.lines[at - 1 : at - 1 + len(wanted)] == wanted:
-                found.append(at)
-        return found
+                places.append(at)
+        return places
 
     def pinned_places(self, pin: str, count: int) -> list[int] | None:
         """Return the 1-based lines at which `count` lines with this pin begin.
@@ -467,7 +467,7 @@ def _git_line(data: bytes, line: int) -> int:
 
 def _is_versioned(folder: str) -> bool:
     """Return whether a folder can be in a work tree: where git finds nothing, it need not be asked."""
-    return any(os.path.lexists(os.path.join(each, ".git")) for each in (folder, *above(folder)))
+    return any(os.path.lexists(os.path.join(place, ".git")) for place in (folder, *above(folder)))
 
 
 def _line_map(old: Source, new: Source) -> LineMap:

@@ -45,9 +45,9 @@ _UNSPACED = regex(
 )
 # Endings of English words: the stem of a word can be shorter than a prefix of it.
 _ENDINGS = (
-    "",
-    *["e", "s", "ed", "es", "al", "ly", "ing", "ion", "ity", "ness", "ment", "ation", "ional", "iveness"],
-)
+    *("", "e", "s", "ed", "es", "al", "ly", "ing", "ion", "ity"),
+    *("ness", "ment", "ation", "ional", "iveness"),
+)  # fmt: skip
 
 Run = tuple[str, ...]
 

@@ -46,13 +46,13 @@ def triples(view: View, within: str = "") -> tuple[Triple, ...]:
 
     Anchors, lines and symbols are left out, and so is what joins a memory to itself.
     """
-    found = chain(
+    joined = chain(
         _link_triples(view, within),
         _field_triples(view, within),
         _citation_triples(view, within),
         _tag_triples(view, within),
     )
-    return tuple(sorted({triple for triple in found if triple.subject != triple.object}))
+    return tuple(sorted({triple for triple in joined if triple.subject != triple.object}))
 
 
 def _rows_below(

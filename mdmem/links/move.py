@@ -64,10 +64,10 @@ class Moved:
 
     def named(self, kind: str, key: str) -> Sequence[str]:
         """Do as `Names.named`."""
-        found = self._names.named(kind, key)
+        paths = self._names.named(kind, key)
         if kind == "stem":
-            return [*(path for path in found if path not in self._moves), *self._arrived.get(key, ())]
-        return [self._moves.get(path, path) for path in found]
+            return [*(path for path in paths if path not in self._moves), *self._arrived.get(key, ())]
+        return [self._moves.get(path, path) for path in paths]
 
     def exists(self, path: str) -> bool:
         """Do as `Names.exists`."""

@@ -145,26 +145,26 @@ def namespaces(path: str) -> list[str]:
 
     The order is that of `mdmem.vault.paths.Scope.layers`, from the inside.
     """
-    found = _NAMESPACE.match(path)
-    if not found or not found[0]:
+    parts = _NAMESPACE.match(path)
+    if not parts or not parts[0]:
         return [""]
-    user, project, resource = (found[name] or "" for name in ("user", "project", "resource"))
+    user, project, resource = (parts[name] or "" for name in ("user", "project", "resource"))
     return list(dict.fromkeys((user + project + resource, user + project, user, project, "")))
 
 
 def _find_at(names: Names, place: str, *, is_folder: bool) -> Resolution:
     """Return what stands at a place; without its suffix, a memory may be meant."""
     spellings = () if is_folder or not place else _spell_target(place)
-    known = [(each, names.named("stem", key_of(each))) for each in spellings]
+    known = [(spelling, names.named("stem", key_of(spelling))) for spelling in spellings]
     for spelling, paths in known:
         if spelling in paths:
             return Resolution(spelling, (spelling,), "path")
     if names.exists(place):
         return Resolution(place, (place,), "attachment")
     for spelling, paths in known:
-        found = tuple(sorted(path for path in paths if _fold_case(path) == _fold_case(spelling)))
-        if found:
-            return Resolution(found[0], found, "path")
+        alike = tuple(sorted(path for path in paths if _fold_case(path) == _fold_case(spelling)))
+        if alike:
+            return Resolution(alike[0], alike, "path")
     return NOTHING
 
 
@@ -174,16 +174,16 @@ def _spell_target(target: str) -> tuple[str, ...]:
 
 
 def _find_by_identifier(names: Names, target: str, source: str) -> Resolution:
-    if found := names.named("id", target):
-        return _rank_candidates(found, source, "id")
+    if candidates := names.named("id", target):
+        return _rank_candidates(candidates, source, "id")
     if not target.endswith("/"):
         paths = names.named("stem", key_of(target))
         for folded in (False, True):
             for spelling in _spell_target(target):
-                if found := _find_ending(paths, spelling, folded=folded):
-                    return _rank_candidates(found, source, "suffix", spelling, folded=folded)
-    if found := names.named("alias", alias_key(target)):
-        return _rank_candidates(found, source, "alias")
+                if candidates := _find_ending(paths, spelling, folded=folded):
+                    return _rank_candidates(candidates, source, "suffix", spelling, folded=folded)
+    if candidates := names.named("alias", alias_key(target)):
+        return _rank_candidates(candidates, source, "alias")
     for start in ("", "/"):
         place = place_of(start + target, source)
         if place and names.exists(place):

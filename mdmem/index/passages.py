@@ -72,13 +72,6 @@ def _start_analyzer() -> tantivy.TextAnalyzerBuilder:
     return builder.filter(tantivy.Filter.lowercase()).filter(tantivy.Filter.ascii_fold())
 
 
-def is_plain(text: str) -> bool:
-    """Return whether `written_out` leaves a text, and every part of it, as it is."""
-    if _has_humps(text):
-        return False
-    return text.isascii() or (unicodedata.is_normalized("NFKC", text) and not _UNSPACED.search(text))
-
-
 def written_out(text: str) -> str:
     """Append to a text the parts of identifiers, and the pairs of characters written without spaces."""
     pairs: list[str] = []
@@ -304,11 +297,9 @@ def _cut_stretches(document: Document) -> Iterator[tuple[Span, tuple[str, ...], 
     field_texts = "\n".join(_list_field_texts(fields_of(document)))
     if field_texts:
         yield document.frontmatter.inner, (), written_out(field_texts)
-    plain = is_plain(text)
     for region, heading in _split_into_regions(document):
         for span in _split_into_paragraphs(text, region):
-            passage = text[slice(*span)]
-            yield span, heading, passage if plain else written_out(passage)
+            yield span, heading, written_out(text[slice(*span)])
 
 
 def _split_into_regions(document: Document) -> Iterator[tuple[Span, tuple[str, ...]]]:

@@ -12,6 +12,7 @@ import math
 from collections import Counter, defaultdict
 from functools import cached_property, lru_cache
 from itertools import groupby, pairwise, zip_longest
+from operator import itemgetter
 from typing import TYPE_CHECKING, NamedTuple
 
 from tantivy import DocAddress, FieldType, Occur, Query as Search
@@ -309,8 +310,9 @@ class Scorer:
         for _, group in groupby(sorted(ranked, key=_rank_key), key=_rank_key):
             equal = list(group)
             if len(equal) > 1:  # a path is read from the disk
-                tied = zip(self.paths(equal), equal, strict=True)
-                equal = [tie for _, tie in sorted(tied, key=_tie_key)]
+                ordinals = [tie.place.ordinal if tie.place else 0 for tie in equal]
+                tied = zip(self.paths(equal), ordinals, equal, strict=True)
+                equal = [tie for *_, tie in sorted(tied, key=itemgetter(0, 1))]
             ordered += equal
         return ordered
 
@@ -566,11 +568,6 @@ def _saturate_frequency(often: int, length: int) -> float:
 
 def _rank_key(ranked: Ranked) -> tuple[float, int, int]:
     return -ranked.score, -ranked.candidate.whole.day, ranked.candidate.layer
-
-
-def _tie_key(tied: tuple[str, Ranked]) -> tuple[str, int]:
-    path, ranked = tied
-    return path, ranked.place.ordinal if ranked.place else 0
 
 
 def _idf(documents: int, having: int) -> float:

@@ -318,7 +318,8 @@ def _judge_link(
             state, detail = _judge_anchor(headings(meant.path), mark, meant.path)
         if state == OK and meant.ambiguous:
             state, detail = AMBIGUOUS, f"it may also mean {', '.join(meant.candidates[1:4])}"
-    return Occurrence(_type_of(mark), goal, ReferencePlace(path, line, state, detail), day, written)
+    type_ = (BLOCK if mark.startswith("^") else HEADING) if mark else NOTE
+    return Occurrence(type_, goal, ReferencePlace(path, line, state, detail), day, written)
 
 
 def _citation_occurrences(view: View, paths: Collection[str] | None) -> Iterator[Occurrence]:
@@ -353,12 +354,6 @@ def file_named(view: View, path: str, target: str) -> str | None:
     return file_beside(view, path, f"/{target}") or file_beside(view, path, target)
 
 
-def _type_of(mark: str) -> str:
-    if not mark:
-        return NOTE
-    return BLOCK if mark.startswith("^") else HEADING
-
-
 def _judge_anchor(anchors: Anchors, mark: str, path: str) -> tuple[str, str]:
     """Return whether a memory has what an anchor names: a state, and why."""
     if mark.startswith("^"):
@@ -380,7 +375,9 @@ def _judge_citation(
     """Return a citation of the file `path` of the workspace."""
     type_, locator, now = FILE, "", ""
     if citation.symbol:
-        type_, locator = _symbol_type(workspace, judgement.path, citation.symbol), f"#{citation.symbol}"
+        current = workspace.current(judgement.path)
+        defined = current.symbols.named(citation.symbol) if isinstance(current, Source) else ()
+        type_, locator = defined[0].kind if defined else SYMBOL, f"#{citation.symbol}"
         now = f"#{judgement.symbol or citation.symbol}"
     elif citation.first is not None:
         type_, locator = LINES, shown_lines(citation.first, citation.last)
@@ -388,12 +385,6 @@ def _judge_citation(
     if judgement.state == MOVED:
         place = place._replace(detail=f"moved to {judgement.path}{now}")
     return Occurrence(type_, f"{path}{locator}", place, day, f"{citation.path}{locator}")
-
-
-def _symbol_type(workspace: Workspace, path: str, symbol: str) -> str:
-    current = workspace.current(path)
-    defined = current.symbols.named(symbol) if isinstance(current, Source) else ()
-    return defined[0].kind if defined else SYMBOL
 
 
 def files_of(view: View, memories: Collection[str] | None = None) -> dict[str, set[str]]:

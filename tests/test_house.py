@@ -85,8 +85,7 @@ INLINE = {
         "many workspaces have no repository, and few citations lead nowhere",
         {"git.repository", "index.ripgrep"},
     ),
-    "index.grep": ("few searches need these", {"heapq", "index.hit", "ripgrepy", "tempfile"}),
-    "index.hit": ("a hit with no heading over it parses no Markdown", {"markdown.blocks"}),
+    "index.grep": ("few searches need these", {"heapq", "index.hit", "ripgrepy"}),
     "index.index": (
         "a search of a current index needs none",
         {"hashlib", "index.voucher", "platformdirs", "shutil"},
@@ -94,7 +93,6 @@ INLINE = {
     "index.ripgrep": ("what only lists runs no ripgrep", {"json", "shutil"}),
     "index.search": ("most searches find something", {"difflib"}),
     "index.sync": ("a sync that finds nothing to do indexes nothing", {"hashlib"}),
-    "links.references": ("many memories cite no code", {"code.workspace"}),
     "review.git": (
         "repositories are seldom set up, and what asks git commits and reverts nothing",
         {"review.commits", "review.merge_setup", "review.reverts"},

@@ -74,18 +74,18 @@ def path_of(workspace: Workspace, citing: str, citation: Citation) -> str | None
     workspace; "/" in front of it stands for the workspace. What exists comes first, then what git says
     existed. A name without a folder that is neither is the one file of that name in the workspace.
     """
-    found = candidates(citing, citation.path, in_link=citation.in_link)
+    possible = candidates(citing, citation.path, in_link=citation.in_link)
     named = namesakes(workspace, citation) or ()
     if len(named) == 1:
         return named[0]
-    if len(found) > 1:
-        for path in found:
+    if len(possible) > 1:
+        for path in possible:
             if workspace.current(path) is not None:
                 return path
-        for path in found:
+        for path in possible:
             if workspace.follow(path).existed:
                 return path
-    return found[-1] if found else None
+    return possible[-1] if possible else None
 
 
 def namesakes(workspace: Workspace, citation: Citation) -> tuple[str, ...] | None:
@@ -112,7 +112,7 @@ def candidates(citing: str, path: str, *, in_link: bool) -> list[str]:
         possible = [_join_path("", path.lstrip("/"))]
     else:
         possible = [_join_path(posixpath.dirname(citing), path), _join_path("", path)]
-    return list(dict.fromkeys(each for each in possible if each is not None))
+    return list(dict.fromkeys(place for place in possible if place is not None))
 
 
 def _join_path(folder: str, path: str) -> str | None:
@@ -261,15 +261,15 @@ def _pin_for(source: Source, citation: Citation) -> str:
     return "" if cited is None else pin_of(cited)
 
 
-def _judge_renamed(found: Judgement, path: str, citation: Citation) -> Judgement:
-    """Return what was found in the file that the cited one became."""
+def _judge_renamed(judgement: Judgement, path: str, citation: Citation) -> Judgement:
+    """Return the judgement of a citation whose file has another name now."""
     renamed = f"the file was renamed to {path}"
-    reason = f"{renamed}; {found.reason}" if found.reason else renamed
-    if found.state == OK and citation.first is not None:
+    reason = f"{renamed}; {judgement.reason}" if judgement.reason else renamed
+    if judgement.state == OK and citation.first is not None:
         # The numbers are those of a file that nobody has seen.
         return Judgement(UNKNOWN, path, reason=f"{renamed}, and nothing says what was cited")
-    state = MOVED if found.state in {OK, UNCHANGED} else found.state
-    return found._replace(state=state, path=path, reason=reason)
+    state = MOVED if judgement.state in {OK, UNCHANGED} else judgement.state
+    return judgement._replace(state=state, path=path, reason=reason)
 
 
 class _Judging(NamedTuple):
@@ -405,9 +405,6 @@ class _Judging(NamedTuple):
         was_blank = not any(map(str.strip, content))
         if any(was_blank or line.strip() for line in current.lines[start - 1 : end]):
             return Judgement(CHANGED, current.path, start, end, "the lines were changed", then.against)
-        resettled = line_map.resettled(first, last)
-        if resettled:
-            return Judgement(CHANGED, current.path, *resettled, "the lines were changed", then.against)
         return Judgement(GONE, current.path, first, last, "the lines were deleted", then.against)
 
     def _judge_unchanged(
@@ -432,12 +429,12 @@ def _new_places(line_map: LineMap, current: Source, content: Sequence[str]) -> l
     if sum(character.isalnum() for line in content for character in line) < _TELLING:
         return []
     telling = [number for number, line in enumerate(content) if line.strip()]
-    found = []
+    places = []
     for place in current.places(content):
         kept = sum(line_map.old_line(place + number) is not None for number in telling)
         if kept * 2 < len(telling):
-            found.append(place)
-    return found
+            places.append(place)
+    return places
 
 
 def _describe_end(current: Source) -> str:
@@ -481,16 +478,16 @@ def pinned(view: View, paths: Collection[str] | None = None, *, accept: bool = F
     """
 
     def edits(workspace: Workspace, judged: _Judged) -> Iterator[TextEdit]:
-        _, citation, citing, found = judged
+        _, citation, citing, judgement = judged
         fits = (OK, UNCHANGED, *((CHANGED,) if accept else ()))
-        if found.state not in fits or not (citation.first or citation.symbol):
+        if judgement.state not in fits or not (citation.first or citation.symbol):
             return
-        if found.state == CHANGED:
+        if judgement.state == CHANGED:
             # What has been read is what stands there now.
             yield from _repoint(workspace, judged)
             if citation.first is not None:
-                citation = citation._replace(first=found.first, last=found.last)
-            citation = citation._replace(path=path_to(workspace, citing, citation, found.path))
+                citation = citation._replace(first=judgement.first, last=judgement.last)
+            citation = citation._replace(path=path_to(workspace, citing, citation, judgement.path))
         pin = pin_now(workspace, citing, citation)
         if pin and pin != citation.pin:
             yield TextEdit(*citation.pin_span, f"<!-- pin {pin} -->")
@@ -505,15 +502,15 @@ def _edit_moved(workspace: Workspace, judged: _Judged) -> Iterator[TextEdit]:
 
 def _repoint(workspace: Workspace, judged: _Judged) -> Iterator[TextEdit]:
     """Yield the edits that make a citation say where the code is now."""
-    document, citation, citing, found = judged
-    path = path_to(workspace, citing, citation, found.path)
+    document, citation, citing, judgement = judged
+    path = path_to(workspace, citing, citation, judgement.path)
     if path != citation.path:
         yield relink.repath(citation, document.text, path)
-    if citation.symbol and found.symbol and found.symbol != citation.symbol:
-        yield TextEdit(*citation.locator_span, f"#{found.symbol}")
-    elif citation.first is not None and found.first is not None:
+    if citation.symbol and judgement.symbol and judgement.symbol != citation.symbol:
+        yield TextEdit(*citation.locator_span, f"#{judgement.symbol}")
+    elif citation.first is not None and judgement.first is not None:
         written = document.text[slice(*citation.locator_span)]
-        new = locator(written, found.first, found.last or found.first)
+        new = locator(written, judgement.first, judgement.last or judgement.first)
         if new != written:
             yield TextEdit(*citation.locator_span, new)
 
@@ -530,10 +527,10 @@ def _make_plan(view: View, paths: Collection[str] | None, edits: Edits, message:
                 continue
             citing, seen = view.in_workspace(path), view.first_seen(path)
             made: list[TextEdit] = []
-            for each in document.citations:
-                known = seen.get((each.path, each.first, each.last, each.symbol), "")
-                judgement = judge(workspace, citing, each, known)
-                made += edits(workspace, _Judged(document, each, citing, judgement))
+            for citation in document.citations:
+                known = seen.get((citation.path, citation.first, citation.last, citation.symbol), "")
+                judgement = judge(workspace, citing, citation, known)
+                made += edits(workspace, _Judged(document, citation, citing, judgement))
             if made:
                 changes.append(Change(path=path, before=document, edits=tuple(made)))
     return EditPlan(changes=tuple(changes), message=message, left_out=tuple(left_out))

@@ -148,18 +148,16 @@ class _Language(NamedTuple):
     wraps: frozenset[str] = frozenset()
 
 
+def _types(listed: str) -> frozenset[str]:
+    return frozenset(listed.split())
+
+
 def _map_kinds(functions: str, classes: str, variables: str, containers: str = "") -> dict[str, str]:
     listed = ((functions, FUNCTION), (classes, CLASS), (variables, VARIABLE), (containers, _CONTAINER))
     return {node: kind for nodes, kind in listed for node in nodes.split()}
 
 
-def _split_types(listed: str) -> frozenset[str]:
-    return frozenset(listed.split())
-
-
-_SCRIPT_WRAPS = frozenset(
-    ("export_statement", "lexical_declaration", "variable_declaration", "ambient_declaration")
-)
+_SCRIPT_WRAPS = _types("export_statement lexical_declaration variable_declaration ambient_declaration")
 _JAVASCRIPT = _Language(
     "tree_sitter_javascript",
     "language",
@@ -168,7 +166,7 @@ _JAVASCRIPT = _Language(
         "class_declaration",
         "variable_declarator field_definition",
     ),
-    _split_types("program class_body"),
+    _types("program class_body"),
     _SCRIPT_WRAPS,
 )
 _TYPESCRIPT = _Language(
@@ -181,15 +179,15 @@ _TYPESCRIPT = _Language(
         " type_alias_declaration internal_module module",
         "variable_declarator public_field_definition property_signature",
     ),
-    _split_types("program class_body interface_body statement_block expression_statement"),
+    _types("program class_body interface_body statement_block expression_statement"),
     _SCRIPT_WRAPS,
 )
 _GO = _Language(
     "tree_sitter_go",
     "language",
     _map_kinds("function_declaration method_declaration", "type_spec type_alias", "var_spec const_spec"),
-    _split_types("source_file var_spec_list"),
-    _split_types("type_declaration var_declaration const_declaration"),
+    _types("source_file var_spec_list"),
+    _types("type_declaration var_declaration const_declaration"),
 )
 _RUST = _Language(
     "tree_sitter_rust",
@@ -200,7 +198,7 @@ _RUST = _Language(
         "const_item static_item",
         "impl_item",
     ),
-    _split_types("source_file declaration_list"),
+    _types("source_file declaration_list"),
 )
 _JAVA = _Language(
     "tree_sitter_java",
@@ -212,8 +210,8 @@ _JAVA = _Language(
         " annotation_type_declaration",
         "variable_declarator enum_constant",
     ),
-    _split_types("program class_body interface_body enum_body enum_body_declarations annotation_type_body"),
-    _split_types("field_declaration constant_declaration"),
+    _types("program class_body interface_body enum_body enum_body_declarations annotation_type_body"),
+    _types("field_declaration constant_declaration"),
 )
 _C = _Language(
     "tree_sitter_c",
@@ -223,7 +221,7 @@ _C = _Language(
         "struct_specifier union_specifier enum_specifier type_definition",
         "declaration field_declaration preproc_def",
     ),
-    _split_types(
+    _types(
         "translation_unit field_declaration_list preproc_if preproc_ifdef preproc_else preproc_elif"
         " linkage_specification declaration_list"
     ),
@@ -236,7 +234,7 @@ _CPP = _Language(
         **_map_kinds("", "class_specifier alias_declaration concept_definition", "", "namespace_definition"),
     },
     _C.holds,
-    _split_types("template_declaration"),
+    _types("template_declaration"),
 )
 
 _BY_SUFFIX = {
@@ -263,7 +261,7 @@ def _by_grammar(path: str, data: bytes) -> Symbols:
         return Symbols((), "its language needs an extra: pip install 'mdmem[symbols]'")
     # To a grammar a lone carriage return is a blank; to everything here it ends a line.
     root = parser.parse(data.replace(b"\r\n", b"\n").replace(b"\r", b"\n")).root_node
-    found = tuple(_SymbolReader(language).symbols(root))
+    found = tuple(_read_tree(language, root))
     return Symbols(found, "it could be parsed in part only" if root.has_error else "")
 
 
@@ -273,63 +271,54 @@ def _make_parser(module: str, function: str) -> Any:
     return core.Parser(core.Language(getattr(grammar, function)()))
 
 
-class _SymbolReader:
-    """Reads the definitions out of one tree."""
-
-    def __init__(self, language: _Language) -> None:
-        self.language = language
-
-    def symbols(self, root: Any) -> Iterator[Symbol]:
-        """Yield the definitions below `root`, in order of place; no recursion, since trees may be deep."""
-        stack = [(root, "", root)]
-        while stack:
-            node, within, whole = stack.pop()
-            inner = within
-            if node.type in self.language.defines:
-                kind = self.language.defines[node.type]
-                names = [within + name for name in _grammars_names(node)]
-                if kind:
-                    yield from (self._make_symbol(name, _kind_of(kind, node), node, whole) for name in names)
-                if kind == FUNCTION or (kind != VARIABLE and not names):
-                    continue
-                # A variable, or a name for a type, may hold the definition of the type: it qualifies nothing.
-                inner = within if kind == VARIABLE or node.type == "type_definition" else f"{names[0]}."
-            elif not self._is_transparent(node):
+def _read_tree(language: _Language, root: Any) -> Iterator[Symbol]:
+    """Yield the definitions below `root`, in order of place; no recursion, since trees may be deep."""
+    stack = [(root, "", root)]
+    while stack:
+        node, within, whole = stack.pop()
+        inner = within
+        if node.type in language.defines:
+            kind = language.defines[node.type]
+            names = [within + name for name in _grammars_names(node)]
+            if kind:
+                yield from (_make_tree_symbol(name, _kind_of(kind, node), node, whole) for name in names)
+            if kind == FUNCTION or (kind != VARIABLE and not names):
                 continue
-            stack += [
-                (child, inner, self._outer_node(node, child, whole))
-                for child in reversed(node.named_children)
-            ]
+            # A variable, or a name for a type, may hold the definition of the type: it qualifies nothing.
+            inner = within if kind == VARIABLE or node.type == "type_definition" else f"{names[0]}."
+        elif node.type not in language.holds | language.wraps | {"ERROR"}:
+            continue
+        stack += [
+            (child, inner, _find_wrapper(language, node, child, whole))
+            for child in reversed(node.named_children)
+        ]
 
-    def _is_transparent(self, node: Any) -> bool:
-        language = self.language
-        return node.type in language.holds or node.type in language.wraps or node.type == "ERROR"
 
-    def _outer_node(self, node: Any, child: Any, whole: Any) -> Any:
-        """Return the node whose lines are those of `child`: what wraps it and nothing else."""
-        if node.type not in self.language.wraps:
-            return child
-        language = self.language
-        held = [c for c in node.named_children if c.type in language.defines or c.type in language.wraps]
-        return (whole if whole.type in language.wraps else node) if len(held) == 1 else child
+def _find_wrapper(language: _Language, node: Any, child: Any, whole: Any) -> Any:
+    """Return the node whose lines are those of `child`: what wraps it and nothing else."""
+    if node.type not in language.wraps:
+        return child
+    held = [c for c in node.named_children if c.type in language.defines or c.type in language.wraps]
+    return (whole if whole.type in language.wraps else node) if len(held) == 1 else child
 
-    def _make_symbol(self, name: str, kind: str, node: Any, whole: Any) -> Symbol:
-        start = whole
-        while (before := start.prev_named_sibling) is not None and before.type == "attribute_item":
-            start = before
-        last, column = max(node.end_point, whole.end_point)
-        first = start.start_point.row + 1
-        # The end is behind the last character: of a definition that ends its line, in the next line.
-        return Symbol(name, kind, first, max(first, last + (column > 0)))
+
+def _make_tree_symbol(name: str, kind: str, node: Any, whole: Any) -> Symbol:
+    start = whole
+    while (before := start.prev_named_sibling) is not None and before.type == "attribute_item":
+        start = before
+    last, column = max(node.end_point, whole.end_point)
+    first = start.start_point.row + 1
+    # The end is behind the last character: of a definition that ends its line, in the next line.
+    return Symbol(name, kind, first, max(first, last + (column > 0)))
 
 
 def _kind_of(kind: str, node: Any) -> str:
-    """Return a prototype is a function, though the grammar of C calls it a declaration like any other."""
-    if kind == VARIABLE and any(
-        _declares_function(each) for each in node.children_by_field_name("declarator")
-    ):
+    """Return the kind; a prototype is a function, which the grammar of C calls a declaration."""
+    if kind != VARIABLE:
+        return kind
+    if any(map(_declares_function, node.children_by_field_name("declarator"))):
         return FUNCTION
-    value = node.child_by_field_name("value") if kind == VARIABLE else None
+    value = node.child_by_field_name("value")
     return FUNCTION if value is not None and value.type in {"arrow_function", "function_expression"} else kind
 
 

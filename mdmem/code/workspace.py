@@ -14,9 +14,8 @@ from weakref import WeakValueDictionary
 
 from mdmem.code.symbols import Symbols, symbols
 from mdmem.errors import GitFailed, ProgramFailed
-from mdmem.text.diff import Hunk, hunks
+from mdmem.text.diff import hunks
 from mdmem.text.lines import LINE_END
-from mdmem.text.regex import regex
 from mdmem.vault.files import open_regular
 from mdmem.vault.paths import above
 
@@ -70,18 +69,18 @@ class Source:
 
     def place(self, symbol: str) -> tuple[int, int] | None:
         """Return the first and the last line of the first definition of `symbol`; None when none is found."""
-        found = self.symbols.named(symbol)
-        return (found[0].first, found[0].last) if found else None
+        definitions = self.symbols.named(symbol)
+        return (definitions[0].first, definitions[0].last) if definitions else None
 
     def definition(self, symbol: str) -> tuple[str, ...]:
         """Return the lines of all definitions of `symbol`, one after the other; empty when none is found."""
-        found = self.symbols.named(symbol)
-        return tuple(line for each in found for line in self.lines[each.first - 1 : each.last])
+        definitions = self.symbols.named(symbol)
+        return tuple(line for one in definitions for line in self.lines[one.first - 1 : one.last])
 
     def places(self, content: Sequence[str]) -> list[int]:
         """Return the 1-based lines at which `content` begins; places may overlap."""
         wanted = tuple(content)
-        found = []
+        places = []
         at = 0
         last = len(self.lines) - len(wanted)
         while wanted and at <= last:
@@ -90,8 +89,8 @@ class Source:
             except ValueError:
                 break
             if self.lines[at - 1 : at - 1 + len(wanted)] == wanted:
-                found.append(at)
-        return found
+                places.append(at)
+        return places
 
     def pinned_places(self, pin: str, count: int) -> list[int] | None:
         """Return the 1-based lines at which `count` lines with this pin begin.
@@ -105,24 +104,11 @@ class Source:
         return [at + 1 for at in range(windows) if _pin_data(b"".join(encoded[at : at + count])) == pin]
 
 
-_WORD = regex(r"\w+")
-# Lines with half of their words in common are versions of one line.
-_ALIKE = 0.5
-# What tells a line from the many `else:` and `)`, and how many such lines tell a block from others.
-_TELLING = 4
-_FEWEST = 3
-# Comparing more lines with more others than this is not worth the time.
-_MOST_PAIRS = 40_000
-
-
 class LineMap:
-    """Maps lines of `old` to lines of `new` along their diff; all numbers are 1-based."""
+    """Maps lines of an old text to lines of a new one along their diff; all numbers are 1-based."""
 
     def __init__(self, old: Sequence[str], new: Sequence[str]) -> None:
-        self.old = old
-        self.new = new
         self.hunks = hunks(old, new)
-        self._likest: dict[Hunk, dict[int, int]] = {}
 
     def old_line(self, line: int) -> int | None:
         """Return where the new line `line` stood; None when it was added."""
@@ -154,8 +140,7 @@ class LineMap:
         """Return the first and the last new line where the old lines `first` to `last` stood.
 
         The last is the line before the first when nothing does. A change that covers more than the range
-        counts only with the lines that are versions of lines in the range, or whole if it kept at least half
-        its size.
+        counts whole if it kept at least half its size, else not at all.
         """
         start, end = first - 1, last
         places: list[int] = []
@@ -168,73 +153,16 @@ class LineMap:
             if hunk.end > start:
                 gap = hunk.new_start if gap is None else gap
                 places += range(at + shift, max(at, hunk.start) + shift)
-                places += self._new_lines(hunk, max(start, hunk.start), min(end, hunk.end))
+                instead = range(hunk.new_start, hunk.new_end)
+                is_inside = start <= hunk.start and hunk.end <= end
+                if is_inside or 2 * len(instead) >= hunk.end - hunk.start:
+                    places += instead
                 at = max(start, hunk.end)
             shift = hunk.new_end - hunk.end
         places += range(at + shift, end + shift)
         if not places:
             return (gap or 0) + 1, gap or 0
         return min(places) + 1, max(places) + 1
-
-    def _new_lines(self, hunk: Hunk, start: int, end: int) -> Sequence[int]:
-        """Return the new lines of a hunk in the place of its old lines from `start` until `end` (0-based)."""
-        whole = range(hunk.new_start, hunk.new_end)
-        if (start, end) == (hunk.start, hunk.end):
-            return whole
-        if hunk not in self._likest:
-            self._likest[hunk] = self._match_lines(hunk)
-        found = [place for place, number in self._likest[hunk].items() if start <= number < end]
-        return found or (whole if 2 * len(whole) >= hunk.end - hunk.start else ())
-
-    def _match_lines(self, hunk: Hunk) -> dict[int, int]:
-        """Return the likest old line of the new lines of a hunk, of those that have one (0-based)."""
-        olds = [(number, _words_of(self.old[number])) for number in range(hunk.start, hunk.end)]
-        found: dict[int, int] = {}
-        if len(olds) * (hunk.new_end - hunk.new_start) <= _MOST_PAIRS:
-            for place in range(hunk.new_start, hunk.new_end):
-                words = _words_of(self.new[place])
-                likeness, number = max(
-                    ((_measure_likeness(words, other), n) for n, other in olds), default=(0.0, 0)
-                )
-                if likeness >= _ALIKE:
-                    found[place] = number
-        return found
-
-    def resettled(self, first: int, last: int) -> tuple[int, int] | None:
-        """Return where half of the old lines `first` to `last` or more were added, close by.
-
-        None if nowhere.
-        """
-        content = self.old[first - 1 : last]
-        telling = {line for line in content if sum(map(str.isalnum, line)) >= _TELLING}
-        added = [
-            place
-            for hunk in self.hunks
-            for place in range(hunk.new_start, hunk.new_end)
-            if self.new[place] in telling
-        ]
-        if len(added) * len(content) > _MOST_PAIRS:
-            return None
-        best: list[int] = []
-        most = 0
-        for number, place in enumerate(added):
-            near = added[number : bisect_right(added, place + 2 * len(content) - 1)]
-            several = len({self.new[n] for n in near})
-            if several > most:
-                best, most = near, several
-        if most < _FEWEST or 2 * most < len(telling):
-            return None
-        return best[0] + 1, best[-1] + 1
-
-
-def _words_of(line: str) -> frozenset[str]:
-    return frozenset(_WORD.findall(line))
-
-
-def _measure_likeness(some: frozenset[str], others: frozenset[str]) -> float:
-    """Return the share of common words (the Jaccard index); none for lines without words."""
-    common = len(some & others)
-    return common / (len(some) + len(others) - common) if common else 0.0
 
 
 MOST_BYTES = 4 << 20
@@ -539,7 +467,7 @@ def _git_line(data: bytes, line: int) -> int:
 
 def _is_versioned(folder: str) -> bool:
     """Return whether a folder can be in a work tree: where git finds nothing, it need not be asked."""
-    return any(os.path.lexists(os.path.join(each, ".git")) for each in (folder, *above(folder)))
+    return any(os.path.lexists(os.path.join(place, ".git")) for place in (folder, *above(folder)))
 
 
 def _line_map(old: Source, new: Source) -> LineMap:

@@ -375,7 +375,6 @@ class Memory(Kinds["Applied"]):
         """
         from mdmem.watch.watcher import Keeper  # noqa: PLC0415 - start-up
 
-        self.index.rest_when_idle()
         return Keeper(self.index)
 
     def doctor(self, *, fix: bool = False) -> Health:

@@ -118,8 +118,6 @@ class Database:
 
     def __init__(self, path: str) -> None:
         self.path = path
-        if _is_emptied(path):
-            raise IndexDamaged(path=path, reason="somebody has emptied it")
         with _translating_errors(path):
             self._connection = sqlite3.connect(
                 path, timeout=BUSY_SECONDS, isolation_level=None, check_same_thread=False
@@ -153,12 +151,12 @@ class Database:
 
     @property
     def replaced(self) -> bool:
-        """Whether another process has deleted, replaced or emptied the file."""
+        """Whether another process has deleted or replaced the file."""
         try:
             status = os.stat(self.path)
         except FileNotFoundError:
             return True
-        return (status.st_dev, status.st_ino) != self.identity or not status.st_size
+        return (status.st_dev, status.st_ino) != self.identity
 
     def close(self) -> None:
         """Close it."""
@@ -184,30 +182,17 @@ class Database:
             rows = [row for at in paths for row in self.rows(at_or_below, (at, f"{at}/", f"{at}0"))]
         return {path: (mtime, ctime, size, inode) for path, mtime, ctime, size, inode in rows}
 
-    def headings(self, paths: Sequence[str]) -> dict[tuple[str, str], list[tuple[int, tuple[str, ...]]]]:
-        """Return the indexed headings of memories, by path and hash.
+    def headings(self, path: str, digest: str) -> list[tuple[int, tuple[str, ...]]] | None:
+        """Return the indexed headings of a memory, in order; None where the index has not this content.
 
-        Each has its line and the titles of the sections that it is in, its own the last; in order.
+        Each has its line and the titles of the sections that it is in, its own the last.
         """
-        marks = ", ".join("?" * len(paths))
         query = (
-            "SELECT d.path, d.hash, s.line, s.path FROM documents AS d LEFT JOIN sections AS s"  # noqa: S608 - marks
-            f" ON s.document = d.id WHERE d.path IN ({marks}) ORDER BY d.id, s.n"
+            "SELECT s.line, s.path FROM documents AS d LEFT JOIN sections AS s ON s.document = d.id"
+            " WHERE d.path = ? AND d.hash = ? ORDER BY s.n"
         )
-        headings: dict[tuple[str, str], list[tuple[int, tuple[str, ...]]]] = {}
-        for path, digest, line, titles in self.rows(query, paths):
-            of_memory = headings.setdefault((path, digest), [])
-            if line:
-                of_memory.append((line, tuple(titles.split("\n"))))
-        return headings
-
-    def tags(self, path: str) -> list[str]:
-        """Return the indexed tags of a memory, in order."""
-        query = (
-            "SELECT t.name FROM tags AS t JOIN documents AS d ON d.id = t.document"
-            " WHERE d.path = ? ORDER BY t.n"
-        )
-        return [name for (name,) in self.rows(query, (path,))]
+        rows = self.rows(query, (path, digest))
+        return [(line, tuple(titles.split("\n"))) for line, titles in rows if line] if rows else None
 
     def changes(self) -> int:
         """Return a number that differs after another connection has changed the database."""
@@ -270,13 +255,12 @@ class Database:
                 marks = ", ".join("?" * len(rows[0]))
                 self.write(f"INSERT OR REPLACE INTO {name} VALUES ({marks})", rows)  # noqa: S608 - our names
 
-    def see(self, path: str, now: str, seen: Seen, *, racy: bool) -> None:
-        """Update the place and times of a file that has moved from `path` to `now`, with the same content."""
+    def see(self, path: str, seen: Seen, *, racy: bool) -> None:
+        """Update the times of a file whose content is the same."""
         statement = (
-            "UPDATE documents SET path = ?, mtime_ns = ?, ctime_ns = ?, size = ?, inode = ?, racy = ?"
-            " WHERE path = ?"
+            "UPDATE documents SET mtime_ns = ?, ctime_ns = ?, size = ?, inode = ?, racy = ? WHERE path = ?"
         )
-        self.write(statement, [(now, *seen, racy, path)])
+        self.write(statement, [(*seen, racy, path)])
 
     def forget(self, paths: Sequence[str]) -> None:
         """Delete the rows of documents."""
@@ -309,16 +293,6 @@ class Database:
     def _drop_parts(self, numbers: Sequence[int]) -> None:
         for name in _PARTS if numbers else ():
             self.write(f"DELETE FROM {name} WHERE document = ?", [(n,) for n in numbers])  # noqa: S608 - as above
-
-
-def _is_emptied(path: str) -> bool:
-    """Whether another program has emptied a database that some process has open.
-
-    SQLite takes it for a new one, which it cannot set up while that process has a lock on it.
-    """
-    with contextlib.suppress(FileNotFoundError):
-        return not os.stat(path).st_size and any(os.path.exists(path + s) for s in ("-wal", "-shm"))
-    return False
 
 
 @contextlib.contextmanager

@@ -7,7 +7,7 @@ import os
 import stat
 from collections.abc import Callable, Collection, Generator, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
-from itertools import chain, groupby, islice, repeat
+from itertools import chain, groupby, islice
 from operator import itemgetter
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple, Self
 from unicodedata import normalize
@@ -16,6 +16,7 @@ from mdmem.diagnostic import Diagnostic, about_file
 from mdmem.document.document import SUFFIXES
 from mdmem.errors import PatternInvalid, Usage
 from mdmem.index import ripgrep
+from mdmem.text.globs import matcher
 from mdmem.text.regex import MOST_CHARACTERS, shortened
 from mdmem.vault import files, paths
 from mdmem.vault.config import MOST_BYTES
@@ -35,7 +36,6 @@ COUNTED = 10_000  # the most further lines that a limited search counts
 # in 10,000 notes.
 GATHERED = 2_000
 _GATHERED_BYTES = 8 * 1024 * 1024
-_READ_EARLY = 100  # matches whose memories are read while ripgrep searches
 
 _CASES = {"ignore": "--ignore-case", "smart": "--smart-case", "exact": "--case-sensitive"}
 
@@ -121,10 +121,11 @@ def grep(
 
     Raises:
         Usage: an argument is invalid.
+        PatternInvalid: a glob is invalid.
         PathRefused: the namespace is not a path of a vault.
         ProgramFailed: there is no ripgrep.
 
-    The first hit may also raise PatternInvalid (the pattern or a glob) or ProgramFailed.
+    The first hit may also raise PatternInvalid (the pattern) or ProgramFailed.
     """
     _check_arguments(pattern, globs, min(before, after), limit)
     if case not in _CASES:
@@ -145,12 +146,13 @@ def grep(
         namespace=namespace,
         base=base,
         wall=wall,
-        targets=targets,
+        targets=[namespace] if targets is None else targets,
         only=only,
         regex=regex,
         case=case,
         word=word,
         globs=globs,
+        fits_globs=matcher(globs),
         before=before,
         after=after,
         limit=limit,
@@ -170,7 +172,7 @@ def _check_arguments(pattern: str, globs: Sequence[str], context: int, limit: in
     if not all(map(str.strip, globs)):
         raise Usage(problem="a glob is empty", remedy="leave it away to search all memories")
     for text in (pattern, *globs):
-        if "\0" in text or not _is_encodable(text):
+        if "\0" in text or text.encode(errors="replace").decode() != text:
             remedy = "neither a NUL character nor a lone surrogate can be looked for"
             raise Usage(problem=f"{text!r} is not text", remedy=remedy)
     if context < 0:
@@ -179,24 +181,11 @@ def _check_arguments(pattern: str, globs: Sequence[str], context: int, limit: in
         raise Usage(problem=f"limit is {limit}", remedy="give a limit of 1 or more, or none")
 
 
-def _is_encodable(text: str) -> bool:
-    try:
-        text.encode()
-    except UnicodeEncodeError:
-        return False
-    return True
-
-
 class _Match(NamedTuple):
-    """What ripgrep printed about a line that matches, and the parts of its vault path.
-
-    `hits` are made when its memory is read, from `lines`.
-    """
+    """What ripgrep printed about a line that matches, and the parts of its vault path."""
 
     path: tuple[str, ...]
     printed: bytes
-    hits: Iterable[Hit] | None = None
-    lines: Iterator[ripgrep.Line] = iter(())
 
 
 _BY_PATH = itemgetter(0)
@@ -212,12 +201,13 @@ class _GrepRun(NamedTuple):
     namespace: str
     base: str
     wall: Namespace
-    targets: Sequence[str] | None
+    targets: Sequence[str]
     only: Collection[str] | None
     regex: bool
     case: Case
     word: bool
     globs: Sequence[str]
+    fits_globs: Callable[[str], bool]
     before: int
     after: int
     limit: int | None
@@ -226,57 +216,49 @@ class _GrepRun(NamedTuple):
 
     def hits(self) -> Generator[Hit]:
         """Find the hits, in order."""
-        count = 0
         matches = self._find_matches()
         try:
-            for match in self._attach_hits(matches):
-                for hit in match.hits or ():
-                    count += 1
-                    if count == self.limit:
-                        further = sum(1 for _ in islice(match.lines, COUNTED))
-                        left_out = min(COUNTED, further + _count_up_to_most(matches))
-                        yield replace(hit, left_out=left_out)
-                        return
-                    yield hit
+            for count, (hit, rest) in enumerate(self._read_hits(matches), 1):
+                if count == self.limit:
+                    further = sum(1 for _ in islice(rest, COUNTED))
+                    yield replace(hit, left_out=min(COUNTED, further + _count_up_to_most(matches)))
+                    return
+                yield hit
         finally:
             matches.close()
 
     def counts(self) -> Generator[tuple[str, int]]:
         """Count the hits of each memory, in order."""
         # One thread searches a file: its matches follow each other.
-        for path, matches in groupby(self._find_matches(reads=False), key=_BY_PATH):
+        for path, matches in groupby(self._find_matches(), key=_BY_PATH):
             count = sum(ripgrep.count_lines(match.printed) for match in matches)
             yield paths.relative("/".join(path), self.base), count
 
-    def _attach_hits(self, matches: Iterator[_Match]) -> Iterator[_Match]:
-        """Add the hits to matches; a memory is read once where its matches follow each other."""
+    def _read_hits(self, matches: Iterable[_Match]) -> Iterator[tuple[Hit, Iterator[ripgrep.Line]]]:
+        """Make the hits, each with the further lines of its match; a memory is read once."""
+        from mdmem.index.hit import HitReader  # noqa: PLC0415 - it is imported by then
+
         memory = None
         for match in matches:
-            if match.hits is not None:
-                yield match
-                continue
             path = "/".join(match.path)
             if memory is None or memory.path != path:
-                from mdmem.index.hit import HitReader  # noqa: PLC0415 - it is imported by then
-
                 memory = HitReader(path, self.read, paths.relative(path, self.base))
-            lines = ripgrep.matching_lines(match.printed)
-            hits = map(memory.matched_hit, lines, repeat(self.before), repeat(self.after))
             # A text without line feeds may have many lines in one match: each hit is made when it is needed.
-            several = ripgrep.may_be_several(match.printed)
-            yield match._replace(hits=hits if several else list(hits), lines=lines)
+            lines = ripgrep.matching_lines(match.printed)
+            for line in lines:
+                yield memory.matched_hit(line, self.before, self.after), lines
 
-    def _find_matches(self, *, reads: bool = True) -> Generator[_Match]:
+    def _find_matches(self) -> Generator[_Match]:
         """Find the matches, in order: gathered first where they are few, else as ripgrep sorts them."""
         mounted = self._select_mounted_files()
-        gathered = self._gather_matches(mounted, reads=reads)
+        gathered = self._gather_matches(mounted)
         if gathered is not None:
             yield from sorted(gathered, key=_BY_PATH)
             return
         with self._start_ripgrep(mounted, sort="path") as process:
             yield from _merge_mounted(self._parse_output(process, mounted), set(mounted.values()))
 
-    def _gather_matches(self, mounted: Mapping[str, str], *, reads: bool) -> list[_Match] | None:
+    def _gather_matches(self, mounted: Mapping[str, str]) -> list[_Match] | None:
         """Return all matches, those of one file in order; None when there are too many."""
         gathered: list[_Match] = []
         size = 0
@@ -284,9 +266,7 @@ class _GrepRun(NamedTuple):
             # Reading memories takes some imports: they are made while ripgrep searches.
             for module in ("json", "mdmem.index.hit", "mdmem.markdown.blocks"):
                 importlib.import_module(module)
-            matches = self._parse_output(process, mounted)
-            most = min(_READ_EARLY, self.limit or _READ_EARLY) if reads else 0
-            for match in chain(islice(self._attach_hits(matches), most), matches):
+            for match in self._parse_output(process, mounted):
                 # The last one may have any size: it is in memory already.
                 if len(gathered) == GATHERED or size > _GATHERED_BYTES:
                     return None
@@ -296,51 +276,33 @@ class _GrepRun(NamedTuple):
 
     def _select_mounted_files(self) -> dict[str, str]:
         """Return the mounted files to search: absolute path → vault path."""
-        wanted = [
-            path
+        return {
+            file: path
             for path, file in sorted(self.mounts.items())
-            if any(paths.is_under(path, searched) for searched in self._searched_paths)
+            if any(paths.is_under(path, searched) for searched in self.targets)
             and path.endswith(SUFFIXES)
+            and self._fits_globs(path)
             and os.path.isfile(file)
-        ]
-        return {self.mounts[path]: path for path in self._filter_by_globs(wanted)}
-
-    @property
-    def _searched_paths(self) -> Sequence[str]:
-        return [self.namespace] if self.targets is None else self.targets
+        }
 
     def _list_targets(self) -> list[str]:
         """Return the targets of ripgrep without mounted files, seen from the namespace, in order."""
-        named = set(self._searched_paths)
+        named = set(self.targets)
         wanted = sorted((path for path in named if not _is_below(path, named)), key=lambda p: p.split("/"))
-        files_ = [path for path in wanted if path not in self.mounts and _is_file(self.root, path)]
-        files_ = self._filter_by_globs(files_)
-        targets = [path for path in wanted if path in files_ or _is_folder(self.root, path)]
+        targets = [
+            path
+            for path in wanted
+            if _is_folder(self.root, path)
+            or (path not in self.mounts and self._fits_globs(path) and _is_file(self.root, path))
+        ]
         return [
             f"./{paths.relative(path, self.namespace)}" if path != self.namespace else "./"
             for path in targets
         ]
 
-    def _filter_by_globs(self, wanted: list[str]) -> list[str]:
-        if not wanted or not self.globs:
-            return wanted
-        # ripgrep searches a file named on the command line whatever the globs say. So it lists empty files of
-        # the same names: only it knows exactly what a glob means to it.
-        import tempfile  # noqa: PLC0415 - costs 5 ms, and hardly any search needs it
-
-        with tempfile.TemporaryDirectory(prefix="mdmem-") as folder:
-            for path in wanted:
-                twin = os.path.join(folder, paths.relative(path, self.namespace))
-                os.makedirs(os.path.dirname(twin), exist_ok=True)
-                os.close(os.open(twin, os.O_CREAT | os.O_WRONLY, 0o600))
-            command = [*self._build_options("--files", "--null"), "--", "./"]
-            with ripgrep.Process(command, folder) as process:
-                names = b"".join(process.lines()).split(b"\0")
-                errors = process.errors()
-        if errors:
-            raise ripgrep.failure(self.program, errors, self.pattern)
-        matching = {paths.join(self.namespace, os.fsdecode(name).removeprefix("./")) for name in names}
-        return [path for path in wanted if path in matching]
+    def _fits_globs(self, path: str) -> bool:
+        """Return whether globs choose a file; ripgrep searches one that is named whatever they say."""
+        return self.fits_globs(paths.relative(path, self.namespace))
 
     def _start_ripgrep(self, mounted: Mapping[str, str], sort: str = "none") -> ripgrep.Process:
         folder = os.path.join(self.root, self.namespace)

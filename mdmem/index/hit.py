@@ -7,7 +7,7 @@ from bisect import bisect_right
 from contextlib import suppress
 from dataclasses import dataclass
 from operator import itemgetter
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 from mdmem.errors import MdmemError, TooManyParts
 from mdmem.text.lines import LINE_END
@@ -19,13 +19,11 @@ if TYPE_CHECKING:
 
     from mdmem.document.document import Document
     from mdmem.index.ripgrep import Line
-    from mdmem.markdown.blocks import Section
 
 
 _BOM = "\ufeff"
 # Code points: of a line or a title that is longer than LONGEST, _SHOWN are shown.
 LONGEST, _SHOWN = 4_000, 500
-_BLANK_LINE = regex(r"(?>\r\n|\n|\r)[ \t]*+(?:\r\n|\n|\r)")
 DATE_FIELDS = ("created", "date", "updated")
 _DAY = r"[0-9]{4}-(?:0[1-9]|1[0-2])-(?:0[1-9]|[12][0-9]|3[01])"
 _WRITTEN_DAY = regex(rf"\s*({_DAY})(?![0-9])")
@@ -112,9 +110,10 @@ def day_of(path: str, fields: Mapping[str, Any], modified: float | None = None) 
 
 def lines_text(document: Document, lines: range) -> list[str]:
     """Return several lines, each as `line_text`."""
-    if lines.stop > len(document.lines) + 1 or not lines:
+    starts = document.lines.starts
+    if lines.stop > len(starts) + 1 or not lines:
         return [line_text(document, line) for line in lines]
-    text = document.text[document.lines.starts[lines.start - 1] : document.lines.span(lines.stop - 1).end]
+    text = document.text[starts[lines.start - 1] : document.lines.span(lines.stop - 1).end]
     texts = LINE_END.split(text) if "\r" in text else text.split("\n")
     del texts[len(lines) :]
     if lines.start == 1:
@@ -130,60 +129,30 @@ def line_text(document: Document, line: int) -> str:
     return content.removeprefix(_BOM) if line == 1 else content
 
 
-Titles = tuple[str, ...]
+# A heading as the index has it: its line, and the titles of the sections that it is in, its own the last.
+Heading = tuple[int, tuple[str, ...]]
+KnownHeadings: TypeAlias = "Callable[[str, str], Sequence[Heading] | None]"
 
 
-class Headings:
-    """The headings of a memory, parsed no further than needed.
+def headings_above(document: Document, line: int, known: Sequence[Heading] | None = None) -> tuple[str, ...]:
+    """Return the titles of the sections that a line (1-based) is in, outermost first.
 
     Args:
-        document: the memory.
-        known: from the index: the line (1-based) of each heading, with the titles of the sections that it is
-            in, outermost first; in order.
+        document: the memory; one with too many headings is treated as one without any.
+        line: its own heading counts to a section.
+        known: the headings, where the index has them: to parse them takes a fifth of a search.
     """
-
-    def __init__(self, document: Document, known: Sequence[tuple[int, Titles]] | None = None) -> None:
-        self._document = document
-        self._known = known
-        self._sections: Sequence[Section] = ()
-        self._end = -1  # of what is parsed
-
-    def above(self, line: int) -> Titles:
-        """Return the titles of the sections that `line` (1-based) is in, outermost first.
-
-        A heading's own line counts to its section. A memory with too many headings is treated as without any.
-        """
-        if self._known is not None:
-            place = bisect_right(self._known, line, key=itemgetter(0))
-            return tuple(map(shown, self._known[place - 1][1])) if place else ()
-        # The end of the line, because a byte-order mark stands before the heading in the first one.
-        at = self._document.lines.span(line).end - 1
-        if at >= self._end:
-            try:
-                self._read_sections(at)
-            except TooManyParts:
-                self._sections, self._end = (), len(self._document.text)
-        place = bisect_right(self._sections, at, key=lambda section: section.span.start)
-        return tuple(map(shown, self._sections[place - 1].path)) if place else ()
-
-    def _read_sections(self, at: int) -> None:
-        """Parse to the end of the paragraph at `at`; the second time, parse everything."""
-        document = self._document
-        text, end = document.text, len(document.text)
-        if self._end < 0 and not document.is_json:
-            # No text after a blank line makes a heading of the lines before it.
-            gap = _BLANK_LINE.search(text, at)
-            end = gap.end() if gap else end
-        if end == len(text):
-            self._sections = document.sections
-        elif document.body_span.start < end:
-            from mdmem.markdown import blocks  # noqa: PLC0415 - start-up
-
-            start = document.body_span.start
-            most = document.limits.max_parts
-            headings = blocks.scan(text[:end], start, document.lines.number(start), most).headings
-            self._sections = blocks.sections(headings, end)
-        self._end = end
+    if known is not None:
+        place = bisect_right(known, line, key=itemgetter(0))
+        return tuple(map(shown, known[place - 1][1])) if place else ()
+    try:
+        sections = document.sections
+    except TooManyParts:
+        return ()
+    # The end of the line, because a byte-order mark may stand before the heading in it.
+    at = document.lines.span(line).end - 1 if sections else 0
+    place = bisect_right(sections, at, key=lambda section: section.span.start)
+    return tuple(map(shown, sections[place - 1].path)) if place else ()
 
 
 def fields_of(document: Document) -> Mapping[str, Any]:
@@ -206,7 +175,7 @@ class HitReader:
         path: the vault path of the memory.
         read: returns the memory at a vault path.
         shown: the path that its hits have.
-        known: from the index: the headings of memories, by path and hash; see `Headings`.
+        known: returns the headings of a memory, given its path and hash, where the index has them.
 
     Attributes:
         document: the memory; None where it cannot be read.
@@ -217,15 +186,14 @@ class HitReader:
         path: str,
         read: Callable[[str], Document],
         shown: str,
-        known: Mapping[tuple[str, str], Sequence[tuple[int, Titles]]] | None = None,
+        known: KnownHeadings = lambda *_: None,
     ) -> None:
         self.path, self._shown = path, shown
         self.document: Document | None = None
         with suppress(MdmemError):  # it is gone, or not UTF-8
             self.document = read(path)
         document = self.document
-        headings = (known or {}).get((path, document.hash)) if document else None
-        self._headings = Headings(document, headings) if document else None
+        self._headings = known(path, document.hash) if document else None
         self._firsts = _list_first_lines(document.text) if document else []
         self._day = day_of(path, fields_of(document) if document else {})
 
@@ -249,10 +217,10 @@ class HitReader:
             score: as `Hit` has it.
         """
         texts, place = [text], 0
-        heading: Titles = ()
-        if self.document and self._headings and around:
+        heading: tuple[str, ...] = ()
+        if self.document and around:
             texts, place = lines_text(self.document, around), line - around.start
-            heading = self._headings.above(line) if self.document.text else ()
+            heading = headings_above(self.document, line, self._headings) if self.document.text else ()
         first = matches[0][0] if matches else 0
         return Hit(
             path=self._shown,

@@ -5,11 +5,9 @@ from __future__ import annotations
 import contextlib
 import os
 import threading
-import time
 from collections.abc import Callable, Collection, Sequence
 from contextlib import AbstractContextManager
 from functools import cached_property
-from threading import Thread
 from typing import TYPE_CHECKING, Any, TypeVar
 from unicodedata import normalize
 
@@ -27,36 +25,6 @@ if TYPE_CHECKING:
     from mdmem.index.text_index import TextIndex
 
 
-class Rest:
-    """Closes something that has not been used for some seconds.
-
-    A thread waits and then ends; the next use starts another one.
-
-    Args:
-        close: closes it, in that thread.
-        seconds: the time without use.
-    """
-
-    def __init__(self, close: Callable[[], None], seconds: float) -> None:
-        self._close = close
-        self._seconds = seconds
-        self._used = 0.0
-        self._thread: Thread | None = None
-
-    def used(self) -> None:
-        """Note a use; not from two threads at once."""
-        self._used = time.monotonic()
-        if self._thread is None:
-            self._thread = Thread(target=self._wait_until_idle, name="mdmem-rest", daemon=True)
-            self._thread.start()
-
-    def _wait_until_idle(self) -> None:
-        while (left := self._used + self._seconds - time.monotonic()) > 0:
-            time.sleep(left)
-        self._thread = None
-        self._close()
-
-
 R = TypeVar("R")
 ChangedPaths = Callable[[], Collection[str] | None]
 
@@ -67,7 +35,6 @@ _STOPPED_SECONDS = 1.0
 _MANY = 500
 # Memories that may be left to the next question to the text index: to read them again takes less than 0.1 s.
 _MOST_PENDING = 50
-_REST_SECONDS = 10.0
 
 
 class Index:
@@ -91,7 +58,6 @@ class Index:
         # The paths to look at, from a watcher; None: every file.
         self._due: set[str] | None = None
         self._changed_paths: ChangedPaths | None = None
-        self._rest: Rest | None = None
 
     @cached_property
     def folder(self) -> str:
@@ -148,8 +114,6 @@ class Index:
 
             with self._lock_index():
                 self._text = TextIndex(self._text_path)
-        if self._rest:
-            self._rest.used()
         return self._text
 
     def close(self) -> None:
@@ -160,18 +124,6 @@ class Index:
             self._known_at = -1
             if database:
                 database.close()
-            self._close_text()
-
-    def rest_when_idle(self, seconds: float = _REST_SECONDS) -> None:
-        """Close the text index after some seconds without a question, for a long-running process.
-
-        tantivy polls the files of an open index twice a second. To open it again takes some milliseconds.
-        """
-        if self._rest is None:
-            self._rest = Rest(self._close_text, seconds)
-
-    def _close_text(self) -> None:
-        with self._guard:
             text, self._text = self._text, None
             if text:
                 text.close()

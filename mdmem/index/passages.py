@@ -45,22 +45,9 @@ _UNSPACED = regex(
 )
 # Endings of English words: the stem of a word can be shorter than a prefix of it.
 _ENDINGS = (
-    "",
-    "e",
-    "s",
-    "ed",
-    "es",
-    "al",
-    "ly",
-    "ing",
-    "ion",
-    "ity",
-    "ness",
-    "ment",
-    "ation",
-    "ional",
-    "iveness",
-)
+    *("", "e", "s", "ed", "es", "al", "ly", "ing", "ion", "ity"),
+    *("ness", "ment", "ation", "ional", "iveness"),
+)  # fmt: skip
 
 Run = tuple[str, ...]
 
@@ -83,13 +70,6 @@ def _start_analyzer() -> tantivy.TextAnalyzerBuilder:
 
     builder = tantivy.TextAnalyzerBuilder(tantivy.Tokenizer.simple())
     return builder.filter(tantivy.Filter.lowercase()).filter(tantivy.Filter.ascii_fold())
-
-
-def is_plain(text: str) -> bool:
-    """Return whether `written_out` leaves a text, and every part of it, as it is."""
-    if _has_humps(text):
-        return False
-    return text.isascii() or (unicodedata.is_normalized("NFKC", text) and not _UNSPACED.search(text))
 
 
 def written_out(text: str) -> str:
@@ -191,11 +171,8 @@ def _analyze_pairs(run: str) -> list[str]:
 LONG = 600
 MOST = 4_000
 
-_END = r"(?:\r\n|\n|\r)"
-_GAP = regex(rf"{_END}(?:[ \t]*{_END})+")
-# The same where all lines end so; it begins with one character, which makes it ten times faster.
-_PLAIN_GAP = regex(r"\n[ \t]*\n(?:[ \t]*\n)*")
-_NEXT_LINE = regex(_END)
+_GAP = regex(r"[\r\n][ \t\r\n]*[\r\n]")  # also the one line end \r\n
+_NEXT_LINE = regex(r"\r\n|\n|\r")
 _ESCAPE = regex(r"\\(?:u[0-9A-Fa-f]{4}|.)", re.DOTALL)
 _UNICODE_ESCAPE = 6  # characters
 # Fields that are not part of the text.
@@ -260,16 +237,14 @@ class Indexed(NamedTuple):
     passages: tuple[Passage, ...]
 
 
-def indexed(document: Document, modified: float | None = None, tags: Sequence[str] | None = None) -> Indexed:
+def indexed(document: Document, modified: float | None = None) -> Indexed:
     """Return what the text index keeps of a memory.
 
     Args:
         document: the memory.
         modified: when its file was, in seconds since the epoch: the day of a memory that states none.
-        tags: the names of its tags, where they are known: finding them is half of the work.
     """
-    if tags is None:
-        tags = [tag.name for tag in document.tags]
+    tags = (tag.name for tag in document.tags)
     fields = fields_of(document)
     headings = document.headings
     title = field_text(fields.get("title")) or (headings[0].title if headings else "")
@@ -322,12 +297,9 @@ def _cut_stretches(document: Document) -> Iterator[tuple[Span, tuple[str, ...], 
     field_texts = "\n".join(_list_field_texts(fields_of(document)))
     if field_texts:
         yield document.frontmatter.inner, (), written_out(field_texts)
-    plain = is_plain(text)
-    gaps = _GAP if "\r" in text else _PLAIN_GAP
     for region, heading in _split_into_regions(document):
-        for span in _split_into_paragraphs(text, region, gaps):
-            passage = text[slice(*span)]
-            yield span, heading, passage if plain else written_out(passage)
+        for span in _split_into_paragraphs(text, region):
+            yield span, heading, written_out(text[slice(*span)])
 
 
 def _split_into_regions(document: Document) -> Iterator[tuple[Span, tuple[str, ...]]]:
@@ -345,12 +317,14 @@ def _split_into_regions(document: Document) -> Iterator[tuple[Span, tuple[str, .
             start = own.end
 
 
-def _split_into_paragraphs(text: str, region: Span, gaps: re.Pattern[str]) -> Iterator[Span]:
+def _split_into_paragraphs(text: str, region: Span) -> Iterator[Span]:
     """Split a region into paragraphs, the first with its heading, and cut the long ones."""
     at, end = region
     bare = text.startswith("#", at)
-    for gap in gaps.finditer(text, at, end):
+    for gap in _GAP.finditer(text, at, end):
         start, stop = gap.span()
+        if gap[0] == "\r\n":
+            continue
         if bare:
             bare = text.startswith("#", stop)
         elif start > at:

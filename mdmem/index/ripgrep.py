@@ -22,7 +22,6 @@ MINIMUM = (13, 0)
 _ERRORS_KEPT = 1 << 20
 _VERSION = regex(r"ripgrep ([0-9]+(?:\.[0-9]+)*)")
 # Matched at the start of the output only: what follows may quote the pattern.
-_BAD_GLOB = regex(r"(?:rg: )?error parsing glob '(?P<glob>.*)': (?P<reason>.*)", re.DOTALL)
 _BAD_PATTERN = regex(r"(?:rg: )?(?:regex parse error|the literal |compiled regex)", re.IGNORECASE)
 _FILE_ERROR = regex(r"(?P<path>.*?): (?P<reason>[^:]*) \(os error (?P<number>[0-9]+)\)\s*", re.DOTALL)
 # Bytes of a printed line that are read at once, and the most before its matches: the largest memory has 25 MB
@@ -286,9 +285,6 @@ def _decode_bytes(value: dict[str, str]) -> bytes:
 
 def failure(program: str, errors: str, pattern: str) -> MdmemError:
     """Make the error to raise from what `program` printed instead of a summary."""
-    glob = _BAD_GLOB.match(errors)
-    if glob:
-        return PatternInvalid(pattern=glob["glob"], reason=glob["reason"].strip(), remedy="fix the glob")
     if _BAD_PATTERN.match(errors):
         return PatternInvalid(pattern=pattern, reason=_find_reason(errors))
     installed = version(program)
@@ -311,20 +307,16 @@ def _find_reason(errors: str) -> str:
     return (stated[-1:] or lines[:1] or ["it ended without a word"])[0]
 
 
-class Unsearched(NamedTuple):
-    """A file or folder that could not be searched; `path` as ripgrep names it, empty when it names none."""
+def unread(errors: str) -> list[tuple[str, str]]:
+    """Return what a search could not read, and why, without files that are gone by now.
 
-    path: str
-    reason: str
-
-
-def unread(errors: str) -> list[Unsearched]:
-    """Return what a search could not read, by path, without files that are gone by now."""
+    Each has its path as ripgrep names it; empty where it names none.
+    """
     unsearched = []
     for error in re.split(r"^rg: ", errors, flags=re.MULTILINE):
         match = _FILE_ERROR.fullmatch(error)
         if match and int(match["number"]) not in _GONE:
-            unsearched.append(Unsearched(match["path"], match["reason"]))
+            unsearched.append((match["path"], match["reason"]))
         elif not match and error.strip():
-            unsearched.append(Unsearched("", error.strip()))
+            unsearched.append(("", error.strip()))
     return sorted(unsearched)

@@ -9,8 +9,10 @@ How often a memory holds a word is counted in passages.
 from __future__ import annotations
 
 import math
+from collections import Counter, defaultdict
 from functools import cached_property, lru_cache
 from itertools import groupby, pairwise, zip_longest
+from operator import itemgetter
 from typing import TYPE_CHECKING, NamedTuple
 
 from tantivy import DocAddress, FieldType, Occur, Query as Search
@@ -30,7 +32,7 @@ from mdmem.index.text_index import (
 from mdmem.kind import OBSERVATION, PROPOSAL, kind_at
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Iterator, Sequence
+    from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 
     from mdmem.index.query import Each, Query, Term
     from mdmem.vault.paths import Namespace
@@ -44,6 +46,9 @@ _K1, _B = 1.2, 0.75
 # A score of tantivy's is a float of 32 bits, which is exact for whole numbers of 24 bits.
 _EXACT_BITS = 24
 _PRIORS = ("recency", "confidence", "layer", "observed")
+# What clauses about passages are for (see `Clause`); and those of them about one word in the text.
+_OF_PASSAGES = frozenset(("passage", "common", "heading", "pair"))
+_OF_WORDS = frozenset(("passage", "common"))
 # Weights are rounded to 1/32, which is enough to choose the memories to score.
 _FINE = 32
 
@@ -70,18 +75,18 @@ class Contender(NamedTuple):
         whole, address: its fields in the index, and where they are.
         layer: the number of its namespace, 0 for the own one.
         priors: shares of its score that are added to it, see `_PRIORS`; they settle what is close.
-        held: the clauses about memories that match, as bits.
-        passages: by ordinal, where each passage is, and the clauses that match it, as bits.
-        often: how many passages hold each word, stop words last.
+        matches: the clauses about memories that match.
+        passages: those that match, by ordinal: where each is, and its clauses.
+        often: how many passages hold each word.
     """
 
     whole: Whole
     address: DocAddress
     layer: int
     priors: tuple[float, ...]
-    held: int
-    passages: dict[int, tuple[PassagePlace, int]]
-    often: Sequence[int]
+    matches: Sequence[Clause]
+    passages: dict[int, tuple[PassagePlace, list[Clause]]]
+    often: Mapping[str, int]
 
 
 class Ranked(NamedTuple):
@@ -152,7 +157,6 @@ class Scorer:
         self._wall = _match_layers(self._layers)
         self._within = within
         self._today = today
-        self._worths: dict[int, tuple[float, float]] = {}
         self._weights: dict[str, float] = {}
         self._query = query
         self._is_beside, self._beside = is_beside, None
@@ -231,64 +235,67 @@ class Scorer:
     def _inspect_memories(self, addresses: Sequence[DocAddress]) -> Iterator[Contender]:
         """Find the clauses that match each memory, and each of its passages."""
         wholes = self._index.wholes(addresses)
-        passages: dict[int, dict[int, tuple[PassagePlace, int]]] = {whole.key: {} for whole in wholes}
-        below = len(self._passage_clauses)
-        held = dict.fromkeys(passages, 0)
-        clauses = [*self._passage_clauses, *self._memory_clauses, *self._layer_clauses]
-        for place, bits in self._find_held_clauses(list(passages), clauses).items():
+        passages: dict[int, dict[int, tuple[PassagePlace, list[Clause]]]] = {w.key: {} for w in wholes}
+        matches: dict[int, list[Clause]] = {}
+        for place, clauses in self._match_clauses(list(passages)).items():
+            if own := [clause for clause in clauses if clause.of in _OF_PASSAGES]:
+                passages[place.key][place.ordinal] = place, own
             if place.ordinal == 0:
-                held[place.key] = bits >> below
-            if bits & (1 << below) - 1:
-                passages[place.key][place.ordinal] = place, bits & (1 << below) - 1
-        words, about = len(self._known_words) + len(self._known_stop_words), len(self._memory_clauses)
+                matches[place.key] = [clause for clause in clauses if clause.of not in _OF_PASSAGES]
         for whole, address in zip(wholes, addresses, strict=True):
-            own = passages[whole.key]
-            often = [0] * words
-            for _, bits in own.values():
-                for bit in _list_bits(bits & (1 << words) - 1):
-                    often[bit] += 1
-            layer = next(iter(_list_bits(held[whole.key] >> about)), len(self._layer_clauses))
+            own_passages, of_memory = passages[whole.key], matches.get(whole.key, [])
+            layers = (int(clause.word) for clause in of_memory if clause.of == "layer")
+            layer = min(layers, default=len(self._layer_clauses))
             priors = (
                 text_index.RECENCY * _weigh_recency(whole.day, self._today),
                 -text_index.CONFIDENCE * (1 - whole.confidence),
                 -text_index.LAYER * layer,
                 (text_index.OBSERVED - 1) * self._is_beside,
             )
-            yield Contender(whole, address, layer, priors, held[whole.key] & (1 << about) - 1, own, often)
+            often = Counter(c.word for _, own in own_passages.values() for c in own if c.of in _OF_WORDS)
+            of_memory = [clause for clause in of_memory if clause.of != "layer"]
+            yield Contender(whole, address, layer, priors, of_memory, own_passages, often)
 
-    def _find_held_clauses(self, keys: Sequence[int], clauses: Sequence[Clause]) -> dict[PassagePlace, int]:
-        """Find the clauses that match each passage of some memories, as bits: the first is the least one.
+    def _match_clauses(self, keys: Sequence[int]) -> dict[PassagePlace, list[Clause]]:
+        """Find the clauses that match each passage of some memories.
 
-        tantivy adds up the scores of the clauses, so that powers of two tell which ones matched. That takes
-        one search for 24 clauses; a search for each of them would pass the budget of a query.
+        tantivy adds up the scores of what matches. A clause scores a power of two: the sum says which ones
+        matched. That takes one search for 24 clauses; one for each would pass the budget of a query.
         """
-        held_by_place: dict[PassagePlace, int] = {}
+        clauses = [*self._passage_clauses, *self._memory_clauses, *self._layer_clauses]
+        matches: defaultdict[PassagePlace, list[Clause]] = defaultdict(list)
         # One term query for each memory: a set of terms is looked up in all there are, which takes longer.
         inside = (Occur.Must, _match_any(list(map(_match_unscored, of_memories(keys)))))
         for start in range(0, len(clauses), _EXACT_BITS):
+            some = clauses[start : start + _EXACT_BITS]
             search = _match_unscored(Search.all_query())
-            for bit, clause in enumerate(clauses[start : start + _EXACT_BITS]):
+            for number, clause in enumerate(some):
                 # One by one, because tantivy goes through whole blocks of documents for a union of clauses,
                 # and here few documents count: a third of the time.
-                held = Search.const_score_query(clause.search, float(1 << bit))
-                search = Search.boolean_query([(Occur.Must, search), (Occur.Should, held)])
+                scored = Search.const_score_query(clause.search, float(1 << number))
+                search = Search.boolean_query([(Occur.Must, search), (Occur.Should, scored)])
             # Last, because a query is copied into the one around it, and these are many: a third less.
-            search = Search.boolean_query([(Occur.Must, search), inside])
-            hits = self._index.scored(search, text_index.MOST_PASSAGES)
+            hits = self._index.scored(
+                Search.boolean_query([(Occur.Must, search), inside]), text_index.MOST_PASSAGES
+            )
+            by_score = {
+                score: [clause for number, clause in enumerate(some) if int(score) >> number & 1]
+                for score in {score for score, _ in hits}
+            }
             for place, (score, _) in zip(self._index.places([hit[1] for hit in hits]), hits, strict=True):
-                held_by_place[place] = held_by_place.get(place, 0) | int(score) << start
-        return held_by_place
+                matches[place] += by_score[score]
+        return matches
 
     def _weigh_passages(
         self, candidate: Contender, shares: Sequence[float]
     ) -> Iterator[tuple[PassagePlace, float, float]]:
         """Score the passages that fit, in order; the second number is the share of those around."""
         scores: dict[int, float] = {}
-        for ordinal, (place, bits) in candidate.passages.items():
-            if bits not in self._worths:
-                held = [self._passage_clauses[bit] for bit in _list_bits(bits)]
-                self._worths[bits] = sum(c.worth for c in held), sum(c.growing for c in held)
-            worth, growing = self._worths[bits]
+        for ordinal, (place, clauses) in candidate.passages.items():
+            worth = growing = 0.0
+            for clause in clauses:
+                worth += clause.worth
+                growing += clause.growing
             if worth or growing:
                 scores[ordinal] = worth + growing * _saturate_frequency(1, place.length)
         for ordinal in sorted(scores):
@@ -303,8 +310,9 @@ class Scorer:
         for _, group in groupby(sorted(ranked, key=_rank_key), key=_rank_key):
             equal = list(group)
             if len(equal) > 1:  # a path is read from the disk
-                tied = zip(self.paths(equal), equal, strict=True)
-                equal = [tie for _, tie in sorted(tied, key=_tie_key)]
+                ordinals = [tie.place.ordinal if tie.place else 0 for tie in equal]
+                tied = zip(self.paths(equal), ordinals, equal, strict=True)
+                equal = [tie for *_, tie in sorted(tied, key=itemgetter(0, 1))]
             ordered += equal
         return ordered
 
@@ -323,23 +331,21 @@ class Scorer:
 
     def _list_memory_parts(self, candidate: Contender) -> list[tuple[str, str, float]]:
         """Return the parts of the score of a memory as a whole: field, word, value."""
-        size, words = candidate.whole.size, self._known_words
-        parts = []
-        for word, often in zip(words, candidate.often, strict=False):
-            if often:
-                share = text_index.PRESENCE + (1 - text_index.PRESENCE) * _saturate_frequency(often, size)
-                parts.append(("text", word, self._weigh_word(word) * share))
-        for word, often in zip(self._known_stop_words, candidate.often[len(words) :], strict=False):
-            if often:
-                share = text_index.COMMON * _saturate_frequency(often, size)
-                parts.append(("text", word, self._weigh_word(word) * share))
-        held = (self._memory_clauses[bit] for bit in _list_bits(candidate.held))
-        return parts + [(clause.of, clause.word, clause.worth) for clause in held]
+        size, parts = candidate.whole.size, []
+        for words, least, growing in (
+            (self._known_words, text_index.PRESENCE, 1 - text_index.PRESENCE),
+            (self._known_stop_words, 0.0, text_index.COMMON),
+        ):
+            for word in words:
+                if often := candidate.often.get(word):
+                    share = least + growing * _saturate_frequency(often, size)
+                    parts.append(("text", word, self._weigh_word(word) * share))
+        return parts + [(clause.of, clause.word, clause.worth) for clause in candidate.matches]
 
     def _list_passage_parts(self, candidate: Contender, place: PassagePlace) -> list[tuple[str, str, float]]:
         grown = _saturate_frequency(1, place.length)
-        held = [self._passage_clauses[bit] for bit in _list_bits(candidate.passages[place.ordinal][1])]
-        parts = [(clause.of, clause.word, clause.worth + clause.growing * grown) for clause in held]
+        _, clauses = candidate.passages[place.ordinal]
+        parts = [(clause.of, clause.word, clause.worth + clause.growing * grown) for clause in clauses]
         return [part for part in parts if part[2]]
 
     @cached_property
@@ -417,7 +423,7 @@ class Scorer:
 
     @cached_property
     def _passage_clauses(self) -> list[Clause]:
-        """What scores a passage; the first are those of `_known_words`, then `_known_stop_words`."""
+        """What scores a passage, or is counted in it."""
         at_all, clauses = text_index.PASSAGE_PRESENCE, []
         for word in self._known_words:
             rarity = self._weigh_rarity(word)
@@ -440,8 +446,9 @@ class Scorer:
 
     @cached_property
     def _layer_clauses(self) -> list[Clause]:
-        """One for each layer but the last."""
-        return [Clause("layer", "", of_namespace(layer)) for layer in self._layers[:-1]]
+        """One for each layer but the last; its word is the number of the layer."""
+        layers = enumerate(self._layers[:-1])
+        return [Clause("layer", str(number), of_namespace(layer)) for number, layer in layers]
 
     @property
     def worth(self) -> dict[str, float]:
@@ -561,16 +568,6 @@ def _saturate_frequency(often: int, length: int) -> float:
 
 def _rank_key(ranked: Ranked) -> tuple[float, int, int]:
     return -ranked.score, -ranked.candidate.whole.day, ranked.candidate.layer
-
-
-def _tie_key(tied: tuple[str, Ranked]) -> tuple[str, int]:
-    path, ranked = tied
-    return path, ranked.place.ordinal if ranked.place else 0
-
-
-@lru_cache(maxsize=1 << 12)
-def _list_bits(number: int) -> tuple[int, ...]:
-    return tuple(bit for bit in range(number.bit_length()) if number >> bit & 1)
 
 
 def _idf(documents: int, having: int) -> float:

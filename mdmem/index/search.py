@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 import math
-import unicodedata
+import re
 from bisect import bisect_right
-from collections import defaultdict
-from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
-from functools import cache, lru_cache
+from functools import lru_cache
 from itertools import compress, islice
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, NamedTuple, get_args
@@ -18,7 +17,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple, get_args
 from mdmem.diagnostic import as_json
 from mdmem.errors import DocumentRefused, MdmemError, Usage
 from mdmem.index import passages, query as language
-from mdmem.index.hit import LONGEST, Hit, HitReader, Titles, line_text, lines_text
+from mdmem.index.hit import LONGEST, Hit, HitReader, KnownHeadings, line_text, lines_text
 from mdmem.index.passages import cut, words_of
 from mdmem.index.query import Each
 from mdmem.index.scoring import Ranked, ScorePart, Scorer
@@ -37,10 +36,6 @@ if TYPE_CHECKING:
 
 # Letters and digits, and combining accents.
 _WORD = regex("(?:[^\\W_]++|[\u0300-\u036f]++)++")
-# Words that are kept from one search to the next: some megabytes.
-_MOST_KEPT = 1 << 15
-# ASCII without what parts words: to split that takes a fifth of the time.
-_SPACED = bytes(code if chr(code).isalnum() else ord(" ") for code in range(128)).ljust(256)
 
 
 class Held(NamedTuple):
@@ -59,54 +54,38 @@ class Matcher:
     """
 
     def __init__(self, query: Query, worth: Mapping[str, float]) -> None:
-        runs = [run for term in query.phrases for run in term.runs]
-        known = {*query.words, *(word for run in runs for word in run)}
+        phrased = (word for term in query.phrases for run in term.runs for word in run)
         beginnings = [word for term in query.prefixes for (word,) in term.runs[:1]]
-        stems = {word for term in query.prefixes for (word,) in term.runs[1:]}
+        stems = [word for term in query.prefixes for (word,) in term.runs[1:]]
+        words = {*query.words, *phrased, *stems}
         self._worth = worth
-        if len(_shared_vocabulary()) > _MOST_KEPT:
-            _shared_vocabulary.cache_clear()
-        self._vocabulary = _shared_vocabulary()
-        spelt = self._vocabulary.spelt
-        self._words = [
-            (word, spelt[word]) for word in sorted(known | stems) if not passages.is_unspaced(word)
-        ]
+        self._words = {word for word in words if not passages.is_unspaced(word)}
         self._beginnings = tuple(word for word in beginnings if not passages.is_unspaced(word))
-        self._stretches = [word for word in (*known, *beginnings) if passages.is_unspaced(word)]
+        self._unspaced = [word for word in (*words, *beginnings) if passages.is_unspaced(word)]
 
     def spans(self, line: str) -> tuple[tuple[int, int], ...]:
         """Find what matches in a line: start and end in code points, end exclusive."""
-        spellings = self._find_spellings(_split_words(line))
-        spans = [word.span() for word in _WORD.finditer(line) if word[0] in spellings]
-        for stretch in self._stretches:
-            at = line.find(stretch)
-            while at >= 0:
-                spans.append((at, at + len(stretch)))
-                at = line.find(stretch, at + 1)
+        spans = [word.span() for word in _WORD.finditer(line) if self._match_words([word[0]])]
+        for stretch in self._unspaced:
+            starts = (match.start() for match in re.finditer(f"(?={re.escape(stretch)})", line))
+            spans += [(start, start + len(stretch)) for start in starts]
         return _join_spans(spans)
 
-    def _find_spellings(self, written: frozenset[str]) -> set[str]:
-        """Find the words of a text that match a word of the query."""
-        self._vocabulary.meet(written)
-        spellings = {word for _, spelt in self._words for word in written & spelt}
+    def _match_words(self, written: Sequence[str]) -> set[str]:
+        """Return the words of the query that some words of a text match."""
+        words = self._words & frozenset[str]().union(*map(_analyze_word, written))
         if self._beginnings:
-            spellings.update(word for word in written if _fold_word(word).startswith(self._beginnings))
-        return spellings
+            words.update(word for word in map(_fold_word, written) if word.startswith(self._beginnings))
+        return words
+
+    def _find_words(self, text: str) -> set[str]:
+        """Find the words of the query that a text holds."""
+        words = self._match_words(_WORD.findall(text))
+        return words.union(stretch for stretch in self._unspaced if stretch in text)
 
     def worth(self, line: str) -> float:
         """Return the weight of the words in a line, each counted once."""
         return math.fsum(self._worth.get(word, 1.0) for word in self._find_words(line))
-
-    def _find_words(self, line: str) -> set[str]:
-        """Find the words of the query that a line holds."""
-        written = _split_words(line)
-        self._vocabulary.meet(written)
-        words = {word for word, spelt in self._words if not spelt.isdisjoint(written)}
-        if self._beginnings:
-            words.update(word for word in map(_fold_word, written) if word.startswith(self._beginnings))
-        if self._stretches:
-            words.update(stretch for stretch in self._stretches if stretch in line)
-        return words
 
     def held(self, text: str) -> Held:
         """Measure how much of the query a text holds."""
@@ -116,44 +95,10 @@ class Matcher:
         return Held(worth / total if total else 0.0, len(words))
 
 
-class _Vocabulary:
-    """The spellings seen so far, by the word of the index that they are found as."""
-
-    def __init__(self) -> None:
-        self.spelt: defaultdict[str, set[str]] = defaultdict(set)
-        self._met: set[str] = set()
-
-    def __len__(self) -> int:
-        return len(self._met) + len(self.spelt)
-
-    def meet(self, written: frozenset[str]) -> None:
-        """Add the words of a text."""
-        new = list(written - self._met)
-        if not new:
-            return
-        together = " ".join(new)
-        if together.isascii() and passages.is_plain(together):
-            # Each of them is one word of the index: one call serves all.
-            for word, form in zip(new, passages.analyzer().analyze(together), strict=True):
-                self.spelt[form].add(word)
-        else:
-            for word in new:
-                text = passages.written_out(unicodedata.normalize("NFC", word))
-                for form in passages.analyzer().analyze(text):
-                    self.spelt[form].add(word)
-        # Last, because another thread relies on `spelt` for the words in it.
-        self._met.update(new)
-
-
-@cache
-def _shared_vocabulary() -> _Vocabulary:
-    return _Vocabulary()
-
-
-def _split_words(line: str) -> frozenset[str]:
-    if line.isascii():
-        return frozenset(line.encode().translate(_SPACED).decode().split())
-    return frozenset(_WORD.findall(line))
+@lru_cache(maxsize=1 << 14)
+def _analyze_word(written: str) -> frozenset[str]:
+    """Return the words of the index that a word is found as."""
+    return frozenset(passages.analyzer().analyze(passages.written_out(written)))
 
 
 @lru_cache(maxsize=1 << 14)
@@ -172,10 +117,6 @@ def _join_spans(spans: list[tuple[int, int]]) -> tuple[tuple[int, int], ...]:
     return tuple(joined)
 
 
-KnownHeadings = Callable[[Sequence[str]], Mapping[tuple[str, str], Sequence[tuple[int, Titles]]]]
-
-# Memories whose headings are asked for at once; those of more are read from the memory.
-_MOST_KNOWN = 500
 # In JSON, the letter of a line end is no part of a word.
 _ESCAPE = regex(r"""\\[bfnrt"\\/]""")
 # Suggestions where nothing is found: words that are looked at, letters of a word, code points of a memory,
@@ -220,7 +161,7 @@ def search(
     request: SearchRequest,
     *,
     read: Callable[[str], Document],
-    headings: KnownHeadings | None = None,
+    headings: KnownHeadings = lambda *_: None,
     layers: Sequence[Layer] = (Layer(),),
     today: str = "",
     states: Mapping[str, str] = MappingProxyType({}),
@@ -234,7 +175,7 @@ def search(
         index: the text index; it must be current.
         request: what to search for.
         read: returns the memory at a vault path.
-        headings: returns the indexed headings of memories, given their paths, by path and hash.
+        headings: returns the headings of a memory, given its path and hash, where the index has them.
         layers: the namespaces to search, the own one first; hits are named as these name them.
         today: the day that recency counts from, `YYYY-MM-DD`; today (UTC) without.
         states: what does not count, by name in the layers: it is named, and found only with `any_state`.
@@ -246,81 +187,62 @@ def search(
         IndexDamaged, StorageFailed: the index cannot be used.
     """
     _check_request(request)
-    limit = request.limit
     within = [_resolve_within(layers, request.within)] if request.within else []
     query = _apply_request(language.parse(request.query), layers, request)
     if query.is_empty:
         return Results(hits=(), notes=(*query.notes, "there is nothing to search for"))
     day = language.day(today or datetime.now(UTC).date().isoformat())
     scorer = Scorer(index, query, [layer.namespace for layer in layers], within, day)
-    hits: list[Hit] = []
-    explanations: list[tuple[ScorePart, ...]] = []
-    reader = _MemoryReader(Matcher(query, scorer.worth), read, {}, layers, request.context)
+    reader = _MemoryReader(scorer, Matcher(query, scorer.worth), read, headings, layers, request.context)
     admission = _Admission(scorer, layers, {} if request.any_state else states, wanted)
+    chosen: list[tuple[Ranked, Hit]] = []
     left_out, hidden = 0, ""
     for block in scorer.rank(request.each):
-        rest = admission.admit(block.ranked)
-        # Again until there are enough: some of the memories may be gone.
-        while batch := [*islice(rest, min(limit - len(hits), _MOST_KNOWN))]:
-            batch_paths = scorer.paths(batch)
-            reader.headings = headings(batch_paths) if headings else {}
-            for ranked, path in zip(batch, batch_paths, strict=True):
-                with suppress(DocumentRefused):  # it was changed since it was indexed, and passes a limit
-                    if hit := reader.hit(ranked, path):
-                        hits.append(replace(hit, state=states[hit.path]) if hit.path in states else hit)
-                        if request.explain:
-                            explanations.append(scorer.explain(ranked))
-        hidden = admission.describe()
+        rest = filter(admission.admits, block.ranked)
+        # Some of the memories may be gone.
+        pairs = ((ranked, hit) for ranked in rest if (hit := reader.hit(ranked)))
+        chosen += islice(pairs, request.limit - len(chosen))
+        hidden = first_of([*admission.hidden], _MOST_HIDDEN)
         left_out = len([*rest]) + block.further
-        if len(hits) == limit:
+        if len(chosen) == request.limit:
             break
+    hits = [replace(hit, state=states.get(hit.path, "")) for _, hit in chosen]
     if hits and left_out:
         hits[-1] = replace(hits[-1], left_out=left_out)
-    notes = scorer.notes if hits or hidden else (*scorer.notes, _explain_no_hits(request.query, scorer, read))
+    notes = list(scorer.notes)
+    if hidden:
+        notes.append(f"left out, as it does not count: {hidden}; --any-state gives it")
+    elif not hits:
+        notes.append(_explain_no_hits(request.query, scorer, read))
     results = Results(
         hits=tuple(hits),
         left_out=left_out,
-        notes=(*notes, hidden) if hidden else notes,
-        explanations=tuple(explanations),
+        notes=tuple(notes),
+        explanations=tuple(scorer.explain(ranked) for ranked, _ in chosen) if request.explain else (),
         held=tuple(map(reader.held, hits)),
     )
     return results if request.budget is None else within_budget(results, request.budget)
 
 
+@dataclass(slots=True)
 class _Admission:
-    """Lets through what a search may give, and remembers what it hides."""
+    """Chooses what a search may give; `hidden` names what does not count."""
 
-    def __init__(
-        self,
-        scorer: Scorer,
-        layers: Sequence[Layer],
-        states: Mapping[str, str],
-        wanted: Collection[str] | None,
-    ) -> None:
-        self._scorer, self._layers, self._states, self._wanted = scorer, layers, states, wanted
-        self._hidden: dict[str, None] = {}
+    scorer: Scorer
+    layers: Sequence[Layer]
+    states: Mapping[str, str]
+    wanted: Collection[str] | None
+    hidden: dict[str, None] = field(default_factory=dict)
 
-    def admit(self, ranked: Sequence[Ranked]) -> Iterator[Ranked]:
-        """Yield what is wanted and counts."""
-        if not self._states and self._wanted is None:
-            yield from ranked
-            return
-        for each in ranked:
-            path = self._layers[each.candidate.layer].shown(self._scorer.paths([each])[0])
-            if self._wanted is not None and path not in self._wanted:
-                continue
-            if path in self._states:
-                self._hidden[f"{path} ({self._states[path]})"] = None
-            else:
-                yield each
-
-    def describe(self) -> str:
-        """Name what was hidden so far; empty when nothing was."""
-        if not self._hidden:
-            return ""
-        return (
-            f"left out, as it does not count: {first_of([*self._hidden], _MOST_HIDDEN)}; --any-state gives it"
-        )
+    def admits(self, ranked: Ranked) -> bool:
+        if not self.states and self.wanted is None:
+            return True
+        path = self.layers[ranked.candidate.layer].shown(self.scorer.paths([ranked])[0])
+        if self.wanted is not None and path not in self.wanted:
+            return False
+        if path in self.states:
+            self.hidden[f"{path} ({self.states[path]})"] = None
+        return path not in self.states
 
 
 def within_budget(results: Results, tokens: int) -> Results:
@@ -380,17 +302,23 @@ def _explain_no_hits(text: str, scorer: Scorer, read: Callable[[str], Document])
 class _MemoryReader:
     """Reads the memories that were found, each once; the attributes are as `search` has them."""
 
+    scorer: Scorer
     matcher: Matcher
     read: Callable[[str], Document]
-    headings: Mapping[tuple[str, str], Sequence[tuple[int, Titles]]]
+    headings: KnownHeadings
     layers: Sequence[Layer]
     context: int | None
     _read_before: dict[str, HitReader] = field(default_factory=dict)
     _cut: dict[str, list[Passage]] = field(default_factory=dict)  # of memories with long lines
 
-    def hit(self, ranked: Ranked, path: str) -> Hit | None:
+    def hit(self, ranked: Ranked) -> Hit | None:
         """Make the hit for what was ranked; None when the memory is gone, or no longer fits."""
-        memory = self._read_memory(path, self.layers[ranked.candidate.layer])
+        with suppress(DocumentRefused):  # it was changed since it was indexed, and passes a limit
+            return self._read_hit(ranked)
+        return None
+
+    def _read_hit(self, ranked: Ranked) -> Hit | None:
+        memory = self._read_memory(self.scorer.paths([ranked])[0], self.layers[ranked.candidate.layer])
         document = memory.document
         if document is None:
             return None

@@ -16,7 +16,7 @@ import os
 import time
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from itertools import chain, groupby, islice
+from itertools import chain, islice
 from typing import TYPE_CHECKING, Any, NamedTuple, Self, TypeAlias
 
 from mdmem.document.document import Limits, parse
@@ -177,23 +177,6 @@ _COARSE_TICK_NS = 2_000_000_000
 _COARSE_NS = 1_000_000
 
 
-MOST_TOGETHER = 100
-"""How many files a folder to read from may name at once."""
-
-
-class Folder(NamedTuple):
-    """A folder to read from.
-
-    Attributes:
-        root, parts: the names `parts` below the absolute path `root`.
-        files: of each file, the path in the vault and the name in the folder.
-    """
-
-    root: str
-    parts: tuple[str, ...]
-    files: tuple[tuple[str, str], ...]
-
-
 class Read(NamedTuple):
     """A file that was read.
 
@@ -222,19 +205,21 @@ class Understood(NamedTuple):
     problem: str = ""
 
 
-def read(folder: Folder, limits: Limits) -> list[Read | None]:
-    """Read the files of a folder; None for those that are gone.
+def read(place: files.Place, path: str, limits: Limits) -> Read | None:
+    """Read the file of a memory; None where it is gone.
 
     Raises:
-        StorageFailed: the folder cannot be opened.
+        StorageFailed: its folder cannot be opened.
     """
+    *folders, name = place.parts
     try:
-        place = "/".join(folder.parts) or folder.root
-        with files.translated(place, "open it"), files.opened(folder.root, folder.parts) as descriptor:
-            return [_read_file(descriptor, path, name, limits.max_bytes) for path, name in folder.files]
+        with (
+            files.translated("/".join(folders) or place.root, "open it"),
+            files.opened(place.root, folders) as folder,
+        ):
+            return _read_file(folder, path, name, limits.max_bytes)
     except (MemoryNotFound, PathRefused):
-        # It is gone, or is a link, which is never followed.
-        return [None] * len(folder.files)
+        return None  # its folder is gone, or is a link, which is never followed
 
 
 def understand(read: Read, limits: Limits, *, texts: bool = True) -> Understood:
@@ -292,6 +277,7 @@ def _is_racy(seen: Seen, now: int) -> bool:
 
 # Memories that are committed at once: an interrupted first run keeps them.
 _BATCH = 5_000
+_STEP = 100  # files after which progress is reported
 # With more files, the garbage collector would take a tenth of the time.
 _MANY = 1_000
 
@@ -320,13 +306,6 @@ class _Old(NamedTuple):
     ident: str
 
 
-class _Left(NamedTuple):
-    """A memory that is gone, and may have moved."""
-
-    path: str
-    old: _Old
-
-
 class Sync:
     """One run, under the lock of the index: it reads files and updates both stores.
 
@@ -347,8 +326,6 @@ class Sync:
         self._created: dict[str, tuple[str, str]] = {}
         self._gone: dict[str, tuple[str, str]] = {}
         self._changed: list[str] = []
-        # By hash and file name: a memory that only moved to another folder keeps its rows.
-        self._left: dict[tuple[str, str], _Left] = {}
 
     def run(self, work: Work, progress: Progress | None = None) -> Synced:
         """Do the work, and report the progress."""
@@ -366,8 +343,6 @@ class Sync:
                 for path in work.gone:
                     if old := self._find_indexed(path):
                         self._first_seen.keep(path, (old.ident, old.hash))
-                        if path not in todo and not old.problem:
-                            self._left[old.hash, _file_name(path)] = _Left(path, old)
                 problems = (
                     Read(path, seen, racy=False, hash="", data=b"", problem=why)
                     for path, seen, why in work.problems
@@ -394,41 +369,26 @@ class Sync:
 
     def _read_files(self, paths: Sequence[str], gone: list[str], progress: Progress | None) -> Iterator[Read]:
         """Read the files that exist; add the others to `gone`."""
-        limits, count = self._vault.config.limits, 0
-        for folder in self._group_by_folder(paths):
-            for (path, _), file in zip(folder.files, read(folder, limits), strict=True):
-                if file is None:
-                    gone.append(path)
-                else:
-                    yield file
-            count += len(folder.files)
-            if progress:
+        for count, path in enumerate(paths, 1):
+            if file := read(self._vault.disk.place(path), path, self._vault.config.limits):
+                yield file
+            else:
+                gone.append(path)
+            if progress and (count % _STEP == 0 or count == len(paths)):
                 progress(count, len(paths))
-
-    def _group_by_folder(self, paths: Sequence[str]) -> Iterator[Folder]:
-        """Group `paths` by folder, at most MOST_TOGETHER at once."""
-        places = ((path, self._vault.disk.place(path)) for path in paths)
-        for (root, parts), group in groupby(places, key=lambda pair: (pair[1].root, pair[1].parts[:-1])):
-            names = [(path, place.parts[-1]) for path, place in group]
-            for start in range(0, len(names), MOST_TOGETHER):
-                yield Folder(root, parts, tuple(names[start : start + MOST_TOGETHER]))
 
     def _process_batch(self, reads: Iterable[Read], gone: Sequence[str], *, more: bool) -> None:
         """Write what was read to both stores, and remove what is `gone`."""
         entries: list[DocumentRow] = []
-        same: list[tuple[str, Read]] = []
+        same: list[Read] = []
         texts: list[str] = []
         for file in reads:
             old = self._find_indexed(file.path)
             is_same = old is not None and _is_as_it_was(old, file)
             if is_same:
-                same.append((file.path, file))
+                same.append(file)
                 if file.path not in self._pending:
                     continue
-            elif old is None and (left := self._claim_moved(file)):
-                same.append((left.path, file))
-                texts += (left.path, file.path)
-                continue
             understood = understand(file, self._vault.config.limits, texts=self._text is not None)
             if not is_same:
                 entries.append(self._make_row(file, understood))
@@ -441,22 +401,6 @@ class Sync:
                 self._gone[path] = old.ident, old.hash
             self._update_text(path, None)
         self._write_batch(entries, same, gone, [*texts, *gone], more=more)
-
-    def _claim_moved(self, read: Read) -> _Left | None:
-        """Index a memory that has moved, and return its old place; None when it has not moved."""
-        left = self._left.get((read.hash, _file_name(read.path)))
-        if left is None or not _is_as_it_was(left.old, read):
-            return None
-        if self._text:
-            from mdmem.index.passages import indexed  # noqa: PLC0415 - start-up
-
-            tags = self._database.tags(left.path)
-            document = parse(read.path, read.data, self._vault.config.limits)
-            self._update_text(left.path, None)
-            self._update_text(read.path, indexed(document, read.seen.modified, tags))
-        del self._left[read.hash, _file_name(read.path)]
-        self._gone[left.path] = self._created[read.path] = left.old.ident, read.hash
-        return left
 
     def _update_text(self, path: str, indexed: Indexed | None) -> None:
         if self._text is None:
@@ -485,7 +429,7 @@ class Sync:
     def _write_batch(
         self,
         entries: list[DocumentRow],
-        same: list[tuple[str, Read]],
+        same: list[Read],
         gone: Sequence[str],
         texts: Sequence[str],
         *,
@@ -495,8 +439,8 @@ class Sync:
         if not (entries or same or texts):
             return
         with database.writing():
-            for path, read in same:
-                database.see(path, read.path, read.seen, racy=read.racy)
+            for file in same:
+                database.see(file.path, file.seen, racy=file.racy)
             database.replace(entries)
             database.forget(gone)
             database.write("INSERT OR IGNORE INTO pending VALUES (?)", [(path,) for path in texts])
@@ -529,10 +473,6 @@ def _pausing_collector() -> Iterator[None]:
     finally:
         if was:
             gc.enable()
-
-
-def _file_name(path: str) -> str:
-    return path.rpartition("/")[2]
 
 
 def _is_as_it_was(old: _Old, read: Read) -> bool:

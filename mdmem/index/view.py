@@ -5,11 +5,12 @@ Memories are listed by conditions: `type=decision`, `created>=2026-01-01`, `tags
 
 from __future__ import annotations
 
+import operator
 import os
 import re
 from collections.abc import Callable, Mapping, Sequence
 from functools import cached_property
-from itertools import groupby
+from itertools import accumulate, groupby
 from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
 
 from mdmem.document.anchor import AnchorHeading
@@ -36,12 +37,7 @@ _DAY = regex(r"[0-9]{4}(?:-[0-9]{2}(?:-[0-9]{2})?)?")
 _DATED = regex(r"[0-9]{4}(?:-|\Z)")
 _INTEGER = regex(r"[-+]?[0-9]{1,100}")
 _NUMBER = regex(r"[-+]?(?:[0-9]+(?:\.[0-9]*)?|\.[0-9]+)(?:[eE][-+]?[0-9]+)?")
-_ORDERS: dict[str, Callable[[int], bool]] = {
-    "<": lambda order: order < 0,
-    "<=": lambda order: order <= 0,
-    ">": lambda order: order > 0,
-    ">=": lambda order: order >= 0,
-}
+_ORDERS = {"<": operator.lt, "<=": operator.le, ">": operator.gt, ">=": operator.ge}
 _REMEDY = "say FIELD=VALUE, or !=, <, <=, >, >=, ~ (contains); FIELD alone: it is there, !FIELD: it is not"
 
 
@@ -70,7 +66,7 @@ class Condition(NamedTuple):
             return any(self.value.casefold() in field_text(value).casefold() for value in values)
         fits = _ORDERS[self.operator]
         orders = (_compare_values(value, self.value) for value in values if value is not None)
-        return any(order is not None and fits(order) for order in orders)
+        return any(order is not None and fits(order, 0) for order in orders)
 
 
 def parse(text: str) -> Condition:
@@ -195,6 +191,23 @@ class View:
         """Return the rows of a query; its condition `{inside}` stands before those with `values`."""
         return self.index.rows(query.replace("{inside}", self._wall), (*self._bounds, *values))
 
+    def part_rows(self, table: str, columns: str, rest: str = "", values: Sequence[Any] = ()) -> list[Any]:
+        """Return rows of a table that has several for each memory; in SQL it is `x`, the memory `d`.
+
+        Args:
+            table: such as "links"; see `mdmem.index.database`.
+            columns: what to select.
+            rest: what follows the condition that the memory is inside: further ones, groups, an order.
+            values: of the question marks in `rest`.
+        """
+        query = f"SELECT {columns} FROM {table} AS x JOIN documents AS d ON d.id = x.document"  # noqa: S608
+        return self.rows(f"{query} WHERE {{inside}} {rest}", values)
+
+    def _list_paths(self, table: str, rest: str, values: Sequence[Any] = ()) -> list[str]:
+        """List the memories with such rows, by path; see `part_rows`."""
+        rows = self.part_rows(table, "DISTINCT d.path", f"{rest} ORDER BY d.path", values)
+        return [self.inside(path) for (path,) in rows]
+
     def inside(self, path: str) -> str:
         """Return a vault path relative to this view."""
         return path[self._skip :]
@@ -210,13 +223,10 @@ class View:
         `tag` (its tags, and those above them) come from the index.
         """
         values: dict[int, dict[str, list[Value]]] = {}
-        query = (
-            "SELECT f.document, f.key, f.value FROM fields AS f JOIN documents AS d ON d.id = f.document"
-            " WHERE {inside} AND f.key = ? ORDER BY f.document, f.n"
-        )
         for key in set(keys):
-            for number, name, value in self.rows(query, (key,)):
-                values.setdefault(number, {}).setdefault(name, []).append(value)
+            rest = "AND x.key = ? ORDER BY x.document, x.n"
+            for number, value in self.part_rows("fields", "x.document, x.value", rest, (key,)):
+                values.setdefault(number, {}).setdefault(key, []).append(value)
         tags = self._load_all_tags() if "tag" in keys else {}
         query = (
             "SELECT d.id, d.path, d.size, d.mtime_ns, d.title, d.day FROM documents AS d"
@@ -232,14 +242,9 @@ class View:
 
     def _load_all_tags(self) -> dict[int, set[str]]:
         """Return the tags of each document, by its number, and those above them."""
-        query = (
-            "SELECT t.document, t.name FROM tags AS t JOIN documents AS d ON d.id = t.document WHERE {inside}"
-        )
         tags: dict[int, set[str]] = {}
-        for number, name in self.rows(query):
-            parts = name.split("/")
-            above = ("/".join(parts[:count]) for count in range(1, len(parts) + 1))
-            tags.setdefault(number, set()).update(above)
+        for number, name in self.part_rows("tags", "x.document, x.name"):
+            tags.setdefault(number, set()).update(accumulate(name.split("/"), "{}/{}".format))
         return tags
 
     def states(self, paths: Collection[str] | None = None) -> Iterator[tuple[str, str, str, frozenset[str]]]:
@@ -267,20 +272,14 @@ class View:
 
     def tags(self) -> list[tuple[str, int]]:
         """List the tags, each with the number of memories that have it, the most used first."""
-        query = (
-            "SELECT min(t.name), count(DISTINCT t.document) FROM tags AS t JOIN documents AS d"
-            " ON d.id = t.document WHERE {inside} GROUP BY t.key ORDER BY 2 DESC, t.key"
-        )
-        return [(name, count) for name, count in self.rows(query)]
+        columns, rest = "min(x.name), count(DISTINCT x.document)", "GROUP BY x.key ORDER BY 2 DESC, x.key"
+        return self.part_rows("tags", columns, rest)
 
     def tagged(self, tag: str) -> list[str]:
         """List the memories that have a tag, or one below it (`a/b` is below `a`), by path."""
-        query = (
-            "SELECT DISTINCT d.path FROM tags AS t JOIN documents AS d ON d.id = t.document"
-            " WHERE {inside} AND (t.key = ? OR (t.key >= ? AND t.key < ?)) ORDER BY d.path"
-        )
         key = tag_key(tag.removeprefix("#"))
-        return [self.inside(path) for (path,) in self.rows(query, (key, f"{key}/", f"{key}0"))]
+        at_or_below = "AND (x.key = ? OR (x.key >= ? AND x.key < ?))"
+        return self._list_paths("tags", at_or_below, (key, f"{key}/", f"{key}0"))
 
     def same_ids(self) -> list[tuple[str, list[str]]]:
         """List the ids that several memories have, each with these."""
@@ -310,30 +309,19 @@ class View:
 
     def named(self, kind: str, key: str) -> list[str]:
         """List the memories with the name `key` of this `kind`, by path."""
-        query = (
-            "SELECT d.path FROM names AS n JOIN documents AS d ON d.id = n.document"
-            " WHERE {inside} AND n.kind = ? AND n.key = ? ORDER BY d.path"
-        )
-        return [self.inside(path) for (path,) in self.rows(query, (kind, key))]
+        return self._list_paths("names", "AND x.kind = ? AND x.key = ?", (kind, key))
 
     def sources(self, keys: Iterable[str]) -> list[str]:
         """List the memories that have a link with one of these keys, by path."""
-        query = (
-            "SELECT DISTINCT d.path FROM links AS k JOIN documents AS d ON d.id = k.document"
-            " WHERE {inside} AND k.key = ?"
+        return sorted(
+            {path for key in set(keys) for path in self._list_paths("links", "AND x.key = ?", (key,))}
         )
-        paths = {path for key in set(keys) for (path,) in self.rows(query, (key,))}
-        return sorted(map(self.inside, paths))
 
     @cached_property
     def all_names(self) -> LoadedNames:
         """All names, loaded at once: for questions about every link."""
-        query = (
-            "SELECT n.kind, n.key, d.path FROM names AS n JOIN documents AS d ON d.id = n.document"
-            " WHERE {inside} ORDER BY d.path"
-        )
-        named = ((kind, key, self.inside(path)) for kind, key, path in self.rows(query))
-        return LoadedNames(named, self.exists)
+        rows = self.part_rows("names", "x.kind, x.key, d.path", "ORDER BY d.path")
+        return LoadedNames(((kind, key, self.inside(path)) for kind, key, path in rows), self.exists)
 
     def exists(self, path: str) -> bool:
         """Return whether a file or folder is at `path`, in the namespace."""
@@ -350,57 +338,37 @@ class View:
 
     def keys_of(self, path: str) -> list[str]:
         """List every key that a link to the memory at `path` may have."""
-        query = (
-            "SELECT n.kind, n.key FROM names AS n JOIN documents AS d ON d.id = n.document"
-            " WHERE {inside} AND d.path = ?"
-        )
-        return sorted({_to_link_key(kind, name) for kind, name in self.rows(query, (self.outside(path),))})
+        rows = self.part_rows("names", "x.kind, x.key", "AND d.path = ?", (self.outside(path),))
+        return sorted({_to_link_key(kind, name) for kind, name in rows})
 
     def anchors(self, path: str) -> Anchors:
         """Return what an anchor can name in the memory at `path`."""
-        sections = (
-            "SELECT s.line, s.path, s.slug, s.loose"
-            " FROM sections AS s JOIN documents AS d ON d.id = s.document"
-            " WHERE {inside} AND d.path = ? ORDER BY s.n"
-        )
-        blocks = (
-            "SELECT b.id FROM blocks AS b JOIN documents AS d ON d.id = b.document"
-            " WHERE {inside} AND d.path = ?"
-        )
-        full = (self.outside(path),)
+        of_memory, values = "AND d.path = ? ORDER BY x.n", (self.outside(path),)
+        sections = self.part_rows("sections", "x.line, x.path, x.slug, x.loose", of_memory, values)
+        blocks = self.part_rows("blocks", "x.id", of_memory, values)
         return Anchors(
             tuple(
                 AnchorHeading(line, tuple(titles.split("\n")), slug, loose)
-                for line, titles, slug, loose in self.rows(sections, full)
+                for line, titles, slug, loose in sections
             ),
-            frozenset(block.casefold() for (block,) in self.rows(blocks, full)),
+            frozenset(block.casefold() for (block,) in blocks),
         )
 
     def citing(self, paths: Collection[str] | None = None) -> list[str]:
         """List the memories, or those of `paths`, that cite code."""
-        query = (
-            "SELECT DISTINCT d.path FROM citations AS c JOIN documents AS d ON d.id = c.document"
-            " WHERE {inside} ORDER BY d.path"
-        )
-        citing = (self.inside(path) for (path,) in self.rows(query))
-        return [path for path in citing if paths is None or path in paths]
+        return [path for path in self._list_paths("citations", "") if paths is None or path in paths]
 
     def citing_files(self, names: Collection[str]) -> list[str]:
         """List the memories that cite a file of one of these names, in any folder."""
-        query = (
-            "SELECT DISTINCT d.path, c.path FROM citations AS c JOIN documents AS d ON d.id = c.document"
-            " WHERE {inside}"
-        )
-        paths = {path for path, cited in self.rows(query) if cited.rpartition("/")[2] in names}
+        rows = self.part_rows("citations", "DISTINCT d.path, x.path")
+        paths = {path for path, cited in rows if cited.rpartition("/")[2] in names}
         return sorted(map(self.inside, paths))
 
     def first_seen(self, path: str) -> dict[tuple[Any, ...], str]:
         """Return what was first seen of the code a memory cites: by path, first and last line, symbol."""
-        query = (
-            "SELECT c.path, c.first, c.last, c.symbol, c.seen FROM citations AS c"
-            " JOIN documents AS d ON d.id = c.document WHERE {inside} AND d.path = ?"
-        )
-        return {tuple(cited): seen for *cited, seen in self.rows(query, (self.outside(path),))}
+        columns = "x.path, x.first, x.last, x.symbol, x.seen"
+        rows = self.part_rows("citations", columns, "AND d.path = ?", (self.outside(path),))
+        return {tuple(cited): seen for *cited, seen in rows}
 
     def in_workspace(self, path: str) -> str:
         """Return the file of the memory at `path`, relative to the workspace."""

@@ -124,7 +124,9 @@ def ask(folder: str, names: Sequence[str], claim: bytes) -> bool:
                     with _opening_address(folder, name) as address:
                         peer.connect(address)
                 except ConnectionRefusedError:
-                    _remove_dead(os.path.join(folder, name))
+                    dead = os.path.join(folder, name)
+                    if time.time() - os.lstat(dead).st_mtime > _NEW_SECONDS:  # else it is about to listen
+                        os.unlink(dead)
                     continue
                 if _is_ours(peer):
                     peer.send(claim)
@@ -190,12 +192,6 @@ class Voucher:
         with contextlib.suppress(OSError):
             self._socket.shutdown(socket.SHUT_RDWR)  # it wakes the thread that serves
         self._socket.close()
-
-
-def _remove_dead(path: str) -> None:
-    """Remove a socket that refuses, unless it is new: its process may be about to listen."""
-    if time.time() - os.lstat(path).st_mtime > _NEW_SECONDS:
-        os.unlink(path)
 
 
 def _make_socket() -> socket.socket:

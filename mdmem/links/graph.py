@@ -46,43 +46,42 @@ def triples(view: View, within: str = "") -> tuple[Triple, ...]:
 
     Anchors, lines and symbols are left out, and so is what joins a memory to itself.
     """
-    found = chain(
+    joined = chain(
         _link_triples(view, within),
         _field_triples(view, within),
         _citation_triples(view, within),
         _tag_triples(view, within),
     )
-    return tuple(sorted({triple for triple in found if triple.subject != triple.object}))
+    return tuple(sorted({triple for triple in joined if triple.subject != triple.object}))
 
 
-def _rows_below(view: View, within: str, query: str) -> Iterator[tuple[Any, ...]]:
-    """Yield the rows of a query, with the path first: of the memories below `within`."""
-    for path, *rest in view.rows(query + " WHERE {inside}"):
+def _rows_below(
+    view: View, within: str, table: str, columns: str, condition: str = ""
+) -> Iterator[tuple[Any, ...]]:
+    """Yield rows of the memories below `within`, with the path first; see `View.part_rows`."""
+    for path, *others in view.part_rows(table, f"d.path, {columns}", condition):
         inside = view.inside(path)
         if is_under(inside, within):
-            yield inside, *rest
+            yield inside, *others
 
 
 def _link_triples(view: View, within: str) -> Iterator[Triple]:
-    query = (
-        "SELECT d.path, k.kind, k.embed, k.target FROM links AS k JOIN documents AS d"
-        " ON d.id = k.document AND k.kind != 'field' AND k.target != ''"
+    rows = _rows_below(
+        view, within, "links", "x.kind, x.embed, x.target", "AND x.kind != 'field' AND x.target != ''"
     )
-    for path, kind, embed, target in _rows_below(view, within, query):
-        yield Triple(
-            path, EMBEDS if embed else LINKS, _resolve_target(view, path, target, as_path=kind in PATH_KINDS)
-        )
+    for path, kind, embed, target in rows:
+        goal = _resolve_target(view, path, target, as_path=kind in PATH_KINDS)
+        yield Triple(path, EMBEDS if embed else LINKS, goal)
 
 
 def _field_triples(view: View, within: str) -> Iterator[Triple]:
     """Yield the links in fields, and the memories that the fields of lineage name without being links."""
-    query = (
-        "SELECT d.path, f.key, f.value FROM fields AS f JOIN documents AS d ON d.id = f.document"
-        " AND (f.key IN ('superseded_by', 'derived_from', 'contradicted_by')"
-        " OR instr(f.value, '[[') OR instr(f.value, '](')"
-        " OR (f.key IN ('session', 'follows') AND instr(d.path, 'observations/')))"
+    condition = (
+        "AND (x.key IN ('superseded_by', 'derived_from', 'contradicted_by')"
+        " OR instr(x.value, '[[') OR instr(x.value, '](')"
+        " OR (x.key IN ('session', 'follows') AND instr(d.path, 'observations/')))"
     )
-    for path, key, value in _rows_below(view, within, query):
+    for path, key, value in _rows_below(view, within, "fields", "x.key, x.value", condition):
         text = "" if value is None else str(value)
         if key in _OF_OBSERVATIONS and kind_at(path) is OBSERVATION:
             yield from _observation_triples(view, path, key, text)
@@ -111,14 +110,13 @@ def _resolve_target(view: View, path: str, target: str, *, as_path: bool = False
 
 
 def _citation_triples(view: View, within: str) -> Iterator[Triple]:
-    query = "SELECT d.path, c.path, c.in_link FROM citations AS c JOIN documents AS d ON d.id = c.document"
     with Workspace.of(view.vault) as workspace:
-        for path, cited, in_link in _rows_below(view, within, query):
+        for path, cited, in_link in _rows_below(view, within, "citations", "x.path, x.in_link"):
             citation = kept_citation(cited, in_link=bool(in_link))
             yield Triple(path, CITES, path_of(workspace, view.in_workspace(path), citation) or cited)
 
 
 def _tag_triples(view: View, within: str) -> Iterator[Triple]:
     names = {tag_key(name): name for name, _ in view.tags()}
-    query = "SELECT d.path, t.key FROM tags AS t JOIN documents AS d ON d.id = t.document"
-    return (Triple(path, TAGGED, f"#{names[key]}") for path, key in _rows_below(view, within, query))
+    rows = _rows_below(view, within, "tags", "x.key")
+    return (Triple(path, TAGGED, f"#{names[key]}") for path, key in rows)

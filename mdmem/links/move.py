@@ -26,10 +26,6 @@ if TYPE_CHECKING:
     from mdmem.index.view import View
     from mdmem.markdown.inline import Citation, Link
 
-Sources = Callable[[Collection[str]], Iterable[str]]
-Read = Callable[[str], Document]
-Stands = Callable[[str], bool]
-
 
 class Known(NamedTuple):
     """What a move has to know of the memories around it, all inside the base namespace.
@@ -44,9 +40,9 @@ class Known(NamedTuple):
     """
 
     names: Names
-    sources: Sources
-    read: Read
-    stands: Stands
+    sources: Callable[[Collection[str]], Iterable[str]]
+    read: Callable[[str], Document]
+    stands: Callable[[str], bool]
 
 
 def known(view: View) -> Known:
@@ -68,10 +64,10 @@ class Moved:
 
     def named(self, kind: str, key: str) -> Sequence[str]:
         """Do as `Names.named`."""
-        found = self._names.named(kind, key)
+        paths = self._names.named(kind, key)
         if kind == "stem":
-            return [*(path for path in found if path not in self._moves), *self._arrived.get(key, ())]
-        return [self._moves.get(path, path) for path in found]
+            return [*(path for path in paths if path not in self._moves), *self._arrived.get(key, ())]
+        return [self._moves.get(path, path) for path in paths]
 
     def exists(self, path: str) -> bool:
         """Do as `Names.exists`."""
@@ -255,24 +251,15 @@ class Shift:
             self.left_out.append(error.message)
             return []
         edits: dict[int, TextEdit] = {}
-        told: dict[tuple[str, str, str], str] = {}  # links that say the same have to say the same
         for link in links:
             # References share the target of their definition.
             if link.target_span.start in edits or (keys is not None and key_of(link.target) not in keys):
                 continue
-            said = link.kind, link.target, link.anchor
-            target = told.get(said) if link.target else ""
-            if target is None:
-                left = len(self.left_out)
-                target = self._new_target(link, here, there)
-                if len(self.left_out) == left:  # else each of them is named
-                    told[said] = target
-            if target:
+            if target := self._new_target(link, here, there):
                 edits[link.target_span.start] = self._retarget_link(document, link, target)
         if here.rpartition("/")[0] != there.rpartition("/")[0]:
             for citation in citations:
-                path = self._new_cited_path(citation, here, there)
-                if path:
+                if path := self._new_cited_path(citation, here, there):
                     edits.setdefault(citation.span.start, relink.repath(citation, document.text, path))
         return sorted(edits.values())
 
@@ -289,9 +276,7 @@ class Shift:
         if was.path is None:
             return self._new_astray_target(link, here, there)
         wanted = self._moves.get(was.path, was.path)
-        is_relative = is_path(link) and not link.target.startswith("/")
-        is_detour = is_relative and not self._is_done and resolve.is_detour(link.target, here, there)
-        if now.path == wanted and (was.ambiguous or not now.ambiguous) and not is_detour:
+        if now.path == wanted and (was.ambiguous or not now.ambiguous):
             return ""
         if was.ambiguous or (self._is_done and now.path is not None and now.path != wanted):
             self._leave_link(link, there, was, now)
@@ -317,11 +302,9 @@ class Shift:
         if self._is_done or not is_relative or is_placeholder:
             return ""
         place = resolve.place_from(link.target, here)
-        return (
-            ""
-            if _leads_on(link.target, here, there)
-            else resolve.as_written(link, resolve.route(place, there))
-        )
+        if resolve.place_from(link.target, there) == place:
+            return ""
+        return resolve.as_written(link, resolve.route(place, there))
 
     def _new_cited_path(self, citation: Citation, here: str, there: str) -> str:
         """Return the relative path that a citation in a Markdown link has to say.
@@ -331,15 +314,9 @@ class Shift:
         if not citation.in_link or citation.path.startswith("/"):
             return ""
         place, stands = resolve.place_from(citation.path, here), self._known.stands
-        if _leads_on(citation.path, here, there) or not stands(place):
+        if resolve.place_from(citation.path, there) == place or not stands(place):
             return ""
         if self._is_done and stands(resolve.place_from(citation.path, there)):
             return ""
         way = resolve.route(place, there)
         return f"./{way}" if citation.path.startswith("./") and not way.startswith("../") else way
-
-
-def _leads_on(path: str, here: str, there: str) -> bool:
-    """Return whether a relative path leads to the same place from both memories, and is no detour now."""
-    same = resolve.place_from(path, here) == resolve.place_from(path, there)
-    return same and not resolve.is_detour(path, here, there)

@@ -7,12 +7,13 @@ import posixpath
 import re
 from collections import Counter
 from dataclasses import dataclass
-from functools import lru_cache
+from functools import lru_cache, partial
+from itertools import chain
 from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple
 
 from mdmem.code.citations import AMBIGUOUS, DANGLING, MOVED, OK, STATES, candidates, judge, path_of
 from mdmem.code.symbols import CLASS, FUNCTION, VARIABLE
-from mdmem.code.workspace import Workspace
+from mdmem.code.workspace import Source, Workspace
 from mdmem.diagnostic import Diagnostic, at_line
 from mdmem.document import anchor
 from mdmem.document.document import SUFFIXES
@@ -172,34 +173,33 @@ def is_named(occurrence: Occurrence, wanted: str) -> bool:
     return False
 
 
-def gathered(found: Iterable[Occurrence]) -> tuple[Reference, ...]:
+def gathered(occurrences: Iterable[Occurrence]) -> tuple[Reference, ...]:
     """Return one reference for each type and target."""
     by_target: dict[tuple[int, str], list[Occurrence]] = {}
-    for each in found:
-        by_target.setdefault((TYPES.index(each.type), each.target), []).append(each)
+    for occurrence in occurrences:
+        by_target.setdefault((TYPES.index(occurrence.type), occurrence.target), []).append(occurrence)
     return tuple(
         Reference(
             type=same[0].type,
             target=target,
-            places=tuple(sorted(each.place for each in same)),
-            first_seen=min(each.day for each in same),
-            last_seen=max(each.day for each in same),
+            places=tuple(sorted(occurrence.place for occurrence in same)),
+            first_seen=min(occurrence.day for occurrence in same),
+            last_seen=max(occurrence.day for occurrence in same),
         )
         for (_, target), same in sorted(by_target.items())
     )
 
 
-def counted(found: Collection[Reference]) -> ReferenceStats:
+def counted(references: Collection[Reference]) -> ReferenceStats:
     """References in numbers; of those in most places, ten."""
-    by_count = sorted(
-        ((each.target, len(each.places)) for each in found), key=lambda pair: (-pair[1], pair[0])
-    )
+    counts = [(reference.target, reference.count) for reference in references]
+    most_cited = sorted(counts, key=lambda pair: (-pair[1], pair[0]))
     return ReferenceStats(
-        total=len(found),
-        places=sum(len(each.places) for each in found),
-        by_type=dict(sorted(Counter(each.type for each in found).items())),
-        by_state=dict(sorted(Counter(each.state for each in found).items())),
-        most_cited=tuple(by_count[:10]),
+        total=len(references),
+        places=sum(count for _, count in counts),
+        by_type=dict(sorted(Counter(reference.type for reference in references).items())),
+        by_state=dict(sorted(Counter(reference.state for reference in references).items())),
+        most_cited=tuple(most_cited[:10]),
     )
 
 
@@ -210,19 +210,17 @@ _REMEMBERED = 1 << 16
 def backlinks(view: View, path: str) -> tuple[Backlink, ...]:
     """Return the links to the memory at `path`, in the order of path and line."""
     names = view.all_names
-    query = (
-        "SELECT d.path, k.line, k.kind, k.target, k.anchor, k.alias"
-        " FROM links AS k JOIN documents AS d ON d.id = k.document"
-        " WHERE {inside} AND k.key = ? ORDER BY d.path, k.line, k.n"
-    )
-    found = []
+    columns = "d.path, x.line, x.kind, x.target, x.anchor, x.alias"
+    links = []
     for key in view.keys_of(path):
-        for source, line, kind, target, anchor_, alias in view.rows(query, (key,)):
+        for source, line, kind, target, mark, alias in view.part_rows(
+            "links", columns, "AND x.key = ?", (key,)
+        ):
             inside = view.inside(source)
             meant = resolve(names, target, inside, as_path=kind in PATH_KINDS) if target else NOTHING
             if path in meant.candidates:
-                found.append(Backlink(inside, line, kind, anchor_, alias, meant.ambiguous))
-    return tuple(sorted(found))
+                links.append(Backlink(inside, line, kind, mark, alias, meant.ambiguous))
+    return tuple(sorted(links))
 
 
 def occurrences(
@@ -233,10 +231,12 @@ def occurrences(
     Within one, in the order of path and line.
     """
     wanted = frozenset(types or TYPES)
+    pointing: list[Iterator[Occurrence]] = []
     if wanted & {NOTE, HEADING, BLOCK, FILE}:
-        yield from (each for each in _link_occurrences(view, paths) if each.type in wanted)
+        pointing.append(_link_occurrences(view, paths))
     if wanted.intersection(CODE):
-        yield from (each for each in _citation_occurrences(view, paths) if each.type in wanted)
+        pointing.append(_citation_occurrences(view, paths))
+    yield from (occurrence for occurrence in chain(*pointing) if occurrence.type in wanted)
     if TAG in wanted:
         names = {tag_key(name): f"#{name}" for name, _ in view.tags()}
         for path, day, line, name, key in _find_rows(view, "tags", "x.line, x.name, x.key", paths):
@@ -264,16 +264,13 @@ def _find_rows(
     view: View, table: str, columns: str, paths: Collection[str] | None
 ) -> Iterator[tuple[Any, ...]]:
     """Return the rows of a part of each document, with its path and day in front."""
-    query = (
-        f"SELECT d.path, d.day, {columns} FROM {table} AS x JOIN documents AS d ON d.id = x.document"  # noqa: S608
-        " WHERE {inside}"
-    )
+    read = partial(view.part_rows, table, f"d.path, d.day, {columns}")
     if paths is None:
-        found = view.rows(f"{query} ORDER BY d.path, x.n")
+        rows = read("ORDER BY d.path, x.n")
     else:
-        query += " AND d.path = ? ORDER BY x.n"
-        found = [row for path in sorted(paths) for row in view.rows(query, (view.outside(path),))]
-    return ((view.inside(path), *rest) for path, *rest in found)
+        rest = "AND d.path = ? ORDER BY x.n"
+        rows = [row for path in sorted(paths) for row in read(rest, (view.outside(path),))]
+    return ((view.inside(path), *others) for path, *others in rows)
 
 
 def _link_occurrences(view: View, paths: Collection[str] | None) -> Iterator[Occurrence]:
@@ -321,7 +318,8 @@ def _judge_link(
             state, detail = _judge_anchor(headings(meant.path), mark, meant.path)
         if state == OK and meant.ambiguous:
             state, detail = AMBIGUOUS, f"it may also mean {', '.join(meant.candidates[1:4])}"
-    return Occurrence(_type_of(mark), goal, ReferencePlace(path, line, state, detail), day, written)
+    type_ = (BLOCK if mark.startswith("^") else HEADING) if mark else NOTE
+    return Occurrence(type_, goal, ReferencePlace(path, line, state, detail), day, written)
 
 
 def _citation_occurrences(view: View, paths: Collection[str] | None) -> Iterator[Occurrence]:
@@ -333,10 +331,10 @@ def _citation_occurrences(view: View, paths: Collection[str] | None) -> Iterator
         for path, day, line, cited, first, last, symbol, pin, in_link, seen in rows:
             citation = kept_citation(cited, first, last, symbol, line=line, pin=pin, in_link=bool(in_link))
             citing = view.in_workspace(path)
-            found = judge(workspace, citing, citation, seen)
-            place = ReferencePlace(path, line, found.state, found.reason)
+            judgement = judge(workspace, citing, citation, seen)
+            place = ReferencePlace(path, line, judgement.state, judgement.reason)
             file = path_of(workspace, citing, citation) or cited
-            yield _judge_citation(place, day, citation, found, file, workspace)
+            yield _judge_citation(place, day, citation, judgement, file, workspace)
 
 
 def file_beside(view: View, path: str, target: str) -> str | None:
@@ -356,49 +354,37 @@ def file_named(view: View, path: str, target: str) -> str | None:
     return file_beside(view, path, f"/{target}") or file_beside(view, path, target)
 
 
-def _type_of(mark: str) -> str:
-    if not mark:
-        return NOTE
-    return BLOCK if mark.startswith("^") else HEADING
-
-
 def _judge_anchor(anchors: Anchors, mark: str, path: str) -> tuple[str, str]:
     """Return whether a memory has what an anchor names: a state, and why."""
     if mark.startswith("^"):
         if mark[1:].casefold() in anchors.blocks:
             return OK, ""
         return DANGLING, f"{path} has no block {mark}"
-    found = anchor.match(anchors.headings, mark)
-    if found is None:
+    meaning = anchor.match(anchors.headings, mark)
+    if meaning is None:
         return DANGLING, f"{path} has no heading {mark!r}"
-    if found.ambiguous:
-        lines = ", ".join(str(anchors.headings[index].line) for index in found.indexes)
+    if meaning.ambiguous:
+        lines = ", ".join(str(anchors.headings[index].line) for index in meaning.indexes)
         return AMBIGUOUS, f"{path} has that heading in the lines {lines}"
     return OK, ""
 
 
 def _judge_citation(
-    place: ReferencePlace, day: str, citation: Citation, found: Judgement, path: str, workspace: Workspace
+    place: ReferencePlace, day: str, citation: Citation, judgement: Judgement, path: str, workspace: Workspace
 ) -> Occurrence:
     """Return a citation of the file `path` of the workspace."""
     type_, locator, now = FILE, "", ""
     if citation.symbol:
-        type_, locator = _symbol_type(workspace, found.path, citation.symbol), f"#{citation.symbol}"
-        now = f"#{found.symbol or citation.symbol}"
+        current = workspace.current(judgement.path)
+        defined = current.symbols.named(citation.symbol) if isinstance(current, Source) else ()
+        type_, locator = defined[0].kind if defined else SYMBOL, f"#{citation.symbol}"
+        now = f"#{judgement.symbol or citation.symbol}"
     elif citation.first is not None:
         type_, locator = LINES, shown_lines(citation.first, citation.last)
-        now = shown_lines(found.first, found.last)
-    if found.state == MOVED:
-        place = place._replace(detail=f"moved to {found.path}{now}")
+        now = shown_lines(judgement.first, judgement.last)
+    if judgement.state == MOVED:
+        place = place._replace(detail=f"moved to {judgement.path}{now}")
     return Occurrence(type_, f"{path}{locator}", place, day, f"{citation.path}{locator}")
-
-
-def _symbol_type(workspace: Workspace, path: str, symbol: str) -> str:
-    from mdmem.code.workspace import Source  # noqa: PLC0415 - many memories cite no code
-
-    current = workspace.current(path)
-    defined = current.symbols.named(symbol) if isinstance(current, Source) else ()
-    return defined[0].kind if defined else SYMBOL
 
 
 def files_of(view: View, memories: Collection[str] | None = None) -> dict[str, set[str]]:
@@ -413,7 +399,7 @@ def files_of(view: View, memories: Collection[str] | None = None) -> dict[str, s
     Returns:
         Absolute paths by memory; one that points at no file is left out.
     """
-    found: dict[str, set[str]] = {}
+    by_memory: dict[str, set[str]] = {}
     root, workspace = os.path.join(view.vault.root, view.base), view.vault.workspace
     with Workspace.of(view.vault) as looked_at:
         for path, _, cited, in_link in dict.fromkeys(
@@ -424,7 +410,7 @@ def files_of(view: View, memories: Collection[str] | None = None) -> dict[str, s
             if is_bare and not os.path.lexists(os.path.join(workspace, cited)):
                 files += looked_at.named(cited) or ()
             for file in files:
-                found.setdefault(path, set()).add(os.path.join(workspace, file))
+                by_memory.setdefault(path, set()).add(os.path.join(workspace, file))
     for path, _, target, kind in dict.fromkeys(_find_rows(view, "links", "x.target, x.kind", memories)):
         if not posixpath.splitext(target)[1] or target.endswith(SUFFIXES):
             continue
@@ -433,5 +419,5 @@ def files_of(view: View, memories: Collection[str] | None = None) -> dict[str, s
         }
         if kind in PATH_KINDS and (place := place_of(target, view.in_workspace(path))):
             places.add(os.path.join(workspace, place))
-        found.setdefault(path, set()).update(places)
-    return found
+        by_memory.setdefault(path, set()).update(places)
+    return by_memory

@@ -68,11 +68,11 @@ def rename_block(known: Known, path: str, old: str, new: str) -> EditPlan:
     """
     document = known.read(path)
     old, new = old.removeprefix(BLOCK_MARK), new.removeprefix(BLOCK_MARK)
-    found = [block for block in document.blocks if block.id == old]
-    if not found:
+    blocks = [block for block in document.blocks if block.id == old]
+    if not blocks:
         raise NamedNotFound(kind="block id", name=old, near=tuple(block.id for block in document.blocks))
-    if len(found) > 1:
-        lines = ", ".join(str(block.line) for block in found)
+    if len(blocks) > 1:
+        lines = ", ".join(str(block.line) for block in blocks)
         raise EditRefused(path=path, reason=f"the block id ^{old} stands in lines {lines}")
     if not _BLOCK_ID.fullmatch(new):
         remedy = "use letters, digits and hyphens"
@@ -83,10 +83,10 @@ def rename_block(known: Known, path: str, old: str, new: str) -> EditPlan:
 
     def new_anchor(link: Link, _: bool) -> tuple[str, bool] | None:
         place = anchor.find(document, link.anchor) if link.anchor.startswith(BLOCK_MARK) else None
-        means_it = place is not None and place.line == found[0].line
+        means_it = place is not None and place.line == blocks[0].line
         return (BLOCK_MARK + new, not place.ambiguous) if place and means_it else None
 
-    edit = TextEdit(*found[0].id_span, new)
+    edit = TextEdit(*blocks[0].id_span, new)
     return _plan_reanchoring(known, document, edit, new_anchor, f"rename ^{old} of {path} to ^{new}")
 
 
@@ -197,12 +197,12 @@ class _Renamed:
 
         titles, slug = self._after[meant].path, self._after[meant].slug
         new = part(self._after[self._number].path[-1])
-        parts = [new if anchor.match([self._old], each) else each for each in written.split(_NESTED)]
+        parts = [new if anchor.match([self._old], title) else title for title in written.split(_NESTED)]
         above = (_NESTED.join(map(part, titles[-count:])) for count in range(1, len(titles) + 1))
         ways = (_NESTED.join(parts), slug if as_slug else "", *above, slug)
         for way in filter(None, ways):
-            found = anchor.match(self._after, way)
-            if found and found.indexes == (meant,):
+            meaning = anchor.match(self._after, way)
+            if meaning and meaning.indexes == (meant,):
                 return way
         reason = f"no anchor could tell the heading {titles[-1]!r} from the others"
         raise EditRefused(path=self._path, reason=reason, remedy="give it another title")
@@ -294,12 +294,12 @@ class _WithId(NamedTuple):
 
     def named(self, kind: str, key: str) -> Sequence[str]:
         """Do as `Names.named`."""
-        found = self.names.named(kind, key)
+        paths = self.names.named(kind, key)
         if kind == "id" and key == self.new:
             return [self.path]
         if kind == "id" and key == self.old:
-            return [path for path in found if path != self.path]
-        return found
+            return [path for path in paths if path != self.path]
+        return paths
 
     def exists(self, path: str) -> bool:
         """Do as `Names.exists`."""

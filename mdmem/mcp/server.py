@@ -49,8 +49,7 @@ class MemoryServer:
         self._toolbox = Toolbox(bound)
         self._memory = bound.memory
         self._limiter = CapacityLimiter(_AT_ONCE)
-        # This makes it once, too, before threads ask for it.
-        self._memory.index.rest_when_idle()
+        _ = self._memory.index  # made once, before threads ask for it
         self._keeper: Keeper | None = None
         self.feed = Feed(self._memory)
         self.server: Server[Any] = Server(

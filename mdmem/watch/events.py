@@ -96,7 +96,6 @@ class Watch:
         root = view.vault.root
         self._watcher = Watcher(root, mounts=view.index.vault.mounted(""), poll_seconds=poll_seconds).start()
         self._keeper = None if view.index.is_watched else Keeper(view.index, self._watcher)
-        view.index.rest_when_idle()
 
     def __enter__(self) -> Self:
         return self

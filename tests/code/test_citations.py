@@ -270,14 +270,6 @@ def test_lines_that_were_deleted_are_gone(project: Project) -> None:
     assert judged[:5] == ("gone", "a.py", 5, 7, "the lines were deleted")
 
 
-def test_a_block_that_moved_and_was_changed_is_changed_where_it_is_now(project: Project) -> None:
-    block = [f"    step_{number}(basket, prices)" for number in range(8)]
-    project.noted("a.py", [*OTHERS[:4], *block, *OTHERS[4:]])
-    project.write("a.py", [*OTHERS, "def f():", *block[:3], "    pass", *block[4:]])
-    judged = project.judge("a.py:5-12")
-    assert (judged.state, judged.first, judged.last) == ("changed", 14, 21)
-
-
 # README: Cited code is compared with what it was when it was cited: …
 def test_what_is_compared_is_the_commit_of_the_citing_line(project: Project) -> None:
     project.noted("a.py", FILE)
@@ -818,8 +810,6 @@ def test_what_a_line_map_calls_moved_is_there(old: list[str], new: list[str], da
         if moved is not None:
             assert new[moved - 1 : moved + last - first] == old[first - 1 : last]
             assert (start, end) == (moved, moved + last - first)
-        resettled = line_map.resettled(first, last)
-        assert resettled is None or 1 <= resettled[0] <= resettled[1] <= len(new)
 
 
 @given(lines=LINES, data=st.data())

@@ -225,11 +225,10 @@ def test_a_file_with_a_problem_has_no_rows_but_its_own(database: Database) -> No
 def test_headings_are_known_of_the_content_that_was_indexed_alone(database: Database) -> None:
     text = "# A\n\n## B\n\ntext\n\n# C\n"
     put(database, entry("a.md", text), entry("bare.md", "text\n"))
-    assert database.headings(["bare.md", "a.md", "nowhere.md"]) == {
-        ("a.md", f"hash of {text}"): [(1, ("A",)), (3, ("A", "B")), (7, ("C",))],
-        ("bare.md", "hash of text\n"): [],
-    }
-    assert database.headings([]) == {}
+    assert database.headings("a.md", f"hash of {text}") == [(1, ("A",)), (3, ("A", "B")), (7, ("C",))]
+    assert database.headings("a.md", "hash of another text") is None
+    assert database.headings("bare.md", "hash of text\n") == []
+    assert database.headings("nowhere.md", "") is None
 
 
 def test_what_is_forgotten_is_gone_and_what_is_not_there_is_no_error(database: Database) -> None:
@@ -245,7 +244,7 @@ def test_what_a_file_looks_like_can_change_alone(database: Database) -> None:
     put(database, entry("a.md"))
     parts = {part: rows for part, rows in dump(database).items() if part != "documents"}
     with database.writing():
-        database.see("a.md", "a.md", Seen(9, 8, 7, 6), racy=True)
+        database.see("a.md", Seen(9, 8, 7, 6), racy=True)
     assert database.known() == {"a.md": (9, 8, 7, 6)}
     assert database.rows("SELECT racy FROM documents") == [(1,)]
     assert {part: rows for part, rows in dump(database).items() if part != "documents"} == parts

@@ -536,8 +536,8 @@ def test_a_bad_glob_is_explained(tree: Folder, tmp_path: Path, mounted: bool) ->
         (tmp_path / "AGENTS.md").write_text("needle")
         tree.mounts["AGENTS.md"] = str(tmp_path / "AGENTS.md")
     with pytest.raises(PatternInvalid) as caught:
-        next(tree.grep("needle", globs=["no[tes"]))
-    assert (caught.value.pattern, caught.value.reason) == ("no[tes", "unclosed character class; missing ']'")
+        tree.grep("needle", globs=["no[tes"])
+    assert (caught.value.pattern, caught.value.reason) == ("no[tes", "a [ is never closed")
 
 
 # ---------------------------------------------------------------------------------------------- mounts

@@ -11,7 +11,7 @@ from hypothesis import given, settings, strategies as st
 from mdmem.document.document import Document, parse_text
 from mdmem.errors import MemoryNotFound, NotUtf8
 from mdmem.index.database import record
-from mdmem.index.hit import Headings, HitReader, line_text, lines_text
+from mdmem.index.hit import HitReader, headings_above, line_text, lines_text
 from mdmem.index.ripgrep import Line
 
 # What begins, continues or ends a block, so that much of it stands in the way of a heading.
@@ -34,26 +34,15 @@ def above(document: Document, line: int) -> tuple[str, ...]:
     return paths[-1] if paths else ()
 
 
-@given(texts, st.data())
-@settings(deadline=None, max_examples=500)
-def test_headings_are_those_of_the_whole_memory(text: str, data: st.DataObject) -> None:
-    whole, asked = parse_text("a.md", text), parse_text("a.md", text)
-    headings = Headings(asked)
-    last = len(whole.lines)
-    for line in data.draw(st.lists(st.integers(1, last), max_size=4) if last else st.just([])):
-        assert headings.above(line) == above(whole, line)
-
-
 @given(texts)
 @settings(deadline=None, max_examples=300)
 def test_headings_that_the_index_knows_are_those_of_the_memory(text: str) -> None:
     document = parse_text("a.md", text)
-    rows = record(document, 0).sections
-    headings = Headings(
-        parse_text("a.md", text), [(int(row[1] or 0), tuple(str(row[3]).split("\n"))) for row in rows]
-    )
+    known = [(int(row[1] or 0), tuple(str(row[3]).split("\n"))) for row in record(document, 0).sections]
     for line in range(1, len(document.lines) + 1):
-        assert headings.above(line) == above(document, line)
+        assert (
+            headings_above(document, line) == headings_above(document, line, known) == above(document, line)
+        )
 
 
 @pytest.mark.parametrize(
@@ -69,11 +58,11 @@ def test_headings_that_the_index_knows_are_those_of_the_memory(text: str) -> Non
     ],
 )
 def test_a_line_stands_under_its_headings(text: str, line: int, expected: tuple[str, ...]) -> None:
-    assert Headings(parse_text("a.md", text)).above(line) == expected
+    assert headings_above(parse_text("a.md", text), line) == expected
 
 
 def test_a_json_memory_has_no_headings() -> None:
-    assert Headings(parse_text("a.json", '{\n"a": "# b"\n}\n')).above(2) == ()
+    assert headings_above(parse_text("a.json", '{\n"a": "# b"\n}\n'), 2) == ()
 
 
 @given(texts, st.integers(1, 9), st.integers(0, 9))

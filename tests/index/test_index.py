@@ -1,7 +1,4 @@
-"""Rest: what is not used is closed, in its time, and can be used again.
-
-The index: where it stands, how it gets over damage, and who may use it at the same time.
-"""
+"""The index: where it stands, how it gets over damage, and who may use it at the same time."""
 
 from __future__ import annotations
 
@@ -15,53 +12,19 @@ import subprocess
 import sys
 import tempfile
 import threading
-import time
-from contextlib import closing, suppress
+from contextlib import closing
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import pytest
 
 from mdmem.errors import MdmemError, StorageFailed
-from mdmem.index.index import Index, Rest
+from mdmem.index.index import Index
 from mdmem.index.sync import Synced
 from mdmem.index.text_index import TextIndex
-from tests.waiting import until
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
-
-
-LIMIT = 30.0
-
-
-def test_it_is_closed_so_many_seconds_after_its_use_and_no_sooner() -> None:
-    closed: list[float] = []
-    done = threading.Event()
-
-    def close() -> None:
-        closed.append(time.monotonic())
-        done.set()
-
-    rest = Rest(close, 0.05)
-    before = time.monotonic()
-    rest.used()
-    assert done.wait(LIMIT)
-    assert closed[-1] >= before + 0.05
-
-
-def test_the_next_use_waits_anew_and_nothing_waits_meanwhile() -> None:
-    done = threading.Event()
-    others = {*threading.enumerate()}
-    rest = Rest(done.set, 0.01)
-    for _ in range(3):
-        rest.used()
-        waiting = {*threading.enumerate()} - others
-        assert done.wait(LIMIT)
-        for thread in waiting:
-            thread.join(LIMIT)
-            assert not thread.is_alive()
-        done.clear()
 
 
 IS_ROOT = os.geteuid() == 0
@@ -102,25 +65,6 @@ def both(*names: str) -> tuple[list[str], list[str]]:
 
 
 # ---------------------------------------------------------------------------------------- opening and closing
-
-
-def test_an_index_at_rest_has_no_thread_of_the_library_and_answers_again(index: Index) -> None:
-    others = watchers_of_files()
-    index.rest_when_idle(0.01)
-    for _ in range(2):
-        index.sync()
-        assert paths(index) == both(*"abc")
-        until(lambda: not watchers_of_files() - others)
-
-
-def watchers_of_files() -> set[str]:
-    """The threads of this process in which tantivy looks after its files."""
-    found = set()
-    for comm in Path("/proc/self/task").glob("*/comm"):
-        with suppress(OSError):  # it has ended
-            if comm.read_text().startswith("thread-tantivy"):
-                found.add(str(comm))
-    return found
 
 
 def test_making_one_opens_nothing(root: Path) -> None:
@@ -493,27 +437,6 @@ def test_one_that_is_deleted_while_it_is_open_is_made_anew(root: Path, index: In
         index.sync()
         assert paths(index) == both("a", "b", "c")
     assert index.notes == []
-
-
-@pytest.mark.parametrize("emptied", [("database.sqlite",), ("database.sqlite", "database.sqlite-wal")])
-def test_one_that_is_emptied_beside_a_server_stops_nobody(
-    root: Path, index: Index, emptied: Sequence[str]
-) -> None:
-    index.sync()
-    for name in emptied:
-        os.truncate(own(root) / name, 0)
-    program = (
-        "from mdmem.index.index import Index\n"
-        f"index = Index({str(root)!r})\nindex.sync()\n"
-        "print(index.rows('SELECT count(*) FROM documents')[0][0], index.notes)"
-    )
-    asked = subprocess.run(
-        [sys.executable, "-c", program], capture_output=True, text=True, timeout=20, check=True
-    )
-    assert asked.stdout == "3 ['the index was rebuilt: somebody has emptied it']\n"
-    (root / "notes/d.md").write_text("new")
-    index.sync()
-    assert paths(index) == both("a", "b", "c", "d")
 
 
 def test_whoever_is_stopped_while_it_writes_stops_nobody(root: Path) -> None:

@@ -150,14 +150,6 @@ def test_a_bad_pattern_is_explained_by_the_line_that_says_why(pattern: str, reas
     assert (error.pattern, error.reason) == (pattern, reason)
 
 
-def test_a_bad_glob_is_told_apart_from_a_bad_pattern() -> None:
-    program = ripgrep.program()
-    with ripgrep.Process([program, "--glob", "no[tes", "--", "x", os.devnull]) as process:
-        error = ripgrep.failure(program, process.errors(), "x")
-    assert isinstance(error, PatternInvalid)
-    assert (error.pattern, error.reason) == ("no[tes", "unclosed character class; missing ']'")
-
-
 def test_what_could_not_be_read_is_listed_and_what_vanished_is_not() -> None:
     errors = (
         "rg: ./n/new\nline: x.md: Permission denied (os error 13)\n"

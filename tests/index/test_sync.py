@@ -29,10 +29,11 @@ from mdmem.errors import StorageFailed
 from mdmem.index import text_index as text_module
 from mdmem.index.database import Seen
 from mdmem.index.index import Index
-from mdmem.index.sync import Folder, Read, Sync, Synced, Work, moves, read, understand
+from mdmem.index.sync import Read, Sync, Synced, Work, moves, read, understand
 from mdmem.index.view import View
 from mdmem.links.references import occurrences
 from mdmem.links.resolve import resolve
+from mdmem.vault.files import Place
 from mdmem.vault.paths import Namespace
 
 if TYPE_CHECKING:
@@ -169,9 +170,7 @@ LIMITS = Limits()
 
 
 def one(file: Path, path: str = "", limits: Limits = LIMITS) -> Read | None:
-    folder = Folder(str(file.parent), (), ((path or file.name, file.name),))
-    (found,) = read(folder, limits)
-    return found
+    return read(Place(str(file.parent), (file.name,)), path or file.name, limits)
 
 
 def settle(file: Path) -> None:
@@ -196,17 +195,8 @@ def test_a_file_is_read_with_what_it_was_like(tmp_path: Path) -> None:
     assert understood.record.summary.title == "Title"
 
 
-def test_files_of_a_folder_come_in_order_with_none_for_those_that_are_gone(tmp_path: Path) -> None:
-    (tmp_path / "deep/er").mkdir(parents=True)
-    for name in ("a.md", "c.md"):
-        (tmp_path / "deep/er" / name).write_text(name)
-    named = tuple((f"deep/er/{name}", name) for name in ("a.md", "b.md", "c.md"))
-    found = read(Folder(str(tmp_path), ("deep", "er"), named), LIMITS)
-    assert [each and each.path for each in found] == ["deep/er/a.md", None, "deep/er/c.md"]
-
-
 @pytest.mark.parametrize("made", ["nothing", "file", "link", "dangling"])
-def test_where_the_folder_is_gone_all_are_gone_and_nothing_is_followed(tmp_path: Path, made: str) -> None:
+def test_where_the_folder_is_gone_the_file_is_gone_and_nothing_is_followed(tmp_path: Path, made: str) -> None:
     (tmp_path / "other").mkdir()
     (tmp_path / "other/a.md").write_text("a secret")
     place = tmp_path / "root" / "deep"
@@ -215,8 +205,7 @@ def test_where_the_folder_is_gone_all_are_gone_and_nothing_is_followed(tmp_path:
         place.touch()
     elif made != "nothing":
         place.symlink_to(tmp_path / ("other" if made == "link" else "none"))
-    named = (("deep/a.md", "a.md"), ("deep/b.md", "b.md"))
-    assert read(Folder(str(place.parent), ("deep",), named), LIMITS) == [None, None]
+    assert read(Place(str(place.parent), ("deep", "a.md")), "deep/a.md", LIMITS) is None
 
 
 # ----------------------------------------------------------------------------------- clocks that cannot tell
@@ -343,13 +332,14 @@ def test_a_name_is_found_in_any_unicode_spelling(tmp_path: Path) -> None:
 READER = """
 import os, sys
 from mdmem.errors import StorageFailed
-from mdmem.index.sync import Folder, read, understand
+from mdmem.index.sync import read, understand
+from mdmem.vault.files import Place
 from mdmem.document.document import Limits
 if len(sys.argv) > 3:
     os.setgroups([]), os.setgid(int(sys.argv[3])), os.setuid(int(sys.argv[3]))
 try:
-    parts = tuple(filter(None, sys.argv[2].split("/")))
-    (found,) = read(Folder(sys.argv[1], parts, (("a.md", "a.md"),)), Limits())
+    parts = (*filter(None, sys.argv[2].split("/")), "a.md")
+    found = read(Place(sys.argv[1], parts), "a.md", Limits())
     print("problem", understand(found, Limits()).problem)
 except StorageFailed as error:
     print("refused", error.message)
@@ -513,7 +503,7 @@ def doubt(sync_index: Index, sync_root: Path, path: str) -> None:
     """Let a file look as it was when it was read, so shortly before that no clock can tell."""
     status = (sync_root / path).lstat()
     seen = Seen(status.st_mtime_ns, status.st_ctime_ns, status.st_size, status.st_ino)
-    sync_index._open_database().see(path, path, seen, racy=True)
+    sync_index._open_database().see(path, seen, racy=True)
 
 
 # README: Before it answers, it compares the size, times and number …
@@ -648,20 +638,15 @@ See [[b]], `src/app.py#L1` and <https://example.org>. #inline/tag ^block
 """
 
 
-def test_what_moves_to_another_folder_keeps_its_rows_and_is_found_there_alone(
-    sync_root: Path, sync_index: Index
-) -> None:
+def test_what_moves_to_another_folder_is_found_there_alone(sync_root: Path, sync_index: Index) -> None:
     put(
         sync_root,
         {"old/rich.md": RICH, "old/data.json": '{"say": "quince"}', "old/empty.md": "", "b.md": "b"},
     )
     settled_sync(sync_index)
-    numbers = dict(sync_index.rows("SELECT path, id FROM documents"))
     (sync_root / "old").rename(sync_root / "new")
     names = ("data.json", "empty.md", "rich.md")
     assert sync_index.sync() == Synced(moved=tuple((f"old/{name}", f"new/{name}") for name in names))
-    now = dict(sync_index.rows("SELECT path, id FROM documents"))
-    assert [now[f"new/{name}"] for name in names] == [numbers[f"old/{name}"] for name in names]
     memory = mdmem.open(sync_root)
     for question in ("inline", "tag:inline/tag", "tag:café", "head", "src", "kept path:new", "tag:db"):
         found = memory.search(question).hits

@@ -65,8 +65,6 @@ class Matching:
         self._match_sections()
         self._match_equal_below()
         self._match_equal_elsewhere()
-        self._match_sections_by_children()
-        self._match_equal_below()
         self._match_in_order(self.old.nodes, self.new.nodes, self._say_enough)
         self._match_similar_anywhere()
         self._match_sections_by_children()
@@ -216,7 +214,6 @@ class Matching:
         for old, new in self._find_open():
             self._match_in_order(old.children, new.children, self._shapes.__getitem__)
             self._match_in_order(old.children, new.children, _own_words)
-            self._match_in_order(old.children, new.children, _said_first)
             self._match_containers(old.children, new.children)
             self._match_similar_children(old, new)
 
@@ -229,9 +226,6 @@ class Matching:
     def _match_places(self) -> None:
         """Match what stands alone between matched neighbours, whatever it says."""
         for old, new in self._find_open():
-            self._match_in_order(old.children, new.children, self._shapes.__getitem__)
-            self._match_in_order(old.children, new.children, _own_words)
-            self._match_similar_children(old, new)
             for olds, news in self._find_gaps(old.children, new.children):
                 self._match_alone(olds, news)
 
@@ -367,11 +361,6 @@ def _find_single(
 def _own_words(node: TreeNode) -> Hashable | None:
     """Return what a node says itself; None of one that has no words, such as a list."""
     return (node.kind, node.words) if node.words and node.kind != "section" else None
-
-
-def _said_first(node: TreeNode) -> Hashable | None:
-    """Return the first line of what a node says itself, which may go on in further lines."""
-    return (node.kind, node.words.partition("\n")[0]) if node.words and node.kind != "section" else None
 
 
 def occurrences(text: str) -> frozenset[Word]:

@@ -102,7 +102,6 @@ class _Joining:
         for trio in self._all:
             self._decide_state(trio)
         self._keep_contexts()
-        self._keep_headings()
         below: dict[Trio, list[Trio]] = defaultdict(list)
         for trio in self._all[1:]:
             if self._is_moved_apart(trio):
@@ -289,9 +288,7 @@ class _Joining:
             gone = [each for each in (above, below) if each and self._trios[each].is_removed_by(other)]
             if above is None or above not in gone:
                 continue
-            is_glued = not node.lead and node.kind not in {"item", "row"}
-            is_glued = is_glued or whole.state == "gone"
-            if is_glued or len(gone) == len(SIDES) or above.head.strip() in self._hiding[other - 1]:
+            if len(gone) == len(SIDES) or above.head.strip() in self._hiding[other - 1]:
                 for each in (self._trios[above], trio):
                     each.state, each.why = "conflict", _describe_sides("removed by {}, added to by {}", other)
 
@@ -404,7 +401,7 @@ class _Joining:
         agreed = Versions(base, ours, theirs).agreed()
         if agreed:
             return agreed[0]
-        both = set.intersection(*_find_moved_by_both(base, (ours, theirs)))
+        both = _find_moved(base, ours) & _find_moved(base, theirs)
         mine, yours = ({trio: number for number, trio in enumerate(order)} for order in (ours, theirs))
         above: Counter[Trio] = Counter()
         for one, other in combinations(base, 2) if len(base) <= _MOST_SORTED else ():
@@ -490,33 +487,11 @@ class _Joining:
         return [trio for trio in map(self._trio_of, nodes) if trio in among]
 
 
-def _find_moved_by_both(base: Sequence[Trio], sides: Sequence[Sequence[Trio]]) -> list[set[Trio]]:
-    """Return what each side has in another order than the base.
-
-    Of several ways to tell, the one with fewest.
-    """
-    ours, theirs = (_find_moved(base, side) for side in sides)
-    ways = [
-        [ours, theirs],
-        [ours, _find_moved(base, sides[1], ours)],
-        [_find_moved(base, sides[0], theirs), theirs],
-    ]
-    return min(ways, key=lambda way: len(way[0] | way[1]))
-
-
-def _find_moved(
-    base: Sequence[Trio], side: Sequence[Trio], rather: AbstractSet[Trio] = frozenset()
-) -> set[Trio]:
-    """Return what a side has in another order than the base, those of `rather` before others."""
+def _find_moved(base: Sequence[Trio], side: Sequence[Trio]) -> set[Trio]:
+    """Return what a side has in another order than the base: the fewest."""
     place = {trio: number for number, trio in enumerate(base)}
-    there = [trio for trio in side if trio in place]
-    steady = [trio for trio in there if trio not in rather]
-    kept = {steady[at] for at in increasing([place[trio] for trio in steady])}
-    for trio in rather:
-        numbers = [place[each] for each in there if each in kept or each is trio]
-        if trio in place and numbers == sorted(numbers):
-            kept.add(trio)
-    return {trio for trio in there if trio not in kept}
+    kept = {side[at] for at in increasing([place[trio] for trio in side])}
+    return {trio for trio in side if trio not in kept}
 
 
 def _place_of(node: TreeNode) -> tuple[str, int]:

@@ -13,8 +13,6 @@ from operator import itemgetter
 from typing import TYPE_CHECKING, Any, Generic, NamedTuple, TypeVar
 
 from mdmem.diagnostic import Span
-from mdmem.document import frontmatter
-from mdmem.document.relink import repointed
 from mdmem.document.tree import KeyPath, same
 from mdmem.errors import DocumentRefused
 from mdmem.merging.conflict import Conflicts, value_conflict
@@ -220,20 +218,7 @@ class _FieldsMerge:
             head = inner.map(itemgetter(0)).agreed()
             text, values = self.merge_mapping(path, inner.map(itemgetter(1)))
             return MergedFields(head[0] + text, values) if head else None
-        return _merged_list(base, ours, theirs) or self._merge_repointed(Versions(base, ours, theirs))
-
-    def _merge_repointed(self, entries: Versions[_Entry | None]) -> MergedFields | None:
-        """Return a key of which one side changed only where links lead."""
-        known = complete(entries)
-        text = known and repointed(self.documents, known.map(lambda entry: entry.span))
-        if not (known and text):
-            return None
-        limits = self.documents.theirs.limits
-        front = frontmatter.parse(
-            f"---\n{text}---\n", max_depth=limits.max_depth, max_values=limits.max_values
-        )
-        key = known.theirs.member.key
-        return MergedFields(text, front.values[key]) if front.values.keys() == {key} else None
+        return _merged_list(base, ours, theirs)
 
     def _mark_conflict(
         self, path: KeyPath, texts: Versions[str] | Versions[str | None], *, told: bool = False
@@ -426,17 +411,16 @@ class _JsonMerge:
         return layout.join_parts(other, parts)
 
     def _merge_objects(self, path: KeyPath, base: Node | None, ours: Node, theirs: Node) -> str:
-        members = Versions(base, ours, theirs).map(_members_by_key)
+        nodes_by_key = Versions(base, ours, theirs).map(_nodes_by_key)
         names = {
             member.key: document.text[member.key_span.start : member.node.span.start]
-            for document, side in zip(self.documents[1:], members[1:], strict=True)
-            for member in side.values()
+            for document, node in zip(self.documents[1:], (ours, theirs), strict=True)
+            for member in node.members
         }
-        keys = members.map(list)
+        keys = nodes_by_key.map(list)
         parts: dict[str, str] = {}
         for key in merged_order(keys) or placed(keys.theirs, keys.ours):
-            nodes = Versions(*(side[key].node if key in side else None for side in members))
-            value = self.merge_value((*path, key), nodes)
+            value = self.merge_value((*path, key), Versions(*(side.get(key) for side in nodes_by_key)))
             if value is not None:
                 parts[key] = names[key] + value
         layout, other = (
@@ -448,8 +432,8 @@ class _JsonMerge:
         return layout.join_parts(other, parts)
 
 
-def _members_by_key(node: Node | None) -> dict[str, Member]:
-    return {member.key: member for member in node.members} if node else {}
+def _nodes_by_key(node: Node | None) -> dict[str, Node]:
+    return {member.key: member.node for member in node.members} if node else {}
 
 
 def _list_scalars(node: Node | None) -> dict[_Scalar, Span] | None:

@@ -396,8 +396,10 @@ class Sandbox(ImmutableSandboxedEnvironment):
     def _join_values(self, values: list[Any]) -> str:
         return self.concat(map(self._write_value, values))
 
-    def _count_values(self, values: Any) -> _Counted:
-        return _Counted(self, self.weighed(values))
+    def _count_values(self, values: Any) -> Iterator[Any]:
+        for value in self.weighed(values):
+            self.pay(_TURN)
+            yield value
 
     def _pay_for(
         self, function: Callable[..., Any], *, missing: bool = True, by_product: bool = False
@@ -446,19 +448,3 @@ def _to_json(value: Any) -> Any:
     if isinstance(value, (*DICT_VIEWS, range)):
         return list(value)
     raise TypeError(f"a {type(value).__name__} cannot be written as JSON")
-
-
-class _Counted:
-    """What a loop goes through; each turn is paid for."""
-
-    def __init__(self, sandbox: Sandbox, values: Any) -> None:
-        self._sandbox = sandbox
-        self._values = values
-
-    def __iter__(self) -> Iterator[Any]:
-        for value in self._values:
-            self._sandbox.pay(_TURN)
-            yield value
-
-    def __len__(self) -> int:
-        return len(self._values)

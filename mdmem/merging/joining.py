@@ -401,7 +401,7 @@ class _Joining:
         agreed = Versions(base, ours, theirs).agreed()
         if agreed:
             return agreed[0]
-        both = _find_moved(base, ours) & _find_moved(base, theirs)
+        both = set.intersection(*_find_moved_by_both(base, (ours, theirs)))
         mine, yours = ({trio: number for number, trio in enumerate(order)} for order in (ours, theirs))
         above: Counter[Trio] = Counter()
         for one, other in combinations(base, 2) if len(base) <= _MOST_SORTED else ():
@@ -487,11 +487,33 @@ class _Joining:
         return [trio for trio in map(self._trio_of, nodes) if trio in among]
 
 
-def _find_moved(base: Sequence[Trio], side: Sequence[Trio]) -> set[Trio]:
-    """Return what a side has in another order than the base: the fewest."""
+def _find_moved_by_both(base: Sequence[Trio], sides: Sequence[Sequence[Trio]]) -> list[set[Trio]]:
+    """Return what each side has in another order than the base.
+
+    Of several ways to tell, the one with fewest.
+    """
+    ours, theirs = (_find_moved(base, side) for side in sides)
+    ways = [
+        [ours, theirs],
+        [ours, _find_moved(base, sides[1], ours)],
+        [_find_moved(base, sides[0], theirs), theirs],
+    ]
+    return min(ways, key=lambda way: len(way[0] | way[1]))
+
+
+def _find_moved(
+    base: Sequence[Trio], side: Sequence[Trio], rather: AbstractSet[Trio] = frozenset()
+) -> set[Trio]:
+    """Return what a side has in another order than the base, those of `rather` before others."""
     place = {trio: number for number, trio in enumerate(base)}
-    kept = {side[at] for at in increasing([place[trio] for trio in side])}
-    return {trio for trio in side if trio not in kept}
+    there = [trio for trio in side if trio in place]
+    steady = [trio for trio in there if trio not in rather]
+    kept = {steady[at] for at in increasing([place[trio] for trio in steady])}
+    for trio in rather:
+        numbers = [place[each] for each in there if each in kept or each is trio]
+        if trio in place and numbers == sorted(numbers):
+            kept.add(trio)
+    return {trio for trio in there if trio not in kept}
 
 
 def _place_of(node: TreeNode) -> tuple[str, int]:

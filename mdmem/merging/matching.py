@@ -25,12 +25,14 @@ _WORD = regex(r"[\u3040-\u30ff\u3400-\u9fff\uac00-\ud7af]|[^\W_\u3040-\u30ff\u34
 _TARGET = regex(r"(?<=\]\()[^()\s]+(?=\))|(?<=\[\[)[^\[\]|\n]+|https?://[^\s<>()\[\]\"]+")
 _SIMILAR = 0.5  # share of equal words from which on two nodes may be one
 _SIMILAR_ELSEWHERE = 0.6
+_OTHER_KIND = 0.7
 _NEARLY_ALL = 0.9
 _ABOUT = 0.1  # difference of two shares that are about equal
 TELLING = 4
 """Words from which on a text is known again in another place, or in a longer one."""
 _MOST_READ = 10_000  # characters of a node whose words are compared
 _MOST_PAIRS = 4_000  # of nodes between two matched ones that are compared
+_MAY_CHANGE_KIND = frozenset(["paragraph", "quote", "code", "html"])
 _CONTAINERS = frozenset(["root", "section", "list", "table"])
 
 
@@ -109,12 +111,7 @@ class Matching:
         self._pair_nodes(olds[0], news[0])  # what stands above the first heading
         self._match_in_order(olds, news, lambda node: (node.path, node.level))
         self._match_in_order(olds, news, lambda node: node.path)
-        free: dict[str, list[TreeNode]] = defaultdict(list)
-        for new in filter(self._is_free, news):
-            free[new.words].append(new)
-        for old in filter(self._is_free, olds):
-            if free[old.words]:
-                self._pair_nodes(old, free[old.words].pop(0))
+        self._match_in_order(olds, news, lambda node: node.words)
 
     def _count_equal(self, old: TreeNode, new: TreeNode) -> int:
         """Return how many children of two nodes are equal."""
@@ -222,6 +219,11 @@ class Matching:
                 is_same = holds(*pair) or len({_TARGET.sub("", each) for each in pair}) == 1
                 if kind != "list" and not is_same:
                     self.weak.add(mine[0])
+        olds, news = (
+            [node for node in nodes if node.kind in _MAY_CHANGE_KIND and self._is_free(node)]
+            for nodes in (olds, news)
+        )
+        self._match_similar(olds, news, lambda _a, _b: True, _OTHER_KIND, other_kind=True)
 
     def _match_similar_anywhere(self) -> None:
         olds, news = (
@@ -258,6 +260,8 @@ class Matching:
         news: Sequence[TreeNode],
         is_near: Callable[[TreeNode, TreeNode], bool],
         least: float,
+        *,
+        other_kind: bool = False,
     ) -> None:
         """Match nodes of similar words, the most similar first, near ones before others."""
         scored = []
@@ -265,7 +269,7 @@ class Matching:
             self._skipped.update(olds)
         for n, m, away in _pair_nearest(len(olds), len(news)):
             old, new = olds[n], news[m]
-            share = self._measure_likeness(old, new) if old.kind == new.kind else 0
+            share = self._measure_likeness(old, new) if other_kind or old.kind == new.kind else 0
             if share >= least:
                 scored.append((-share - _ABOUT * is_near(old, new), away, n, m))
         best: list[tuple[float, int, int]] = []

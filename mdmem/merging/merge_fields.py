@@ -13,6 +13,8 @@ from operator import itemgetter
 from typing import TYPE_CHECKING, Any, Generic, NamedTuple, TypeVar
 
 from mdmem.diagnostic import Span
+from mdmem.document import frontmatter
+from mdmem.document.relink import repointed
 from mdmem.document.tree import KeyPath, same
 from mdmem.errors import DocumentRefused
 from mdmem.merging.conflict import Conflicts, value_conflict
@@ -218,7 +220,20 @@ class _FieldsMerge:
             head = inner.map(itemgetter(0)).agreed()
             text, values = self.merge_mapping(path, inner.map(itemgetter(1)))
             return MergedFields(head[0] + text, values) if head else None
-        return _merged_list(base, ours, theirs)
+        return _merged_list(base, ours, theirs) or self._merge_repointed(Versions(base, ours, theirs))
+
+    def _merge_repointed(self, entries: Versions[_Entry | None]) -> MergedFields | None:
+        """Return a key of which one side changed only where links lead."""
+        known = complete(entries)
+        text = known and repointed(self.documents, known.map(lambda entry: entry.span))
+        if not (known and text):
+            return None
+        limits = self.documents.theirs.limits
+        front = frontmatter.parse(
+            f"---\n{text}---\n", max_depth=limits.max_depth, max_values=limits.max_values
+        )
+        key = known.theirs.member.key
+        return MergedFields(text, front.values[key]) if front.values.keys() == {key} else None
 
     def _mark_conflict(
         self, path: KeyPath, texts: Versions[str] | Versions[str | None], *, told: bool = False

@@ -298,17 +298,6 @@ class _Joining:
             return False
         return all(self._trios[item].is_removed_by(side) for item in base.children)
 
-    def _keep_headings(self) -> None:
-        """Bring back the sections above one that is a conflict."""
-        sections = [trio for trio in self._all if trio.node.kind == "section"]
-        gone = {trio.node.path: trio for trio in sections if trio.state == "gone"}
-        for trio in sections:
-            path = trio.node.path if trio.state == "conflict" else ()
-            for depth in range(1, len(path)):
-                if path[:depth] in gone:
-                    above = gone[path[:depth]]
-                    above.state, above.why = "conflict", trio.why
-
     # -- where it stands ----------------------------------------------------------------------------------
 
     def _choose_parent(self, trio: Trio) -> Trio:

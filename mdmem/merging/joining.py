@@ -102,7 +102,6 @@ class _Joining:
         for trio in self._all:
             self._decide_state(trio)
         self._keep_contexts()
-        self._keep_headings()
         below: dict[Trio, list[Trio]] = defaultdict(list)
         for trio in self._all[1:]:
             if self._is_moved_apart(trio):
@@ -289,9 +288,7 @@ class _Joining:
             gone = [each for each in (above, below) if each and self._trios[each].is_removed_by(other)]
             if above is None or above not in gone:
                 continue
-            is_glued = not node.lead and node.kind not in {"item", "row"}
-            is_glued = is_glued or whole.state == "gone"
-            if is_glued or len(gone) == len(SIDES) or above.head.strip() in self._hiding[other - 1]:
+            if len(gone) == len(SIDES) or above.head.strip() in self._hiding[other - 1]:
                 for each in (self._trios[above], trio):
                     each.state, each.why = "conflict", _describe_sides("removed by {}, added to by {}", other)
 
@@ -300,17 +297,6 @@ class _Joining:
         if not base or not trio.nodes[side]:
             return False
         return all(self._trios[item].is_removed_by(side) for item in base.children)
-
-    def _keep_headings(self) -> None:
-        """Bring back the sections above one that is a conflict."""
-        sections = [trio for trio in self._all if trio.node.kind == "section"]
-        gone = {trio.node.path: trio for trio in sections if trio.state == "gone"}
-        for trio in sections:
-            path = trio.node.path if trio.state == "conflict" else ()
-            for depth in range(1, len(path)):
-                if path[:depth] in gone:
-                    above = gone[path[:depth]]
-                    above.state, above.why = "conflict", trio.why
 
     # -- where it stands ----------------------------------------------------------------------------------
 

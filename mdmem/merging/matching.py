@@ -26,14 +26,12 @@ _TARGET = regex(r"(?<=\]\()[^()\s]+(?=\))|(?<=\[\[)[^\[\]|\n]+|https?://[^\s<>()
 _SIMILAR = 0.5  # share of equal words from which on two nodes may be one
 _SIMILAR_ELSEWHERE = 0.6
 _OTHER_KIND = 0.7
-_OTHER_ID = 0.8
 _NEARLY_ALL = 0.9
 _ABOUT = 0.1  # difference of two shares that are about equal
 TELLING = 4
 """Words from which on a text is known again in another place, or in a longer one."""
 _MOST_READ = 10_000  # characters of a node whose words are compared
 _MOST_PAIRS = 4_000  # of nodes between two matched ones that are compared
-_MOST_TWINS = 16  # sections of one title that are compared
 _MAY_CHANGE_KIND = frozenset(["paragraph", "quote", "code", "html"])
 _CONTAINERS = frozenset(["root", "section", "list", "table"])
 
@@ -65,12 +63,9 @@ class Matching:
         self._match_sections()
         self._match_equal_below()
         self._match_equal_elsewhere()
-        self._match_sections_by_children()
-        self._match_equal_below()
         self._match_in_order(self.old.nodes, self.new.nodes, self._say_enough)
         self._match_similar_anywhere()
         self._match_sections_by_children()
-        self._match_similar_below()
         self._match_places()
         self.unmatched = sum(map(self._is_free, self._skipped))
 
@@ -116,15 +111,7 @@ class Matching:
         self._pair_nodes(olds[0], news[0])  # what stands above the first heading
         self._match_in_order(olds, news, lambda node: (node.path, node.level))
         self._match_in_order(olds, news, lambda node: node.path)
-        free: dict[str, list[TreeNode]] = defaultdict(list)
-        for new in filter(self._is_free, news):
-            free[new.words].append(new)
-        for old in filter(self._is_free, olds):
-            near = free[old.words][:_MOST_TWINS]
-            best = max(near, key=lambda new: self._count_equal(old, new), default=None)
-            if best:
-                free[old.words].remove(best)
-                self._pair_nodes(old, best)
+        self._match_in_order(olds, news, lambda node: node.words)
 
     def _count_equal(self, old: TreeNode, new: TreeNode) -> int:
         """Return how many children of two nodes are equal."""
@@ -142,10 +129,7 @@ class Matching:
         for (old, new), _ in votes.most_common():
             if self._is_free(old) and self._is_free(new):
                 self._pair_nodes(old, new)
-        olds, news = self.old.root, self.new.root
-        self._match_similar_children(olds, news)
-        for mine, yours in self._find_gaps(olds.children, news.children):
-            self._match_alone(mine, yours)
+        self._match_similar_children(self.old.root, self.new.root)
 
     # -- equal parts --------------------------------------------------------------------------------------
 
@@ -212,14 +196,6 @@ class Matching:
 
     # -- similar parts ------------------------------------------------------------------------------------
 
-    def _match_similar_below(self) -> None:
-        for old, new in self._find_open():
-            self._match_in_order(old.children, new.children, self._shapes.__getitem__)
-            self._match_in_order(old.children, new.children, _own_words)
-            self._match_in_order(old.children, new.children, _said_first)
-            self._match_containers(old.children, new.children)
-            self._match_similar_children(old, new)
-
     def _match_similar_children(self, old: TreeNode, new: TreeNode) -> None:
         gaps = list(self._find_gaps(old.children, new.children))
         gap_of = {node: number for number, gap in enumerate(gaps) for node in (*gap[0], *gap[1])}
@@ -227,10 +203,9 @@ class Matching:
         self._match_similar(free, others, lambda a, b: gap_of[a] == gap_of[b], _SIMILAR)
 
     def _match_places(self) -> None:
-        """Match what stands alone between matched neighbours, whatever it says."""
+        """Match what is similar, and what stands alone between matched neighbours, whatever it says."""
         for old, new in self._find_open():
-            self._match_in_order(old.children, new.children, self._shapes.__getitem__)
-            self._match_in_order(old.children, new.children, _own_words)
+            self._match_in_order(old.children, new.children, _said_first)
             self._match_similar_children(old, new)
             for olds, news in self._find_gaps(old.children, new.children):
                 self._match_alone(olds, news)
@@ -241,9 +216,13 @@ class Matching:
             if len(mine) == len(yours) == 1:
                 self._pair_nodes(mine[0], yours[0])
                 pair = mine[0].words, yours[0].words
-                if not holds(*pair) and kind != "list" and len({_TARGET.sub("", each) for each in pair}) > 1:
+                is_same = holds(*pair) or len({_TARGET.sub("", each) for each in pair}) == 1
+                if kind != "list" and not is_same:
                     self.weak.add(mine[0])
-        olds, news = (list(filter(self._is_free, nodes)) for nodes in (olds, news))
+        olds, news = (
+            [node for node in nodes if node.kind in _MAY_CHANGE_KIND and self._is_free(node)]
+            for nodes in (olds, news)
+        )
         self._match_similar(olds, news, lambda _a, _b: True, _OTHER_KIND, other_kind=True)
 
     def _match_similar_anywhere(self) -> None:
@@ -290,8 +269,7 @@ class Matching:
             self._skipped.update(olds)
         for n, m, away in _pair_nearest(len(olds), len(news)):
             old, new = olds[n], news[m]
-            is_one = old.kind == new.kind or (other_kind and {old.kind, new.kind} <= _MAY_CHANGE_KIND)
-            share = self._measure_likeness(old, new) if is_one else 0
+            share = self._measure_likeness(old, new) if other_kind or old.kind == new.kind else 0
             if share >= least:
                 scored.append((-share - _ABOUT * is_near(old, new), away, n, m))
         best: list[tuple[float, int, int]] = []

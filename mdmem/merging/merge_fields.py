@@ -426,17 +426,16 @@ class _JsonMerge:
         return layout.join_parts(other, parts)
 
     def _merge_objects(self, path: KeyPath, base: Node | None, ours: Node, theirs: Node) -> str:
-        members = Versions(base, ours, theirs).map(_members_by_key)
+        nodes_by_key = Versions(base, ours, theirs).map(_nodes_by_key)
         names = {
             member.key: document.text[member.key_span.start : member.node.span.start]
-            for document, side in zip(self.documents[1:], members[1:], strict=True)
-            for member in side.values()
+            for document, node in zip(self.documents[1:], (ours, theirs), strict=True)
+            for member in node.members
         }
-        keys = members.map(list)
+        keys = nodes_by_key.map(list)
         parts: dict[str, str] = {}
         for key in merged_order(keys) or placed(keys.theirs, keys.ours):
-            nodes = Versions(*(side[key].node if key in side else None for side in members))
-            value = self.merge_value((*path, key), nodes)
+            value = self.merge_value((*path, key), Versions(*(side.get(key) for side in nodes_by_key)))
             if value is not None:
                 parts[key] = names[key] + value
         layout, other = (
@@ -448,8 +447,8 @@ class _JsonMerge:
         return layout.join_parts(other, parts)
 
 
-def _members_by_key(node: Node | None) -> dict[str, Member]:
-    return {member.key: member for member in node.members} if node else {}
+def _nodes_by_key(node: Node | None) -> dict[str, Node]:
+    return {member.key: member.node for member in node.members} if node else {}
 
 
 def _list_scalars(node: Node | None) -> dict[_Scalar, Span] | None:

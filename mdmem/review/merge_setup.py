@@ -1,8 +1,8 @@
 """What makes git merge memories with mdmem: a driver in its config, and attributes that name it.
 
-The config is changed by git itself. `.gitattributes` gets a block between marks, one for each vault; the rest
-of the file keeps its bytes, and taking the block out leaves the file as it was before, or none. A clone that
-has the attributes and no driver merges lines, as git always does.
+How the config changes is asked of git, on a copy. `.gitattributes` gets a block between marks, one for each
+vault; the rest of the file keeps its bytes, and without the block the file is as it was before, or none. A
+clone that has the attributes and no driver merges lines, as git always does.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from mdmem.vault import outside
 from mdmem.vault.vault import Vault
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Mapping, Sequence
 
 ATTRIBUTES = ".gitattributes"
 _TITLE, _DRIVER = "merge.mdmem.name", "merge.mdmem.driver"
@@ -56,21 +56,13 @@ class MergeSetup(NamedTuple):
     """What a command changes so that git merges memories with mdmem, or no longer does.
 
     Attributes:
-        attributes: the change of `.gitattributes`; None where it stays.
-        config: the change of the config that all work trees of the repository share; None where it stays.
-        settings: what the config is to hold; None takes a setting out.
+        changes: `.gitattributes`, and the config that all work trees of the repository share, in this order:
+            so git never finds a driver that is not there. Without a file that stays as it is.
         remarks: warnings, in words.
     """
 
-    attributes: ChangedFile | None
-    config: ChangedFile | None
-    settings: Mapping[str, str | None]
-    remarks: tuple[str, ...] = ()
-
-    @property
-    def changes(self) -> tuple[ChangedFile, ...]:
-        """The files that are changed, in the order in which they are written."""
-        return tuple(filter(None, (self.attributes, self.config)))
+    changes: Sequence[ChangedFile]
+    remarks: Sequence[str] = ()
 
     def diff(self) -> str:
         """Return the changes as one unified diff."""
@@ -88,18 +80,15 @@ class MergeSetup(NamedTuple):
 
         Raises:
             Conflict: one of them has changed since it was read.
-            GitFailed: git cannot write its config.
-            PathRefused, StorageFailed, LockTimeout, FileBusy: the attributes cannot be written.
+            PathRefused, StorageFailed, LockTimeout, FileBusy: one of them cannot be written.
         """
-        # In this order, git never finds a driver that is not there: attributes alone change nothing.
-        _replace_file(self.attributes)
+        written: list[ChangedFile] = []
         try:
-            if self.config:
-                _refuse_changed(self.config)
-                _write_config(self.config.path, self.settings)
+            for change in self.changes:
+                _replace_file(change)
+                written.append(change)
         except BaseException:
-            if self.attributes:
-                path, before, after = self.attributes
+            for path, before, after in written:
                 _replace_file(ChangedFile(path, after, before))
             raise
 
@@ -115,8 +104,7 @@ def install(root: str, program: str = "mdmem") -> MergeSetup:
 
     Raises:
         EditRefused: another driver has our name, or the marks in the attributes are broken.
-        GitFailed: the vault is not in a work tree of git.
-        GitFailed: git refuses the repository, or cannot read its config.
+        GitFailed: the vault is not in a work tree of git, or git refuses it.
         PathRefused: one of the files is a link.
     """
     repository = Repository.around(root)
@@ -129,11 +117,10 @@ def install(root: str, program: str = "mdmem") -> MergeSetup:
     if known and _OURS not in known:
         remedy = f"remove it with `git config --unset {_DRIVER}`"
         raise EditRefused(path=path, reason=f"{_DRIVER} is another command: {known}", remedy=remedy)
-    settings = {_TITLE: "memories, merged by mdmem", _DRIVER: ours}
-    changed = _plan_config(path, settings)
-    if changed:
+    config = _plan_config(path, {_TITLE: "memories, merged by mdmem", _DRIVER: ours})
+    if config:
         remarks.append("each clone needs `mdmem git install` of its own; without it, git merges lines")
-    return MergeSetup(_changed_file(attributes, before, after), changed, settings, tuple(remarks))
+    return MergeSetup(_changed_file(attributes, before, after) + config, remarks)
 
 
 def uninstall(root: str, *, is_vault: bool = True) -> MergeSetup:
@@ -158,12 +145,7 @@ def uninstall(root: str, *, is_vault: bool = True) -> MergeSetup:
         remarks.append(f"{_DRIVER} stays as it is, since it is another command: {known}")
     elif not _find_blocks(after or ""):
         settings = {_TITLE: None, _DRIVER: None}
-    return MergeSetup(
-        _changed_file(attributes, before, after),
-        _plan_config(path, settings),
-        settings,
-        tuple(remarks),
-    )
+    return MergeSetup(_changed_file(attributes, before, after) + _plan_config(path, settings), remarks)
 
 
 def _read_file(path: str) -> bytes | None:
@@ -171,16 +153,9 @@ def _read_file(path: str) -> bytes | None:
     return content.data if content else None
 
 
-def _replace_file(change: ChangedFile | None) -> None:
-    if change:
-        place = outside.below(*os.path.split(change.path))
-        outside.replace(place, change.path, change.before, change.after)
-
-
-def _refuse_changed(change: ChangedFile) -> None:
-    now = _read_file(change.path)
-    if now != change.before:
-        raise outside.conflict(change.path, change.before, now)
+def _replace_file(change: ChangedFile) -> None:
+    place = outside.below(*os.path.split(change.path))
+    outside.replace(place, change.path, change.before, change.after)
 
 
 def _decode_text(data: bytes | None) -> str | None:
@@ -195,12 +170,9 @@ def _read_attributes(repository: Repository) -> tuple[str, str | None]:
     return path, _decode_text(_read_file(path))
 
 
-def _changed_file(path: str, before: str | None, after: str | None) -> ChangedFile | None:
-    if after == before:
-        return None
-    return ChangedFile(
-        path, *(text if text is None else text.encode("utf-8", "surrogateescape") for text in (before, after))
-    )
+def _changed_file(path: str, before: str | None, after: str | None) -> list[ChangedFile]:
+    old, new = (text if text is None else text.encode("utf-8", "surrogateescape") for text in (before, after))
+    return [ChangedFile(path, old, new)] if old != new else []
 
 
 def _vault_folder(root: str, top: str) -> str:
@@ -316,26 +288,18 @@ def _read_driver(config: str) -> str:
     return ended.printed.decode("utf-8", "replace").removesuffix("\n")
 
 
-def _write_config(config: str, settings: Mapping[str, str | None]) -> None:
-    for name, value in settings.items():
-        change = ["--unset-all", name] if value is None else [name, value]
-        _require_git(["config", "--file", config, *change], os.path.dirname(config), missing=_NOT_SET)
-
-
-def _plan_config(config: str, settings: Mapping[str, str | None]) -> ChangedFile | None:
-    """Return the change that git makes of the config, tried on a copy; None where it stays as it is."""
+def _plan_config(config: str, settings: Mapping[str, str | None]) -> list[ChangedFile]:
+    """Return the change that git makes of the config for some settings; None takes a setting out."""
     before = _read_file(config)
     with tempfile.TemporaryDirectory() as folder:
         copy = os.path.join(folder, "config")
         with open(copy, "wb") as file:
             file.write(before or b"")
-        _write_config(copy, settings)
+        for name, value in settings.items():
+            change = ["--unset-all", name] if value is None else [name, value]
+            ended = run(["config", "--file", copy, *change], folder, "set up its merges")
+            if ended.status not in {0, _NOT_SET}:
+                raise GitFailed(path=config, action="set up its merges", reason=ended.reason)
         with open(copy, "rb") as file:
             after = file.read()
-    return ChangedFile(config, before, after) if after != (before or b"") else None
-
-
-def _require_git(arguments: list[str], folder: str, missing: int = 0) -> None:
-    ended = run(arguments, folder, "set up its merges")
-    if ended.status not in {0, missing}:
-        raise GitFailed(path=folder, action="set up its merges", reason=ended.reason)
+    return [ChangedFile(config, before, after)] if after != (before or b"") else []

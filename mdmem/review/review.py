@@ -7,6 +7,7 @@ so, and compared no further.
 from __future__ import annotations
 
 import json
+from contextlib import suppress
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple, cast
 
@@ -14,16 +15,14 @@ from mdmem.document.document import SUFFIXES, Document
 from mdmem.document.tree import dotted
 from mdmem.errors import DocumentRefused, MdmemError, MemoryNotFound, StorageFailed
 from mdmem.merging.comparison import Comparison, compare, moved_across
-from mdmem.merging.facts import facts
 from mdmem.text.diff import Word, words
 from mdmem.text.lines import whole_lines, with_newline
 from mdmem.vault.paths import check_folder, check_memory, is_under
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping, Sequence
+    from collections.abc import Iterator, Sequence
 
     from mdmem.merging.comparison import FactChange, FieldChange
-    from mdmem.merging.facts import Fact
     from mdmem.review.tracked import Tracked
     from mdmem.vault.vault import Vault
 
@@ -129,13 +128,11 @@ class _Compared(NamedTuple):
         pair: the memory in both states.
         notes: what is to be said about it before its facts.
         comparison: what differs; None where that cannot be said.
-        parents: the words of the item that a fact stands in now; only where facts have moved.
     """
 
     pair: MemoryPair
     notes: list[MemoryChange]
     comparison: Comparison | None
-    parents: Mapping[Fact, str]
 
 
 class Review:
@@ -184,12 +181,10 @@ class Review:
             if is_same and not is_unmerged:
                 return None
             notes += _of_conflicts(pair.path, after, is_unmerged=is_unmerged)
-            comparison = compare(before, after)
-            has_moved = any(change.moved for change in comparison.facts)
-            return _Compared(pair, notes, comparison, _items_around(after) if after and has_moved else {})
+            return _Compared(pair, notes, compare(before, after))
         except (DocumentRefused, StorageFailed, MemoryNotFound) as error:
             notes.append(MemoryChange(path=pair.path, change="not-compared", note=str(error)))
-            return _Compared(pair, notes, None, {})
+            return _Compared(pair, notes, None)
 
     def _read_pair(self, pair: MemoryPair) -> tuple[Document | None, Document | None]:
         before = self._tracked.document(pair.before, pair.old) if pair.old else None
@@ -205,7 +200,10 @@ class Review:
         """
         found = self._differing_pairs(self._old, self._new) if self._old and self._new else self._with_now()
         chosen = [pair for pair in found if self._is_chosen(pair.old) or self._is_chosen(pair.new)]
-        self._refuse_unknown([path for pair in chosen for path in (pair.old, pair.new)])
+        known = [path for pair in chosen for path in (pair.old, pair.new)]
+        for path in self._paths:
+            if path and not any(is_under(each, path) for each in known) and not self._is_there(path):
+                raise MemoryNotFound(path=path)
         return chosen
 
     def _differing_pairs(self, old: str, new: str) -> Iterator[MemoryPair]:
@@ -242,14 +240,8 @@ class Review:
         """Pair memories that are gone with new ones of the same id, or with similar lines."""
         if not gone or not new or max(len(gone), len(new)) > _MOST_COMPARED:
             return []
-        olds, news = (
-            {
-                path: known
-                for path, blob in each.items()
-                if (known := self._fingerprint(path, blob, is_old=is_old))
-            }
-            for each, is_old in ((gone, True), (new, False))
-        )
+        olds = {path: self._fingerprint(MemoryPair(path, "", blob, "")) for path, blob in gone.items()}
+        news = {path: self._fingerprint(MemoryPair("", path, "", blob)) for path, blob in new.items()}
         scored = sorted(
             (-share, source, path)
             for source, old in olds.items()
@@ -263,32 +255,23 @@ class Review:
                 del olds[source], news[path]
         return pairs
 
-    def _fingerprint(self, path: str, blob: str, *, is_old: bool) -> _Fingerprint | None:
-        try:
-            document = self._read_pair(
-                MemoryPair(path, "", blob, "") if is_old else MemoryPair("", path, "", blob)
-            )
-        except MdmemError:
-            return None
-        return next((_Fingerprint.of(each) for each in document if each), None)
+    def _fingerprint(self, pair: MemoryPair) -> _Fingerprint:
+        with suppress(MdmemError):
+            for document in filter(None, self._read_pair(pair)):
+                lines = frozenset(line.strip() for line in whole_lines(document.text))
+                return _Fingerprint(str(document.fields.get("id", "")), lines - {"", "---"})
+        return _Fingerprint("", frozenset())
 
     def _is_chosen(self, path: str) -> bool:
         return bool(path) and (not self._paths or any(is_under(path, each) for each in self._paths))
 
-    def _refuse_unknown(self, known: Sequence[str]) -> None:
-        """Refuse paths that name nothing, neither something that differs nor something that does not."""
-        for path in self._paths:
-            if not path or any(is_under(each, path) for each in known):
-                continue
-            if self._new is None and self._is_there(path):
-                continue
-            if not self._tracked.list_blobs(self._new or self._old, [path]):
-                raise MemoryNotFound(path=path)
-
     def _is_there(self, path: str) -> bool:
-        if path.endswith(SUFFIXES):
-            return self._vault.exists(path)
-        return any(True for _ in self._vault.walk(path))
+        """Return whether a memory or folder is in the later state, or in the earlier one before the files."""
+        if self._new is None:
+            found = self._vault.exists(path) if path.endswith(SUFFIXES) else any(self._vault.walk(path))
+            if found:
+                return True
+        return bool(self._tracked.list_blobs(self._new or self._old, [path]))
 
 
 class _Fingerprint(NamedTuple):
@@ -296,15 +279,6 @@ class _Fingerprint(NamedTuple):
 
     id: str
     lines: frozenset[str]
-
-    @classmethod
-    def of(cls, document: Document) -> _Fingerprint:
-        try:
-            id_ = document.fields.get("id")
-        except DocumentRefused:
-            id_ = None
-        lines = frozenset(line.strip() for line in whole_lines(document.text))
-        return cls(id_ if isinstance(id_, str) else "", lines - {"", "---"})
 
     def likeness(self, other: _Fingerprint) -> float:
         """Return the share of equal lines; 1 for the same id, or for the same lines."""
@@ -341,13 +315,6 @@ def _of_conflicts(path: str, document: Document | None, *, is_unmerged: bool) ->
     ]
 
 
-def _items_around(document: Document) -> dict[Fact, str]:
-    """Return the words of the item that each fact stands in; of those that stand in one."""
-    known = facts(document)
-    around = ((fact, known[fact.parent]) for fact in known if fact.parent is not None)
-    return {fact: parent.text for fact, parent in around if parent.kind == "item"}
-
-
 def _describe_changes(compared: _Compared, found: Comparison | None) -> Iterator[MemoryChange]:
     """Yield what became of a memory.
 
@@ -362,7 +329,7 @@ def _describe_changes(compared: _Compared, found: Comparison | None) -> Iterator
     if not found:
         return
     yield from (_of_field(pair.path, each) for each in found.fields)
-    yield from (_of_fact(pair.path, each, compared.parents) for each in found.facts)
+    yield from (_of_fact(pair.path, each) for each in found.facts)
     if found.layout:
         note = "only the order or the layout differs"
         yield MemoryChange(path=pair.path, change="layout", note=note)
@@ -381,7 +348,7 @@ def _of_field(path: str, change: FieldChange) -> MemoryChange:
     )
 
 
-def _of_fact(path: str, change: FactChange, parents: Mapping[Fact, str]) -> MemoryChange:
+def _of_fact(path: str, change: FactChange) -> MemoryChange:
     fact, before, after = change.fact, change.before, change.after
     was = before if after else None
     became = "links-repointed" if change.kind == "repointed" else f"fact-{change.kind}"
@@ -395,7 +362,7 @@ def _of_fact(path: str, change: FactChange, parents: Mapping[Fact, str]) -> Memo
         line=fact.line,
         old_heading=was.path if was else (),
         old_line=was.line if was else None,
-        parent=parents.get(fact, "") if change.moved and not change.source else "",
+        parent=change.into.text if change.into and change.into.kind == "item" else "",
         before=before.said if before else None,
         after=after.said if after else None,
         sure=change.sure,

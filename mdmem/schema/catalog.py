@@ -113,28 +113,16 @@ class Catalog:
         return self._closures[name]
 
     def declares(self, name: str, key: str) -> bool:
-        """Return whether the schema itself speaks of `key` at the top: in its own or included properties.
+        """Return whether the schema, or one that it refers to, speaks of `key` at its top.
 
-        What is included by `$ref` or `allOf` does not count beside `additionalProperties`, which does not
-        look there either.
+        Others do not count beside `additionalProperties`, which does not look there either.
         """
-        return self._declares_key(self.parsed(name), key, frozenset((name,)))
-
-    def _declares_key(self, schema: Schema | None, key: str, seen: frozenset[str]) -> bool:
-        if not isinstance(schema, dict):
-            return False
-        if key in schema.get("properties", ()) or key in schema.get("required", ()):
-            return True
-        if "additionalProperties" in schema:
-            return False
-        if any(self._declares_key(part, key, seen) for part in schema.get("allOf", ())):
-            return True
-        target = self.resolve(schema.get("$ref", ""))
-        return (
-            target is not None
-            and target not in seen
-            and self._declares_key(self.parsed(target), key, seen | {target})
-        )
+        own = self.parsed(name)
+        is_closed = isinstance(own, dict) and "additionalProperties" in own
+        schemas = [own] if is_closed else map(self.parsed, self.closure(name))
+        tops = [schema for schema in schemas if isinstance(schema, dict)]
+        parts = [part for top in tops for part in (top, *top.get("allOf", ())) if isinstance(part, dict)]
+        return any(key in part.get(keyword, ()) for part in parts for keyword in ("properties", "required"))
 
     @cached_property
     def _map_ids(self) -> dict[str, str]:

@@ -37,7 +37,7 @@ def inspect(catalog: Catalog, name: str) -> list[Diagnostic]:
         document = parse_text(catalog.path(name), catalog.text(name), _LIMITS)
         inspection = _Inspection(document, catalog, name)
         if document.tree is not None:
-            inspection.run()
+            inspection.run(document.tree.value)
     except DocumentRefused as error:
         return [about_file(catalog.path(name), error.code, error.message, error.hint)]
     findings = dict.fromkeys((*document.findings, *inspection.findings))
@@ -54,8 +54,7 @@ class _Inspection:
         self.meter = Meter()
         self.findings: list[Diagnostic] = []
 
-    def run(self) -> None:
-        schema = self.document.tree.value if self.document.tree else None
+    def run(self, schema: Any) -> None:
         try:
             errors = find_errors(load_metaschema(), schema, self.meter)
             explained = explain(self.document, "2020-12", errors, self.meter.count)

@@ -20,7 +20,6 @@ if TYPE_CHECKING:  # jsonschema takes longer to import than most commands take t
 
 # What a memory may carry for mdmem's sake, whatever its schema allows; the last one in JSON only.
 _BOOKKEEPING = ("$schema", "ttl_seconds", "expires")
-_MOST_REMEMBERED = 1024
 
 
 class SchemaInfo(NamedTuple):
@@ -50,7 +49,6 @@ class Schemas:
         self._validators: dict[str, Validator] = {}
         self._findings: dict[str, list[Diagnostic]] = {}
         self._faults: dict[str, str] = {}
-        self._blind: dict[tuple[str, str], bool] = {}
 
     def names(self) -> list[SchemaInfo]:
         """Return every schema there is, by name."""
@@ -138,16 +136,9 @@ class Schemas:
         head = before.text[: before.body_span.start]
         if before.is_json or before.path != after.path or head != after.text[: after.body_span.start]:
             return False
-        key = self._by_place(before.path), head
-        if key not in self._blind:
-            if len(self._blind) >= _MOST_REMEMBERED:
-                self._blind.clear()
-            self._blind[key] = not self._sees_body(self.choose(before))
-        return self._blind[key]
-
-    def _sees_body(self, name: str) -> bool:
-        closure = self._catalog.closure(name)
-        return self._is_about_body(name) or any(BODY in str(self._catalog.parsed(each)) for each in closure)
+        name = self.choose(before)
+        texts = map(self._catalog.text, self._catalog.closure(name))
+        return not (self._is_about_body(name) or any(BODY in text for text in texts))
 
     def _is_about_body(self, name: str) -> bool:
         schema = self._catalog.parsed(name)
@@ -222,11 +213,7 @@ class Schemas:
 
     def _check_unknown_schema(self, document: Document) -> list[Diagnostic]:
         written = document.fields.get("$schema")
-        if (
-            not isinstance(written, str)
-            or document.tree is None
-            or self._catalog.resolve(written) is not None
-        ):
+        if not isinstance(written, str) or not document.tree or self.has(written):
             return []
         used = self.choose(document)
         message = f"`$schema` names no schema of the vault: {escape(written)}; checked as {used}"
@@ -234,9 +221,8 @@ class Schemas:
         if "://" in written:
             hint = f"nothing is fetched from elsewhere; {hint}"
         span = document.tree.nearest(("$schema",)).span
-        return [
-            document.diagnose(Flaw(span, "schema-unknown", message, hint, f"$schema:{written}", "warning"))
-        ]
+        flaw = Flaw(span, "schema-unknown", message, hint, f"$schema:{written}", "warning")
+        return [document.diagnose(flaw)]
 
 
 def _check_expires(document: Document, name: str, written: Any) -> list[Diagnostic]:

@@ -2,7 +2,7 @@
 
 A schema may come from a stranger and cause work without end, so every keyword is wrapped to count its steps.
 Replaced are the keywords that run patterns by Python's `re`, which cannot be stopped; `uniqueItems`, which
-takes the square of the time; `multipleOf`, which rounds; and those that name the place in prose only.
+takes the square of the time; and those that name the place in prose only.
 `x-body` says which headings the Markdown below the fields must have, and its most bytes of UTF-8:
 
     "x-body": {"sections": ["Context", "Decision"], "maxBytes": 20000}
@@ -11,8 +11,8 @@ takes the square of the time; `multipleOf`, which rounds; and those that name th
 from __future__ import annotations
 
 import json
+from collections import deque
 from collections.abc import Callable, Iterator
-from fractions import Fraction
 from functools import cache, partial
 from math import isfinite
 from typing import TYPE_CHECKING, Any, TypeAlias
@@ -38,6 +38,7 @@ UNEVALUATED = ("unevaluatedItems", "unevaluatedProperties")
 _CLOSING = ("additionalProperties", "items", *UNEVALUATED)
 _ERROR_STEPS = 3  # for each error, and one for each keyword that passes it on
 _MOST_DEPTH = 150  # keywords inside each other: with 4 calls each, Python allows that
+_DYNAMIC_STEPS = 50  # for the search of all the schemas that led to a `$dynamicRef`
 _OWN_METASCHEMA = f"{PREFIX}/metaschema"
 _SECTIONS = {"type": "array", "items": {"type": "string", "pattern": r"\S"}}
 _BODY_SCHEMA = {
@@ -183,11 +184,9 @@ def _check_required(_: Any, names: list[str], instance: Any, __: Schema) -> Erro
             yield ValidationError("", validator_value=name)
 
 
-def _check_dependents(_: Any, wanted: dict[str, list[str]], instance: Any, __: Schema) -> Errors:
+def _check_dependents(_: Any, wanted: dict[str, list[str]], instance: Any, schema: Schema) -> Errors:
     for name, others in wanted.items() if isinstance(instance, dict) else ():
-        for other in others if name in instance else ():
-            if other not in instance:
-                yield ValidationError("", validator_value=(name, other))
+        yield from _check_required(_, others if name in instance else [], instance, schema)
 
 
 def _match_properties(validator: Any, properties: dict[str, Schema], instance: Any, _: Schema) -> Errors:
@@ -213,34 +212,27 @@ def _check_undescribed(validator: Any, wanted: Schema, instance: Any, key: str) 
 
 
 def _check_unevaluated_properties(validator: Any, wanted: Schema, instance: Any, schema: Any) -> Errors:
-    if not isinstance(instance, dict) or not any(_ask_jsonschema(validator, wanted, instance, schema)):
-        return
-    for key in instance:  # jsonschema names the keys in prose only: it is asked about each of them alone
-        others = dict.fromkeys(instance.keys() - {key}, True)
-        alone = {**schema, "properties": {**schema.get("properties", {}), **others}}
-        if any(_ask_jsonschema(validator, wanted, instance, alone)):
-            yield from _check_undescribed(validator, wanted, instance, key)
+    check = partial(_check_unevaluated, UNEVALUATED[1], validator, wanted, instance)
+    if isinstance(instance, dict) and any(check(schema)):
+        for key in instance:  # jsonschema names the keys in prose only: it is asked about each of them alone
+            others = dict.fromkeys(instance.keys() - {key}, True)
+            if any(check({**schema, "properties": {**schema.get("properties", {}), **others}})):
+                yield from _check_undescribed(validator, wanted, instance, key)
 
 
-def _check_unevaluated_items(validator: Any, wanted: Schema, instance: Any, schema: Any) -> Errors:
-    if isinstance(instance, list):
-        yield from _ask_jsonschema(validator, wanted, instance, schema)
-
-
-def _ask_jsonschema(validator: Any, wanted: Schema, instance: Any, schema: dict[str, Any]) -> Errors:
+def _check_unevaluated(keyword: str, validator: Any, wanted: Schema, instance: Any, schema: Any) -> Errors:
     """Run jsonschema's own `unevaluated…`, which walks the schemas beside it uncounted.
 
     They are evaluated first, which is counted and takes as many steps. Counted, too, is the search of each
     key in the list that jsonschema makes of the keys that they describe.
     """
-    meter: Meter = validator.format_checker
-    before = meter.left
-    beside = {keyword: value for keyword, value in schema.items() if keyword not in UNEVALUATED}
-    for _ in validator.evolve(schema=beside).iter_errors(instance):
-        pass
-    meter.count((before - meter.left + len(instance)) * len(instance) // VALUE)
-    keyword = UNEVALUATED[isinstance(instance, dict)]
-    yield from Draft202012Validator.VALIDATORS[keyword](validator, wanted, instance, schema)
+    if isinstance(instance, dict | list):
+        meter: Meter = validator.format_checker
+        before = meter.left
+        beside = {other: value for other, value in schema.items() if other not in UNEVALUATED}
+        deque(validator.evolve(schema=beside).iter_errors(instance), maxlen=0)
+        meter.count((before - meter.left + len(instance)) * len(instance) // VALUE)
+        yield from Draft202012Validator.VALIDATORS[keyword](validator, wanted, instance, schema) or ()
 
 
 def _check_names(validator: Any, wanted: Schema, instance: Any, _: Schema) -> Errors:
@@ -267,16 +259,6 @@ def _is_number(_: Any, value: Any) -> bool:
     return isinstance(value, int | float) and not isinstance(value, bool) and isfinite(value)
 
 
-def _check_multiple(_: Any, divisor: float, instance: Any, __: Schema) -> Errors:
-    # By the decimals as written: 0.3 is a multiple of 0.1, which it is not for binary floats.
-    if _is_number(_, instance):
-        number, step = (
-            Fraction(each if isinstance(each, int) else repr(each)) for each in (instance, divisor)
-        )
-        if (number / step).denominator != 1:
-            yield ValidationError("")
-
-
 def _check_body(validator: Any, wanted: dict[str, Any], instance: Any, __: Schema) -> Errors:
     meter: Meter = validator.format_checker
     if meter.document is None or instance is not meter.value:
@@ -286,12 +268,18 @@ def _check_body(validator: Any, wanted: dict[str, Any], instance: Any, __: Schem
     titles = {" ".join(heading.title.split()).casefold() for heading in headings}
     for section in wanted.get("sections", ()):
         if " ".join(section.split()).casefold() not in titles:
-            told = f"the body has no section `{escape(section)}`", f"add a heading `## {escape(section)}`"
-            yield ValidationError("", validator_value=(section, *told))
+            message, hint = (
+                f"the body has no section `{escape(section)}`",
+                f"add a heading `## {escape(section)}`",
+            )
+            yield ValidationError("", validator_value=(section, message, hint))
     size, most = len(body.encode("utf-8")), wanted.get("maxBytes")
     if most is not None and size > most:
-        told = f"the body has {size:,} bytes; the most is {most:,}", "shorten it, or move a part elsewhere"
-        yield ValidationError("", validator_value=("maxBytes", *told))
+        message, hint = (
+            f"the body has {size:,} bytes; the most is {most:,}",
+            "shorten it, or move a part of it",
+        )
+        yield ValidationError("", validator_value=("maxBytes", message, hint))
 
 
 # -- counting -----------------------------------------------------------------------------------------------
@@ -300,12 +288,11 @@ _KEYWORDS: dict[str, Any] = {
     **Draft202012Validator.VALIDATORS,
     "additionalProperties": _check_additional,
     "dependentRequired": _check_dependents,
-    "multipleOf": _check_multiple,
     "pattern": _check_pattern,
     "patternProperties": _match_properties,
     "propertyNames": _check_names,
     "required": _check_required,
-    "unevaluatedItems": _check_unevaluated_items,
+    "unevaluatedItems": partial(_check_unevaluated, UNEVALUATED[0]),
     "unevaluatedProperties": _check_unevaluated_properties,
     "uniqueItems": _check_unique,
     BODY: _check_body,
@@ -315,7 +302,7 @@ _KEPT = {
     *_KEYWORDS,
 }
 _VISIT_ITEMS = (*_CLOSING, "contains", "dependentSchemas", "properties", "propertyNames")
-_COMPARE = ("const", "dependentRequired", "enum", "required")
+_COMPARE = ("const", "dependentRequired", "enum", "required", *REFERENCES)
 
 
 def _count_steps(keyword: str, function: Any) -> Any:
@@ -329,17 +316,13 @@ def _count_steps(keyword: str, function: Any) -> Any:
         size = VALUE * (instances + schemas)
         if keyword in _COMPARE:
             size += meter.size(wanted)
-        elif keyword in REFERENCES:  # a dynamic one searches all the schemas that led to it
-            size += len(wanted) + STEP * meter.depth // 2 * (keyword == "$dynamicRef")
-        elif keyword == "multipleOf":
-            size += 3 * STEP + meter.size(wanted) + meter.size(instance)
         elif keyword == "uniqueItems":
             size += 8 * meter.size(instance)
         meter.depth += 1
         try:
             if meter.depth > _MOST_DEPTH:
                 raise Unchecked("the schema refers to itself without end, or is nested too deeply")
-            meter.count(1 + visits + size // STEP)
+            meter.count(1 + visits + size // STEP + _DYNAMIC_STEPS * (keyword == "$dynamicRef"))
             for error in function(validator, wanted, instance, schema) or ():
                 is_new = not error.schema_path
                 meter.count(1 + is_new * (_ERROR_STEPS + len(error.message) // STEP))

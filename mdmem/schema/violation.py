@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections import defaultdict
 from difflib import get_close_matches
 from itertools import islice
 from typing import TYPE_CHECKING, Any, TypeAlias
@@ -22,13 +23,14 @@ Error: TypeAlias = Any  # jsonschema's ValidationError, of which its stub says t
 
 _MOST_CHARACTERS = 60
 _MOST_CHOICES = 20
-_MOST_NAMES = 200  # that are compared with a key, in this many steps each
-_STEPS_A_NAME = 10
+_MOST_NAMES = 100  # that are compared with a key
 _LONGEST_NAME = 32
 _CHARACTERS_A_STEP = 1000  # of the text in which the place of a value is searched
 _MOST_FINDINGS = 1000
 _MOST_BITS = 128  # of a number that is written out; Python refuses to write very long ones
+_MISSING = ("required", "dependentRequired")
 _UNDESCRIBED = ("additionalProperties", "unevaluatedProperties")
+_SIMPLE = ("type", "enum", "const", "format", "pattern")
 _TYPES = {
     "string": "a string",
     "integer": "an integer",
@@ -77,8 +79,7 @@ def explain(
     chosen = (each for error in errors for each in _choose_alternative(error))
     searched = (document.tree.span.end if document.tree else 0) // _CHARACTERS_A_STEP
     for each in islice(chosen, _MOST_FINDINGS):
-        names = len(each.schema.get("properties", ())) if each.validator in _UNDESCRIBED else 0
-        count(searched + min(names, _MOST_NAMES) * _STEPS_A_NAME)
+        count(searched)
         yield document.diagnose(_describe_error(document, schema, each))
     left_out = sum(1 for _ in chosen)
     if left_out:
@@ -93,46 +94,38 @@ def _choose_alternative(error: Error) -> list[Error]:
     Alternatives for another type are left out. When those that are left are about the value itself, the
     error stays whole, and says what each of them accepts.
     """
-    groups: dict[Any, list[Error]] = {}
-    for each in error.context or () if error.validator in ("anyOf", "oneOf") else ():
-        groups.setdefault(each.relative_schema_path[0], []).append(each)
-    about_value = {
-        number: {each.validator for each in group if not each.relative_path}
-        for number, group in groups.items()
-    }
-    fitting = [number for number in groups if "type" not in about_value[number]] or [*groups]
-    simple = {"type", "enum", "const", "format", "pattern"}
-    if all(len(groups[number]) == 1 and about_value[number] & simple for number in fitting):
+    if error.validator not in ("anyOf", "oneOf") or not error.context:
+        return [error]
+    groups: dict[Any, list[Error]] = defaultdict(list)
+    for inner in error.context:
+        groups[inner.relative_schema_path[0]].append(inner)
+    alternatives = list(groups.values())
+    fitting = [
+        group
+        for group in alternatives
+        if not any(e.validator == "type" and not e.relative_path for e in group)
+    ] or alternatives
+    if all(
+        len(group) == 1 and group[0].validator in _SIMPLE and not group[0].relative_path for group in fitting
+    ):
         return [error]
     # A `const` or `enum` that differs separates alternatives: `kind: a` is not a failed `kind: b`.
-    meant = min(
-        (groups[number] for number in fitting),
-        key=lambda group: (sum(each.validator in ("const", "enum") for each in group), len(group)),
-    )
-    return [chosen for each in meant for chosen in _choose_alternative(each)]
+    meant = min(fitting, key=lambda group: (sum(e.validator in ("const", "enum") for e in group), len(group)))
+    return [chosen for inner in meant for chosen in _choose_alternative(inner)]
 
 
 def _describe_error(document: Document, schema: str, error: Error) -> Flaw:
-    keyword, path, wanted = str(error.validator), tuple(error.absolute_path), error.validator_value
+    path, wanted = tuple(error.absolute_path), error.validator_value
+    keyword = "false" if _is_forbidden(error) else str(error.validator)
     span, field = _locate_error(document, path, error), _name_field(document, path, error)
     code = keyword
-    if keyword == "required":
+    if keyword in _MISSING:
         path = (*path, wanted)
-        message, hint = (
-            f"{_quote_path(path)} is missing",
-            f"add {_quote_path(path)}{_describe_field(error, wanted)}",
-        )
-    elif keyword == "dependentRequired":
-        name, other = wanted
-        path = (*path, other)
-        message, hint = (
-            f"{_quote_path(path)} is missing: {field} has `{escape(name)}`",
-            f"add `{escape(other)}`",
-        )
+        message = f"{_quote_path(path)} is missing"
+        hint = f"add {_quote_path(path)}{_describe_field(error, wanted)}"
     elif keyword in _UNDESCRIBED:
         message, hint = f"{field} is not a field of this schema", _suggest_field(path, error.schema)
-    elif keyword == "not" and wanted is True:
-        code = keyword = "false"
+    elif keyword == "false":
         message, hint = f"{field} is not allowed", "remove it"
     elif keyword == BODY:
         part, message, hint = wanted
@@ -199,16 +192,20 @@ def _is_body(document: Document, error: Error) -> bool:
     return is_text or error.validator == BODY
 
 
+def _is_forbidden(error: Error) -> bool:
+    """Return whether the schema is `false` there."""
+    return error.validator == "not" and error.validator_value is True
+
+
 def _locate_error(document: Document, path: KeyPath, error: Error) -> Span:
     if _is_body(document, error):
         return Span(document.body_span.start, document.body_span.start)
     if document.tree is None:
         return locate_start(document)
     node = document.tree.nearest(path)
-    if error.validator in ("required", "dependentRequired"):
+    if error.validator in _MISSING:
         return Span(node.span.start, node.span.start)
-    is_forbidden = error.validator == "not" and error.validator_value is True
-    is_about_key = path and (is_forbidden or error.validator in (*_UNDESCRIBED, "propertyNames"))
+    is_about_key = path and (_is_forbidden(error) or error.validator in (*_UNDESCRIBED, "propertyNames"))
     member = document.tree.nearest(path[:-1]).member(str(path[-1])) if is_about_key else None
     return member.key_span if member else node.span
 

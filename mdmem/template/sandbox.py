@@ -27,7 +27,6 @@ from jinja2 import (
     TemplateRuntimeError,
     Undefined,
     nodes,
-    pass_eval_context,
 )
 from jinja2.bccache import Bucket, BytecodeCache
 from jinja2.exceptions import SecurityError, TemplateAssertionError
@@ -45,7 +44,6 @@ if TYPE_CHECKING:
     from types import CodeType
 
     from jinja2.environment import Template
-    from jinja2.nodes import EvalContext
 
 DICT_VIEWS = (KeysView, ValuesView, ItemsView)
 LEAVES = (float, type(None), date, time, timedelta, Undefined)
@@ -53,17 +51,19 @@ LISTS = (list, tuple, *DICT_VIEWS)
 VALUES = (str, int, dict, range, *LISTS, *LEAVES)
 
 _FILTERS = """
-    abs capitalize count d default dictsort first float groupby int items last length list lower map max
-    min reject rejectattr reverse select selectattr sort string title truncate unique upper urlencode
-    wordcount
+    abs capitalize count d default dictsort first float groupby indent int items join last length list lower
+    map max min reject rejectattr replace reverse round select selectattr sort string title trim truncate
+    unique upper urlencode wordcount
 """
 ALLOWED_FILTERS = frozenset(_FILTERS.split())
+# What these make, or the time that they take, grows with the product of what they are given.
+_PRODUCTS = frozenset(("indent", "join", "replace", "round", "tojson", "trim"))
 
-# Methods whose result is no larger than the text, and whose time grows with it.
+# Methods whose result, or whose time, is no larger than the product of the text and of what they are given.
 _TEXT_METHODS = """
     capitalize casefold count endswith find index isalnum isalpha isascii isdecimal isdigit islower
-    isnumeric isspace istitle isupper lower lstrip partition removeprefix removesuffix rstrip split
-    splitlines startswith strip swapcase title upper
+    isnumeric isspace istitle isupper join lower lstrip partition removeprefix removesuffix replace rstrip
+    split splitlines startswith strip swapcase title upper
 """
 _DATE_PARTS = "year month day hour minute second date time isoformat weekday isoweekday isocalendar"
 _LOOP = "index index0 revindex revindex0 first last length depth depth0 previtem nextitem cycle changed"
@@ -121,10 +121,7 @@ class Metering(NodeTransformer):
     def __init__(self, environment: Environment) -> None:
         self._environment = environment
         self._replacements: dict[type[nodes.Node], Callable[[Any], nodes.Node]] = {
-            nodes.Const: self._check_const,
-            nodes.List: self._weigh_node,
-            nodes.Tuple: self._weigh_tuple,
-            nodes.Dict: self._weigh_dict,
+            nodes.Dict: self._weigh_keys,
             nodes.Getitem: self._weigh_item,
             nodes.Compare: self._weigh_compare,
             nodes.Concat: self._join_concat,
@@ -142,30 +139,19 @@ class Metering(NodeTransformer):
         values = {"lineno": node.lineno, "environment": self._environment}
         return nodes.Filter(node, name, [], [], None, None, **values)
 
-    def _check_const(self, node: nodes.Const) -> nodes.Const:
-        if isinstance(node.value, int) and node.value.bit_length() > MOST_BITS:
-            raise TemplateAssertionError(f"a number of more than {MOST_BITS} bits", node.lineno)
-        return node
-
-    def _weigh_node(self, node: nodes.Expr) -> nodes.Expr:
-        return node if isinstance(node, nodes.Const) else self._filter_node(WEIGHED, node)
-
-    def _weigh_tuple(self, node: nodes.Tuple) -> nodes.Expr:
-        return self._weigh_node(node) if node.ctx == "load" else node
-
-    def _weigh_dict(self, node: nodes.Dict) -> nodes.Expr:
+    def _weigh_keys(self, node: nodes.Dict) -> nodes.Expr:
         for pair in node.items:
             # A key is hashed, and a tuple's hash goes through all that is in it.
-            pair.key = self._weigh_node(pair.key)
-        return self._weigh_node(node)
+            pair.key = self._filter_node(WEIGHED, pair.key)
+        return node
 
     def _weigh_item(self, node: nodes.Getitem) -> nodes.Expr:
-        return self._weigh_node(node) if isinstance(node.arg, nodes.Slice) else node
+        return self._filter_node(WEIGHED, node) if isinstance(node.arg, nodes.Slice) else node
 
     def _weigh_compare(self, node: nodes.Compare) -> nodes.Expr:
-        node.expr = self._weigh_node(node.expr)
+        node.expr = self._filter_node(WEIGHED, node.expr)
         for operand in node.ops:
-            operand.expr = self._weigh_node(operand.expr)
+            operand.expr = self._filter_node(WEIGHED, operand.expr)
         return node
 
     def _join_concat(self, node: nodes.Concat) -> nodes.Expr:
@@ -184,8 +170,6 @@ _NODE, _TURN, _CALL, _LOAD = 16, 20, 200, 400  # what a value, a loop's turn, a 
 PARSED_CHARACTER = 10  # what parsing a source costs for each of its characters
 _DEEPEST = 32
 _SCANNED_LINE = 80  # what finding the headings of a text costs for each of its lines
-_MOST_PLACES = 30
-_WIDEST_INDENT = 100
 
 _JINJA: Mapping[str, Any] = FILTERS
 _TESTS: Mapping[str, Any] = TESTS
@@ -237,16 +221,13 @@ class Sandbox(ImmutableSandboxedEnvironment):
             "under": self._put_under,
             "yaml": filters.to_yaml,
             "format": self._format_text,
-            "indent": self._indent_text,
-            "join": self._make_join,
-            "replace": self._replace_text,
-            "round": self._round_number,
-            "sum": self._sum_values,
-            "tojson": self._dump_json,
-            "trim": self._trim_text,
+            "tojson": _dump_json,
         }
-        self.filters = {name: self._pay_for(_JINJA[name]) for name in ALLOWED_FILTERS}
-        self.filters |= {name: self._pay_for(function, missing=False) for name, function in own.items()}
+        functions = {name: _JINJA[name] for name in ALLOWED_FILTERS} | own
+        self.filters = {
+            name: self._pay_for(function, missing=name not in own, by_product=name in _PRODUCTS)
+            for name, function in functions.items()
+        }
         self.filters |= {WEIGHED: self.weighed, JOINED: self._join_values, COUNTED: self._count_values}
         self.tests = {n: t if n in _IDENTITY_TESTS else self._pay_for(t) for n, t in _TESTS.items()}
 
@@ -280,7 +261,8 @@ class Sandbox(ImmutableSandboxedEnvironment):
             if isinstance(part, str):
                 self.pay(_NODE + len(part))
             elif isinstance(part, int):
-                self.pay(_NODE + _count_bits(part) // 8)
+                _check_bits(part.bit_length())
+                self.pay(_NODE)
             elif isinstance(part, Undefined) and not missing:
                 str(part)  # raises, with the name of what is missing
             elif isinstance(part, LEAVES):
@@ -304,12 +286,8 @@ class Sandbox(ImmutableSandboxedEnvironment):
         return super().is_safe_attribute(obj, attr, value) and is_readable(obj, attr)
 
     def getattr(self, obj: Any, attribute: str) -> Any:
-        """`obj.attribute`; methods that could make something large are replaced by ours."""
+        """`obj.attribute`; `strftime`, which could make something large, is ours."""
         self.pay(1)
-        if isinstance(obj, str) and attribute == "replace":
-            return functools.partial(self._replace_text, obj)
-        if isinstance(obj, str) and attribute == "join":
-            return functools.partial(self._join_by, obj)
         if isinstance(obj, date | time) and attribute == "strftime":
             return functools.partial(filters.strftime, obj)
         return super().getattr(obj, attribute)
@@ -333,8 +311,7 @@ class Sandbox(ImmutableSandboxedEnvironment):
             self._paid_if_plain(argument)
         owner = getattr(function, "__self__", None)
         if isinstance(owner, str):
-            # Stripping looks up each character of the text in the argument.
-            self.pay(len(owner) * (1 + sum(len(a) for a in args if isinstance(a, str))))
+            self._pay_product(owner, args)
         elif isinstance(owner, list | tuple):
             self.weighed(owner)
         if isinstance(function, LoopContext) and args:
@@ -378,30 +355,31 @@ class Sandbox(ImmutableSandboxedEnvironment):
         self.weighed(right)
         if operator == "%" and isinstance(left, str):
             return self._format_percent(left, right)
-        if operator == "*":
-            self._check_product(left, right)
+        if operator == "*" and not isinstance(left, int | float):
+            self._pay_product(left, [right])
+        elif operator == "*" and not isinstance(right, int | float):
+            self._pay_product(right, [left])
         elif operator == "**" and isinstance(left, int) and isinstance(right, int):
-            self._check_bits(left.bit_length() * right)
+            _check_bits(left.bit_length() * right)
         return self.weighed(self.binop_table[operator](left, right))
 
-    def _check_product(self, left: Any, right: Any) -> None:
-        if isinstance(left, int) and isinstance(right, int):
-            self._check_bits(left.bit_length() + right.bit_length())
-        for many, times in ((left, right), (right, left)):
-            if isinstance(many, str | list | tuple) and isinstance(times, int):
-                self.pay(len(many) * max(times, 0))
+    def _pay_product(self, value: Any, others: Iterable[Any]) -> None:
+        """Pay for the size of a value, times the largest of other sizes or numbers."""
+        times = [abs(each) if isinstance(each, int) else self._measure(each) for each in others]
+        self.pay(self._measure(value) * max([1, *times]))
 
-    def _check_bits(self, bits: int) -> None:
-        if bits > MOST_BITS:
-            raise Exhausted("a number has more digits than a template may make")
+    def _measure(self, value: Any) -> int:
+        if isinstance(value, str):
+            return len(value)
+        before = self.work
+        self.weighed(value)
+        return before - self.work
 
     def _format_percent(self, text: str, values: Any) -> str:
         if not _PERCENT.fullmatch(text):
             raise SecurityError("a conversion such as %5d may have a width of three digits at most")
-        before = self.work
-        self.weighed(values)
         # Each conversion may write the whole of the values, with a width of its own.
-        self.pay(text.count("%") * (before - self.work + 1000))
+        self.pay(text.count("%") * (self._measure(values) + 1000))
         return str(self.weighed(text % values))
 
     def _write_value(self, value: Any) -> str:
@@ -418,10 +396,14 @@ class Sandbox(ImmutableSandboxedEnvironment):
     def _join_values(self, values: list[Any]) -> str:
         return self.concat(map(self._write_value, values))
 
-    def _count_values(self, values: Any) -> _Counted:
-        return _Counted(self, self.weighed(values))
+    def _count_values(self, values: Any) -> Iterator[Any]:
+        for value in self.weighed(values):
+            self.pay(_TURN)
+            yield value
 
-    def _pay_for(self, function: Callable[..., Any], *, missing: bool = True) -> Callable[..., Any]:
+    def _pay_for(
+        self, function: Callable[..., Any], *, missing: bool = True, by_product: bool = False
+    ) -> Callable[..., Any]:
         """Return a filter or test whose arguments and result are paid for.
 
         What it makes lazily becomes a list.
@@ -432,108 +414,37 @@ class Sandbox(ImmutableSandboxedEnvironment):
 
         @functools.wraps(function)
         def paid(*args: Any, **kwargs: Any) -> Any:
-            for value in (*args[first:], *kwargs.values()):
+            values = [*args[first:], *kwargs.values()]
+            for value in values:
                 self.weighed(value, missing=missing)
+            if by_product and values:
+                self._pay_product(values[0], values[1:])
             result = function(*args, **kwargs)
             return self.weighed(list(result) if isinstance(result, Iterator) else result)
 
         return paid
 
-    # --------------------------------------------------- filters of Jinja's that are bounded by their size
-
     def _format_text(self, text: str, *args: Any, **kwargs: Any) -> str:
         return self._format_percent(str(text), kwargs or args)
-
-    def _indent_text(self, text: str, width: int | str = 4, first: bool = False, blank: bool = False) -> str:
-        if isinstance(width, int) and width > _WIDEST_INDENT:
-            raise Exhausted(f"a text is indented by {_WIDEST_INDENT} spaces at most")
-        margin = width if isinstance(width, str) else " " * width
-        lines = str(text).split("\n")
-        self.pay(len(lines) * len(margin))
-        return "\n".join(
-            margin + line if (number or first) and (line or blank) else line
-            for number, line in enumerate(lines)
-        )
-
-    @functools.cached_property
-    def _make_join(self) -> Callable[..., Any]:
-        @pass_eval_context
-        def join(context: EvalContext, value: Any, d: str = "", attribute: str | int | None = None) -> Any:
-            parts = list(value)
-            self.pay(len(parts) * len(str(d)))
-            return _JINJA["join"](context, parts, d, attribute)
-
-        return join
-
-    def _join_by(self, separator: str, values: Iterable[str]) -> str:
-        parts = list(values)
-        self.pay(len(parts) * len(separator))
-        return separator.join(parts)
-
-    def _replace_text(self, text: str, old: str, new: str, count: int = -1) -> str:
-        text, old, new = str(text), str(old), str(new)
-        self.pay(len(text) + text.count(old) * len(new))
-        return text.replace(old, new, count)
-
-    def _round_number(self, value: float, precision: int = 0, method: str = "common") -> float:
-        if abs(precision) > _MOST_PLACES:
-            raise Exhausted(f"a number is rounded to {_MOST_PLACES} places at most")
-        rounded: float = _JINJA["round"](value, precision, method)
-        return rounded
-
-    def _sum_values(self, values: Iterable[Any], attribute: str | None = None, start: Any = 0) -> Any:
-        total = start
-        for value in values:
-            total = self._apply_operator(
-                "+", total, value if attribute is None else self.getitem(value, attribute)
-            )
-        return total
-
-    def _dump_json(self, value: Any, indent: int | None = None) -> str:
-        if indent is not None and not 0 <= indent <= _WIDEST_INDENT:
-            raise Exhausted(f"JSON is indented by {_WIDEST_INDENT} spaces at most")
-        before = self.work
-        self.weighed(value)
-        self.pay((before - self.work) * (1 + (indent or 0)))
-        return json.dumps(value, ensure_ascii=False, allow_nan=False, indent=indent, default=_json_value)
 
     def _put_under(self, text: Any, level: int) -> str:
         text = str(text)
         self.pay(len(text) + _SCANNED_LINE * text.count("\n"))
         return filters.under(text, level)
 
-    def _trim_text(self, text: str, characters: str | None = None) -> str:
-        text = str(text)
-        self.pay(len(text) * len(characters or ""))
-        return text.strip(characters)
 
-
-def _count_bits(number: int) -> int:
-    bits = number.bit_length()
+def _check_bits(bits: int) -> None:
     if bits > MOST_BITS:
-        raise Exhausted("a number has more digits than a template may use")
-    return bits
+        raise Exhausted(f"a number has more than {MOST_BITS} bits")
 
 
-def _json_value(value: Any) -> Any:
+def _dump_json(value: Any, indent: int | None = None) -> str:
+    return json.dumps(value, ensure_ascii=False, allow_nan=False, indent=indent, default=_to_json)
+
+
+def _to_json(value: Any) -> Any:
     if isinstance(value, date | datetime | time):
         return value.isoformat()
     if isinstance(value, (*DICT_VIEWS, range)):
         return list(value)
     raise TypeError(f"a {type(value).__name__} cannot be written as JSON")
-
-
-class _Counted:
-    """What a loop goes through; each turn is paid for."""
-
-    def __init__(self, sandbox: Sandbox, values: Any) -> None:
-        self._sandbox = sandbox
-        self._values = values
-
-    def __iter__(self) -> Iterator[Any]:
-        for value in self._values:
-            self._sandbox.pay(_TURN)
-            yield value
-
-    def __len__(self) -> int:
-        return len(self._values)

@@ -127,13 +127,8 @@ class Templates:
         Raises:
             NamedNotFound, PathRefused: as `show`.
         """
-        reason = refusal(name)
-        if reason:
-            raise PathRefused(
-                path=name, reason=reason, remedy="name a template as `mdmem template list` does"
-            )
         for suffix in _SUFFIXES:
-            source = self._source_of(name + suffix)
+            source = self._source_of(name, suffix)
             if source is not None:
                 return name + suffix, source
         names = [info.name for info in self.names()]
@@ -141,22 +136,21 @@ class Templates:
             kind="template", name=name, near=tuple(get_close_matches(name, names, n=5) or names)
         )
 
-    def _source_of(self, full: str) -> str | None:
+    def _source_of(self, name: str, suffix: str) -> str | None:
+        reason = refusal(name)
+        if reason:
+            remedy = "name a template as `mdmem template list` does"
+            raise PathRefused(path=name, reason=reason, remedy=remedy)
+        full = name + suffix
         if full.startswith(BUILTIN_PREFIX):
             return _builtin_sources().get(full.removeprefix(BUILTIN_PREFIX))
         source = self._own.get(full)
         return _builtin_sources().get(full) if source is None else source.removeprefix("\ufeff")
 
     def _find_source(self, name: str) -> str | None:
-        """Return the source of a template that another one names.
-
-        Raises:
-            PathRefused: the name leaves the template folder.
-        """
-        reason = refusal(name)
-        if reason:
-            raise PathRefused(path=name, reason=reason)
-        return next((s for suffix in _SUFFIXES if (s := self._source_of(name + suffix)) is not None), None)
+        """Return the source of a template that another one names."""
+        sources = (self._source_of(name, suffix) for suffix in _SUFFIXES)
+        return next((source for source in sources if source is not None), None)
 
 
 def refusal(name: str) -> str | None:

@@ -355,6 +355,11 @@ def test_a_violation_stands_where_it_is_written(schema: Any, fields: Any, expect
     assert found.rule.startswith("note:")
 
 
+def test_a_decimal_multiple_is_one_as_it_is_written() -> None:
+    assert findings(a({"multipleOf": 0.1}), with_fields("a: 0.3")) == []
+    assert findings(a({"multipleOf": 3}), with_fields(f"a: 0x{'f' * 4000}")) == []
+
+
 @pytest.mark.parametrize("value", ["[1, true]", "[0, false]", "[[1], [true]]", "[{x: 1}, {x: true}]"])
 def test_a_boolean_repeats_no_number(value: str) -> None:
     assert findings(a({"uniqueItems": True}), with_fields(f"a: {value}")) == []

@@ -2,7 +2,7 @@
 
 A schema may come from a stranger and cause work without end, so every keyword is wrapped to count its steps.
 Replaced are the keywords that run patterns by Python's `re`, which cannot be stopped; `uniqueItems`, which
-takes the square of the time; and those that name the place in prose only.
+takes the square of the time; `multipleOf`, which rounds; and those that name the place in prose only.
 `x-body` says which headings the Markdown below the fields must have, and its most bytes of UTF-8:
 
     "x-body": {"sections": ["Context", "Decision"], "maxBytes": 20000}
@@ -13,6 +13,7 @@ from __future__ import annotations
 import json
 from collections import deque
 from collections.abc import Callable, Iterator
+from fractions import Fraction
 from functools import cache, partial
 from math import isfinite
 from typing import TYPE_CHECKING, Any, TypeAlias
@@ -259,6 +260,16 @@ def _is_number(_: Any, value: Any) -> bool:
     return isinstance(value, int | float) and not isinstance(value, bool) and isfinite(value)
 
 
+def _check_multiple(_: Any, divisor: float, instance: Any, __: Schema) -> Errors:
+    # By the decimals as written: 0.3 is a multiple of 0.1, which it is not for binary floats.
+    if _is_number(_, instance):
+        number, step = (
+            Fraction(value if isinstance(value, int) else repr(value)) for value in (instance, divisor)
+        )
+        if (number / step).denominator != 1:
+            yield ValidationError("")
+
+
 def _check_body(validator: Any, wanted: dict[str, Any], instance: Any, __: Schema) -> Errors:
     meter: Meter = validator.format_checker
     if meter.document is None or instance is not meter.value:
@@ -288,6 +299,7 @@ _KEYWORDS: dict[str, Any] = {
     **Draft202012Validator.VALIDATORS,
     "additionalProperties": _check_additional,
     "dependentRequired": _check_dependents,
+    "multipleOf": _check_multiple,
     "pattern": _check_pattern,
     "patternProperties": _match_properties,
     "propertyNames": _check_names,
@@ -316,6 +328,8 @@ def _count_steps(keyword: str, function: Any) -> Any:
         size = VALUE * (instances + schemas)
         if keyword in _COMPARE:
             size += meter.size(wanted)
+        elif keyword == "multipleOf":
+            size += 3 * STEP + meter.size(wanted) + meter.size(instance)
         elif keyword == "uniqueItems":
             size += 8 * meter.size(instance)
         meter.depth += 1

@@ -9,7 +9,6 @@ from __future__ import annotations
 import re
 import sys
 from array import array
-from bisect import bisect_right
 from functools import cache
 from typing import TYPE_CHECKING, NamedTuple
 
@@ -298,39 +297,23 @@ def masked(text: str) -> str:
 
 def _find_escaped(text: str, line: Span) -> list[Secret]:
     """Return the secrets in a stretch of a text of which characters are written as escapes."""
-    written = text[slice(*line)]
-    read = _ESCAPE.sub(_decode_escape, written)
-    if read == written:
+    parts: list[str] = []
+    places = array("q")  # where each character that is read is written
+    at = line.start
+    for escape in _ESCAPE.finditer(text, *line):
+        character = _decode_escape(escape)
+        parts += [text[at : escape.start()], character]
+        places.extend(range(at, escape.start()))
+        places.extend([escape.start()] * len(character))
+        at = escape.end()
+    if not parts:
         return []
-    found = [
-        secret
+    read = "".join([*parts, text[at : line.end]])
+    places.extend(range(at, line.end + 1))
+    return [
+        secret._replace(span=Span(places[secret.span.start], places[secret.span.end]))
         for form in _find_suspected_forms(read)
         for secret in _match_form(read, Span(0, len(read)), form)
-    ]
-    if not found:
-        return []
-    # Of each escape where it is read, where it ends, and how much later what is behind it is written.
-    places, ends, shifts = array("q"), array("q"), array("q")
-    shift = line.start
-    for escape in _ESCAPE.finditer(text, *line):
-        places.append(escape.start() - shift)
-        ends.append(escape.end())
-        shift = escape.end() - places[-1] - len(_decode_escape(escape))
-        shifts.append(shift)
-
-    def written_at(offset: int) -> Span:
-        """Return where a character that is read is written."""
-        number = bisect_right(places, offset) - 1
-        if number < 0:
-            return Span(line.start + offset, line.start + offset + 1)
-        start = offset + shifts[number]
-        if start >= ends[number]:
-            return Span(start, start + 1)
-        return Span(places[number] + (shifts[number - 1] if number else line.start), ends[number])
-
-    return [
-        each._replace(span=Span(written_at(each.span.start).start, written_at(each.span.end - 1).end))
-        for each in found
     ]
 
 

@@ -20,8 +20,6 @@ if TYPE_CHECKING:
     from pyromark import Markdown
 
 _ATX = regex(r"(#{1,6})(?:[ \t]+|(?=\n)|\Z)")
-# A line that makes a heading where it stands outside of lists and quotes, itself or those above it.
-_HEADING_LINE = regex(r"(?:\A\ufeff?|[\r\n]) {0,3}(?:#|(?:=+|-+)[ \t]*(?:[\r\n]|\Z))")
 _BLOCK_ID = regex(r"\^([A-Za-z0-9-]++)[ \t]*+(?=\n|\Z)")
 _QUOTE_MARKS = regex(r"(?<=\n)[ \t]*+>[ \t>]*+")
 _CONTAINER_MARKS = regex(r"(?:\A|(?<=\n))[ \t]*+(?:(?:>|(?:[-+*]|[0-9]{1,9}[.)])(?=[ \t]))[ \t]*+)+")
@@ -182,14 +180,6 @@ def scan(text: str, start: int = 0, line: int = 1, most: int = MOST_PARTS) -> Sc
     clean = _clean_text(text, start, most)
     reader = _Reader(clean, most)
     return _Outliner(text, clean, start, line, most).outline(reader)
-
-
-def may_have_headings(text: str) -> bool:
-    """Return whether a text can have headings outside of lists and quotes.
-
-    That is seen without parsing it.
-    """
-    return _HEADING_LINE.search(text) is not None
 
 
 def inlines(text: str, start: int, end: int) -> list[Mark]:

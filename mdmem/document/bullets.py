@@ -95,15 +95,11 @@ def _read_item(
         marker=marker[2],
         padding=padding,
         text="\n".join(line.rstrip(" \t") for line in texts),
-        head=Span(marker.end(), _content_end(document, head_last)),
-        span=Span(start, _content_end(document, last)),
+        head=Span(marker.end(), lines.content_end(head_last)),
+        span=Span(start, lines.content_end(last)),
         line=number,
         apart=start > region.start and not lines.content(number - 1).strip(" \t"),
     )
-
-
-def _content_end(document: Document, line: int) -> int:
-    return document.lines.span(line).start + len(document.lines.content(line))
 
 
 def _column_width(text: str) -> int:
@@ -111,7 +107,6 @@ def _column_width(text: str) -> int:
 
 
 def _dedent_line(content: str, column: int) -> str:
-    """Return a line without the blanks before `column`."""
     at = width = 0
     while at < len(content) and width < column and content[at] in " \t":
         width += _TAB_STOP - width % _TAB_STOP if content[at] == "\t" else 1

@@ -105,7 +105,6 @@ def merged(edits: Iterable[TextEdit]) -> list[TextEdit]:
 
 
 def _equal_head(one: Sequence[Any], other: Sequence[Any]) -> int:
-    """Return how many values at the beginning of both are the same."""
     return sum(1 for _ in takewhile(lambda pair: same(*pair), zip(one, other, strict=False)))
 
 
@@ -335,7 +334,6 @@ def _nest_value(path: KeyPath, value: Any) -> Any:
 
 
 def _with_value(tree: Any, path: Sequence[Key], value: Any) -> Any:
-    """`tree` with another value at `path`."""
     if not path:
         return value
     key, *others = path
@@ -348,7 +346,6 @@ def _with_value(tree: Any, path: Sequence[Key], value: Any) -> Any:
 
 
 def _without_value(tree: Any, path: Sequence[Key]) -> Any:
-    """`tree` without the value at `path`."""
     *above, last = path
     parent = reduce(lambda value, key: value[key], above, tree)
     if isinstance(parent, list):

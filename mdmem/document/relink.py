@@ -159,7 +159,6 @@ def percent(character: re.Match[str]) -> str:
 
 
 def _has_balanced_parentheses(written: str) -> bool:
-    """Return whether unescaped parentheses are balanced, as in a bare destination they must be."""
     depth = 0
     for mark in _UNESCAPED_PARENTHESIS.findall(written):
         depth += 1 if mark == "(" else -1
@@ -169,11 +168,7 @@ def _has_balanced_parentheses(written: str) -> bool:
 
 
 def _in_field(link: Link, text: str, span: Span, new: str) -> str:
-    """`new` as it is written in `span`, which may stand in a value of the frontmatter.
-
-    Raises:
-        EditRefused: it would have to be escaped: a value with escapes is not looked into for links.
-    """
+    """`new` as it is written in `span`, which may stand in a value of the frontmatter."""
     if link.kind != "field":
         return new
     # The text was read as a memory before, so its limits hold.
@@ -256,10 +251,7 @@ def repointed(documents: Versions[Document], spans: Versions[Span]) -> str | Non
 
 
 def _lead_links(base: _Stretch, mine: _Stretch, other: _Stretch) -> str | None:
-    """Return what `other` says, with its links led as `mine` leads those of `base`.
-
-    None where that is unclear.
-    """
+    """Return what `other` says, with its links led as `mine` leads those of `base`; None if unclear."""
     targets: dict[str, str] = {}
     anchors: dict[tuple[str, str], str] = {}
     for old, new in zip(base.links, mine.links, strict=True):

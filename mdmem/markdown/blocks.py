@@ -250,11 +250,7 @@ def sections(headings: Sequence[Heading], end: int) -> tuple[Section, ...]:
 
 
 def _clean_text(text: str, start: int, most: int) -> str:
-    """Return what the parser is given: `text` from `start` on, behind line feeds, so that offsets stay.
-
-    Raises:
-        TooManyParts: it would make too many nodes of it.
-    """
+    """Return what the parser is given: `text` from `start` on, behind line feeds, so that offsets stay."""
     clean = text[start:]
     if "\r" in clean:
         clean = clean.replace("\r\n", " \n").replace("\r", "\n")
@@ -287,11 +283,7 @@ def _make_parser() -> Markdown:
 
 
 class _Reader:
-    """Reads the events of the parser: `leaves` and the `marks` in them, in order of place.
-
-    Raises:
-        TooManyParts: there are too many headings, fences, links or paragraphs.
-    """
+    """Reads the events of the parser: `leaves` and the `marks` in them, in order of place."""
 
     def __init__(self, clean: str, most: int) -> None:
         self.leaves: list[_Leaf] = []
@@ -389,15 +381,7 @@ def _for_parser(clean: str) -> str:
 
 
 class _Outliner:
-    """Finds the parts of leaves.
-
-    Args:
-        text: the whole text.
-        clean: what of it was parsed.
-        start: where a line of it begins.
-        line: the 1-based number of that line.
-        most: how many headings and the like there may be.
-    """
+    """Finds the parts of leaves in `clean`: what of `text` was parsed, from line `line` at `start` on."""
 
     def __init__(self, text: str, clean: str, start: int, line: int, most: int) -> None:
         self._text = text
@@ -412,11 +396,6 @@ class _Outliner:
         self._definitions: list[Definition] = []
 
     def outline(self, reader: _Reader) -> Scan:
-        """Return what was found in all leaves.
-
-        Raises:
-            TooManyParts: there is too much.
-        """
         clean, at = self._clean, self._start
         for leaf in reader.leaves:
             kind, start, end, *_ = leaf
@@ -455,7 +434,6 @@ class _Outliner:
         return line
 
     def _whole_lines(self, start: int, end: int) -> tuple[int, int]:
-        """Return all of the lines between two places, with the end of the last."""
         clean = self._clean
         if clean[end - 1] != "\n":
             end = clean.find("\n", end) + 1 or len(clean)
@@ -512,7 +490,6 @@ class _Outliner:
                 at = gap.find("[", line_end) if line_end >= 0 else -1
 
     def _find_block_ids(self, leaves: Sequence[_Leaf]) -> list[Block]:
-        """Return the block ids at the ends of lines of text."""
         clean, found = self._clean, []
         self._counted = self._first
         within = [leaf for leaf in leaves if leaf.kind in _WITH_IDS]

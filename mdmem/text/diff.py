@@ -230,7 +230,6 @@ def matches(before: Sequence[Hashable], after: Sequence[Hashable]) -> list[tuple
 
 
 def _count_common_lines(before: Sequence[Hashable], after: Sequence[Hashable]) -> tuple[int, int]:
-    """Return how many lines are equal at the beginning, and how many of the others at the end."""
     shorter = min(len(before), len(after))
     head = next((n for n in range(shorter) if before[n] != after[n]), shorter)
     left = shorter - head

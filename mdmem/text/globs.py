@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from mdmem.arguments import texts_of
 from mdmem.errors import PatternInvalid
+from mdmem.text.regex import shortened
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -32,8 +33,6 @@ _MOST_LOOPS = 2  # a regular expression tries the power of a path's length, one 
 
 
 class _Either(NamedTuple):
-    """The choices of an alternation."""
-
     choices: tuple[Sequence[_Part], ...]
 
 
@@ -81,10 +80,7 @@ def matcher(globs: Sequence[str]) -> Callable[[str], bool]:
 
 
 def _last_match(globs: Sequence[_Glob], path: bytes, *, is_folder: bool) -> bool | None:
-    """Return what the last glob that fits says: True to take the path, False to leave it out.
-
-    None: none fits.
-    """
+    """Return what the last glob that fits says: True to take the path, False to leave it out; None: none."""
     for one in reversed(globs):
         if (is_folder or not one.folders_only) and one.fits(path):
             return not one.excludes
@@ -98,7 +94,7 @@ def _compile_glob(text: str) -> _Glob | None:
         return None
     if len(glob) > _MOST_CHARACTERS:
         reason = f"it has {len(glob):,} characters; the most is {_MOST_CHARACTERS:,}"
-        raise PatternInvalid(pattern=glob[:60] + "…", reason=reason, remedy=_REMEDY)
+        raise PatternInvalid(pattern=shortened(glob), reason=reason, remedy=_REMEDY)
     excludes = glob.startswith("!")
     escaped = glob.startswith(("\\!", "\\#"))
     glob = glob[excludes or escaped :]
@@ -120,7 +116,6 @@ def _compile_glob(text: str) -> _Glob | None:
 
 
 def _make_matcher(parts: Sequence[_Part]) -> Callable[[bytes], object]:
-    """Return what says whether a whole path fits the parts of a glob."""
     if list(parts) == [_AT_ANY_DEPTH]:
         parts = [b".*"]
     pattern = re.compile(b"".join(map(_regex_of, parts)) + rb"\Z", re.DOTALL)
@@ -199,11 +194,6 @@ class _Translation:
         }
 
     def parts(self) -> list[_Part]:
-        """Return the parts, which together match whole paths.
-
-        Raises:
-            PatternInvalid: the glob is malformed.
-        """
         while self._at < len(self._glob):
             character = self._take_character()
             if character in self._special:

@@ -69,6 +69,10 @@ class Lines:
         start, end = self.span(number)
         return self.text[start:end].rstrip("\r\n")
 
+    def content_end(self, number: int) -> int:
+        """Return where line `number` ends, before its line end."""
+        return self.span(number).start + len(self.content(number))
+
     @cached_property
     def newline(self) -> str:
         r"""The line end that the text uses most, `\n` when it has none."""

@@ -96,11 +96,7 @@ class Allowance:
             self._left -= max(0, time.thread_time() - began - harmless)
 
     def matches(self, pattern: engine.Pattern[str], text: str) -> bool:
-        """Return whether a pattern matches anywhere in a text.
-
-        Raises:
-            PatternTooSlow: as `run`.
-        """
+        """Return whether a pattern matches anywhere in a text."""
         return self.run(pattern, text, partial(pattern.search, text)) is not None
 
 

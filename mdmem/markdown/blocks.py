@@ -194,6 +194,21 @@ def inlines(text: str, start: int, end: int) -> list[Mark]:
     ]
 
 
+def shown_text(title: str) -> str:
+    """Return the text of a heading as a renderer shows it; of an image nothing."""
+    parts: list[str] = []
+    images = 0
+    event: Any
+    for event in _make_parser().events(f"# {LINE_END.sub(' ', title)} #"):
+        if "Start" in event:
+            images += IMAGE in event["Start"]
+        elif "End" in event:
+            images -= event["End"] == IMAGE
+        elif not images:
+            parts += [event[kind] for kind in ("Text", CODE) if kind in event]
+    return "".join(parts)
+
+
 def without_quotes(text: str, quotes: Sequence[Span]) -> str:
     """`text` with spaces in the place of the marks of quotes, so that no offset changes."""
     parts, at = [], 0

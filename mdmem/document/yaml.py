@@ -109,13 +109,6 @@ def _describe_error(text: str, offset: int, error: yaml.YAMLError) -> Flaw:
     return Flaw(Span(offset + at, offset + at), "invalid-yaml", message or "not YAML", hint, "yaml")
 
 
-class _NoAnchor(yaml.YAMLError):
-    def __init__(self, problem: str, mark: Any) -> None:
-        super().__init__(problem)
-        self.problem = problem
-        self.problem_mark = mark
-
-
 @dataclass(slots=True)
 class _Open:
     """A collection whose end has not come yet; of a mapping, `key` is the one whose value comes next."""
@@ -207,7 +200,7 @@ class _Builder:
             raise TooDeep("an alias contains itself", self.max_depth, span.start)
         if event.anchor not in self._anchors:
             problem = f"the alias *{event.anchor} stands for nothing: there is no &{event.anchor} before it"
-            raise _NoAnchor(problem, event.start_mark)
+            raise yaml.MarkedYAMLError(problem=problem, problem_mark=event.start_mark)
         value = self._anchors[event.anchor]
         self._check_limits(*_measure(value), span.start)
         self._add_node(Node(value, span, "alias", "plain"), None, None)

@@ -104,7 +104,7 @@ class Document:
             TooNested, TooLarge: it passes a limit.
         """
         if self.is_json:
-            start = len(frontmatter.BOM) if self.text.startswith(frontmatter.BOM) else 0
+            start = frontmatter.beginning(self.text)
             return frontmatter.Frontmatter(span=Span(start, start), inner=Span(start, start))
         limit = self.limits.max_frontmatter_bytes
         if len(self.data) > limit:
@@ -121,7 +121,7 @@ class Document:
 
     @cached_property
     def _parsed_json(self) -> Parsed:
-        start = len(frontmatter.BOM) if self.text.startswith(frontmatter.BOM) else 0
+        start = frontmatter.beginning(self.text)
         try:
             return parse_json(
                 self.text, start, max_depth=self.limits.max_depth, max_values=self.limits.max_parts
@@ -149,10 +149,8 @@ class Document:
     @cached_property
     def body_span(self) -> Span:
         """What follows the frontmatter; of a JSON memory, everything."""
-        if self.is_json or "frontmatter" in vars(self):
-            start = self.frontmatter.span.end
-        else:  # it may pass a limit, which is no matter to the body
-            start = frontmatter.locate(self.text)[0].end
+        # Not that of `frontmatter`: it may pass a limit, which is no matter to the body.
+        start = frontmatter.beginning(self.text) if self.is_json else frontmatter.locate(self.text)[0].end
         return Span(start, len(self.text))
 
     @property

@@ -44,12 +44,17 @@ class Frontmatter(NamedTuple):
         return value if isinstance(value, dict) else {}
 
 
+def beginning(text: str) -> int:
+    """Return where a text begins: behind its byte-order mark, if it has one."""
+    return len(BOM) if text.startswith(BOM) else 0
+
+
 def locate(text: str) -> tuple[Span, Span]:
     """Return the spans of the frontmatter of `text` and of what is between its lines.
 
     Empty when there is none.
     """
-    start = len(BOM) if text[:1] == BOM else 0
+    start = beginning(text)
     opening = _OPENING.match(text, start)
     closing = _CLOSING_LINE.search(text, opening.end()) if opening else None
     if not opening or not closing:

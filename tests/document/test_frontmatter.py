@@ -1,4 +1,4 @@
-"""Where frontmatter begins and ends; what is read a line at a time is what the whole parser reads."""
+"""Where frontmatter begins and ends, and what stands in it."""
 
 from __future__ import annotations
 

@@ -194,7 +194,7 @@ class _Builder:
         )
         self._add_node(node, event.anchor, text)
 
-    def _add_alias(self, event: yaml.AliasEvent) -> None:
+    def _add_alias(self, event: Any) -> None:
         span = self._span_of(event)
         if any(parent.event.anchor == event.anchor for parent in self._open):
             raise TooDeep("an alias contains itself", self.max_depth, span.start)

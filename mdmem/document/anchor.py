@@ -7,14 +7,13 @@ GitHub gives it. Editors disagree about slugs, so an anchor is also compared by 
 from __future__ import annotations
 
 import unicodedata
-from functools import lru_cache
-from html import unescape
+from functools import cache, lru_cache
 from typing import TYPE_CHECKING, NamedTuple
 
+from mdmem.markdown import blocks
 from mdmem.text.regex import regex
 
 if TYPE_CHECKING:
-    import re
     from collections.abc import Callable, Iterable, Sequence
 
     from mdmem.diagnostic import Span
@@ -23,25 +22,10 @@ if TYPE_CHECKING:
 
 BLOCK_MARK = "^"
 _NESTED = "#"
-_NOT_IN_SLUGS = regex(r"[^a-z0-9_ -]")
 _NOT_LOOSE = regex(r"[^a-z0-9]")
 _SPACES = regex(r"\s+")
 _CIRCLED = regex("[\u24b6-\u24e9\U0001f130-\U0001f149\U0001f150-\U0001f169\U0001f170-\U0001f189]")
-_LONGEST_MARKED = 1_000  # code points; finding what belongs together is quadratic in them
 _MAY_BE_MARKED = regex(r"[\\`\[<&_*]")
-# Inline Markdown of a heading: what is shown is in one of the groups, or nothing is.
-_MARKED = regex(
-    r"\\(?P<escaped>[!-/:-@\[-`{-~])"
-    r"|(?P<fence>`+)(?!`)(?P<code>.+?)(?<!`)(?P=fence)(?!`)"
-    r"|(?P<kept>\[\[[^\]]*\]\])"
-    r"|!\[[^\]]*\]\([^()]*(?:\([^()]*\)[^()]*)*\)"
-    r"|\[(?P<text>[^\[\]]*)\](?:\([^()]*(?:\([^()]*\)[^()]*)*\)|\[[^\[\]]*\])"
-    r"|</?[A-Za-z][^<>]*>"
-    r"|(?P<entity>&#?[0-9A-Za-z]{1,32};)"
-    r"|(?<![^\W_])(?P<mark>__?)(?=[^\s_])(?P<stressed>.+?)(?<=[^\s_])(?P=mark)(?![^\W_])"
-    r"|\*+(?=\S)|(?<=\S)\*+"
-)
-_SHOWN = ("escaped", "code", "kept", "text", "entity", "stressed")
 
 
 class AnchorHeading(NamedTuple):
@@ -99,24 +83,21 @@ class AnchorTarget(NamedTuple):
 # ---------------------------------------------------------------------------------------------------- keys
 
 
-class _Kept(dict[int, str | None]):
-    """What a slug makes of each code point: letters, marks, digits and connectors stay, a space is a dash."""
-
-    def __missing__(self, code: int) -> str | None:
-        category = unicodedata.category(chr(code))
-        # Letters in circles and squares are symbols, but alphabetic: PropList.txt, Other_Alphabetic.
-        kept = category[0] in "LM" or category in {"Nd", "Nl", "Pc"} or _CIRCLED.match(chr(code))
-        self[code] = chr(code) if kept else None
-        return self[code]
-
-
-_KEPT = _Kept({ord(" "): "-", ord("-"): "-"})
-
-
 def slug(text: str) -> str:
     """Return the slug of a heading's text, before it is made unique in its document."""
-    text = text.lower()
-    return _NOT_IN_SLUGS.sub("", text).replace(" ", "-") if text.isascii() else text.translate(_KEPT)
+    return "".join(filter(_stays_in_slug, text.lower())).replace(" ", "-")
+
+
+@cache
+def _stays_in_slug(character: str) -> bool:
+    category = unicodedata.category(character)
+    # Letters in circles and squares are symbols, but alphabetic: PropList.txt, Other_Alphabetic.
+    return (
+        category[0] in "LM"
+        or category in {"Nd", "Nl", "Pc"}
+        or character in " -"
+        or bool(_CIRCLED.match(character))
+    )
 
 
 def keys(titles: Iterable[str]) -> list[tuple[str, str]]:
@@ -149,19 +130,7 @@ def loose(text: str) -> str:
 
 def plain(title: str) -> str:
     """Return the text of a heading as a renderer shows it: without code, link and emphasis marks."""
-    if len(title) > _LONGEST_MARKED or not _MAY_BE_MARKED.search(title):
-        return title
-    return _MARKED.sub(_text_of_mark, title)
-
-
-def _text_of_mark(found: re.Match[str]) -> str:
-    name = next((name for name in _SHOWN if found[name] is not None), None)
-    if name is None:
-        return ""
-    shown = found[name]
-    if name == "entity":
-        return unescape(shown)
-    return plain(shown) if name in {"text", "stressed"} else shown
+    return blocks.shown_text(title) if _MAY_BE_MARKED.search(title) else title
 
 
 def _collapse_blanks(title: str) -> str:

@@ -82,11 +82,7 @@ class Document:
 
     @property
     def post(self) -> Post:
-        """A copy of the fields and the body, in the form of the package python-frontmatter; never written.
-
-        Raises:
-            TooNested, TooLarge: as `frontmatter`.
-        """
+        """A copy of the fields and the body, in the form of the package python-frontmatter; never written."""
         from frontmatter import Post  # noqa: PLC0415 - start-up
         from frontmatter.default_handlers import YAMLHandler  # noqa: PLC0415 - start-up
 
@@ -108,7 +104,7 @@ class Document:
             TooNested, TooLarge: it passes a limit.
         """
         if self.is_json:
-            start = len(frontmatter.BOM) if self.text.startswith(frontmatter.BOM) else 0
+            start = frontmatter.beginning(self.text)
             return frontmatter.Frontmatter(span=Span(start, start), inner=Span(start, start))
         limit = self.limits.max_frontmatter_bytes
         if len(self.data) > limit:
@@ -125,7 +121,7 @@ class Document:
 
     @cached_property
     def _parsed_json(self) -> Parsed:
-        start = len(frontmatter.BOM) if self.text.startswith(frontmatter.BOM) else 0
+        start = frontmatter.beginning(self.text)
         try:
             return parse_json(
                 self.text, start, max_depth=self.limits.max_depth, max_values=self.limits.max_parts
@@ -153,10 +149,8 @@ class Document:
     @cached_property
     def body_span(self) -> Span:
         """What follows the frontmatter; of a JSON memory, everything."""
-        if self.is_json or "frontmatter" in vars(self):
-            start = self.frontmatter.span.end
-        else:  # it may pass a limit, which is no matter to the body
-            start = frontmatter.locate(self.text)[0].end
+        # Not that of `frontmatter`: it may pass a limit, which is no matter to the body.
+        start = frontmatter.beginning(self.text) if self.is_json else frontmatter.locate(self.text)[0].end
         return Span(start, len(self.text))
 
     @property
@@ -201,11 +195,14 @@ class Document:
 
     @cached_property
     def _scan_inline(self) -> inline.Inline:
+        from mdmem.document import properties  # noqa: PLC0415 - start-up
         from mdmem.markdown import inline  # noqa: PLC0415 - start-up
 
         text, lines = self.text, self.lines
         if self.is_json:
-            return self._inline_of_json()
+            names_others = any(f'"{key}"' in text for key in LINEAGE)  # if not, it need not be parsed
+            tree = self.tree if names_others else None
+            return inline.Inline(properties.lineage(text, tree, lines) if tree else ())
         outline = self._scan_blocks
         try:
             found = inline.scan(text, outline, lines, self.limits.max_parts)
@@ -214,29 +211,15 @@ class Document:
         node = self.frontmatter.node
         if not node:
             return found
-        from mdmem.document import properties  # noqa: PLC0415 - start-up
-
         links, urls = properties.links(text, node, lines)
         tags = properties.tags(text, node, lines)
         return inline.Inline(links + found.links, found.citations, tags + found.tags, urls + found.urls)
-
-    def _inline_of_json(self) -> inline.Inline:
-        from mdmem.document import properties  # noqa: PLC0415 - start-up
-        from mdmem.markdown import inline  # noqa: PLC0415 - start-up
-
-        has_any = any(f'"{key}"' in self.text for key in LINEAGE)
-        return inline.Inline(
-            properties.lineage(self.text, self.tree, self.lines) if has_any and self.tree else ()
-        )
 
     @property
     def links(self) -> tuple[inline.Link, ...]:
         """The links to memories and attachments, in order; those of the frontmatter come first.
 
         Of a JSON memory, what its `superseded_by` and `derived_from` name.
-
-        Raises:
-            TooNested, TooLarge: the frontmatter passes a limit; as for `tags` and `urls`.
         """
         return self._scan_inline.links
 
@@ -272,9 +255,6 @@ class Document:
 
         Args:
             in_code: also find those in code, which may be examples.
-
-        Raises:
-            TooManyParts: as `headings`.
         """
         found: list[Span] = []
         start, size, is_divided = 0, 0, False
@@ -349,7 +329,7 @@ def parse_text(path: str, text: str, limits: Limits = DEFAULT_LIMITS) -> Documen
     """Do as `parse`, from text that is to become the memory.
 
     Raises:
-        NotEncodable: a lone surrogate; and what `parse` raises.
+        NotEncodable: a lone surrogate.
     """
     try:
         data = text.encode("utf-8")

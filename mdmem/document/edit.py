@@ -49,11 +49,7 @@ def ordered(edits: Iterable[TextEdit], length: int, path: str) -> list[TextEdit]
 
 
 def splice(text: str, edits: Iterable[TextEdit], path: str = "") -> str:
-    """`text` with the edits made; everything outside their spans stays as it is.
-
-    Raises:
-        EditRefused: as `ordered`.
-    """
+    """`text` with the edits made; everything outside their spans stays as it is."""
     parts, reached = [], 0
     for edit in ordered(edits, len(text), path):
         parts += [text[reached : edit.start], edit.new]
@@ -62,12 +58,7 @@ def splice(text: str, edits: Iterable[TextEdit], path: str = "") -> str:
 
 
 def spliced(document: Document, edits: Iterable[TextEdit]) -> Document:
-    """Return the memory with the edits made.
-
-    Raises:
-        EditRefused: as `ordered`.
-        DocumentRefused: the result cannot be a memory.
-    """
+    """Return the memory with the edits made."""
     return parse_text(document.path, splice(document.text, edits, document.path), document.limits)
 
 
@@ -260,10 +251,7 @@ def _refuse_json(document: Document, action: str) -> None:
 
 
 def _lines_at(document: Document, at: int, new: str) -> list[TextEdit]:
-    """Return the insertion of whole lines at `at`, which is the end of a line.
-
-    None when there is nothing to add.
-    """
+    """Return the insertion of whole lines at `at`, which is the end of a line."""
     if new == "":
         return []
     text, newline = document.text, document.lines.newline

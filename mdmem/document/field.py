@@ -20,12 +20,11 @@ from mdmem.document.edit import TextEdit, spliced
 from mdmem.document.tree import INDEX, Flaw, Key, KeyPath, Node, dotted, same, undotted
 from mdmem.document.yaml_edit import BlockEdit, FlowEdit
 from mdmem.errors import EditRefused, FieldNotFound, Usage
-from mdmem.text.regex import regex
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Iterator, Sequence
+    from collections.abc import Callable, Iterable, Sequence
 
-    from mdmem.diagnostic import Diagnostic, Span
+    from mdmem.diagnostic import Diagnostic
 
 
 class TreeEdit:
@@ -106,7 +105,6 @@ def merged(edits: Iterable[TextEdit]) -> list[TextEdit]:
 
 
 def _equal_head(one: Sequence[Any], other: Sequence[Any]) -> int:
-    """Return how many values at the beginning of both are the same."""
     return sum(1 for _ in takewhile(lambda pair: same(*pair), zip(one, other, strict=False)))
 
 
@@ -119,7 +117,6 @@ def _group_runs(numbers: Iterable[int]) -> list[tuple[int, int]]:
 
 # Findings that leave it certain where every value stands; all others make an exact edit impossible.
 _HARMLESS = frozenset(("duplicate-key", "unknown-tag", "lone-surrogate"))
-_MARK = regex(r"(?:![^\s]*\s+)?([&*])([-\w]+)")  # libyaml takes these characters for names
 _LARGEST = 10**3500  # longer integers cannot be read back
 
 
@@ -158,12 +155,10 @@ def set_field(document: Document, key: str | Sequence[Key], value: Any) -> list[
     if not missing:
         if same(chain[-1].node.value, value):
             return []
-        _refuse_shared(document, chain)
         place = chain[-2].node, chain[-1].position
         ways = [lambda: edit.change(*place, value), lambda: edit.rewrite(*place, value)]
         return _first_sound(document, ways, _with_value(tree.value, _chain_keys(chain), value))
     _refuse_guess(document, missing, key)
-    _refuse_shared(document, chain)
     first, value = _creatable_key(document, chain, missing[0]), _nest_value(missing[1:], value)
     wanted = _with_value(tree.value, (*_chain_keys(chain), first), value)
     if chain[-1].node.kind == "scalar":
@@ -197,7 +192,6 @@ def unset_field(document: Document, key: str | Sequence[Key]) -> list[TextEdit]:
     chain, missing = _follow_path(document, tree, path) if tree else ([], path)
     if tree is None or missing:
         raise FieldNotFound(path=document.path, key=dotted(path), near=_name_near_keys(chain))
-    _refuse_shared(document, chain[:-1])
     places = [(above.node, below.position) for above, below in pairwise(chain)]
     return _first_sound(
         document, [lambda: TreeEdit(document).remove(places)], _without_value(tree.value, _chain_keys(chain))
@@ -340,7 +334,6 @@ def _nest_value(path: KeyPath, value: Any) -> Any:
 
 
 def _with_value(tree: Any, path: Sequence[Key], value: Any) -> Any:
-    """`tree` with another value at `path`."""
     if not path:
         return value
     key, *others = path
@@ -353,7 +346,6 @@ def _with_value(tree: Any, path: Sequence[Key], value: Any) -> Any:
 
 
 def _without_value(tree: Any, path: Sequence[Key]) -> Any:
-    """`tree` without the value at `path`."""
     *above, last = path
     parent = reduce(lambda value, key: value[key], above, tree)
     if isinstance(parent, list):
@@ -376,44 +368,6 @@ def _first_field(document: Document, fields: dict[str, Any]) -> TextEdit:
     return TextEdit(end, end, written)
 
 
-def _refuse_shared(document: Document, chain: list[_Step]) -> None:
-    """Refuse to change a value that others use: their aliases would change with it."""
-    starts = {step.node.span.start for step in chain if step.node.anchored}
-    for name, anchor, alias in _find_shared_anchors(document):
-        if anchor in starts:
-            raise _anchor_in_use(document, name, anchor, alias)
-
-
-def _anchor_in_use(document: Document, name: str, anchor: int, alias: int) -> EditRefused:
-    line, user = document.lines.number(anchor), document.lines.number(alias)
-    reason = f"line {line}: the value has the anchor &{name}, and line {user} uses it as *{name}"
-    return document.refused(reason, f"give line {user} a value of its own first")
-
-
-def _find_shared_anchors(document: Document) -> list[tuple[str, int, int]]:
-    """Return the anchors that an alias uses: the name, and where both stand."""
-    tree = document.tree
-    if document.is_json or tree is None or "*" not in document.text:
-        return []
-    anchors: dict[str, int] = {}
-    used = []
-    for at in sorted({span.start for span in _value_spans(tree)}):
-        found = _MARK.match(document.text, at)
-        if found and found[1] == "&":
-            anchors[found[2]] = at
-        elif found and found[2] in anchors:
-            used.append((found[2], anchors[found[2]], at))
-    return used
-
-
-def _value_spans(tree: Node) -> Iterator[Span]:
-    """Yield the places that an anchor or alias can begin at: every value and every key."""
-    for node in tree.nodes():
-        if node.anchored or node.kind == "alias":
-            yield node.span
-        yield from (member.key_span for member in node.members)
-
-
 def _first_sound(
     document: Document, ways: Sequence[Callable[[], list[TextEdit]]], wanted: Any
 ) -> list[TextEdit]:
@@ -426,10 +380,6 @@ def _first_sound(
 
 def _verify_edits(document: Document, edits: list[TextEdit], wanted: Any) -> list[TextEdit]:
     """Return the edits once their text reads as `wanted`, with body and findings as before."""
-    for name, anchor, alias in _find_shared_anchors(document):
-        gone = [any(edit.start <= at < edit.end for edit in edits) for at in (anchor, alias)]
-        if gone == [True, False]:
-            raise _anchor_in_use(document, name, anchor, alias)
     result = spliced(document, edits)
     value = result.tree.value if result.tree else {}
     flaws = Counter(flaw.code for flaw in _list_flaws(result)) - Counter(
@@ -440,9 +390,8 @@ def _verify_edits(document: Document, edits: list[TextEdit], wanted: Any) -> lis
         body = body if body == document.body else body.removeprefix(document.lines.newline)
     if same(value, wanted) and not flaws and (document.is_json or body == document.body):
         return edits
-    what = "JSON" if document.is_json else "frontmatter"
-    reason = f"the form of this {what} is not supported for exact edits of the field"
-    raise document.refused(reason, "edit its text instead")
+    reason = "no edit of this field alone is exact: other fields use its value, or its form is not supported"
+    raise document.refused(reason, "edit the text instead")
 
 
 def _list_flaws(document: Document) -> Sequence[Flaw | Diagnostic]:

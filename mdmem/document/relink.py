@@ -31,12 +31,10 @@ _NOT_IN_TARGETS = regex(r"[#|\[\]`\r\n]|\A\s|\s\Z")
 _NOT_IN_ANCHORS = regex(r"[|\[\]`\r\n]|\A\s|\s\Z")
 # What a destination cannot hold as it is, in every place that it may stand in: a table, a value in quotes,
 # text with code or other links in it.
-_ENCODED = regex(r"[%#?<>\[\]`\"|\\{}\x00-\x1f\x7f]|[^\S ]|&(?=[#A-Za-z])")
-_BLANK = regex(r" ")
+_ENCODED_IN_ANGLES = regex(r"[%#?<>\[\]`\"|\\{}\x00-\x1f\x7f]|[^\S ]|&(?=[#A-Za-z])")
+_ENCODED = regex(rf"{_ENCODED_IN_ANGLES.pattern}| ")
 _PARENTHESIS = regex(r"[()]")
-_UNESCAPED_PARENTHESIS = regex(r"(?<!\\)[()]")
-_MOST_PARENTHESES = 32
-_OTHER_LETTERS = regex(r"[^\x00-\x7f]")
+_BALANCED = regex(r"[^()]*+(?:\([^()]*+\)[^()]*+)*+")
 # A plain value of YAML that is a text, and nothing else, wherever it stands.
 _PLAIN = regex(r"(?![-+.\d][\w.+-]*\Z)(?!(?i:null|true|false)\Z)[\w./](?:[\w./()@+~-]|\b#| (?=\S))*")
 # What would have to be escaped in a value of the frontmatter, or end it, by the value's style.
@@ -45,7 +43,6 @@ _NOT_IN_FIELDS = {"single": regex("'"), "double": regex(r"[\"\\]"), "plain": reg
 _QUOTES = {'"': "double", "'": "single"}
 MOST_COMPARED = 1 << 19
 """Versions of more code points are merged by lines alone: what stands in them is not compared."""
-_ENCODED_LETTER = regex(r"%[89A-Fa-f][0-9A-Fa-f]")
 
 
 def retarget(link: Link, text: str, target: str) -> TextEdit:
@@ -85,24 +82,17 @@ def _is_bare(link: Link) -> bool:
 
 
 def destination(old: str, new: str, *, in_angles: bool = False) -> str:
-    """`new`, decoded, as a part of a Markdown destination, in the way in which `old` is written.
-
-    Parts of a path that are in both are written as they were.
+    """`new`, decoded, as a part of a Markdown destination; parts of a path that `old` has stay as written.
 
     Args:
         old: the same part as it is written.
         new: what it becomes.
         in_angles: whether the destination stands between `<` and `>`.
     """
+    encoded = _ENCODED_IN_ANGLES if in_angles else _ENCODED
     as_before = {percent_decoded(unescaped(part)): part for part in old.split("/")}
-    written = "/".join(
-        as_before.get(part) or _encode_part(part, old, in_angles=in_angles) for part in new.split("/")
-    )
-    if in_angles or _has_balanced_parentheses(written):
-        return written
-    return _PARENTHESIS.sub(
-        percent, "/".join(_encode_part(part, "", in_angles=False) for part in new.split("/"))
-    )
+    written = "/".join(as_before.get(part) or encoded.sub(percent, part) for part in new.split("/"))
+    return written if in_angles or _BALANCED.fullmatch(written) else _PARENTHESIS.sub(percent, written)
 
 
 def _edit_span(link: Link, text: str, span: Span, new: str, forbidden: re.Pattern[str]) -> TextEdit:
@@ -140,40 +130,13 @@ def _in_destination(text: str, start: int, span: Span, new: str) -> str:
     return destination(text[slice(*span)], new, in_angles=text.startswith("<", start - 1))
 
 
-def _encode_part(part: str, old: str, *, in_angles: bool) -> str:
-    part = _ENCODED.sub(percent, part)
-    if not in_angles or "%20" in old:
-        part = _BLANK.sub(percent, part)
-    if not in_angles and ("\\(" in old or "\\)" in old):
-        part = _PARENTHESIS.sub(r"\\\g<0>", part)
-    elif "%28" in old or "%29" in old:
-        part = _PARENTHESIS.sub(percent, part)
-    if _ENCODED_LETTER.search(old) and old.isascii():
-        part = _OTHER_LETTERS.sub(percent, part)
-    return part
-
-
 def percent(character: re.Match[str]) -> str:
     """Return a character as a URL has it, percent-encoded."""
     return "".join(f"%{byte:02X}" for byte in character[0].encode())
 
 
-def _has_balanced_parentheses(written: str) -> bool:
-    """Return whether unescaped parentheses are balanced, as in a bare destination they must be."""
-    depth = 0
-    for mark in _UNESCAPED_PARENTHESIS.findall(written):
-        depth += 1 if mark == "(" else -1
-        if not 0 <= depth <= _MOST_PARENTHESES:
-            return False
-    return depth == 0
-
-
 def _in_field(link: Link, text: str, span: Span, new: str) -> str:
-    """`new` as it is written in `span`, which may stand in a value of the frontmatter.
-
-    Raises:
-        EditRefused: it would have to be escaped: a value with escapes is not looked into for links.
-    """
+    """`new` as it is written in `span`, which may stand in a value of the frontmatter."""
     if link.kind != "field":
         return new
     # The text was read as a memory before, so its limits hold.
@@ -256,10 +219,7 @@ def repointed(documents: Versions[Document], spans: Versions[Span]) -> str | Non
 
 
 def _lead_links(base: _Stretch, mine: _Stretch, other: _Stretch) -> str | None:
-    """Return what `other` says, with its links led as `mine` leads those of `base`.
-
-    None where that is unclear.
-    """
+    """Return what `other` says, with its links led as `mine` leads those of `base`; None if unclear."""
     targets: dict[str, str] = {}
     anchors: dict[tuple[str, str], str] = {}
     for old, new in zip(base.links, mine.links, strict=True):

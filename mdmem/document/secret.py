@@ -9,8 +9,6 @@ from __future__ import annotations
 import re
 import sys
 from array import array
-from bisect import bisect_right
-from functools import cache
 from typing import TYPE_CHECKING, NamedTuple
 
 from mdmem.diagnostic import Span
@@ -27,7 +25,6 @@ ALLOW_MARK = "mdmem:allow-secret"
 DIGITS = 16
 """How many hexadecimal digits of its SHA-256 name a secret in the list of those that are allowed."""
 
-_SHORTEST = 15  # characters of a word that holds a mark
 _SHOWN = 4  # characters of a secret in a message
 _FEWEST = 6  # different characters in the part of a token that is drawn at random
 
@@ -212,10 +209,6 @@ FORMATS = (
     ),
 )
 
-# Those that stand in a word of some length, and the others.
-_OTHER_MARKS = [(mark, form) for form in FORMATS for mark in form.marks if mark in {"PRIVATE KEY", "://"}]
-_MARKS = [(mark, form) for form in FORMATS for mark in form.marks if (mark, form) not in _OTHER_MARKS]
-
 # What stands in documentation: words for a value to be filled in …
 _FILLED_IN = ("EXAMPLE", "example", "YOUR", "your", "XXXX", "xxxx", "PLACEHOLDER", "placeholder")
 _LONGEST_FILLED_IN = 300  # in something longer they may stand by chance
@@ -283,12 +276,8 @@ def redactions(secrets: Iterable[Secret]) -> list[TextEdit]:
     return [TextEdit(*secret.span, secret.word) for secret in secrets]
 
 
-def _find_suspected_forms(text: str) -> set[Form]:
-    """Return the formats of which a mark stands in the text."""
-    # Looking for each mark in all of the text takes five times as long, and most words are short.
-    words = " ".join([word for word in text.split() if len(word) >= _SHORTEST])
-    found = {form for mark, form in _MARKS if mark in words} if words else set()
-    return found | {form for mark, form in _OTHER_MARKS if mark in text}
+def _find_suspected_forms(text: str) -> list[Form]:
+    return [form for form in FORMATS if any(mark in text for mark in form.marks)]
 
 
 def masked(text: str) -> str:
@@ -298,39 +287,23 @@ def masked(text: str) -> str:
 
 def _find_escaped(text: str, line: Span) -> list[Secret]:
     """Return the secrets in a stretch of a text of which characters are written as escapes."""
-    written = text[slice(*line)]
-    read = _ESCAPE.sub(_decode_escape, written)
-    if read == written:
+    parts: list[str] = []
+    places = array("q")  # where each character that is read is written
+    at = line.start
+    for escape in _ESCAPE.finditer(text, *line):
+        character = _decode_escape(escape)
+        parts += [text[at : escape.start()], character]
+        places.extend(range(at, escape.start()))
+        places.extend([escape.start()] * len(character))
+        at = escape.end()
+    if not parts:
         return []
-    found = [
-        secret
+    read = "".join([*parts, text[at : line.end]])
+    places.extend(range(at, line.end + 1))
+    return [
+        secret._replace(span=Span(places[secret.span.start], places[secret.span.end]))
         for form in _find_suspected_forms(read)
         for secret in _match_form(read, Span(0, len(read)), form)
-    ]
-    if not found:
-        return []
-    # Of each escape where it is read, where it ends, and how much later what is behind it is written.
-    places, ends, shifts = array("q"), array("q"), array("q")
-    shift = line.start
-    for escape in _ESCAPE.finditer(text, *line):
-        places.append(escape.start() - shift)
-        ends.append(escape.end())
-        shift = escape.end() - places[-1] - len(_decode_escape(escape))
-        shifts.append(shift)
-
-    def written_at(offset: int) -> Span:
-        """Return where a character that is read is written."""
-        number = bisect_right(places, offset) - 1
-        if number < 0:
-            return Span(line.start + offset, line.start + offset + 1)
-        start = offset + shifts[number]
-        if start >= ends[number]:
-            return Span(start, start + 1)
-        return Span(places[number] + (shifts[number - 1] if number else line.start), ends[number])
-
-    return [
-        each._replace(span=Span(written_at(each.span.start).start, written_at(each.span.end - 1).end))
-        for each in found
     ]
 
 
@@ -342,7 +315,6 @@ def _decode_escape(escape: re.Match[str]) -> str:
 
 
 def _expand_to_lines(text: str, spans: Iterable[tuple[int, int]]) -> Iterator[Span]:
-    """Yield the stretches of whole lines that `spans` touch."""
     reached = -1
     for start, end in spans:
         if end <= reached:
@@ -354,18 +326,14 @@ def _expand_to_lines(text: str, spans: Iterable[tuple[int, int]]) -> Iterator[Sp
 
 
 def _match_form(text: str, line: Span, form: Form) -> Iterator[Secret]:
-    for match in _compile_pattern(form.begins + form.pattern).finditer(text, *line):
+    for match in re.compile(form.begins + form.pattern).finditer(text, *line):
         group = match.lastindex or 0
         value = match[group]
         if not _is_example(value, form):
             # Of a short password even a beginning says much.
             shown = value[: min(_SHOWN, len(value) // 3)]
-            yield Secret(Span(*match.span(group)), form.kind, shown, _short_digest(value))
-
-
-@cache
-def _compile_pattern(pattern: str) -> re.Pattern[str]:
-    return re.compile(pattern)
+            short_digest = digest(value.encode("utf-8", "surrogatepass"))[:DIGITS]
+            yield Secret(Span(*match.span(group)), form.kind, shown, short_digest)
 
 
 def _is_example(value: str, form: Form) -> bool:
@@ -377,10 +345,6 @@ def _is_example(value: str, form: Form) -> bool:
         rest = rest.replace(mark, "")
     known = (*_PUBLISHED, *_FILLED_IN) if len(value) < _LONGEST_FILLED_IN else _PUBLISHED
     return len(set(rest)) < _FEWEST or any(part in value for part in known)
-
-
-def _short_digest(value: str) -> str:
-    return digest(value.encode("utf-8", "surrogatepass"))[:DIGITS]
 
 
 def _is_allowed(text: str, secret: Secret, allow: Sequence[str]) -> bool:

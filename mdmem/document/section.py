@@ -56,7 +56,6 @@ def find_section(document: Document, heading: str) -> Section:
 
 
 def _heading_paths(section: Section) -> set[str]:
-    """Return every heading path that means this section, from its title up to its whole path."""
     return {_normalize_path(SEPARATOR.join(section.path[start:])) for start in range(len(section.path))}
 
 
@@ -83,7 +82,6 @@ def replace_section(
     first subsection is replaced.
 
     Raises:
-        SectionNotFound, SectionAmbiguous: as `find_section`.
         EditRefused: the new text begins with the heading itself, or would swallow the headings behind it.
     """
     section = find_section(document, heading)
@@ -106,7 +104,6 @@ def append_to_section(document: Document, heading: str, new: str) -> list[TextEd
     set off by a blank line.
 
     Raises:
-        SectionNotFound, SectionAmbiguous: as `find_section`.
         EditRefused: the text would stand in code or HTML that is never closed, or swallow the headings
             behind it.
     """
@@ -122,12 +119,7 @@ def append_to_section(document: Document, heading: str, new: str) -> list[TextEd
 
 
 def insert_before_section(document: Document, heading: str, new: str) -> list[TextEdit]:
-    """Insert text before a section's heading, set off by blank lines.
-
-    Raises:
-        SectionNotFound, SectionAmbiguous: as `find_section`.
-        EditRefused: as `append_to_section`.
-    """
+    """Insert text before a section's heading, set off by blank lines."""
     section = find_section(document, heading)
     return _set_off(document, section, section.heading.span.start, new)
 
@@ -159,7 +151,6 @@ def append_block(document: Document, new: str) -> list[TextEdit]:
 
 
 def _fit_block(document: Document, new: str) -> str:
-    """`new` with the document's line ends, without blank lines around it."""
     new = fitted(document, new)
     return new[slice(*_trim_blank_lines(new, Span(0, len(new))))]
 
@@ -177,7 +168,6 @@ def _trim_blank_lines(text: str, region: Span) -> Span:
 
 
 def _gap_before_appended(document: Document, content: Span, new: str) -> str:
-    """Return what stands between the text of a section and what is appended to it."""
     lines, newline = document.lines, document.lines.newline
     if not _NESTED_ITEM.match(new) or _ends_in_paragraph(document.text[slice(*content)]):
         return newline * 2
@@ -216,10 +206,6 @@ def _block_at(document: Document, at: int, new: str) -> TextEdit:
 
 
 def _set_off(document: Document, section: Section, at: int, new: str) -> list[TextEdit]:
-    """Return an insertion beside a section, at the boundary `at` of its lines.
-
-    None when there is nothing to add.
-    """
     new = _fit_block(document, new)
     return _verify_edit(document, section, _block_at(document, at, new)) if new else []
 
@@ -250,11 +236,7 @@ def _refuse_own_heading(document: Document, heading: Heading, new: str) -> None:
 
 
 def _verify_edit(document: Document, section: Section, edit: TextEdit) -> list[TextEdit]:
-    """Return the edit, once it is sure that it changes nothing outside of it.
-
-    Raises:
-        EditRefused: it would.
-    """
+    """Return the edit, once it is sure that it changes nothing outside of it."""
     if edit.start >= section.own.start:
         _refuse_open_html(document, section.heading.span.start, edit.start)
     # Before a setext heading, or behind HTML that a blank line ends, the new text needs a blank line more.
@@ -277,7 +259,6 @@ def _verify_edit(document: Document, section: Section, edit: TextEdit) -> list[T
 
 
 def _keeps_headings(document: Document, edit: TextEdit, after: blocks.Scan) -> bool:
-    """Return whether the headings before and behind an edit are what they were."""
     reached = edit.start + len(edit.new)
     shift = reached - edit.end
     above = [_shifted_key(h, 0) for h in document.headings if h.span.start < edit.start]
@@ -292,7 +273,6 @@ def _shifted_key(heading: Heading, shift: int) -> tuple[int, int, str]:
 
 
 def _refuse_open_fence(document: Document, edit: TextEdit, after: blocks.Scan) -> None:
-    """Refuse a text that would stand in a fence that was opened before it."""
     begins = edit.start + len(edit.new) - len(edit.new.lstrip("\r\n"))
     fence = next((f for f in after.fences if f.start < edit.start and f.end > begins), None)
     if fence and edit.new:

@@ -7,15 +7,18 @@ alias can be weighed before anything is expanded.
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import Any, NamedTuple, cast
+from typing import TYPE_CHECKING, Any
 
 import yaml
 
 from mdmem.diagnostic import Span
-from mdmem.document.tree import Flaw, Key, Member, Node, Parsed, Style, TooDeep, dotted, resolve
+from mdmem.document.tree import Flaw, Member, Node, Parsed, Style, TooDeep, dotted, resolve
 from mdmem.errors import Usage
 from mdmem.text.lines import LINE_END
 from mdmem.text.regex import regex
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
 
 _UNPRINTABLE = regex("[^\t\n\r\x20-\x7e\x85\xa0-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
 _CORE_TAG = "tag:yaml.org,2002:"
@@ -55,8 +58,8 @@ def parse(text: str, offset: int = 0, *, max_depth: int, max_values: int) -> Par
     except yaml.YAMLError as error:
         if getattr(error, "problem", None) == _NESTED_TOO_DEEPLY:
             raise TooDeep("values are nested too deeply", max_depth, offset) from None
-        return Parsed(None, (*builder.flaws, _describe_error(text, offset, error)))
-    return Parsed(builder.root, tuple(builder.flaws))
+        return Parsed(None, (*sorted(builder.flaws), _describe_error(text, offset, error)))
+    return Parsed(builder.root, tuple(sorted(builder.flaws)))
 
 
 def read_value(text: str) -> Any:
@@ -106,40 +109,20 @@ def _describe_error(text: str, offset: int, error: yaml.YAMLError) -> Flaw:
     return Flaw(Span(offset + at, offset + at), "invalid-yaml", message or "not YAML", hint, "yaml")
 
 
-class _NoAnchor(yaml.YAMLError):
-    def __init__(self, problem: str, mark: Any) -> None:
-        super().__init__(problem)
-        self.problem = problem
-        self.problem_mark = mark
-
-
-class _Size(NamedTuple):
-    """How many values a value holds, itself included, and how many levels of collections."""
-
-    values: int
-    levels: int
-
-
-_SCALAR = _Size(values=1, levels=0)
-_EMPTY_COLLECTION = _Size(values=1, levels=1)
-
-
 @dataclass(slots=True)
-class _Frame:
-    """A collection whose end has not come yet."""
+class _Open:
+    """A collection whose end has not come yet; of a mapping, `key` is the one whose value comes next."""
 
-    mapping: bool
+    event: yaml.CollectionStartEvent
     start: int
-    flow: bool
-    anchor: str | None
-    anchored: bool
-    path: tuple[Key, ...]
     members: list[Member] = field(default_factory=list)
     items: list[Node] = field(default_factory=list)
-    names: set[str] = field(default_factory=set)
     key: tuple[str, Span] | None = None
-    skipping: bool = False
-    size: _Size = _EMPTY_COLLECTION
+    skips_value: bool = False
+
+    @property
+    def is_mapping(self) -> bool:
+        return isinstance(self.event, yaml.MappingStartEvent)
 
 
 @dataclass(slots=True)
@@ -151,12 +134,12 @@ class _Builder:
     restore: dict[int, str]
     root: Node | None = None
     flaws: list[Flaw] = field(default_factory=list)
-    _frames: list[_Frame] = field(default_factory=list)
-    _anchors: dict[str, tuple[Any, _Size]] = field(default_factory=dict)
+    _open: list[_Open] = field(default_factory=list)
+    _anchors: dict[str, Any] = field(default_factory=dict)
     _values: int = 0
     _documents: int = 0
 
-    def take(self, event: yaml.Event) -> None:
+    def take(self, event: Any) -> None:
         """Take the next event."""
         if isinstance(event, yaml.ScalarEvent):
             self._add_scalar(event)
@@ -169,128 +152,126 @@ class _Builder:
         elif isinstance(event, yaml.DocumentStartEvent):
             self._documents += 1
             if self._documents > 1:
-                self._add_flaw(
-                    self._span_of(event), "invalid-yaml", "more than one YAML document", "keep one"
+                message = "more than one YAML document"
+                self.flaws.append(
+                    Flaw(self._span_of(event), "invalid-yaml", message, "keep one", "invalid-yaml")
                 )
 
-    def _span_of(self, event: yaml.Event) -> Span:
-        start, end = cast("tuple[yaml.Mark, yaml.Mark]", (event.start_mark, event.end_mark))
-        return Span(self.offset + start.index, self.offset + end.index)
+    def _span_of(self, event: Any) -> Span:
+        return Span(self.offset + event.start_mark.index, self.offset + event.end_mark.index)
 
-    def _add_flaw(self, span: Span, code: str, message: str, hint: str, rule: str = "") -> None:
-        self.flaws.append(Flaw(span, code, message, hint, rule or code))
+    def _check_limits(self, values: int, levels: int, at: int) -> None:
+        if len(self._open) + levels > self.max_depth:
+            raise TooDeep("values are nested too deeply", self.max_depth, at)
+        self._values += values
+        if self._values > self.max_values:
+            raise TooDeep("too many values once aliases are followed", self.max_values, at)
 
-    def _current_path(self) -> tuple[Key, ...]:
-        if not self._frames:
-            return ()
-        frame = self._frames[-1]
-        if frame.mapping:
-            return (*frame.path, frame.key[0] if frame.key else "")
-        return (*frame.path, len(frame.items))
-
-    def _add_scalar(self, event: yaml.ScalarEvent) -> None:
-        text = event.value.translate(self.restore) if self.restore else event.value
-        resolved = event.tag in _VALUE_TAGS or (event.tag is None and not event.style)
-        value = resolve(text) if resolved else text
-        span = self._span_of(event)
-        self._known_tag(event.tag, span, _VALUE_TAGS | _TEXT_TAGS)
-        if event.style in ("|", ">"):
-            span = self._without_blank_lines(span)
-        anchored = event.anchor is not None or event.tag is not None
-        style = _STYLES.get(event.style, "plain")
-        node = Node(value=value, span=span, kind="scalar", style=style, anchored=anchored)
-        self._count_values(1, span)
-        self._add_node(node, event.anchor, _SCALAR, text)
-
-    def _known_tag(self, tag: str | None, span: Span, known: frozenset[str]) -> None:
+    def _check_tag(self, tag: str | None, span: Span, known: frozenset[str]) -> None:
         if tag is not None and tag not in known:
             written = tag.replace(_CORE_TAG, "!!")
-            hint = "plain values need no tag"
-            self._add_flaw(span, "unknown-tag", f"unknown YAML tag {written}", hint, written)
+            message, hint = f"unknown YAML tag {written}", "plain values need no tag"
+            self.flaws.append(Flaw(span, "unknown-tag", message, hint, written))
 
-    def _without_blank_lines(self, span: Span) -> Span:
-        """Return the span of a block scalar up to the end of its last line that is not blank."""
-        written = self.text[span.start - self.offset : span.end - self.offset]
-        line_end = LINE_END.search(written, len(written.rstrip(" \t\r\n")))
-        return Span(span.start, span.start + (line_end.start() if line_end else len(written)))
+    def _add_scalar(self, event: Any) -> None:
+        text, tag, style, span = event.value, event.tag, event.style, self._span_of(event)
+        if self.restore:
+            text = text.translate(self.restore)
+        self._check_limits(1, 0, span.start)
+        self._check_tag(tag, span, _VALUE_TAGS | _TEXT_TAGS)
+        if style in ("|", ">"):  # up to the end of its last line that is not blank
+            written = self.text[span.start - self.offset : span.end - self.offset]
+            line_end = LINE_END.search(written, len(written.rstrip(" \t\r\n")))
+            span = Span(span.start, span.start + (line_end.start() if line_end else len(written)))
+        is_plain = tag in _VALUE_TAGS or (tag is None and not style)
+        anchored = event.anchor is not None or tag is not None
+        node = Node(
+            resolve(text) if is_plain else text,
+            span,
+            "scalar",
+            _STYLES.get(style, "plain"),
+            anchored=anchored,
+        )
+        self._add_node(node, event.anchor, text)
 
-    def _add_alias(self, event: yaml.AliasEvent) -> None:
+    def _add_alias(self, event: Any) -> None:
         span = self._span_of(event)
-        if any(frame.anchor == event.anchor for frame in self._frames):
+        if any(parent.event.anchor == event.anchor for parent in self._open):
             raise TooDeep("an alias contains itself", self.max_depth, span.start)
         if event.anchor not in self._anchors:
             problem = f"the alias *{event.anchor} stands for nothing: there is no &{event.anchor} before it"
-            raise _NoAnchor(problem, event.start_mark)
-        value, size = self._anchors[event.anchor]
-        self._count_values(size.values, span)
-        self._check_depth(size.levels, span)
-        self._add_node(Node(value=value, span=span, kind="alias", style="plain"), None, size, None)
-
-    def _count_values(self, values: int, span: Span) -> None:
-        self._values += values
-        if self._values > self.max_values:
-            raise TooDeep("too many values once aliases are followed", self.max_values, span.start)
-
-    def _check_depth(self, levels: int, span: Span) -> None:
-        if len(self._frames) + levels > self.max_depth:
-            raise TooDeep("values are nested too deeply", self.max_depth, span.start)
+            raise yaml.MarkedYAMLError(problem=problem, problem_mark=event.start_mark)
+        value = self._anchors[event.anchor]
+        self._check_limits(*_measure(value), span.start)
+        self._add_node(Node(value, span, "alias", "plain"), None, None)
 
     def _open_collection(self, event: yaml.CollectionStartEvent) -> None:
         span = self._span_of(event)
-        self._check_depth(1, span)
-        self._count_values(1, span)
-        self._known_tag(event.tag, span, _COLLECTION_TAGS)
-        anchored = event.anchor is not None or event.tag is not None
-        mapping = isinstance(event, yaml.MappingStartEvent)
-        flow = bool(event.flow_style)
-        self._frames.append(_Frame(mapping, span.start, flow, event.anchor, anchored, self._current_path()))
+        self._check_limits(1, 1, span.start)
+        self._check_tag(event.tag, span, _COLLECTION_TAGS)
+        self._open.append(_Open(event, span.start))
 
     def _close_collection(self, event: yaml.CollectionEndEvent) -> None:
-        frame = self._frames.pop()
-        parts = [m.node for m in frame.members] if frame.mapping else frame.items
+        closed = self._open.pop()
+        members, items, start = closed.members, closed.items, closed.event
+        parts = [member.node for member in members] if closed.is_mapping else items
         # A block collection's end event stands at the next token, behind comments that belong to no value.
-        end = self._span_of(event).end if frame.flow else (parts[-1].span.end if parts else frame.start)
-        values = [part.value for part in parts]
+        end = self._span_of(event).end if start.flow_style else (parts[-1].span.end if parts else 0)
         value: Any = (
-            dict(zip((m.key for m in frame.members), values, strict=True)) if frame.mapping else values
+            {member.key: member.node.value for member in members}
+            if closed.is_mapping
+            else [item.value for item in items]
         )
+        if len(value) < len(members):
+            self._add_duplicate_keys(members)
         node = Node(
             value=value,
-            span=Span(frame.start, max(end, frame.start)),
-            kind="mapping" if frame.mapping else "list",
-            style="flow" if frame.flow else "block",
-            members=tuple(frame.members),
-            items=tuple(frame.items),
-            anchored=frame.anchored,
+            span=Span(closed.start, max(end, closed.start)),
+            kind="mapping" if closed.is_mapping else "list",
+            style="flow" if start.flow_style else "block",
+            members=tuple(members),
+            items=tuple(items),
+            anchored=start.anchor is not None or start.tag is not None,
         )
-        self._add_node(node, frame.anchor, frame.size, None)
+        self._add_node(node, start.anchor, None)
 
-    def _add_node(self, node: Node, anchor: str | None, size: _Size, as_key: str | None) -> None:
+    def _add_node(self, node: Node, anchor: str | None, as_key: str | None) -> None:
         """Put a finished value where it belongs: the root, a list, or a mapping's next key or value."""
         if anchor is not None:
-            self._anchors[anchor] = (node.value, size)
-        if not self._frames:
+            self._anchors[anchor] = node.value
+        if not self._open:
             self.root = self.root or node
             return
-        frame = self._frames[-1]
-        frame.size = _Size(frame.size.values + size.values, max(frame.size.levels, size.levels + 1))
-        if not frame.mapping:
-            frame.items.append(node)
-        elif frame.skipping:
-            frame.skipping = False
-        elif frame.key is not None:
-            self._add_member(frame, node)
+        parent = self._open[-1]
+        if not parent.is_mapping:
+            parent.items.append(node)
+        elif parent.skips_value:
+            parent.skips_value = False
+        elif parent.key is not None:
+            parent.members.append(Member(*parent.key, node))
+            parent.key = None
         elif as_key is None:
-            self._add_flaw(node.span, "complex-key", "a key must be a plain text", "name the key by a text")
-            frame.skipping = True
+            message, hint = "a key must be a plain text", "name the key by a text"
+            self.flaws.append(Flaw(node.span, "complex-key", message, hint, "complex-key"))
+            parent.skips_value = True
         else:
-            frame.key = (as_key, node.span)
+            parent.key = as_key, node.span
 
-    def _add_member(self, frame: _Frame, node: Node) -> None:
-        key, span = frame.key or ("", node.span)
-        frame.key = None
-        if key in frame.names:
-            name = dotted((*frame.path, key))
-            self._add_flaw(span, "duplicate-key", f"the key {name!r} stands twice", "keep one of them", name)
-        frame.names.add(key)
-        frame.members.append(Member(key=key, key_span=span, node=node))
+    def _add_duplicate_keys(self, members: Sequence[Member]) -> None:
+        above = [parent.key[0] if parent.key else len(parent.items) for parent in self._open]
+        seen = set()
+        for key, span, _ in members:
+            if key in seen:
+                name = dotted([*above, key])
+                message = f"the key {name!r} stands twice"
+                self.flaws.append(Flaw(span, "duplicate-key", message, "keep one of them", name))
+            seen.add(key)
+
+
+def _measure(value: Any) -> tuple[int, int]:
+    """Return how many values and keys a value holds, itself included, and how many levels of collections."""
+    if not isinstance(value, dict | list):
+        return 1, 0
+    sizes = [_measure(part) for part in (value.values() if isinstance(value, dict) else value)]
+    keys = len(value) if isinstance(value, dict) else 0
+    return 1 + keys + sum(size for size, _ in sizes), 1 + max((levels for _, levels in sizes), default=0)

@@ -41,8 +41,7 @@ class Layout:
 
     def content_end(self, at: int) -> int:
         """Return the end of the line that `at` stands in, before its line end."""
-        number = self.lines.number(at)
-        return self.lines.span(number).start + len(self.lines.content(number))
+        return self.lines.content_end(self.lines.number(at))
 
     def following_line(self, at: int) -> int:
         """Return the beginning of the line behind the one that `at` stands in."""
@@ -118,7 +117,8 @@ def block(value: Any, dash_offset: int) -> list[str]:
     if isinstance(value, dict) and value:
         return [line for name, part in value.items() for line in _member_lines(name, part, dash_offset)]
     if isinstance(value, list) and value:
-        return [line for part in value for line in _item_lines(part, dash_offset)]
+        items = [block(part, dash_offset) for part in value]
+        return [f"{'  ' if number else '- '}{line}" for lines in items for number, line in enumerate(lines)]
     return [inline(value) if isinstance(value, dict | list) else scalar(value)]
 
 
@@ -128,11 +128,6 @@ def _member_lines(name: str, value: Any, dash_offset: int) -> list[str]:
         return [f"{scalar(name)}: {lines[0]}"]
     indent = " " * (dash_offset if isinstance(value, list) else _STEP)
     return [f"{scalar(name)}:", *(indent + line for line in lines)]
-
-
-def _item_lines(value: Any, dash_offset: int) -> list[str]:
-    first, *others = block(value, dash_offset)
-    return [f"- {first}", *(f"  {line}" for line in others)]
 
 
 def _takes_lines(value: Any) -> bool:
@@ -347,7 +342,6 @@ class BlockEdit(Layout):
         return node.style in ("literal", "folded") and bool(_KEEPS_BLANKS.search(header))
 
     def _behind_blanks(self, at: int) -> int:
-        """Return the beginning of the first line from the one at `at` on that is not blank."""
         number = self.lines.number(at)
         while number < len(self.lines) and not self.lines.content(number).strip(" "):
             number += 1
@@ -404,10 +398,7 @@ class BlockEdit(Layout):
         return node.span.start + len(header.rstrip(" \t"))
 
     def _tail_of(self, node: Node) -> tuple[int, int]:
-        """Return the lines of a block scalar below its header.
-
-        Else an empty span at the end of the value's line.
-        """
+        """Return the lines of a block scalar below its header, else an empty span at the end of the line."""
         if node.style in ("literal", "folded"):
             start = self.content_end(node.span.start)
             return start, max(start, self.end(node))
@@ -416,7 +407,6 @@ class BlockEdit(Layout):
 
 
 def _last_node(node: Node) -> Node:
-    """Return the value that ends where a block collection ends."""
     below = node.parts if node.style == "block" else []
     return _last_node(below[-1]) if below else node
 
@@ -561,7 +551,6 @@ class FlowEdit(Layout):
         return opening, end - 1
 
     def _in_line(self, node: Node) -> bool:
-        """Return whether a collection that is not empty stands in one line."""
         return bool(node.parts) and not LINE_END.search(self.text, *node.span)
 
     @cached_property

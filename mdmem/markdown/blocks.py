@@ -20,8 +20,6 @@ if TYPE_CHECKING:
     from pyromark import Markdown
 
 _ATX = regex(r"(#{1,6})(?:[ \t]+|(?=\n)|\Z)")
-# A line that makes a heading where it stands outside of lists and quotes, itself or those above it.
-_HEADING_LINE = regex(r"(?:\A\ufeff?|[\r\n]) {0,3}(?:#|(?:=+|-+)[ \t]*(?:[\r\n]|\Z))")
 _BLOCK_ID = regex(r"\^([A-Za-z0-9-]++)[ \t]*+(?=\n|\Z)")
 _QUOTE_MARKS = regex(r"(?<=\n)[ \t]*+>[ \t>]*+")
 _CONTAINER_MARKS = regex(r"(?:\A|(?<=\n))[ \t]*+(?:(?:>|(?:[-+*]|[0-9]{1,9}[.)])(?=[ \t]))[ \t]*+)+")
@@ -184,14 +182,6 @@ def scan(text: str, start: int = 0, line: int = 1, most: int = MOST_PARTS) -> Sc
     return _Outliner(text, clean, start, line, most).outline(reader)
 
 
-def may_have_headings(text: str) -> bool:
-    """Return whether a text can have headings outside of lists and quotes.
-
-    That is seen without parsing it.
-    """
-    return _HEADING_LINE.search(text) is not None
-
-
 def inlines(text: str, start: int, end: int) -> list[Mark]:
     """Scan what stands between two places of a text that is all words and links."""
     while start < end and text[start] in " \t\r\n":
@@ -202,6 +192,21 @@ def inlines(text: str, start: int, end: int) -> list[Mark]:
             _clean_text(text[start:end], 0, MOST_PARTS), MOST_PARTS
         ).marks
     ]
+
+
+def shown_text(title: str) -> str:
+    """Return the text of a heading as a renderer shows it; of an image nothing."""
+    parts: list[str] = []
+    images = 0
+    event: Any
+    for event in _make_parser().events(f"# {LINE_END.sub(' ', title)} #"):
+        if "Start" in event:
+            images += IMAGE in event["Start"]
+        elif "End" in event:
+            images -= event["End"] == IMAGE
+        elif not images:
+            parts += [event[kind] for kind in ("Text", CODE) if kind in event]
+    return "".join(parts)
 
 
 def without_quotes(text: str, quotes: Sequence[Span]) -> str:
@@ -260,11 +265,7 @@ def sections(headings: Sequence[Heading], end: int) -> tuple[Section, ...]:
 
 
 def _clean_text(text: str, start: int, most: int) -> str:
-    """Return what the parser is given: `text` from `start` on, behind line feeds, so that offsets stay.
-
-    Raises:
-        TooManyParts: it would make too many nodes of it.
-    """
+    """Return what the parser is given: `text` from `start` on, behind line feeds, so that offsets stay."""
     clean = text[start:]
     if "\r" in clean:
         clean = clean.replace("\r\n", " \n").replace("\r", "\n")
@@ -297,11 +298,7 @@ def _make_parser() -> Markdown:
 
 
 class _Reader:
-    """Reads the events of the parser: `leaves` and the `marks` in them, in order of place.
-
-    Raises:
-        TooManyParts: there are too many headings, fences, links or paragraphs.
-    """
+    """Reads the events of the parser: `leaves` and the `marks` in them, in order of place."""
 
     def __init__(self, clean: str, most: int) -> None:
         self.leaves: list[_Leaf] = []
@@ -399,15 +396,7 @@ def _for_parser(clean: str) -> str:
 
 
 class _Outliner:
-    """Finds the parts of leaves.
-
-    Args:
-        text: the whole text.
-        clean: what of it was parsed.
-        start: where a line of it begins.
-        line: the 1-based number of that line.
-        most: how many headings and the like there may be.
-    """
+    """Finds the parts of leaves in `clean`: what of `text` was parsed, from line `line` at `start` on."""
 
     def __init__(self, text: str, clean: str, start: int, line: int, most: int) -> None:
         self._text = text
@@ -422,11 +411,6 @@ class _Outliner:
         self._definitions: list[Definition] = []
 
     def outline(self, reader: _Reader) -> Scan:
-        """Return what was found in all leaves.
-
-        Raises:
-            TooManyParts: there is too much.
-        """
         clean, at = self._clean, self._start
         for leaf in reader.leaves:
             kind, start, end, *_ = leaf
@@ -465,7 +449,6 @@ class _Outliner:
         return line
 
     def _whole_lines(self, start: int, end: int) -> tuple[int, int]:
-        """Return all of the lines between two places, with the end of the last."""
         clean = self._clean
         if clean[end - 1] != "\n":
             end = clean.find("\n", end) + 1 or len(clean)
@@ -522,7 +505,6 @@ class _Outliner:
                 at = gap.find("[", line_end) if line_end >= 0 else -1
 
     def _find_block_ids(self, leaves: Sequence[_Leaf]) -> list[Block]:
-        """Return the block ids at the ends of lines of text."""
         clean, found = self._clean, []
         self._counted = self._first
         within = [leaf for leaf in leaves if leaf.kind in _WITH_IDS]

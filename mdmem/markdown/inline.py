@@ -434,7 +434,6 @@ def _is_hidden(spans: Sequence[Span], at: int) -> bool:
 
 
 def _drop_inner(spans: list[Span]) -> list[Span]:
-    """Return the spans in order, without those in others."""
     spans.sort(key=lambda span: (span[0], -span[1]))
     found: list[Span] = []
     for span in spans:

@@ -83,7 +83,6 @@ def cut_at_sentence(text: str, most: int) -> str:
 
 
 def _cut_beginning(text: str, end: int) -> str:
-    """Return the beginning of a text, and how much of it is left out."""
     return f"{text[:end]} {gap(len(text) - end)}"
 
 
@@ -114,10 +113,7 @@ def _next_character(text: str, at: int) -> str:
 
 
 def _split_sentence(text: str, start: int, end: int, longest: int) -> list[Span]:
-    """Return a sentence without the blanks around it, in pieces where it is too long.
-
-    Nothing where it is blank.
-    """
+    """Return a sentence without the blanks around it, in pieces where it is too long."""
     whole = text[start:end].rstrip()
     last = start + len(whole)
     at = last - len(whole.lstrip())

@@ -9,7 +9,7 @@ from difflib import SequenceMatcher
 from itertools import accumulate
 from typing import Generic, NamedTuple, TypeVar
 
-from mdmem.text.lines import LINE_END, line_ends, with_newline
+from mdmem.text.lines import LINE_END
 from mdmem.text.regex import regex
 
 T = TypeVar("T")
@@ -85,7 +85,6 @@ def placed(order: Sequence[K], other: Sequence[K]) -> list[K]:
 _MOST_PAIRS = 40_000
 _HEADING = regex(r" {0,3}#{1,6}[ \t]")
 _MUST_QUOTE = regex(r'[\x00-\x1f\x7f"\\]')
-_LINE_END_NAMES = {"\r\n": "CRLF", "\n": "LF", "\r": "CR"}
 
 
 class Hunk(NamedTuple):
@@ -231,7 +230,6 @@ def matches(before: Sequence[Hashable], after: Sequence[Hashable]) -> list[tuple
 
 
 def _count_common_lines(before: Sequence[Hashable], after: Sequence[Hashable]) -> tuple[int, int]:
-    """Return how many lines are equal at the beginning, and how many of the others at the end."""
     shorter = min(len(before), len(after))
     head = next((n for n in range(shorter) if before[n] != after[n]), shorter)
     left = shorter - head
@@ -291,8 +289,7 @@ def unified(
 ) -> str:
     r"""Return the unified diff of two texts, as git prints it; empty when nothing differs.
 
-    `git apply` takes it: only `\n` ends a line here, as in git, so a carriage return stays in its line. A
-    change of line ends, which most screens do not show, is named in a line above, which `git apply` skips.
+    `git apply` takes it: only `\n` ends a line here, as in git, so a carriage return stays in its line.
 
     Args:
         before: the text before, or None when there was none.
@@ -311,14 +308,14 @@ def unified(
         _split_lines(new[start : len(new) - tail]),
     )
     groups = _group_hunks(hunks(old_lines, new_lines), context)
-    parts = [] if before == after else [_line_ends_note(old, new)]
+    parts = []
     if renamed or not groups:
         parts += _extended_header(before, after, path, renamed or path)
     if groups:
         parts.append(f"--- {_format_name('a', path) if before is not None else '/dev/null'}\n")
         parts.append(f"+++ {_format_name('b', renamed or path) if after is not None else '/dev/null'}\n")
     above, title, reached = old.count("\n", 0, start), "", 0
-    places = list(accumulate(map(len, old_lines), initial=start))
+    places = list(accumulate((len(line) + 1 for line in old_lines), initial=start))
     for group in groups:
         if path.endswith(".md"):
             place = places[max(0, group[0].start - context)]
@@ -338,9 +335,8 @@ def _shared_around(before: str, after: str, context: int) -> tuple[int, int]:
 
 
 def _split_lines(text: str) -> list[str]:
-    lines = [f"{line}\n" for line in text.split("\n")]
-    lines[-1] = lines[-1][:-1]
-    return lines if lines[-1] else lines[:-1]
+    *lines, last = text.split("\n")
+    return [*lines, f"{last}\n\\ No newline at end of file"] if last else lines
 
 
 def _group_hunks(found: list[Hunk], context: int) -> list[list[Hunk]]:
@@ -359,17 +355,16 @@ def _format_hunk(
     first, last = group[0], group[-1]
     lead = min(context, first.start)
     trail = min(context, len(old) - last.end)
-    start, end = first.start - lead, last.end + trail
-    old_range = _format_range(above + start, above + end)
+    at, end = first.start - lead, last.end + trail
+    old_range = _format_range(above + at, above + end)
     new_range = _format_range(above + first.new_start - lead, above + last.new_end + trail)
     parts = [f"@@ -{old_range} +{new_range} @@{title}\n"]
-    at = start
     for hunk in group:
-        parts += [_format_line(" ", line) for line in old[at : hunk.start]]
-        parts += [_format_line("-", line) for line in old[hunk.start : hunk.end]]
-        parts += [_format_line("+", line) for line in new[hunk.new_start : hunk.new_end]]
+        parts += [f" {line}\n" for line in old[at : hunk.start]]
+        parts += [f"-{line}\n" for line in old[hunk.start : hunk.end]]
+        parts += [f"+{line}\n" for line in new[hunk.new_start : hunk.new_end]]
         at = hunk.end
-    return [*parts, *(_format_line(" ", line) for line in old[at:end])]
+    return [*parts, *(f" {line}\n" for line in old[at:end])]
 
 
 def _format_range(start: int, end: int) -> str:
@@ -377,10 +372,6 @@ def _format_range(start: int, end: int) -> str:
     if count == 1:
         return f"{start + 1}"
     return f"{start + 1 if count else start},{count}"
-
-
-def _format_line(mark: str, line: str) -> str:
-    return f"{mark}{line}" if line.endswith("\n") else f"{mark}{line}\n\\ No newline at end of file\n"
 
 
 def _heading_above(text: str, start: int, end: int) -> str:
@@ -418,16 +409,3 @@ def _quote_name(name: str) -> str:
         lambda m: f"\\{m.group()}" if m.group() in '"\\' else f"\\{ord(m.group()):03o}", name
     )
     return f'"{escaped}"'
-
-
-def _line_ends_note(before: str, after: str) -> str:
-    counts = [line_ends(text) for text in (before, after)]
-    kinds = [{end for end, times in count.items() if times} for count in counts]
-    same_words = with_newline(before, "\n") == with_newline(after, "\n")
-    if not all(kinds) or (kinds[0] == kinds[1] and not (same_words and before != after)):
-        return ""
-    old, new = (
-        ", ".join(f"{count[end]} {name}" for end, name in _LINE_END_NAMES.items() if count[end])
-        for count in counts
-    )
-    return f"line ends: {old} -> {new}\n"

@@ -15,9 +15,10 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from mdmem.arguments import texts_of
 from mdmem.errors import PatternInvalid
+from mdmem.text.regex import shortened
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Sequence
+    from collections.abc import Callable, Sequence
 
 _COMMA = re.compile(r",(?![^{]{0,1000}\})")  # not one that parts the choices of `{a,b}`
 _REMEDY = "fix the glob; a backslash makes a special character stand for itself"
@@ -26,20 +27,13 @@ _STAR = b"[^/]*"
 _AT_ANY_DEPTH = b"(?:/?|.*/)"
 _BETWEEN = b"(?:/|/.*/)"
 _BELOW = b"/.*"
-
-
 _LOOPS = (_STAR, _AT_ANY_DEPTH, _BETWEEN, _BELOW)
 _MOST_CHARACTERS = 4096
 _MOST_LOOPS = 2  # a regular expression tries the power of a path's length, one for each
 
 
 class _Either(NamedTuple):
-    """The choices of an alternation."""
-
     choices: tuple[Sequence[_Part], ...]
-
-    def regex(self) -> bytes:
-        return b"(?:" + b"|".join(b"".join(map(_regex_of, parts)) for parts in self.choices) + b")"
 
 
 _Part = bytes | _Either
@@ -86,10 +80,7 @@ def matcher(globs: Sequence[str]) -> Callable[[str], bool]:
 
 
 def _last_match(globs: Sequence[_Glob], path: bytes, *, is_folder: bool) -> bool | None:
-    """Return what the last glob that fits says: True to take the path, False to leave it out.
-
-    None: none fits.
-    """
+    """Return what the last glob that fits says: True to take the path, False to leave it out; None: none."""
     for one in reversed(globs):
         if (is_folder or not one.folders_only) and one.fits(path):
             return not one.excludes
@@ -103,7 +94,7 @@ def _compile_glob(text: str) -> _Glob | None:
         return None
     if len(glob) > _MOST_CHARACTERS:
         reason = f"it has {len(glob):,} characters; the most is {_MOST_CHARACTERS:,}"
-        raise PatternInvalid(pattern=glob[:60] + "…", reason=reason, remedy=_REMEDY)
+        raise PatternInvalid(pattern=shortened(glob), reason=reason, remedy=_REMEDY)
     excludes = glob.startswith("!")
     escaped = glob.startswith(("\\!", "\\#"))
     glob = glob[excludes or escaped :]
@@ -125,18 +116,18 @@ def _compile_glob(text: str) -> _Glob | None:
 
 
 def _make_matcher(parts: Sequence[_Part]) -> Callable[[bytes], object]:
-    """Return what says whether a whole path fits the parts of a glob."""
     if list(parts) == [_AT_ANY_DEPTH]:
         parts = [b".*"]
-    quick = list(_without_retries(parts))
-    pattern = re.compile(b"".join(map(_regex_of, quick)) + rb"\Z", re.DOTALL)
-    if _count_loops(quick) <= _MOST_LOOPS:
+    pattern = re.compile(b"".join(map(_regex_of, parts)) + rb"\Z", re.DOTALL)
+    if _count_loops(parts) <= _MOST_LOOPS:
         return pattern.match
     return lambda path: len(path) in _reachable_places(parts, path, {0})
 
 
 def _regex_of(part: _Part) -> bytes:
-    return part if isinstance(part, bytes) else part.regex()
+    if isinstance(part, bytes):
+        return part
+    return b"(?:" + b"|".join(b"".join(map(_regex_of, parts)) for parts in part.choices) + b")"
 
 
 def _count_loops(parts: Sequence[_Part]) -> int:
@@ -203,11 +194,6 @@ class _Translation:
         }
 
     def parts(self) -> list[_Part]:
-        """Return the parts, which together match whole paths.
-
-        Raises:
-            PatternInvalid: the glob is malformed.
-        """
         while self._at < len(self._glob):
             character = self._take_character()
             if character in self._special:
@@ -300,24 +286,3 @@ def _byte_range(ends: tuple[str, str]) -> bytes:
 
 def _encode_text(text: str) -> bytes:
     return text.encode("utf-8", "surrogatepass")
-
-
-def _without_retries(parts: Sequence[_Part]) -> Iterator[_Part]:
-    """Return the parts; a star before another one in the same name takes its first fit.
-
-    The later star takes what the earlier one leaves, so nothing is lost, and `*a*a*a*b` takes no more than
-    the square of a name's length. A class may match `/`, so it ends such a run, as an alternation does.
-    """
-    start = 0
-    run: list[bytes] = []
-    for at, part in enumerate(parts):
-        simple = isinstance(part, bytes) and (part == _ANY or not part.startswith((b"[", b"(", b"/")))
-        if part == _STAR and run and run[0] == _STAR:
-            yield b"(?>[^/]*?" + b"".join(run[1:]) + b")"
-            start, run = at, [_STAR]
-        elif part == _STAR or not simple:
-            yield from parts[start:at]
-            start, run = at, [part] if part == _STAR and isinstance(part, bytes) else []
-        elif isinstance(part, bytes):
-            run.append(part)
-    yield from parts[start:]

@@ -69,6 +69,10 @@ class Lines:
         start, end = self.span(number)
         return self.text[start:end].rstrip("\r\n")
 
+    def content_end(self, number: int) -> int:
+        """Return where line `number` ends, before its line end."""
+        return self.span(number).start + len(self.content(number))
+
     @cached_property
     def newline(self) -> str:
         r"""The line end that the text uses most, `\n` when it has none."""
@@ -87,9 +91,9 @@ def line_ends(text: str) -> dict[str, int]:
     return {"\n": text.count("\n") - pairs, "\r\n": pairs, "\r": text.count("\r") - pairs}
 
 
-def whole_lines(text: str, start: int = 0, end: int = sys.maxsize) -> list[str]:
+def whole_lines(text: str, start: int = 0, end: int | None = None) -> list[str]:
     """Return the lines of `text` from `start` to `end`, with their line ends."""
-    end = min(end, len(text))
+    end = len(text) if end is None else end
     lines: list[str] = []
     while end - start > _STRETCH:
         # Of a million lines most are alike, or are those of another version: each is kept once.

@@ -123,8 +123,8 @@ def test_non_ascii_text_is_written_as_it_is() -> None:
         ("---\na: 1\nbody\n", "never closed"),
         ("---\n? [x]\n: 1\na: 1\n---\n", "a key must be"),
         ("---\na: 1\na: 2\n---\n", "'a' stands 2 times, in lines 2, 3"),
-        ("---\na: &x 1\nb: *x\n---\n", "line 2: the value has the anchor &x, and line 3 uses it"),
-        ("---\na:\n  - &x 1\n  - 2\nb: *x\n---\n", "the anchor &x"),
+        ("---\na: &x 1\nb: *x\n---\n", "other fields use its value"),
+        ("---\na:\n  - &x 1\n  - 2\nb: *x\n---\n", "other fields use its value"),
         ("---\n? a\n: 1\n---\n", "cannot be edited exactly"),
     ],
 )
@@ -174,8 +174,8 @@ def test_an_empty_json_file_is_refused_with_a_hint() -> None:
         (("new", 0), "'new' is missing"),
         ("empty.0", "'empty' is a single value"),
         ("alias.k", "'alias' is an alias"),
-        ("map.k", "the anchor &m"),
-        ("map.new", "the anchor &m"),
+        ("map.k", "other fields use its value"),
+        ("map.new", "other fields use its value"),
     ],
 )
 def test_a_way_that_leads_nowhere_is_refused(key: Any, reason: str) -> None:

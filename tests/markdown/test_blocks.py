@@ -11,7 +11,7 @@ import pytest
 from hypothesis import assume, example, given, settings, strategies as st
 from markdown_it import MarkdownIt
 
-from mdmem.markdown.blocks import Heading, may_have_headings, scan, sections, without_quotes
+from mdmem.markdown.blocks import Heading, scan, sections, without_quotes
 from mdmem.text.lines import Lines
 
 DATA = Path(__file__).parents[1] / "data" / "blocks"
@@ -24,7 +24,6 @@ Found = tuple[int, int, int, str]
 def headings(text: str) -> list[Found]:
     lines = Lines(text)
     found = scan(text).headings
-    assert may_have_headings(text) or not found
     return [(h.level, h.line, lines.number(h.span.end - 1), h.title.strip()) for h in found]
 
 
@@ -193,15 +192,6 @@ def test_where_the_oracle_errs_an_indented_line_is_still_no_mark_of_a_quote(text
 
 
 # ------------------------------------------------------------------------------------------------- headings
-
-
-@pytest.mark.parametrize("end", ["\n", "\r\n", "\r"])
-def test_that_there_is_no_heading_is_seen_without_parsing(end: str) -> None:
-    lines = ["    # a", "a # b", "- a", "--- a", "> ===", "\t===", ""]
-    assert not may_have_headings(end.join(lines))
-    for line in ("#", "   ## a", "=", "  -- ", "---\t"):
-        assert may_have_headings(end.join([*lines, line, "a"]))
-        assert may_have_headings(f"\ufeff{line}")
 
 
 @pytest.mark.parametrize(

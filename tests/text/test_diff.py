@@ -224,19 +224,6 @@ def test_nothing_differs() -> None:
     assert unified(None, None, "a.md") == ""
 
 
-def test_a_change_of_line_ends_is_named() -> None:
-    assert unified("a\r\nb\r\n", "a\nb\n", "a.md").startswith("line ends: 2 CRLF -> 2 LF\n--- a/a.md\n")
-    assert unified("a\r\nb\n", "a\nb\r\n", "a.md").startswith("line ends: 1 CRLF, 1 LF -> 1 CRLF, 1 LF\n")
-    assert unified("a\rb\n", "a\nb\n", "a.md").startswith("line ends: 1 LF, 1 CR -> 2 LF\n")
-
-
-@pytest.mark.parametrize(
-    ("before", "after"), [("a\r\n", "b\r\n"), ("a\n", "a\nb\n"), ("a", "a\r\n"), ("", "a\r\n")]
-)
-def test_other_changes_have_no_such_line(before: str, after: str) -> None:
-    assert unified(before, after, "a.md").startswith("--- a/a.md\n")
-
-
 def test_git_takes_a_rename(tmp_path: Path) -> None:
     (tmp_path / "old name.md").write_bytes(b"a\nb\n")
     assert apply(tmp_path, unified("a\nb\n", "a\nb\n", "old name.md", new_path="new.md")).returncode == 0

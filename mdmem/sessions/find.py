@@ -20,6 +20,7 @@ from mdmem.errors import LimitReached, MdmemError, Usage
 from mdmem.index import ripgrep
 from mdmem.sessions.conversation import Conversation
 from mdmem.sessions.logs import SessionLogs
+from mdmem.sessions.message import parse_time
 from mdmem.sessions.record import LogRecord
 from mdmem.text.regex import MOST_CHARACTERS, regex
 
@@ -185,15 +186,6 @@ def parse_last(text: str) -> timedelta:
     if not span:
         raise Usage(problem=f"a span is 2h, 3d, 1w or 1m, not {text!r}")
     return timedelta(hours=int(span[1]) * _HOURS[span[2]])
-
-
-def parse_time(text: str) -> datetime | None:
-    """Read a time of ISO 8601, UTC without a zone; None where it is none."""
-    try:
-        time = datetime.fromisoformat(text)
-    except ValueError:
-        return None
-    return time if time.tzinfo else time.replace(tzinfo=UTC)
 
 
 def _parse_bound(name: str, text: str | None) -> datetime | None:

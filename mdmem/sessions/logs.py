@@ -64,7 +64,7 @@ _MOST_KNOWN = 1_000  # sessions of which the state is remembered
 _LEAST_END = (
     16 * 1024 * 1024
 )  # bytes that are read from the end of a log, however small the config's limit is
-_COMPACTING, _COMPACTING_SECONDS = "compacting", 600.0  # of waiting for whoever asks a model
+_COMPACTING_SECONDS, _IMPORTING_SECONDS = 600.0, 60.0  # of waiting; who compacts may ask a model
 _NUMBER = regex(r"(?:(?P<key>.+)#)?(?P<number>[0-9]{1,15})", re.DOTALL)
 REPAIRED = {"not-a-record", "session-gap", "snapshot-differs", "more", LimitReached.code}
 """The codes of findings that `repair` ends."""
@@ -343,8 +343,15 @@ class SessionLogs:
 
     def compacting(self, key: str) -> contextlib.AbstractContextManager[None]:
         """Wait until nobody else compacts a session, and let nobody inside the block."""
+        return self._hold_lock("compacting", key, _COMPACTING_SECONDS)
+
+    def importing(self, key: str) -> contextlib.AbstractContextManager[None]:
+        """Wait until nobody else imports into a session, and let nobody inside the block."""
+        return self._hold_lock("importing", key, _IMPORTING_SECONDS)
+
+    def _hold_lock(self, what: str, key: str, seconds: float) -> contextlib.AbstractContextManager[None]:
         name = f"{digest(self.path(key).encode())}.lock"
-        return files.held(os.path.join(self.vault.disk.local(_COMPACTING), name), _COMPACTING_SECONDS)
+        return files.held(os.path.join(self.vault.disk.local(what), name), seconds)
 
     # -- other names --------------------------------------------------------------------------------------
 

@@ -31,11 +31,10 @@ from mdmem.sessions.find import (
     SessionHit,
     SessionHits,
     explain_missed,
-    parse_time,
     read_text,
 )
 from mdmem.sessions.logs import FOLDER, SUFFIX, SessionLogs
-from mdmem.sessions.message import Message
+from mdmem.sessions.message import Message, parse_time
 from mdmem.sessions.record import messages_in
 from mdmem.vault import files
 from mdmem.vault.paths import Namespace, join

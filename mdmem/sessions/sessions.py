@@ -7,6 +7,7 @@ verb takes out of the history stays in the log until a vacuum, and then in `sess
 from __future__ import annotations
 
 import logging
+import os
 from collections.abc import Callable, Mapping, Sequence
 from functools import cached_property
 from itertools import islice, takewhile
@@ -150,9 +151,12 @@ class Sessions:
             return None
         if refused := capture_refused(self.logs.vault):
             raise refused
-        from mdmem.sessions.importing import import_named  # noqa: PLC0415 - start-up
+        if not (os.path.isabs(path) and os.path.isfile(path)):
+            return None
+        from mdmem.sessions.importing import HOOK_SECONDS, import_transcripts  # noqa: PLC0415 - start-up
 
-        return import_named(self, format, path)
+        done = import_transcripts(self, format, path, seconds=HOOK_SECONDS)
+        return next((each.key for each in done.sessions), None)
 
     def allow_capture(self, *, off: bool = False) -> None:
         """Let hooks keep conversations in this vault, for this user on this machine; or no longer.

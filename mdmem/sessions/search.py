@@ -41,7 +41,6 @@ from mdmem.vault.paths import Namespace, join
 
 _INDEX, _TEXT, _POSITIONS, _WRITING, _LOCK = "sessions_index", "text", "positions.json", "writing", "lock"
 _LOCK_SECONDS = 600.0  # a first run over very long logs may take minutes; the others wait for it
-_COMMITTED = 20_000  # messages after which what was read is kept, should the process be killed
 _MOST = 20_000  # messages that are looked at, and are dropped or do not fit
 _UNREADABLE = (LimitReached, PathRefused, SessionConflict, StorageFailed)
 _EVERYTHING = SessionFilter(dropped=True)
@@ -160,7 +159,7 @@ class _Update:
 
     def __init__(self, logs: SessionLogs, folder: str) -> None:
         self._logs, self._folder = logs, folder
-        self._pending, self._is_writing = 0, False
+        self._is_writing = False
         self.index = TextIndex(os.path.join(folder, _TEXT))
         if os.path.exists(self._path_of(_WRITING)):
             self.index.sweep()
@@ -182,48 +181,32 @@ class _Update:
 
     def look_at(self, path: str, *, unasked: bool) -> None:
         """Index what a log says that is not indexed yet; what stood at the path before is dropped."""
-        while True:
-            known, file = self._known.get(path), _identify_file(os.path.join(self._logs.vault.root, path))
-            if known and file and known.file == file:
-                return
-            with self._logs.at(path, unasked=unasked) as conversation:
-                if conversation is None:
-                    self._remove_log(path)
-                    return
-                if known and known.stands_in(conversation) and known.seq == conversation.state.seq:
-                    self._known[path] = known._replace(file=file)
-                    return
-                key = conversation.state.key
-            # What is indexed is on the disk for good: the end is read while nobody writes.
-            with self._logs.writing(key) as (written,):
-                end = IndexedLog(written.state.log, written.state.vacuumed, written.state.seq, file=file)
-            with self._logs.opened(key) as conversation:
-                if (conversation.state.log, conversation.state.vacuumed) == end[:2]:
-                    self._read_hits(path, conversation, end)
-                    return
+        known, file = self._known.get(path), _identify_file(os.path.join(self._logs.vault.root, path))
+        if known and file and known.file == file:
+            return
+        with self._logs.at(path, unasked=unasked) as conversation:
+            if conversation is None or not (known and known.stands_in(conversation)):
+                self._remove_log(path)
+                known = None
+            if conversation:
+                state = conversation.state
+                known = known or IndexedLog(state.log, state.vacuumed)
+                last = self._add_records(path, conversation, known.seq + 1)
+                if known.seq < state.seq:
+                    self._mark_writing()
+                self._known[path] = known._replace(seq=state.seq, file=file).behind(last)
 
-    def _read_hits(self, path: str, conversation: Conversation, end: IndexedLog) -> None:
-        known = self._known.get(path)
-        if known is None or not known.stands_in(conversation):
-            self._remove_log(path)
-            known = end._replace(seq=0)
+    def _add_records(self, path: str, conversation: Conversation, first: int) -> Message | None:
+        """Add the texts of the records from a number on; return the last message."""
         last: Message | None = None
-        for record in conversation.records(known.seq + 1):
-            if record.last > end.seq:
-                break
-            for text in _EVERYTHING.texts_of(conversation, [record]):
+        for records in conversation.record_blocks(first) if first <= conversation.state.seq else ():
+            for text in _EVERYTHING.texts_of(conversation, records):
                 self._add_text(f"{path.removesuffix(SUFFIX)}/{text.seq}", text)
-            last = next(reversed(messages_in([record])), last)
-            known = known._replace(seq=record.last)
-            if self._pending >= _COMMITTED:
-                self._known[path] = known.behind(last)
-                self._commit_index(more=True)
-        self._known[path] = known._replace(seq=end.seq, file=end.file).behind(last)
-        self._mark_writing()
+            last = next(reversed(messages_in(records)), last)
+        return last
 
     def _add_text(self, place: str, text: SearchText) -> None:
         self._mark_writing()
-        self._pending += 1
         time = parse_time(text.time)
         parts = [passages.written_out(part) for part in _PASSAGE.findall(text.text)] or [""]
         self.index.add(
@@ -252,17 +235,13 @@ class _Update:
             with open(self._path_of(_WRITING), "wb"):
                 pass
 
-    def _commit_index(self, *, more: bool = False) -> None:
-        commit = self.index.commit(more=more)
-        with open(self._path_of(f"{_POSITIONS}.new"), "w", encoding="utf-8") as file:
-            json.dump({"commit": commit, "logs": self._known}, file)
-        os.replace(self._path_of(f"{_POSITIONS}.new"), self._path_of(_POSITIONS))
-        self._pending = 0
-
     def end(self) -> None:
         """Keep what was done."""
         if self._is_writing:
-            self._commit_index()
+            commit = self.index.commit()
+            with open(self._path_of(f"{_POSITIONS}.new"), "w", encoding="utf-8") as file:
+                json.dump({"commit": commit, "logs": self._known}, file)
+            os.replace(self._path_of(f"{_POSITIONS}.new"), self._path_of(_POSITIONS))
             os.unlink(self._path_of(_WRITING))
 
 

@@ -378,7 +378,7 @@ class Sessions:
 
         find.check_target(key, every=all, limit=limit)
         chosen = find.make_filter(role, last, since, before, scope, dropped=dropped)
-        return find.grep(self.logs, key, find.WantedText(pattern, regex, case), chosen, limit)
+        return find.grep(self.logs, key, pattern, chosen, limit, regex=regex, case=case)
 
     def search(
         self,

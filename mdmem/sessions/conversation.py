@@ -34,7 +34,6 @@ from mdmem.vault.log import Log, LogLine, line_blocks, lines, lines_back, near, 
 
 _TORN, _HEADER_WITHIN = 100, 16 * 1024 * 1024  # lines and bytes before a header that a crash may have left
 _FAR = 1_000_000  # numbers that the last line may skip
-_STEP = 1 << 14  # bytes that are read at once towards the beginning
 _TAIL = 64  # bytes before a position, which say whether a log is still the one that was read
 
 
@@ -56,7 +55,7 @@ class PlacedRecord(NamedTuple):
 
     @property
     def is_base(self) -> bool:
-        """Return whether it says all that the lines up to it do."""
+        """Whether it says all that the lines up to it do."""
         snapshot = self.record.snapshot
         return snapshot is not None and snapshot.is_at(self.line.start, self.record.seq)
 
@@ -190,34 +189,20 @@ class Conversation:
         return ([each.record for each in block] for block in self._read_from(first))
 
     def _read_from(self, first: int) -> Iterator[list[PlacedRecord]]:
+        if first > self.state.seq:
+            return
         start = 0 if self.state.is_disordered else near(self.log, first, read_seq, BEGINS_WITHIN)
-        for begin in dict.fromkeys((start, 0)):
-            before, has_any = 0, False
-            for block in self._read_counted(begin):
-                wanted = [each for each in block if each.last >= first]
-                passed = block[: len(block) - len(wanted)]
-                before = passed[-1].last if passed else before
-                is_first = begin and wanted and not has_any and wanted[0].record.seq > first
-                if is_first and not self._follows_on(before, wanted[0].record.seq):
-                    break  # somebody changed a number: search the whole log
-                has_any = has_any or bool(wanted)
-                yield wanted
-            if has_any or first > self.state.seq:
-                return
+        blocks = self._read_counted(start, first)
+        head = next(blocks, [])
+        is_found = head and head[0].record.seq <= first
+        if start and first > self.state.vacuumed and not is_found:
+            blocks, head = self._read_counted(0, first), []  # somebody changed a number: search the whole log
+        yield head
+        yield from blocks
 
     def blocks_back(self) -> Iterator[list[PlacedRecord]]:
         """Read the records that count in blocks, the last one first, each block forwards."""
-        end, following = whole_size(self.log), 0
-        while end > 0 and not self.state.is_disordered:
-            back = lines_back(self.log, self.most, end)
-            begin = next((line.start for line in back if end - line.start >= _STEP), 0)
-            block = list(chain.from_iterable(self._read_blocks(begin, end)))
-            reached = [each.last for each in block]
-            seqs = [*(each.record.seq for each in block[1:]), *([following] if following else [])]
-            if not all(map(self._follows_on, reached, seqs)):
-                break  # somebody changed a number since: what counts is found from a snapshot on
-            yield block
-            end, following = begin, block[0].record.seq if block else following
+        end = whole_size(self.log)
         while end > 0:
             begin = self._find_base(end)
             blocks: list[list[PlacedRecord]] = []
@@ -228,14 +213,18 @@ class Conversation:
             yield from reversed(blocks)
             end = begin
 
-    def _read_counted(self, start: int) -> Iterator[list[PlacedRecord]]:
-        """Read the records that count in blocks, from `start` (bytes) on, where one does."""
+    def _read_counted(self, start: int, first: int = 1) -> Iterator[list[PlacedRecord]]:
+        """Read the records that count in blocks, from `start` (bytes) on, where one does.
+
+        Those before the number `first` are left out, and empty blocks as well.
+        """
         blocks: Iterator[list[PlacedRecord]] = filter(None, self._read_blocks(start))
         reached = 0
-        if start and (first := next(blocks, None)):
-            blocks, reached = chain([first], blocks), first[0].record.seq - 1
+        if start and (head := next(blocks, None)):
+            blocks, reached = chain([head], blocks), head[0].record.seq - 1
         for judged in judge(blocks, reached):
-            yield [each for each, counts, _ in judged if counts]
+            if counted := [each for each, counts, _ in judged if counts and each.last >= first]:
+                yield counted
 
     def _read_blocks(self, start: int = 0, end: int | None = None) -> Iterator[list[PlacedRecord]]:
         """Read the lines that are records, whatever their numbers, between two places in bytes."""
@@ -256,9 +245,6 @@ class Conversation:
         if not snapshot or record.seq == self.state.vacuumed + 1 or snapshot.is_at(line.start, record.seq):
             return record
         return record._replace(snapshot=None)
-
-    def _follows_on(self, last: int, number: int) -> bool:
-        return _follows_on(last, number, self.state.vacuumed)
 
     # -- messages -----------------------------------------------------------------------------------------
 
@@ -323,8 +309,7 @@ class Conversation:
 
     def message(self, seq: int) -> Message | None:
         """Read a message, also one that left the history; None where none has the number."""
-        record = next(self.records(seq), None)
-        messages = self.messages_of([record]) if record else []
+        messages = self.messages_of(islice(self.records(seq), 1))
         return next((each for each in messages if each.seq == seq), None)
 
     @property
@@ -335,14 +320,9 @@ class Conversation:
             self.state.recent = RecentMessages(list(newest)[::-1])
         return self.state.recent
 
-    def says(self, seq: int, message: Message) -> bool:
-        """Return whether the message of a number is the same as another one, once it is amended."""
-        return any(each.hash == message.hash for each in self.messages(seq, seq))
-
     def stands(self, seq: int, wanted: str) -> bool:
         """Return whether a message that was read still has this hash, or was vacuumed since."""
-        record = next(self.records(seq), None)
-        messages = messages_in([record]) if record else []
+        messages = messages_in(islice(self.records(seq), 1))
         message = next((each for each in messages if each.seq == seq), None)
         return message.hash == wanted if message else seq <= self.state.vacuumed
 
@@ -389,7 +369,10 @@ class Conversation:
                 added.append(data)
                 if message.id:
                     new[message.id] = (message.seq, message.hash)
-            elif digest != message.hash and not self.says(seq, message):
+            elif digest != message.hash and not any(
+                each.hash == message.hash
+                for each in self.messages(seq, seq)  # as it was amended
+            ):
                 reason = f"message {seq} has the id {message.id!r} already, and says something else"
                 remedy = "give it another id, or replace the history"
                 raise SessionConflict(path=self.log.path, reason=reason, remedy=remedy)
@@ -546,34 +529,29 @@ def faults(log: Log, most: int) -> Iterator[Fault]:
     """Find lines that are no records, missing numbers, and snapshots that differ from the lines."""
     header = find_header(log, most)
     state = State.of(header) if header else State(log="", key="", version=VERSION)
-    others = array("Q")  # the lines that are no records: twice their place, and 1 where they are too long
+    others: list[Fault] = []
     place = 0
 
-    def records() -> Iterator[PlacedRecord]:
+    def blocks() -> Iterator[list[PlacedRecord]]:
         nonlocal place
         is_behind = False
         for place, line in enumerate(lines(log, most=most), 1):
-            is_first = not is_behind and line.data is not None and read_header(line.data) is not None
             record = read_record(line.data) if line.data and is_behind else None
-            if record:
-                yield PlacedRecord(record, record.last, line, place)
-            elif not is_first:
-                others.append(2 * place + (line.data is None))
-            is_behind = is_behind or is_first
+            if not is_behind and line.data and read_header(line.data):
+                is_behind = True
+            elif not record:
+                too_long = f"it has a hole, or more than {most:,} bytes"
+                what = too_long if line.data is None else "it is not a record, or says too much"
+                others.append(Fault(place, "not-a-record", f"{what}: it is passed over"))
+            yield [PlacedRecord(record, record.last, line, place)] if record else []
 
-    for block in judge([each] for each in records()):
-        yield from (_describe_other(other, most) for other in others)
-        del others[:]
+    for block in judge(blocks()):
+        yield from others
+        others.clear()
         for each, counts, _ in block:
             yield from _find_record_faults(state, each, counts=counts)
-    yield from (_describe_other(other, most) for other in others)
     if whole_size(log) < log.size:
         yield Fault(place + 1, "not-a-record", "it has no end, as a crash leaves it: it is passed over")
-
-
-def _describe_other(other: int, most: int) -> Fault:
-    long, wrong = f"it has a hole, or more than {most:,} bytes", "it is not a record, or says too much"
-    return Fault(other // 2, "not-a-record", f"{long if other % 2 else wrong}: it is passed over")
 
 
 def _find_record_faults(state: State, each: PlacedRecord, *, counts: bool) -> Iterator[Fault]:
@@ -583,7 +561,7 @@ def _find_record_faults(state: State, each: PlacedRecord, *, counts: bool) -> It
         yield Fault(place, "not-a-record", what)
         state.is_disordered = True
         return
-    if record.seq > state.seq and not _follows_on(state.seq, record.seq, state.vacuumed):
+    if record.seq > max(state.seq, state.vacuumed) + 1:
         what = f"the numbers {state.seq + 1} to {record.seq - 1} are missing, and no vacuum took them"
         yield Fault(place, "session-gap", what)
     if record.snapshot and (told := _find_contradictions(state, record.seq, record.snapshot, line.start)):
@@ -600,8 +578,3 @@ def _find_contradictions(state: State, seq: int, snapshot: Snapshot, start: int)
     else:
         names = [name for name in lines_say if name not in {"seq", "is_disordered"}]
     return ", ".join(name for name in names if getattr(snapshot, name) != lines_say[name])
-
-
-def _follows_on(last: int, number: int, vacuumed: int) -> bool:
-    """Return whether the record of a number may follow one whose last number is `last`."""
-    return last + 1 == number or last < number <= vacuumed + 1

@@ -5,7 +5,7 @@ from __future__ import annotations
 from array import array
 from bisect import bisect_left
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from itertools import chain, groupby, islice
+from itertools import chain, groupby, islice, takewhile
 from typing import Any, NamedTuple
 
 from mdmem.errors import SessionConflict
@@ -29,7 +29,7 @@ from mdmem.sessions.record import (
     write_header,
     write_record,
 )
-from mdmem.sessions.state import SAME_WITHIN, RecentMessages, State
+from mdmem.sessions.state import SAME_WITHIN, State
 from mdmem.vault.log import Log, LogLine, line_blocks, lines, lines_back, near, whole_size
 
 _TORN, _HEADER_WITHIN = 100, 16 * 1024 * 1024  # lines and bytes before a header that a crash may have left
@@ -313,12 +313,14 @@ class Conversation:
         return next((each for each in messages if each.seq == seq), None)
 
     @property
-    def recent(self) -> RecentMessages:
-        """The last 1,000 messages in the history."""
-        if self.state.recent is None:
-            newest = islice(chain.from_iterable(self._message_blocks_back()), SAME_WITHIN)
-            self.state.recent = RecentMessages(list(newest)[::-1])
-        return self.state.recent
+    def recent_ids(self) -> dict[str, tuple[int, str]]:
+        """Number and hash of each message with an id among the last 1,000 numbers, by that id."""
+        state = self.state
+        if state.recent_ids is None:
+            back = chain.from_iterable(self._message_blocks_back())
+            newest = list(takewhile(lambda message: message.seq > state.seq - SAME_WITHIN, back))
+            state.remember_ids(reversed(newest))
+        return state.recent_ids or {}
 
     def stands(self, seq: int, wanted: str) -> bool:
         """Return whether a message that was read still has this hash, or was vacuumed since."""
@@ -355,7 +357,7 @@ class Conversation:
         """
         state = self.state
         has_ids = any(data and data.get("id") for data in messages)
-        known = self.recent.ids if has_ids else {}
+        known = self.recent_ids if has_ids else {}
         new: dict[str, tuple[int, str]] = {}
         added: list[Mapping[str, Any]] = []
         numbers: list[int | None] = []

@@ -94,8 +94,8 @@ class Sessions:
         def build(conversation: Conversation) -> tuple[LogRecord | None, list[int | None]]:
             if by_id:
                 return conversation.adding(cleaned)
-            kept, numbers = _number_messages(cleaned, conversation.state.seq + 1)
-            return (LogRecord(seq=0, messages=kept) if kept else None), numbers
+            record, numbers = _number_messages(cleaned, conversation.state.seq + 1)
+            return (record if record.messages else None), numbers
 
         return self._commit_lines(key, build) or [None] * len(cleaned)
 
@@ -105,9 +105,10 @@ class Sessions:
 
         def build(conversation: Conversation) -> tuple[LogRecord | None, list[int | None]]:
             state = conversation.state
-            kept, numbers = _number_messages(cleaned, state.seq + 1)
-            record = LogRecord(seq=0, messages=kept, drop=state.everything)
-            return (record if kept or state.live else None), numbers
+            record, numbers = _number_messages(cleaned, state.seq + 1)
+            return (
+                record._replace(drop=state.everything) if record.messages or state.live else None
+            ), numbers
 
         return self._commit_lines(key, build) or [None] * len(cleaned)
 
@@ -142,7 +143,7 @@ class Sessions:
         """Import a file that a tool's hook names, where the config and the user let hooks do so.
 
         Returns:
-            The key of the session; None where nothing is taken in.
+            The key of the session; None where nothing is imported.
 
         Raises:
             NotAllowed: the config asks for it, and `allow_capture` was not said.
@@ -162,27 +163,24 @@ class Sessions:
         """Let hooks keep conversations in this vault, for this user on this machine; or no longer.
 
         The config asks for it with `[sessions] capture`, and may be that of a stranger.
-
-        Raises:
-            StorageFailed: it cannot be kept.
         """
         mark.allow(CAPTURE, self.logs.vault.root, allowed=not off)
 
     def set_summary(self, key: str, text: str) -> None:
         """Set the text that `summary` gives back."""
         require_text(text=text)
-        said = self._remove_secrets(key, {"text": text})["text"]
-        self._commit_lines(key, lambda _: (LogRecord(seq=0, text=said), None))
+        record = LogRecord(seq=0, **self._remove_secrets(key, {"text": text}))
+        self._commit_lines(key, lambda _: (record, None))
 
     def set_metadata(
         self, key: str, *, title: str | None = None, metadata: Mapping[str, Any] | None = None
     ) -> None:
-        """Set the title and the metadata that `info` and `list` show.
+        """Set the title and the metadata that `info` and `list` show; what is not given stays.
 
         Args:
             key: of the session.
-            title: for people; as it was without one.
-            metadata: a JSON object of the host's own, instead of the one before; as it was without one.
+            title: for people.
+            metadata: a JSON object of the host's own, instead of the one before.
 
         Raises:
             Usage: the metadata are no JSON object.
@@ -191,9 +189,11 @@ class Sessions:
         require_text(title=title or "")
         if not isinstance(metadata, Mapping | None):
             raise Usage(problem="the metadata of a session are a JSON object")
-        given = {"title": title, "metadata": metadata and json_value(metadata)}
-        said = self._remove_secrets(key, {name: each for name, each in given.items() if each is not None})
-        self._commit_lines(key, lambda _: (LogRecord(seq=0, **said) if said else None, None))
+        fields = {"title": title, "metadata": metadata and json_value(metadata)}
+        given = {name: value for name, value in fields.items() if value is not None}
+        if given:
+            record = LogRecord(seq=0, **self._remove_secrets(key, given))
+            self._commit_lines(key, lambda _: (record, None))
 
     def sync(
         self, key: str, messages: Sequence[Mapping[str, Any]], expected: int | str | None = None
@@ -233,9 +233,8 @@ class Sessions:
                 return None, None
             if keep_last <= 0:
                 return LogRecord(seq=0, drop=state.everything), None
-            numbered = enumerate(conversation.messages_back(), 1)
-            first = next((message.seq for number, message in numbered if number == keep_last), 1)
-            return (conversation.dropping(Ranges([(1, first - 1)]), keep_last) if first > 1 else None), None
+            first = next(islice(conversation.messages_back(), keep_last - 1, None)).seq
+            return conversation.dropping(Ranges([(1, first - 1)]), keep_last), None
 
         self._commit_lines(key, build)
 
@@ -251,8 +250,8 @@ class Sessions:
             drop = Ranges([(first, conversation.state.seq)])
             return conversation.dropping(drop, conversation.state.live - 1), newest[0]
 
-        found: Message | None = self._commit_lines(key, build)
-        return found
+        popped: Message | None = self._commit_lines(key, build)
+        return popped
 
     def clear(self, key: str) -> None:
         """Take everything out of the history and the context; the summary of `set_summary` goes as well."""
@@ -294,8 +293,8 @@ class Sessions:
         """
         number = self.logs.number(key, seq)
         for conversation in self.logs.with_archive(key):
-            if found := conversation.message(number):
-                return found
+            if message := conversation.message(number):
+                return message
         raise NamedNotFound(kind="message", name=f"{key}#{number}", remedy=NUMBERS)
 
     def summary(self, key: str) -> str:
@@ -304,11 +303,10 @@ class Sessions:
             return conversation.state.text
 
     def check(self, key: str | None = None, *, fix: bool = False) -> list[Diagnostic]:
-        """Check the log of a session, or without a key all logs.
+        """Find damage in the log of a session; without a key in all logs, but for those above `max_log_bytes`.
 
-        Lines that are no records, numbers that are missing though no vacuum took them, snapshots that say
-        something else than the lines before them, and logs that are not those of their key. Without a key,
-        logs above `max_log_bytes` are named, and not read.
+        Damage is a line that is no record, a number that is missing though no vacuum took it, a snapshot that
+        differs from the lines before it, and a log that is not that of its key.
 
         Args:
             key: of the session.
@@ -316,13 +314,13 @@ class Sessions:
                 that is missing in their place, or the next ones at the end. The old log stays in the archive.
                 The result is what is left to be done by hand.
         """
-        found: list[Diagnostic] = []
+        findings: list[Diagnostic] = []
         for path in self.logs.paths() if key is None else [self.logs.path(key)]:
-            findings = told(self.logs.findings(path, unasked=key is None))
-            if fix and any(each.code in REPAIRED for each in findings) and self.logs.repair(path):
-                findings = told(self.logs.findings(path, unasked=False))
-            found += findings
-        return found
+            own = told(self.logs.findings(path, unasked=key is None))
+            if fix and any(each.code in REPAIRED for each in own) and self.logs.repair(path):
+                own = told(self.logs.findings(path, unasked=False))
+            findings += own
+        return findings
 
     def info(self, key: str) -> SessionInfo:
         """Return one session as `list` has it; of an alias, the session that it names."""
@@ -651,8 +649,8 @@ class Sessions:
 class QuietSessions:
     """Ten verbs of `Sessions` for a host that handles no errors: they are logged, and the answer is empty."""
 
-    _EMPTY: ClassVar[Mapping[str, Callable[[], Any]]] = {
-        **dict.fromkeys(("add", "add_message", "set_summary", "truncate", "save", "close"), lambda: None),
+    _EMPTY: ClassVar[Mapping[str, type | None]] = {
+        **dict.fromkeys(("add", "add_message", "set_summary", "truncate", "save", "close")),
         **dict.fromkeys(("history", "set_history", "list"), list),
         "summary": str,
     }
@@ -663,14 +661,14 @@ class QuietSessions:
     def __getattr__(self, name: str) -> Callable[..., Any]:
         if name not in self._EMPTY:
             raise AttributeError(f"quiet sessions have {', '.join(self._EMPTY)}, not {name!r}")
-        verb, empty = getattr(self._sessions, name), self._EMPTY[name]
 
         def call(*arguments: Any, **named: Any) -> Any:
             try:
-                return verb(*arguments, **named)
+                return getattr(self._sessions, name)(*arguments, **named)
             except MdmemError as error:
                 _LOG.error("%s: %s", name, error)
-                return empty()
+                empty = self._EMPTY[name]
+                return empty and empty()
 
         return call
 
@@ -683,8 +681,8 @@ def _log_failure(key: str, done: Future[Compacted]) -> None:
 
 def _number_messages(
     messages: Sequence[Mapping[str, Any] | None], first: int
-) -> tuple[tuple[Mapping[str, Any], ...], list[int | None]]:
-    """Return the messages that are kept, and for each of all its number, from `first` on."""
+) -> tuple[LogRecord, list[int | None]]:
+    """Return a record of the messages that are kept, and for each of all its number, from `first` on."""
     kept = tuple(each for each in messages if each is not None)
     numbers = iter(range(first, first + len(kept)))
-    return kept, [None if each is None else next(numbers) for each in messages]
+    return LogRecord(seq=0, messages=kept), [None if each is None else next(numbers) for each in messages]

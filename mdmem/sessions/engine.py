@@ -12,7 +12,7 @@ from collections.abc import Callable, Container, Iterable, Iterator, Mapping, Se
 from dataclasses import dataclass, replace
 from functools import partial
 from itertools import chain, groupby, islice, takewhile
-from typing import Any, NamedTuple, TypeVar
+from typing import Any, NamedTuple
 
 from mdmem.arguments import check_natural
 from mdmem.errors import NamedNotFound, SessionConflict
@@ -24,8 +24,6 @@ from mdmem.sessions.prompt import TAIL, count_summary_tokens, read_newest, rende
 from mdmem.sessions.record import LogRecord, Ranges, RunSummary
 from mdmem.sessions.summarise import SUMMARY, prompt_of, summarise
 from mdmem.text.tokens import estimate
-
-T = TypeVar("T")
 
 LEAF_MESSAGES, LEAF_TOKENS = 8, 20_000
 """The least messages, or tokens, of a run that is summarised; it ends at about these tokens."""
@@ -344,15 +342,15 @@ def covering(
     The conversation is one whose lock is held.
     """
     state = conversation.state
-    if state.log != stretch.log:
-        return None, None
     if stretch.of:
         is_same = {each.seq for each in stretch.of} <= {each.seq for each in state.context}
     else:
         is_free = state.is_free(summary.first, summary.last)
         is_same = is_free and tuple(conversation.messages(summary.first, summary.last)) == stretch.messages
+    if state.log != stretch.log or not is_same:
+        return None, None
     summary = summary._replace(seq=state.seq + 1)
-    return (LogRecord(seq=0, summary=summary), summary) if is_same else (None, None)
+    return LogRecord(seq=0, summary=summary), summary
 
 
 # -- up and down ------------------------------------------------------------------------------------------
@@ -383,32 +381,22 @@ def expand(logs: SessionLogs, key: str, ids: Iterable[int], budget: int, depth: 
     parts: list[RunSummary | Message] = []
     total = 0
     for number in ids:
-        found, count = _look_in_archive(logs, key, number, partial(_open_number, number=number, depth=depth))
-        parts += found
-        total += count
+        for conversation in logs.with_archive(key):
+            if summary := conversation.summary(number):
+                parts += _open_summary(conversation, summary, depth)
+                total += summary.messages
+                break
+            if message := conversation.message(number):
+                parts.append(message)
+                total += 1
+                break
+        else:
+            raise _make_not_found(key, number)
     return within_budget(parts, total, budget)
 
 
-def _look_in_archive(logs: SessionLogs, key: str, number: int, look: Callable[[Conversation], T | None]) -> T:
-    """Look in the log, then in its vacuumed logs, the newest first.
-
-    Raises:
-        NamedNotFound: nowhere anything.
-    """
-    for conversation in logs.with_archive(key):
-        found = look(conversation)
-        if found is not None:
-            return found
-    raise NamedNotFound(kind="message or summary", name=f"{key}#{number}", remedy=NUMBERS)
-
-
-def _open_number(
-    conversation: Conversation, number: int, depth: int | None
-) -> tuple[list[RunSummary | Message], int] | None:
-    if summary := conversation.summary(number):
-        return list(_open_summary(conversation, summary, depth)), summary.messages
-    message = conversation.message(number)
-    return ([message], 1) if message else None
+def _make_not_found(key: str, number: int) -> NamedNotFound:
+    return NamedNotFound(kind="message or summary", name=f"{key}#{number}", remedy=NUMBERS)
 
 
 def _open_summary(
@@ -436,19 +424,18 @@ def within_budget(parts: Iterable[RunSummary | Message], total: int, budget: int
     cut: list[int] = []
     left = budget
     for part in parts:
-        if isinstance(part, Message) and part.tokens > left and left == budget:
-            shorter = part.abridged(left)
-            cut += [part.seq] if shorter else []
-            messages += [shorter] if shorter else []
-            left -= shorter.tokens if shorter else 0
-            break
+        shown: RunSummary | Message | None = part
         if part.tokens > left:
+            # Only the very first one: what is behind one that is cut would follow on nothing.
+            shown = part.abridged(left) if isinstance(part, Message) and left == budget else None
+            cut += [part.seq] if shown else []
+        if isinstance(shown, Message):
+            messages.append(shown)
+        elif shown:
+            summaries.append(shown)
+        left -= shown.tokens if shown else 0
+        if shown is not part:
             break
-        left -= part.tokens
-        if isinstance(part, Message):
-            messages.append(part)
-        else:
-            summaries.append(part)
     told = len(messages) + sum(each.messages for each in summaries)
     return Expanded(
         summaries=tuple(summaries),
@@ -461,10 +448,13 @@ def within_budget(parts: Iterable[RunSummary | Message], total: int, budget: int
 
 def above(logs: SessionLogs, key: str, number: int) -> list[RunSummary]:
     """Return the summaries that stand for a message or a summary, the nearest first."""
+    is_known = False
     for conversation in logs.with_archive(key):
-        if found := _find_above(conversation, number):
-            return found
-    _look_in_archive(logs, key, number, partial(_open_number, number=number, depth=0))
+        if summaries := _find_above(conversation, number):
+            return summaries
+        is_known = is_known or bool(conversation.summary(number) or conversation.message(number))
+    if not is_known:
+        raise _make_not_found(key, number)
     return []
 
 
@@ -562,13 +552,14 @@ def _find_missing(
     clean: Callable[[Mapping[str, Any]], Mapping[str, Any]],
 ) -> Mapping[str, Any] | None:
     """Return the fields that a message lacks which is the same otherwise; None where it is another one."""
-    missing = {name: given[name] for name in _FILLED if given.get(name) and not known.get(name)}
     passed_over = {name for name in _FILLED if not (given.get(name) and known.get(name))}
     wanted = _write_comparable(given, passed_over)
-    is_same = wanted == _write_comparable(known, passed_over) or wanted == _write_comparable(
+    # Cleaned only where it has to be: most lists go on as they were.
+    if wanted != _write_comparable(known, passed_over) and wanted != _write_comparable(
         clean(known), passed_over
-    )
-    return missing if is_same else None
+    ):
+        return None
+    return {name: given[name] for name in _FILLED if given.get(name) and not known.get(name)}
 
 
 def _write_comparable(data: Mapping[str, Any], passed_over: Container[str]) -> str:

@@ -281,40 +281,35 @@ def _read_words(data: Mapping[str, Any]) -> str:
 
 
 def redacted(data: Mapping[str, Any], allow: Sequence[str] = ()) -> tuple[Mapping[str, Any], list[Secret]]:
-    """Replace the secrets of a message by their `word`, and return them; `allow` as in `secret.find`."""
+    """Replace the secrets of a message by their `word`, and return them; `allow` as in `secret.find`.
+
+    Raises:
+        Usage: the message is no JSON without them.
+    """
     written = encoded(data)
     # The mark that allows secrets counts for its own line, and JSON is all one.
     if secret.ALLOW_MARK not in written:
-        found = secret.find(written, allow=allow)
-        return _splice_secrets(written, found) if found else data, found
-    found = []
+        secrets = secret.find(written, allow=allow)
+        if not secrets:
+            return data, secrets
+        clean = splice(written, secret.redactions(secrets))
+        try:
+            return json.loads(clean, object_pairs_hook=_number_names), secrets
+        except ValueError:
+            problem = f"a secret reaches over several values: {secrets[0].kind} {secrets[0].shown}…"
+            raise Usage(problem=problem, remedy=SECRETS_HINT) from None
+    secrets = []
 
-    def clean(value: Any) -> Any:
+    def remove(value: Any) -> Any:
         if isinstance(value, str):
-            secrets = secret.find(value, allow=allow)
-            found.extend(secrets)
-            return splice(value, secret.redactions(secrets)) if secrets else value
+            own = secret.find(value, allow=allow)
+            secrets.extend(own)
+            return splice(value, secret.redactions(own))
         if isinstance(value, Mapping):
-            return _number_names((clean(name), clean(each)) for name, each in value.items())
-        return [clean(each) for each in value] if isinstance(value, list) else value
+            return _number_names((remove(name), remove(each)) for name, each in value.items())
+        return [remove(each) for each in value] if isinstance(value, list) else value
 
-    return clean(data), found
-
-
-def _splice_secrets(written: str, found: Sequence[Secret]) -> Mapping[str, Any]:
-    """Return a message read from its JSON without some secrets.
-
-    Raises:
-        Usage: it is no JSON without them.
-    """
-    try:
-        data: Mapping[str, Any] = json.loads(
-            splice(written, secret.redactions(found)), object_pairs_hook=_number_names
-        )
-    except ValueError:
-        problem = f"a secret reaches over several values: {found[0].kind} {found[0].shown}…"
-        raise Usage(problem=problem, remedy=SECRETS_HINT) from None
-    return data
+    return remove(data), secrets
 
 
 def _number_names(pairs: Iterable[tuple[str, Any]]) -> dict[str, Any]:

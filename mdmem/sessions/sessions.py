@@ -303,7 +303,7 @@ class Sessions:
             return conversation.state.text
 
     def check(self, key: str | None = None, *, fix: bool = False) -> list[Diagnostic]:
-        """Find damage in the log of a session; without a key in all logs, but for those above `max_log_bytes`.
+        """Find damage in the log of a session; without a key in all logs up to `max_log_bytes`.
 
         Damage is a line that is no record, a number that is missing though no vacuum took it, a snapshot that
         differs from the lines before it, and a log that is not that of its key.

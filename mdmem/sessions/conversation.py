@@ -8,6 +8,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from itertools import chain, groupby, islice, takewhile
 from typing import Any, NamedTuple
 
+from mdmem.diagnostic import Diagnostic, at_line
 from mdmem.errors import SessionConflict
 from mdmem.sessions.message import Message
 from mdmem.sessions.record import (
@@ -34,6 +35,8 @@ from mdmem.vault.log import Log, LogLine, line_blocks, lines, lines_back, near, 
 
 _TORN, _HEADER_WITHIN = 100, 16 * 1024 * 1024  # lines and bytes before a header that a crash may have left
 _FAR = 1_000_000  # numbers that the last line may skip
+_FIX = "`mdmem sessions check --fix` rewrites the log"
+_STEP = 1 << 14  # bytes that are read at once towards the beginning
 _TAIL = 64  # bytes before a position, which say whether a log is still the one that was read
 
 
@@ -113,14 +116,9 @@ class Conversation:
     ) -> None:
         """Read the state; from `known` on where the log has only grown since.
 
-        Args:
-            log, key, most, known: as above.
-            within: the most bytes that are read from the end; None for all.
-
         Raises:
             SessionConflict: the log is of another key, or of no session.
-            LimitReached: no snapshot stands in these bytes at the end.
-            PathRefused, StorageFailed: it cannot be read.
+            LimitReached: no snapshot stands in `within` bytes at the end.
         """
         self.log = log
         self.most = most
@@ -202,7 +200,17 @@ class Conversation:
 
     def blocks_back(self) -> Iterator[list[PlacedRecord]]:
         """Read the records that count in blocks, the last one first, each block forwards."""
-        end = whole_size(self.log)
+        end, following = whole_size(self.log), self.state.seq + 1
+        while end > 0 and not self.state.is_disordered:
+            back = lines_back(self.log, self.most, end)
+            begin = next((line.start for line in back if end - line.start >= _STEP), 0)
+            block = list(chain.from_iterable(self._read_blocks(begin, end)))
+            seqs = [*(each.record.seq for each in block), following]
+            pairs = zip((each.last for each in block), seqs[1:], strict=True)
+            if not all(last < seq <= max(last, self.state.vacuumed) + 1 for last, seq in pairs):
+                break  # somebody changed a number since: what counts is found from a snapshot on
+            yield block
+            end, following = begin, seqs[0]
         while end > 0:
             begin = self._find_base(end)
             blocks: list[list[PlacedRecord]] = []
@@ -519,19 +527,11 @@ def find_header(log: Log, most: int) -> LogHeader | None:
     raise SessionConflict(path=log.path, reason=reason, remedy="move it away, or take another key")
 
 
-class Fault(NamedTuple):
-    """What is wrong with a line of a log: its place, from 1, a code, and words."""
-
-    line: int
-    code: str
-    message: str
-
-
-def faults(log: Log, most: int) -> Iterator[Fault]:
+def faults(log: Log, most: int) -> Iterator[Diagnostic]:
     """Find lines that are no records, missing numbers, and snapshots that differ from the lines."""
     header = find_header(log, most)
     state = State.of(header) if header else State(log="", key="", version=VERSION)
-    others: list[Fault] = []
+    others: list[Diagnostic] = []
     place = 0
 
     def blocks() -> Iterator[list[PlacedRecord]]:
@@ -544,30 +544,34 @@ def faults(log: Log, most: int) -> Iterator[Fault]:
             elif not record:
                 too_long = f"it has a hole, or more than {most:,} bytes"
                 what = too_long if line.data is None else "it is not a record, or says too much"
-                others.append(Fault(place, "not-a-record", f"{what}: it is passed over"))
+                others.append(_describe_stray(log, place, what))
             yield [PlacedRecord(record, record.last, line, place)] if record else []
 
     for block in judge(blocks()):
         yield from others
         others.clear()
         for each, counts, _ in block:
-            yield from _find_record_faults(state, each, counts=counts)
+            yield from _find_record_faults(log, state, each, counts=counts)
     if whole_size(log) < log.size:
-        yield Fault(place + 1, "not-a-record", "it has no end, as a crash leaves it: it is passed over")
+        yield _describe_stray(log, place + 1, "it has no end, as a crash leaves it")
 
 
-def _find_record_faults(state: State, each: PlacedRecord, *, counts: bool) -> Iterator[Fault]:
+def _describe_stray(log: Log, place: int, what: str) -> Diagnostic:
+    return at_line(log.path, place, "not-a-record", f"{what}: it is passed over", _FIX, severity="warning")
+
+
+def _find_record_faults(log: Log, state: State, each: PlacedRecord, *, counts: bool) -> Iterator[Diagnostic]:
     record, _, line, place = each
     if not counts:
-        what = f"its number {record.seq} comes after {state.seq}: it is passed over"
-        yield Fault(place, "not-a-record", what)
+        yield _describe_stray(log, place, f"its number {record.seq} comes after {state.seq}")
         state.is_disordered = True
         return
     if record.seq > max(state.seq, state.vacuumed) + 1:
         what = f"the numbers {state.seq + 1} to {record.seq - 1} are missing, and no vacuum took them"
-        yield Fault(place, "session-gap", what)
-    if record.snapshot and (told := _find_contradictions(state, record.seq, record.snapshot, line.start)):
-        yield Fault(place, "snapshot-differs", f"the lines before it say otherwise: {told}")
+        yield at_line(log.path, place, "session-gap", what, _FIX)
+    if record.snapshot and (names := _find_contradictions(state, record.seq, record.snapshot, line.start)):
+        what = f"the lines before it say otherwise: {names}"
+        yield at_line(log.path, place, "snapshot-differs", what, _FIX)
     is_all = record.seq == state.vacuumed + 1
     state.take(record if is_all else record._replace(snapshot=None), line.end - line.start)
 

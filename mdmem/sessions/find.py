@@ -154,26 +154,37 @@ def read_text(conversation: Conversation, seq: int, chosen: SessionFilter) -> Se
 
 
 def make_filter(
+    key: str | None,
+    *,
+    every: bool,
     role: str | None,
     last: str | None,
     since: str | None,
     before: str | None,
     scope: HitScope,
-    *,
     dropped: bool,
+    limit: int,
 ) -> SessionFilter:
     """Make the filter of a search from its arguments.
 
     Raises:
-        Usage: a time, a span or a scope cannot be read.
+        Usage: a time, a span or a scope cannot be read; neither a session nor all of them are searched; there
+            is room for no hit.
     """
+    if (key is None) is not every:
+        raise Usage(problem="search one session, or all of them", remedy="give its key, or ask for all")
+    if limit < 1:
+        raise Usage(problem=f"limit is {limit}", remedy="give a limit of 1 or more")
     if scope not in {"both", "message", "summary"}:
         raise Usage(problem=f"scope is both, message or summary, not {scope!r}")
     if last is not None and since is not None:
         raise Usage(problem="last and since say the same", remedy="give one of them")
-    begin = datetime.now(UTC) - parse_last(last) if last is not None else _parse_bound("since", since)
     return SessionFilter(
-        role=role, since=begin, before=_parse_bound("before", before), scope=scope, dropped=dropped
+        role=role,
+        since=datetime.now(UTC) - parse_last(last) if last is not None else _parse_bound("since", since),
+        before=_parse_bound("before", before),
+        scope=scope,
+        dropped=dropped,
     )
 
 
@@ -212,18 +223,6 @@ def explain_missed(missed: Sequence[MdmemError]) -> tuple[str, ...]:
     if other := len(missed) - len(large):
         notes.append(f"logs that cannot be read: {other}; `mdmem sessions check` says why")
     return tuple(notes)
-
-
-def check_target(key: str | None, *, every: bool, limit: int) -> None:
-    """Refuse a search of neither one session nor all of them, and a limit of no hits.
-
-    Raises:
-        Usage: it is one of these.
-    """
-    if (key is None) is not every:
-        raise Usage(problem="search one session, or all of them", remedy="give its key, or ask for all")
-    if limit < 1:
-        raise Usage(problem=f"limit is {limit}", remedy="give a limit of 1 or more")
 
 
 # -- exact search -----------------------------------------------------------------------------------------

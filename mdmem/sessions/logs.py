@@ -16,7 +16,7 @@ from datetime import UTC, datetime
 from itertools import chain
 from typing import Any, TypeVar
 
-from mdmem.diagnostic import Diagnostic, Severity, about_file, at_line
+from mdmem.diagnostic import Diagnostic, about_file
 from mdmem.document.document import SUFFIXES, digest
 from mdmem.errors import (
     AlreadyExists,
@@ -61,9 +61,7 @@ _HASHED = regex("~[0-9a-f]{64}$")  # what ends so is hashed as well: no two keys
 _STARS = {"**": ".*", "*": "[^:]*"}
 _MOST_ALIASES = 10  # one behind the other, as older versions have left them
 _MOST_KNOWN = 1_000  # sessions of which the state is remembered
-_LEAST_END = (
-    16 * 1024 * 1024
-)  # bytes that are read from the end of a log, however small the config's limit is
+_LEAST_END = 1 << 24  # bytes that are read from the end of a log, however small the config's limit is
 _COMPACTING_SECONDS, _IMPORTING_SECONDS = 600.0, 60.0  # of waiting; who compacts may ask a model
 _NUMBER = regex(r"(?:(?P<key>.+)#)?(?P<number>[0-9]{1,15})", re.DOTALL)
 REPAIRED = {"not-a-record", "session-gap", "snapshot-differs", "more", LimitReached.code}
@@ -173,10 +171,7 @@ class SessionLogs:
                 if header and self.path(header.key) != path:
                     message = f"it is the log of {header.key!r}, which has another name"
                     yield about_file(path, "session-conflict", message, "rename it, or move it away")
-                for fault in faults(log, self.most):
-                    severity: Severity = "warning" if fault.code == "not-a-record" else "error"
-                    hint = "`mdmem sessions check --fix` rewrites the log"
-                    yield at_line(path, fault.line, fault.code, fault.message, hint, severity=severity)
+                yield from faults(log, self.most)
                 if header and log.size > self.end:  # whoever wants its end alone has to find a snapshot there
                     Conversation(log, header.key, self.most, within=self.end)
         except MdmemError as error:
@@ -238,10 +233,7 @@ class SessionLogs:
                 if not conversation.state.alias_of:
                     return keys
                 keys.append(conversation.state.alias_of)
-        raise self._alias_error(key)
-
-    def _alias_error(self, key: str) -> SessionConflict:
-        return SessionConflict(path=self.path(key), reason="it is an alias of an alias, and so on")
+        raise SessionConflict(path=self.path(key), reason="it is an alias of an alias, and so on")
 
     def number(self, key: str, named: int | str) -> int:
         """Read the number of a message or summary, given as `61`, `"61"` or `"<key>#61"`.
@@ -291,16 +283,14 @@ class SessionLogs:
             LimitReached: the line would be longer than one may be.
             LockTimeout, PathRefused, StorageFailed: it cannot be written; the log is as before.
         """
-        asked = key
-        for _ in range(_MOST_ALIASES):
+        while True:
             with self.writing(key) as (conversation,):
                 if not conversation.state.alias_of:
                     record, result = build(conversation)
                     if record:
                         self.append(conversation, record)
                     return result
-                key = conversation.state.alias_of
-        raise self._alias_error(asked)
+            key = self.resolve(key)
 
     @contextlib.contextmanager
     def writing(self, *keys: str) -> Iterator[tuple[Conversation, ...]]:
@@ -414,12 +404,14 @@ class SessionLogs:
 
     def _find_vacuumed(self, log: str) -> list[str]:
         """Find the vacuumed logs of this id, under any key, the oldest first."""
-        root, found = join(self.vault.namespace, f"{FOLDER}/{ARCHIVE}"), list[tuple[str, str]]()
-        for folder in self.vault.store.names(root):
-            names = self.vault.store.names(f"{root}/{folder}")
-            own = (name for name in names if name.endswith(_VACUUMED) and f"-{log}-" in name)
-            found += ((name, f"{root}/{folder}/{name}") for name in own)
-        return [path for _, path in sorted(found)]
+        root = join(self.vault.namespace, f"{FOLDER}/{ARCHIVE}")
+        paths = [
+            f"{root}/{folder}/{name}"
+            for folder in self.vault.store.names(root)
+            for name in self.vault.store.names(f"{root}/{folder}")
+            if name.endswith(_VACUUMED) and f"-{log}-" in name
+        ]
+        return sorted(paths, key=os.path.basename)
 
     def with_archive(self, key: str) -> Iterator[Conversation]:
         """Yield the conversation of a key, then what vacuums put aside of the same log, the newest first."""
@@ -483,10 +475,8 @@ class SessionLogs:
         """Remove all that the archive has of a key, and of its log; nothing brings it back."""
         with self.vault.store.appending(self.path(key)) as (log,):
             own, header = self.archived(key), find_header(log, self.most)
-            ids = {path.rpartition("/")[2].split("-")[1] for path in own} | (
-                {header.log} if header else set()
-            )
-            for path in {*own, *(path for each in ids for path in self._find_vacuumed(each))}:
+            ids = {os.path.basename(path).split("-")[1] for path in own} | {header.log if header else ""}
+            for path in {*own, *(path for each in ids - {""} for path in self._find_vacuumed(each))}:
                 log.purge(path)
 
     def _archive_path(self, state: State, why: str) -> str:

@@ -374,8 +374,17 @@ class Sessions:
         """
         from mdmem.sessions import find  # noqa: PLC0415 - start-up
 
-        find.check_target(key, every=all, limit=limit)
-        chosen = find.make_filter(role, last, since, before, scope, dropped=dropped)
+        chosen = find.make_filter(
+            key,
+            every=all,
+            role=role,
+            last=last,
+            since=since,
+            before=before,
+            scope=scope,
+            dropped=dropped,
+            limit=limit,
+        )
         return find.grep(self.logs, key, pattern, chosen, limit, regex=regex, case=case)
 
     def search(
@@ -405,8 +414,17 @@ class Sessions:
         """
         from mdmem.sessions import find, search  # noqa: PLC0415 - start-up
 
-        find.check_target(key, every=all, limit=limit)
-        chosen = find.make_filter(role, last, since, before, scope, dropped=dropped)
+        chosen = find.make_filter(
+            key,
+            every=all,
+            role=role,
+            last=last,
+            since=since,
+            before=before,
+            scope=scope,
+            dropped=dropped,
+            limit=limit,
+        )
         return search.search(self.logs, query, key, chosen, limit)
 
     # -- the context --------------------------------------------------------------------------------------

@@ -25,6 +25,9 @@ from mdmem.sessions.record import LogRecord, Ranges, RunSummary
 from mdmem.sessions.summarise import SUMMARY, prompt_of, summarise
 from mdmem.text.tokens import estimate
 
+Clean = Callable[[Mapping[str, Any]], Mapping[str, Any]]
+"""A function that removes secrets from the fields of a message."""
+
 LEAF_MESSAGES, LEAF_TOKENS = 8, 20_000
 """The least messages, or tokens, of a run that is summarised; it ends at about these tokens."""
 NEIGHBOURS, PRESSED_NEIGHBOURS = 4, 2
@@ -139,12 +142,11 @@ def due(conversation: Conversation, budget: int | None = None) -> Stretch | None
     over = _count_context(conversation, None) - budget
     if over <= 0:
         return None
+    several = next((each for each in groups if len(each) >= PRESSED_NEIGHBOURS), ())
     return (
         _find_condensed(conversation, pick_neighbours(groups, PRESSED_NEIGHBOURS, 0))
         or _find_leaf(conversation, 0, enough=int((over + _FORM) / (1 - _SHARE)))
-        or _find_condensed(
-            conversation, next((each for each in groups if len(each) >= PRESSED_NEIGHBOURS), ())
-        )
+        or _find_condensed(conversation, several)
         or _find_bridge(conversation)
     )
 
@@ -154,7 +156,7 @@ def compact(
     key: str,
     budget: int | None,
     generator: Generator | None,
-    clean: Callable[[str], str],
+    clean: Clean,
 ) -> Compacted:
     """Summarise until nothing is due; `clean` takes secrets out of a summary."""
     check_natural(budget=budget or 0)
@@ -169,7 +171,7 @@ def compact(
         said = summarise(
             stretch.messages, prompt_of(stretch.depth, stretch.earlier), stretch.target, generator
         )
-        draft = stretch.summary(clean(said.text), said.by)
+        draft = stretch.summary(str(clean({"text": said.text})["text"]), said.by)
         summary = logs.commit(key, partial(covering, stretch=stretch, summary=draft))
         if said.problem:
             problems.append(said.problem)
@@ -501,7 +503,7 @@ def sync_history(
     conversation: Conversation,
     given: Sequence[Mapping[str, Any]],
     expected: int | None,
-    clean: Callable[[Mapping[str, Any]], Mapping[str, Any]],
+    clean: Clean,
 ) -> tuple[LogRecord | None, SyncedHistory]:
     """Build the record that makes a history equal to a host's list, and say what it does.
 
@@ -549,7 +551,7 @@ def sync_history(
 def _find_missing(
     known: Mapping[str, Any],
     given: Mapping[str, Any],
-    clean: Callable[[Mapping[str, Any]], Mapping[str, Any]],
+    clean: Clean,
 ) -> Mapping[str, Any] | None:
     """Return the fields that a message lacks which is the same otherwise; None where it is another one."""
     passed_over = {name for name in _FILLED if not (given.get(name) and known.get(name))}

@@ -155,7 +155,6 @@ def read_text(conversation: Conversation, seq: int, chosen: SessionFilter) -> Se
 
 def make_filter(
     key: str | None,
-    *,
     every: bool,
     role: str | None,
     last: str | None,

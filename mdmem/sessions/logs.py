@@ -202,11 +202,10 @@ class SessionLogs:
             if unasked and (refused := self._check_size(log)):
                 raise refused
             header = find_header(log, self.most)
-            is_own = header and self.path(header.key) == path
-            if header and archived and not is_own:
-                yield Conversation(log, header.key, self.most)
+            if header and self.path(header.key) == path:
+                yield self._load_conversation(path, log, header.key)
             else:
-                yield self._load_conversation(path, log, header.key) if header and is_own else None
+                yield Conversation(log, header.key, self.most) if header and archived else None
 
     @contextlib.contextmanager
     def opened(self, key: str, within: int | None = None) -> Iterator[Conversation]:
@@ -236,11 +235,7 @@ class SessionLogs:
         raise SessionConflict(path=self.path(key), reason="it is an alias of an alias, and so on")
 
     def number(self, key: str, named: int | str) -> int:
-        """Read the number of a message or summary, given as `61`, `"61"` or `"<key>#61"`.
-
-        Raises:
-            Usage: it is none, or that of another session.
-        """
+        """Read the number of a message or summary, given as `61`, `"61"` or `"<key>#61"`."""
         found = _NUMBER.fullmatch(named) if isinstance(named, str) else None
         if isinstance(named, str) and not found:
             raise Usage(problem=f"{named!r} is no number of a message", remedy=f"write 61, or {key}#61")
@@ -281,7 +276,6 @@ class SessionLogs:
         Raises:
             SessionConflict: the log is of another key, or of a later version.
             LimitReached: the line would be longer than one may be.
-            LockTimeout, PathRefused, StorageFailed: it cannot be written; the log is as before.
         """
         while True:
             with self.writing(key) as (conversation,):
@@ -432,12 +426,7 @@ class SessionLogs:
             return not conversation.is_new
 
     def restore(self, key: str) -> None:
-        """Bring back the log of a key that was deleted last.
-
-        Raises:
-            NamedNotFound: none was deleted.
-            AlreadyExists: there is one of this key again.
-        """
+        """Bring back the log of a key that was deleted last, as `Sessions.restore`."""
         path = self.path(key)
         kept = [each for each in self.archived(key) if each.endswith(_DELETED)]
         if not kept:

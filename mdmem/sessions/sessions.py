@@ -122,18 +122,16 @@ class Sessions:
     ) -> SessionImport:
         """Import conversations of another program, or what is new in them since the last import.
 
-        Messages go behind those that are there, and never behind newer ones: such a file is left out. Secrets
-        are treated as in all that is added.
+        Messages go behind those that are there, and never behind newer ones: such a file is left out.
 
         Args:
             format: `picoclaw`, `claude-code-session`, `codex-session` or `openai-messages`.
             source: a file, or a folder of files.
             key: of the session, for a single file; without it what the file says, or is called.
-            rename: add `.migrated` to the names of the files that were taken in.
+            rename: add `.migrated` to the names of the files that were imported.
 
         Raises:
             Usage: there is no such format, or nothing at the path.
-            LockTimeout, StorageFailed: it cannot be written; what was written stays.
         """
         from mdmem.sessions.importing import import_transcripts  # noqa: PLC0415 - start-up
 
@@ -201,7 +199,7 @@ class Sessions:
         """Make the history equal to a host's list, with as little change as that takes.
 
         What both begin with stays, and gets the reasoning, model or time that it lacks. What follows leaves
-        the history, and the rest of the list is added. A secret, or reasoning alone, makes no difference.
+        the history, and the rest of the list is added.
 
         Args:
             key: of the session.
@@ -210,7 +208,6 @@ class Sessions:
 
         Raises:
             SessionConflict: there are messages behind `expected`.
-            Usage, Invalid, LimitReached: as `add_message`.
         """
         from mdmem.sessions.engine import SyncedHistory, sync_history  # noqa: PLC0415 - most calls add and read
 
@@ -370,21 +367,10 @@ class Sessions:
         Raises:
             Usage: neither a session nor all of them, or an argument that cannot mean anything.
             PatternInvalid: the regular expression cannot be read.
-            ProgramFailed: there is no ripgrep that works.
         """
         from mdmem.sessions import find  # noqa: PLC0415 - start-up
 
-        chosen = find.make_filter(
-            key,
-            every=all,
-            role=role,
-            last=last,
-            since=since,
-            before=before,
-            scope=scope,
-            dropped=dropped,
-            limit=limit,
-        )
+        chosen = find.make_filter(key, all, role, last, since, before, scope, dropped, limit)
         return find.grep(self.logs, key, pattern, chosen, limit, regex=regex, case=case)
 
     def search(
@@ -410,21 +396,10 @@ class Sessions:
 
         Raises:
             Usage: neither a session nor all of them, or an argument that cannot mean anything.
-            LockTimeout, StorageFailed: the index cannot be made current.
         """
         from mdmem.sessions import find, search  # noqa: PLC0415 - start-up
 
-        chosen = find.make_filter(
-            key,
-            every=all,
-            role=role,
-            last=last,
-            since=since,
-            before=before,
-            scope=scope,
-            dropped=dropped,
-            limit=limit,
-        )
+        chosen = find.make_filter(key, all, role, last, since, before, scope, dropped, limit)
         return search.search(self.logs, query, key, chosen, limit)
 
     # -- the context --------------------------------------------------------------------------------------
@@ -466,16 +441,14 @@ class Sessions:
     ) -> Compacted | Future[Compacted]:
         """Let summaries stand for the oldest messages, and for the oldest summaries.
 
-        Each is made without the log's lock, and appended under it if what it stands for is as it was. Of two
-        that compact one session at once, also in two processes, the second waits for the first.
+        Of two that compact one session at once, also in two processes, the second waits for the first.
 
         Args:
             key: of the session. One that the config calls stateless stays as it is.
             budget: tokens. A context of less than three quarters of it stays as it is. Any other one gets
                 under it, or the answer names what it consists of. Without a budget, what is due is done.
             generator: asks a language model; without it a summary is made of sentences of what was said.
-            background: do so in a thread of its own, which ends when it is done. `result()` of the answer
-                waits for it, and raises what it raised; an error is logged as well.
+            background: do so in a thread of its own, which logs an error. Return a future at once.
 
         Raises:
             LockTimeout: somebody else was at it for ten minutes.
@@ -499,13 +472,7 @@ class Sessions:
             with self.logs.reading(key) as conversation:
                 return measure_context(conversation, budget)
         with self.logs.compacting(resolved):
-            return compact(
-                self.logs,
-                key,
-                budget,
-                generator,
-                lambda text: str(self._remove_secrets(key, {"text": text})["text"]),
-            )
+            return compact(self.logs, key, budget, generator, lambda data: self._remove_secrets(key, data))
 
     def compress(
         self, key: str, level: str = "moderate", by: str = "turn", generator: Generator | None = None
@@ -547,7 +514,6 @@ class Sessions:
         """Return the summaries that stand for a message or a summary, the nearest first; empty without any.
 
         Raises:
-            Usage: as `message`.
             NamedNotFound: nothing has the number.
         """
         from mdmem.sessions.engine import above  # noqa: PLC0415 - most calls add and read
@@ -642,25 +608,22 @@ class Sessions:
         """Return a message as it is kept; None of one that is not.
 
         Raises:
-            Usage: it cannot be one.
-            Invalid: it holds a secret, and the config refuses these.
+            Usage, Invalid: as `add_message`.
         """
         check(message)
         return None if Message.of(0, message).is_transient else self._remove_secrets(key, message)
 
     def _remove_secrets(self, key: str, data: Mapping[str, Any]) -> Mapping[str, Any]:
-        """Remove the secrets from what is said, where the config has it so.
-
-        Raises:
-            Invalid: it holds a secret, and the config refuses these.
-        """
+        """Remove the secrets from what is said, or refuse them, as the config has it."""
         config = self.logs.vault.config
         if config.sessions.secrets == "keep":
             return data
         clean, found = redacted(data, config.secrets.allow)
         if found and config.sessions.secrets == "refuse":
-            told = (about_file(self.logs.path(key), SECRETS, each.told, SECRETS_HINT) for each in found)
-            raise Invalid(findings=tuple(told))
+            path = self.logs.path(key)
+            raise Invalid(
+                findings=tuple(about_file(path, SECRETS, each.told, SECRETS_HINT) for each in found)
+            )
         return clean
 
 

@@ -47,6 +47,11 @@ class LogPosition(NamedTuple):
     size: int
     tail: bytes
 
+    def begins(self, log: Log) -> bool:
+        """Return whether a log has only grown since."""
+        is_same = self.identity == log.identity and self.size <= log.size
+        return is_same and log.read(max(0, self.size - _TAIL), self.size) == self.tail
+
 
 class PlacedRecord(NamedTuple):
     """A record, the last number that it takes, its line, and which of the lines that is, from 1."""
@@ -123,7 +128,7 @@ class Conversation:
         self.log = log
         self.most = most
         self._unsettled: tuple[State, int] | None = None
-        if known and self._has_only_grown(known[1]):
+        if known and known[1].begins(log):
             self.state = known[0]
             self._read_on(known[1].size)
         else:
@@ -149,11 +154,6 @@ class Conversation:
         """Copy the state before lines are appended: others read with the one before."""
         self.state, self._unsettled = self.state.copy(), None
         return self.state
-
-    def _has_only_grown(self, position: LogPosition) -> bool:
-        if self.log.identity != position.identity or self.log.size < position.size:
-            return False
-        return self.log.read(max(0, position.size - _TAIL), position.size) == position.tail
 
     def _read_on(self, start: int) -> None:
         if start >= self.log.size:

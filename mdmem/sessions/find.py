@@ -188,11 +188,7 @@ def make_filter(
 
 
 def parse_last(text: str) -> timedelta:
-    """Read a span of hours, days, weeks or months of 30 days: `2h`, `3d`, `1w`, `1m`.
-
-    Raises:
-        Usage: it is none.
-    """
+    """Read a span of hours, days, weeks or months of 30 days: `2h`, `3d`, `1w`, `1m`."""
     span = _SPAN.fullmatch(text.strip().lower())
     if not span:
         raise Usage(problem=f"a span is 2h, 3d, 1w or 1m, not {text!r}")

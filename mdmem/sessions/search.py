@@ -123,12 +123,9 @@ def _read_hits(
         with contextlib.suppress(*_UNREADABLE), logs.at(path + SUFFIX) as conversation:
             text = read_text(conversation, int(number), asked) if conversation else None
             if conversation and text:
-                yield text.as_hit(conversation.state.key, _find_first(text.text, words), ranked.score)
-
-
-def _find_first(text: str, words: list[str]) -> int:
-    lower = text.lower()
-    return min((at for word in words if (at := lower.find(word)) >= 0), default=0)
+                lower = text.text.lower()
+                start = min((at for word in words if (at := lower.find(word)) >= 0), default=0)
+                yield text.as_hit(conversation.state.key, start, ranked.score)
 
 
 # -- making the index current -----------------------------------------------------------------------------

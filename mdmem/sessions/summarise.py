@@ -102,7 +102,7 @@ def transcript(messages: Sequence[Message]) -> str:
     """Write messages for a model to read: who speaks, the words, and short calls and answers of tools."""
     lines = spoken_lines(messages)
     return _BETWEEN.join(
-        f"{_write_label(line.speaker)}: {abridged(line.text, _most_shown(line))}" for line in lines
+        f"{_write_label(line.speaker)}: {abridged(line.text, most_told(line))}" for line in lines
     )
 
 
@@ -115,12 +115,9 @@ def _write_label(speaker: str) -> str:
     return in_line(speaker) or "item"
 
 
-def most_told(message: Message) -> int:
+def most_told(message: Message | SpokenLine) -> int:
     """Return the most tokens of a message that a transcript has."""
-    return _most_shown(spoken_lines([message])[0])
-
-
-def _most_shown(line: SpokenLine) -> int:
+    line = message if isinstance(message, SpokenLine) else spoken_lines([message])[0]
     return _MOST_TOLD if line.is_call or line.is_answer else _MOST_READ
 
 

@@ -81,25 +81,25 @@ def judge(
         blocks: the records, in order.
         reached: the number that the lines before them have reached.
     """
-    held: PlacedRecord | None = None
+    waiting: PlacedRecord | None = None
     for block in blocks:
         judged: list[tuple[PlacedRecord, bool, bool]] = []
         for each in block:
             seq, is_base = each.record.seq, each.is_base
-            if held and (seq > reached or is_base):
-                counts = seq > held.last
-                judged.append((held, counts, True))
-                reached, held = held.last if counts else reached, None
+            if waiting and (seq > reached or is_base):
+                counts = seq > waiting.last
+                judged.append((waiting, counts, True))
+                reached, waiting = waiting.last if counts else reached, None
             if seq == reached + 1 or is_base:
                 reached = each.last
                 judged.append((each, True, True))
             elif seq <= reached:
                 judged.append((each, False, True))
             else:
-                held = each
+                waiting = each
         yield judged
-    if held:
-        yield [(held, held.record.seq <= reached + _FAR, False)]
+    if waiting:
+        yield [(waiting, waiting.record.seq <= reached + _FAR, False)]
 
 
 class Conversation:
@@ -240,9 +240,9 @@ class Conversation:
         for block in line_blocks(self.log, start, end, self.most):
             records = read_records([line.data for line in block])
             yield [
-                PlacedRecord(self._check_snapshot(found[0], line), found[1], line, number)
-                for number, (line, found) in enumerate(zip(block, records, strict=True), place + 1)
-                if found
+                PlacedRecord(self._check_snapshot(read[0], line), read[1], line, number)
+                for number, (line, read) in enumerate(zip(block, records, strict=True), place + 1)
+                if read
             ]
             place += len(block)
 
@@ -402,11 +402,11 @@ class Conversation:
 
     def _open_summaries(self, is_open: Callable[[RunSummary], bool]) -> Iterator[RunSummary]:
         """Yield the summaries in the context, and those that they condense where they are open."""
-        waiting, met = list(self.state.context), set[int]()
+        waiting, opened = list(self.state.context), set[int]()
         while waiting:
             summary = waiting.pop()
-            if summary.seq not in met:
-                met.add(summary.seq)
+            if summary.seq not in opened:
+                opened.add(summary.seq)
                 yield summary
                 waiting += filter(None, map(self.summary, summary.of)) if is_open(summary) else ()
 

@@ -235,9 +235,9 @@ def pick_neighbours(
 
 
 def _find_condensed(conversation: Conversation, neighbours: Sequence[RunSummary]) -> Stretch | None:
-    told = [conversation.summary(each.seq) for each in neighbours]
-    summaries = tuple(each for each in told if each)
-    if not summaries or len(summaries) < len(told):
+    read = [conversation.summary(each.seq) for each in neighbours]
+    summaries = tuple(each for each in read if each)
+    if not summaries or len(summaries) < len(read):
         return None
     messages = (Message(each.seq, {"role": SUMMARY, "content": each.text}, each.latest) for each in summaries)
     return _make_stretch(conversation, tuple(messages), summaries)
@@ -293,17 +293,17 @@ def _find_free_ranges(conversation: Conversation, tail: int) -> Iterator[tuple[i
 
 def _find_whole_start(since: Sequence[Message], asked: Message) -> int:
     """Return the first number behind the latest message of the user at which no pair is parted."""
-    found = pairs(since)
-    before = max(found.answering, default=-1)
-    places = [place for place in beside_pairs(since, found.joined) if before < place < len(since)]
+    paired = pairs(since)
+    before = max(paired.answering, default=-1)
+    places = [place for place in beside_pairs(since, paired.joined) if before < place < len(since)]
     return since[places[0]].seq if places else asked.seq + len(since) + 1
 
 
 def _find_last_turn(newest: Sequence[Message], asked: Message | None) -> int:
     """Find the number from which the last messages belong together, with calls that wait for an answer."""
-    found = pairs(newest)
-    waiting = {place for place in found.calling if asked is None or newest[place].seq > asked.seq}
-    joined = [*found.joined, *((place, len(newest) - 1) for place in waiting)]
+    paired = pairs(newest)
+    waiting = {place for place in paired.calling if asked is None or newest[place].seq > asked.seq}
+    joined = [*paired.joined, *((place, len(newest) - 1) for place in waiting)]
     places = [place for place in beside_pairs(newest, joined) if place < len(newest)]
     return newest[places[-1]].seq
 
@@ -325,14 +325,14 @@ def _take_run(conversation: Conversation, first: int, last: int, enough: int) ->
                 messages.append(message)
                 tokens += size
     reached = len(messages)
-    found = pairs(messages)
+    paired = pairs(messages)
     for message in islice(chain(behind, coming), _LOOK_AHEAD):
-        if not found.is_waiting:
+        if not paired.is_waiting:
             break
         messages.append(message)
-        found.read([message])
+        paired.read([message])
     within = sum(message.seq <= last for message in messages)
-    places = [place for place in beside_pairs(messages, found.joined) if place <= within]
+    places = [place for place in beside_pairs(messages, paired.joined) if place <= within]
     return tuple(messages[: next((place for place in places if place >= reached), places[-1])])
 
 
@@ -438,12 +438,12 @@ def within_budget(parts: Iterable[RunSummary | Message], total: int, budget: int
         left -= shown.tokens if shown else 0
         if shown is not part:
             break
-    told = len(messages) + sum(each.messages for each in summaries)
+    shown_count = len(messages) + sum(each.messages for each in summaries)
     return Expanded(
         summaries=tuple(summaries),
         messages=tuple(messages),
         tokens=budget - left,
-        left_out=total - told,
+        left_out=total - shown_count,
         cut=tuple(cut),
     )
 
@@ -535,7 +535,7 @@ def sync_history(
         kept += 1
         end = message.seq
     added = tuple(given[kept:])
-    told = SyncedHistory(
+    result = SyncedHistory(
         kept=kept,
         dropped=state.live - kept,
         added=len(added),
@@ -543,9 +543,9 @@ def sync_history(
         seq=state.seq + len(added) if added else end if kept else 0,
     )
     if not (drop or added or amend):
-        return None, told
+        return None, result
     record = conversation.dropping(drop, kept) if drop else LogRecord(seq=0)
-    return record._replace(messages=added, amend=amend), told
+    return record._replace(messages=added, amend=amend), result
 
 
 def _find_missing(

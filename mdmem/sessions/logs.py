@@ -236,12 +236,12 @@ class SessionLogs:
 
     def number(self, key: str, named: int | str) -> int:
         """Read the number of a message or summary, given as `61`, `"61"` or `"<key>#61"`."""
-        found = _NUMBER.fullmatch(named) if isinstance(named, str) else None
-        if isinstance(named, str) and not found:
+        match = _NUMBER.fullmatch(named) if isinstance(named, str) else None
+        if isinstance(named, str) and not match:
             raise Usage(problem=f"{named!r} is no number of a message", remedy=f"write 61, or {key}#61")
-        if found and found["key"] not in {None, key} and self.resolve(found["key"]) != self.resolve(key):
+        if match and match["key"] not in {None, key} and self.resolve(match["key"]) != self.resolve(key):
             raise Usage(problem=f"{named!r} is of another session than {key!r}", remedy="give its own key")
-        return int(found["number"] if found else named)
+        return int(match["number"] if match else named)
 
     def _load_conversation(self, path: str, log: Log, key: str, within: int | None = None) -> Conversation:
         known = self._known.get(path)
@@ -477,8 +477,8 @@ class SessionLogs:
 
 
 def _host_fields(state: State, other: State | None = None) -> dict[str, Any]:
-    told = {name: getattr(state, name) for name in ("text", "title", "metadata")}
-    return {name: value for name, value in told.items() if value and not (other and getattr(other, name))}
+    fields = {name: getattr(state, name) for name in ("text", "title", "metadata")}
+    return {name: value for name, value in fields.items() if value and not (other and getattr(other, name))}
 
 
 def info_of(conversation: Conversation) -> SessionInfo:

@@ -209,7 +209,7 @@ class SpokenLine(NamedTuple):
 def spoken_lines(messages: Sequence[Message]) -> list[SpokenLine]:
     """Write messages in words."""
     data = [message.data for message in messages]
-    kinds = ({part.kind for part in found} for found in parts_of(data))
+    kinds = ({part.kind for part in own} for own in parts_of(data))
     return [
         SpokenLine(message.speaker, message.role, text, "call" in kind, "answer" in kind)
         for message, text, kind in zip(messages, texts_of(data), kinds, strict=True)
@@ -273,8 +273,8 @@ def parse_time(text: str) -> datetime | None:
 def _read_words(data: Mapping[str, Any]) -> str:
     content = data.get("content", data.get("parts"))
     blocks = content if isinstance(content, list) else [content]
-    told = (each for each in blocks if isinstance(each, Mapping) and not is_reasoning(each))
-    said = [each.get("text") for each in told if each.get("type") in _SAID]
+    spoken = (each for each in blocks if isinstance(each, Mapping) and not is_reasoning(each))
+    said = [each.get("text") for each in spoken if each.get("type") in _SAID]
     return (
         content if isinstance(content, str) else "\n\n".join(each for each in said if isinstance(each, str))
     )
@@ -341,8 +341,8 @@ class Pairs:
 
     def read(self, messages: Iterable[Message]) -> None:
         """Read more messages."""
-        for found in parts_of([message.data for message in messages]):
-            for half in _halves_of(found):
+        for own in parts_of([message.data for message in messages]):
+            for half in _halves_of(own):
                 self._join_half(half)
             self._count += 1
 
@@ -383,13 +383,13 @@ class Pairs:
 
 def pairs(messages: Iterable[Message]) -> Pairs:
     """Return the calls of tools in messages, each with its answer."""
-    found = Pairs()
-    found.read(messages)
-    return found
+    paired = Pairs()
+    paired.read(messages)
+    return paired
 
 
-def _halves_of(found: Sequence[MessagePart]) -> tuple[Half, ...]:
-    halves = [half for part in found if (half := part.half)]
+def _halves_of(message_parts: Sequence[MessagePart]) -> tuple[Half, ...]:
+    halves = [half for part in message_parts if (half := part.half)]
     named = [half for half in halves if any(half.ids)]
     # What has no id is half of a pair only where its program gives none.
     return tuple(named if any(half.waits for half in named) else halves)
@@ -407,13 +407,13 @@ def beside_pairs(messages: Sequence[Message], joined: Iterable[tuple[int, int]])
 
 def whole_blocks(messages: Sequence[Message]) -> list[Sequence[Message]]:
     """Return messages without those of which a half is missing, in the smallest groups that part no pair."""
-    found = pairs(messages)
-    gone, before = found.calling | found.answering, -1
+    paired = pairs(messages)
+    gone, before = paired.calling | paired.answering, -1
     while len(gone) != before:  # one that loses a partner takes its other partners with it
         before = len(gone)
-        gone |= {place for pair in found.joined if not gone.isdisjoint(pair) for place in pair}
+        gone |= {place for pair in paired.joined if not gone.isdisjoint(pair) for place in pair}
     whole = [message for place, message in enumerate(messages) if place not in gone]
-    places = pairwise(beside_pairs(whole, (pairs(whole) if gone else found).joined))
+    places = pairwise(beside_pairs(whole, (pairs(whole) if gone else paired).joined))
     return [whole[start:end] for start, end in places]
 
 

@@ -72,14 +72,14 @@ def outline(
     if answer.problem:
         return _outline_by_rules(messages, target, workspace)._replace(problem=answer.problem)
     summary = cut_at_sentence(in_line(answer.value["summary"]), target)
-    told = {summary}
+    seen = {summary}
     parts: dict[str, Any] = {}
     # What stands in several parts stays in the one that says most about it.
     for name in reversed(_LISTS):
         lines = (cut_at_sentence(in_line(text), _LONGEST) for text in answer.value.get(name, ()))
         entries = dict.fromkeys(filter(None, lines))
-        parts[name] = tuple(entry for entry in entries if name == _TOPIC or entry not in told)[:MOST]
-        told.update(parts[name])
+        parts[name] = tuple(entry for entry in entries if name == _TOPIC or entry not in seen)[:MOST]
+        seen.update(parts[name])
     return Outline(summary, **parts, by=answer.by)
 
 

@@ -150,8 +150,10 @@ class MessagePart(NamedTuple):
     @property
     def _call_fields(self) -> Mapping[str, Any]:
         """What has the name and the arguments of a call: that of chat completions has an object for them."""
-        held = (each for name, each in self.data.items() if name not in _DATA and isinstance(each, _OBJECT))
-        return next((each for each in (self.data, *held) if "name" in each), self.data)
+        objects = (
+            each for name, each in self.data.items() if name not in _DATA and isinstance(each, _OBJECT)
+        )
+        return next((each for each in (self.data, *objects) if "name" in each), self.data)
 
     @property
     def said(self) -> Mapping[str, Any]:
@@ -217,8 +219,8 @@ def _find_parts(value: Any, field: str) -> Iterator[MessagePart]:
     for each in value if isinstance(value, list) else [value]:
         if isinstance(each, _OBJECT):
             inner = [] if "type" in each else [name for name in each if _classify_name(name).is_tools]
-            held = [_make_part(each[name], name) for name in inner if isinstance(each[name], _OBJECT)]
-            yield from held or [_make_part(each, field)]
+            own = [_make_part(each[name], name) for name in inner if isinstance(each[name], _OBJECT)]
+            yield from own or [_make_part(each, field)]
 
 
 def is_reasoning(value: Any, field: str = "") -> bool:
@@ -267,10 +269,10 @@ def _write_value(value: Any, field: str = "") -> str:
         return f"[media: {_write_argument(value)}]"
     if not isinstance(value, _OBJECT):
         return "" if value is None or isinstance(value, bool) else str(value)
-    told = "\n".join(_write_part(part) for part in _find_parts(value, field) if part.kind)
+    written = "\n".join(_write_part(part) for part in _find_parts(value, field) if part.kind)
     text = value.get("text", value.get("refusal"))
-    if told or isinstance(text, str) or is_reasoning(value, field):
-        return "" if is_reasoning(value, field) else told or str(text)
+    if written or isinstance(text, str) or is_reasoning(value, field):
+        return "" if is_reasoning(value, field) else written or str(text)
     if _is_media(value, field):
         return f"[media: {next(leaves(value, field), value.get('type', field))}]"
     return _write_argument(value)

@@ -203,8 +203,8 @@ class LogRecord(NamedTuple):
 
 def read_seq(beginning: bytes) -> int | None:
     """Read the number of a line from its first bytes; None where it is no record."""
-    found = _BEGINNING.match(beginning)
-    return int(found[1]) if found else None
+    match = _BEGINNING.match(beginning)
+    return int(match[1]) if match else None
 
 
 def write_header(header: LogHeader) -> bytes:
@@ -238,8 +238,8 @@ def write_record(record: LogRecord) -> bytes:
     if record.summary:
         shape["summary"] = _summary_as_json(record.summary)
     if record.snapshot is not None:
-        held = record.snapshot._asdict() | {"context": list(map(_summary_as_json, record.snapshot.context))}
-        shape["snapshot"] = {name: value for name, value in held.items() if value}
+        fields = record.snapshot._asdict() | {"context": list(map(_summary_as_json, record.snapshot.context))}
+        shape["snapshot"] = {name: value for name, value in fields.items() if value}
     try:
         return encoded(shape).encode()
     except UnicodeEncodeError:  # half of a character that takes two in UTF-16: only an escape can hold it
@@ -355,7 +355,7 @@ def has_too_much(line: bytes) -> bool:
     """Return whether a line has more than `MOST_VALUES`: in memory they take a hundred times its bytes."""
     if len(line) <= MOST_VALUES or line.count(b",") + line.count(b"[") + line.count(b"{") <= MOST_VALUES:
         return False
-    values = (found for found in _VALUES.finditer(line) if not found[0].startswith(b'"'))
+    values = (match for match in _VALUES.finditer(line) if not match[0].startswith(b'"'))
     return next(islice(values, MOST_VALUES, None), None) is not None
 
 

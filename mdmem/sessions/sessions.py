@@ -600,8 +600,8 @@ class Sessions:
     def _refuse_secret(self, key: str) -> None:
         """Refuse a key that holds a secret, where the config lets none be kept: files are named after it."""
         config = self.logs.vault.config
-        if config.sessions.secrets != "keep" and (found := secret.find(key, allow=config.secrets.allow)):
-            message = f"this key looks like it holds a secret: {found[0].kind} {found[0].shown}…"
+        if config.sessions.secrets != "keep" and (secrets := secret.find(key, allow=config.secrets.allow)):
+            message = f"this key looks like it holds a secret: {secrets[0].kind} {secrets[0].shown}…"
             raise Invalid(findings=(about_file(secret.masked(key), SECRETS, message, SECRETS_HINT),))
 
     def cleaned(self, key: str, message: Mapping[str, Any]) -> Mapping[str, Any] | None:
@@ -618,11 +618,11 @@ class Sessions:
         config = self.logs.vault.config
         if config.sessions.secrets == "keep":
             return data
-        clean, found = redacted(data, config.secrets.allow)
-        if found and config.sessions.secrets == "refuse":
+        clean, secrets = redacted(data, config.secrets.allow)
+        if secrets and config.sessions.secrets == "refuse":
             path = self.logs.path(key)
             raise Invalid(
-                findings=tuple(about_file(path, SECRETS, each.told, SECRETS_HINT) for each in found)
+                findings=tuple(about_file(path, SECRETS, each.told, SECRETS_HINT) for each in secrets)
             )
         return clean
 

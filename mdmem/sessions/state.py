@@ -184,8 +184,8 @@ class State:
     def covering(self, number: int) -> RunSummary | None:
         """Return the summary in the context that stands for a message; None where there is none."""
         place = bisect_right(self.context, number, key=_first_message) - 1
-        found = self.context[place] if place >= 0 else None
-        return found if found and number <= found.last else None
+        summary = self.context[place] if place >= 0 else None
+        return summary if summary and number <= summary.last else None
 
 
 def _first_message(summary: RunSummary) -> int:

@@ -195,19 +195,19 @@ def _find_sentences(lines: Sequence[SpokenLine]) -> list[Sentence]:
     pieces = sentences_of(texts, longest=_LONGEST)
     written = in_lines(list(chain.from_iterable(pieces)))
     places = [place for place, found in enumerate(pieces) for _ in found]
-    told: dict[str, tuple[int, str, dict[str, float]]] = {}
+    unique: dict[str, tuple[int, str, dict[str, float]]] = {}
     for place, text in zip(places, written, strict=True):
         folded = text.casefold()
-        words = {} if folded in told else _weigh_words(text)
+        words = {} if folded in unique else _weigh_words(text)
         if words:
-            told[folded] = place, text, words
-    tokens = estimates([text for _, text, _ in told.values()])
+            unique[folded] = place, text, words
+    tokens = estimates([text for _, text, _ in unique.values()])
     weights = [_OF_A_TOOL if line.is_answer else 1.0 for line in lines]
     for place in {0, len(lines) - 1} if lines else ():
         weights[place] *= _AT_A_SIDE
     return [
         Sentence(place, text, weights[place] * (_CUED if _CUE.search(folded) else 1), words, cost)
-        for (folded, (place, text, words)), cost in zip(told.items(), tokens, strict=True)
+        for (folded, (place, text, words)), cost in zip(unique.items(), tokens, strict=True)
     ]
 
 

@@ -299,9 +299,8 @@ class Conversation:
     @property
     def gaps(self) -> list[tuple[int, int]]:
         """The numbers that no summary in the context covers, as ranges, in order."""
-        state = self.state
-        starts = [1, *(each.last + 1 for each in state.context)]
-        ends = [*(each.first - 1 for each in state.context), state.seq]
+        starts = [1, *(each.last + 1 for each in self.state.context)]
+        ends = [*(each.first - 1 for each in self.state.context), self.state.seq]
         return [(start, end) for start, end in zip(starts, ends, strict=True) if start <= end]
 
     def uncovered_back(self) -> Iterator[Message]:
@@ -365,8 +364,7 @@ class Conversation:
         """
         state = self.state
         has_ids = any(data and data.get("id") for data in messages)
-        known = self.recent_ids if has_ids else {}
-        new: dict[str, tuple[int, str]] = {}
+        known = dict(self.recent_ids) if has_ids else {}  # and those of these messages
         added: list[Mapping[str, Any]] = []
         numbers: list[int | None] = []
         for data in messages:
@@ -374,11 +372,11 @@ class Conversation:
                 numbers.append(None)
                 continue
             message = Message(state.seq + 1 + len(added), data)
-            seq, digest = (new.get(message.id) or known.get(message.id) or (0, "")) if message.id else (0, "")
+            seq, digest = known.get(message.id, (0, "")) if message.id else (0, "")
             if not seq:
                 added.append(data)
                 if message.id:
-                    new[message.id] = (message.seq, message.hash)
+                    known[message.id] = (message.seq, message.hash)
             elif digest != message.hash and not any(
                 each.hash == message.hash
                 for each in self.messages(seq, seq)  # as it was amended
@@ -465,7 +463,8 @@ class Conversation:
 
         What else it says is in the snapshot at the end.
         """
-        if line.data and record == record.only_messages and not gone.meets(record.seq, record.last):
+        plain = LogRecord(seq=record.seq, at=record.at, messages=record.messages)
+        if line.data and record == plain and not gone.meets(record.seq, record.last):
             yield line.data
             return
         kept_messages = enumerate(gone.leave_out(messages_in([record])))

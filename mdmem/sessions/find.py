@@ -11,9 +11,9 @@ from array import array
 from bisect import bisect_right
 from collections import defaultdict, deque
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import UTC, datetime, timedelta
-from operator import itemgetter
+from operator import attrgetter
 from typing import TYPE_CHECKING, Literal, NamedTuple
 
 from mdmem.errors import LimitReached, MdmemError, Usage
@@ -50,7 +50,7 @@ _OPTIONS = (
 _LINE_END = b"\xff"  # for a line end inside a text; no UTF-8 holds this byte
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, slots=True)
 class SessionHit:
     """A message or a summary that matches.
 
@@ -86,22 +86,6 @@ class SessionHits:
     notes: tuple[str, ...] = ()
 
 
-class SearchText(NamedTuple):
-    """A message or a summary as searches see it: the fields of `SessionHit`, with its whole text."""
-
-    seq: int
-    role: str
-    time: str
-    text: str
-    depth: int | None = None
-
-    def as_hit(self, key: str, start: int, score: float = 0.0) -> SessionHit:
-        """Return a hit, with what stands around a character of the text."""
-        seq, role, time, text, depth = self
-        around = snippet(text, start)
-        return SessionHit(key=key, seq=seq, role=role, time=time, snippet=around, depth=depth, score=score)
-
-
 class SessionFilter(NamedTuple):
     """What a search looks at.
 
@@ -120,22 +104,22 @@ class SessionFilter(NamedTuple):
     dropped: bool = False
     gone: bool = False
 
-    def texts_of(self, conversation: Conversation, records: Sequence[LogRecord]) -> list[SearchText]:
-        """Return the texts of records that pass, by number."""
-        gone, texts = conversation.state.dropped, list[SearchText]()
+    def texts_of(self, conversation: Conversation, records: Sequence[LogRecord]) -> list[SessionHit]:
+        """Return the messages and summaries of records that pass, by number, each with its whole text."""
+        key, gone, texts = conversation.state.key, conversation.state.dropped, list[SessionHit]()
         for message in conversation.messages_of(records) if self.scope != "summary" else ():
-            text = SearchText(message.seq, message.role, message.created_at, message.searchable)
+            text = SessionHit(key, message.seq, message.role, message.created_at, message.searchable)
             if self._takes_text(text, is_live=not (gone and gone.holds(message.seq))):
                 texts.append(text)
         for record in records if self.scope != "message" else ():
             if summary := record.summary:
                 time = summary.latest or record.at
-                text = SearchText(summary.seq, SUMMARY, time, summary.text, summary.depth)
+                text = SessionHit(key, summary.seq, SUMMARY, time, summary.text, summary.depth)
                 if self._takes_text(text, is_live=not gone.meets(summary.first, summary.last)):
                     texts.append(text)
-        return sorted(texts, key=itemgetter(0))
+        return sorted(texts, key=attrgetter("seq"))
 
-    def _takes_text(self, text: SearchText, *, is_live: bool) -> bool:
+    def _takes_text(self, text: SessionHit, *, is_live: bool) -> bool:
         if is_live if self.gone else not (is_live or self.dropped):
             return False
         if self.role is not None and text.role != self.role:
@@ -146,8 +130,8 @@ class SessionFilter(NamedTuple):
         return bool(time and (self.since or time) <= time and not (self.before and time >= self.before))
 
 
-def read_text(conversation: Conversation, seq: int, chosen: SessionFilter) -> SearchText | None:
-    """Read the message or summary of a number; None where there is none, or the filter removes it."""
+def read_text(conversation: Conversation, seq: int, chosen: SessionFilter) -> SessionHit | None:
+    """Read the message or summary of a number, whole; None where there is none, or the filter removes it."""
     record = next(conversation.records(seq), None)
     texts = chosen.texts_of(conversation, [record]) if record else ()
     return next((each for each in texts if each.seq == seq), None)
@@ -321,7 +305,7 @@ class _TextStream:
             self.firsts.append(len(self.starts))
             for records in conversation.record_blocks():
                 for text in chosen.texts_of(conversation, records):
-                    data = text.text.encode("utf-8", "replace").replace(b"\n", self._line_end) + b"\n"
+                    data = text.snippet.encode("utf-8", "replace").replace(b"\n", self._line_end) + b"\n"
                     self.starts.append(position)
                     self.seqs.append(text.seq)
                     block.append(data)
@@ -339,5 +323,5 @@ def _read_hits(
     with logs.at(path, archived=True) as conversation:
         for seq, start in places if conversation else ():
             if conversation and (text := read_text(conversation, seq, chosen)):
-                at = len(text.text.encode("utf-8", "replace")[:start].decode("utf-8", "ignore"))
-                yield text.as_hit(conversation.state.key, at)
+                at = len(text.snippet.encode("utf-8", "replace")[:start].decode("utf-8", "ignore"))
+                yield replace(text, snippet=snippet(text.snippet, at))

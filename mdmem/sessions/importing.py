@@ -201,7 +201,9 @@ class _Importer:
                         break
                     newest = message if conversation.state.holds(message.seq) else newest
                 else:
-                    if newest and not _is_later(data, newest):
+                    said = parse_time(Message.of(0, data).created_at)
+                    before = parse_time(newest.created_at) if newest else None
+                    if newest and not (said and before and said > before):
                         reason = f"the session {self._transcript.key!r} has messages that it has not"
                         raise _NotImported(f"{reason}, and that are newer; import it under another key")
                     return position.behind(last), chain([entry], entries)
@@ -270,12 +272,6 @@ class _Importer:
                 self.reasons.append(f"not renamed: there is {name}{MIGRATED} already")
             except OSError as error:
                 self.reasons.append(f"not renamed: {error.strerror}")
-
-
-def _is_later(data: Mapping[str, Any], message: Message) -> bool:
-    """Return whether `data` was said after another message; not where it does not say when."""
-    said, before = parse_time(Message.of(0, data).created_at), parse_time(message.created_at)
-    return bool(said and before and said > before)
 
 
 def _hash_text(text: str) -> str:

@@ -298,7 +298,9 @@ class SessionLogs:
         log = conversation.log
         refuse_later(conversation)
         state = conversation.go_on()
-        record = record.as_number(state.seq + 1, record.at or now())
+        seq = state.seq + 1
+        summary = record.summary and record.summary._replace(seq=seq)
+        record = record._replace(seq=seq, at=record.at or now(), summary=summary)
         if record.last >= LAST_NUMBER:
             reason = f"it has a line of the number {state.seq:,}"
             remedy = "run `mdmem sessions check --fix`"
@@ -365,20 +367,21 @@ class SessionLogs:
 
     def _take_over(self, source: Conversation, target: Conversation) -> None:
         """Let the whole log of one key be that of another, and in its place stand what leads there."""
-        known, key, at = target.state, target.state.key, now()
+        known, state, at = target.state, source.state, now()
         # A takeover that was killed in the middle has left one log under both names.
-        if known.log != source.state.log or known.seq < source.state.seq:
+        if known.log != state.log or known.seq < state.seq:
             if known.live:
-                reason = f"it has messages, and so has {key!r}: they would be hidden"
+                reason = f"it has messages, and so has {known.key!r}: they would be hidden"
                 remedy = "let a key without messages be the alias, or delete one of both"
                 raise SessionConflict(path=source.log.path, reason=reason, remedy=remedy)
             refuse_later(target)
-            own = LogRecord(seq=source.state.seq + 1, at=at, **_host_fields(known))
-            lines = chain(source.write_renamed(key), [write_record(own)] if _host_fields(known) else [])
+            fields = _host_fields(known)
+            own = [write_record(LogRecord(seq=state.seq + 1, at=at, **fields))] if fields else []
+            lines = chain(source.write_renamed(known.key), own)
             target.log.put_aside(self._archive_path(known, _DELETED), lines)
-        header = LogHeader(os.urandom(8).hex(), source.state.key)
-        leading = [write_header(header), write_record(LogRecord(seq=1, at=at, alias_of=key))]
-        source.log.put_aside(self._archive_path(source.state, _VACUUMED), leading)
+        header = LogHeader(os.urandom(8).hex(), state.key)
+        leading = [write_header(header), write_record(LogRecord(seq=1, at=at, alias_of=known.key))]
+        source.log.put_aside(self._archive_path(state, _VACUUMED), leading)
 
     def unalias(self, alias: str) -> bool:
         """Let a key be a session of its own again; whether it was another name of one."""

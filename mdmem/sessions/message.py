@@ -343,29 +343,26 @@ class Pairs:
         """Read more messages."""
         for own in parts_of([message.data for message in messages]):
             for half in _halves_of(own):
-                self._join_half(half)
+                call = self._find_call(half)
+                if call is not None:
+                    self._answered.add(call)
+                    self.joined.append((self._calls[call][0], self._count))
+                elif half.kind == "answer":
+                    self.answering |= {self._count} if half.is_needed else set()
+                else:
+                    for each in half.ids:
+                        self._waiting.setdefault(each, []).append(len(self._calls))
+                    self._calls.append((self._count, half))
             self._count += 1
 
-    def _join_half(self, half: Half) -> None:
-        call = self._find_call(half)
-        if call is not None:
-            self._answered.add(call)
-            self.joined.append((self._calls[call][0], self._count))
-        elif half.kind == "answer":
-            self.answering |= {self._count} if half.is_needed else set()
-        else:
-            for each in half.ids:
-                self._waiting.setdefault(each, []).append(len(self._calls))
-            self._calls.append((self._count, half))
-
     def _find_call(self, half: Half) -> int | None:
+        """Find the last call with an id of an answer that none has answered yet."""
         if half.kind == "call" or not (half.kind or half.refers):
             return None
         for each in half.ids:
-            known = self._waiting.get(each, [])
-            while known:
-                call = known.pop()
-                if call not in self._answered:
+            calls = self._waiting.get(each, [])
+            while calls:
+                if (call := calls.pop()) not in self._answered:
                     return call
         return None
 

@@ -191,15 +191,6 @@ class LogRecord(NamedTuple):
         """The last number that it takes."""
         return self.seq + max(len(self.messages), 1) - 1
 
-    def as_number(self, seq: int, at: str) -> LogRecord:
-        """Return the record with the number and the time that it is written with."""
-        return self._replace(seq=seq, at=at, summary=self.summary and self.summary._replace(seq=seq))
-
-    @property
-    def only_messages(self) -> LogRecord:
-        """The record with its messages and nothing else."""
-        return LogRecord(seq=self.seq, at=self.at, messages=self.messages)
-
 
 def read_seq(beginning: bytes) -> int | None:
     """Read the number of a line from its first bytes; None where it is no record."""

@@ -13,6 +13,7 @@ import os
 import re
 import shutil
 from collections.abc import Iterable, Iterator
+from dataclasses import replace
 from datetime import UTC, datetime
 from itertools import islice
 from typing import NamedTuple
@@ -26,12 +27,12 @@ from mdmem.index.scoring import Ranked, Scorer
 from mdmem.index.text_index import TextIndex
 from mdmem.sessions.conversation import Conversation
 from mdmem.sessions.find import (
-    SearchText,
     SessionFilter,
     SessionHit,
     SessionHits,
     explain_missed,
     read_text,
+    snippet,
 )
 from mdmem.sessions.logs import FOLDER, SUFFIX, SessionLogs
 from mdmem.sessions.message import Message, parse_time
@@ -63,10 +64,6 @@ class IndexedLog(NamedTuple):
     message: int = 0
     hash: str = ""
     file: str = ""
-
-    def behind(self, last: Message | None) -> IndexedLog:
-        """Return the place behind the last message that was read."""
-        return self._replace(message=last.seq, hash=last.hash) if last else self
 
     def stands_in(self, conversation: Conversation) -> bool:
         """Return whether a log has only grown since."""
@@ -123,9 +120,9 @@ def _read_hits(
         with contextlib.suppress(*_UNREADABLE), logs.at(path + SUFFIX) as conversation:
             text = read_text(conversation, int(number), asked) if conversation else None
             if conversation and text:
-                lower = text.text.lower()
+                lower = text.snippet.lower()
                 start = min((at for word in words if (at := lower.find(word)) >= 0), default=0)
-                yield text.as_hit(conversation.state.key, start, ranked.score)
+                yield replace(text, snippet=snippet(text.snippet, start), score=ranked.score)
 
 
 # -- making the index current -----------------------------------------------------------------------------
@@ -191,7 +188,8 @@ class _Update:
                 last = self._add_records(path, conversation, known.seq + 1)
                 if known.seq < state.seq:
                     self._mark_writing()
-                self._known[path] = known._replace(seq=state.seq, file=file).behind(last)
+                known = known._replace(seq=state.seq, file=file)
+                self._known[path] = known._replace(message=last.seq, hash=last.hash) if last else known
 
     def _add_records(self, path: str, conversation: Conversation, first: int) -> Message | None:
         """Add the texts of the records from a number on; return the last message."""
@@ -202,10 +200,10 @@ class _Update:
             last = next(reversed(messages_in(records)), last)
         return last
 
-    def _add_text(self, place: str, text: SearchText) -> None:
+    def _add_text(self, place: str, text: SessionHit) -> None:
         self._mark_writing()
         time = parse_time(text.time)
-        parts = [passages.written_out(part) for part in _PASSAGE.findall(text.text)] or [""]
+        parts = [passages.written_out(part) for part in _PASSAGE.findall(text.snippet)] or [""]
         self.index.add(
             Indexed(
                 path=place,

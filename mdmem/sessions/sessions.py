@@ -85,8 +85,6 @@ class Sessions:
         """Add several messages, all of them or none; return the number of each, as `add_message`.
 
         Args:
-            key: of the session.
-            messages: in order.
             by_id: whether an id names one message; some programs give all of theirs the same.
         """
         cleaned = [self.cleaned(key, message) for message in messages]
@@ -173,12 +171,7 @@ class Sessions:
     def set_metadata(
         self, key: str, *, title: str | None = None, metadata: Mapping[str, Any] | None = None
     ) -> None:
-        """Set the title and the metadata that `info` and `list` show; what is not given stays.
-
-        Args:
-            key: of the session.
-            title: for people.
-            metadata: a JSON object of the host's own, instead of the one before.
+        """Set the title and the metadata (an object) that `info` and `list` show; what is not given stays.
 
         Raises:
             Usage: the metadata are no JSON object.
@@ -201,13 +194,8 @@ class Sessions:
         What both begin with stays, and gets the reasoning, model or time that it lacks. What follows leaves
         the history, and the rest of the list is added.
 
-        Args:
-            key: of the session.
-            messages: the host's list.
-            expected: the number of the last message that the host knows of.
-
         Raises:
-            SessionConflict: there are messages behind `expected`.
+            SessionConflict: there are messages behind `expected`, the last one that the host knows of.
         """
         from mdmem.sessions.engine import SyncedHistory, sync_history  # noqa: PLC0415 - most calls add and read
 
@@ -266,8 +254,7 @@ class Sessions:
         """Return the messages in the history, in order.
 
         Args:
-            key: of the session.
-            last: the most messages, the newest ones; only the end of the log is read for them.
+            last: the most messages, the newest ones.
             since: only those with a higher number.
         """
         after = self.logs.number(key, since)
@@ -278,11 +265,7 @@ class Sessions:
             return list(islice(newest, max(last, 0)))[::-1]
 
     def message(self, key: str, seq: int | str) -> Message:
-        """Return a message by its number, also one that is no longer in the history, or in the archive alone.
-
-        Args:
-            key: of the session.
-            seq: `61`, `"61"` or `"<key>#61"`.
+        """Return a message by its number (`61`, `"61"` or `"<key>#61"`), also one that left the history.
 
         Raises:
             Usage: this is no number, or that of another session.
@@ -306,7 +289,6 @@ class Sessions:
         differs from the lines before it, and a log that is not that of its key.
 
         Args:
-            key: of the session.
             fix: rewrite such a log with all that is read of it; messages with a wrong number get the one
                 that is missing in their place, or the next ones at the end. The old log stays in the archive.
                 The result is what is left to be done by hand.
@@ -353,7 +335,6 @@ class Sessions:
 
         Args:
             pattern: what to look for, in a line of what is said.
-            key: of the session.
             all: look in every session of the namespace instead.
             regex: whether `pattern` is a regular expression (syntax of Rust's regex crate), not the text.
             case: `ignore`, `smart` (unless the pattern has a capital letter) or `exact`.
@@ -408,7 +389,6 @@ class Sessions:
         """Choose the newest messages and the summaries that fit a prompt.
 
         Args:
-            key: of the session.
             budget: tokens.
             tail: how many of the last messages come before the summaries.
             user_first: whether messages are left out until the first one is the user's.
@@ -480,7 +460,6 @@ class Sessions:
         """Make the history shorter for a prompt; the log stays as it is.
 
         Args:
-            key: of the session.
             level: none, light, moderate or aggressive: at most 100, 70, 50 or 30 percent of the tokens stay.
             by: message, turn or session: what becomes one message. Fewer messages than 100, 20 or 50 stay.
             generator: as `compact`.
@@ -498,7 +477,6 @@ class Sessions:
         """Open summaries and messages by number, also those that are in the archive alone.
 
         Args:
-            key: of the session.
             ids: numbers of summaries and messages, as in `message`.
             budget: tokens; what goes beyond is counted.
             depth: how many levels down; to the messages without it.
@@ -557,14 +535,9 @@ class Sessions:
         self.logs.restore(key)
 
     def vacuum(self, key: str, *, purge: bool = False) -> bool:
-        """Rewrite a log without what left the history; the old one is kept in the archive.
+        """Rewrite a log without what left the history; return whether there was anything to leave out.
 
-        Args:
-            key: of the session.
-            purge: remove all that the archive has of this key as well; nothing brings it back.
-
-        Returns:
-            Whether there was anything to leave out.
+        The old log is kept in the archive. `purge` removes all that the archive has of this key, for good.
         """
         was_written = self.logs.vacuum(key)
         if purge:

@@ -50,6 +50,7 @@ SHORT = {
     "merging.facts": "the view of a tree that comparison and blame read, and what a fact is",
     "facade.lazy": "the descriptor of the façade's attributes",
     "facade.statistics": "how much there is: one question, which needs no other",
+    "sessions.outline": "what a conversation came to is found without any memory",
 }
 # Why a module of which one other makes use stands alone.
 ALONE = {
@@ -61,6 +62,7 @@ ALONE = {
     "sessions.outline": "what a conversation came to is found without any memory",
     "models.program": "the one place that runs a program which the user names as a model",
     "sessions.runs": "what tools did is found without a word that anybody said",
+    "sessions.search": "a ranked search loads the text index, which no exact one needs",
     "schema.lint": "schemas are checked seldom, and this loads what validates",
     "template.templates": "the filters of templates are asked for without it",
     "vault.transaction": "a change of several files that is made whole or not at all",

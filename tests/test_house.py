@@ -59,7 +59,6 @@ ALONE = {
     "git.consent": "what a stranger's repository may not do at a commit, which is no part of making one",
     "links.graph": "the graph of all links is drawn seldom, and needs no lineage",
     "sessions.compress": "what makes messages shorter that no summary stands for, without any log",
-    "sessions.outline": "what a conversation came to is found without any memory",
     "models.program": "the one place that runs a program which the user names as a model",
     "sessions.runs": "what tools did is found without a word that anybody said",
     "sessions.search": "a ranked search loads the text index, which no exact one needs",

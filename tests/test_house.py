@@ -52,6 +52,7 @@ SHORT = {
     "facade.lazy": "the descriptor of the façade's attributes",
     "document.frontmatter": "where frontmatter begins and ends, which is asked without parsing it",
     "facade.statistics": "how much there is: one question, which needs no other",
+    "sessions.outline": "what a conversation came to is found without any memory",
 }
 # Why a module of which one other makes use stands alone.
 ALONE = {
@@ -61,9 +62,9 @@ ALONE = {
     "git.consent": "what a stranger's repository may not do at a commit, which is no part of making one",
     "links.graph": "the graph of all links is drawn seldom, and needs no lineage",
     "sessions.compress": "what makes messages shorter that no summary stands for, without any log",
-    "sessions.outline": "what a conversation came to is found without any memory",
     "sessions.runs": "what tools did is found without a word that anybody said",
     "results.shorten": "a short form is made of a text, without a vault and a database",
+    "sessions.search": "a ranked search loads the text index, which no exact one needs",
     "schema.lint": "schemas are checked seldom, and this loads what validates",
     "template.templates": "the filters of templates are asked for without it",
     "vault.transaction": "a change of several files that is made whole or not at all",

@@ -70,10 +70,8 @@ def compress(
         return Compressed(messages=data, before=before, after=before, whole=len(data))
     made = [message for message in messages if message.role == "system"]
     allowed = int(before * KEPT[level]) - sum(count_tokens(made))
-    turns, last = _part_turns([message for message in messages if message.role != "system"], allowed // 2)
+    units, last = _part_units([message for message in messages if message.role != "system"], by, allowed // 2)
     allowed -= sum(count_tokens(last))
-    units = turns if by == "turn" else [[message for turn in turns for message in turn]] if turns else []
-    units = [[message] for unit in units for message in unit] if by == "message" else units
     waiting = sum(sum(count_tokens(unit)) for unit in units)
     problems: list[str] = []
     whole, left_out = len(made) + len(last), 0
@@ -84,10 +82,12 @@ def compress(
             problems.append(problem)
             generator = None  # one that hangs would hang again
         waiting -= tokens
-        whole += shorter is unit[0]
-        left_out += 0 if shorter else len(unit)
-        allowed -= shorter.tokens if shorter else 0
-        made += [shorter] if shorter else []
+        if shorter:
+            made.append(shorter)
+            allowed -= shorter.tokens
+            whole += shorter is unit[0]
+        else:
+            left_out += len(unit)
     made += last
     return Compressed(
         messages=tuple(message.data for message in made),
@@ -100,8 +100,8 @@ def compress(
     )
 
 
-def _part_turns(messages: Sequence[Message], most: int) -> tuple[list[list[Message]], list[Message]]:
-    """Part messages into turns, each from what a user said on; and the last ones that fit into tokens."""
+def _part_units(messages: Sequence[Message], by: str, most: int) -> tuple[list[list[Message]], list[Message]]:
+    """Part messages into what becomes one message each, and the last turns, which fit into tokens."""
     turns: list[list[Message]] = []
     for message in messages:
         if not turns or is_asked(message):
@@ -113,14 +113,17 @@ def _part_turns(messages: Sequence[Message], most: int) -> tuple[list[list[Messa
         if most < 0:
             break
         last[:0] = turns.pop()
-    return turns, last
+    if by == "turn":
+        return turns, last
+    old = [message for turn in turns for message in turn]
+    return ([[message] for message in old] if by == "message" else [old] if old else []), last
 
 
 def _shorten_unit(
     unit: Sequence[Message], most: int, generator: Generator | None
 ) -> tuple[Message | None, str]:
     """Make one message of at most `most` tokens of some; and why no model wrote it."""
-    speaker = unit[0].role if len({message.role for message in unit}) == 1 else "assistant"
+    role = unit[0].role if len({message.role for message in unit}) == 1 else "assistant"
     is_plain = len(unit) == 1 and not unit[0].calls and not unit[0].answers
     if is_plain and unit[0].tokens <= most:
         return unit[0], ""
@@ -130,7 +133,7 @@ def _shorten_unit(
     if target < _LEAST:
         return None, ""
     said = summarise(unit, prompt_of(0), target, generator)
-    text = said.text.removeprefix(f"{speaker}: ") if is_plain else label + said.text
-    role = speaker if speaker in {"user", "assistant"} else "assistant"
-    shorter = Message(unit[0].seq, {"role": role, "content": text}, unit[0].stored)
-    return shorter.abridged(most), said.problem  # as JSON a text may take more than it has
+    text = said.text.removeprefix(f"{role}: ") if is_plain else label + said.text
+    data = {"role": role if role in {"user", "assistant"} else "assistant", "content": text}
+    # As JSON a text may take more than it has.
+    return Message(unit[0].seq, data, unit[0].stored).abridged(most), said.problem

@@ -5,9 +5,10 @@ from __future__ import annotations
 from array import array
 from bisect import bisect_left
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from itertools import chain, groupby, islice
+from itertools import chain, groupby, islice, takewhile
 from typing import Any, NamedTuple
 
+from mdmem.diagnostic import Diagnostic, at_line
 from mdmem.errors import SessionConflict
 from mdmem.sessions.message import Message
 from mdmem.sessions.record import (
@@ -29,11 +30,12 @@ from mdmem.sessions.record import (
     write_header,
     write_record,
 )
-from mdmem.sessions.state import SAME_WITHIN, RecentMessages, State
+from mdmem.sessions.state import SAME_WITHIN, State
 from mdmem.vault.log import Log, LogLine, line_blocks, lines, lines_back, near, whole_size
 
 _TORN, _HEADER_WITHIN = 100, 16 * 1024 * 1024  # lines and bytes before a header that a crash may have left
 _FAR = 1_000_000  # numbers that the last line may skip
+_FIX = "`mdmem sessions check --fix` rewrites the log"
 _STEP = 1 << 14  # bytes that are read at once towards the beginning
 _TAIL = 64  # bytes before a position, which say whether a log is still the one that was read
 
@@ -44,6 +46,11 @@ class LogPosition(NamedTuple):
     identity: tuple[int, ...]
     size: int
     tail: bytes
+
+    def begins(self, log: Log) -> bool:
+        """Return whether a log has only grown since."""
+        is_same = self.identity == log.identity and self.size <= log.size
+        return is_same and log.read(max(0, self.size - _TAIL), self.size) == self.tail
 
 
 class PlacedRecord(NamedTuple):
@@ -56,7 +63,7 @@ class PlacedRecord(NamedTuple):
 
     @property
     def is_base(self) -> bool:
-        """Return whether it says all that the lines up to it do."""
+        """Whether it says all that the lines up to it do."""
         snapshot = self.record.snapshot
         return snapshot is not None and snapshot.is_at(self.line.start, self.record.seq)
 
@@ -74,25 +81,25 @@ def judge(
         blocks: the records, in order.
         reached: the number that the lines before them have reached.
     """
-    held: PlacedRecord | None = None
+    waiting: PlacedRecord | None = None
     for block in blocks:
         judged: list[tuple[PlacedRecord, bool, bool]] = []
         for each in block:
             seq, is_base = each.record.seq, each.is_base
-            if held and (seq > reached or is_base):
-                counts = seq > held.last
-                judged.append((held, counts, True))
-                reached, held = held.last if counts else reached, None
+            if waiting and (seq > reached or is_base):
+                counts = seq > waiting.last
+                judged.append((waiting, counts, True))
+                reached, waiting = waiting.last if counts else reached, None
             if seq == reached + 1 or is_base:
                 reached = each.last
                 judged.append((each, True, True))
             elif seq <= reached:
                 judged.append((each, False, True))
             else:
-                held = each
+                waiting = each
         yield judged
-    if held:
-        yield [(held, held.record.seq <= reached + _FAR, False)]
+    if waiting:
+        yield [(waiting, waiting.record.seq <= reached + _FAR, False)]
 
 
 class Conversation:
@@ -114,19 +121,14 @@ class Conversation:
     ) -> None:
         """Read the state; from `known` on where the log has only grown since.
 
-        Args:
-            log, key, most, known: as above.
-            within: the most bytes that are read from the end; None for all.
-
         Raises:
             SessionConflict: the log is of another key, or of no session.
-            LimitReached: no snapshot stands in these bytes at the end.
-            PathRefused, StorageFailed: it cannot be read.
+            LimitReached: no snapshot stands in `within` bytes at the end.
         """
         self.log = log
         self.most = most
         self._unsettled: tuple[State, int] | None = None
-        if known and self._has_only_grown(known[1]):
+        if known and known[1].begins(log):
             self.state = known[0]
             self._read_on(known[1].size)
         else:
@@ -152,11 +154,6 @@ class Conversation:
         """Copy the state before lines are appended: others read with the one before."""
         self.state, self._unsettled = self.state.copy(), None
         return self.state
-
-    def _has_only_grown(self, position: LogPosition) -> bool:
-        if self.log.identity != position.identity or self.log.size < position.size:
-            return False
-        return self.log.read(max(0, position.size - _TAIL), position.size) == position.tail
 
     def _read_on(self, start: int) -> None:
         if start >= self.log.size:
@@ -190,34 +187,30 @@ class Conversation:
         return ([each.record for each in block] for block in self._read_from(first))
 
     def _read_from(self, first: int) -> Iterator[list[PlacedRecord]]:
+        if first > self.state.seq:
+            return
         start = 0 if self.state.is_disordered else near(self.log, first, read_seq, BEGINS_WITHIN)
-        for begin in dict.fromkeys((start, 0)):
-            before, has_any = 0, False
-            for block in self._read_counted(begin):
-                wanted = [each for each in block if each.last >= first]
-                passed = block[: len(block) - len(wanted)]
-                before = passed[-1].last if passed else before
-                is_first = begin and wanted and not has_any and wanted[0].record.seq > first
-                if is_first and not self._follows_on(before, wanted[0].record.seq):
-                    break  # somebody changed a number: search the whole log
-                has_any = has_any or bool(wanted)
-                yield wanted
-            if has_any or first > self.state.seq:
-                return
+        blocks = self._read_counted(start, first)
+        head = next(blocks, [])
+        is_found = head and head[0].record.seq <= first
+        if start and first > self.state.vacuumed and not is_found:
+            blocks, head = self._read_counted(0, first), []  # somebody changed a number: search the whole log
+        yield head
+        yield from blocks
 
     def blocks_back(self) -> Iterator[list[PlacedRecord]]:
         """Read the records that count in blocks, the last one first, each block forwards."""
-        end, following = whole_size(self.log), 0
+        end, following = whole_size(self.log), self.state.seq + 1
         while end > 0 and not self.state.is_disordered:
             back = lines_back(self.log, self.most, end)
             begin = next((line.start for line in back if end - line.start >= _STEP), 0)
             block = list(chain.from_iterable(self._read_blocks(begin, end)))
-            reached = [each.last for each in block]
-            seqs = [*(each.record.seq for each in block[1:]), *([following] if following else [])]
-            if not all(map(self._follows_on, reached, seqs)):
+            seqs = [*(each.record.seq for each in block), following]
+            pairs = zip((each.last for each in block), seqs[1:], strict=True)
+            if not all(last < seq <= max(last, self.state.vacuumed) + 1 for last, seq in pairs):
                 break  # somebody changed a number since: what counts is found from a snapshot on
             yield block
-            end, following = begin, block[0].record.seq if block else following
+            end, following = begin, seqs[0]
         while end > 0:
             begin = self._find_base(end)
             blocks: list[list[PlacedRecord]] = []
@@ -228,14 +221,18 @@ class Conversation:
             yield from reversed(blocks)
             end = begin
 
-    def _read_counted(self, start: int) -> Iterator[list[PlacedRecord]]:
-        """Read the records that count in blocks, from `start` (bytes) on, where one does."""
+    def _read_counted(self, start: int, first: int = 1) -> Iterator[list[PlacedRecord]]:
+        """Read the records that count in blocks, from `start` (bytes) on, where one does.
+
+        Those before the number `first` are left out, and empty blocks as well.
+        """
         blocks: Iterator[list[PlacedRecord]] = filter(None, self._read_blocks(start))
         reached = 0
-        if start and (first := next(blocks, None)):
-            blocks, reached = chain([first], blocks), first[0].record.seq - 1
+        if start and (head := next(blocks, None)):
+            blocks, reached = chain([head], blocks), head[0].record.seq - 1
         for judged in judge(blocks, reached):
-            yield [each for each, counts, _ in judged if counts]
+            if counted := [each for each, counts, _ in judged if counts and each.last >= first]:
+                yield counted
 
     def _read_blocks(self, start: int = 0, end: int | None = None) -> Iterator[list[PlacedRecord]]:
         """Read the lines that are records, whatever their numbers, between two places in bytes."""
@@ -243,9 +240,9 @@ class Conversation:
         for block in line_blocks(self.log, start, end, self.most):
             records = read_records([line.data for line in block])
             yield [
-                PlacedRecord(self._check_snapshot(found[0], line), found[1], line, number)
-                for number, (line, found) in enumerate(zip(block, records, strict=True), place + 1)
-                if found
+                PlacedRecord(self._check_snapshot(read[0], line), read[1], line, number)
+                for number, (line, read) in enumerate(zip(block, records, strict=True), place + 1)
+                if read
             ]
             place += len(block)
 
@@ -256,9 +253,6 @@ class Conversation:
         if not snapshot or record.seq == self.state.vacuumed + 1 or snapshot.is_at(line.start, record.seq):
             return record
         return record._replace(snapshot=None)
-
-    def _follows_on(self, last: int, number: int) -> bool:
-        return _follows_on(last, number, self.state.vacuumed)
 
     # -- messages -----------------------------------------------------------------------------------------
 
@@ -305,9 +299,8 @@ class Conversation:
     @property
     def gaps(self) -> list[tuple[int, int]]:
         """The numbers that no summary in the context covers, as ranges, in order."""
-        state = self.state
-        starts = [1, *(each.last + 1 for each in state.context)]
-        ends = [*(each.first - 1 for each in state.context), state.seq]
+        starts = [1, *(each.last + 1 for each in self.state.context)]
+        ends = [*(each.first - 1 for each in self.state.context), self.state.seq]
         return [(start, end) for start, end in zip(starts, ends, strict=True) if start <= end]
 
     def uncovered_back(self) -> Iterator[Message]:
@@ -323,26 +316,22 @@ class Conversation:
 
     def message(self, seq: int) -> Message | None:
         """Read a message, also one that left the history; None where none has the number."""
-        record = next(self.records(seq), None)
-        messages = self.messages_of([record]) if record else []
+        messages = self.messages_of(islice(self.records(seq), 1))
         return next((each for each in messages if each.seq == seq), None)
 
     @property
-    def recent(self) -> RecentMessages:
-        """The last 1,000 messages in the history."""
-        if self.state.recent is None:
-            newest = islice(chain.from_iterable(self._message_blocks_back()), SAME_WITHIN)
-            self.state.recent = RecentMessages(list(newest)[::-1])
-        return self.state.recent
-
-    def says(self, seq: int, message: Message) -> bool:
-        """Return whether the message of a number is the same as another one, once it is amended."""
-        return any(each.hash == message.hash for each in self.messages(seq, seq))
+    def recent_ids(self) -> dict[str, tuple[int, str]]:
+        """Number and hash of each message with an id among the last 1,000 numbers, by that id."""
+        state = self.state
+        if state.recent_ids is None:
+            back = chain.from_iterable(self._message_blocks_back())
+            newest = list(takewhile(lambda message: message.seq > state.seq - SAME_WITHIN, back))
+            state.remember_ids(reversed(newest))
+        return state.recent_ids or {}
 
     def stands(self, seq: int, wanted: str) -> bool:
         """Return whether a message that was read still has this hash, or was vacuumed since."""
-        record = next(self.records(seq), None)
-        messages = messages_in([record]) if record else []
+        messages = messages_in(islice(self.records(seq), 1))
         message = next((each for each in messages if each.seq == seq), None)
         return message.hash == wanted if message else seq <= self.state.vacuumed
 
@@ -375,8 +364,7 @@ class Conversation:
         """
         state = self.state
         has_ids = any(data and data.get("id") for data in messages)
-        known = self.recent.ids if has_ids else {}
-        new: dict[str, tuple[int, str]] = {}
+        known = dict(self.recent_ids) if has_ids else {}  # and those of these messages
         added: list[Mapping[str, Any]] = []
         numbers: list[int | None] = []
         for data in messages:
@@ -384,12 +372,15 @@ class Conversation:
                 numbers.append(None)
                 continue
             message = Message(state.seq + 1 + len(added), data)
-            seq, digest = (new.get(message.id) or known.get(message.id) or (0, "")) if message.id else (0, "")
+            seq, digest = known.get(message.id, (0, "")) if message.id else (0, "")
             if not seq:
                 added.append(data)
                 if message.id:
-                    new[message.id] = (message.seq, message.hash)
-            elif digest != message.hash and not self.says(seq, message):
+                    known[message.id] = (message.seq, message.hash)
+            elif digest != message.hash and not any(
+                each.hash == message.hash
+                for each in self.messages(seq, seq)  # as it was amended
+            ):
                 reason = f"message {seq} has the id {message.id!r} already, and says something else"
                 remedy = "give it another id, or replace the history"
                 raise SessionConflict(path=self.log.path, reason=reason, remedy=remedy)
@@ -409,11 +400,11 @@ class Conversation:
 
     def _open_summaries(self, is_open: Callable[[RunSummary], bool]) -> Iterator[RunSummary]:
         """Yield the summaries in the context, and those that they condense where they are open."""
-        waiting, met = list(self.state.context), set[int]()
+        waiting, opened = list(self.state.context), set[int]()
         while waiting:
             summary = waiting.pop()
-            if summary.seq not in met:
-                met.add(summary.seq)
+            if summary.seq not in opened:
+                opened.add(summary.seq)
                 yield summary
                 waiting += filter(None, map(self.summary, summary.of)) if is_open(summary) else ()
 
@@ -472,7 +463,8 @@ class Conversation:
 
         What else it says is in the snapshot at the end.
         """
-        if line.data and record == record.only_messages and not gone.meets(record.seq, record.last):
+        plain = LogRecord(seq=record.seq, at=record.at, messages=record.messages)
+        if line.data and record == plain and not gone.meets(record.seq, record.last):
             yield line.data
             return
         kept_messages = enumerate(gone.leave_out(messages_in([record])))
@@ -534,60 +526,51 @@ def find_header(log: Log, most: int) -> LogHeader | None:
     raise SessionConflict(path=log.path, reason=reason, remedy="move it away, or take another key")
 
 
-class Fault(NamedTuple):
-    """What is wrong with a line of a log: its place, from 1, a code, and words."""
-
-    line: int
-    code: str
-    message: str
-
-
-def faults(log: Log, most: int) -> Iterator[Fault]:
+def faults(log: Log, most: int) -> Iterator[Diagnostic]:
     """Find lines that are no records, missing numbers, and snapshots that differ from the lines."""
     header = find_header(log, most)
     state = State.of(header) if header else State(log="", key="", version=VERSION)
-    others = array("Q")  # the lines that are no records: twice their place, and 1 where they are too long
+    others: list[Diagnostic] = []
     place = 0
 
-    def records() -> Iterator[PlacedRecord]:
+    def blocks() -> Iterator[list[PlacedRecord]]:
         nonlocal place
         is_behind = False
         for place, line in enumerate(lines(log, most=most), 1):
-            is_first = not is_behind and line.data is not None and read_header(line.data) is not None
             record = read_record(line.data) if line.data and is_behind else None
-            if record:
-                yield PlacedRecord(record, record.last, line, place)
-            elif not is_first:
-                others.append(2 * place + (line.data is None))
-            is_behind = is_behind or is_first
+            if not is_behind and line.data and read_header(line.data):
+                is_behind = True
+            elif not record:
+                too_long = f"it has a hole, or more than {most:,} bytes"
+                what = too_long if line.data is None else "it is not a record, or says too much"
+                others.append(_describe_stray(log, place, what))
+            yield [PlacedRecord(record, record.last, line, place)] if record else []
 
-    for block in judge([each] for each in records()):
-        yield from (_describe_other(other, most) for other in others)
-        del others[:]
+    for block in judge(blocks()):
+        yield from others
+        others.clear()
         for each, counts, _ in block:
-            yield from _find_record_faults(state, each, counts=counts)
-    yield from (_describe_other(other, most) for other in others)
+            yield from _find_record_faults(log, state, each, counts=counts)
     if whole_size(log) < log.size:
-        yield Fault(place + 1, "not-a-record", "it has no end, as a crash leaves it: it is passed over")
+        yield _describe_stray(log, place + 1, "it has no end, as a crash leaves it")
 
 
-def _describe_other(other: int, most: int) -> Fault:
-    long, wrong = f"it has a hole, or more than {most:,} bytes", "it is not a record, or says too much"
-    return Fault(other // 2, "not-a-record", f"{long if other % 2 else wrong}: it is passed over")
+def _describe_stray(log: Log, place: int, what: str) -> Diagnostic:
+    return at_line(log.path, place, "not-a-record", f"{what}: it is passed over", _FIX, severity="warning")
 
 
-def _find_record_faults(state: State, each: PlacedRecord, *, counts: bool) -> Iterator[Fault]:
+def _find_record_faults(log: Log, state: State, each: PlacedRecord, *, counts: bool) -> Iterator[Diagnostic]:
     record, _, line, place = each
     if not counts:
-        what = f"its number {record.seq} comes after {state.seq}: it is passed over"
-        yield Fault(place, "not-a-record", what)
+        yield _describe_stray(log, place, f"its number {record.seq} comes after {state.seq}")
         state.is_disordered = True
         return
-    if record.seq > state.seq and not _follows_on(state.seq, record.seq, state.vacuumed):
+    if record.seq > max(state.seq, state.vacuumed) + 1:
         what = f"the numbers {state.seq + 1} to {record.seq - 1} are missing, and no vacuum took them"
-        yield Fault(place, "session-gap", what)
-    if record.snapshot and (told := _find_contradictions(state, record.seq, record.snapshot, line.start)):
-        yield Fault(place, "snapshot-differs", f"the lines before it say otherwise: {told}")
+        yield at_line(log.path, place, "session-gap", what, _FIX)
+    if record.snapshot and (names := _find_contradictions(state, record.seq, record.snapshot, line.start)):
+        what = f"the lines before it say otherwise: {names}"
+        yield at_line(log.path, place, "snapshot-differs", what, _FIX)
     is_all = record.seq == state.vacuumed + 1
     state.take(record if is_all else record._replace(snapshot=None), line.end - line.start)
 
@@ -600,8 +583,3 @@ def _find_contradictions(state: State, seq: int, snapshot: Snapshot, start: int)
     else:
         names = [name for name in lines_say if name not in {"seq", "is_disordered"}]
     return ", ".join(name for name in names if getattr(snapshot, name) != lines_say[name])
-
-
-def _follows_on(last: int, number: int, vacuumed: int) -> bool:
-    """Return whether the record of a number may follow one whose last number is `last`."""
-    return last + 1 == number or last < number <= vacuumed + 1

@@ -12,7 +12,7 @@ from collections.abc import Callable, Container, Iterable, Iterator, Mapping, Se
 from dataclasses import dataclass, replace
 from functools import partial
 from itertools import chain, groupby, islice, takewhile
-from typing import Any, NamedTuple, TypeVar
+from typing import Any, NamedTuple
 
 from mdmem.arguments import check_natural
 from mdmem.errors import NamedNotFound, SessionConflict
@@ -25,7 +25,8 @@ from mdmem.sessions.record import LogRecord, Ranges, RunSummary
 from mdmem.sessions.summarise import SUMMARY, prompt_of, summarise
 from mdmem.text.tokens import estimate
 
-T = TypeVar("T")
+Clean = Callable[[Mapping[str, Any]], Mapping[str, Any]]
+"""A function that removes secrets from the fields of a message."""
 
 LEAF_MESSAGES, LEAF_TOKENS = 8, 20_000
 """The least messages, or tokens, of a run that is summarised; it ends at about these tokens."""
@@ -141,12 +142,11 @@ def due(conversation: Conversation, budget: int | None = None) -> Stretch | None
     over = _count_context(conversation, None) - budget
     if over <= 0:
         return None
+    several = next((each for each in groups if len(each) >= PRESSED_NEIGHBOURS), ())
     return (
         _find_condensed(conversation, pick_neighbours(groups, PRESSED_NEIGHBOURS, 0))
         or _find_leaf(conversation, 0, enough=int((over + _FORM) / (1 - _SHARE)))
-        or _find_condensed(
-            conversation, next((each for each in groups if len(each) >= PRESSED_NEIGHBOURS), ())
-        )
+        or _find_condensed(conversation, several)
         or _find_bridge(conversation)
     )
 
@@ -156,7 +156,7 @@ def compact(
     key: str,
     budget: int | None,
     generator: Generator | None,
-    clean: Callable[[str], str],
+    clean: Clean,
 ) -> Compacted:
     """Summarise until nothing is due; `clean` takes secrets out of a summary."""
     check_natural(budget=budget or 0)
@@ -171,7 +171,7 @@ def compact(
         said = summarise(
             stretch.messages, prompt_of(stretch.depth, stretch.earlier), stretch.target, generator
         )
-        draft = stretch.summary(clean(said.text), said.by)
+        draft = stretch.summary(str(clean({"text": said.text})["text"]), said.by)
         summary = logs.commit(key, partial(covering, stretch=stretch, summary=draft))
         if said.problem:
             problems.append(said.problem)
@@ -235,9 +235,9 @@ def pick_neighbours(
 
 
 def _find_condensed(conversation: Conversation, neighbours: Sequence[RunSummary]) -> Stretch | None:
-    told = [conversation.summary(each.seq) for each in neighbours]
-    summaries = tuple(each for each in told if each)
-    if not summaries or len(summaries) < len(told):
+    read = [conversation.summary(each.seq) for each in neighbours]
+    summaries = tuple(each for each in read if each)
+    if not summaries or len(summaries) < len(read):
         return None
     messages = (Message(each.seq, {"role": SUMMARY, "content": each.text}, each.latest) for each in summaries)
     return _make_stretch(conversation, tuple(messages), summaries)
@@ -293,17 +293,17 @@ def _find_free_ranges(conversation: Conversation, tail: int) -> Iterator[tuple[i
 
 def _find_whole_start(since: Sequence[Message], asked: Message) -> int:
     """Return the first number behind the latest message of the user at which no pair is parted."""
-    found = pairs(since)
-    before = max(found.answering, default=-1)
-    places = [place for place in beside_pairs(since, found.joined) if before < place < len(since)]
+    paired = pairs(since)
+    before = max(paired.answering, default=-1)
+    places = [place for place in beside_pairs(since, paired.joined) if before < place < len(since)]
     return since[places[0]].seq if places else asked.seq + len(since) + 1
 
 
 def _find_last_turn(newest: Sequence[Message], asked: Message | None) -> int:
     """Find the number from which the last messages belong together, with calls that wait for an answer."""
-    found = pairs(newest)
-    waiting = {place for place in found.calling if asked is None or newest[place].seq > asked.seq}
-    joined = [*found.joined, *((place, len(newest) - 1) for place in waiting)]
+    paired = pairs(newest)
+    waiting = {place for place in paired.calling if asked is None or newest[place].seq > asked.seq}
+    joined = [*paired.joined, *((place, len(newest) - 1) for place in waiting)]
     places = [place for place in beside_pairs(newest, joined) if place < len(newest)]
     return newest[places[-1]].seq
 
@@ -325,14 +325,14 @@ def _take_run(conversation: Conversation, first: int, last: int, enough: int) ->
                 messages.append(message)
                 tokens += size
     reached = len(messages)
-    found = pairs(messages)
+    paired = pairs(messages)
     for message in islice(chain(behind, coming), _LOOK_AHEAD):
-        if not found.is_waiting:
+        if not paired.is_waiting:
             break
         messages.append(message)
-        found.read([message])
+        paired.read([message])
     within = sum(message.seq <= last for message in messages)
-    places = [place for place in beside_pairs(messages, found.joined) if place <= within]
+    places = [place for place in beside_pairs(messages, paired.joined) if place <= within]
     return tuple(messages[: next((place for place in places if place >= reached), places[-1])])
 
 
@@ -344,15 +344,15 @@ def covering(
     The conversation is one whose lock is held.
     """
     state = conversation.state
-    if state.log != stretch.log:
-        return None, None
     if stretch.of:
         is_same = {each.seq for each in stretch.of} <= {each.seq for each in state.context}
     else:
         is_free = state.is_free(summary.first, summary.last)
         is_same = is_free and tuple(conversation.messages(summary.first, summary.last)) == stretch.messages
+    if state.log != stretch.log or not is_same:
+        return None, None
     summary = summary._replace(seq=state.seq + 1)
-    return (LogRecord(seq=0, summary=summary), summary) if is_same else (None, None)
+    return LogRecord(seq=0, summary=summary), summary
 
 
 # -- up and down ------------------------------------------------------------------------------------------
@@ -383,32 +383,22 @@ def expand(logs: SessionLogs, key: str, ids: Iterable[int], budget: int, depth: 
     parts: list[RunSummary | Message] = []
     total = 0
     for number in ids:
-        found, count = _look_in_archive(logs, key, number, partial(_open_number, number=number, depth=depth))
-        parts += found
-        total += count
+        for conversation in logs.with_archive(key):
+            if summary := conversation.summary(number):
+                parts += _open_summary(conversation, summary, depth)
+                total += summary.messages
+                break
+            if message := conversation.message(number):
+                parts.append(message)
+                total += 1
+                break
+        else:
+            raise _make_not_found(key, number)
     return within_budget(parts, total, budget)
 
 
-def _look_in_archive(logs: SessionLogs, key: str, number: int, look: Callable[[Conversation], T | None]) -> T:
-    """Look in the log, then in its vacuumed logs, the newest first.
-
-    Raises:
-        NamedNotFound: nowhere anything.
-    """
-    for conversation in logs.with_archive(key):
-        found = look(conversation)
-        if found is not None:
-            return found
-    raise NamedNotFound(kind="message or summary", name=f"{key}#{number}", remedy=NUMBERS)
-
-
-def _open_number(
-    conversation: Conversation, number: int, depth: int | None
-) -> tuple[list[RunSummary | Message], int] | None:
-    if summary := conversation.summary(number):
-        return list(_open_summary(conversation, summary, depth)), summary.messages
-    message = conversation.message(number)
-    return ([message], 1) if message else None
+def _make_not_found(key: str, number: int) -> NamedNotFound:
+    return NamedNotFound(kind="message or summary", name=f"{key}#{number}", remedy=NUMBERS)
 
 
 def _open_summary(
@@ -436,35 +426,37 @@ def within_budget(parts: Iterable[RunSummary | Message], total: int, budget: int
     cut: list[int] = []
     left = budget
     for part in parts:
-        if isinstance(part, Message) and part.tokens > left and left == budget:
-            shorter = part.abridged(left)
-            cut += [part.seq] if shorter else []
-            messages += [shorter] if shorter else []
-            left -= shorter.tokens if shorter else 0
-            break
+        shown: RunSummary | Message | None = part
         if part.tokens > left:
+            # Only the very first one: what is behind one that is cut would follow on nothing.
+            shown = part.abridged(left) if isinstance(part, Message) and left == budget else None
+            cut += [part.seq] if shown else []
+        if isinstance(shown, Message):
+            messages.append(shown)
+        elif shown:
+            summaries.append(shown)
+        left -= shown.tokens if shown else 0
+        if shown is not part:
             break
-        left -= part.tokens
-        if isinstance(part, Message):
-            messages.append(part)
-        else:
-            summaries.append(part)
-    told = len(messages) + sum(each.messages for each in summaries)
+    shown_count = len(messages) + sum(each.messages for each in summaries)
     return Expanded(
         summaries=tuple(summaries),
         messages=tuple(messages),
         tokens=budget - left,
-        left_out=total - told,
+        left_out=total - shown_count,
         cut=tuple(cut),
     )
 
 
 def above(logs: SessionLogs, key: str, number: int) -> list[RunSummary]:
     """Return the summaries that stand for a message or a summary, the nearest first."""
+    is_known = False
     for conversation in logs.with_archive(key):
-        if found := _find_above(conversation, number):
-            return found
-    _look_in_archive(logs, key, number, partial(_open_number, number=number, depth=0))
+        if summaries := _find_above(conversation, number):
+            return summaries
+        is_known = is_known or bool(conversation.summary(number) or conversation.message(number))
+    if not is_known:
+        raise _make_not_found(key, number)
     return []
 
 
@@ -511,7 +503,7 @@ def sync_history(
     conversation: Conversation,
     given: Sequence[Mapping[str, Any]],
     expected: int | None,
-    clean: Callable[[Mapping[str, Any]], Mapping[str, Any]],
+    clean: Clean,
 ) -> tuple[LogRecord | None, SyncedHistory]:
     """Build the record that makes a history equal to a host's list, and say what it does.
 
@@ -543,7 +535,7 @@ def sync_history(
         kept += 1
         end = message.seq
     added = tuple(given[kept:])
-    told = SyncedHistory(
+    result = SyncedHistory(
         kept=kept,
         dropped=state.live - kept,
         added=len(added),
@@ -551,24 +543,25 @@ def sync_history(
         seq=state.seq + len(added) if added else end if kept else 0,
     )
     if not (drop or added or amend):
-        return None, told
+        return None, result
     record = conversation.dropping(drop, kept) if drop else LogRecord(seq=0)
-    return record._replace(messages=added, amend=amend), told
+    return record._replace(messages=added, amend=amend), result
 
 
 def _find_missing(
     known: Mapping[str, Any],
     given: Mapping[str, Any],
-    clean: Callable[[Mapping[str, Any]], Mapping[str, Any]],
+    clean: Clean,
 ) -> Mapping[str, Any] | None:
     """Return the fields that a message lacks which is the same otherwise; None where it is another one."""
-    missing = {name: given[name] for name in _FILLED if given.get(name) and not known.get(name)}
     passed_over = {name for name in _FILLED if not (given.get(name) and known.get(name))}
     wanted = _write_comparable(given, passed_over)
-    is_same = wanted == _write_comparable(known, passed_over) or wanted == _write_comparable(
+    # Cleaned only where it has to be: most lists go on as they were.
+    if wanted != _write_comparable(known, passed_over) and wanted != _write_comparable(
         clean(known), passed_over
-    )
-    return missing if is_same else None
+    ):
+        return None
+    return {name: given[name] for name in _FILLED if given.get(name) and not known.get(name)}
 
 
 def _write_comparable(data: Mapping[str, Any], passed_over: Container[str]) -> str:

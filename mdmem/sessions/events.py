@@ -154,15 +154,15 @@ class _EventFinder:
             found += [] if self.following else self._find_open()
             is_changed = any(event.kind == FILES and event.rank < 1 for event in found)
             if self.runs and not (self.following or is_changed):
-                told = f"open: no file was changed since #{self.messages[0].seq}"
-                found.append(self._make_event(OPEN, self.messages[-1].seq, 0.3, told))
+                what = f"open: no file was changed since #{self.messages[0].seq}"
+                found.append(self._make_event(OPEN, self.messages[-1].seq, 0.3, what))
         tools = ", ".join(dict.fromkeys(in_line(run.name) for run in self.runs))
-        told = f"{len(self.messages)} messages without events{f', with {tools}' if tools else ''}"
-        yield from found or [self._make_event(SAID, self.messages[0].seq, 0, told)]
+        what = f"{len(self.messages)} messages without events{f', with {tools}' if tools else ''}"
+        yield from found or [self._make_event(SAID, self.messages[0].seq, 0, what)]
 
-    def _make_event(self, kind: str, seq: int, rank: float, told: str, quote: str = "") -> SessionEvent:
-        said = without_home(f"{told}: {quote}" if quote else told, self.workspace)
-        return SessionEvent(kind, seq, rank, f"{said} (#{seq})", quote)
+    def _make_event(self, kind: str, seq: int, rank: float, what: str, quote: str = "") -> SessionEvent:
+        text = without_home(f"{what}: {quote}" if quote else what, self.workspace)
+        return SessionEvent(kind, seq, rank, f"{text} (#{seq})", quote)
 
     def _quote_message(self, message: Message, rank: float, said: str) -> SessionEvent:
         is_request = message.role == "user" and self.is_work
@@ -199,8 +199,8 @@ class _EventFinder:
             yield self._make_event(ERROR, seq, 0.1, f"{who} pasted an error", line)
         if not own and not shown:
             lines = in_line("\n".join(pasted))
-            told = lines if 0 < len(lines) <= _WHOLE else f"{len(message.spoken):,} characters"
-            yield self._make_event(ASKED, seq, 0, f"{who} pasted: {told}")
+            pasted_text = lines if 0 < len(lines) <= _WHOLE else f"{len(message.spoken):,} characters"
+            yield self._make_event(ASKED, seq, 0, f"{who} pasted: {pasted_text}")
         question, option = self._find_question(place, own) if 0 < len(own) <= _SHORT else ("", "")
         if question and "?" not in own:
             yield self._make_event(DECIDED, seq, 0, f"{who} answered {own}{option} to the question", question)
@@ -223,8 +223,8 @@ class _EventFinder:
         command = _COMMAND.search(message.text)
         # One that their own program answers asks an assistant for nothing.
         if command and not any(_LOCAL in text for text in behind):
-            told = " ".join(in_line(part) for part in command.groups() if part)
-            yield self._make_event(ASKED, message.seq, 0, f"{label(message)} ran {told}")
+            line = " ".join(in_line(part) for part in command.groups() if part)
+            yield self._make_event(ASKED, message.seq, 0, f"{label(message)} ran {line}")
         elif _INTERRUPTED in message.text:
             yield self._make_event(SAID, message.seq, 0.2, f"{label(message)} interrupted the assistant")
 
@@ -237,21 +237,27 @@ class _EventFinder:
         question = next(filter(QUESTION.search, reversed(prose(before.spoken))), "")
         options = dict(_OPTION.findall(before.spoken))
         chosen = [prose(options[each])[:1] for each in _CHOSEN.findall(answer) if each in options]
-        told = "; ".join(chain.from_iterable(chosen))
-        return question, f" ({told})" if told else ""
+        options_chosen = "; ".join(chain.from_iterable(chosen))
+        return question, f" ({options_chosen})" if options_chosen else ""
 
     def _find_report(self, message: Message, *, is_end: bool) -> Iterator[SessionEvent]:
         """Yield what an assistant reports at the end of a turn, and what it found on the way."""
-        told = [
+        sentences = [
             (number > 0 and (said.endswith(":") or not _FINDING.search(said)), number, said)
             for number, said in enumerate(filter(_is_telling, prose(message.spoken)))
         ]
         if is_end:
-            ranked = {said: 1 + 0.2 * place for place, (_, _, said) in enumerate(sorted(told)[:_REPORTED])}
+            ranked = {
+                said: 1 + 0.2 * place for place, (_, _, said) in enumerate(sorted(sentences)[:_REPORTED])
+            }
         else:
-            found = [said for _, _, said in told if _FINDING.search(said) and len(said.split()) >= _FULL]
-            ranked = {said: 2.4 + 0.8 * place for place, said in enumerate(found[:_ON_THE_WAY])}
-        yield from (self._quote_message(message, ranked[said], said) for _, _, said in told if said in ranked)
+            findings = [
+                said for _, _, said in sentences if _FINDING.search(said) and len(said.split()) >= _FULL
+            ]
+            ranked = {said: 2.4 + 0.8 * place for place, said in enumerate(findings[:_ON_THE_WAY])}
+        yield from (
+            self._quote_message(message, ranked[said], said) for _, _, said in sentences if said in ranked
+        )
 
     # -- what tools tell -----------------------------------------------------------------------------------
 
@@ -271,8 +277,8 @@ class _EventFinder:
                 yield self._make_event(DECIDED, run.seq, 0, "user approved the plan")
             elif run.answer.startswith(_ANSWERED) and "questions" in run.arguments:
                 for question, said in _ANSWER.findall(run.answer):
-                    told = f"user answered {in_line(said)} to the question"
-                    yield self._make_event(DECIDED, run.seq, 0, told, in_line(question))
+                    what_said = f"user answered {in_line(said)} to the question"
+                    yield self._make_event(DECIDED, run.seq, 0, what_said, in_line(question))
 
     def _find_documents(self) -> Iterator[SessionEvent]:
         for run in self.runs:
@@ -327,13 +333,13 @@ class _EventFinder:
             for said in prose(message.spoken if message.role in _ROLES else message.text)
             if len(said.split()) > _LEAST or not said.isascii()
         ]
-        told = [0] * len(self.messages)
+        counts = [0] * len(self.messages)
         for rank, index in enumerate(islice(by_worth(weighed, _LONG), _LOOKED_AT)):
             place = weighed[index].message
-            told[place] += 1
-            if told[place] <= _A_MESSAGE:
+            counts[place] += 1
+            if counts[place] <= _A_MESSAGE:
                 yield self._quote_message(
-                    self.messages[place], told[place] + rank / 1_000, weighed[index].text
+                    self.messages[place], counts[place] + rank / 1_000, weighed[index].text
                 )
 
 

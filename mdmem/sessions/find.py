@@ -6,20 +6,21 @@ The place of a match says which text it is in.
 
 from __future__ import annotations
 
+import re
 from array import array
 from bisect import bisect_right
 from collections import defaultdict, deque
-from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass, replace
 from datetime import UTC, datetime, timedelta
-from functools import partial
-from operator import itemgetter
+from operator import attrgetter
 from typing import TYPE_CHECKING, Literal, NamedTuple
 
 from mdmem.errors import LimitReached, MdmemError, Usage
 from mdmem.index import ripgrep
 from mdmem.sessions.conversation import Conversation
 from mdmem.sessions.logs import SessionLogs
+from mdmem.sessions.message import parse_time
 from mdmem.sessions.record import LogRecord
 from mdmem.text.regex import MOST_CHARACTERS, regex
 
@@ -46,11 +47,10 @@ _OPTIONS = (
     *("--no-config", "--color=never", "--no-heading", "--no-filename", "--no-line-number", "--byte-offset"),
     *("--column", "--max-columns=1", "--text", "--encoding=none"),
 )
-_SPECIAL = regex(r"[\\.+*?()|\[\]{}^$#&~-]")  # signs of a regular expression
 _LINE_END = b"\xff"  # for a line end inside a text; no UTF-8 holds this byte
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, slots=True)
 class SessionHit:
     """A message or a summary that matches.
 
@@ -86,21 +86,6 @@ class SessionHits:
     notes: tuple[str, ...] = ()
 
 
-class SearchText(NamedTuple):
-    """A message or a summary as searches see it: the fields of `SessionHit`, with its whole text."""
-
-    seq: int
-    role: str
-    time: str
-    text: str
-    depth: int | None = None
-
-    def as_hit(self, key: str, start: int, score: float = 0.0) -> SessionHit:
-        """Return a hit, with what stands around a character of the text."""
-        fields = self._asdict()
-        return SessionHit(key=key, snippet=snippet(fields.pop("text"), start), score=score, **fields)
-
-
 class SessionFilter(NamedTuple):
     """What a search looks at.
 
@@ -119,81 +104,79 @@ class SessionFilter(NamedTuple):
     dropped: bool = False
     gone: bool = False
 
-    def texts_of(self, conversation: Conversation, records: Sequence[LogRecord]) -> list[SearchText]:
-        """Return the texts of records that pass, by number."""
-        gone, texts = conversation.state.dropped, list[SearchText]()
+    def texts_of(self, conversation: Conversation, records: Sequence[LogRecord]) -> list[SessionHit]:
+        """Return the messages and summaries of records that pass, by number, each with its whole text."""
+        key, gone, texts = conversation.state.key, conversation.state.dropped, list[SessionHit]()
         for message in conversation.messages_of(records) if self.scope != "summary" else ():
-            text = SearchText(message.seq, message.role, message.created_at, message.searchable)
+            text = SessionHit(key, message.seq, message.role, message.created_at, message.searchable)
             if self._takes_text(text, is_live=not (gone and gone.holds(message.seq))):
                 texts.append(text)
         for record in records if self.scope != "message" else ():
             if summary := record.summary:
                 time = summary.latest or record.at
-                text = SearchText(summary.seq, SUMMARY, time, summary.text, summary.depth)
+                text = SessionHit(key, summary.seq, SUMMARY, time, summary.text, summary.depth)
                 if self._takes_text(text, is_live=not gone.meets(summary.first, summary.last)):
                     texts.append(text)
-        return sorted(texts, key=itemgetter(0))
+        return sorted(texts, key=attrgetter("seq"))
 
-    def _takes_text(self, text: SearchText, *, is_live: bool) -> bool:
-        if not (is_live is not self.gone or (self.dropped and not self.gone)):
+    def _takes_text(self, text: SessionHit, *, is_live: bool) -> bool:
+        if is_live if self.gone else not (is_live or self.dropped):
             return False
         if self.role is not None and text.role != self.role:
             return False
-        time = parse_time(text.time) if self.since or self.before else _LONG_AGO
-        is_early = time is None or (self.since and time < self.since)
-        return not (is_early or (self.before and time and time >= self.before))
+        if not (self.since or self.before):
+            return True
+        time = parse_time(text.time)
+        return bool(time and (self.since or time) <= time and not (self.before and time >= self.before))
 
 
-def read_text(conversation: Conversation, seq: int, chosen: SessionFilter) -> SearchText | None:
-    """Read the message or summary of a number; None where there is none, or the filter removes it."""
+def read_text(conversation: Conversation, seq: int, chosen: SessionFilter) -> SessionHit | None:
+    """Read the message or summary of a number, whole; None where there is none, or the filter removes it."""
     record = next(conversation.records(seq), None)
     texts = chosen.texts_of(conversation, [record]) if record else ()
     return next((each for each in texts if each.seq == seq), None)
 
 
 def make_filter(
+    key: str | None,
+    every: bool,
     role: str | None,
     last: str | None,
     since: str | None,
     before: str | None,
     scope: HitScope,
-    *,
     dropped: bool,
+    limit: int,
 ) -> SessionFilter:
     """Make the filter of a search from its arguments.
 
     Raises:
-        Usage: a time, a span or a scope cannot be read.
+        Usage: a time, a span or a scope cannot be read; neither a session nor all of them are searched; there
+            is room for no hit.
     """
+    if (key is None) is not every:
+        raise Usage(problem="search one session, or all of them", remedy="give its key, or ask for all")
+    if limit < 1:
+        raise Usage(problem=f"limit is {limit}", remedy="give a limit of 1 or more")
     if scope not in {"both", "message", "summary"}:
         raise Usage(problem=f"scope is both, message or summary, not {scope!r}")
     if last is not None and since is not None:
         raise Usage(problem="last and since say the same", remedy="give one of them")
-    begin = datetime.now(UTC) - parse_last(last) if last is not None else _parse_bound("since", since)
     return SessionFilter(
-        role=role, since=begin, before=_parse_bound("before", before), scope=scope, dropped=dropped
+        role=role,
+        since=datetime.now(UTC) - parse_last(last) if last is not None else _parse_bound("since", since),
+        before=_parse_bound("before", before),
+        scope=scope,
+        dropped=dropped,
     )
 
 
 def parse_last(text: str) -> timedelta:
-    """Read a span of hours, days, weeks or months of 30 days: `2h`, `3d`, `1w`, `1m`.
-
-    Raises:
-        Usage: it is none.
-    """
+    """Read a span of hours, days, weeks or months of 30 days: `2h`, `3d`, `1w`, `1m`."""
     span = _SPAN.fullmatch(text.strip().lower())
     if not span:
         raise Usage(problem=f"a span is 2h, 3d, 1w or 1m, not {text!r}")
     return timedelta(hours=int(span[1]) * _HOURS[span[2]])
-
-
-def parse_time(text: str) -> datetime | None:
-    """Read a time of ISO 8601, UTC without a zone; None where it is none."""
-    try:
-        time = datetime.fromisoformat(text)
-    except ValueError:
-        return None
-    return time if time.tzinfo else time.replace(tzinfo=UTC)
 
 
 def _parse_bound(name: str, text: str | None) -> datetime | None:
@@ -212,83 +195,36 @@ def snippet(text: str, start: int) -> str:
 
 def explain_missed(missed: Sequence[MdmemError]) -> tuple[str, ...]:
     """Write the notes about logs that cannot be read, or are too large to be read unless they are named."""
-    large = [
-        f"left out: {error.message}; {error.hint}" for error in missed if isinstance(error, LimitReached)
-    ]
-    other = f"logs that cannot be read: {len(missed) - len(large)}; `mdmem sessions check` says why"
-    more = [f"{len(large) - MOST_NAMED:,} more logs like this"] if len(large) > MOST_NAMED else []
-    return (*large[:MOST_NAMED], *more, *([other] if len(missed) > len(large) else []))
-
-
-def check_target(key: str | None, *, every: bool, limit: int) -> None:
-    """Refuse a search of neither one session nor all of them, and a limit of no hits.
-
-    Raises:
-        Usage: it is one of these.
-    """
-    if (key is None) is not every:
-        raise Usage(problem="search one session, or all of them", remedy="give its key, or ask for all")
-    if limit < 1:
-        raise Usage(problem=f"limit is {limit}", remedy="give a limit of 1 or more")
+    large = [f"left out: {each.message}; {each.hint}" for each in missed if isinstance(each, LimitReached)]
+    notes = large[:MOST_NAMED]
+    if len(large) > MOST_NAMED:
+        notes.append(f"{len(large) - MOST_NAMED:,} more logs like this")
+    if other := len(missed) - len(large):
+        notes.append(f"logs that cannot be read: {other}; `mdmem sessions check` says why")
+    return tuple(notes)
 
 
 # -- exact search -----------------------------------------------------------------------------------------
 
 
-class WantedText(NamedTuple):
-    """What an exact search looks for.
-
-    Attributes:
-        pattern: a text, or a regular expression in the syntax of Rust's regex crate.
-        regex: which of them.
-        case: how letter case counts; `smart` ignores it unless the pattern has a capital letter.
-    """
-
-    pattern: str
-    regex: bool = False
-    case: Case = "ignore"
-
-    def check(self) -> None:
-        """Refuse what cannot be searched.
-
-        Raises:
-            Usage: the pattern is empty, too long or not text, or the case is unknown.
-        """
-        if self.case not in _CASES:
-            raise Usage(problem=f"case is {', '.join(_CASES)}, not {self.case!r}")
-        if not self.pattern:
-            raise Usage(problem="the pattern is empty", remedy="say what to look for")
-        if len(self.pattern) > MOST_CHARACTERS:
-            raise Usage(problem=f"a pattern has at most {MOST_CHARACTERS:,} characters")
-        if "\0" in self.pattern or self.pattern.encode(errors="replace").decode() != self.pattern:
-            raise Usage(problem=f"{self.pattern!r} is not text")
-
-    @property
-    def command(self) -> list[str]:
-        """The command that finds the pattern in what it is given."""
-        pattern = self.pattern
-        if not self.regex:
-            pattern = _SPECIAL.sub(r"\\\g<0>", pattern).replace("\n", r"(?-u:\xff)")
-        return [ripgrep.program(), *_OPTIONS, _CASES[self.case], f"--regexp={pattern}", "-"]
-
-    def encode(self, text: str) -> bytes:
-        """Write a text for that command; a literal may reach over several lines, so it becomes one."""
-        data = text.encode("utf-8", "replace")
-        return data if self.regex else data.replace(b"\n", _LINE_END)
-
-
 def grep(
-    logs: SessionLogs, key: str | None, wanted: WantedText, chosen: SessionFilter, limit: int
+    logs: SessionLogs,
+    key: str | None,
+    pattern: str,
+    chosen: SessionFilter,
+    limit: int,
+    *,
+    regex: bool,
+    case: Case,
 ) -> SessionHits:
     """Find what matches in a session, the newest first; without a key in all of them, by time.
 
     Raises:
         As `Sessions.grep`.
     """
-    wanted.check()
+    command = _write_command(pattern, case, regex=regex)
     missed: list[MdmemError] = []
-    texts = _TextStream(wanted, partial(_open_logs, logs, key, chosen, missed))
-    command = wanted.command
+    texts = _TextStream(_open_logs(logs, key, chosen, missed), line_end=b"\n" if regex else _LINE_END)
     last: dict[int, deque[tuple[int, int]]] = defaultdict(lambda: deque(maxlen=limit))
     count, before = 0, -1
     with ripgrep.Process(command, given=texts.blocks()) as process:
@@ -298,10 +234,10 @@ def grep(
                 number = bisect_right(texts.starts, offset) - 1
                 if number != before:
                     start = offset + column - 1 - texts.starts[number]
-                    last[texts.log_of(number)].append((texts.seqs[number], start))
+                    last[bisect_right(texts.firsts, number) - 1].append((texts.seqs[number], start))
                     count, before = count + 1, number
         if process.ended() > 1:
-            raise ripgrep.failure(command[0], process.errors(), wanted.pattern)
+            raise ripgrep.failure(command[0], process.errors(), pattern)
     hits = [
         hit
         for number in sorted(last)
@@ -311,6 +247,25 @@ def grep(
         hits.sort(key=lambda hit: parse_time(hit.time) or _LONG_AGO, reverse=True)
     left_out = min(count - len(hits[:limit]), COUNTED)
     return SessionHits(hits=tuple(hits[:limit]), left_out=left_out, notes=explain_missed(missed))
+
+
+def _write_command(pattern: str, case: Case, *, regex: bool) -> list[str]:
+    """Write the command that finds a pattern in what it is given.
+
+    Raises:
+        Usage: the pattern is empty, too long or not text, or the case is unknown.
+    """
+    if case not in _CASES:
+        raise Usage(problem=f"case is {', '.join(_CASES)}, not {case!r}")
+    if not pattern:
+        raise Usage(problem="the pattern is empty", remedy="say what to look for")
+    if len(pattern) > MOST_CHARACTERS:
+        raise Usage(problem=f"a pattern has at most {MOST_CHARACTERS:,} characters")
+    if "\0" in pattern or pattern.encode(errors="replace").decode() != pattern:
+        raise Usage(problem=f"{pattern!r} is not text")
+    if not regex:  # a literal may reach over several lines, so a text becomes one
+        pattern = r"(?-u:\xff)".join(map(re.escape, pattern.split("\n")))
+    return [ripgrep.program(), *_OPTIONS, _CASES[case], f"--regexp={pattern}", "-"]
 
 
 def _open_logs(
@@ -333,32 +288,24 @@ class _TextStream:
 
     Attributes:
         starts, seqs: the first byte and the number of each text.
-        logs: the path and the filter of each log that was read.
+        logs, firsts: the path and the filter of each log that was read, and its first text.
     """
 
-    def __init__(
-        self,
-        wanted: WantedText,
-        open_logs: Callable[[], Iterable[tuple[Conversation, SessionFilter]]],
-    ) -> None:
-        self._wanted, self._open_logs = wanted, open_logs
-        self.starts, self.seqs, self._firsts = array("Q"), array("Q"), array("Q")
+    def __init__(self, opened: Iterable[tuple[Conversation, SessionFilter]], line_end: bytes) -> None:
+        self._opened, self._line_end = opened, line_end
+        self.starts, self.seqs, self.firsts = array("Q"), array("Q"), array("Q")
         self.logs: list[tuple[str, SessionFilter]] = []
-
-    def log_of(self, number: int) -> int:
-        """Return which log a text is of."""
-        return bisect_right(self._firsts, number) - 1
 
     def blocks(self) -> Iterator[bytes]:
         """Yield the texts, each with a line end, in blocks that are worth a system call."""
         block: list[bytes] = []
         position = written = 0
-        for conversation, chosen in self._open_logs():
+        for conversation, chosen in self._opened:
             self.logs.append((conversation.log.path, chosen))
-            self._firsts.append(len(self.starts))
+            self.firsts.append(len(self.starts))
             for records in conversation.record_blocks():
                 for text in chosen.texts_of(conversation, records):
-                    data = self._wanted.encode(text.text) + b"\n"
+                    data = text.snippet.encode("utf-8", "replace").replace(b"\n", self._line_end) + b"\n"
                     self.starts.append(position)
                     self.seqs.append(text.seq)
                     block.append(data)
@@ -376,5 +323,5 @@ def _read_hits(
     with logs.at(path, archived=True) as conversation:
         for seq, start in places if conversation else ():
             if conversation and (text := read_text(conversation, seq, chosen)):
-                at = len(text.text.encode("utf-8", "replace")[:start].decode("utf-8", "ignore"))
-                yield text.as_hit(conversation.state.key, at)
+                at = len(text.snippet.encode("utf-8", "replace")[:start].decode("utf-8", "ignore"))
+                yield replace(text, snippet=snippet(text.snippet, at))

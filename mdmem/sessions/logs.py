@@ -16,7 +16,7 @@ from datetime import UTC, datetime
 from itertools import chain
 from typing import Any, TypeVar
 
-from mdmem.diagnostic import Diagnostic, Severity, about_file, at_line
+from mdmem.diagnostic import Diagnostic, about_file
 from mdmem.document.document import SUFFIXES, digest
 from mdmem.errors import (
     AlreadyExists,
@@ -61,10 +61,8 @@ _HASHED = regex("~[0-9a-f]{64}$")  # what ends so is hashed as well: no two keys
 _STARS = {"**": ".*", "*": "[^:]*"}
 _MOST_ALIASES = 10  # one behind the other, as older versions have left them
 _MOST_KNOWN = 1_000  # sessions of which the state is remembered
-_LEAST_END = (
-    16 * 1024 * 1024
-)  # bytes that are read from the end of a log, however small the config's limit is
-_COMPACTING, _COMPACTING_SECONDS = "compacting", 600.0  # of waiting for whoever asks a model
+_LEAST_END = 1 << 24  # bytes that are read from the end of a log, however small the config's limit is
+_COMPACTING_SECONDS, _IMPORTING_SECONDS = 600.0, 60.0  # of waiting; who compacts may ask a model
 _NUMBER = regex(r"(?:(?P<key>.+)#)?(?P<number>[0-9]{1,15})", re.DOTALL)
 REPAIRED = {"not-a-record", "session-gap", "snapshot-differs", "more", LimitReached.code}
 """The codes of findings that `repair` ends."""
@@ -173,10 +171,7 @@ class SessionLogs:
                 if header and self.path(header.key) != path:
                     message = f"it is the log of {header.key!r}, which has another name"
                     yield about_file(path, "session-conflict", message, "rename it, or move it away")
-                for fault in faults(log, self.most):
-                    severity: Severity = "warning" if fault.code == "not-a-record" else "error"
-                    hint = "`mdmem sessions check --fix` rewrites the log"
-                    yield at_line(path, fault.line, fault.code, fault.message, hint, severity=severity)
+                yield from faults(log, self.most)
                 if header and log.size > self.end:  # whoever wants its end alone has to find a snapshot there
                     Conversation(log, header.key, self.most, within=self.end)
         except MdmemError as error:
@@ -207,11 +202,10 @@ class SessionLogs:
             if unasked and (refused := self._check_size(log)):
                 raise refused
             header = find_header(log, self.most)
-            is_own = header and self.path(header.key) == path
-            if header and archived and not is_own:
-                yield Conversation(log, header.key, self.most)
+            if header and self.path(header.key) == path:
+                yield self._load_conversation(path, log, header.key)
             else:
-                yield self._load_conversation(path, log, header.key) if header and is_own else None
+                yield Conversation(log, header.key, self.most) if header and archived else None
 
     @contextlib.contextmanager
     def opened(self, key: str, within: int | None = None) -> Iterator[Conversation]:
@@ -238,23 +232,16 @@ class SessionLogs:
                 if not conversation.state.alias_of:
                     return keys
                 keys.append(conversation.state.alias_of)
-        raise self._alias_error(key)
-
-    def _alias_error(self, key: str) -> SessionConflict:
-        return SessionConflict(path=self.path(key), reason="it is an alias of an alias, and so on")
+        raise SessionConflict(path=self.path(key), reason="it is an alias of an alias, and so on")
 
     def number(self, key: str, named: int | str) -> int:
-        """Read the number of a message or summary, given as `61`, `"61"` or `"<key>#61"`.
-
-        Raises:
-            Usage: it is none, or that of another session.
-        """
-        found = _NUMBER.fullmatch(named) if isinstance(named, str) else None
-        if isinstance(named, str) and not found:
+        """Read the number of a message or summary, given as `61`, `"61"` or `"<key>#61"`."""
+        match = _NUMBER.fullmatch(named) if isinstance(named, str) else None
+        if isinstance(named, str) and not match:
             raise Usage(problem=f"{named!r} is no number of a message", remedy=f"write 61, or {key}#61")
-        if found and found["key"] not in {None, key} and self.resolve(found["key"]) != self.resolve(key):
+        if match and match["key"] not in {None, key} and self.resolve(match["key"]) != self.resolve(key):
             raise Usage(problem=f"{named!r} is of another session than {key!r}", remedy="give its own key")
-        return int(found["number"] if found else named)
+        return int(match["number"] if match else named)
 
     def _load_conversation(self, path: str, log: Log, key: str, within: int | None = None) -> Conversation:
         known = self._known.get(path)
@@ -289,18 +276,15 @@ class SessionLogs:
         Raises:
             SessionConflict: the log is of another key, or of a later version.
             LimitReached: the line would be longer than one may be.
-            LockTimeout, PathRefused, StorageFailed: it cannot be written; the log is as before.
         """
-        asked = key
-        for _ in range(_MOST_ALIASES):
+        while True:
             with self.writing(key) as (conversation,):
                 if not conversation.state.alias_of:
                     record, result = build(conversation)
                     if record:
                         self.append(conversation, record)
                     return result
-                key = conversation.state.alias_of
-        raise self._alias_error(asked)
+            key = self.resolve(key)
 
     @contextlib.contextmanager
     def writing(self, *keys: str) -> Iterator[tuple[Conversation, ...]]:
@@ -314,7 +298,9 @@ class SessionLogs:
         log = conversation.log
         refuse_later(conversation)
         state = conversation.go_on()
-        record = record.as_number(state.seq + 1, record.at or now())
+        seq = state.seq + 1
+        summary = record.summary and record.summary._replace(seq=seq)
+        record = record._replace(seq=seq, at=record.at or now(), summary=summary)
         if record.last >= LAST_NUMBER:
             reason = f"it has a line of the number {state.seq:,}"
             remedy = "run `mdmem sessions check --fix`"
@@ -343,8 +329,15 @@ class SessionLogs:
 
     def compacting(self, key: str) -> contextlib.AbstractContextManager[None]:
         """Wait until nobody else compacts a session, and let nobody inside the block."""
+        return self._hold_lock("compacting", key, _COMPACTING_SECONDS)
+
+    def importing(self, key: str) -> contextlib.AbstractContextManager[None]:
+        """Wait until nobody else imports into a session, and let nobody inside the block."""
+        return self._hold_lock("importing", key, _IMPORTING_SECONDS)
+
+    def _hold_lock(self, what: str, key: str, seconds: float) -> contextlib.AbstractContextManager[None]:
         name = f"{digest(self.path(key).encode())}.lock"
-        return files.held(os.path.join(self.vault.disk.local(_COMPACTING), name), _COMPACTING_SECONDS)
+        return files.held(os.path.join(self.vault.disk.local(what), name), seconds)
 
     # -- other names --------------------------------------------------------------------------------------
 
@@ -374,20 +367,21 @@ class SessionLogs:
 
     def _take_over(self, source: Conversation, target: Conversation) -> None:
         """Let the whole log of one key be that of another, and in its place stand what leads there."""
-        known, key, at = target.state, target.state.key, now()
+        known, state, at = target.state, source.state, now()
         # A takeover that was killed in the middle has left one log under both names.
-        if known.log != source.state.log or known.seq < source.state.seq:
+        if known.log != state.log or known.seq < state.seq:
             if known.live:
-                reason = f"it has messages, and so has {key!r}: they would be hidden"
+                reason = f"it has messages, and so has {known.key!r}: they would be hidden"
                 remedy = "let a key without messages be the alias, or delete one of both"
                 raise SessionConflict(path=source.log.path, reason=reason, remedy=remedy)
             refuse_later(target)
-            own = LogRecord(seq=source.state.seq + 1, at=at, **_host_fields(known))
-            lines = chain(source.write_renamed(key), [write_record(own)] if _host_fields(known) else [])
+            fields = _host_fields(known)
+            own = [write_record(LogRecord(seq=state.seq + 1, at=at, **fields))] if fields else []
+            lines = chain(source.write_renamed(known.key), own)
             target.log.put_aside(self._archive_path(known, _DELETED), lines)
-        header = LogHeader(os.urandom(8).hex(), source.state.key)
-        leading = [write_header(header), write_record(LogRecord(seq=1, at=at, alias_of=key))]
-        source.log.put_aside(self._archive_path(source.state, _VACUUMED), leading)
+        header = LogHeader(os.urandom(8).hex(), state.key)
+        leading = [write_header(header), write_record(LogRecord(seq=1, at=at, alias_of=known.key))]
+        source.log.put_aside(self._archive_path(state, _VACUUMED), leading)
 
     def unalias(self, alias: str) -> bool:
         """Let a key be a session of its own again; whether it was another name of one."""
@@ -407,12 +401,14 @@ class SessionLogs:
 
     def _find_vacuumed(self, log: str) -> list[str]:
         """Find the vacuumed logs of this id, under any key, the oldest first."""
-        root, found = join(self.vault.namespace, f"{FOLDER}/{ARCHIVE}"), list[tuple[str, str]]()
-        for folder in self.vault.store.names(root):
-            names = self.vault.store.names(f"{root}/{folder}")
-            own = (name for name in names if name.endswith(_VACUUMED) and f"-{log}-" in name)
-            found += ((name, f"{root}/{folder}/{name}") for name in own)
-        return [path for _, path in sorted(found)]
+        root = join(self.vault.namespace, f"{FOLDER}/{ARCHIVE}")
+        paths = [
+            f"{root}/{folder}/{name}"
+            for folder in self.vault.store.names(root)
+            for name in self.vault.store.names(f"{root}/{folder}")
+            if name.endswith(_VACUUMED) and f"-{log}-" in name
+        ]
+        return sorted(paths, key=os.path.basename)
 
     def with_archive(self, key: str) -> Iterator[Conversation]:
         """Yield the conversation of a key, then what vacuums put aside of the same log, the newest first."""
@@ -433,12 +429,7 @@ class SessionLogs:
             return not conversation.is_new
 
     def restore(self, key: str) -> None:
-        """Bring back the log of a key that was deleted last.
-
-        Raises:
-            NamedNotFound: none was deleted.
-            AlreadyExists: there is one of this key again.
-        """
+        """Bring back the log of a key that was deleted last, as `Sessions.restore`."""
         path = self.path(key)
         kept = [each for each in self.archived(key) if each.endswith(_DELETED)]
         if not kept:
@@ -476,10 +467,8 @@ class SessionLogs:
         """Remove all that the archive has of a key, and of its log; nothing brings it back."""
         with self.vault.store.appending(self.path(key)) as (log,):
             own, header = self.archived(key), find_header(log, self.most)
-            ids = {path.rpartition("/")[2].split("-")[1] for path in own} | (
-                {header.log} if header else set()
-            )
-            for path in {*own, *(path for each in ids for path in self._find_vacuumed(each))}:
+            ids = {os.path.basename(path).split("-")[1] for path in own} | {header.log if header else ""}
+            for path in {*own, *(path for each in ids - {""} for path in self._find_vacuumed(each))}:
                 log.purge(path)
 
     def _archive_path(self, state: State, why: str) -> str:
@@ -491,8 +480,8 @@ class SessionLogs:
 
 
 def _host_fields(state: State, other: State | None = None) -> dict[str, Any]:
-    told = {name: getattr(state, name) for name in ("text", "title", "metadata")}
-    return {name: value for name, value in told.items() if value and not (other and getattr(other, name))}
+    fields = {name: getattr(state, name) for name in ("text", "title", "metadata")}
+    return {name: value for name, value in fields.items() if value and not (other and getattr(other, name))}
 
 
 def info_of(conversation: Conversation) -> SessionInfo:

@@ -9,6 +9,7 @@ from __future__ import annotations
 import json
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
+from datetime import UTC, datetime
 from itertools import accumulate, pairwise
 from types import MappingProxyType
 from typing import Any, NamedTuple
@@ -208,7 +209,7 @@ class SpokenLine(NamedTuple):
 def spoken_lines(messages: Sequence[Message]) -> list[SpokenLine]:
     """Write messages in words."""
     data = [message.data for message in messages]
-    kinds = ({part.kind for part in found} for found in parts_of(data))
+    kinds = ({part.kind for part in own} for own in parts_of(data))
     return [
         SpokenLine(message.speaker, message.role, text, "call" in kind, "answer" in kind)
         for message, text, kind in zip(messages, texts_of(data), kinds, strict=True)
@@ -260,51 +261,55 @@ def _find_fault(value: Any, depth: int) -> str:
     return "" if value is None or isinstance(value, str | int | float) else f"a {type(value).__name__}"
 
 
+def parse_time(text: str) -> datetime | None:
+    """Read a time of ISO 8601, UTC without a zone; None where it is none."""
+    try:
+        time = datetime.fromisoformat(text)
+    except ValueError:
+        return None
+    return time if time.tzinfo else time.replace(tzinfo=UTC)
+
+
 def _read_words(data: Mapping[str, Any]) -> str:
     content = data.get("content", data.get("parts"))
     blocks = content if isinstance(content, list) else [content]
-    told = (each for each in blocks if isinstance(each, Mapping) and not is_reasoning(each))
-    said = [each.get("text") for each in told if each.get("type") in _SAID]
+    spoken = (each for each in blocks if isinstance(each, Mapping) and not is_reasoning(each))
+    said = [each.get("text") for each in spoken if each.get("type") in _SAID]
     return (
         content if isinstance(content, str) else "\n\n".join(each for each in said if isinstance(each, str))
     )
 
 
 def redacted(data: Mapping[str, Any], allow: Sequence[str] = ()) -> tuple[Mapping[str, Any], list[Secret]]:
-    """Replace the secrets of a message by their `word`, and return them; `allow` as in `secret.find`."""
+    """Replace the secrets of a message by their `word`, and return them; `allow` as in `secret.find`.
+
+    Raises:
+        Usage: the message is no JSON without them.
+    """
     written = encoded(data)
     # The mark that allows secrets counts for its own line, and JSON is all one.
     if secret.ALLOW_MARK not in written:
-        found = secret.find(written, allow=allow)
-        return _splice_secrets(written, found) if found else data, found
-    found = []
+        secrets = secret.find(written, allow=allow)
+        if not secrets:
+            return data, secrets
+        clean = splice(written, secret.redactions(secrets))
+        try:
+            return json.loads(clean, object_pairs_hook=_number_names), secrets
+        except ValueError:
+            problem = f"a secret reaches over several values: {secrets[0].kind} {secrets[0].shown}…"
+            raise Usage(problem=problem, remedy=SECRETS_HINT) from None
+    secrets = []
 
-    def clean(value: Any) -> Any:
+    def remove(value: Any) -> Any:
         if isinstance(value, str):
-            secrets = secret.find(value, allow=allow)
-            found.extend(secrets)
-            return splice(value, secret.redactions(secrets)) if secrets else value
+            own = secret.find(value, allow=allow)
+            secrets.extend(own)
+            return splice(value, secret.redactions(own))
         if isinstance(value, Mapping):
-            return _number_names((clean(name), clean(each)) for name, each in value.items())
-        return [clean(each) for each in value] if isinstance(value, list) else value
+            return _number_names((remove(name), remove(each)) for name, each in value.items())
+        return [remove(each) for each in value] if isinstance(value, list) else value
 
-    return clean(data), found
-
-
-def _splice_secrets(written: str, found: Sequence[Secret]) -> Mapping[str, Any]:
-    """Return a message read from its JSON without some secrets.
-
-    Raises:
-        Usage: it is no JSON without them.
-    """
-    try:
-        data: Mapping[str, Any] = json.loads(
-            splice(written, secret.redactions(found)), object_pairs_hook=_number_names
-        )
-    except ValueError:
-        problem = f"a secret reaches over several values: {found[0].kind} {found[0].shown}…"
-        raise Usage(problem=problem, remedy=SECRETS_HINT) from None
-    return data
+    return remove(data), secrets
 
 
 def _number_names(pairs: Iterable[tuple[str, Any]]) -> dict[str, Any]:
@@ -336,31 +341,28 @@ class Pairs:
 
     def read(self, messages: Iterable[Message]) -> None:
         """Read more messages."""
-        for found in parts_of([message.data for message in messages]):
-            for half in _halves_of(found):
-                self._join_half(half)
+        for own in parts_of([message.data for message in messages]):
+            for half in _halves_of(own):
+                call = self._find_call(half)
+                if call is not None:
+                    self._answered.add(call)
+                    self.joined.append((self._calls[call][0], self._count))
+                elif half.kind == "answer":
+                    self.answering |= {self._count} if half.is_needed else set()
+                else:
+                    for each in half.ids:
+                        self._waiting.setdefault(each, []).append(len(self._calls))
+                    self._calls.append((self._count, half))
             self._count += 1
 
-    def _join_half(self, half: Half) -> None:
-        call = self._find_call(half)
-        if call is not None:
-            self._answered.add(call)
-            self.joined.append((self._calls[call][0], self._count))
-        elif half.kind == "answer":
-            self.answering |= {self._count} if half.is_needed else set()
-        else:
-            for each in half.ids:
-                self._waiting.setdefault(each, []).append(len(self._calls))
-            self._calls.append((self._count, half))
-
     def _find_call(self, half: Half) -> int | None:
+        """Find the last call with an id of an answer that none has answered yet."""
         if half.kind == "call" or not (half.kind or half.refers):
             return None
         for each in half.ids:
-            known = self._waiting.get(each, [])
-            while known:
-                call = known.pop()
-                if call not in self._answered:
+            calls = self._waiting.get(each, [])
+            while calls:
+                if (call := calls.pop()) not in self._answered:
                     return call
         return None
 
@@ -378,13 +380,13 @@ class Pairs:
 
 def pairs(messages: Iterable[Message]) -> Pairs:
     """Return the calls of tools in messages, each with its answer."""
-    found = Pairs()
-    found.read(messages)
-    return found
+    paired = Pairs()
+    paired.read(messages)
+    return paired
 
 
-def _halves_of(found: Sequence[MessagePart]) -> tuple[Half, ...]:
-    halves = [half for part in found if (half := part.half)]
+def _halves_of(message_parts: Sequence[MessagePart]) -> tuple[Half, ...]:
+    halves = [half for part in message_parts if (half := part.half)]
     named = [half for half in halves if any(half.ids)]
     # What has no id is half of a pair only where its program gives none.
     return tuple(named if any(half.waits for half in named) else halves)
@@ -402,13 +404,13 @@ def beside_pairs(messages: Sequence[Message], joined: Iterable[tuple[int, int]])
 
 def whole_blocks(messages: Sequence[Message]) -> list[Sequence[Message]]:
     """Return messages without those of which a half is missing, in the smallest groups that part no pair."""
-    found = pairs(messages)
-    gone, before = found.calling | found.answering, -1
+    paired = pairs(messages)
+    gone, before = paired.calling | paired.answering, -1
     while len(gone) != before:  # one that loses a partner takes its other partners with it
         before = len(gone)
-        gone |= {place for pair in found.joined if not gone.isdisjoint(pair) for place in pair}
+        gone |= {place for pair in paired.joined if not gone.isdisjoint(pair) for place in pair}
     whole = [message for place, message in enumerate(messages) if place not in gone]
-    places = pairwise(beside_pairs(whole, (pairs(whole) if gone else found).joined))
+    places = pairwise(beside_pairs(whole, (pairs(whole) if gone else paired).joined))
     return [whole[start:end] for start, end in places]
 
 

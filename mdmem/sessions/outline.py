@@ -7,7 +7,7 @@ rules decide (`mdmem.sessions.events`). Nothing is said twice.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from itertools import chain
 from typing import Any, NamedTuple
 
@@ -72,13 +72,14 @@ def outline(
     if answer.problem:
         return _outline_by_rules(messages, target, workspace)._replace(problem=answer.problem)
     summary = cut_at_sentence(in_line(answer.value["summary"]), target)
-    told = {summary}
+    seen = {summary}
     parts: dict[str, Any] = {}
     # What stands in several parts stays in the one that says most about it.
     for name in reversed(_LISTS):
-        entries = _clean_entries(answer.value.get(name, ()))
-        parts[name] = tuple(entry for entry in entries if name == _TOPIC or entry not in told)[:MOST]
-        told.update(parts[name])
+        lines = (cut_at_sentence(in_line(text), _LONGEST) for text in answer.value.get(name, ()))
+        entries = dict.fromkeys(filter(None, lines))
+        parts[name] = tuple(entry for entry in entries if name == _TOPIC or entry not in seen)[:MOST]
+        seen.update(parts[name])
     return Outline(summary, **parts, by=answer.by)
 
 
@@ -94,8 +95,3 @@ def _outline_by_rules(messages: Sequence[Message], target: int, workspace: str) 
         decisions=tuple(event.text for event in others if event.kind == DECIDED),
         action_items=tuple(event.text for event in others if event.kind == OPEN and event.quote),
     )
-
-
-def _clean_entries(texts: Iterable[str]) -> tuple[str, ...]:
-    lines = (cut_at_sentence(in_line(text), _LONGEST) for text in texts)
-    return tuple(dict.fromkeys(filter(None, lines)))

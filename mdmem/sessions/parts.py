@@ -150,8 +150,10 @@ class MessagePart(NamedTuple):
     @property
     def _call_fields(self) -> Mapping[str, Any]:
         """What has the name and the arguments of a call: that of chat completions has an object for them."""
-        held = (each for name, each in self.data.items() if name not in _DATA and isinstance(each, _OBJECT))
-        return next((each for each in (self.data, *held) if "name" in each), self.data)
+        objects = (
+            each for name, each in self.data.items() if name not in _DATA and isinstance(each, _OBJECT)
+        )
+        return next((each for each in (self.data, *objects) if "name" in each), self.data)
 
     @property
     def said(self) -> Mapping[str, Any]:
@@ -217,8 +219,8 @@ def _find_parts(value: Any, field: str) -> Iterator[MessagePart]:
     for each in value if isinstance(value, list) else [value]:
         if isinstance(each, _OBJECT):
             inner = [] if "type" in each else [name for name in each if _classify_name(name).is_tools]
-            held = [_make_part(each[name], name) for name in inner if isinstance(each[name], _OBJECT)]
-            yield from held or [_make_part(each, field)]
+            own = [_make_part(each[name], name) for name in inner if isinstance(each[name], _OBJECT)]
+            yield from own or [_make_part(each, field)]
 
 
 def is_reasoning(value: Any, field: str = "") -> bool:
@@ -267,12 +269,12 @@ def _write_value(value: Any, field: str = "") -> str:
         return f"[media: {_write_argument(value)}]"
     if not isinstance(value, _OBJECT):
         return "" if value is None or isinstance(value, bool) else str(value)
-    told = "\n".join(_write_part(part) for part in _find_parts(value, field) if part.kind)
+    written = "\n".join(_write_part(part) for part in _find_parts(value, field) if part.kind)
     text = value.get("text", value.get("refusal"))
-    if told or isinstance(text, str) or is_reasoning(value, field):
-        return "" if is_reasoning(value, field) else told or str(text)
+    if written or isinstance(text, str) or is_reasoning(value, field):
+        return "" if is_reasoning(value, field) else written or str(text)
     if _is_media(value, field):
-        return f"[media: {next(_walk_texts(value, field), value.get('type', field))}]"
+        return f"[media: {next(leaves(value, field), value.get('type', field))}]"
     return _write_argument(value)
 
 
@@ -288,20 +290,23 @@ def _write_argument(value: Any) -> str:
     return "" if bare is None else bare if isinstance(bare, str) else encoded(bare)
 
 
-def leaves(data: Mapping[str, Any], *, thoughts: bool = False) -> Iterator[str]:
+def leaves(
+    value: Any,
+    field: str = "",
+    *,
+    thoughts: bool | None = False,
+    is_part: bool = True,
+    is_named: bool = False,
+) -> Iterator[str]:
     """Yield the texts and numbers of a message by which it is found, without base64.
 
     Args:
-        data: of the message.
-        thoughts: give what a model thought instead, which is left out else.
+        value: the message, or a value in it.
+        field: in which the value stands.
+        thoughts: give what a model thought instead, which is left out else; None gives all.
+        is_part: whether objects in it may be parts.
+        is_named: give the names of fields as well.
     """
-    return _walk_texts(data, "", thoughts=thoughts)
-
-
-def _walk_texts(
-    value: Any, field: str, *, thoughts: bool | None = False, is_part: bool = True, is_named: bool = False
-) -> Iterator[str]:
-    """Yield the texts and numbers in a value; None for `thoughts` gives all, `is_named` the names too."""
     if is_part and thoughts is not None and is_reasoning(value, field):
         if not thoughts:
             return
@@ -316,10 +321,10 @@ def _walk_texts(
             if is_named and not thoughts:
                 yield name
             asked, inner = is_part and name in _ASKED, is_part and name not in _DATA
-            yield from _walk_texts(each, name, thoughts=thoughts, is_part=inner, is_named=is_named or asked)
+            yield from leaves(each, name, thoughts=thoughts, is_part=inner, is_named=is_named or asked)
     elif isinstance(value, list):
         for each in value:
-            yield from _walk_texts(each, field, thoughts=thoughts, is_part=is_part, is_named=is_named)
+            yield from leaves(each, field, thoughts=thoughts, is_part=is_part, is_named=is_named)
     elif not thoughts and type(value) in {str, int, float} and not _is_base64(str(value), field):
         yield str(value)
 
@@ -393,23 +398,22 @@ class _Shortening:
 
     def shortened(self, data: Mapping[str, Any], most: int) -> Mapping[str, Any] | None:
         """Return the message; None where that is not enough, or would leave little room for words."""
-        found: list[str] = []
+        texts: list[str] = []
 
         def take(text: str) -> str:
-            found.append(text)
+            texts.append(text)
             return ""
 
         self._take = take
         left = most - tokens(self._cut_value(data, "", is_part=True, is_cut=True))
-        sizes = list(map(tokens_of_text, found))
+        sizes = list(map(tokens_of_text, texts))
         if left < (min(sum(sizes), most // 2) if self._items > 1 else 0):
             return None
-        cut = dict.fromkeys(range(len(found)), "")
         # The shortest first: what they do not need is for the others.
-        for count, place in enumerate(sorted(cut, key=sizes.__getitem__)):
-            cut[place] = abridged(found[place], left // (len(found) - count), tokens_of_text)
-            left -= tokens_of_text(cut[place])
-        given = iter(cut.values())
+        for count, place in enumerate(sorted(range(len(texts)), key=sizes.__getitem__)):
+            texts[place] = abridged(texts[place], left // (len(texts) - count), tokens_of_text)
+            left -= tokens_of_text(texts[place])
+        given = iter(texts)
         self._take = lambda _: next(given)
         made: Mapping[str, Any] = self._cut_value(data, "", is_part=True, is_cut=True)
         return made if tokens(made) <= most else None
@@ -420,11 +424,7 @@ class _Shortening:
             is_form = is_part and (field in _FORM or _NEVER_CUT.search(field))
             return value if not is_cut or is_form or _is_base64(value, field) else self._take(value)
         if isinstance(value, list):
-            kept = (
-                self._keep_elements(value, field)
-                if is_part and is_cut
-                else value[: self._items if is_cut else None]
-            )
+            kept = value if not is_cut else self._keep_elements(value, field, is_part=is_part)
             if field == "content" and value and not kept:  # few programs take an empty one
                 return self._take(_write_value(value))
             return [self._cut_value(each, field, is_part=is_part, is_cut=is_cut) for each in kept]
@@ -443,8 +443,10 @@ class _Shortening:
             if not (is_part and (is_reasoning(value[name], name) or (not field and name in _ATTACHED)))
         }
 
-    def _keep_elements(self, value: list[Any], field: str) -> list[Any]:
+    def _keep_elements(self, value: list[Any], field: str, *, is_part: bool) -> list[Any]:
         """Return the halves of pairs in a list, and the first elements that are neither these nor files."""
+        if not is_part:
+            return value[: self._items]
         kept: list[Any] = []
         others = 0
         for each in value:

@@ -60,8 +60,8 @@ class Assembled:
             system: what the message of the system begins with; the summary follows it. It is not counted in
                 `tokens`. Where both are empty, there is no such message.
         """
-        told = _GAP.join(filter(None, (system, self.summary)))
-        first = [{"role": "system", "content": told}] if told else []
+        content = _GAP.join(filter(None, (system, self.summary)))
+        first = [{"role": "system", "content": content}] if content else []
         return [*first, *(dict(message.data) for message in self.messages)]
 
 
@@ -95,13 +95,13 @@ def assemble(
         seqs = {message.seq for message in messages}
         prompt.tokens -= sum(message.tokens for message in prompt.messages if message.seq not in seqs)
     covered = Ranges.of((each.first, each.last) for each in summaries)
-    told = sum(each.messages for each in summaries) + sum(not covered.holds(each.seq) for each in messages)
+    shown = sum(each.messages for each in summaries) + sum(not covered.holds(each.seq) for each in messages)
     return Assembled(
         summary=text,
         summaries=tuple(each.seq for each in summaries),
         messages=tuple(messages),
         tokens=prompt.tokens,
-        left_out=conversation.state.live - told,
+        left_out=conversation.state.live - shown,
         cut=tuple(message.seq for message in messages if message.seq in prompt.cut),
     )
 
@@ -152,18 +152,18 @@ class _Prompt:
     def _add_abridged(self, block: Sequence[Message]) -> None:
         """Add a block of which each message that is not only a call has its share of what is left."""
         asking = [message for message in block if message.calls and not message.answers]
-        told = [message for message in block if message.answers or not message.calls]
+        cuttable = [message for message in block if message.answers or not message.calls]
         left = self.budget - self.tokens - sum(message.tokens for message in asking)
         shorter: dict[int, Message] = {}
         # The shortest first: what they do not need is for the others.
-        for number, message in enumerate(sorted(told, key=lambda each: each.tokens)):
-            fitting = message.abridged(left // (len(told) - number))
+        for number, message in enumerate(sorted(cuttable, key=lambda each: each.tokens)):
+            fitting = message.abridged(left // (len(cuttable) - number))
             if fitting is None:
                 return
             left -= fitting.tokens
             shorter[message.seq] = fitting
-        if told and self._add_block([shorter.get(message.seq, message) for message in block]):
-            self.cut |= {message.seq for message in told if shorter[message.seq] is not message}
+        if cuttable and self._add_block([shorter.get(message.seq, message) for message in block]):
+            self.cut |= {message.seq for message in cuttable if shorter[message.seq] is not message}
 
 
 def _begin_with_user(messages: Sequence[Message]) -> list[Message]:
@@ -172,10 +172,10 @@ def _begin_with_user(messages: Sequence[Message]) -> list[Message]:
         start = next((place for place, each in enumerate(messages) if is_of_user(each)), len(messages))
         while 0 < start < len(messages) and messages[start - 1].role in _SYSTEM:
             start -= 1
-        found = [message for block in whole_blocks(messages[start:]) for message in block]
-        if len(found) == len(messages):
-            return found
-        messages = found
+        whole = [message for block in whole_blocks(messages[start:]) for message in block]
+        if len(whole) == len(messages):
+            return whole
+        messages = whole
 
 
 def _choose_summaries(conversation: Conversation, budget: int) -> list[RunSummary]:
@@ -243,8 +243,8 @@ def read_newest(conversation: Conversation, budget: int) -> tuple[list[Message],
 def _count_waiting(message: Message, waiting: Counter[str]) -> None:
     """Count which answers wait for their calls, before one more message."""
     for half in reversed(message.halves):
-        met = [each for each in half.ids if waiting[each] > 0] if half.kind != "answer" else []
-        if met:
-            waiting[met[0]] -= 1
+        answered = [each for each in half.ids if waiting[each] > 0] if half.kind != "answer" else []
+        if answered:
+            waiting[answered[0]] -= 1
         elif half.kind != "call" and half.waits:
             waiting[half.ids[0]] += 1

@@ -96,10 +96,8 @@ class Ranges(tuple[tuple[int, int], ...]):
         for first, last in sorted((_read_number(first), _read_number(last)) for first, last in ranges):
             if first > last:
                 raise ValueError("a range ends where it begins, or later")
-            if merged and first <= merged[-1][1] + 1:
-                merged[-1] = (merged[-1][0], max(last, merged[-1][1]))
-            else:
-                merged.append((first, last))
+            start = merged.pop() if merged and first <= merged[-1][1] + 1 else (first, last)
+            merged.append((start[0], max(last, start[1])))
         return cls(merged)
 
     def holds(self, number: int) -> bool:
@@ -193,20 +191,11 @@ class LogRecord(NamedTuple):
         """The last number that it takes."""
         return self.seq + max(len(self.messages), 1) - 1
 
-    def as_number(self, seq: int, at: str) -> LogRecord:
-        """Return the record with the number and the time that it is written with."""
-        return self._replace(seq=seq, at=at, summary=self.summary and self.summary._replace(seq=seq))
-
-    @property
-    def only_messages(self) -> LogRecord:
-        """The record with its messages and nothing else."""
-        return LogRecord(seq=self.seq, at=self.at, messages=self.messages)
-
 
 def read_seq(beginning: bytes) -> int | None:
     """Read the number of a line from its first bytes; None where it is no record."""
-    found = _BEGINNING.match(beginning)
-    return int(found[1]) if found else None
+    match = _BEGINNING.match(beginning)
+    return int(match[1]) if match else None
 
 
 def write_header(header: LogHeader) -> bytes:
@@ -228,23 +217,20 @@ def read_header(line: bytes) -> LogHeader | None:
 def write_record(record: LogRecord) -> bytes:
     """Write a record as a line, without its end."""
     shape: dict[str, Any] = {"seq": record.seq, "at": record.at}
-    if record.messages:
-        shape["messages"] = record.messages
-    if record.drop:
-        context = list(map(summary_as_json, record.context))
-        shape |= {"drop": record.drop, "live": record.live, "context": context}
-    if record.summary:
-        shape["summary"] = summary_as_json(record.summary)
-    if record.amend:
-        shape["amend"] = record.amend
-    if record.cursors:
-        shape["cursors"] = record.cursors
+    for name in ("messages", "amend", "cursors"):
+        if value := getattr(record, name):
+            shape[name] = value
     for name in ("text", "alias_of", "title", "metadata"):
         if (value := getattr(record, name)) is not None:
             shape[name] = value
+    if record.drop:
+        context = list(map(_summary_as_json, record.context))
+        shape |= {"drop": record.drop, "live": record.live, "context": context}
+    if record.summary:
+        shape["summary"] = _summary_as_json(record.summary)
     if record.snapshot is not None:
-        held = record.snapshot._asdict() | {"context": list(map(summary_as_json, record.snapshot.context))}
-        shape["snapshot"] = {name: value for name, value in held.items() if value}
+        fields = record.snapshot._asdict() | {"context": list(map(_summary_as_json, record.snapshot.context))}
+        shape["snapshot"] = {name: value for name, value in fields.items() if value}
     try:
         return encoded(shape).encode()
     except UnicodeEncodeError:  # half of a character that takes two in UTF-16: only an escape can hold it
@@ -278,17 +264,11 @@ def read_record(line: bytes) -> LogRecord | None:
     return None if is_odd or record.seq != number else record
 
 
-def summary_as_json(summary: RunSummary) -> dict[str, Any]:
-    """Return a summary as a JSON object, without what is empty."""
+def _summary_as_json(summary: RunSummary) -> dict[str, Any]:
     return {name: value for name, value in summary._asdict().items() if value not in ("", ())}
 
 
-def read_summary(shape: Mapping[str, Any]) -> RunSummary:
-    """Read a summary from a JSON object.
-
-    Raises:
-        AttributeError, TypeError, ValueError: the shape is another one.
-    """
+def _read_summary(shape: Mapping[str, Any]) -> RunSummary:
     summary = RunSummary(**_read_fields(_OF_SUMMARY, _OF_SUMMARY, shape))
     # What condenses others stands behind them: nobody who follows `of` comes round in a circle.
     if not 0 < summary.first <= summary.last < summary.seq or any(each >= summary.seq for each in summary.of):
@@ -313,6 +293,9 @@ def _type_reader(kind: type[T]) -> Callable[[Any], T]:
     return read
 
 
+_read_text, _read_object, _read_list = _type_reader(str), _type_reader(dict), _type_reader(list)
+
+
 def _read_number(value: Any) -> int:
     if type(value) is not int or not 0 <= value <= LAST_NUMBER:
         raise TypeError("this is neither the number of a line nor a count")
@@ -320,10 +303,10 @@ def _read_number(value: Any) -> int:
 
 
 def _read_messages(value: list[Any]) -> tuple[Mapping[str, Any], ...]:
-    found = tuple(map(_read_object, _read_list(value)))
-    if any(map(_is_too_deep, found)):  # nobody could write it
+    messages = tuple(map(_read_object, _read_list(value)))
+    if any(map(_is_too_deep, messages)):  # nobody could write it
         raise ValueError("values nested too deeply")
-    return found
+    return messages
 
 
 def _is_too_deep(value: Any, depth: int = 0) -> bool:
@@ -340,31 +323,17 @@ def _read_amendments(value: dict[str, Any]) -> dict[int, Mapping[str, Any]]:
     return {int(number): _read_object(fields) for number, fields in value.items()}
 
 
-def _read_summaries(value: list[Any]) -> tuple[RunSummary, ...]:
-    return tuple(map(read_summary, _read_list(value)))
-
-
-def _read_snapshot(value: dict[str, Any]) -> Snapshot:
-    return Snapshot(**_read_fields(_READERS, Snapshot._fields, value))
-
-
-_read_text, _read_object, _read_list, _read_flag = (
-    _type_reader(str),
-    _type_reader(dict),
-    _type_reader(list),
-    _type_reader(bool),
-)
 _READERS: dict[str, Callable[[Any], Any]] = {
     **dict.fromkeys(("seq", "live", "start"), _read_number),
     **dict.fromkeys(("at", "text", "alias_of", "title", "created"), _read_text),
     **dict.fromkeys(("cursors", "metadata"), _read_object),
-    **dict.fromkeys(("is_disordered", "has_dropped"), _read_flag),
+    **dict.fromkeys(("is_disordered", "has_dropped"), _type_reader(bool)),
     **dict.fromkeys(("drop", "dropped"), Ranges.of),
     **dict.fromkeys(("amend", "amended"), _read_amendments),
     "messages": _read_messages,
-    "context": _read_summaries,
-    "summary": read_summary,
-    "snapshot": _read_snapshot,
+    "context": lambda value: tuple(map(_read_summary, _read_list(value))),
+    "summary": _read_summary,
+    "snapshot": lambda value: Snapshot(**_read_fields(_READERS, Snapshot._fields, value)),
 }
 _OF_SUMMARY: dict[str, Callable[[Any], Any]] = {
     **dict.fromkeys(("seq", "depth", "first", "last", "messages", "tokens", "source_tokens"), _read_number),
@@ -377,7 +346,7 @@ def has_too_much(line: bytes) -> bool:
     """Return whether a line has more than `MOST_VALUES`: in memory they take a hundred times its bytes."""
     if len(line) <= MOST_VALUES or line.count(b",") + line.count(b"[") + line.count(b"{") <= MOST_VALUES:
         return False
-    values = (found for found in _VALUES.finditer(line) if not found[0].startswith(b'"'))
+    values = (match for match in _VALUES.finditer(line) if not match[0].startswith(b'"'))
     return next(islice(values, MOST_VALUES, None), None) is not None
 
 

@@ -122,15 +122,15 @@ def _find_failure(text: str, *, is_error: bool, is_shell: bool) -> str:
         return ""
     lines = _FRAME.sub("", text).split("\n")
     if is_error or _FAILED.match(text):
-        told = lines if is_shell else lines[:1]
-        return next(iter([*errors_in(told), *_find_messages(told)]), "")
+        searched = lines if is_shell else lines[:1]
+        return next(iter([*errors_in(searched), *_find_messages(searched)]), "")
     return next((line for line in _find_messages(lines[:_LOOKED_AT]) if is_shell and _WHY.match(line)), "")
 
 
 def errors_in(lines: Sequence[str]) -> list[str]:
     """Find the lines that say what went wrong, whole, each once, the most telling first."""
-    told = dict.fromkeys(line for line in _find_messages(lines) if _WHY.search(line) or _SIGN.search(line))
-    return sorted(told, key=lambda line: (not _WHY.search(line), bool(_TIMED.search(line))))
+    errors = dict.fromkeys(line for line in _find_messages(lines) if _WHY.search(line) or _SIGN.search(line))
+    return sorted(errors, key=lambda line: (not _WHY.search(line), bool(_TIMED.search(line))))
 
 
 def _find_messages(lines: Sequence[str]) -> Iterator[str]:
@@ -181,10 +181,10 @@ def files(found: Sequence[ToolRun], workspace: str) -> Iterator[tuple[str, int]]
                 f"`{in_line(name.removeprefix(f'{folder}/'))}` ({_write_span(places[name])})"
                 for name in sorted(most, key=lambda name: places[name][0])
             ]
-            told = ", ".join(
+            listed = ", ".join(
                 [*shown, f"and {len(kept) - len(most)} more"][: len(most) + (len(kept) > len(most))]
             )
-            yield f"files {state}{f' in `{folder}`' if folder else ''}: {told}", max(places[most[0]])
+            yield f"files {state}{f' in `{folder}`' if folder else ''}: {listed}", max(places[most[0]])
 
 
 def _write_span(seqs: Sequence[int]) -> str:

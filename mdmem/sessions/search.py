@@ -13,6 +13,7 @@ import os
 import re
 import shutil
 from collections.abc import Iterable, Iterator
+from dataclasses import replace
 from datetime import UTC, datetime
 from itertools import islice
 from typing import NamedTuple
@@ -26,23 +27,21 @@ from mdmem.index.scoring import Ranked, Scorer
 from mdmem.index.text_index import TextIndex
 from mdmem.sessions.conversation import Conversation
 from mdmem.sessions.find import (
-    SearchText,
     SessionFilter,
     SessionHit,
     SessionHits,
     explain_missed,
-    parse_time,
     read_text,
+    snippet,
 )
 from mdmem.sessions.logs import FOLDER, SUFFIX, SessionLogs
-from mdmem.sessions.message import Message
+from mdmem.sessions.message import Message, parse_time
 from mdmem.sessions.record import messages_in
 from mdmem.vault import files
 from mdmem.vault.paths import Namespace, join
 
 _INDEX, _TEXT, _POSITIONS, _WRITING, _LOCK = "sessions_index", "text", "positions.json", "writing", "lock"
 _LOCK_SECONDS = 600.0  # a first run over very long logs may take minutes; the others wait for it
-_COMMITTED = 20_000  # messages after which what was read is kept, should the process be killed
 _MOST = 20_000  # messages that are looked at, and are dropped or do not fit
 _UNREADABLE = (LimitReached, PathRefused, SessionConflict, StorageFailed)
 _EVERYTHING = SessionFilter(dropped=True)
@@ -65,10 +64,6 @@ class IndexedLog(NamedTuple):
     message: int = 0
     hash: str = ""
     file: str = ""
-
-    def behind(self, last: Message | None) -> IndexedLog:
-        """Return the place behind the last message that was read."""
-        return self._replace(message=last.seq, hash=last.hash) if last else self
 
     def stands_in(self, conversation: Conversation) -> bool:
         """Return whether a log has only grown since."""
@@ -125,12 +120,9 @@ def _read_hits(
         with contextlib.suppress(*_UNREADABLE), logs.at(path + SUFFIX) as conversation:
             text = read_text(conversation, int(number), asked) if conversation else None
             if conversation and text:
-                yield text.as_hit(conversation.state.key, _find_first(text.text, words), ranked.score)
-
-
-def _find_first(text: str, words: list[str]) -> int:
-    lower = text.lower()
-    return min((at for word in words if (at := lower.find(word)) >= 0), default=0)
+                lower = text.snippet.lower()
+                start = min((at for word in words if (at := lower.find(word)) >= 0), default=0)
+                yield replace(text, snippet=snippet(text.snippet, start), score=ranked.score)
 
 
 # -- making the index current -----------------------------------------------------------------------------
@@ -161,7 +153,7 @@ class _Update:
 
     def __init__(self, logs: SessionLogs, folder: str) -> None:
         self._logs, self._folder = logs, folder
-        self._pending, self._is_writing = 0, False
+        self._is_writing = False
         self.index = TextIndex(os.path.join(folder, _TEXT))
         if os.path.exists(self._path_of(_WRITING)):
             self.index.sweep()
@@ -183,50 +175,35 @@ class _Update:
 
     def look_at(self, path: str, *, unasked: bool) -> None:
         """Index what a log says that is not indexed yet; what stood at the path before is dropped."""
-        while True:
-            known, file = self._known.get(path), _identify_file(os.path.join(self._logs.vault.root, path))
-            if known and file and known.file == file:
-                return
-            with self._logs.at(path, unasked=unasked) as conversation:
-                if conversation is None:
-                    self._remove_log(path)
-                    return
-                if known and known.stands_in(conversation) and known.seq == conversation.state.seq:
-                    self._known[path] = known._replace(file=file)
-                    return
-                key = conversation.state.key
-            # What is indexed is on the disk for good: the end is read while nobody writes.
-            with self._logs.writing(key) as (written,):
-                end = IndexedLog(written.state.log, written.state.vacuumed, written.state.seq, file=file)
-            with self._logs.opened(key) as conversation:
-                if (conversation.state.log, conversation.state.vacuumed) == end[:2]:
-                    self._read_hits(path, conversation, end)
-                    return
+        known, file = self._known.get(path), _identify_file(os.path.join(self._logs.vault.root, path))
+        if known and file and known.file == file:
+            return
+        with self._logs.at(path, unasked=unasked) as conversation:
+            if conversation is None or not (known and known.stands_in(conversation)):
+                self._remove_log(path)
+                known = None
+            if conversation:
+                state = conversation.state
+                known = known or IndexedLog(state.log, state.vacuumed)
+                last = self._add_records(path, conversation, known.seq + 1)
+                if known.seq < state.seq:
+                    self._mark_writing()
+                known = known._replace(seq=state.seq, file=file)
+                self._known[path] = known._replace(message=last.seq, hash=last.hash) if last else known
 
-    def _read_hits(self, path: str, conversation: Conversation, end: IndexedLog) -> None:
-        known = self._known.get(path)
-        if known is None or not known.stands_in(conversation):
-            self._remove_log(path)
-            known = end._replace(seq=0)
+    def _add_records(self, path: str, conversation: Conversation, first: int) -> Message | None:
+        """Add the texts of the records from a number on; return the last message."""
         last: Message | None = None
-        for record in conversation.records(known.seq + 1):
-            if record.last > end.seq:
-                break
-            for text in _EVERYTHING.texts_of(conversation, [record]):
+        for records in conversation.record_blocks(first) if first <= conversation.state.seq else ():
+            for text in _EVERYTHING.texts_of(conversation, records):
                 self._add_text(f"{path.removesuffix(SUFFIX)}/{text.seq}", text)
-            last = next(reversed(messages_in([record])), last)
-            known = known._replace(seq=record.last)
-            if self._pending >= _COMMITTED:
-                self._known[path] = known.behind(last)
-                self._commit_index(more=True)
-        self._known[path] = known._replace(seq=end.seq, file=end.file).behind(last)
-        self._mark_writing()
+            last = next(reversed(messages_in(records)), last)
+        return last
 
-    def _add_text(self, place: str, text: SearchText) -> None:
+    def _add_text(self, place: str, text: SessionHit) -> None:
         self._mark_writing()
-        self._pending += 1
         time = parse_time(text.time)
-        parts = [passages.written_out(part) for part in _PASSAGE.findall(text.text)] or [""]
+        parts = [passages.written_out(part) for part in _PASSAGE.findall(text.snippet)] or [""]
         self.index.add(
             Indexed(
                 path=place,
@@ -253,17 +230,13 @@ class _Update:
             with open(self._path_of(_WRITING), "wb"):
                 pass
 
-    def _commit_index(self, *, more: bool = False) -> None:
-        commit = self.index.commit(more=more)
-        with open(self._path_of(f"{_POSITIONS}.new"), "w", encoding="utf-8") as file:
-            json.dump({"commit": commit, "logs": self._known}, file)
-        os.replace(self._path_of(f"{_POSITIONS}.new"), self._path_of(_POSITIONS))
-        self._pending = 0
-
     def end(self) -> None:
         """Keep what was done."""
         if self._is_writing:
-            self._commit_index()
+            commit = self.index.commit()
+            with open(self._path_of(f"{_POSITIONS}.new"), "w", encoding="utf-8") as file:
+                json.dump({"commit": commit, "logs": self._known}, file)
+            os.replace(self._path_of(f"{_POSITIONS}.new"), self._path_of(_POSITIONS))
             os.unlink(self._path_of(_WRITING))
 
 

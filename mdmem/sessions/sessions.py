@@ -7,6 +7,7 @@ verb takes out of the history stays in the log until a vacuum, and then in `sess
 from __future__ import annotations
 
 import logging
+import os
 from collections.abc import Callable, Mapping, Sequence
 from functools import cached_property
 from itertools import islice, takewhile
@@ -84,8 +85,6 @@ class Sessions:
         """Add several messages, all of them or none; return the number of each, as `add_message`.
 
         Args:
-            key: of the session.
-            messages: in order.
             by_id: whether an id names one message; some programs give all of theirs the same.
         """
         cleaned = [self.cleaned(key, message) for message in messages]
@@ -93,8 +92,8 @@ class Sessions:
         def build(conversation: Conversation) -> tuple[LogRecord | None, list[int | None]]:
             if by_id:
                 return conversation.adding(cleaned)
-            kept, numbers = _number_messages(cleaned, conversation.state.seq + 1)
-            return (LogRecord(seq=0, messages=kept) if kept else None), numbers
+            record, numbers = _number_messages(cleaned, conversation.state.seq + 1)
+            return (record if record.messages else None), numbers
 
         return self._commit_lines(key, build) or [None] * len(cleaned)
 
@@ -104,9 +103,10 @@ class Sessions:
 
         def build(conversation: Conversation) -> tuple[LogRecord | None, list[int | None]]:
             state = conversation.state
-            kept, numbers = _number_messages(cleaned, state.seq + 1)
-            record = LogRecord(seq=0, messages=kept, drop=state.everything)
-            return (record if kept or state.live else None), numbers
+            record, numbers = _number_messages(cleaned, state.seq + 1)
+            return (
+                record._replace(drop=state.everything) if record.messages or state.live else None
+            ), numbers
 
         return self._commit_lines(key, build) or [None] * len(cleaned)
 
@@ -120,18 +120,16 @@ class Sessions:
     ) -> SessionImport:
         """Import conversations of another program, or what is new in them since the last import.
 
-        Messages go behind those that are there, and never behind newer ones: such a file is left out. Secrets
-        are treated as in all that is added.
+        Messages go behind those that are there, and never behind newer ones: such a file is left out.
 
         Args:
             format: `picoclaw`, `claude-code-session`, `codex-session` or `openai-messages`.
             source: a file, or a folder of files.
             key: of the session, for a single file; without it what the file says, or is called.
-            rename: add `.migrated` to the names of the files that were taken in.
+            rename: add `.migrated` to the names of the files that were imported.
 
         Raises:
             Usage: there is no such format, or nothing at the path.
-            LockTimeout, StorageFailed: it cannot be written; what was written stays.
         """
         from mdmem.sessions.importing import import_transcripts  # noqa: PLC0415 - start-up
 
@@ -141,7 +139,7 @@ class Sessions:
         """Import a file that a tool's hook names, where the config and the user let hooks do so.
 
         Returns:
-            The key of the session; None where nothing is taken in.
+            The key of the session; None where nothing is imported.
 
         Raises:
             NotAllowed: the config asks for it, and `allow_capture` was not said.
@@ -150,35 +148,30 @@ class Sessions:
             return None
         if refused := capture_refused(self.logs.vault):
             raise refused
-        from mdmem.sessions.importing import import_named  # noqa: PLC0415 - start-up
+        if not (os.path.isabs(path) and os.path.isfile(path)):
+            return None
+        from mdmem.sessions.importing import HOOK_SECONDS, import_transcripts  # noqa: PLC0415 - start-up
 
-        return import_named(self, format, path)
+        done = import_transcripts(self, format, path, seconds=HOOK_SECONDS)
+        return next((each.key for each in done.sessions), None)
 
     def allow_capture(self, *, off: bool = False) -> None:
         """Let hooks keep conversations in this vault, for this user on this machine; or no longer.
 
         The config asks for it with `[sessions] capture`, and may be that of a stranger.
-
-        Raises:
-            StorageFailed: it cannot be kept.
         """
         mark.allow(CAPTURE, self.logs.vault.root, allowed=not off)
 
     def set_summary(self, key: str, text: str) -> None:
         """Set the text that `summary` gives back."""
         require_text(text=text)
-        said = self._remove_secrets(key, {"text": text})["text"]
-        self._commit_lines(key, lambda _: (LogRecord(seq=0, text=said), None))
+        record = LogRecord(seq=0, **self._remove_secrets(key, {"text": text}))
+        self._commit_lines(key, lambda _: (record, None))
 
     def set_metadata(
         self, key: str, *, title: str | None = None, metadata: Mapping[str, Any] | None = None
     ) -> None:
-        """Set the title and the metadata that `info` and `list` show.
-
-        Args:
-            key: of the session.
-            title: for people; as it was without one.
-            metadata: a JSON object of the host's own, instead of the one before; as it was without one.
+        """Set the title and the metadata (an object) that `info` and `list` show; what is not given stays.
 
         Raises:
             Usage: the metadata are no JSON object.
@@ -187,9 +180,11 @@ class Sessions:
         require_text(title=title or "")
         if not isinstance(metadata, Mapping | None):
             raise Usage(problem="the metadata of a session are a JSON object")
-        given = {"title": title, "metadata": metadata and json_value(metadata)}
-        said = self._remove_secrets(key, {name: each for name, each in given.items() if each is not None})
-        self._commit_lines(key, lambda _: (LogRecord(seq=0, **said) if said else None, None))
+        fields = {"title": title, "metadata": metadata and json_value(metadata)}
+        given = {name: value for name, value in fields.items() if value is not None}
+        if given:
+            record = LogRecord(seq=0, **self._remove_secrets(key, given))
+            self._commit_lines(key, lambda _: (record, None))
 
     def sync(
         self, key: str, messages: Sequence[Mapping[str, Any]], expected: int | str | None = None
@@ -197,16 +192,10 @@ class Sessions:
         """Make the history equal to a host's list, with as little change as that takes.
 
         What both begin with stays, and gets the reasoning, model or time that it lacks. What follows leaves
-        the history, and the rest of the list is added. A secret, or reasoning alone, makes no difference.
-
-        Args:
-            key: of the session.
-            messages: the host's list.
-            expected: the number of the last message that the host knows of.
+        the history, and the rest of the list is added.
 
         Raises:
-            SessionConflict: there are messages behind `expected`.
-            Usage, Invalid, LimitReached: as `add_message`.
+            SessionConflict: there are messages behind `expected`, the last one that the host knows of.
         """
         from mdmem.sessions.engine import SyncedHistory, sync_history  # noqa: PLC0415 - most calls add and read
 
@@ -229,9 +218,8 @@ class Sessions:
                 return None, None
             if keep_last <= 0:
                 return LogRecord(seq=0, drop=state.everything), None
-            numbered = enumerate(conversation.messages_back(), 1)
-            first = next((message.seq for number, message in numbered if number == keep_last), 1)
-            return (conversation.dropping(Ranges([(1, first - 1)]), keep_last) if first > 1 else None), None
+            first = next(islice(conversation.messages_back(), keep_last - 1, None)).seq
+            return conversation.dropping(Ranges([(1, first - 1)]), keep_last), None
 
         self._commit_lines(key, build)
 
@@ -247,8 +235,8 @@ class Sessions:
             drop = Ranges([(first, conversation.state.seq)])
             return conversation.dropping(drop, conversation.state.live - 1), newest[0]
 
-        found: Message | None = self._commit_lines(key, build)
-        return found
+        popped: Message | None = self._commit_lines(key, build)
+        return popped
 
     def clear(self, key: str) -> None:
         """Take everything out of the history and the context; the summary of `set_summary` goes as well."""
@@ -266,8 +254,7 @@ class Sessions:
         """Return the messages in the history, in order.
 
         Args:
-            key: of the session.
-            last: the most messages, the newest ones; only the end of the log is read for them.
+            last: the most messages, the newest ones.
             since: only those with a higher number.
         """
         after = self.logs.number(key, since)
@@ -278,11 +265,7 @@ class Sessions:
             return list(islice(newest, max(last, 0)))[::-1]
 
     def message(self, key: str, seq: int | str) -> Message:
-        """Return a message by its number, also one that is no longer in the history, or in the archive alone.
-
-        Args:
-            key: of the session.
-            seq: `61`, `"61"` or `"<key>#61"`.
+        """Return a message by its number (`61`, `"61"` or `"<key>#61"`), also one that left the history.
 
         Raises:
             Usage: this is no number, or that of another session.
@@ -290,8 +273,8 @@ class Sessions:
         """
         number = self.logs.number(key, seq)
         for conversation in self.logs.with_archive(key):
-            if found := conversation.message(number):
-                return found
+            if message := conversation.message(number):
+                return message
         raise NamedNotFound(kind="message", name=f"{key}#{number}", remedy=NUMBERS)
 
     def summary(self, key: str) -> str:
@@ -300,25 +283,23 @@ class Sessions:
             return conversation.state.text
 
     def check(self, key: str | None = None, *, fix: bool = False) -> list[Diagnostic]:
-        """Check the log of a session, or without a key all logs.
+        """Find damage in the log of a session; without a key in all logs up to `max_log_bytes`.
 
-        Lines that are no records, numbers that are missing though no vacuum took them, snapshots that say
-        something else than the lines before them, and logs that are not those of their key. Without a key,
-        logs above `max_log_bytes` are named, and not read.
+        Damage is a line that is no record, a number that is missing though no vacuum took it, a snapshot that
+        differs from the lines before it, and a log that is not that of its key.
 
         Args:
-            key: of the session.
             fix: rewrite such a log with all that is read of it; messages with a wrong number get the one
                 that is missing in their place, or the next ones at the end. The old log stays in the archive.
                 The result is what is left to be done by hand.
         """
-        found: list[Diagnostic] = []
+        findings: list[Diagnostic] = []
         for path in self.logs.paths() if key is None else [self.logs.path(key)]:
-            findings = told(self.logs.findings(path, unasked=key is None))
-            if fix and any(each.code in REPAIRED for each in findings) and self.logs.repair(path):
-                findings = told(self.logs.findings(path, unasked=False))
-            found += findings
-        return found
+            own = told(self.logs.findings(path, unasked=key is None))
+            if fix and any(each.code in REPAIRED for each in own) and self.logs.repair(path):
+                own = told(self.logs.findings(path, unasked=False))
+            findings += own
+        return findings
 
     def info(self, key: str) -> SessionInfo:
         """Return one session as `list` has it; of an alias, the session that it names."""
@@ -354,7 +335,6 @@ class Sessions:
 
         Args:
             pattern: what to look for, in a line of what is said.
-            key: of the session.
             all: look in every session of the namespace instead.
             regex: whether `pattern` is a regular expression (syntax of Rust's regex crate), not the text.
             case: `ignore`, `smart` (unless the pattern has a capital letter) or `exact`.
@@ -368,13 +348,11 @@ class Sessions:
         Raises:
             Usage: neither a session nor all of them, or an argument that cannot mean anything.
             PatternInvalid: the regular expression cannot be read.
-            ProgramFailed: there is no ripgrep that works.
         """
         from mdmem.sessions import find  # noqa: PLC0415 - start-up
 
-        find.check_target(key, every=all, limit=limit)
-        chosen = find.make_filter(role, last, since, before, scope, dropped=dropped)
-        return find.grep(self.logs, key, find.WantedText(pattern, regex, case), chosen, limit)
+        chosen = find.make_filter(key, all, role, last, since, before, scope, dropped, limit)
+        return find.grep(self.logs, key, pattern, chosen, limit, regex=regex, case=case)
 
     def search(
         self,
@@ -399,12 +377,10 @@ class Sessions:
 
         Raises:
             Usage: neither a session nor all of them, or an argument that cannot mean anything.
-            LockTimeout, StorageFailed: the index cannot be made current.
         """
         from mdmem.sessions import find, search  # noqa: PLC0415 - start-up
 
-        find.check_target(key, every=all, limit=limit)
-        chosen = find.make_filter(role, last, since, before, scope, dropped=dropped)
+        chosen = find.make_filter(key, all, role, last, since, before, scope, dropped, limit)
         return search.search(self.logs, query, key, chosen, limit)
 
     # -- the context --------------------------------------------------------------------------------------
@@ -413,7 +389,6 @@ class Sessions:
         """Choose the newest messages and the summaries that fit a prompt.
 
         Args:
-            key: of the session.
             budget: tokens.
             tail: how many of the last messages come before the summaries.
             user_first: whether messages are left out until the first one is the user's.
@@ -446,16 +421,14 @@ class Sessions:
     ) -> Compacted | Future[Compacted]:
         """Let summaries stand for the oldest messages, and for the oldest summaries.
 
-        Each is made without the log's lock, and appended under it if what it stands for is as it was. Of two
-        that compact one session at once, also in two processes, the second waits for the first.
+        Of two that compact one session at once, also in two processes, the second waits for the first.
 
         Args:
             key: of the session. One that the config calls stateless stays as it is.
             budget: tokens. A context of less than three quarters of it stays as it is. Any other one gets
                 under it, or the answer names what it consists of. Without a budget, what is due is done.
             generator: asks a language model; without it a summary is made of sentences of what was said.
-            background: do so in a thread of its own, which ends when it is done. `result()` of the answer
-                waits for it, and raises what it raised; an error is logged as well.
+            background: do so in a thread of its own, which logs an error. Return a future at once.
 
         Raises:
             LockTimeout: somebody else was at it for ten minutes.
@@ -479,13 +452,7 @@ class Sessions:
             with self.logs.reading(key) as conversation:
                 return measure_context(conversation, budget)
         with self.logs.compacting(resolved):
-            return compact(
-                self.logs,
-                key,
-                budget,
-                generator,
-                lambda text: str(self._remove_secrets(key, {"text": text})["text"]),
-            )
+            return compact(self.logs, key, budget, generator, lambda data: self._remove_secrets(key, data))
 
     def compress(
         self, key: str, level: str = "moderate", by: str = "turn", generator: Generator | None = None
@@ -493,7 +460,6 @@ class Sessions:
         """Make the history shorter for a prompt; the log stays as it is.
 
         Args:
-            key: of the session.
             level: none, light, moderate or aggressive: at most 100, 70, 50 or 30 percent of the tokens stay.
             by: message, turn or session: what becomes one message. Fewer messages than 100, 20 or 50 stay.
             generator: as `compact`.
@@ -511,7 +477,6 @@ class Sessions:
         """Open summaries and messages by number, also those that are in the archive alone.
 
         Args:
-            key: of the session.
             ids: numbers of summaries and messages, as in `message`.
             budget: tokens; what goes beyond is counted.
             depth: how many levels down; to the messages without it.
@@ -527,7 +492,6 @@ class Sessions:
         """Return the summaries that stand for a message or a summary, the nearest first; empty without any.
 
         Raises:
-            Usage: as `message`.
             NamedNotFound: nothing has the number.
         """
         from mdmem.sessions.engine import above  # noqa: PLC0415 - most calls add and read
@@ -571,14 +535,9 @@ class Sessions:
         self.logs.restore(key)
 
     def vacuum(self, key: str, *, purge: bool = False) -> bool:
-        """Rewrite a log without what left the history; the old one is kept in the archive.
+        """Rewrite a log without what left the history; return whether there was anything to leave out.
 
-        Args:
-            key: of the session.
-            purge: remove all that the archive has of this key as well; nothing brings it back.
-
-        Returns:
-            Whether there was anything to leave out.
+        The old log is kept in the archive. `purge` removes all that the archive has of this key, for good.
         """
         was_written = self.logs.vacuum(key)
         if purge:
@@ -614,41 +573,38 @@ class Sessions:
     def _refuse_secret(self, key: str) -> None:
         """Refuse a key that holds a secret, where the config lets none be kept: files are named after it."""
         config = self.logs.vault.config
-        if config.sessions.secrets != "keep" and (found := secret.find(key, allow=config.secrets.allow)):
-            message = f"this key looks like it holds a secret: {found[0].kind} {found[0].shown}…"
+        if config.sessions.secrets != "keep" and (secrets := secret.find(key, allow=config.secrets.allow)):
+            message = f"this key looks like it holds a secret: {secrets[0].kind} {secrets[0].shown}…"
             raise Invalid(findings=(about_file(secret.masked(key), SECRETS, message, SECRETS_HINT),))
 
     def cleaned(self, key: str, message: Mapping[str, Any]) -> Mapping[str, Any] | None:
         """Return a message as it is kept; None of one that is not.
 
         Raises:
-            Usage: it cannot be one.
-            Invalid: it holds a secret, and the config refuses these.
+            Usage, Invalid: as `add_message`.
         """
         check(message)
         return None if Message.of(0, message).is_transient else self._remove_secrets(key, message)
 
     def _remove_secrets(self, key: str, data: Mapping[str, Any]) -> Mapping[str, Any]:
-        """Remove the secrets from what is said, where the config has it so.
-
-        Raises:
-            Invalid: it holds a secret, and the config refuses these.
-        """
+        """Remove the secrets from what is said, or refuse them, as the config has it."""
         config = self.logs.vault.config
         if config.sessions.secrets == "keep":
             return data
-        clean, found = redacted(data, config.secrets.allow)
-        if found and config.sessions.secrets == "refuse":
-            told = (about_file(self.logs.path(key), SECRETS, each.told, SECRETS_HINT) for each in found)
-            raise Invalid(findings=tuple(told))
+        clean, secrets = redacted(data, config.secrets.allow)
+        if secrets and config.sessions.secrets == "refuse":
+            path = self.logs.path(key)
+            raise Invalid(
+                findings=tuple(about_file(path, SECRETS, each.told, SECRETS_HINT) for each in secrets)
+            )
         return clean
 
 
 class QuietSessions:
     """Ten verbs of `Sessions` for a host that handles no errors: they are logged, and the answer is empty."""
 
-    _EMPTY: ClassVar[Mapping[str, Callable[[], Any]]] = {
-        **dict.fromkeys(("add", "add_message", "set_summary", "truncate", "save", "close"), lambda: None),
+    _EMPTY: ClassVar[Mapping[str, type | None]] = {
+        **dict.fromkeys(("add", "add_message", "set_summary", "truncate", "save", "close")),
         **dict.fromkeys(("history", "set_history", "list"), list),
         "summary": str,
     }
@@ -659,14 +615,14 @@ class QuietSessions:
     def __getattr__(self, name: str) -> Callable[..., Any]:
         if name not in self._EMPTY:
             raise AttributeError(f"quiet sessions have {', '.join(self._EMPTY)}, not {name!r}")
-        verb, empty = getattr(self._sessions, name), self._EMPTY[name]
 
         def call(*arguments: Any, **named: Any) -> Any:
             try:
-                return verb(*arguments, **named)
+                return getattr(self._sessions, name)(*arguments, **named)
             except MdmemError as error:
                 _LOG.error("%s: %s", name, error)
-                return empty()
+                empty = self._EMPTY[name]
+                return empty and empty()
 
         return call
 
@@ -679,8 +635,8 @@ def _log_failure(key: str, done: Future[Compacted]) -> None:
 
 def _number_messages(
     messages: Sequence[Mapping[str, Any] | None], first: int
-) -> tuple[tuple[Mapping[str, Any], ...], list[int | None]]:
-    """Return the messages that are kept, and for each of all its number, from `first` on."""
+) -> tuple[LogRecord, list[int | None]]:
+    """Return a record of the messages that are kept, and for each of all its number, from `first` on."""
     kept = tuple(each for each in messages if each is not None)
     numbers = iter(range(first, first + len(kept)))
-    return kept, [None if each is None else next(numbers) for each in messages]
+    return LogRecord(seq=0, messages=kept), [None if each is None else next(numbers) for each in messages]

@@ -8,7 +8,6 @@ which summaries that leaves, and says so in the same line, so that a state follo
 from __future__ import annotations
 
 from bisect import bisect_left, bisect_right
-from collections import deque
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any
@@ -25,39 +24,10 @@ from mdmem.sessions.record import (
 )
 
 SAME_WITHIN = 1_000
-"""Among how many of the last messages in the history an id is not given to another one."""
+"""Among how many of the last numbers an id is not given to another message."""
 SNAPSHOT_BYTES = 256 * 1024
 _RESTORED = ("is_disordered", "live", "has_dropped", "text", "alias_of", "title", "metadata", "created")
 _TIMES_THE_LAST = 16  # as many bytes as this many snapshots come between two: the log grows by a 16th
-
-
-class RecentMessages:
-    """The last messages in a history: which of them have an id, and what they say.
-
-    Attributes:
-        ids: number and hash of each that has an id, by that.
-    """
-
-    def __init__(self, messages: Iterable[Message] = ()) -> None:
-        self.ids: dict[str, tuple[int, str]] = {}
-        self._numbers: deque[int] = deque(maxlen=SAME_WITHIN)
-        self.add(messages)
-
-    def add(self, messages: Iterable[Message]) -> None:
-        """Add messages behind the others; those that are no longer among the last ones go."""
-        for message in messages:
-            self._numbers.append(message.seq)
-            if message.id:
-                self.ids.pop(message.id, None)
-                self.ids[message.id] = (message.seq, message.hash)
-        while self.ids and (oldest := next(iter(self.ids))) and self.ids[oldest][0] < self._numbers[0]:
-            del self.ids[oldest]
-
-    def copy(self) -> RecentMessages:
-        """Return the same messages, to which others can be added."""
-        other = RecentMessages()
-        other.ids, other._numbers = dict(self.ids), self._numbers.copy()
-        return other
 
 
 @dataclass(slots=True, kw_only=True)
@@ -77,7 +47,7 @@ class State:
         title, metadata: what `set_metadata` set.
         is_disordered: whether lines were passed over for their numbers: the log is not in the order of these.
         created, updated: when the first and the last line was written (ISO 8601, UTC).
-        recent: the last 1,000 messages in the history, where somebody asked.
+        recent_ids: number and hash of the last messages with an id, by that; None until somebody asks.
         grown: bytes since the last snapshot.
         snapshot_bytes: of the last snapshot.
     """
@@ -99,7 +69,7 @@ class State:
     is_disordered: bool = False
     created: str = ""
     updated: str = ""
-    recent: RecentMessages | None = None
+    recent_ids: dict[str, tuple[int, str]] | None = None
     grown: int = 0
     snapshot_bytes: int = 0
     _dropped: Ranges = NOTHING
@@ -127,7 +97,6 @@ class State:
             context=list(self.context),
             amended=dict(self.amended),
             cursors=dict(self.cursors),
-            recent=self.recent and self.recent.copy(),
         )
 
     def take(self, record: LogRecord, size: int) -> None:
@@ -142,12 +111,12 @@ class State:
         self.updated = record.at or self.updated
         if record.drop:
             self._dropping += record.drop
-            self.live, self.has_dropped, self.recent = record.live, True, None
+            self.live, self.has_dropped, self.recent_ids = record.live, True, None
             self.context = sorted(record.context, key=_first_message)
         said = range(record.seq, record.seq + len(record.messages))
         self.live += sum(not record.drop.holds(number) for number in said) if record.drop else len(said)
-        if self.recent is not None:
-            self.recent.add(messages_in([record]))
+        if self.recent_ids is not None:
+            self.remember_ids(messages_in([record]))
         if record.summary:
             self._cover_messages(record.summary)
         for number, fields in record.amend.items():
@@ -158,6 +127,17 @@ class State:
         self.title = self.title if record.title is None else record.title
         self.metadata = self.metadata if record.metadata is None else record.metadata
         self.cursors |= record.cursors
+
+    def remember_ids(self, messages: Iterable[Message]) -> None:
+        """Remember the ids of messages behind those that are known, and forget the oldest ones."""
+        ids = dict(self.recent_ids or {})  # copies of this state keep the one before
+        for message in messages:
+            if message.id:
+                ids.pop(message.id, None)
+                ids[message.id] = (message.seq, message.hash)
+        while ids and ids[oldest := next(iter(ids))][0] <= self.seq - SAME_WITHIN:
+            del ids[oldest]
+        self.recent_ids = ids
 
     def _cover_messages(self, summary: RunSummary) -> None:
         start = bisect_left(self.context, summary.first, key=_first_message)
@@ -204,8 +184,8 @@ class State:
     def covering(self, number: int) -> RunSummary | None:
         """Return the summary in the context that stands for a message; None where there is none."""
         place = bisect_right(self.context, number, key=_first_message) - 1
-        found = self.context[place] if place >= 0 else None
-        return found if found and number <= found.last else None
+        summary = self.context[place] if place >= 0 else None
+        return summary if summary and number <= summary.last else None
 
 
 def _first_message(summary: RunSummary) -> int:

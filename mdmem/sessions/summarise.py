@@ -102,7 +102,7 @@ def transcript(messages: Sequence[Message]) -> str:
     """Write messages for a model to read: who speaks, the words, and short calls and answers of tools."""
     lines = spoken_lines(messages)
     return _BETWEEN.join(
-        f"{_write_label(line.speaker)}: {abridged(line.text, _most_shown(line))}" for line in lines
+        f"{_write_label(line.speaker)}: {abridged(line.text, most_told(line))}" for line in lines
     )
 
 
@@ -115,12 +115,9 @@ def _write_label(speaker: str) -> str:
     return in_line(speaker) or "item"
 
 
-def most_told(message: Message) -> int:
+def most_told(message: Message | SpokenLine) -> int:
     """Return the most tokens of a message that a transcript has."""
-    return _most_shown(spoken_lines([message])[0])
-
-
-def _most_shown(line: SpokenLine) -> int:
+    line = message if isinstance(message, SpokenLine) else spoken_lines([message])[0]
     return _MOST_TOLD if line.is_call or line.is_answer else _MOST_READ
 
 
@@ -198,19 +195,19 @@ def _find_sentences(lines: Sequence[SpokenLine]) -> list[Sentence]:
     pieces = sentences_of(texts, longest=_LONGEST)
     written = in_lines(list(chain.from_iterable(pieces)))
     places = [place for place, found in enumerate(pieces) for _ in found]
-    told: dict[str, tuple[int, str, dict[str, float]]] = {}
+    unique: dict[str, tuple[int, str, dict[str, float]]] = {}
     for place, text in zip(places, written, strict=True):
         folded = text.casefold()
-        words = {} if folded in told else _weigh_words(text)
+        words = {} if folded in unique else _weigh_words(text)
         if words:
-            told[folded] = place, text, words
-    tokens = estimates([text for _, text, _ in told.values()])
+            unique[folded] = place, text, words
+    tokens = estimates([text for _, text, _ in unique.values()])
     weights = [_OF_A_TOOL if line.is_answer else 1.0 for line in lines]
     for place in {0, len(lines) - 1} if lines else ():
         weights[place] *= _AT_A_SIDE
     return [
         Sentence(place, text, weights[place] * (_CUED if _CUE.search(folded) else 1), words, cost)
-        for (folded, (place, text, words)), cost in zip(told.items(), tokens, strict=True)
+        for (folded, (place, text, words)), cost in zip(unique.items(), tokens, strict=True)
     ]
 
 

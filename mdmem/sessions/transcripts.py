@@ -17,7 +17,7 @@ from typing import IO, Any, NamedTuple
 from mdmem.errors import StorageFailed, Usage
 from mdmem.sessions.message import Message
 from mdmem.sessions.parts import encoded
-from mdmem.sessions.record import DECODER, MOST_VALUES, has_too_much
+from mdmem.sessions.record import DECODER, MOST_VALUES, has_too_much, read_object
 from mdmem.vault import files
 from mdmem.vault.walk import tree
 
@@ -175,14 +175,11 @@ def _open_claude(path: str, most: int) -> Transcript:
 
 def _open_codex(path: str, most: int) -> Transcript:
     transcript = _open_lines(path, most, _read_codex, f"codex:{_file_stem(path)}")
-    for entry in transcript.read(0, 1):
-        with suppress(ValueError):
-            first = DECODER.decode(entry.text)
-            meta = first.get("payload", first) if isinstance(first, dict) else {}
-            if isinstance(meta, dict) and isinstance(meta.get("id"), str):
-                return replace(transcript, key=f"codex:{meta['id']}")
-        break
-    return transcript
+    first = next(transcript.read(0, 1), None)
+    value = read_object(first.text.encode()) if first else None
+    meta = (value or {}).get("payload", value)
+    key = meta.get("id") if isinstance(meta, dict) else None
+    return replace(transcript, key=f"codex:{key}") if isinstance(key, str) else transcript
 
 
 def _open_openai(path: str, most: int) -> Transcript:
@@ -193,16 +190,16 @@ def _open_picoclaw(path: str, most: int) -> Transcript:
     if not path.endswith(".jsonl"):
         return _open_document(path, most)
     transcript, beside, meta = _open_lines(path, most), path.removesuffix(".jsonl") + META, None
-    with suppress(StorageFailed, ValueError, RecursionError), open_file(beside) as file:
-        meta = DECODER.decode(file.read(most).decode())
-    if not isinstance(meta, dict):
+    with suppress(StorageFailed), open_file(beside) as file:
+        meta = read_object(file.read(most))
+    if meta is None:
         return transcript
     skip, aliases = meta.get("skip"), meta.get("aliases")
     return replace(
         _add_meta(transcript, meta),
         aliases=tuple(each for each in aliases if isinstance(each, str)) if isinstance(aliases, list) else (),
         dropped=skip if isinstance(skip, int) else 0,
-        files=(path, beside) if meta else (path,),
+        files=(path, beside),
     )
 
 
@@ -232,7 +229,7 @@ def _read_lines(path: str, reader: Reader, most: int, start: int, number: int) -
             while not piece.endswith(b"\n") and len(line) == most and (piece := file.readline(_CHUNK)):
                 end += len(piece)
             entry = TranscriptEntry(number, start, end, "")
-            if end > start + len(line) or (len(line) == most and not line.endswith(b"\n")):
+            if len(line) == most and not line.endswith(b"\n"):
                 yield entry._replace(fault=f"longer than {most:,} bytes")
             elif line.strip():
                 entry = _read_line(entry, line, reader)
@@ -240,9 +237,7 @@ def _read_lines(path: str, reader: Reader, most: int, start: int, number: int) -
                 if entry.fault and not line.endswith(b"\n"):
                     return
                 yield entry
-            else:
-                number -= 1
-            start, number = end, number + 1
+            number, start = number + bool(line.strip()), end
 
 
 def _read_line(entry: TranscriptEntry, line: bytes, reader: Reader) -> TranscriptEntry:
@@ -251,10 +246,8 @@ def _read_line(entry: TranscriptEntry, line: bytes, reader: Reader) -> Transcrip
         return entry._replace(message=reader(DECODER.decode(line.decode())))
     except UnicodeDecodeError:
         return entry._replace(fault="not UTF-8")
-    except Unreadable as error:
-        return entry._replace(fault=str(error))
-    except (ValueError, RecursionError):
-        return entry._replace(fault="not JSON")
+    except (Unreadable, ValueError, RecursionError) as error:
+        return entry._replace(fault=str(error) if isinstance(error, Unreadable) else "not JSON")
 
 
 def _open_document(path: str, most: int) -> Transcript:

@@ -386,7 +386,7 @@ def test_faults_name_lines_from_one(folder: Path) -> None:
     write(folder, lines_to(2), b'{"seq":3')
     sessions = Memory(str(folder.parent)).sessions
     with sessions.logs.vault.store.log("sessions/s.jsonl") as log:
-        assert [(each.line, each.code) for each in faults(log, 1_000)] == [(4, "not-a-record")]
+        assert [(each.position.line, each.code) for each in faults(log, 1_000)] == [(4, "not-a-record")]
     assert json.loads(HEADER)["key"] == "s"
 
 

@@ -7,7 +7,7 @@ import pytest
 from mdmem.sessions import state as state_module
 from mdmem.sessions.message import Message
 from mdmem.sessions.record import LogHeader, LogRecord, Ranges, RunSummary
-from mdmem.sessions.state import SAME_WITHIN, RecentMessages, State
+from mdmem.sessions.state import SAME_WITHIN, State
 
 
 def messages(*texts: str) -> tuple[dict[str, str], ...]:
@@ -94,23 +94,26 @@ def test_a_snapshot_is_due_after_some_bytes_and_seldom_where_it_is_large(
 
 def test_a_copy_goes_on_by_itself() -> None:
     state = state_of(LogRecord(seq=1, messages=({"role": "user", "id": "1"},), amend={1: {"a": 1}}))
-    state.recent = RecentMessages([Message(1, {"role": "user", "id": "1"})])
+    state.remember_ids([Message(1, {"role": "user", "id": "1"})])
     other, before = state.copy(), state.copy()
     other.take(LogRecord(seq=2, messages=({"role": "user", "id": "2"},), cursors={"a": 1}), 100)
     other.take(LogRecord(seq=3, summary=RunSummary(3, 0, 1, 2, 2), amend={1: {"b": 2}}), 100)
     assert (state.snapshot, state.seq) == (before.snapshot, before.seq)
-    assert [*state.recent.ids] == ["1"]
-    assert other.recent
-    assert [*other.recent.ids] == ["1", "2"]
+    assert [*(state.recent_ids or {})] == ["1"]
+    assert [*(other.recent_ids or {})] == ["1", "2"]
 
 
-def test_the_last_messages_are_those_that_their_number_says() -> None:
+def test_the_last_ids_are_those_of_the_last_numbers() -> None:
     def said(number: int) -> Message:
         return Message(number, {"role": "user", **({"id": f"m{number}"} if number % 2 else {})})
 
-    recent = RecentMessages(map(said, range(1, 501)))
-    assert len(recent.ids) == 250
-    recent.add(map(said, range(501, 2_001)))
-    assert next(iter(recent.ids)) == f"m{2_001 - SAME_WITHIN}"
-    assert len(recent.ids) == SAME_WITHIN // 2
-    assert recent.ids["m1999"] == (1_999, said(1_999).hash)
+    state = State.of(LogHeader("abc", "s"))
+    state.seq = 500
+    state.remember_ids(map(said, range(1, 501)))
+    assert len(state.recent_ids or ()) == 250
+    state.seq = 2_000
+    state.remember_ids(map(said, range(501, 2_001)))
+    assert state.recent_ids
+    assert next(iter(state.recent_ids)) == f"m{2_001 - SAME_WITHIN}"
+    assert len(state.recent_ids) == SAME_WITHIN // 2
+    assert state.recent_ids["m1999"] == (1_999, said(1_999).hash)

@@ -6,14 +6,14 @@ Answers have a bound. An error is told with the model's next move in terms of th
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterable
+from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import dataclass
 from itertools import islice
 from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
 
 from mdmem import as_json, clipped, estimate
-from mdmem.errors import MdmemError, Unavailable, Usage
+from mdmem.errors import MdmemError, Usage
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
@@ -216,16 +216,13 @@ _COMMAND = re.compile(r"`mdmem ([a-z]+)[^`]*`")
 _TOOLS: Mapping[str, str] = {"ls": "ls", "rm": "rm", "set": "write", "show": "show", "unset": "replace"}
 
 
-def describe_error(error: MdmemError, memory: Memory) -> Answer:
+def describe_error(error: MdmemError) -> Answer:
     """Return an error as the answer of a tool."""
     error = error.for_agent()
     hint = _next_step(error)
-    data = {"code": error.code, "message": error.message, "hint": hint, **_error_details(error)}
-    # Only what the system says names folders of the host; what quotes a memory stays as it is.
-    hide = _make_hider(memory) if isinstance(error, Unavailable) else str
-    told = {key: hide(value) if isinstance(value, str) else value for key, value in data.items()}
-    told["message"] = clipped(told["message"], _MOST)
-    return Answer(tuple(filter(None, (told["message"], told["hint"]))), {"error": told}, is_error=True)
+    message = clipped(error.message, _MOST)
+    data = {"code": error.code, "message": message, "hint": hint, **_error_details(error)}
+    return Answer(tuple(filter(None, (message, hint))), {"error": data}, is_error=True)
 
 
 def _next_step(error: MdmemError) -> str:
@@ -254,14 +251,3 @@ def _error_details(error: MdmemError) -> dict[str, Any]:
     for finding in findings:
         finding["hint"] = _with_tools(finding["hint"])
     return {**found, "findings": findings} if findings else found
-
-
-def _make_hider(memory: Memory) -> Callable[[str], str]:
-    """Takes the host's folders out of a text."""
-
-    def hide(text: str) -> str:
-        for folder in (memory.folder, memory.root, memory.workspace):
-            text = text.replace(f"{folder}/", "").replace(folder, "the memory")
-        return text
-
-    return hide

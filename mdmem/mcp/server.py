@@ -62,8 +62,6 @@ class MemoryServer:
             on_list_resources=self._list_resources,
             on_list_resource_templates=self._list_templates,
             on_read_resource=self._read_resource,
-            on_subscribe_resource=self._handle_subscribe,
-            on_unsubscribe_resource=self._handle_unsubscribe,
             on_subscriptions_listen=self.feed.listen,
             on_list_prompts=self._list_prompts,
             on_get_prompt=self._get_prompt,
@@ -124,18 +122,6 @@ class MemoryServer:
     ) -> types.ReadResourceResult:
         return await self._run_in_thread(ctx, lambda _: resources.read_resource(self._memory, params.uri))
 
-    async def _handle_subscribe(
-        self, ctx: Context, params: types.SubscribeRequestParams
-    ) -> types.EmptyResult:
-        await self.feed.subscribe(ctx, params.uri)
-        return types.EmptyResult()
-
-    async def _handle_unsubscribe(
-        self, ctx: Context, params: types.UnsubscribeRequestParams
-    ) -> types.EmptyResult:
-        self.feed.unsubscribe(ctx, params.uri)
-        return types.EmptyResult()
-
     # -- prompts ------------------------------------------------------------------------------------------
 
     async def _list_prompts(
@@ -157,7 +143,7 @@ class MemoryServer:
         try:
             return await self._in_thread(ctx, work)
         except MdmemError as error:
-            answer = describe_error(error, self._memory)
+            answer = describe_error(error)
             code = types.INTERNAL_ERROR if isinstance(error, Unavailable) else types.INVALID_PARAMS
             raise MCPError(code, "\n".join(answer.texts), answer.data["error"]) from None
 

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import dataclasses
 from collections.abc import Callable
+from functools import cache, partial
 from itertools import islice
 from typing import TYPE_CHECKING, Annotated, Any, Literal
 
@@ -168,7 +169,8 @@ def ls(
     listed = call.memory.ls(within, globs=globs, where=where, sort=sort)
     memories = [each for each in listed if not each.problem]
     found, _ = take_page(memories, offset, min(limit, _MOST_PAGE))
-    hashed = ((each, _hash_of(call, each)) for each in found)
+    read = ((each, _read_memory(call, each.path)) for each in found)
+    hashed = ((each, short_hash(document.hash) if document else "") for each, document in read)
     taken = fit(((each, _format_listed(*each)) for each in hashed), call.budget // AS_JSON)
     problems = [f"{each.path}: {each.problem}" for each in listed if each.problem]
     data = {
@@ -218,13 +220,13 @@ def _lines_of(document: Document, heading: str) -> tuple[int, int]:
     return document.lines.number(start), document.lines.number(max(start, end - 1))
 
 
-def _hash_of(call: Call, listed: Listed) -> str:
-    """Return the hash of a memory that is listed; empty where it cannot be read."""
+def _read_memory(call: Call, path: str) -> Document | None:
+    """Read a memory; None where it cannot be read."""
     call.tick(0, 0)
     try:
-        return short_hash(call.memory.show(listed.path).hash)
+        return call.memory.show(path)
     except MdmemError:
-        return ""
+        return None
 
 
 def _format_listed(listed: Listed, digest: str) -> str:
@@ -234,13 +236,18 @@ def _format_listed(listed: Listed, digest: str) -> str:
 
 
 def _answer_hits(call: Call, hits: Sequence[Hit], offset: int, behind: int, notes: Sequence[str]) -> Answer:
-    """Hits as an answer, each with the hash of its memory where that still says what was found."""
-    hashes = _Hashes(call)
-    taken = fit(((hit, _format_hit(hit, hashes.of(hit))) for hit in hits), call.budget // AS_JSON)
+    """Return hits as an answer, each with the hash of its memory where that still says what was found."""
+    read = cache(partial(_read_memory, call))
+
+    def hash_of(hit: Hit) -> str:
+        document = read(hit.path)
+        return short_hash(document.hash) if document and hit.stands_in(document) else ""
+
+    taken = fit(((hit, _format_hit(hit, hash_of(hit))) for hit in hits), call.budget // AS_JSON)
     shown = [
         {
             "path": hit.path,
-            "hash": hashes.of(hit),
+            "hash": hash_of(hit),
             "line": hit.line,
             "heading": list(hit.heading),
             "date": hit.date,
@@ -280,27 +287,6 @@ def _hit_line(hit: Hit) -> str:
 
 def _shorten_text(text: str, around: int = 0) -> str:
     return clipped(text, _LINE, around)
-
-
-class _Hashes:
-    """The hashes of the memories that were found; none of one that has changed since."""
-
-    def __init__(self, call: Call) -> None:
-        self._call = call
-        self._read: dict[str, Document | None] = {}
-
-    def of(self, hit: Hit) -> str:
-        """Return the hash of the memory of a hit, shortened.
-
-        Empty where its lines are no longer what was found.
-        """
-        if hit.path not in self._read:
-            try:
-                self._read[hit.path] = self._call.memory.show(hit.path)
-            except MdmemError:
-                self._read[hit.path] = None
-        document = self._read[hit.path]
-        return short_hash(document.hash) if document and hit.stands_in(document) else ""
 
 
 def references(

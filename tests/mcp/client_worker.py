@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import json
 import sys
-from typing import Any
 
 import anyio
 import httpx2
@@ -25,12 +24,8 @@ async def told(progress: float, total: float | None, message: str | None) -> Non
     say("progress")
 
 
-async def listen(client: Client, mode: Any, uri: str) -> None:
-    """Subscribe in the way of the protocol's generation, and wait."""
-    if mode == "legacy":
-        await client.subscribe_resource(uri)
-        say("listening")
-        await anyio.sleep_forever()
+async def listen(client: Client, uri: str) -> None:
+    """Subscribe, and wait."""
     async with client.listen(resource_subscriptions=[uri]):
         say("listening")
         await anyio.sleep_forever()
@@ -44,7 +39,7 @@ async def main(*arguments: str) -> None:
     ):
         say("connected")
         if action == "listen":
-            await listen(client, mode, *given)
+            await listen(client, *given)
         tool, values = given
         await client.call_tool(tool, json.loads(values), progress_callback=told)
         say("done")

@@ -147,32 +147,6 @@ def test_a_subscription_tells_when_a_memory_changes(
     run(work)
 
 
-@pytest.mark.filterwarnings("ignore::mcp.MCPDeprecationWarning")
-def test_an_older_client_subscribes_to_one_memory_and_back(
-    connect: Connect, memory: Memory, vault_root: Path
-) -> None:
-    memory.write("notes/a.md", "one\n")
-    told: list[str] = []
-    first = anyio.Event()
-
-    async def heard(message: Any) -> None:
-        if isinstance(message, types.ResourceUpdatedNotification):
-            told.append(message.params.uri)
-            first.set()
-
-    async def work() -> None:
-        async with connect(mode="legacy", message_handler=heard) as client:
-            await client.subscribe_resource("mdmem:///notes/%61.md")
-            with pytest.raises(MCPError):
-                await client.subscribe_resource("mdmem:///../a.md")
-            (vault_root / "notes/a.md").write_text("two\n")
-            await first.wait()
-            await client.unsubscribe_resource("mdmem:///notes/a.md")
-            assert set(told) == {"mdmem:///notes/%61.md"}
-
-    run(work)
-
-
 def test_long_work_says_how_far_it_is(connect: Connect, vault_root: Path) -> None:
     (vault_root / "notes").mkdir()
     for number in range(300):

@@ -128,10 +128,9 @@ def test_a_client_killed_while_it_listens_keeps_nobody_from_being_told(
 ) -> None:
     memory.write("notes/a.md", "one\n")
     uri = "mdmem:///notes/a.md"
-    with clients(served, MODES, "listen", uri) as processes:
-        for process in processes:
-            until_it_says(process, "listening")
-            kill(process)
+    with clients(served, ["auto"], "listen", uri) as (process,):
+        until_it_says(process, "listening")
+        kill(process)
 
     async def work() -> None:
         async with to_http(served.url) as another, another.listen(resource_subscriptions=[uri]) as events:

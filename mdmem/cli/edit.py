@@ -22,12 +22,11 @@ from mdmem.cli.paths import (
     resolve_path,
     resolve_paths,
 )
-from mdmem.errors import AlreadyExists, Conflict, Invalid, MdmemError, MemoryNotFound
+from mdmem.errors import AlreadyExists, Conflict, Invalid, MdmemError, MemoryNotFound, Usage
 
 if TYPE_CHECKING:
     from mdmem import Applied, Document, EditPlan
     from mdmem.cli.main import Target
-    from mdmem.cli.programs import Draft
     from mdmem.facade.memory import Memory
 
 
@@ -53,6 +52,9 @@ def write_command(**given: Any) -> options.Verb:
     return lambda m: m.write(**given)
 
 
+_AGAIN = "edit it again? what you save then replaces what is there"
+
+
 @command("edit", epilog="Example: mdmem edit notes/db.md")
 @options.path_argument(role=NEW)
 @options.yes_option
@@ -66,54 +68,56 @@ def edit_command(target: Target, /, path: str) -> int:
     merged with what has changed in the memory meanwhile. Text that is refused is kept, and the file with it
     is named. An editor that returns at once needs its option to wait, as in EDITOR='code --wait'.
     """
-    from mdmem.cli.programs import Draft
+    from mdmem.cli.programs import edit_data, keep_data
 
     memory = target.open()
     path = resolve_paths(memory, {"path": path})["path"]
-    before = _read_existing(memory, path)
+    before = memory.show(path) if memory.exists(path) else None
     with contextlib.suppress(Invalid):  # what an empty memory lacks is about to be written
         memory.prepared(memory.plan.write(path, before.text if before else "", base=before))
-    with Draft(path, before.data if before else b"") as draft:
+    first = before.data if before else b""
+    data, is_written = first, False
+    try:
         while True:
+            data = edit_data(path, data)
+            if data == first:
+                render.print_remarks([f"nothing to change in {path}"])
+                return 0
             try:
-                _write_draft(memory, path, before, draft)
+                is_written = _write_edited(memory, path, before, data)
             except MdmemError as error:
-                if not draft.is_changed or isinstance(error, AlreadyExists) or not options.may_ask():
+                if isinstance(error, AlreadyExists) or not options.may_ask():
                     raise
                 render.print_error(error, as_json=False)
-                if not click.confirm(_AGAIN, default=True):
+                if not click.confirm(
+                    "edit it again? what you save then replaces what is there", default=True
+                ):
                     return error.exit_code
                 if isinstance(error, Conflict | MemoryNotFound):  # the error says what is there now
-                    before = _read_existing(memory, path)
+                    before = memory.show(path) if memory.exists(path) else None
             else:
                 return 0
+    finally:
+        if data != first and not is_written:
+            keep_data(path, data)
 
 
-_AGAIN = "edit it again? what you save then replaces what is there"
-
-
-def _read_existing(memory: Memory, path: str) -> Document | None:
-    return memory.show(path) if memory.exists(path) else None
-
-
-def _write_draft(memory: Memory, path: str, before: Document | None, draft: Draft) -> None:
-    text = draft.edit()
+def _write_edited(memory: Memory, path: str, before: Document | None, data: bytes) -> bool:
+    """Write an edited text, and print what that did; tell whether it is written."""
+    try:
+        text = data.decode("utf-8")
+    except UnicodeDecodeError as error:
+        raise Usage(problem=f"the text is not UTF-8 (byte {error.start})") from None
     memory.progress = render.show_progress()
-    if not draft.is_changed:
-        if before:
-            options.make_change(memory, lambda m: m.edit(path, lambda _: []))
-        else:
-            render.print_remarks([f"nothing to change: {path} would be empty"])
-        return
     if render.is_set("dry_run"):
         options.make_change(memory, lambda m: m.write(path, text, base=before))
-        return
+        return False
     applied = memory.write(path, text, base=before)
-    draft.is_done = True
     if before and any(file.before != before.hash for file in applied.files):
         applied = dataclasses.replace(applied, merged=(path,))
     render.print_applied(applied)
     render.print_notes(memory)
+    return True
 
 
 @command("append", epilog="Example: mdmem append notes/db.md '- one more'")

@@ -103,5 +103,5 @@ def _print_amounts(what: str, amounts: Sequence[Amount], sizes: Sequence[int]) -
     print()
     for (name, *numbers), size in zip([heads, *rows], [0, *sizes], strict=True):
         cells = (f"{number:>{width}}" for number, width in zip(numbers, widths[1:], strict=True))
-        drawn = render.draw_bar(size / max(sizes), min(left, _WIDEST_BAR)) if size and left > 0 else ""
-        print("  ".join((f"{name:{widths[0]}}", *cells, drawn)).rstrip())
+        columns = round(size / max(sizes) * min(left, _WIDEST_BAR)) if size else 0
+        print("  ".join((f"{name:{widths[0]}}", *cells, "█" * columns)).rstrip())

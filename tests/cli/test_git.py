@@ -193,9 +193,9 @@ def test_facts_are_cut_to_the_width_of_a_terminal_alone(cli: Any, tree: Tree) ->
         f"{above}3  ```",
         *(" " * len(f"{above}3  ") + line for line in ("x = 1", "y = 2", "```")),
     ]
-    seen = on_screen("git", "blame", "notes/db.md", env={"NO_COLOR": "1"}).text.splitlines()
+    seen = on_screen("--no-pager", "git", "blame", "notes/db.md", env={"NO_COLOR": "1"}).text.splitlines()
     assert seen == [f"{above}1  {words}"[:79] + "…", f"{above}3  ```…"]
-    assert words in on_screen("git", "blame", "-v", "notes/db.md", env={"NO_COLOR": "1"}).text
+    assert words in on_screen("--no-pager", "git", "blame", "-v", "notes/db.md").text
 
 
 def test_a_vault_in_no_repository_is_refused(

@@ -81,7 +81,7 @@ def edit_command(target: Target, /, path: str) -> int:
         while True:
             data = edit_data(path, data)
             if data == first:
-                render.print_remarks([f"nothing to change in {path}"])
+                render.print_json({"files": []}) if render.is_set("as_json") else print("nothing to change")
                 return 0
             try:
                 is_written = _write_edited(memory, path, before, data)

@@ -10,7 +10,7 @@ import click
 from mdmem.cli import options, render
 from mdmem.cli.findings import exit_code, print_findings, strict_option
 from mdmem.cli.main import command
-from mdmem.cli.paths import CHECKED, READ_ANY, SUFFIXES, OutsideFile
+from mdmem.cli.paths import CHECKED, READ_ANY, SUFFIXES
 
 if TYPE_CHECKING:
     from mdmem import Memory
@@ -85,7 +85,7 @@ def ls_command(
 @options.verbose_option
 @strict_option
 @options.read_command
-def check_command(memory: Memory, paths: tuple[str, ...], links: bool, form: str, strict: bool) -> int:
+def check_command(memory: Memory, paths: tuple[str | None, ...], links: bool, form: str, strict: bool) -> int:
     """Report everything that is wrong with memories, as `path:line:column: code message`.
 
     That is their form, their schema, secrets, links that lead nowhere or to several memories, and their
@@ -94,7 +94,7 @@ def check_command(memory: Memory, paths: tuple[str, ...], links: bool, form: str
     are not memories of the vault, which git and its hooks may name, are skipped. With github and sarif,
     paths begin at the root of the repository.
     """
-    memories = [path for path in paths if not isinstance(path, OutsideFile)]
+    memories = [path for path in paths if path is not None]
     if skipped := len(paths) - len(memories):
         render.print_remarks([f"note: {skipped:,} file{'s' * (skipped != 1)} skipped: not in the vault"])
     found = memory.check(memories, links=links) if memories or not paths else []

@@ -277,7 +277,7 @@ def test_a_text_that_is_not_changed_changes_nothing(
 def test_that_an_editor_ends_the_last_line_is_no_change(cli: Cli, note: Files, tmp_path: Path) -> None:
     note.write("notes/open.md", b"no end of line")
     env = {"EDITOR": editor(tmp_path, 'echo >> "$1"')}
-    assert "nothing to change" in cli.program("edit", "notes/open.md", env=env).errors
+    assert "nothing to change" in cli.program("edit", "notes/open.md", env=env).out
     assert note.read("notes/open.md") == b"no end of line"
 
 

@@ -42,7 +42,7 @@ _MOVED = {
 
 @command("write", epilog="Example: mdmem write notes/storage.md '# Storage' --dry-run")
 @options.path_argument(role=NEW)
-@options.text_argument("content", may_be_empty=True)
+@options.text_argument("content")
 @options.base_option
 @click.option("--overwrite", is_flag=True, help="Replace what is there without --base.")
 @options.path_option("--supersedes", role=WRITE, help="Let it take the place of PATH, as supersede does.")
@@ -78,20 +78,14 @@ def edit_command(target: Target, /, path: str) -> int:
     first = before.data if before else b""
     data, is_written = first, False
     try:
-        while True:
-            data = edit_data(path, data)
-            if data == first:
-                render.print_json({"files": []}) if render.is_set("as_json") else print("nothing to change")
-                return 0
+        while (data := edit_data(path, data)) != first:
             try:
                 is_written = _write_edited(memory, path, before, data)
             except MdmemError as error:
                 if isinstance(error, AlreadyExists) or not options.may_ask():
                     raise
                 render.print_error(error, as_json=False)
-                if not click.confirm(
-                    "edit it again? what you save then replaces what is there", default=True
-                ):
+                if not click.confirm(_AGAIN, default=True):
                     return error.exit_code
                 if isinstance(error, Conflict | MemoryNotFound):  # the error says what is there now
                     before = memory.show(path) if memory.exists(path) else None
@@ -100,6 +94,11 @@ def edit_command(target: Target, /, path: str) -> int:
     finally:
         if data != first and not is_written:
             keep_data(path, data)
+    if before:
+        options.make_change(memory, lambda m: m.edit(path, lambda _: []))
+    else:
+        render.print_remarks([f"nothing to change: {path} would be empty"])
+    return 0
 
 
 def _write_edited(memory: Memory, path: str, before: Document | None, data: bytes) -> bool:
@@ -189,7 +188,7 @@ def unset_command(**given: Any) -> options.Verb:
 @command("section", epilog="Example: mdmem section AGENTS.md 'Design > Index' '- one file' --append")
 @options.path_argument(role=WRITE)
 @click.argument("heading")
-@options.text_argument(may_be_empty=True)
+@options.text_argument()
 @click.option("--replace", "where", flag_value="replace", default="replace", help="Replace its text.")
 @click.option("--append", "where", flag_value="append", help="Add to the end of its text.")
 @click.option("--before", "where", flag_value="before", help="Insert before it.")
@@ -260,7 +259,7 @@ def rm_command(target: Target, /, path: tuple[str, ...], **given: Any) -> int:
 
 @command("replace", epilog="Example: mdmem replace --in notes --glob '*.md' MySQL SQLite --dry-run")
 @click.argument("arguments", nargs=-1, required=True, metavar="[PATH] OLD NEW")
-@click.option("--count", type=click.IntRange(1), help="Require N occurrences of OLD (1).")
+@options.number_option("--count", least=1, help="Require N occurrences of OLD (1).")
 @click.option("--all", "every", is_flag=True, help="Replace every occurrence.")
 @click.option("--regex", is_flag=True, help="Read OLD as a regular expression; NEW may name its groups, \\1.")
 @options.in_option(role=WRITE_FOLDER, metavar="FOLDER", help="Replace in all memories below this folder.")
@@ -310,7 +309,7 @@ _SHORT = 12  # digits of a hash that tell versions apart
 
 @command("history", epilog="Example: mdmem history notes/db.md --limit 5")
 @options.path_argument(role=PAST, nargs=-1, metavar="[PATH]…")
-@options.limit_option("--limit", "-n", default=20, help="List at most N changes.")
+@options.number_option("--limit", "-n", default=20, help="List at most N changes.", least=1)
 @options.verbose_option
 @options.read_command
 def history_command(memory: Memory, path: tuple[str, ...], limit: int) -> None:

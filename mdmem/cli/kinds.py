@@ -85,7 +85,7 @@ def working_update(**given: Any) -> options.Verb:
     "find-and-replace", epilog="Example: mdmem working find-and-replace red green --thread t1"
 )
 @click.argument("search")
-@options.text_argument("new", may_be_empty=True)
+@options.text_argument("new")
 @owner_options
 @_ttl_option
 @options.change_command

@@ -59,13 +59,6 @@ _MARK = "\0"  # no argument of a program holds one
 class Command(click.Command):
     """A command that takes a text with a blank in its name for no option."""
 
-    def __init__(self, *arguments: Any, **settings: Any) -> None:
-        super().__init__(*arguments, **settings)
-        for each in self.params:
-            is_number = isinstance(each.type, click.IntRange | click.FloatRange)
-            if is_number and isinstance(each, click.Option) and each.metavar is None:
-                each.metavar = "N"
-
     def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
         """Parse the arguments."""
         texts = {_MARK + text: text for text in args if _NO_OPTION.match(text)}

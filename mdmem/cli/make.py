@@ -150,7 +150,6 @@ def schema_show(memory: Memory, name: str) -> None:
 
 @schema_command.command("check", epilog="Example: mdmem schema check")
 @options.format_option
-@options.verbose_option
 @strict_option
 @options.read_command
 def schema_check(memory: Memory, form: str, strict: bool) -> int:

@@ -31,7 +31,6 @@ if TYPE_CHECKING:
 F = TypeVar("F", bound=Callable[..., Any])
 Verb = Callable[[Any], Any]
 """A change of a memory, or of its plan."""
-_EMPTY = "empty"
 
 
 def _flag_option(key: str, *declared: str, help: str) -> Callable[[F], F]:  # noqa: A002 - as click calls it
@@ -53,14 +52,15 @@ dry_run_option = _flag_option("dry_run", "--dry-run", help="Print what would cha
 base_option = click.option("--base", metavar="HASH", help="Refuse if the hash is another (8 digits or more).")
 
 
-def limit_option(*declared: str, default: int | None = None, help: str) -> Callable[[F], F]:  # noqa: A002
-    """Declare an option that is a number from 1 on, and says its default."""
-    return click.option(*declared, type=click.IntRange(1), default=default, show_default=True, help=help)
-
-
-def number_option(*declared: str, default: int | None = None, help: str) -> Callable[[F], F]:  # noqa: A002
-    """Declare an option that is a number from 0 on, and says its default."""
-    return click.option(*declared, type=click.IntRange(0), default=default, show_default=True, help=help)
+def number_option(
+    *declared: str,
+    least: int = 0,
+    default: int | None = None,
+    help: str,  # noqa: A002 - as above
+) -> Callable[[F], F]:
+    """Declare an option that is a whole number, and says its default."""
+    kind = click.IntRange(least)
+    return click.option(*declared, type=kind, metavar="N", default=default, show_default=True, help=help)
 
 
 def choice_option(*declared: str, choices: str, **settings: Any) -> Callable[[F], F]:
@@ -150,28 +150,23 @@ def _complete_path(role: Role, ctx: click.Context, _: click.Parameter, incomplet
         return []
 
 
-def text_argument(name: str = "text", *, may_be_empty: bool = False) -> Callable[[F], F]:
-    """Declare an argument that is a text; `-`, or no argument, reads standard input.
+def text_argument(name: str = "text") -> Callable[[F], F]:
+    """Declare an argument that is a text; `-`, or no argument, reads standard input."""
+    return click.argument(name, default="-", callback=read_text)
 
-    Empty standard input is refused: most often a program before the pipe has failed. Where an empty text
-    means something, the option --empty allows it.
+
+def read_text(_ctx: click.Context, parameter: click.Parameter, value: str) -> str:
+    """Return the text of an argument; for `-`, what standard input gives.
+
+    Nothing to read is refused: most often a program before the pipe has failed.
     """
-    argument = click.argument(name, default="-", callback=read_text)
-    if not may_be_empty:
-        return argument
-    option = _flag_option(_EMPTY, "--empty", help="Allow standard input to be empty.")
-    return lambda command: argument(option(command))
-
-
-def read_text(ctx: click.Context, parameter: click.Parameter, value: str) -> str:
-    """Return the text of an argument; for `-`, what standard input gives."""
     if value != "-":
         return value
     if sys.stdin.isatty():
         print(f"reading {parameter.name} from standard input; end with ^D", file=sys.stderr)
     data = sys.stdin.buffer.read()
-    if not data.strip() and not ctx.meta.get(_EMPTY):
-        instead = f"give {parameter.human_readable_name}{', or say --empty' * (_EMPTY in ctx.meta)}"
+    if not data.strip():
+        instead = f"give {parameter.human_readable_name}, which may be ''"
         raise click.UsageError(f"standard input is empty, and there is no other text: {instead}")
     try:
         return data.decode("utf-8")

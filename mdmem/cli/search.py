@@ -68,7 +68,7 @@ grouped_option = click.option(
 @click.option("-o", "--only-matching", "shown", flag_value="matches", help="Print only what matches.")
 @click.option("-q", "--quiet", "shown", flag_value="nothing", help="Print nothing; exit with 0 for a hit.")
 @options.where_option
-@options.limit_option("--limit", help="Print at most N hits, or N memories.")
+@options.number_option("--limit", help="Print at most N hits, or N memories.", least=1)
 @grouped_option
 @click.option(
     *("-n", "-r", "-R", "-H", "--line-number", "--recursive", "same"),
@@ -284,8 +284,8 @@ class HitPrinter:
 @click.option("--tag", "tags", multiple=True, metavar="TAG", help="Take memories with all of these tags.")
 @click.option("--since", default="", metavar="DATE", help="Take memories from this day, month or year on.")
 @click.option("--before", default="", metavar="DATE", help="Take memories before this date.")
-@options.limit_option("--limit", "-n", default=10, help="Print at most N hits.")
-@options.limit_option("--budget", help="Print whole passages, up to N tokens.")
+@options.number_option("--limit", "-n", default=10, help="Print at most N hits.", least=1)
+@options.number_option("--budget", help="Print whole passages, up to N tokens.", least=1)
 @options.number_option("--context", "-C", help="Print N lines around a hit; else its passage.")
 @click.option("--passages", is_flag=True, help="Rank passages: a memory may have several hits.")
 @click.option("--explain", is_flag=True, help="Explain each score.")

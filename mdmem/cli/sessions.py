@@ -161,7 +161,7 @@ def finding_options(command: Any) -> Any:
         click.option("--before", metavar="TIME", help="Find only what was said before this time."),
         options.choice_option("--scope", choices="both message summary"),
         click.option("--dropped", is_flag=True, help="Find also what is no longer in the history."),
-        options.limit_option("--limit", default=20, help="Print at most N hits."),
+        options.number_option("--limit", default=20, help="Print at most N hits.", least=1),
         options.read_command,
     ]
     for option in reversed(declared):
@@ -280,7 +280,6 @@ def sessions_vacuum(memory: Memory, key: str, purge: bool) -> None:
 @sessions_command.command("check", epilog="Example: mdmem sessions check t1")
 @click.argument("key", required=False)
 @click.option("--fix", is_flag=True, help="Rewrite damaged logs; the archive keeps the old ones.")
-@options.verbose_option
 @strict_option
 @options.read_command
 def sessions_check(memory: Memory, key: str | None, fix: bool, strict: bool) -> int:

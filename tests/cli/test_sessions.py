@@ -67,7 +67,7 @@ def test_a_damaged_log_is_mended_and_a_title_listed(cli: Cli) -> None:
     Memory("memories").sessions.set_metadata("t", title="Numbers")
     with open("memories/sessions/t.jsonl", "ab") as file:
         file.write(b'{"seq":77777777,"at":"","messages":[{"role":"user","content":"three"}]}\n')
-    assert "77777777" in cli("sessions", "check", "t", "-v").out
+    assert "77777777" in cli("sessions", "check", "t").out
     cli.ok("sessions", "check", "--fix")
     assert cli.ok("sessions", "check", "t", "--json").out == ""
     assert texts(cli, "t") == ["one", "two", "three"]

@@ -68,7 +68,7 @@ def edit_command(target: Target, /, path: str) -> int:
     merged with what has changed in the memory meanwhile. Text that is refused is kept, and the file with it
     is named. An editor that returns at once needs its option to wait, as in EDITOR='code --wait'.
     """
-    from mdmem.cli.programs import edit_data, keep_data
+    from mdmem.cli.editor import edit_data, keep_data
 
     memory = target.open()
     path = resolve_paths(memory, {"path": path})["path"]

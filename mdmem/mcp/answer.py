@@ -16,7 +16,7 @@ from mdmem import as_json, clipped, estimate
 from mdmem.errors import MdmemError, Usage
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping, Sequence
+    from collections.abc import Iterable, Mapping
 
     from mdmem.facade.memory import Memory
 
@@ -104,12 +104,6 @@ def page_of_lines(
     return data, ""
 
 
-def take_page(items: Sequence[T], offset: int, limit: int) -> tuple[list[T], int]:
-    """Return the items of a page, and how many there are behind it."""
-    taken = list(islice(items, offset, offset + limit))
-    return taken, max(0, len(items) - offset - len(taken))
-
-
 def encodable(value: Any) -> Any:
     """Return a value that UTF-8 can carry: half a character becomes its escape."""
     if isinstance(value, str):
@@ -138,45 +132,28 @@ class Bound:
         thread: of whom alone `memory` has what was said, summed up, observed and worked on; None: of all.
         read_only: whether the tools that change something are left out, and refused.
         budget: about how many tokens an answer may have.
+        tick: of one call: told how far it is.
     """
 
     memory: Memory
     thread: str | None = None
     read_only: bool = False
     budget: int = BUDGET
+    tick: Tick = no_tick
 
     def __post_init__(self) -> None:
         if self.thread is not None and self.memory.thread != self.thread:
             object.__setattr__(self, "memory", self.memory.of_thread(self.thread))
 
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Call:
-    """One call of a tool."""
-
-    bound: Bound
-    tick: Tick = no_tick
-
-    @property
-    def memory(self) -> Memory:
-        """The memories."""
-        return self.bound.memory
-
-    @property
-    def budget(self) -> int:
-        """About how many tokens the answer may have."""
-        return self.bound.budget
-
-    def thread(self, name: str | None) -> str | None:
+    def resolve_thread(self, name: str | None) -> str | None:
         """Return the thread that is meant: the one that the host has bound, where it has.
 
         Raises:
             Usage: another one is named.
         """
-        bound = self.bound.thread
-        if bound is not None and name not in {None, "", bound}:
-            raise Usage(problem=f"the host has bound the thread {bound!r}", remedy="name no other one")
-        return (name or None) if bound is None else bound
+        if self.thread is not None and name not in {None, "", self.thread}:
+            raise Usage(problem=f"the host has bound the thread {self.thread!r}", remedy="name no other one")
+        return self.thread or name or None
 
     def count_uses(self, paths: Iterable[str]) -> None:
         """Count that memories were given; where that cannot be kept, nothing else is the matter."""
@@ -184,7 +161,7 @@ class Call:
             self.memory.uses.add(paths)
 
     def sync(self) -> None:
-        """Make the index current, and say how far it is: what asks the index does so again at no cost."""
+        """Make the index current, and report the progress: what asks the index does so again at no cost."""
         self.memory.sync(progress=self.tick)
 
 

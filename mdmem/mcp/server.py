@@ -18,7 +18,7 @@ from mdmem import __version__
 from mdmem.errors import MdmemError, Unavailable
 from mdmem.mcp import prompts, resources
 from mdmem.mcp.answer import describe_error
-from mdmem.mcp.resources import ROOT, Feed
+from mdmem.mcp.resources import ROOT
 from mdmem.mcp.tools import NAMES, Toolbox
 
 if TYPE_CHECKING:
@@ -52,7 +52,6 @@ class MemoryServer:
         # This makes it once, too, before threads ask for it.
         self._memory.index.rest_when_idle()
         self._keeper: Keeper | None = None
-        self.feed = Feed(self._memory)
         self.server: Server[Any] = Server(
             "mdmem",
             version=__version__,
@@ -62,23 +61,21 @@ class MemoryServer:
             on_list_resources=self._list_resources,
             on_list_resource_templates=self._list_templates,
             on_read_resource=self._read_resource,
-            on_subscriptions_listen=self.feed.listen,
             on_list_prompts=self._list_prompts,
             on_get_prompt=self._get_prompt,
-            lifespan=self._run_feed,
+            lifespan=self._keep_current,
         )
         # It would tell a collector of traces, where an application has one, what is in memory.
         self.server.middleware.clear()
 
     @asynccontextmanager
-    async def _run_feed(self, _server: Server[Any]) -> AsyncIterator[None]:
-        async with self.feed:
-            try:
-                yield
-            finally:
-                if self._keeper:
-                    await to_thread.run_sync(self._keeper.close)
-                    self._keeper = None
+    async def _keep_current(self, _server: Server[Any]) -> AsyncIterator[None]:
+        try:
+            yield
+        finally:
+            if self._keeper:
+                await to_thread.run_sync(self._keeper.close)
+                self._keeper = None
 
     async def serve_stdio(self) -> None:
         """Serve one client on standard input and output, until it closes them."""

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 from mdmem.errors import ConfigInvalid, MdmemError, Usage
 from mdmem.kind import KINDS
 from mdmem.mcp import verbs
-from mdmem.mcp.answer import Answer, Bound, Call, Tick, describe_error, encodable, no_tick
+from mdmem.mcp.answer import Answer, Bound, Tick, describe_error, encodable, no_tick
 from mdmem.mcp.argument import input_schema, read_arguments, read_signature
 from mdmem.mcp.resources import path_of
 
@@ -135,7 +135,7 @@ class Toolbox:
             raise Usage(problem=f"{tool.name} is refused: this memory is bound read-only")
         values = read_arguments(tool.model, given)
         paths = {key: _locate_resource(values[key]) for key in _PATHS if key in values}
-        return tool.run(Call(bound=self._bound, tick=tick), **{**values, **paths})
+        return tool.run(replace(self._bound, tick=tick), **{**values, **paths})
 
 
 def _with_kinds(tool: ToolSpec, declared: tuple[str, ...]) -> ToolSpec:

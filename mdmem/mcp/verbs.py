@@ -18,7 +18,7 @@ from mdmem.errors import MdmemError, Usage
 from mdmem.facade.kinds import Kinds
 from mdmem.kind import KINDS, WORKING, Kind
 from mdmem.mcp import sessions
-from mdmem.mcp.answer import AS_JSON, Answer, Call, fit, page_of_lines, short_hash, take_page
+from mdmem.mcp.answer import AS_JSON, Answer, Bound, fit, page_of_lines, short_hash
 from mdmem.mcp.argument import Count, Fields, Number, Positive, Texts
 
 if TYPE_CHECKING:
@@ -52,7 +52,7 @@ Base = Annotated[str | None, Field(description="hash that you read")]
 
 
 def context(
-    call: Call,
+    call: Bound,
     query: Annotated[str, Field(description="the task")] = "",
     files: Annotated[Texts, Field(description="only rules about these")] = (),
     thread: str | None = None,
@@ -63,7 +63,7 @@ def context(
     Rules, project memory, preferences, pinned notes, working memory, and passages that fit a query.
     """
     call.sync()
-    found = call.memory.context(query, files, call.thread(thread), min(budget, call.budget))
+    found = call.memory.context(query, files, call.resolve_thread(thread), min(budget, call.budget))
     call.count_uses(place.partition("#")[0] for part in found.parts for place in part.places)
     data = as_json(dataclasses.replace(found, left_out=found.left_out[:PAGE]))
     text = found.text or "there is nothing to know yet"
@@ -71,7 +71,7 @@ def context(
 
 
 def search(
-    call: Call,
+    call: Bound,
     query: str,
     within: Within = "",
     types: Texts = (),
@@ -110,7 +110,7 @@ def search(
 
 
 def grep(
-    call: Call,
+    call: Bound,
     pattern: str,
     within: Within = "",
     globs: Texts = (),
@@ -152,7 +152,7 @@ def grep(
 
 
 def ls(
-    call: Call,
+    call: Bound,
     within: Within = "",
     globs: Texts = (),
     where: Texts = (),
@@ -168,7 +168,7 @@ def ls(
         call.sync()
     listed = call.memory.ls(within, globs=globs, where=where, sort=sort)
     memories = [each for each in listed if not each.problem]
-    found, _ = take_page(memories, offset, min(limit, _MOST_PAGE))
+    found = memories[offset : offset + min(limit, _MOST_PAGE)]
     read = ((each, _read_memory(call, each.path)) for each in found)
     hashed = ((each, short_hash(document.hash) if document else "") for each, document in read)
     taken = fit(((each, _format_listed(*each)) for each in hashed), call.budget // AS_JSON)
@@ -183,7 +183,7 @@ def ls(
 
 
 def show(
-    call: Call,
+    call: Bound,
     path: str,
     heading: Annotated[str, Field(description="only this section")] = "",
     line: Annotated[Positive, Field(description="from here on")] = 1,
@@ -220,7 +220,7 @@ def _lines_of(document: Document, heading: str) -> tuple[int, int]:
     return document.lines.number(start), document.lines.number(max(start, end - 1))
 
 
-def _read_memory(call: Call, path: str) -> Document | None:
+def _read_memory(call: Bound, path: str) -> Document | None:
     """Read a memory; None where it cannot be read."""
     call.tick(0, 0)
     try:
@@ -235,7 +235,7 @@ def _format_listed(listed: Listed, digest: str) -> str:
     )
 
 
-def _answer_hits(call: Call, hits: Sequence[Hit], offset: int, behind: int, notes: Sequence[str]) -> Answer:
+def _answer_hits(call: Bound, hits: Sequence[Hit], offset: int, behind: int, notes: Sequence[str]) -> Answer:
     """Return hits as an answer, each with the hash of its memory where that still says what was found."""
     read = cache(partial(_read_memory, call))
 
@@ -290,7 +290,7 @@ def _shorten_text(text: str, around: int = 0) -> str:
 
 
 def references(
-    call: Call,
+    call: Bound,
     target: str = "",
     within: Annotated[Texts, Field(description="memories or folders")] = (),
     stale: Annotated[bool, Field(description="only cited code that moved, changed or is gone")] = False,
@@ -305,9 +305,9 @@ def references(
     asked: dict[str, Any] = {"paths": within or None, "stale": stale}
     known = call.memory.references
     found = known.lookup(target, **asked) if target else known.list(**asked)
-    wanted, left_out = take_page(found, offset, min(limit, _MOST_PAGE))
+    wanted = found[offset : offset + min(limit, _MOST_PAGE)]
     taken = fit(((each, _format_reference(each)) for each in wanted), call.budget // AS_JSON)
-    left_out += len(wanted) - len(taken)
+    left_out = len(found) - offset - len(taken)
     data = {"references": [_reference_shape(each) for each, _ in taken], "total": len(found)}
     return _answer_page(data, [text for _, text in taken], offset, left_out, ())
 
@@ -348,7 +348,7 @@ def _answer_page(
 # -- changing -----------------------------------------------------------------------------------------------
 
 
-def _change_memories(call: Call, verb: Verb, *, dry_run: bool) -> Answer:
+def _change_memories(call: Bound, verb: Verb, *, dry_run: bool) -> Answer:
     """Make a change and say what it did, or with `dry_run` what it would do."""
     memory = call.memory
     if not dry_run:
@@ -397,7 +397,7 @@ def _format_change(file: dict[str, Any]) -> str:
 
 
 def write(
-    call: Call,
+    call: Bound,
     path: str,
     content: str | None = None,
     fields: Fields | None = None,
@@ -423,7 +423,7 @@ def write(
 
 
 def replace(
-    call: Call,
+    call: Bound,
     path: str,
     old: str,
     new: str,
@@ -439,7 +439,7 @@ def replace(
 
 
 def section(
-    call: Call,
+    call: Bound,
     path: str,
     text: str,
     heading: str = "",
@@ -462,14 +462,14 @@ def section(
     return _change_memories(call, lambda m: m.append(path, text, base=base), dry_run=dry_run)
 
 
-def mv(call: Call, source: str, target: str, base: Base = None, dry_run: bool = False) -> Answer:
+def mv(call: Bound, source: str, target: str, base: Base = None, dry_run: bool = False) -> Answer:
     """Move a memory or a folder; links to it follow. A target that ends in / is a folder."""
     call.sync()
     return _change_memories(call, lambda m: m.mv(source, target, base=base), dry_run=dry_run)
 
 
 def rm(
-    call: Call,
+    call: Bound,
     path: str = "",
     undo: Annotated[str, Field(description="the change that a tool has named, or last")] = "",
     base: Base = None,
@@ -486,7 +486,7 @@ def rm(
 
 
 def remember(
-    call: Call,
+    call: Bound,
     kind: Annotated[str, Field(json_schema_extra={"enum": [*remembered_kinds(KINDS)]})],
     value: Annotated[Any, Field(description="text; a preference may be any JSON")],
     name: Annotated[str, Field(description="note name; thread; category/key; heading in AGENTS.md")] = "",
@@ -504,6 +504,6 @@ def remember(
     """
     resource = resource or None
     if kind == WORKING.name and not resource:
-        name = call.thread(name) or ""
+        name = call.resolve_thread(name) or ""
     options: dict[str, Any] = {"title": title, "why": why, "resource": resource, "ttl": ttl, "base": base}
     return _change_memories(call, lambda m: m.remember(kind, name, value, **options), dry_run=dry_run)

@@ -18,7 +18,7 @@ from mdmem import errors
 from mdmem.cli.main import app
 from mdmem.diagnostic import about_file
 from mdmem.errors import MdmemError, NearLine
-from mdmem.mcp.answer import describe_error, encodable, fit, short_hash, take_page
+from mdmem.mcp.answer import describe_error, encodable, fit, short_hash
 from mdmem.text.tokens import estimate
 from tests.test_errors import EXAMPLES, KINDS, example
 
@@ -35,11 +35,6 @@ def test_the_first_item_is_always_taken() -> None:
 
 def test_items_are_taken_as_far_as_they_fit() -> None:
     assert [number for number, _ in fit(((n, "x" * 40) for n in range(9)), 30)] == [0, 1, 2]
-
-
-def test_a_page_says_how_many_are_behind_it() -> None:
-    assert take_page(range(10), 2, 3) == ([2, 3, 4], 5)
-    assert take_page(range(3), 5, 3) == ([], 0)
 
 
 def test_half_a_character_becomes_its_escape_wherever_it_is() -> None:

@@ -59,7 +59,7 @@ def edit_data(path: str, data: bytes) -> bytes:
 
 
 def keep_data(path: str, data: bytes) -> None:
-    """Keep a text of the user's in a private file, and print where."""
+    """Keep a text of the user's in a private file, and print its place."""
     with tempfile.NamedTemporaryFile(prefix="mdmem-", suffix=os.path.splitext(path)[1], delete=False) as file:
         file.write(data)
     print(f"your text is kept in {file.name}", file=sys.stderr)

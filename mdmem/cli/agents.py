@@ -97,24 +97,20 @@ def carry_out(setup: Setup | MergeSetup) -> int:
     """Show what a setup changes, ask, and write it."""
     from mdmem.errors import Usage
 
-    wanted = bool(setup.changes) and not render.is_set("dry_run")
-    if render.is_set("as_json"):
-        if wanted and not render.is_set("yes"):
-            raise Usage(problem="--json does not ask", remedy="say --yes or --dry-run")
-    elif setup.changes:
+    as_json, dry_run = render.is_set("as_json"), render.is_set("dry_run")
+    if setup.changes and not as_json:
         print(setup.diff(), end="")
-    for note in setup.notes():
-        print(f"mdmem: {note}", file=sys.stderr)
+    render.print_remarks(f"mdmem: {note}" for note in setup.notes())
+    wanted = bool(setup.changes) and not dry_run
     if wanted and not render.is_set("yes"):
-        if not sys.stdin.isatty():
+        if as_json or not sys.stdin.isatty():
             raise Usage(problem="nothing was written: nobody can be asked here", remedy="say --yes")
         wanted = click.confirm("Write this?", err=True)
-    if wanted or not (setup.changes or render.is_set("dry_run")):
+    if wanted or not (setup.changes or dry_run):
         setup.apply()
-    if render.is_set("as_json"):
-        render.print_json(
-            {"applied": wanted, "files": [each.path for each in setup.changes], "diff": setup.diff()}
-        )
+    if as_json:
+        files = [change.path for change in setup.changes]
+        render.print_json({"applied": wanted, "files": files, "diff": setup.diff()})
     elif not setup.changes:
         print("nothing to do")
     return 0
@@ -252,18 +248,19 @@ def project_append(**given: Any) -> options.Verb:
 @options.read_command
 def project_sync(memory: Memory, tools: tuple[str, ...], check: bool) -> int:
     """Write the project memory and the rules into the files of coding tools, inside marked blocks."""
-    synced = memory.project.sync(tools, check=check or render.is_set("dry_run"))
+    dry_run = check or render.is_set("dry_run")
+    synced = memory.project.sync(tools, check=dry_run)
+    is_quiet = render.is_set("as_json") or render.is_set("dry_run")
     if render.is_set("as_json"):
-        render.print_json({"applied": not (check or render.is_set("dry_run")), **mdmem.as_json(synced)})
+        render.print_json({"applied": not dry_run, **mdmem.as_json(synced)})
     elif render.is_set("dry_run"):
         print(synced.diff(), end="")
-    is_silent = render.is_set("as_json") or render.is_set("dry_run")
+    elif not synced.differences:
+        print("nothing to change")
     for one in synced.differences:
         done = "created" if one.before is None else "deleted" if one.after is None else "changed"
         state = done if one.path in synced.written else one.state
-        if not is_silent or not one.is_fixed:
-            to = sys.stderr if is_silent else sys.stdout
+        if not is_quiet or not one.is_fixed:
+            to = sys.stderr if is_quiet else sys.stdout
             print(f"{state} {one.path}{f': {one.reason}' if one.reason else ''}", file=to)
-    if not synced.differences and not is_silent:
-        print("nothing to change")
     return int(bool(synced.left) and (check or not render.is_set("dry_run")))

@@ -28,6 +28,7 @@ if TYPE_CHECKING:
     from mdmem import Applied, Document, EditPlan
     from mdmem.cli.main import Target
     from mdmem.facade.memory import Memory
+    from mdmem.vault.store import FileChange
 
 
 # The arguments of `mv`, without an option and with each of them.
@@ -327,12 +328,12 @@ def history_command(memory: Memory, path: tuple[str, ...], limit: int) -> None:
         return
     for entry in entries[:limit]:
         print(f"{entry.id}  {entry.time}  {entry.actor or '-'}  {entry.message}")
-        most = len(entry.files) if render.is_set("verbose") else render.MANY
-        for file in entry.files[:most]:
-            before, after = (digest[:_SHORT] if digest else "absent" for digest in (file.before, file.after))
-            print(f"    {file.path}  {before} → {after}")
-        if len(entry.files) > most:
-            print(f"    and {len(entry.files) - most:,} more (-v names them)")
+        render.print_some([_format_change(file) for file in entry.files], render.MANY, "    ")
+
+
+def _format_change(file: FileChange) -> str:
+    before, after = ((digest or "absent")[:_SHORT] for digest in (file.before, file.after))
+    return f"{file.path}  {before} → {after}"
 
 
 @command("restore", epilog="Example: mdmem restore notes/db.md --hash 3f2a9c01")

@@ -104,12 +104,11 @@ def _print_commit(commit: MemoryCommit) -> None:
     print(f"    {_describe_subject(commit)}")
     for operation in commit.operations:
         print(f"    operation: {operation}")
-    most = len(commit.memories) if render.is_set("verbose") else _MOST_FILES
-    for touched in commit.memories[:most]:
-        old = f"{touched.old} -> " if touched.old else ""
-        print(f"    {_LETTERS[touched.status]} {old}{touched.path}")
-    if len(commit.memories) > most:
-        print(f"    and {len(commit.memories) - most:,} more (-v names them)")
+    lines = [
+        f"{_LETTERS[touched.status]} {f'{touched.old} -> ' if touched.old else ''}{touched.path}"
+        for touched in commit.memories
+    ]
+    render.print_some(lines, _MOST_FILES, "    ")
 
 
 def _name_author(said: MemoryCommit | SaidFact, mark: str = "") -> str:
@@ -345,12 +344,8 @@ def _print_committed(done: Committed) -> None:
     print(f" {subject}")
     if done.commit is None:
         print("\n".join(rest))
-    files = (*done.settings, *done.files)
-    most = len(files) if render.is_set("verbose") else _MOST_FILES
-    for file in files[:most]:
-        print(f" {_LETTERS[file.kind]} {file.path}")
-    if len(files) > most:
-        print(f" and {len(files) - most:,} more (-v names them)")
+    lines = [f"{_LETTERS[file.kind]} {file.path}" for file in (*done.settings, *done.files)]
+    render.print_some(lines, _MOST_FILES, " ")
     if done.ignored:
         print(f" {render.count_memories(done.ignored)} ignored by git")
 

@@ -6,14 +6,13 @@ import io
 import os
 import sys
 import time
-from collections import Counter
 from math import isfinite
 from typing import TYPE_CHECKING, Any, ClassVar, Literal, TypeVar
 
 import click
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Iterator, Sequence
+    from collections.abc import Callable, Iterable, Sequence
 
     from mdmem import Applied, Document, EditPlan, Memory, Message
     from mdmem.diagnostic import Span
@@ -228,6 +227,15 @@ def print_remarks(lines: Iterable[str]) -> None:
         print(line, file=sys.stderr)
 
 
+def print_some(lines: Sequence[str], most: int, indent: str) -> None:
+    """Print lines, without --verbose the first of them and how many more there are."""
+    shown = lines if is_set("verbose") else lines[:most]
+    for line in shown:
+        print(f"{indent}{line}")
+    if len(shown) < len(lines):
+        print(f"{indent}and {len(lines) - most:,} more (-v names them)")
+
+
 def print_left_out(messages: int) -> None:
     """Print how many messages were left out, unless all are there."""
     print_remarks([f"{messages:,} messages left out"] if messages else [])
@@ -238,38 +246,21 @@ MANY = 10
 
 
 def print_applied(applied: Applied) -> None:
-    """Print what a change did: every file with its new hash; of many, without --verbose, in numbers."""
+    """Print what a change did: every file with its new hash; of many, without --verbose, how many."""
     if is_set("as_json"):
         print_json(applied)
         return
     if not applied.files:
         print(f"nothing to change{f': {applied.plan.message}' if applied.plan.message else ''}")
     elif len(applied.files) > MANY and not is_set("verbose"):
-        print(_count_changes(applied))
+        merged = f", {len(applied.merged):,} merged with a change made meanwhile" if applied.merged else ""
+        print(f"changed {count_memories(len(applied.plan.changes))}{merged} (-v names each)")
     else:
-        for path, verb, digest in _list_changes(applied):
-            merged = "  (merged with a change made meanwhile)" if path in applied.merged else ""
-            print(f"{verb} {path}  {digest}{merged}".rstrip())
+        for file in applied.files:
+            verb = "created" if file.before is None else "deleted" if file.after is None else "changed"
+            merged = "  (merged with a change made meanwhile)" if file.path in applied.merged else ""
+            print(f"{verb} {file.path}  {file.after or ''}{merged}".rstrip())
     _print_warnings(applied.plan)
-
-
-def _list_changes(applied: Applied) -> Iterator[tuple[str, str, str]]:
-    """Yield of each file its path, what happened to it, its new hash."""
-    for file in applied.files:
-        verb = "created" if file.before is None else "deleted" if file.after is None else "changed"
-        yield file.path, verb, file.after or ""
-
-
-def _count_changes(applied: Applied) -> str:
-    """Say in numbers what a change did."""
-    moves = {change.path: change.move_to for change in applied.plan.changes if change.move_to}
-    targets = set(moves.values())
-    counts = Counter(
-        "moved" if path in targets else verb for path, verb, _ in _list_changes(applied) if path not in moves
-    )
-    changes = ", ".join(f"{verb} {count:,}" for verb, count in sorted(counts.items()))
-    merged = f", {len(applied.merged):,} merged with a change made meanwhile" if applied.merged else ""
-    return f"{changes} {'memory' if counts.total() == 1 else 'memories'}{merged} (-v names each)"
 
 
 def count_memories(count: int) -> str:

@@ -16,7 +16,7 @@ from datetime import UTC, datetime
 from itertools import chain
 from typing import Any, TypeVar
 
-from mdmem.diagnostic import Diagnostic, Severity, about_file, at_line
+from mdmem.diagnostic import Diagnostic, Severity, about_file
 from mdmem.document.document import SUFFIXES, digest
 from mdmem.errors import (
     AlreadyExists,
@@ -176,7 +176,9 @@ class SessionLogs:
                 for fault in faults(log, self.most):
                     severity: Severity = "warning" if fault.code == "not-a-record" else "error"
                     hint = "`mdmem sessions check --fix` rewrites the log"
-                    yield at_line(path, fault.line, fault.code, fault.message, hint, severity=severity)
+                    yield about_file(
+                        path, fault.code, fault.message, hint, line=fault.line, severity=severity
+                    )
                 if header and log.size > self.end:  # whoever wants its end alone has to find a snapshot there
                     Conversation(log, header.key, self.most, within=self.end)
         except MdmemError as error:

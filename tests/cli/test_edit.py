@@ -206,8 +206,8 @@ def eleven(files: Files) -> Files:
 @pytest.mark.parametrize(
     ("arguments", "told"),
     [
-        (["rm", "-r", "notes"], "deleted 11 memories (-v names each)\n"),
-        (["mv", "notes", "old"], "changed 1, moved 11 memories (-v names each)\n"),
+        (["rm", "-r", "notes"], "changed 11 memories (-v names each)\n"),
+        (["mv", "notes", "old"], "changed 12 memories (-v names each)\n"),
         (["replace", "--in", "notes", "MySQL", "SQLite", "--yes"], "changed 11 memories (-v names each)\n"),
     ],
 )

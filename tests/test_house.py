@@ -44,6 +44,7 @@ SHORT = {
     "arguments": "checks of values, which floors from `vault` to `memory` call",
     "adapters.anthropic": "one package of others, which is optional",
     "adapters.openai_agents": "as adapters.anthropic",
+    "cli.results": "outputs of tools are one kind, as `kinds` has others",
     "cli.editor": "one command needs the user's editor, and no other imports what it takes",
     "capture.quotation": "what asks a model stands apart from the rules",
     "kind": "the table of the kinds, which floors from `schema` to `mcp` read",

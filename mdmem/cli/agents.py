@@ -147,15 +147,10 @@ def _answer_tool(tool: Tool, line: bytes | str) -> dict[str, Any]:
     from mdmem.errors import ToolRefused
 
     try:
-        given = json.loads(line)
-    except (ValueError, RecursionError) as error:
-        return {"content": f"The command is not JSON: {error}", "is_error": True}
-    if not isinstance(given, dict):
-        return {"content": "The command is not a JSON object.", "is_error": True}
-    try:
-        return {"content": tool.call(given), "is_error": False}
-    except ToolRefused as error:
-        return {"content": error.words, "is_error": True}
+        return {"content": tool.call(options.read_object(line, "The command")), "is_error": False}
+    except (ToolRefused, click.UsageError) as error:
+        words = error.words if isinstance(error, ToolRefused) else error.message
+        return {"content": words, "is_error": True}
 
 
 _ASKED = "MDMEM_ASKED"  # set in the programs that mdmem asks

@@ -28,7 +28,6 @@ if TYPE_CHECKING:
     from mdmem import Applied, Document, EditPlan
     from mdmem.cli.main import Target
     from mdmem.facade.memory import Memory
-    from mdmem.vault.store import FileChange
 
 
 # The arguments of `mv`, without an option and with each of them.
@@ -164,15 +163,14 @@ def delete_lines_command(path: str, first: int, last: int | None, base: str | No
 
 @command("set", epilog="Example: mdmem set notes/db.md tags='[db, decision]' title=Database")
 @options.path_argument(role=WRITE)
-@click.argument("assignments", nargs=-1, required=True, metavar="KEY=VALUE…")
+@click.argument("assignments", nargs=-1, required=True, metavar="KEY=VALUE…", callback=options.read_pairs)
 @click.option("--json-value", is_flag=True, help="Read VALUE as JSON, not as YAML.")
 @options.base_option
 @options.change_command
-def set_command(path: str, assignments: tuple[str, ...], json_value: bool, base: str | None) -> options.Verb:
+def set_command(path: str, assignments: dict[str, str], json_value: bool, base: str | None) -> options.Verb:
     """Set fields of the frontmatter, or of a JSON memory. KEY may be dotted: source.type=user."""
-    texts = options.read_pairs(assignments)
     read = options.read_json if json_value else mdmem.read_value
-    fields = {key: read(value) for key, value in texts.items()}
+    fields = {key: read(value) for key, value in assignments.items()}
     return lambda m: m.set(path, fields, base=base)
 
 
@@ -331,7 +329,7 @@ def history_command(memory: Memory, path: tuple[str, ...], limit: int) -> None:
         render.print_some([_format_change(file) for file in entry.files], render.MANY, "    ")
 
 
-def _format_change(file: FileChange) -> str:
+def _format_change(file: Any) -> str:
     before, after = ((digest or "absent")[:_SHORT] for digest in (file.before, file.after))
     return f"{file.path}  {before} → {after}"
 

@@ -20,7 +20,6 @@ from mdmem.cli.render import (
     print_notes,
     show_progress,
     start_paging,
-    stop_paging,
 )
 
 if TYPE_CHECKING:
@@ -79,9 +78,8 @@ format_option = choice_option("--format", "form", choices="text json github sari
 
 
 def json_option(command: F) -> F:
-    """Declare the options --json and --raw."""
-    raw = _flag_option("raw", "--raw", help="Print control characters on a terminal, too, as they are.")
-    return _flag_option("as_json", "--json", help="Print JSON, one object a line.")(raw(command))
+    """Declare the option --json."""
+    return _flag_option("as_json", "--json", help="Print JSON, one object a line.")(command)
 
 
 def change_options(command: F) -> F:
@@ -99,22 +97,8 @@ def model_option(command: F) -> F:
 def _read_model(ctx: click.Context, _: click.Parameter, model: str | None) -> Any:
     import mdmem
 
-    program = None if ctx.resilient_parsing else mdmem.configured(model)
-    return _refuse_to_ask(program.__name__) if program and is_set("dry_run") else program
-
-
-def _refuse_to_ask(name: str) -> Any:
-    """Make a model for a dry run, which refuses, and so costs nothing: rules decide."""
-
-    def ask(prompt: str, *_: float) -> str:
-        from mdmem import estimate
-        from mdmem.errors import Usage
-
-        tokens = f"its first prompt has about {estimate(prompt):,} tokens"
-        raise Usage(problem=f"a dry run does not ask {name}, and {tokens}")
-
-    ask.__name__ = name
-    return ask
+    # A dry run costs nothing: rules decide.
+    return None if ctx.resilient_parsing or is_set("dry_run") else mdmem.configured(model)
 
 
 def path_argument(name: str = "path", role: Role = READ, **settings: Any) -> Callable[[F], F]:
@@ -166,15 +150,15 @@ def read_text(_ctx: click.Context, parameter: click.Parameter, value: str) -> st
         print(f"reading {parameter.name} from standard input; end with ^D", file=sys.stderr)
     data = sys.stdin.buffer.read()
     if not data.strip():
-        instead = f"give {parameter.human_readable_name}, which may be ''"
-        raise click.UsageError(f"standard input is empty, and there is no other text: {instead}")
+        name = parameter.human_readable_name
+        raise click.UsageError(f"standard input is empty, and there is no other text: give {name}")
     try:
         return data.decode("utf-8")
     except UnicodeDecodeError as error:
         raise click.UsageError(f"standard input is not UTF-8 (byte {error.start})") from None
 
 
-def read_pairs(pairs: Iterable[str]) -> dict[str, str]:
+def read_pairs(_ctx: click.Context, _: click.Parameter, pairs: Iterable[str]) -> dict[str, str]:
     """Read arguments of the form KEY=VALUE as a mapping."""
     values = {}
     for pair in pairs:
@@ -184,20 +168,9 @@ def read_pairs(pairs: Iterable[str]) -> dict[str, str]:
     return values
 
 
-def variable_options(command: F) -> F:
-    """Declare the options --var and --vars."""
-    from_stdin = click.option("--vars", "from_stdin", is_flag=True, help="Read a JSON object from stdin.")
-    pairs = click.option("--var", "pairs", multiple=True, metavar="KEY=VALUE", help="Set a variable.")
-    return pairs(from_stdin(command))
-
-
-def read_variables(pairs: tuple[str, ...], *, from_stdin: bool) -> dict[str, Any]:
-    """Read the variables that the options --var and --vars give."""
-    variables: dict[str, Any] = {}
-    if from_stdin:
-        stop_paging()  # somebody may type them
-        variables = read_object(sys.stdin.buffer.read(), "standard input")
-    return variables | read_pairs(pairs)
+variable_option = click.option(
+    "--var", "variables", multiple=True, metavar="KEY=VALUE", callback=read_pairs, help="Set a variable."
+)
 
 
 def read_json(text: str | bytes, name: str = "VALUE") -> Any:

@@ -24,7 +24,7 @@ _NAMED = 5  # memories in a hint
 
 
 class Role(NamedTuple):
-    """Says what an argument may name, and what for.
+    """What an argument may name, and for which use.
 
     Attributes:
         memory, folder: what it may be.

@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 T = TypeVar("T")
 
 
-def is_set(option: Literal["as_json", "dry_run", "verbose", "yes", "no_pager", "raw"]) -> bool:
+def is_set(option: Literal["as_json", "dry_run", "verbose", "yes", "no_pager"]) -> bool:
     """Tell whether the command line has an option that many commands have."""
     context = click.get_current_context(silent=True)
     return bool(context and context.meta.get(option))
@@ -36,7 +36,7 @@ class Terminal(io.TextIOWrapper):
     """
 
     exact = False
-    """Whether everything goes out as it is; standard output with --raw does, too."""
+    """Whether everything goes out as it is."""
     held: ClassVar[list[str] | None] = None
     """What was printed to any of these streams while it waits for the pager."""
 
@@ -46,7 +46,7 @@ class Terminal(io.TextIOWrapper):
 
     def make_visible(self, text: str) -> str:
         """Make visible what cannot be seen, and what a terminal would obey."""
-        if self.exact or (self is sys.stdout and is_set("raw")):
+        if self.exact:
             return text
         from mdmem import visible
 

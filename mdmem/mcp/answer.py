@@ -31,7 +31,7 @@ _DIGITS = 12  # of a hash: enough to name one content of a vault, a quarter of t
 
 
 class Answer(NamedTuple):
-    """What a tool says.
+    """The answer of a tool.
 
     Attributes:
         texts: for a reader, each a block of its own, so that the text of a memory stands alone in one.
@@ -74,15 +74,14 @@ def page_of_lines(
     """Take the lines that fit into a budget of tokens; of the first one at least a character.
 
     Args:
-        lines: those from the first one that is asked for.
-        count: how many they are.
+        lines: the lines from the first one that is asked for.
+        count: how many lines there are from there on.
         asked: the number of that line, how many are wanted (0: as many as fit), and its first column.
         budget: tokens.
-        between: stands between two lines in the answer.
+        between: what stands between two lines in the answer.
 
     Returns:
-        `line`, `text`, `left_out`, `shown` (lines), and `next` where there is more; and how to go on,
-        in words.
+        The page as data, and how to go on in words.
     """
     line, limit, column = asked
     taken = [text for _, text in fit(((None, text) for text in islice(lines, limit or None)), budget)]
@@ -105,7 +104,7 @@ def page_of_lines(
 
 
 def encodable(value: Any) -> Any:
-    """Return a value that UTF-8 can carry: half a character becomes its escape."""
+    """Return a value that UTF-8 can carry: a lone surrogate becomes its escape."""
     if isinstance(value, str):
         return value if value.isascii() else value.encode("utf-8", "backslashreplace").decode()
     if isinstance(value, dict):
@@ -116,11 +115,11 @@ def encodable(value: Any) -> Any:
 
 
 Tick = Callable[[int, int], None]
-"""Told how many of how many are done, 0 of 0 where that is not known; it raises to end the work."""
+"""Reports how many of how many are done, 0 of 0 where that is not known; it raises to end the work."""
 
 
 def no_tick(_done: int, _total: int) -> None:
-    """Nobody wants to know."""
+    """Report to nobody."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -129,10 +128,10 @@ class Bound:
 
     Attributes:
         memory: the vault and the namespace.
-        thread: of whom alone `memory` has what was said, summed up, observed and worked on; None: of all.
+        thread: the only thread whose session, summary, observations and working memory are there; None: all.
         read_only: whether the tools that change something are left out, and refused.
         budget: about how many tokens an answer may have.
-        tick: of one call: told how far it is.
+        tick: reports the progress of one call.
     """
 
     memory: Memory
@@ -146,7 +145,7 @@ class Bound:
             object.__setattr__(self, "memory", self.memory.of_thread(self.thread))
 
     def resolve_thread(self, name: str | None) -> str | None:
-        """Return the thread that is meant: the one that the host has bound, where it has.
+        """Return the bound thread, else the one that is named.
 
         Raises:
             Usage: another one is named.
@@ -156,7 +155,7 @@ class Bound:
         return self.thread or name or None
 
     def count_uses(self, paths: Iterable[str]) -> None:
-        """Count that memories were given; where that cannot be kept, nothing else is the matter."""
+        """Count a use of these memories; a count that cannot be kept is no error."""
         with suppress(MdmemError):
             self.memory.uses.add(paths)
 
@@ -211,15 +210,12 @@ def _next_step(error: MdmemError) -> str:
 
 
 def _with_tools(hint: str) -> str:
-    """Return a hint with tools instead of commands.
-
-    Of a command that no tool stands for the user is to be told.
-    """
+    """Return a hint with tools instead of commands; the user is told of a command without a tool."""
     return _COMMAND.sub(lambda found: _TOOLS.get(found[1]) or f"{found[0]} (tell the user to run it)", hint)
 
 
 def _error_details(error: MdmemError) -> dict[str, Any]:
-    """Return what of an error a program may want by itself: where it is, and what is there now."""
+    """Return the place of an error, and what is there now."""
     values = error.values
     found: dict[str, Any] = {name: values[name] for name in ("path", "lines") if name in values}
     if error.code == "conflict":

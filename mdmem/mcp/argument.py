@@ -19,7 +19,7 @@ from mdmem.errors import Usage
 
 _MOST = 2**31 - 1
 _MOST_SHOWN = 80  # characters of a value in a message
-_UNTOLD = {"title", "default", "additionalProperties", "minimum", "maximum", "minProperties"}
+_DROPPED = {"title", "default", "additionalProperties", "minimum", "maximum", "minProperties"}
 
 
 def read_signature(function: Callable[..., Any]) -> type[BaseModel]:
@@ -44,7 +44,7 @@ def _prune_schema(schema: Any) -> Any:
         return [_prune_schema(each) for each in schema]
     if not isinstance(schema, dict):
         return schema
-    kept = {key: _prune_schema(each) for key, each in schema.items() if key not in _UNTOLD}
+    kept = {key: _prune_schema(each) for key, each in schema.items() if key not in _DROPPED}
     if "properties" in schema:  # one of which may have a name of those
         kept["properties"] = {name: _prune_schema(each) for name, each in schema["properties"].items()}
     if {"type": "null"} in kept.get("anyOf", ()):

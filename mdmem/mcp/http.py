@@ -67,9 +67,9 @@ def serve_http(memory: MemoryServer, port: int, say: Callable[[str], None]) -> N
     """Serve clients on a port of this machine until a signal ends it.
 
     Args:
-        memory: what is served.
+        memory: the server.
         port: the port; 0 for a free one.
-        say: is told where it is served, and the token if it was made here.
+        say: prints the address, and the token if it was made here.
 
     Raises:
         Usage: the port is taken, or the token is none.

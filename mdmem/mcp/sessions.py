@@ -39,12 +39,7 @@ def is_session(path: str) -> bool:
 def show(call: Bound, path: str, line: int = 1, limit: int = 0, column: int = 1) -> Answer:
     """Return a message, or what a summary stands for; of a session as a whole its last messages.
 
-    Args:
-        call: of the tool.
-        path: `sessions/<key>#<seq>`, or `sessions/<key>`.
-        line: of one message, the first line to show.
-        limit: lines of one message, or messages of a session; 0: as many as fit.
-        column: of that line, the first character to show.
+    `limit` counts the lines of one message, or the messages of a session; 0 is as many as fit.
     """
     key, seq = _parse_place(call, path)
     if seq is None:
@@ -58,25 +53,17 @@ def show(call: Bound, path: str, line: int = 1, limit: int = 0, column: int = 1)
         return _answer_messages(call, key, opened.messages, opened.left_out)
     message = call.memory.sessions.message(key, seq)
     lines = message.text.split("\n")[line - 1 :]
-    told, tail = page_of_lines(lines, len(lines), (line, limit, column), call.budget // AS_JSON, "\n")
-    del told["shown"]
-    texts = (_message_head(key, message), told["text"], tail)
-    return Answer(tuple(filter(None, texts)), {**_message_shape(key, message), **told})
+    page, tail = page_of_lines(lines, len(lines), (line, limit, column), call.budget // AS_JSON, "\n")
+    del page["shown"]
+    texts = (_message_head(key, message), page["text"], tail)
+    return Answer(tuple(filter(None, texts)), {**_message_shape(key, message), **page})
 
 
 def show_result(call: Bound, path: str, line: int = 1, limit: int = 0, column: int = 1) -> Answer:
     """Return what a tool has printed in the session that is bound, from a line on.
 
-    Args:
-        call: of the tool.
-        path: `result:<hash>`.
-        line: the first line to show.
-        limit: lines; 0: as many as fit.
-        column: of the first line, where it begins.
-
     Raises:
         Usage: no session is bound, or there is no such line.
-        ResultNotFound: the session has no such result.
     """
     key = call.thread
     if key is None:
@@ -88,11 +75,11 @@ def show_result(call: Bound, path: str, line: int = 1, limit: int = 0, column: i
     if line > len(lines):
         raise Usage(problem=f"line is {line}; the last one is {len(lines)}", remedy="give a smaller line")
     asked = (line, limit, column)
-    told, tail = page_of_lines(lines[line - 1 :], len(lines) - line + 1, asked, call.budget // AS_JSON)
-    del told["shown"]
+    page, tail = page_of_lines(lines[line - 1 :], len(lines) - line + 1, asked, call.budget // AS_JSON)
+    del page["shown"]
     head = f"{RESULT}{wanted}  from line {line} of {len(lines)}"
-    data = {"result": wanted, "lines": len(lines), **told}
-    return Answer(tuple(filter(None, (head, told["text"], tail))), data)
+    data = {"result": wanted, "lines": len(lines), **page}
+    return Answer(tuple(filter(None, (head, page["text"], tail))), data)
 
 
 def grep(call: Bound, within: str, pattern: str, regex: bool, limit: int, offset: int) -> Answer:
@@ -132,22 +119,22 @@ def _parse_place(call: Bound, path: str) -> tuple[str, int | None]:
 
 
 def _answer_messages(call: Bound, key: str, messages: Sequence[Message], left_out: int = 0) -> Answer:
-    """Messages as an answer: those that fit, the newest of them where not all do."""
+    """Return messages as an answer: the newest of them that fit."""
     blocks = ((message, f"{_message_head(key, message)}\n{message.text}") for message in reversed(messages))
     taken = fit(blocks, call.budget // AS_JSON)[::-1]
     left_out += len(messages) - len(taken)
     texts = [_answer_beginning(call, key, message, text) for message, text in taken]
-    told = [
+    shapes = [
         {**_message_shape(key, message), "text": text}
         for (message, _), text in zip(taken, texts, strict=True)
     ]
     tail = f"[{left_out:,} earlier messages left out: show {FOLDER}/{key}#<seq>]" if left_out else ""
-    data = {"messages": told, "left_out": left_out}
+    data = {"messages": shapes, "left_out": left_out}
     return Answer(tuple(filter(None, ("\n\n".join(texts) or "nothing was said", tail))), data)
 
 
 def _answer_hits(call: Bound, found: SessionHits, offset: int, about: str = "") -> Answer:
-    """Return what was found, as much as fits; `about` stands before the number of what did not."""
+    """Return the hits that fit as an answer; `about` stands before the number of those left out."""
     hits = found.hits[offset:]
     blocks = ((hit, f"{hit.key}#{hit.seq}  {hit.role}  {hit.time}\n{hit.snippet}") for hit in hits)
     taken = fit(blocks, call.budget // AS_JSON)

@@ -205,11 +205,11 @@ def show(
     if first > max(last, 1):
         raise Usage(problem=f"line is {line}; the last one is {last}", remedy="give a smaller line")
     texts = (document.text[slice(*document.lines.span(number))] for number in range(first, last + 1))
-    told, tail = page_of_lines(texts, last + 1 - first, (first, limit, column), call.budget)
-    digest, shown = short_hash(document.hash), first + told.pop("shown")
+    page, tail = page_of_lines(texts, last + 1 - first, (first, limit, column), call.budget)
+    digest, shown = short_hash(document.hash), first + page.pop("shown")
     head = f"{document.path}  hash {digest}  lines {first}-{shown - 1} of {len(document.lines)}"
-    data = {"path": document.path, "hash": digest, "lines": len(document.lines), **told}
-    return Answer(tuple(filter(None, (head, told["text"], tail))), data)
+    data = {"path": document.path, "hash": digest, "lines": len(document.lines), **page}
+    return Answer(tuple(filter(None, (head, page["text"], tail))), data)
 
 
 def _lines_of(document: Document, heading: str) -> tuple[int, int]:
@@ -302,9 +302,9 @@ def references(
     Of one target (a memory, #tag, URL, file or symbol: its backlinks), or of all.
     """
     call.sync()
-    asked: dict[str, Any] = {"paths": within or None, "stale": stale}
+    options: dict[str, Any] = {"paths": within or None, "stale": stale}
     known = call.memory.references
-    found = known.lookup(target, **asked) if target else known.list(**asked)
+    found = known.lookup(target, **options) if target else known.list(**options)
     wanted = found[offset : offset + min(limit, _MOST_PAGE)]
     taken = fit(((each, _format_reference(each)) for each in wanted), call.budget // AS_JSON)
     left_out = len(found) - offset - len(taken)
@@ -328,8 +328,8 @@ def _format_reference(reference: Reference) -> str:
         for place in islice(reference.places, PAGE)
     ]
     behind = len(reference.places) - len(places)
-    told = [f"  [{behind:,} more places left out]"] if behind else []
-    return "\n".join((f"{reference.type}  {_shorten_text(reference.target)}", *places, *told))
+    more = [f"  [{behind:,} more places left out]"] if behind else []
+    return "\n".join((f"{reference.type}  {_shorten_text(reference.target)}", *places, *more))
 
 
 def _answer_page(
@@ -338,11 +338,11 @@ def _answer_page(
     """Return a page of a list as an answer, which says how to go on."""
     following = offset + len(blocks)
     data["left_out"] = max(0, left_out)
-    told = ""
+    tail = ""
     if left_out > 0:
         data["next"] = {"offset": following}
-        told = f"[{left_out:,} more left out: go on with offset={following}]"
-    return Answer(tuple(filter(None, ("\n".join(blocks) or "nothing found", told, *notes))), data)
+        tail = f"[{left_out:,} more left out: go on with offset={following}]"
+    return Answer(tuple(filter(None, ("\n".join(blocks) or "nothing found", tail, *notes))), data)
 
 
 # -- changing -----------------------------------------------------------------------------------------------
@@ -372,16 +372,16 @@ def _answer_applied(applied: Applied) -> Answer:
         }
         for file in applied.files
     ]
-    told = [_format_change(file) for file in files[:_MOST_FILES]]
+    lines = [_format_change(file) for file in files[:_MOST_FILES]]
     if not files:
-        told = [f"nothing to change{f': {applied.plan.message}' if applied.plan.message else ''}"]
+        lines = [f"nothing to change{f': {applied.plan.message}' if applied.plan.message else ''}"]
     left_out = len(files) - _MOST_FILES
     if left_out > 0:
-        told.append(f"[{left_out:,} more memories left out]")
+        lines.append(f"[{left_out:,} more memories left out]")
     notes = _plan_notes(applied.plan)
     data = {"change": applied.id, "files": files[:_MOST_FILES], "total": len(files), "notes": notes}
     named = [f"change {applied.id}"] if applied.id else []
-    return Answer(("\n".join((*told, *notes, *named)),), data)
+    return Answer(("\n".join((*lines, *notes, *named)),), data)
 
 
 def _plan_notes(plan: EditPlan) -> list[str]:

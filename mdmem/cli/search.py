@@ -112,48 +112,51 @@ def _print_matches(
     same: bool,  # noqa: ARG001 - it is so anyway
     **asked: Any,
 ) -> int:
-    if given:
-        paths = paths if pattern is None else (Spelled(pattern, READ_ANY), *paths)
-        pattern = given[0]
-    if pattern is None:
+    if given and pattern is not None:
+        paths = (Spelled(pattern, READ_ANY), *paths)
+    patterns = given or (() if pattern is None else (pattern,))
+    if not patterns:
         raise click.UsageError("Missing argument 'PATTERN'.")
     if literal and asked["regex"]:
         raise click.UsageError("-F and --regex exclude each other")
-    is_plain = not asked["regex"]
-    if len(given) > 1:
-        each = (_SPECIAL.sub(r"\\\g<0>", one) if is_plain else one for one in given)
-        pattern = "|".join(f"(?:{one})" for one in each)
-        asked["regex"] = True
+    is_guess = not (literal or asked["regex"] or shown == "nothing")
+    joined, asked["regex"] = _join_patterns(patterns, is_regex=asked["regex"])
     excluded = {_EXCLUDED[name] for name in types if name in _EXCLUDED}
     asked["globs"] = (*asked["globs"], *(excluded if len(excluded) == 1 else ()))
     asked["types"] = [name for name in types if name not in _EXCLUDED]
-    by_memory = shown in {"paths", "counts", "nothing"}
     where = resolve_paths(memory, {"paths": paths, "within": asked.pop("within")})
-    hits = memory.grep(pattern, **where, **asked, limit=None if by_memory else limit)
-    if by_memory:
-        found = _print_counts(hits.counts(), str(shown), limit)
+    if shown in {"paths", "counts", "nothing"}:
+        hits = memory.grep(joined, **where, **asked)
+        found = _print_counts(hits.counts(), shown, limit)
         if shown == "nothing" and found:
             return 0
     else:
+        hits = memory.grep(joined, **where, **asked, limit=limit)
         apart = any(asked[name] for name in ("context", "before", "after"))
-        printer = HitPrinter(grouped=grouped, apart=apart, only_matches=shown == "matches")
-        last = printer.print(hits)
-        found = last is not None
-        if printer.is_clipped:
-            render.print_remarks(["of very long lines, only matches near the first one are printed"])
-        if last and last.left_out:
-            most = " or more" if last.left_out >= hits.most_counted else ""
-            render.print_remarks([f"{last.left_out:,}{most} more left out: {_NARROW}"])
+        found = _print_hits(hits, HitPrinter(grouped=grouped, apart=apart, only_matches=shown == "matches"))
     render.print_remarks(f"{finding.path or '.'}: {finding.message}" for finding in hits.findings)
-    if (
-        not found
-        and shown != "nothing"
-        and is_plain
-        and not literal
-        and any(map(_LIKE_REGEX.search, given or (pattern,)))
-    ):
+    if is_guess and not found and any(map(_LIKE_REGEX.search, patterns)):
         render.print_remarks(["note: PATTERN was taken as plain text; -E takes it as a regular expression"])
     return 2 if hits.findings else int(not found)
+
+
+def _join_patterns(patterns: Sequence[str], *, is_regex: bool) -> tuple[str, bool]:
+    """Join patterns to one that any of them matches; tell whether that is a regular expression."""
+    if len(patterns) == 1:
+        return patterns[0], is_regex
+    each = (one if is_regex else _SPECIAL.sub(r"\\\g<0>", one) for one in patterns)
+    return "|".join(f"(?:{one})" for one in each), True
+
+
+def _print_hits(hits: Any, printer: HitPrinter) -> bool:
+    """Print hits, and what was left out; tell whether there are any."""
+    last = printer.print(hits)
+    if printer.is_clipped:
+        render.print_remarks(["of very long lines, only matches near the first one are printed"])
+    if last and last.left_out:
+        most = " or more" if last.left_out >= hits.most_counted else ""
+        render.print_remarks([f"{last.left_out:,}{most} more left out: {_NARROW}"])
+    return last is not None
 
 
 def _print_counts(counts: Iterable[tuple[str, int]], shown: str, limit: int | None) -> bool:

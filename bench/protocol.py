@@ -178,12 +178,10 @@ def _ready(setting: Setting, root: str) -> Row:
 
 
 def _idle(setting: Setting, root: str) -> Row:
-    """What a server takes that has been asked, and watches for a subscription."""
+    """What a server takes that has been asked, and keeps its index current."""
     served = _served(root)
     call = {"name": "search", "arguments": {"query": "words"}}
     served.ask(READY, {"jsonrpc": "2.0", "id": 1, "method": "tools/call", "params": call})
-    uri = {"uri": "mdmem:///notes/a.md"}
-    served.ask({"jsonrpc": "2.0", "id": 2, "method": "resources/subscribe", "params": uri})
     seconds = setting.count(_IDLE_SECONDS)
     time.sleep(_REST_SECONDS)
     before = served.ticks

@@ -98,23 +98,16 @@ class Diagnostic:
 
 
 def about_file(
-    path: str, code: str, message: str, hint: str = "", *, severity: Severity = "error", rule: str = ""
-) -> Diagnostic:
-    """Return a finding about a file as a whole; it stands at the file's beginning."""
-    return at_line(path, 1, code, message, hint, severity=severity, rule=rule)
-
-
-def at_line(
     path: str,
-    line: int,
     code: str,
     message: str,
     hint: str = "",
     *,
+    line: int = 1,
     severity: Severity = "error",
     rule: str = "",
 ) -> Diagnostic:
-    """Return a finding about a line of a file; the first one is 1."""
+    """Return a finding about a file as a whole, or about one of its lines; the first one is 1."""
     return Diagnostic(
         path=path,
         span=Span(0, 0),

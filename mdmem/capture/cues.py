@@ -9,7 +9,7 @@ from collections.abc import Iterable, Mapping
 from functools import cache, lru_cache
 from typing import Any
 
-from mdmem.diagnostic import Diagnostic, at_line
+from mdmem.diagnostic import Diagnostic, about_file
 from mdmem.text.regex import regex
 from mdmem.text.tokens import clipped, in_line
 
@@ -133,4 +133,6 @@ def _builtin_tables() -> dict[str, Any]:
 
 def _make_finding(reason: str, line: int = 1) -> Diagnostic:
     hint = "the built-in cues are used; correct the file, or remove it"
-    return at_line(PATH, line, "lexicon", clipped(in_line(reason), _LONGEST_REASON), hint, severity="warning")
+    return about_file(
+        PATH, "lexicon", clipped(in_line(reason), _LONGEST_REASON), hint, line=line, severity="warning"
+    )

@@ -31,8 +31,11 @@ def _add_options(function: Callable[..., Any]) -> Callable[..., Any]:
     for option in (
         options.yes_option,
         options.dry_run_option,
-        click.option("--project", is_flag=True, help="Write the settings of this project (default)."),
-        click.option("--user", is_flag=True, help="Write your own settings, for every project."),
+        click.option(
+            "--project/--user",
+            default=None,
+            help="Write the settings of this project (default), or your own, for every project.",
+        ),
         click.argument("host", type=click.Choice(_HOSTS)),
     ):
         function = option(function)
@@ -41,7 +44,7 @@ def _add_options(function: Callable[..., Any]) -> Callable[..., Any]:
 
 @command("install", epilog="Example: mdmem install claude-code --dry-run")
 @_add_options
-def install_command(target: Target, host: str, *, user: bool, project: bool) -> int:
+def install_command(target: Target, host: str, *, project: bool | None) -> int:
     """Put the MCP server into a host's settings, and for Claude Code and Codex the hooks.
 
     It shows the diff and asks; everything else in those files stays as it is, to the byte. A file that is not
@@ -52,13 +55,12 @@ def install_command(target: Target, host: str, *, user: bool, project: bool) -> 
     from mdmem.facade.instructions import install
 
     memory = target.open()
-    where = _is_in_project(user=user, project=project)
-    return _set_up(install(host, memory.root, memory.scope, own_program(), project=where))
+    return _set_up(install(host, memory.root, memory.scope, own_program(), project=project))
 
 
 @command("uninstall", epilog="Example: mdmem uninstall claude-code --dry-run")
 @_add_options
-def uninstall_command(target: Target, host: str, *, user: bool, project: bool) -> int:
+def uninstall_command(target: Target, host: str, *, project: bool | None) -> int:
     """Take out of a host's settings what `install` put in.
 
     It shows the diff and asks. A file is restored to the byte; where it has changed since, only the entries
@@ -72,7 +74,7 @@ def uninstall_command(target: Target, host: str, *, user: bool, project: bool) -
         root = target.open().root
     except VaultNotFound:
         root = ""  # it may be gone already
-    return _set_up(uninstall(host, root, project=_is_in_project(user=user, project=project)))
+    return _set_up(uninstall(host, root, project=project))
 
 
 def _set_up(setup: Setup) -> int:
@@ -81,18 +83,6 @@ def _set_up(setup: Setup) -> int:
     if setup.changes or render.is_set("as_json") or not setup.by_hand:
         carry_out(setup)
     return int(bool(setup.by_hand))
-
-
-def _is_in_project(*, user: bool, project: bool) -> bool | None:
-    """Return whether the settings of the project are meant, or those of the user.
-
-    None where nothing is said.
-    """
-    if user and project:
-        from mdmem.errors import Usage
-
-        raise Usage(problem="--user and --project exclude each other", remedy="say one of them")
-    return project if user or project else None
 
 
 def own_program() -> str:
@@ -107,24 +97,20 @@ def carry_out(setup: Setup | MergeSetup) -> int:
     """Show what a setup changes, ask, and write it."""
     from mdmem.errors import Usage
 
-    wanted = bool(setup.changes) and not render.is_set("dry_run")
-    if render.is_set("as_json"):
-        if wanted and not render.is_set("yes"):
-            raise Usage(problem="--json does not ask", remedy="say --yes or --dry-run")
-    elif setup.changes:
+    as_json, dry_run = render.is_set("as_json"), render.is_set("dry_run")
+    if setup.changes and not as_json:
         print(setup.diff(), end="")
-    for note in setup.notes():
-        print(f"mdmem: {note}", file=sys.stderr)
+    render.print_remarks(f"mdmem: {note}" for note in setup.notes())
+    wanted = bool(setup.changes) and not dry_run
     if wanted and not render.is_set("yes"):
-        if not sys.stdin.isatty():
+        if as_json or not sys.stdin.isatty():
             raise Usage(problem="nothing was written: nobody can be asked here", remedy="say --yes")
         wanted = click.confirm("Write this?", err=True)
-    if wanted or not (setup.changes or render.is_set("dry_run")):
+    if wanted or not (setup.changes or dry_run):
         setup.apply()
-    if render.is_set("as_json"):
-        render.print_json(
-            {"applied": wanted, "files": [each.path for each in setup.changes], "diff": setup.diff()}
-        )
+    if as_json:
+        files = [change.path for change in setup.changes]
+        render.print_json({"applied": wanted, "files": files, "diff": setup.diff()})
     elif not setup.changes:
         print("nothing to do")
     return 0
@@ -154,15 +140,10 @@ def _answer_tool(tool: Tool, line: bytes | str) -> dict[str, Any]:
     from mdmem.errors import ToolRefused
 
     try:
-        given = json.loads(line)
-    except (ValueError, RecursionError) as error:
-        return {"content": f"The command is not JSON: {error}", "is_error": True}
-    if not isinstance(given, dict):
-        return {"content": "The command is not a JSON object.", "is_error": True}
-    try:
-        return {"content": tool.call(given), "is_error": False}
-    except ToolRefused as error:
-        return {"content": error.words, "is_error": True}
+        return {"content": tool.call(options.read_object(line, "The command")), "is_error": False}
+    except (ToolRefused, click.UsageError) as error:
+        words = error.words if isinstance(error, ToolRefused) else error.message
+        return {"content": words, "is_error": True}
 
 
 _ASKED = "MDMEM_ASKED"  # set in the programs that mdmem asks
@@ -170,7 +151,8 @@ _MOST_SECONDS = 8  # hosts wait a little longer for what `mdmem install` puts in
 
 
 def _answer_hook(target: Target, event: str) -> None:
-    given = _read_given()
+    text = sys.stdin.buffer.read()
+    given = options.read_object(text, "standard input") if text.strip() else {}
     memory = target.open()
     from mdmem.adapters.hooks import answer
 
@@ -179,25 +161,8 @@ def _answer_hook(target: Target, event: str) -> None:
         print(told if isinstance(told, str) else json.dumps(told, ensure_ascii=False))
 
 
-def _read_given() -> dict[str, Any]:
-    from mdmem.errors import Usage
-
-    text = sys.stdin.buffer.read()
-    try:
-        given = json.loads(text) if text.strip() else {}
-    except (ValueError, RecursionError) as error:
-        raise Usage(problem=f"standard input is not JSON: {error}") from None
-    if not isinstance(given, dict):
-        raise Usage(problem="standard input is not a JSON object")
-    return given
-
-
 def _out_of_time(_signal: int, _frame: object) -> None:
     raise TimeoutError(f"no answer within {_MOST_SECONDS} s")
-
-
-def _print_note(text: str) -> None:
-    print(f"mdmem hook: {text}", file=sys.stderr)
 
 
 @command("hook", epilog="""Example: mdmem hook post-edit <<< '{"tool_input": {}}'""")
@@ -222,12 +187,12 @@ def hook_command(target: Target, event: str) -> None:
         _answer_hook(target, event)
     except VaultNotFound:
         pass
-    except MdmemError as error:
-        _print_note(str(error))
+    except (MdmemError, click.UsageError) as error:
+        print(f"mdmem hook: {error}", file=sys.stderr)
     except BrokenPipeError:
         raise  # the host has read enough
     except Exception as error:  # noqa: BLE001 - a bug of ours must not stop the agent either
-        _print_note(f"{type(error).__name__}: {error}")
+        print(f"mdmem hook: {type(error).__name__}: {error}", file=sys.stderr)
     finally:
         signal.alarm(0)
 
@@ -241,7 +206,7 @@ def project_command() -> None:
 
 
 @project_command.command("summary", epilog="Example: mdmem project summary --max-chars 2000")
-@click.option("--max-chars", type=click.IntRange(0), help="Print at most N characters.")
+@options.number_option("--max-chars", help="Print at most N characters.")
 @options.read_command
 def project_summary(memory: Memory, max_chars: int | None) -> None:
     """Print the preferences and decisions of the project memory."""
@@ -271,18 +236,19 @@ def project_append(**given: Any) -> options.Verb:
 @options.read_command
 def project_sync(memory: Memory, tools: tuple[str, ...], check: bool) -> int:
     """Write the project memory and the rules into the files of coding tools, inside marked blocks."""
-    synced = memory.project.sync(tools, check=check or render.is_set("dry_run"))
+    dry_run = check or render.is_set("dry_run")
+    synced = memory.project.sync(tools, check=dry_run)
+    is_quiet = render.is_set("as_json") or render.is_set("dry_run")
     if render.is_set("as_json"):
-        render.print_json({"applied": not (check or render.is_set("dry_run")), **mdmem.as_json(synced)})
+        render.print_json({"applied": not dry_run, **mdmem.as_json(synced)})
     elif render.is_set("dry_run"):
         print(synced.diff(), end="")
-    is_silent = render.is_set("as_json") or render.is_set("dry_run")
+    elif not synced.differences:
+        print("nothing to change")
     for one in synced.differences:
         done = "created" if one.before is None else "deleted" if one.after is None else "changed"
         state = done if one.path in synced.written else one.state
-        if not is_silent or not one.is_fixed:
-            to = sys.stderr if is_silent else sys.stdout
+        if not is_quiet or not one.is_fixed:
+            to = sys.stderr if is_quiet else sys.stdout
             print(f"{state} {one.path}{f': {one.reason}' if one.reason else ''}", file=to)
-    if not synced.differences and not is_silent:
-        print("nothing to change")
     return int(bool(synced.left) and (check or not render.is_set("dry_run")))

@@ -22,12 +22,11 @@ from mdmem.cli.paths import (
     resolve_path,
     resolve_paths,
 )
-from mdmem.errors import AlreadyExists, Conflict, Invalid, MdmemError, MemoryNotFound
+from mdmem.errors import AlreadyExists, Conflict, Invalid, MdmemError, MemoryNotFound, Usage
 
 if TYPE_CHECKING:
     from mdmem import Applied, Document, EditPlan
     from mdmem.cli.main import Target
-    from mdmem.cli.programs import Draft
     from mdmem.facade.memory import Memory
 
 
@@ -43,7 +42,7 @@ _MOVED = {
 
 @command("write", epilog="Example: mdmem write notes/storage.md '# Storage' --dry-run")
 @options.path_argument(role=NEW)
-@options.text_argument("content", may_be_empty=True)
+@options.text_argument("content")
 @options.base_option
 @click.option("--overwrite", is_flag=True, help="Replace what is there without --base.")
 @options.path_option("--supersedes", role=WRITE, help="Let it take the place of PATH, as supersede does.")
@@ -51,6 +50,9 @@ _MOVED = {
 def write_command(**given: Any) -> options.Verb:
     """Write a whole memory; replace one that is there only with --base or --overwrite."""
     return lambda m: m.write(**given)
+
+
+_AGAIN = "edit it again? what you save then replaces what is there"
 
 
 @command("edit", epilog="Example: mdmem edit notes/db.md")
@@ -66,54 +68,55 @@ def edit_command(target: Target, /, path: str) -> int:
     merged with what has changed in the memory meanwhile. Text that is refused is kept, and the file with it
     is named. An editor that returns at once needs its option to wait, as in EDITOR='code --wait'.
     """
-    from mdmem.cli.programs import Draft
+    from mdmem.cli.editor import edit_data, keep_data
 
     memory = target.open()
     path = resolve_paths(memory, {"path": path})["path"]
-    before = _read_existing(memory, path)
+    before = memory.show(path) if memory.exists(path) else None
     with contextlib.suppress(Invalid):  # what an empty memory lacks is about to be written
         memory.prepared(memory.plan.write(path, before.text if before else "", base=before))
-    with Draft(path, before.data if before else b"") as draft:
-        while True:
+    first = before.data if before else b""
+    data, is_written = first, False
+    try:
+        while (data := edit_data(path, data)) != first:
             try:
-                _write_draft(memory, path, before, draft)
+                is_written = _write_edited(memory, path, before, data)
             except MdmemError as error:
-                if not draft.is_changed or isinstance(error, AlreadyExists) or not options.may_ask():
+                if isinstance(error, AlreadyExists) or not options.may_ask():
                     raise
                 render.print_error(error, as_json=False)
                 if not click.confirm(_AGAIN, default=True):
                     return error.exit_code
                 if isinstance(error, Conflict | MemoryNotFound):  # the error says what is there now
-                    before = _read_existing(memory, path)
+                    before = memory.show(path) if memory.exists(path) else None
             else:
                 return 0
+    finally:
+        if data != first and not is_written:
+            keep_data(path, data)
+    if before:
+        options.make_change(memory, lambda m: m.edit(path, lambda _: []))
+    else:
+        render.print_remarks([f"nothing to change: {path} would be empty"])
+    return 0
 
 
-_AGAIN = "edit it again? what you save then replaces what is there"
-
-
-def _read_existing(memory: Memory, path: str) -> Document | None:
-    return memory.show(path) if memory.exists(path) else None
-
-
-def _write_draft(memory: Memory, path: str, before: Document | None, draft: Draft) -> None:
-    text = draft.edit()
+def _write_edited(memory: Memory, path: str, before: Document | None, data: bytes) -> bool:
+    """Write an edited text, and print what that did; tell whether it is written."""
+    try:
+        text = data.decode("utf-8")
+    except UnicodeDecodeError as error:
+        raise Usage(problem=f"the text is not UTF-8 (byte {error.start})") from None
     memory.progress = render.show_progress()
-    if not draft.is_changed:
-        if before:
-            options.make_change(memory, lambda m: m.edit(path, lambda _: []))
-        else:
-            render.print_remarks([f"nothing to change: {path} would be empty"])
-        return
     if render.is_set("dry_run"):
         options.make_change(memory, lambda m: m.write(path, text, base=before))
-        return
+        return False
     applied = memory.write(path, text, base=before)
-    draft.is_done = True
     if before and any(file.before != before.hash for file in applied.files):
         applied = dataclasses.replace(applied, merged=(path,))
     render.print_applied(applied)
     render.print_notes(memory)
+    return True
 
 
 @command("append", epilog="Example: mdmem append notes/db.md '- one more'")
@@ -160,15 +163,14 @@ def delete_lines_command(path: str, first: int, last: int | None, base: str | No
 
 @command("set", epilog="Example: mdmem set notes/db.md tags='[db, decision]' title=Database")
 @options.path_argument(role=WRITE)
-@click.argument("assignments", nargs=-1, required=True, metavar="KEY=VALUE…")
+@click.argument("assignments", nargs=-1, required=True, metavar="KEY=VALUE…", callback=options.read_pairs)
 @click.option("--json-value", is_flag=True, help="Read VALUE as JSON, not as YAML.")
 @options.base_option
 @options.change_command
-def set_command(path: str, assignments: tuple[str, ...], json_value: bool, base: str | None) -> options.Verb:
+def set_command(path: str, assignments: dict[str, str], json_value: bool, base: str | None) -> options.Verb:
     """Set fields of the frontmatter, or of a JSON memory. KEY may be dotted: source.type=user."""
-    texts = options.read_pairs(assignments)
     read = options.read_json if json_value else mdmem.read_value
-    fields = {key: read(value) for key, value in texts.items()}
+    fields = {key: read(value) for key, value in assignments.items()}
     return lambda m: m.set(path, fields, base=base)
 
 
@@ -185,7 +187,7 @@ def unset_command(**given: Any) -> options.Verb:
 @command("section", epilog="Example: mdmem section AGENTS.md 'Design > Index' '- one file' --append")
 @options.path_argument(role=WRITE)
 @click.argument("heading")
-@options.text_argument(may_be_empty=True)
+@options.text_argument()
 @click.option("--replace", "where", flag_value="replace", default="replace", help="Replace its text.")
 @click.option("--append", "where", flag_value="append", help="Add to the end of its text.")
 @click.option("--before", "where", flag_value="before", help="Insert before it.")
@@ -256,7 +258,7 @@ def rm_command(target: Target, /, path: tuple[str, ...], **given: Any) -> int:
 
 @command("replace", epilog="Example: mdmem replace --in notes --glob '*.md' MySQL SQLite --dry-run")
 @click.argument("arguments", nargs=-1, required=True, metavar="[PATH] OLD NEW")
-@click.option("--count", type=click.IntRange(1), help="Require N occurrences of OLD (1).")
+@options.number_option("--count", least=1, help="Require N occurrences of OLD (1).")
 @click.option("--all", "every", is_flag=True, help="Replace every occurrence.")
 @click.option("--regex", is_flag=True, help="Read OLD as a regular expression; NEW may name its groups, \\1.")
 @options.in_option(role=WRITE_FOLDER, metavar="FOLDER", help="Replace in all memories below this folder.")
@@ -306,7 +308,7 @@ _SHORT = 12  # digits of a hash that tell versions apart
 
 @command("history", epilog="Example: mdmem history notes/db.md --limit 5")
 @options.path_argument(role=PAST, nargs=-1, metavar="[PATH]…")
-@options.limit_option("--limit", "-n", default=20, help="List at most N changes.")
+@options.number_option("--limit", "-n", default=20, help="List at most N changes.", least=1)
 @options.verbose_option
 @options.read_command
 def history_command(memory: Memory, path: tuple[str, ...], limit: int) -> None:
@@ -324,12 +326,12 @@ def history_command(memory: Memory, path: tuple[str, ...], limit: int) -> None:
         return
     for entry in entries[:limit]:
         print(f"{entry.id}  {entry.time}  {entry.actor or '-'}  {entry.message}")
-        most = len(entry.files) if render.is_set("verbose") else render.MANY
-        for file in entry.files[:most]:
-            before, after = (digest[:_SHORT] if digest else "absent" for digest in (file.before, file.after))
-            print(f"    {file.path}  {before} → {after}")
-        if len(entry.files) > most:
-            print(f"    and {len(entry.files) - most:,} more (-v names them)")
+        render.print_some([_format_change(file) for file in entry.files], render.MANY, "    ")
+
+
+def _format_change(file: Any) -> str:
+    before, after = ((digest or "absent")[:_SHORT] for digest in (file.before, file.after))
+    return f"{file.path}  {before} → {after}"
 
 
 @command("restore", epilog="Example: mdmem restore notes/db.md --hash 3f2a9c01")

@@ -10,7 +10,7 @@ import click
 from mdmem.cli import options, render
 from mdmem.cli.findings import exit_code, print_findings, strict_option
 from mdmem.cli.main import command
-from mdmem.cli.paths import CHECKED, READ_ANY, SUFFIXES, OutsideFile
+from mdmem.cli.paths import CHECKED, READ_ANY, SUFFIXES
 
 if TYPE_CHECKING:
     from mdmem import Memory
@@ -82,19 +82,17 @@ def ls_command(
 @options.path_argument("paths", CHECKED, nargs=-1)
 @click.option("--links/--no-links", default=True, help="Check links, too.  [default: yes]")
 @options.format_option
-@options.verbose_option
 @strict_option
 @options.read_command
-def check_command(memory: Memory, paths: tuple[str, ...], links: bool, form: str, strict: bool) -> int:
+def check_command(memory: Memory, paths: tuple[str | None, ...], links: bool, form: str, strict: bool) -> int:
     """Report everything that is wrong with memories, as `path:line:column: code message`.
 
     That is their form, their schema, secrets, links that lead nowhere or to several memories, and their
-    sources. On a terminal findings are in groups; in a pipe each is one line, and standard error says what to
-    do about them. The exit code is 1 when one of them is an error, not a warning. Files that
-    are not memories of the vault, which git and its hooks may name, are skipped. With github and sarif,
-    paths begin at the root of the repository.
+    sources. Standard error says what to do about them. The exit code is 1 when one of them is an error, not a
+    warning. Files that are not memories of the vault, which git and its hooks may name, are skipped. With
+    github and sarif, paths begin at the root of the repository.
     """
-    memories = [path for path in paths if not isinstance(path, OutsideFile)]
+    memories = [path for path in paths if path is not None]
     if skipped := len(paths) - len(memories):
         render.print_remarks([f"note: {skipped:,} file{'s' * (skipped != 1)} skipped: not in the vault"])
     found = memory.check(memories, links=links) if memories or not paths else []
@@ -103,7 +101,6 @@ def check_command(memory: Memory, paths: tuple[str, ...], links: bool, form: str
 
 @command("doctor", epilog="Example: mdmem doctor --fix")
 @click.option("--fix", is_flag=True, help="Fix first what is safe: links to what was moved, leftovers.")
-@options.verbose_option
 @strict_option
 @options.read_command
 def doctor_command(memory: Memory, fix: bool, strict: bool) -> int:
@@ -132,7 +129,7 @@ def doctor_command(memory: Memory, fix: bool, strict: bool) -> int:
     help="Take only rules that apply to this file; repeatable.",
 )
 @click.option("--thread", metavar="ID", help="Add the working memory of this thread.")
-@options.limit_option("--budget", default=4000, help="Print at most N tokens.")
+@options.number_option("--budget", default=4000, help="Print at most N tokens.", least=1)
 @click.option("--estimated", is_flag=True, help="Estimate tokens, even where a tokenizer is installed.")
 @options.read_command
 def context_command(memory: Memory, words: tuple[str, ...], **given: Any) -> None:

@@ -1,8 +1,7 @@
-"""Print findings of `check` and its like: in groups for people, and in the formats of programs."""
+"""Print findings of `check` and its like: in lines for people, and in the formats of programs."""
 
 from __future__ import annotations
 
-import sys
 from itertools import islice
 from typing import TYPE_CHECKING, Any
 
@@ -11,14 +10,12 @@ import click
 from mdmem.cli import render
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Mapping, Sequence
+    from collections.abc import Callable, Iterable, Sequence
 
     from mdmem.diagnostic import Diagnostic
 
 strict_option = click.option("--strict", is_flag=True, help="Exit with 1 for warnings, too.")
-# Of each kind this many are named on a terminal, unless all are asked for.
-_NAMED = 10
-_COLOURS = {"error": "red", "warning": "yellow"}
+_NAMED = 10  # hints for findings of one kind
 
 
 def print_findings(
@@ -29,11 +26,11 @@ def print_findings(
     *,
     strict: bool = False,
 ) -> int:
-    """Print findings: with --json as JSON, with --verbose every one, however many there are.
+    """Print findings, with --json as JSON.
 
     Args:
         findings: what was found.
-        form: text (on a terminal in groups, else a line for each), json, github: annotations, or sarif.
+        form: text (a line for each), json, github (annotations), or sarif.
         file: what programs that know nothing of vaults call the file of a path.
         strict: whether warnings count as errors.
 
@@ -48,8 +45,6 @@ def print_findings(
             print(_format_annotation(finding, file(finding.path)))
     elif form == "sarif":
         render.print_json(_make_sarif(found, file))
-    elif isinstance(sys.stdout, render.Terminal):
-        _print_groups(found)
     else:
         _print_lines(found)
     return exit_code(found, strict=strict)
@@ -62,56 +57,20 @@ def exit_code(found: Iterable[Diagnostic], *, strict: bool = False) -> int:
 
 def _print_lines(found: Sequence[Diagnostic]) -> None:
     """Print a line for each, then on standard error what to do about each kind, and how many there are."""
+    hints: dict[str, list[str]] = {}
     for finding in found:
         warning = " (warning)" if finding.severity == "warning" else ""
         print(_join_lines(f"{finding}{warning}"))
-    for (_, code), group in _group_findings(found).items():
-        hints = islice(filter(None, _group_by_hint(group)), _NAMED)
-        render.print_remarks(f"{code}: {hint}" for hint in hints)
+        hints.setdefault(finding.code, []).append(_join_lines(finding.hint))
+    for code, group in hints.items():
+        render.print_remarks(f"{code}: {hint}" for hint in islice(filter(None, dict.fromkeys(group)), _NAMED))
     render.print_remarks([count_findings(found)] if found else [])
-
-
-def _print_groups(found: Sequence[Diagnostic]) -> None:
-    """Print the findings of each kind together, each hint once, and last how many there are."""
-    for (severity, code), group in _group_findings(found).items():
-        render.print_coloured(code, _COLOURS[severity])
-        print(f"  {_count_of(len(group), severity)}")
-        left = len(group) if render.is_set("verbose") else _NAMED
-        for hint, members in _group_by_hint(group).items():
-            for finding in members[:left]:
-                line, column = finding.position
-                render.print_coloured(f"  {finding.path}:{line}:{column}", "magenta")
-                print(f"  {_join_lines(finding.message)}")
-            if hint and left > 0:
-                render.print_coloured(f"    → {hint}\n", "cyan")
-            left -= len(members)
-        if left < 0:
-            print(f"  {-left:,} more: -v names them")
-        print()
-    if found:
-        print(count_findings(found))
-
-
-def _group_findings(found: Sequence[Diagnostic]) -> Mapping[tuple[str, str], list[Diagnostic]]:
-    """Group findings by severity and code: errors first, else in the order in which they were found."""
-    groups: dict[tuple[str, str], list[Diagnostic]] = {}
-    for finding in sorted(found, key=lambda finding: finding.severity):
-        groups.setdefault((finding.severity, finding.code), []).append(finding)
-    return groups
-
-
-def _group_by_hint(group: Sequence[Diagnostic]) -> Mapping[str, list[Diagnostic]]:
-    """Group findings by what to do about them."""
-    hints: dict[str, list[Diagnostic]] = {}
-    for finding in group:
-        hints.setdefault(_join_lines(finding.hint), []).append(finding)
-    return hints
 
 
 def count_findings(found: Sequence[Diagnostic]) -> str:
     """Count findings, as in `1 error, 12 warnings in 3 files`."""
     severities = [finding.severity for finding in found]
-    numbers = [_count_of(severities.count(each), each) for each in _COLOURS if each in severities]
+    numbers = [_count_of(severities.count(each), each) for each in ("error", "warning") if each in severities]
     files = len({finding.path for finding in found})
     return f"{', '.join(numbers)} in {_count_of(files, 'file')}"
 

@@ -7,7 +7,6 @@ import re
 import signal
 import sys
 from itertools import groupby
-from shutil import get_terminal_size
 from textwrap import shorten
 from typing import TYPE_CHECKING, Any
 
@@ -48,13 +47,8 @@ _SIGNS = {
     "repointed": ("@", "yellow"),
 }
 _MARKED = {"-": ("[-", "-]", "red"), "+": ("{+", "+}", "green")}
-_MOST_EQUAL = 8  # equal words that are shown beside a change
-_LONGEST_EQUAL = 160  # characters of these words
 _LONGEST_PARENT = 60  # characters that name the item around a fact
-# A character of a script without blanks between words counts as a word.
-_EQUAL_WORD = re.compile(r"[\u3040-\ud7af]|[^\s\u3040-\ud7af]+")
 _MOST_FILES = 20  # of a commit that are named without --verbose
-_NARROWEST = 20  # columns for the words of a fact
 _MOST_SECONDS = 30  # that git waits for one file
 
 
@@ -69,7 +63,7 @@ def git_command() -> None:
 
 @git_command.command("log", epilog="Example: mdmem git log notes/db.md --oneline --limit 5")
 @click.argument("target", required=False)
-@options.limit_option("--limit", "-n", help="List at most N commits.")
+@options.number_option("--limit", "-n", help="List at most N commits.", least=1)
 @click.option("--oneline", is_flag=True, help="Print only commit, day and subject, a line each.")
 @options.verbose_option
 @options.read_command
@@ -110,12 +104,11 @@ def _print_commit(commit: MemoryCommit) -> None:
     print(f"    {_describe_subject(commit)}")
     for operation in commit.operations:
         print(f"    operation: {operation}")
-    most = len(commit.memories) if render.is_set("verbose") else _MOST_FILES
-    for touched in commit.memories[:most]:
-        old = f"{touched.old} -> " if touched.old else ""
-        print(f"    {_LETTERS[touched.status]} {old}{touched.path}")
-    if len(commit.memories) > most:
-        print(f"    and {len(commit.memories) - most:,} more (-v names them)")
+    lines = [
+        f"{_LETTERS[touched.status]} {f'{touched.old} -> ' if touched.old else ''}{touched.path}"
+        for touched in commit.memories
+    ]
+    render.print_some(lines, _MOST_FILES, "    ")
 
 
 def _name_author(said: MemoryCommit | SaidFact, mark: str = "") -> str:
@@ -206,24 +199,9 @@ def _name_old_place(change: MemoryChange) -> str:
 
 def _print_words(change: MemoryChange) -> None:
     """Print both texts as one, with the words that went and came marked."""
-    words = change.words
-    for number, word in enumerate(words):
-        if word.mark:
-            opening, closing, colour = _MARKED[word.mark]
-            render.print_coloured(opening + _indent_lines(word.text) + closing, colour)
-        else:
-            text = _elide_equal_words(word.text, is_first=not number, is_last=number == len(words) - 1)
-            print(_indent_lines(text), end="")
-
-
-def _elide_equal_words(text: str, *, is_first: bool, is_last: bool) -> str:
-    """Leave out equal words but for those beside a change."""
-    head, tail = text[:_LONGEST_EQUAL], text[-_LONGEST_EQUAL:]
-    ends = [word.end() for word in _EQUAL_WORD.finditer(head)][:_MOST_EQUAL]
-    starts = [word.start() for word in _EQUAL_WORD.finditer(tail)][-_MOST_EQUAL:]
-    begin = "" if is_first or not ends else f"{head[: ends[-1]]} "
-    end = "" if is_last or not starts else f" {tail[starts[0] :]}"
-    return min(text, f"{begin}…{end}", key=len)
+    for word in change.words:
+        opening, closing, colour = _MARKED[word.mark] if word.mark else ("", "", None)
+        render.print_coloured(opening + _indent_lines(word.text) + closing, colour)
 
 
 def _indent_lines(text: str) -> str:
@@ -238,8 +216,7 @@ def git_blame(memory: Memory, path: str) -> None:
     """Show who last changed each fact of a memory: commit, day, agent and author, line, words.
 
     A `?` behind an agent: the commit also holds a direct edit of the memory, or operations of other agents,
-    and git cannot say which of them changed the fact. With -v facts are not cut to the width of the terminal,
-    and the operations in each commit follow.
+    and git cannot say which of them changed the fact. With -v the operations in each commit follow.
     """
     render.print_found(memory.git.blame(path), _print_blame)
 
@@ -249,25 +226,17 @@ def _print_blame(found: Sequence[SaidFact]) -> None:
     widest = max(map(len, names), default=0)
     digits = max((len(str(said.line)) for said in found), default=0)
     above = len(f"{'':12}  {'':10}  {'':{widest}}  {'':{digits}}  ")
-    is_cut = isinstance(sys.stdout, render.Terminal) and not render.is_set("verbose")
-    left = max(get_terminal_size().columns - above, _NARROWEST) if is_cut else None
     for said, name in zip(found, names, strict=True):
         render.print_coloured(said.commit[:12] if said.commit else "-" * 12, "yellow")
         print(f"  {said.date[:10] or '-':10}  {name:{widest}}", end="")
         render.print_coloured(f"  {said.line:{digits}}  ", "green")
-        print(said.text.replace("\n", "\n" + " " * above) if left is None else _cut_to_width(said.text, left))
+        print(said.text.replace("\n", "\n" + " " * above))
     shown = found if render.is_set("verbose") else ()
     for said in {said.commit: said for said in shown if said.operations}.values():
         render.print_coloured(f"\n{(said.commit or '')[:12]}", "yellow")
         print(f"  {said.date[:10]}  {_name_author(said, '' if said.sure else '?')}")
         for operation in said.operations:
             print(f"    {operation}")
-
-
-def _cut_to_width(text: str, columns: int) -> str:
-    """Cut a text to one line of this many columns."""
-    line, *more = text.split("\n")
-    return line if len(line) <= columns and not more else f"{line[: columns - 1]}…"
 
 
 def _setup_options(function: Callable[..., int]) -> Callable[..., int]:
@@ -375,12 +344,8 @@ def _print_committed(done: Committed) -> None:
     print(f" {subject}")
     if done.commit is None:
         print("\n".join(rest))
-    files = (*done.settings, *done.files)
-    most = len(files) if render.is_set("verbose") else _MOST_FILES
-    for file in files[:most]:
-        print(f" {_LETTERS[file.kind]} {file.path}")
-    if len(files) > most:
-        print(f" and {len(files) - most:,} more (-v names them)")
+    lines = [f"{_LETTERS[file.kind]} {file.path}" for file in (*done.settings, *done.files)]
+    render.print_some(lines, _MOST_FILES, " ")
     if done.ignored:
         print(f" {render.count_memories(done.ignored)} ignored by git")
 

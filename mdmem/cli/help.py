@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 import os
-import re
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING
 
 import click
 
@@ -30,19 +29,6 @@ _TOPICS = os.path.join(os.path.dirname(__file__), "topics")
 _OTHERWISE = os.path.join(os.path.dirname(__file__), "otherwise")
 _SUFFIX = ".txt"
 _WHOLE = 100_000  # characters: a first sentence is never cut
-_ROW = re.compile(r" {4}(\S.*?) {2,}(\S.*)")
-
-
-class Topic(NamedTuple):
-    """A text about something that is not one command: its title, and paragraphs.
-
-    A paragraph whose lines begin with four blanks is an example; where each of its lines has two columns, it
-    is a table.
-    """
-
-    name: str
-    title: str
-    paragraphs: tuple[str, ...]
 
 
 def topics() -> list[str]:
@@ -50,17 +36,11 @@ def topics() -> list[str]:
     return sorted(name.removesuffix(_SUFFIX) for name in os.listdir(_TOPICS) if name.endswith(_SUFFIX))
 
 
-def topic(name: str) -> Topic:
-    """Read the topic of a name that `topics` lists."""
+def read_topic(name: str) -> tuple[str, str]:
+    """Read the title and the text of a topic that `topics` lists; what begins with blanks stays as it is."""
     with open(os.path.join(_TOPICS, name + _SUFFIX), encoding="utf-8") as file:
         title, _, text = file.read().partition("\n")
-    return Topic(name, title, tuple(text.strip("\n").split("\n\n")))
-
-
-def table(paragraph: str) -> list[tuple[str, str]]:
-    """Return the rows of a paragraph that is a table, else none."""
-    rows = [_ROW.fullmatch(line) for line in paragraph.splitlines()]
-    return [(row[1], row[2]) for row in rows if row] if all(rows) else []
+    return title, text.strip("\n")
 
 
 def sentence(of: click.Command) -> str:
@@ -80,7 +60,7 @@ def write_commands(group: click.Group, context: click.Context, formatter: click.
             formatter.write_dl([(name, sentence(each)) for name, each in found if each])
     if context.parent is None:
         with formatter.section("Topics, as in `mdmem help json`"):
-            formatter.write_dl([(name, topic(name).title) for name in topics()])
+            formatter.write_dl([(name, read_topic(name)[0]) for name in topics()])
 
 
 def read_other_names(of: str) -> dict[str, str]:
@@ -127,19 +107,8 @@ def _find_context(context: click.Context, names: tuple[str, ...]) -> click.Conte
     return context
 
 
-def _complete_name(ctx: click.Context, _: click.Parameter, incomplete: str) -> list[str]:
-    found = _find_context(ctx.find_root(), ctx.params.get("names") or ())
-    group = found.command if found else None
-    names = group.list_commands(found) if found and isinstance(group, click.Group) else []
-    return [
-        name
-        for name in (*names, *(topics() if found is ctx.find_root() else ()))
-        if name.startswith(incomplete)
-    ]
-
-
 @command("help", epilog="Example: mdmem help conditions")
-@click.argument("names", nargs=-1, metavar="[COMMAND|TOPIC]", shell_complete=_complete_name)
+@click.argument("names", nargs=-1, metavar="[COMMAND|TOPIC]")
 @click.pass_context
 def help_command(ctx: click.Context, names: tuple[str, ...]) -> None:
     """Explain a command or a topic; without one, list them all."""
@@ -152,20 +121,17 @@ def help_command(ctx: click.Context, names: tuple[str, ...]) -> None:
         )
         raise _unknown_name(f"No help on {' '.join(names)!r}.", names[0], known, root)
     if found is None:
-        print(_format_topic(topic(names[0]), root.make_formatter()))
+        print(_format_topic(names[0], root.make_formatter()))
     else:
         print(found.get_help())
 
 
-def _format_topic(about: Topic, formatter: click.HelpFormatter) -> str:
-    """Format a topic for a terminal."""
-    formatter.write_text(f"{about.name}: {about.title}")
-    for paragraph in about.paragraphs:
+def _format_topic(name: str, formatter: click.HelpFormatter) -> str:
+    title, text = read_topic(name)
+    formatter.write_text(f"{name}: {title}")
+    for paragraph in text.split("\n\n"):
         formatter.write_paragraph()
-        if rows := table(paragraph):
-            with formatter.indentation():
-                formatter.write_dl(rows)
-        elif paragraph.startswith(" "):
+        if paragraph.startswith(" "):
             formatter.write(f"{paragraph}\n")
         else:
             formatter.write_text(paragraph)

@@ -171,13 +171,3 @@ def _print_captured(done: Captured) -> None:
         if render.is_set("dry_run") and item.change is not None:
             render.print_diff(item.change)
     render.print_remarks([done.told] if done.told else [])
-
-
-@capture_command.command("extract", epilog="Example: mdmem capture extract 'I prefer dark mode.'")
-@options.text_argument("text")
-@click.option("--speaker", default="user", show_default=True, help="Name the role that says it.")
-@options.read_command
-def capture_extract(memory: Memory, **given: Any) -> int:
-    """Print what a text states, and store nothing; the exit code is 1 when it states nothing."""
-    found = memory.capture.extract(**given)
-    return render.print_each(found, lambda c: f"{c.kind}  {c.category}/{c.key}  {c.confidence:g}  {c.value}")

@@ -57,11 +57,11 @@ def working_command() -> None:
 @working_command.command("get", epilog="Example: mdmem working get --thread t1 --template working")
 @owner_options
 @click.option("--template", help="Begin with this template if there is nothing yet.")
-@options.variable_options
+@options.variable_option
 @options.read_command
-def working_get(memory: Memory, pairs: tuple[str, ...], from_stdin: bool, **given: Any) -> int:
+def working_get(memory: Memory, **given: Any) -> int:
     """Print the content; the exit code is 1 if there is none, or it has expired."""
-    content = memory.working.get(variables=options.read_variables(pairs, from_stdin=from_stdin), **given)
+    content = memory.working.get(**given)
     if render.is_set("as_json"):
         render.print_json({"content": content})
     elif content:
@@ -85,7 +85,7 @@ def working_update(**given: Any) -> options.Verb:
     "find-and-replace", epilog="Example: mdmem working find-and-replace red green --thread t1"
 )
 @click.argument("search")
-@options.text_argument("new", may_be_empty=True)
+@options.text_argument("new")
 @owner_options
 @_ttl_option
 @options.change_command

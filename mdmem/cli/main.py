@@ -59,13 +59,6 @@ _MARK = "\0"  # no argument of a program holds one
 class Command(click.Command):
     """A command that takes a text with a blank in its name for no option."""
 
-    def __init__(self, *arguments: Any, **settings: Any) -> None:
-        super().__init__(*arguments, **settings)
-        for each in self.params:
-            is_number = isinstance(each.type, click.IntRange | click.FloatRange)
-            if is_number and isinstance(each, click.Option) and each.metavar is None:
-                each.metavar = "N"
-
     def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
         """Parse the arguments."""
         texts = {_MARK + text: text for text in args if _NO_OPTION.match(text)}
@@ -189,7 +182,6 @@ _HELP = {"-h", "--help"}
 _REFUSED = 2
 _BUG = 3
 _INTERRUPTED = 130
-_EXHAUSTED = (errno.EMFILE, errno.ENFILE, errno.ENOMEM)
 # What a full disk, a limit, a terminal that is gone and a reader that is too slow say of the output.
 _UNWRITABLE = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EIO, errno.EBADF, errno.ENXIO, errno.EAGAIN)
 _COMPLETE = "_MDMEM_COMPLETE"  # set by the completion script of a shell
@@ -290,9 +282,6 @@ def main(arguments: Sequence[str]) -> int:
         _drop_output()
         return 0  # the reader has seen enough
     except OSError as error:
-        if error.errno in _EXHAUSTED:
-            print(f"mdmem: the system has run out of something: {error}", file=sys.stderr)
-            return _REFUSED
         if error.errno not in _UNWRITABLE or error.filename is not None:
             return _print_failure(error)
         _drop_output()
@@ -313,21 +302,20 @@ def _prepare_streams() -> None:
     for name, mode in (("stdin", "r"), ("stdout", "w"), ("stderr", "w")):
         if getattr(sys, name) is None:
             # It is closed, and the next file to be opened would take its number.
-            setattr(sys, name, open(os.devnull, mode, encoding="utf-8"))  # noqa: SIM115 - until the end
+            null = os.open(os.devnull, os.O_RDWR)
+            setattr(sys, name, open(null, mode, encoding="utf-8", closefd=False))  # noqa: SIM115 - until the end
     for name in ("stdout", "stderr"):
         stream = getattr(sys, name)
         kind: type[io.TextIOWrapper[Any]] = io.TextIOWrapper
-        if stream.isatty():
+        if is_terminal := stream.isatty():
             from mdmem.cli.render import Terminal
 
             kind = Terminal
-        elif isinstance(stream.buffer, io.BufferedWriter):
-            # A name or a text that the locale's encoding lacks must not end the program.
-            stream.reconfigure(encoding="utf-8", errors="backslashreplace")
-            continue
-        # With PYTHONUNBUFFERED, Python would not notice that only a part of a text was written.
+        # A name or a text that the locale's encoding lacks must not end the program. With PYTHONUNBUFFERED,
+        # Python would not notice that only a part of a text was written.
         file = open(stream.fileno(), "wb", closefd=False)  # noqa: SIM115 - until the end
-        setattr(sys, name, kind(file, "utf-8", "backslashreplace", line_buffering=True))
+        is_by_line = is_terminal or name == "stderr"
+        setattr(sys, name, kind(file, "utf-8", "backslashreplace", line_buffering=is_by_line))
 
 
 def _drop_output() -> None:

@@ -38,7 +38,7 @@ def init_command(folder: str) -> None:
 @command("new", epilog="Example: mdmem new decision notes/sqlite.md --var title='Use SQLite'")
 @click.argument("template")
 @options.path_argument(role=NEW, required=False)
-@options.variable_options
+@options.variable_option
 @click.option("--print", "only_print", is_flag=True, help="Print the rendered template, and write nothing.")
 @options.change_options
 @click.pass_obj
@@ -47,8 +47,7 @@ def new_command(
     /,
     template: str,
     path: str | None,
-    pairs: tuple[str, ...],
-    from_stdin: bool,
+    variables: dict[str, str],
     only_print: bool,
 ) -> None:
     """Make a memory from a template; what is rendered is validated before it is written.
@@ -56,7 +55,6 @@ def new_command(
     The name of a kind means its template, and a PATH without .md or .json the memory of its folder. --print
     needs no PATH.
     """
-    variables = options.read_variables(pairs, from_stdin=from_stdin)
     memory = options.open_memory(target)
     if only_print:
         text = memory.render(template, variables)
@@ -150,7 +148,6 @@ def schema_show(memory: Memory, name: str) -> None:
 
 @schema_command.command("check", epilog="Example: mdmem schema check")
 @options.format_option
-@options.verbose_option
 @strict_option
 @options.read_command
 def schema_check(memory: Memory, form: str, strict: bool) -> int:

@@ -20,7 +20,6 @@ from mdmem.cli.render import (
     print_notes,
     show_progress,
     start_paging,
-    stop_paging,
 )
 
 if TYPE_CHECKING:
@@ -31,7 +30,6 @@ if TYPE_CHECKING:
 F = TypeVar("F", bound=Callable[..., Any])
 Verb = Callable[[Any], Any]
 """A change of a memory, or of its plan."""
-_EMPTY = "empty"
 
 
 def _flag_option(key: str, *declared: str, help: str) -> Callable[[F], F]:  # noqa: A002 - as click calls it
@@ -53,14 +51,15 @@ dry_run_option = _flag_option("dry_run", "--dry-run", help="Print what would cha
 base_option = click.option("--base", metavar="HASH", help="Refuse if the hash is another (8 digits or more).")
 
 
-def limit_option(*declared: str, default: int | None = None, help: str) -> Callable[[F], F]:  # noqa: A002
-    """Declare an option that is a number from 1 on, and says its default."""
-    return click.option(*declared, type=click.IntRange(1), default=default, show_default=True, help=help)
-
-
-def number_option(*declared: str, default: int | None = None, help: str) -> Callable[[F], F]:  # noqa: A002
-    """Declare an option that is a number from 0 on, and says its default."""
-    return click.option(*declared, type=click.IntRange(0), default=default, show_default=True, help=help)
+def number_option(
+    *declared: str,
+    least: int = 0,
+    default: int | None = None,
+    help: str,  # noqa: A002 - as above
+) -> Callable[[F], F]:
+    """Declare an option that is a whole number, and says its default."""
+    kind = click.IntRange(least)
+    return click.option(*declared, type=kind, metavar="N", default=default, show_default=True, help=help)
 
 
 def choice_option(*declared: str, choices: str, **settings: Any) -> Callable[[F], F]:
@@ -79,9 +78,8 @@ format_option = choice_option("--format", "form", choices="text json github sari
 
 
 def json_option(command: F) -> F:
-    """Declare the options --json and --raw."""
-    raw = _flag_option("raw", "--raw", help="Print control characters on a terminal, too, as they are.")
-    return _flag_option("as_json", "--json", help="Print JSON, one object a line.")(raw(command))
+    """Declare the option --json."""
+    return _flag_option("as_json", "--json", help="Print JSON, one object a line.")(command)
 
 
 def change_options(command: F) -> F:
@@ -99,22 +97,8 @@ def model_option(command: F) -> F:
 def _read_model(ctx: click.Context, _: click.Parameter, model: str | None) -> Any:
     import mdmem
 
-    program = None if ctx.resilient_parsing else mdmem.configured(model)
-    return _refuse_to_ask(program.__name__) if program and is_set("dry_run") else program
-
-
-def _refuse_to_ask(name: str) -> Any:
-    """Make a model for a dry run, which refuses, and so costs nothing: rules decide."""
-
-    def ask(prompt: str, *_: float) -> str:
-        from mdmem import estimate
-        from mdmem.errors import Usage
-
-        tokens = f"its first prompt has about {estimate(prompt):,} tokens"
-        raise Usage(problem=f"a dry run does not ask {name}, and {tokens}")
-
-    ask.__name__ = name
-    return ask
+    # A dry run costs nothing: rules decide.
+    return None if ctx.resilient_parsing or is_set("dry_run") else mdmem.configured(model)
 
 
 def path_argument(name: str = "path", role: Role = READ, **settings: Any) -> Callable[[F], F]:
@@ -150,36 +134,31 @@ def _complete_path(role: Role, ctx: click.Context, _: click.Parameter, incomplet
         return []
 
 
-def text_argument(name: str = "text", *, may_be_empty: bool = False) -> Callable[[F], F]:
-    """Declare an argument that is a text; `-`, or no argument, reads standard input.
+def text_argument(name: str = "text") -> Callable[[F], F]:
+    """Declare an argument that is a text; `-`, or no argument, reads standard input."""
+    return click.argument(name, default="-", callback=read_text)
 
-    Empty standard input is refused: most often a program before the pipe has failed. Where an empty text
-    means something, the option --empty allows it.
+
+def read_text(_ctx: click.Context, parameter: click.Parameter, value: str) -> str:
+    """Return the text of an argument; for `-`, what standard input gives.
+
+    Nothing to read is refused: most often a program before the pipe has failed.
     """
-    argument = click.argument(name, default="-", callback=read_text)
-    if not may_be_empty:
-        return argument
-    option = _flag_option(_EMPTY, "--empty", help="Allow standard input to be empty.")
-    return lambda command: argument(option(command))
-
-
-def read_text(ctx: click.Context, parameter: click.Parameter, value: str) -> str:
-    """Return the text of an argument; for `-`, what standard input gives."""
     if value != "-":
         return value
     if sys.stdin.isatty():
         print(f"reading {parameter.name} from standard input; end with ^D", file=sys.stderr)
     data = sys.stdin.buffer.read()
-    if not data.strip() and not ctx.meta.get(_EMPTY):
-        instead = f"give {parameter.human_readable_name}{', or say --empty' * (_EMPTY in ctx.meta)}"
-        raise click.UsageError(f"standard input is empty, and there is no other text: {instead}")
+    if not data.strip():
+        name = parameter.human_readable_name
+        raise click.UsageError(f"standard input is empty, and there is no other text: give {name}")
     try:
         return data.decode("utf-8")
     except UnicodeDecodeError as error:
         raise click.UsageError(f"standard input is not UTF-8 (byte {error.start})") from None
 
 
-def read_pairs(pairs: Iterable[str]) -> dict[str, str]:
+def read_pairs(_ctx: click.Context, _: click.Parameter, pairs: Iterable[str]) -> dict[str, str]:
     """Read arguments of the form KEY=VALUE as a mapping."""
     values = {}
     for pair in pairs:
@@ -189,20 +168,9 @@ def read_pairs(pairs: Iterable[str]) -> dict[str, str]:
     return values
 
 
-def variable_options(command: F) -> F:
-    """Declare the options --var and --vars."""
-    from_stdin = click.option("--vars", "from_stdin", is_flag=True, help="Read a JSON object from stdin.")
-    pairs = click.option("--var", "pairs", multiple=True, metavar="KEY=VALUE", help="Set a variable.")
-    return pairs(from_stdin(command))
-
-
-def read_variables(pairs: tuple[str, ...], *, from_stdin: bool) -> dict[str, Any]:
-    """Read the variables that the options --var and --vars give."""
-    variables: dict[str, Any] = {}
-    if from_stdin:
-        stop_paging()  # somebody may type them
-        variables = read_object(sys.stdin.buffer.read(), "standard input")
-    return variables | read_pairs(pairs)
+variable_option = click.option(
+    "--var", "variables", multiple=True, metavar="KEY=VALUE", callback=read_pairs, help="Set a variable."
+)
 
 
 def read_json(text: str | bytes, name: str = "VALUE") -> Any:

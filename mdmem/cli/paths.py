@@ -9,15 +9,13 @@ from __future__ import annotations
 import os
 import shlex
 import unicodedata
-from itertools import chain
+from itertools import chain, islice
 from typing import TYPE_CHECKING, Any, NamedTuple, Self
 
 from mdmem.cli.render import print_remarks
 from mdmem.errors import MdmemError, MemoryNotFound, PathRefused
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
-
     from mdmem import Memory
 
 SUFFIXES = (".md", ".json")  # of memories
@@ -26,14 +24,14 @@ _NAMED = 5  # memories in a hint
 
 
 class Role(NamedTuple):
-    """Says what an argument may name, and what for.
+    """What an argument may name, and for which use.
 
     Attributes:
         memory, folder: what it may be.
         writes: whether it is going to be changed: then nothing is guessed.
         new: whether it may be made.
         past: whether it may have been deleted.
-        outside: whether it may be a file that is there and not in the namespace: it is an `OutsideFile` then.
+        outside: whether it may be a file that is there and not in the namespace: it becomes None then.
         other: whether it may be something else, such as a URL, which stays as it is.
     """
 
@@ -76,12 +74,6 @@ class Spelled(str):
         return spelled
 
 
-class OutsideFile(str):
-    """A file, as it was typed, that is not a memory of the namespace."""
-
-    __slots__ = ()
-
-
 def resolve_paths(memory: Memory, arguments: dict[str, Any]) -> dict[str, Any]:
     """Replace the paths that were typed by paths of the namespace.
 
@@ -95,7 +87,7 @@ def resolve_paths(memory: Memory, arguments: dict[str, Any]) -> dict[str, Any]:
         if not isinstance(value, Spelled):
             return value
         is_outside = value.role.outside and os.path.isfile(value) and not _may_be_memory(memory, value)
-        return OutsideFile(value) if is_outside else resolve_path(memory, str(value), value.role)
+        return None if is_outside else resolve_path(memory, str(value), value.role)
 
     return {name: path_of(value) for name, value in arguments.items()}
 
@@ -105,23 +97,20 @@ def resolve_path(memory: Memory, text: str, role: Role) -> str:
 
     Args:
         memory: whose paths.
-        text: as it was typed.
-        role: what it may name. Without a suffix a read also takes the memory of that name, and the only one
-            of that name elsewhere in the namespace.
+        text: as it was typed. A read also takes the memory of that name without its suffix, else the only
+            one of that name elsewhere in the namespace.
+        role: what it may name.
 
     Raises:
-        PathRefused: it is to be changed, and may mean two.
-        PathRefused: it begins with `/` or has a part `.` or `..`, and leads out of the namespace.
+        PathRefused: it is to be changed, and may mean two; or it leads out of the namespace.
         MemoryNotFound: there is no such memory, and others are called so.
     """
-    if role.other and _is_shell_path(text) and _find_inside(memory, text) is None:
+    layers = {layer.name for layer in memory.scope.reads}
+    if not text.strip("/") or text.partition(":")[0] in layers - {""}:
         return text
-    readings = _list_readings(memory, text)
-    is_name = role.new and not role.folder and not text.endswith(SUFFIXES)
-    is_bare = is_name and not _is_shell_path(text)
-    if readings and is_bare:
+    readings = _list_readings(memory, text, role)
+    if role.new and not role.folder and not text.endswith(SUFFIXES):
         _find_by_name(memory, text, readings, role)  # which says what is called so
-    if not readings or is_bare:
         return text
     standing = [path for path in readings if can_name(memory, path, role)]
     if standing:
@@ -129,9 +118,26 @@ def resolve_path(memory: Memory, text: str, role: Role) -> str:
     if role.other:
         return text
     if role.new:
-        here = (path for path in readings if os.path.isdir(_file_of(memory, os.path.dirname(path))))
-        return next(here, readings[0])
+        return next((path for path in readings if _has_folder(memory, path)), readings[0])
     return _find_by_name(memory, text, readings, role) if role.memory else readings[0]
+
+
+def _list_readings(memory: Memory, text: str, role: Role) -> list[str]:
+    """List what a text may mean, the shell's reading first.
+
+    Raises:
+        PathRefused: only the shell has such paths, and it leads out of the namespace.
+    """
+    shell = _find_inside(memory, text)
+    if _is_shell_path(text):
+        if shell is None and not role.other:
+            remedy = "name a memory as in notes/decisions.md, or by its file"
+            raise PathRefused(path=text, reason=f"it is not below {memory.folder}", remedy=remedy)
+        return [text if shell is None else shell]
+    here = unicodedata.normalize("NFC", text).removesuffix("/")
+    # As git and others name files, wherever the current folder is.
+    listed = _find_inside(memory, os.path.join(memory.workspace, text))
+    return list(dict.fromkeys(path for path in (shell, here, listed) if path is not None))
 
 
 def resolve_move(memory: Memory, source: str, target: str) -> tuple[str, str]:
@@ -153,36 +159,20 @@ def complete_path(memory: Memory, begun: str, role: Role) -> list[str]:
 
     None begins with a dash unasked: it would be taken as an option.
     """
-
-    def is_fitting(form: str) -> bool:
-        return form.startswith(begun) and (begun != "" or not form.startswith("-"))
-
     paths = [listed.path for listed in memory.ls() if not listed.problem]
     folders = {path[:end] for path in paths for end in range(len(path)) if path[end] == "/"}
     wanted = chain(paths if role.memory else (), sorted(folders) if role.folder else ())
-    found = (next(filter(is_fitting, _list_spellings(memory, path, begun)), "") for path in wanted)
-    return list(filter(None, found))
-
-
-def _list_readings(memory: Memory, text: str) -> list[str]:
-    """List what a text may mean, the shell's reading first; nothing if it is a path of the namespace.
-
-    Raises:
-        PathRefused: only the shell has such paths, and it leads out of the namespace.
-    """
-    layers = {layer.name for layer in memory.scope.reads}
-    if not text.strip("/") or text.partition(":")[0] in layers - {""}:
-        return []
-    shell = _find_inside(memory, text)
-    if _is_shell_path(text):
-        if shell is None:
-            remedy = "name a memory as in notes/decisions.md, or by its file"
-            raise PathRefused(path=text, reason=f"it is not below {memory.folder}", remedy=remedy)
-        return [shell]
-    given = unicodedata.normalize("NFC", text).removesuffix("/")
-    # As git and others name files, wherever the current folder is.
-    listed = _find_inside(memory, os.path.join(memory.workspace, text))
-    return list(dict.fromkeys(path for path in (shell, given, listed) if path is not None))
+    is_inside = bool(memory.inside(os.getcwd()))
+    completed: list[str] = []
+    for path in wanted:
+        file = _file_of(memory, path)
+        here = os.path.relpath(file)
+        is_first = is_inside or begun.startswith("..")
+        forms = [here, path] if is_first else [path, here]
+        forms += [file] if here.startswith(os.pardir) else [f"./{here}", file]
+        fitting = (form for form in forms if form.startswith(begun) and (begun or not form.startswith("-")))
+        completed += islice(fitting, 1)
+    return completed
 
 
 def _may_be_memory(memory: Memory, file: str) -> bool:
@@ -199,8 +189,7 @@ def _is_shell_path(text: str) -> bool:
 def _find_inside(memory: Memory, text: str) -> str | None:
     """Find the path in the namespace of a file, seen from the current folder."""
     try:
-        fits = len(text) < _LONGEST
-        return memory.inside(os.path.join(os.getcwd(), text)) if fits else None
+        return memory.inside(os.path.join(os.getcwd(), text)) if len(text) < _LONGEST else None
     except OSError:
         return None  # the current folder is gone
 
@@ -209,22 +198,24 @@ def _file_of(memory: Memory, path: str) -> str:
     return os.path.join(memory.folder, path)
 
 
+def _has_folder(memory: Memory, path: str) -> bool:
+    return os.path.isdir(_file_of(memory, os.path.dirname(path)))
+
+
 def _choose_reading(memory: Memory, text: str, readings: list[str], standing: list[str], role: Role) -> str:
     """Choose one of the readings that name something."""
-    first = readings[0]
-    # Where the shell's could stand as well as not, one of another folder was hardly meant.
-    is_far = first not in standing and os.path.isdir(_file_of(memory, os.path.dirname(first)))
-    is_shell = first == _find_inside(memory, text)
-    if len(standing) == 1 and not (is_far and is_shell):
+    # Where the shell's could stand as well as not, one of another folder was hardly meant to be changed.
+    is_far = role.writes and readings[0] not in standing and _has_folder(memory, readings[0])
+    if len(standing) == 1 and not is_far:
         return standing[0]
-    meant = standing if len(standing) > 1 else [first, *standing]
-    one, other = (f"{path}{'' if path in standing else ' (not there)'}" for path in meant[:2])
-    say = f"use {_spell_for_shell(memory, meant[0])} or {_spell_for_shell(memory, meant[1])}"
+    meant = standing[:2] if len(standing) > 1 else [readings[0], standing[0]]
+    one, other = (f"{path}{'' if path in standing else ' (not there)'}" for path in meant)
+    say = f"use {' or '.join(_spell_for_shell(memory, path) for path in meant)}"
     if role.writes:
         reason = f"it may mean {one} or {other}"
         raise PathRefused(code="path-ambiguous", path=text, reason=reason, remedy=say)
-    print_remarks([f"note: {text} is taken as {standing[0]}: it may mean {one} or {other}; {say}"])
-    return standing[0]
+    print_remarks([f"note: {text} is taken as {one}: it may mean {one} or {other}; {say}"])
+    return meant[0]
 
 
 def can_name(memory: Memory, path: str, role: Role) -> bool:
@@ -247,51 +238,26 @@ def _find_by_name(memory: Memory, text: str, readings: list[str], role: Role) ->
         PathRefused: it is a folder.
     """
     endings = ("",) if text.endswith(SUFFIXES) else SUFFIXES
-    here = [path + ending for path in readings for ending in endings if path]
-    found = [path for path in here if can_name(memory, path, role)]
-    is_near = bool(found)
-    if not found and not _is_shell_path(text):
+    near = [path + ending for path in readings for ending in endings if path]
+    named = [path for path in near if can_name(memory, path, role)]
+    is_far = not named and not _is_shell_path(text)
+    if is_far:
         paths = [listed.path for listed in memory.ls() if not listed.problem]
-        each = ([path for path in paths if f"/{path}".endswith(f"/{text}{ending}")] for ending in endings)
-        found = next(filter(None, each), [])
-    if not found and (role.folder or role.writes or text.endswith(SUFFIXES)):
+        named = [path for ending in endings for path in paths if f"/{path}".endswith(f"/{text}{ending}")]
+    if named and (role.writes or (is_far and len(named) > 1)):
+        raise MemoryNotFound(path=readings[0], near=tuple(named[:_NAMED]))
+    if named:
+        print_remarks([f"note: {text} is taken as {named[0]}"] if is_far or len(named) > 1 else [])
+        return named[0]
+    if role.folder or role.writes or text.endswith(SUFFIXES):
         return readings[0]
-    if not found:
-        if any(can_name(memory, path, READ_FOLDER) for path in readings):
-            remedy = f"list it with `{shlex.join(('mdmem', 'ls', text))}`"
-            raise PathRefused(path=text, reason="this is a folder", remedy=remedy)
-        return readings[0] and readings[0] + SUFFIXES[0]
-    if role.writes or not (is_near or len(found) == 1):
-        raise MemoryNotFound(path=readings[0], near=tuple(found[:_NAMED]))
-    if len(found) > 1:
-        print_remarks([f"note: {text} is taken as {found[0]}, not {found[1]}"])
-    elif not is_near:
-        print_remarks([f"note: {text} is taken as {found[0]}"])
-    return found[0]
+    if any(can_name(memory, path, READ_FOLDER) for path in readings):
+        remedy = f"list it with `{shlex.join(('mdmem', 'ls', text))}`"
+        raise PathRefused(path=text, reason="this is a folder", remedy=remedy)
+    return (near or readings)[0]
 
 
 def _spell_for_shell(memory: Memory, path: str) -> str:
     """Spell a path of the namespace so that the shell can mean nothing else."""
     here = os.path.relpath(_file_of(memory, path), os.getcwd())
     return here if here.startswith(os.pardir) else os.path.join(os.curdir, here)
-
-
-def _list_spellings(memory: Memory, path: str, begun: str) -> Iterator[str]:
-    """List the spellings of a path from the current folder, the likeliest first."""
-    if begun.startswith("/"):
-        yield _file_of(memory, path)
-        return
-    here = os.path.relpath(_file_of(memory, path), os.getcwd())
-    is_below = not here.startswith(os.pardir)
-    if begun.startswith("./"):
-        if is_below:
-            yield f"./{here}"
-        return
-    if (is_below and memory.inside(os.getcwd())) or begun.startswith(".."):
-        yield here
-    shell = _find_inside(memory, path)
-    if shell in {None, path} or not memory.exists(str(shell)):
-        yield path
-    if is_below:
-        yield here
-        yield f"./{here}"

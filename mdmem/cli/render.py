@@ -2,19 +2,17 @@
 
 from __future__ import annotations
 
-import contextlib
 import io
 import os
 import sys
 import time
-from collections import Counter
 from math import isfinite
 from typing import TYPE_CHECKING, Any, ClassVar, Literal, TypeVar
 
 import click
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Iterator, Sequence
+    from collections.abc import Callable, Iterable, Sequence
 
     from mdmem import Applied, Document, EditPlan, Memory, Message
     from mdmem.diagnostic import Span
@@ -25,7 +23,7 @@ if TYPE_CHECKING:
 T = TypeVar("T")
 
 
-def is_set(option: Literal["as_json", "dry_run", "verbose", "yes", "no_pager", "raw"]) -> bool:
+def is_set(option: Literal["as_json", "dry_run", "verbose", "yes", "no_pager"]) -> bool:
     """Tell whether the command line has an option that many commands have."""
     context = click.get_current_context(silent=True)
     return bool(context and context.meta.get(option))
@@ -38,11 +36,9 @@ class Terminal(io.TextIOWrapper):
     """
 
     exact = False
-    """Whether everything goes out as it is; standard output with --raw does, too."""
-    held: ClassVar[list[tuple[Terminal, str]] | None] = None
-    """What was printed to these streams, in order, while it may still go to the pager."""
-    progress: ClassVar[Progress | None] = None
-    """The line that is shown until something is printed to any of these streams."""
+    """Whether everything goes out as it is."""
+    held: ClassVar[list[str] | None] = None
+    """What was printed to any of these streams while it waits for the pager."""
 
     def write(self, text: str, /) -> int:
         """Write a text, and make visible what cannot be seen."""
@@ -50,7 +46,7 @@ class Terminal(io.TextIOWrapper):
 
     def make_visible(self, text: str) -> str:
         """Make visible what cannot be seen, and what a terminal would obey."""
-        if self.exact or (self is sys.stdout and is_set("raw")):
+        if self.exact:
             return text
         from mdmem import visible
 
@@ -58,46 +54,31 @@ class Terminal(io.TextIOWrapper):
         return visible(text.replace("\r\n", "\n").replace("\r", "<U+000D>"))
 
     def write_own(self, text: str) -> int:
-        """Write a text of the program's own, which may move the cursor and set colours."""
-        if Terminal.held is not None:
-            Terminal.held.append((self, text))
-            return len(text)
-        if Terminal.progress:
-            Terminal.progress.erase()
-        return self.write_now(text)
-
-    def write_now(self, text: str) -> int:
-        """Write a text at once, past what is held."""
-        return super().write(text)
+        """Write a text of the program's own, which may set colours."""
+        if Terminal.held is None:
+            return super().write(text)
+        Terminal.held.append(text)
+        return len(text)
 
 
 def start_paging() -> None:
-    """Hold what is printed from now on, so that the user's pager can show it if it is more than a screen."""
+    """Hold what is printed from now on for the user's pager."""
     # A terminal of a person has a size; few others have one.
     if isinstance(sys.stdout, Terminal) and not is_set("no_pager") and _is_watched(sys.stdout):
         Terminal.held = Terminal.held or []
 
 
 def stop_paging(*, is_interrupted: bool = False) -> None:
-    """Print what is held, in a pager if it is more than a screen; drop it after an interrupt."""
-    held, Terminal.held = Terminal.held or (), None
-    if Terminal.progress:
-        Terminal.progress.erase()
-    text = "".join(text for _, text in held)
-    screen = sys.stdout
-    if is_interrupted or not text or not isinstance(screen, Terminal):
-        return
-    if _fits_screen(text, screen):
-        for stream, part in held:
-            stream.write_now(part)
+    """Print what is held in the pager; drop it after an interrupt."""
+    text, Terminal.held = "".join(Terminal.held or ()), None
+    if is_interrupted or not text or not isinstance(sys.stdout, Terminal):
         return
     drop_relative_path()
-    os.environ.setdefault("LESS", "FRX")  # as git: let colours pass, leave the text on the screen
-    exact, screen.exact = screen.exact, True  # what is held was made visible
-    try:
-        click.echo_via_pager(text.removesuffix("\n"), color=True)
-    finally:
-        screen.exact = exact
+    # As git: leave what fits a screen without waiting, let colours pass, leave the text on the screen.
+    os.environ.setdefault("LESS", "FRX")
+    sys.stdout.exact = True  # what is held was made visible
+    click.echo_via_pager(text.removesuffix("\n"), color=True)
+    sys.stdout.exact = False
 
 
 def drop_relative_path() -> None:
@@ -106,51 +87,26 @@ def drop_relative_path() -> None:
     os.environ["PATH"] = os.pathsep.join(filter(os.path.isabs, folders))
 
 
-def _fits_screen(text: str, screen: Terminal) -> bool:
-    """Tell whether a text is no longer than a screen."""
-    size = os.get_terminal_size(screen.fileno())
-    return sum(1 + max(0, len(line) - 1) // (size.columns or 80) for line in text.splitlines()) < size.lines
-
-
-class Progress:
-    """Shows on a terminal how far a command is, from half a second on, in one line that is then erased."""
-
-    def __init__(self, stream: Terminal) -> None:
-        self._stream = stream
-        self._begun = time.monotonic()
-        self._shown = ""
-
-    def __call__(self, doing: str, done: int, of: int) -> None:
-        """Show what is done, and how much of it."""
-        if time.monotonic() - self._begun < _PROGRESS_AFTER or done >= of:
-            return
-        line = f"{doing} {draw_bar(done / of, 30):30} {100 * done // of:3}%"
-        if line != self._shown:
-            self._shown = line
-            self._write_text(f"\r{line}\x1b[K")
-
-    def erase(self) -> None:
-        """Take the line away."""
-        if self._shown:
-            self._shown = ""
-            self._write_text("\r\x1b[K")
-
-    def _write_text(self, text: str) -> None:
-        with contextlib.suppress(OSError):
-            self._stream.write_now(text)
-            self._stream.flush()
-
-
 _PROGRESS_AFTER = 0.5  # seconds
 
 
-def show_progress() -> Progress | None:
-    """Begin to show how far the command is, on a terminal that somebody looks at."""
+def show_progress() -> Callable[[str, int, int], None] | None:
+    """Return what shows how far a command is, in a line of a terminal that somebody looks at."""
     # Where the output goes to another program, that one may have the terminal.
-    out, errors, Terminal.progress = sys.stdout, sys.stderr, None
-    if isinstance(out, Terminal) and isinstance(errors, Terminal) and _is_watched(errors):
-        Terminal.progress = Progress(errors)
-    return Terminal.progress
+    errors = sys.stderr
+    if not (isinstance(sys.stdout, Terminal) and isinstance(errors, Terminal) and _is_watched(errors)):
+        return None
+    begun, shown = time.monotonic(), ""
+
+    def show(doing: str, done: int, of: int) -> None:
+        nonlocal shown
+        line = f"{doing} {100 * done // of}%" if done < of else ""
+        if line != shown and time.monotonic() - begun >= _PROGRESS_AFTER:
+            shown = line
+            io.TextIOWrapper.write(errors, f"\r{line}\x1b[K")  # past what is held
+            errors.flush()
+
+    return show
 
 
 def _is_watched(stream: Terminal) -> bool:
@@ -158,35 +114,18 @@ def _is_watched(stream: Terminal) -> bool:
     return os.environ.get("TERM", "dumb") != "dumb" and bool(os.get_terminal_size(stream.fileno()).lines)
 
 
-_EIGHTHS = " ▏▎▍▌▋▊▉"
-
-
-def draw_bar(share: float, width: int) -> str:
-    """Draw a bar that is a share of this many columns; any share but 0 is visible."""
-    if not _can_draw():
-        return "#" * max(share > 0, round(share * width))
-    eighths = max(share > 0, round(share * width * 8))
-    return "█" * (eighths // 8) + _EIGHTHS[eighths % 8].strip()
-
-
 def print_json(value: Any) -> None:
     """Print something as a JSON object in one line; of a list each object, of None nothing."""
     if value is None:
         return
-    from mdmem import as_json
-
-    _print_shape(as_json(value))
-
-
-def _print_shape(shape: Any) -> None:
     import json
 
-    if isinstance(shape, list):
-        for each in shape:
-            _print_shape(each)
-        return
-    line = json.dumps(_spell_numbers(shape), ensure_ascii=False, default=str)
-    print(line.translate(_LINE_ENDS))
+    from mdmem import as_json
+
+    shape = as_json(value)
+    for each in shape if isinstance(shape, list) else [shape]:
+        line = json.dumps(_spell_numbers(each), ensure_ascii=False, default=str)
+        print(line.translate(_LINE_ENDS))
 
 
 # What some readers of lines take for the end of one, and JSON does not.
@@ -288,6 +227,15 @@ def print_remarks(lines: Iterable[str]) -> None:
         print(line, file=sys.stderr)
 
 
+def print_some(lines: Sequence[str], most: int, indent: str) -> None:
+    """Print lines, without --verbose the first of them and how many more there are."""
+    shown = lines if is_set("verbose") else lines[:most]
+    for line in shown:
+        print(f"{indent}{line}")
+    if len(shown) < len(lines):
+        print(f"{indent}and {len(lines) - most:,} more (-v names them)")
+
+
 def print_left_out(messages: int) -> None:
     """Print how many messages were left out, unless all are there."""
     print_remarks([f"{messages:,} messages left out"] if messages else [])
@@ -298,38 +246,21 @@ MANY = 10
 
 
 def print_applied(applied: Applied) -> None:
-    """Print what a change did: every file with its new hash; of many, without --verbose, in numbers."""
+    """Print what a change did: every file with its new hash; of many, without --verbose, how many."""
     if is_set("as_json"):
         print_json(applied)
         return
     if not applied.files:
         print(f"nothing to change{f': {applied.plan.message}' if applied.plan.message else ''}")
     elif len(applied.files) > MANY and not is_set("verbose"):
-        print(_count_changes(applied))
+        merged = f", {len(applied.merged):,} merged with a change made meanwhile" if applied.merged else ""
+        print(f"changed {count_memories(len(applied.plan.changes))}{merged} (-v names each)")
     else:
-        for path, verb, digest in _list_changes(applied):
-            merged = "  (merged with a change made meanwhile)" if path in applied.merged else ""
-            print(f"{verb} {path}  {digest}{merged}".rstrip())
+        for file in applied.files:
+            verb = "created" if file.before is None else "deleted" if file.after is None else "changed"
+            merged = "  (merged with a change made meanwhile)" if file.path in applied.merged else ""
+            print(f"{verb} {file.path}  {file.after or ''}{merged}".rstrip())
     _print_warnings(applied.plan)
-
-
-def _list_changes(applied: Applied) -> Iterator[tuple[str, str, str]]:
-    """Yield of each file its path, what happened to it, its new hash."""
-    for file in applied.files:
-        verb = "created" if file.before is None else "deleted" if file.after is None else "changed"
-        yield file.path, verb, file.after or ""
-
-
-def _count_changes(applied: Applied) -> str:
-    """Say in numbers what a change did."""
-    moves = {change.path: change.move_to for change in applied.plan.changes if change.move_to}
-    targets = set(moves.values())
-    counts = Counter(
-        "moved" if path in targets else verb for path, verb, _ in _list_changes(applied) if path not in moves
-    )
-    changes = ", ".join(f"{verb} {count:,}" for verb, count in sorted(counts.items()))
-    merged = f", {len(applied.merged):,} merged with a change made meanwhile" if applied.merged else ""
-    return f"{changes} {'memory' if counts.total() == 1 else 'memories'}{merged} (-v names each)"
 
 
 def count_memories(count: int) -> str:
@@ -381,11 +312,6 @@ def print_coloured(text: str, colour: str | None) -> None:
     screen.write_own(text) if screen else sys.stdout.write(text)
 
 
-# What a tree is drawn with: at a branch, at the last one, beside the branches of each.
-_LINES = ("├── ", "└── ", "│   ", "    ")
-_ASCII = ("|-- ", "`-- ", "|   ", "    ")
-
-
 def print_long(listed: Sequence[Listed]) -> None:
     """Print a listing in columns: bytes, day, type, path, title."""
     sizes = max((len(str(each.size)) for each in listed), default=0)
@@ -413,18 +339,10 @@ def print_tree(listed: Sequence[Listed], within: str) -> None:
 
 
 def _print_branches(folder: dict[str, Any], above: str) -> None:
-    fork, last, through, under = _LINES if _can_draw() else _ASCII
     for number, (name, inside) in enumerate(folder.items(), 1):
-        is_last = number == len(folder)
-        print(f"{above}{last if is_last else fork}{name}{'/' if inside else ''}")
-        _print_branches(inside, above + (under if is_last else through))
-
-
-def _can_draw() -> bool:
-    """Tell whether the user's locale has more than ASCII."""
-    import locale
-
-    return locale.getencoding().casefold().replace("-", "") == "utf8"
+        fork, beside = ("└── ", "    ") if number == len(folder) else ("├── ", "│   ")
+        print(f"{above}{fork}{name}{'/' if inside else ''}")
+        _print_branches(inside, above + beside)
 
 
 def print_head(text: str) -> None:

@@ -10,9 +10,7 @@ from mdmem.cli import options, render
 from mdmem.cli.main import group
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
-
-    from mdmem import Memory, ResultReference
+    from mdmem import Memory
 
 session_option = click.option("--session", metavar="KEY", help="Take only what this session has stored.")
 tool_option = click.option("--tool", metavar="NAME", help="List only outputs of this tool.")
@@ -75,25 +73,7 @@ def results_list(memory: Memory, session: str | None, tool: str | None) -> None:
 @options.read_command
 def results_references(memory: Memory, **given: Any) -> None:
     """List what outputs name: how often, type, name."""
-    _print_references(memory.results.references(**given))
-
-
-@results_command.command("stats", epilog="Example: mdmem results stats")
-@session_option
-@options.read_command
-def results_stats(memory: Memory, session: str | None) -> None:
-    """Print how many outputs and references are stored."""
-    stats = memory.results.stats(session)
-    if render.is_set("as_json"):
-        render.print_json(stats)
-        return
-    print(f"{stats.outputs:7,}  outputs, {stats.bytes:,} bytes")
-    print(f"{stats.total:7,}  references, {stats.added:,} of them of the last hour")
-    for type_, count in stats.by_type.items():
-        print(f"{count:7,}  {type_}")
-    if stats.most_used:
-        print("\nmost used:")
-    _print_references(stats.most_used)
+    render.print_each(memory.results.references(**given), lambda r: f"{r.count:7,}  {r.type:10}  {r.value}")
 
 
 @results_command.command("sweep", epilog="Example: mdmem results sweep --max-age 7")
@@ -109,7 +89,3 @@ def results_sweep(memory: Memory, max_age: float | None) -> None:
     done = memory.results.sweep(max_age)
     removed = f"{done.outputs:,} outputs and {done.references:,} references were removed"
     render.print_found(done, lambda _: render.print_remarks([removed]))
-
-
-def _print_references(found: Iterable[ResultReference]) -> None:
-    render.print_each(found, lambda r: f"{r.count:7,}  {r.type:10}  {r.value}")

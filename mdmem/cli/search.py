@@ -15,7 +15,7 @@ from mdmem.cli.paths import READ_ANY, Spelled, resolve_paths
 from mdmem.errors import NotFound
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Sequence
+    from collections.abc import Iterable, Sequence
 
     from mdmem import Hit, Memory
     from mdmem.cli.main import Target
@@ -68,7 +68,7 @@ grouped_option = click.option(
 @click.option("-o", "--only-matching", "shown", flag_value="matches", help="Print only what matches.")
 @click.option("-q", "--quiet", "shown", flag_value="nothing", help="Print nothing; exit with 0 for a hit.")
 @options.where_option
-@options.limit_option("--limit", help="Print at most N hits, or N memories.")
+@options.number_option("--limit", help="Print at most N hits, or N memories.", least=1)
 @grouped_option
 @click.option(
     *("-n", "-r", "-R", "-H", "--line-number", "--recursive", "same"),
@@ -112,46 +112,51 @@ def _print_matches(
     same: bool,  # noqa: ARG001 - it is so anyway
     **asked: Any,
 ) -> int:
-    if given:
-        paths = paths if pattern is None else (Spelled(pattern, READ_ANY), *paths)
-        pattern = given[0]
-    if pattern is None:
+    if given and pattern is not None:
+        paths = (Spelled(pattern, READ_ANY), *paths)
+    patterns = given or (() if pattern is None else (pattern,))
+    if not patterns:
         raise click.UsageError("Missing argument 'PATTERN'.")
     if literal and asked["regex"]:
         raise click.UsageError("-F and --regex exclude each other")
-    is_plain = not asked["regex"]
-    if len(given) > 1:
-        each = (_SPECIAL.sub(r"\\\g<0>", one) if is_plain else one for one in given)
-        pattern = "|".join(f"(?:{one})" for one in each)
-        asked["regex"] = True
+    is_guess = not (literal or asked["regex"] or shown == "nothing")
+    joined, asked["regex"] = _join_patterns(patterns, is_regex=asked["regex"])
     excluded = {_EXCLUDED[name] for name in types if name in _EXCLUDED}
     asked["globs"] = (*asked["globs"], *(excluded if len(excluded) == 1 else ()))
     asked["types"] = [name for name in types if name not in _EXCLUDED]
-    by_memory = shown in {"paths", "counts", "nothing"}
     where = resolve_paths(memory, {"paths": paths, "within": asked.pop("within")})
-    hits = memory.grep(pattern, **where, **asked, limit=None if by_memory else limit)
-    if by_memory:
-        found = _print_counts(hits.counts(), str(shown), limit)
+    if shown in {"paths", "counts", "nothing"}:
+        hits = memory.grep(joined, **where, **asked)
+        found = _print_counts(hits.counts(), shown, limit)
         if shown == "nothing" and found:
             return 0
     else:
+        hits = memory.grep(joined, **where, **asked, limit=limit)
         apart = any(asked[name] for name in ("context", "before", "after"))
-        printer = HitPrinter(grouped=grouped, apart=apart, shown=shown or "lines")
-        found = printer.print(hits)
-        left_out = printer.left_out
-        if left_out:
-            most = " or more" if left_out >= hits.most_counted else ""
-            render.print_remarks([f"{left_out:,}{most} more left out: {_NARROW}"])
+        found = _print_hits(hits, HitPrinter(grouped=grouped, apart=apart, only_matches=shown == "matches"))
     render.print_remarks(f"{finding.path or '.'}: {finding.message}" for finding in hits.findings)
-    if (
-        not found
-        and shown != "nothing"
-        and is_plain
-        and not literal
-        and any(map(_LIKE_REGEX.search, given or (pattern,)))
-    ):
+    if is_guess and not found and any(map(_LIKE_REGEX.search, patterns)):
         render.print_remarks(["note: PATTERN was taken as plain text; -E takes it as a regular expression"])
     return 2 if hits.findings else int(not found)
+
+
+def _join_patterns(patterns: Sequence[str], *, is_regex: bool) -> tuple[str, bool]:
+    """Join patterns to one that any of them matches; tell whether that is a regular expression."""
+    if len(patterns) == 1:
+        return patterns[0], is_regex
+    each = (one if is_regex else _SPECIAL.sub(r"\\\g<0>", one) for one in patterns)
+    return "|".join(f"(?:{one})" for one in each), True
+
+
+def _print_hits(hits: Any, printer: HitPrinter) -> bool:
+    """Print hits, and what was left out; tell whether there are any."""
+    last = printer.print(hits)
+    if printer.is_clipped:
+        render.print_remarks(["of very long lines, only matches near the first one are printed"])
+    if last and last.left_out:
+        most = " or more" if last.left_out >= hits.most_counted else ""
+        render.print_remarks([f"{last.left_out:,}{most} more left out: {_NARROW}"])
+    return last is not None
 
 
 def _print_counts(counts: Iterable[tuple[str, int]], shown: str, limit: int | None) -> bool:
@@ -174,97 +179,78 @@ def _print_counts(counts: Iterable[tuple[str, int]], shown: str, limit: int | No
 
 
 class HitPrinter:
-    """Prints hits as they come: below their memory and heading, or a line each.
-
-    Lines that stand around two hits are printed once. The days are what memories say of themselves.
+    """Prints hits as they come: below their memory, day and heading, or a line each.
 
     Args:
         grouped: whether hits stand below their memory; by default on a terminal.
         apart: whether `--` stands between hits that are not next to each other.
-        shown: `matches` to print these alone, else `lines`.
+        only_matches: whether what matches is printed, not its line.
     """
 
-    def __init__(self, *, grouped: bool | None = None, apart: bool = True, shown: str = "lines") -> None:
+    def __init__(
+        self, *, grouped: bool | None = None, apart: bool = True, only_matches: bool = False
+    ) -> None:
         self._grouped = isinstance(sys.stdout, render.Terminal) if grouped is None else grouped
-        self._apart = apart
-        self._only_matches = shown == "matches"
-        self._above: Hit | None = None
+        self._apart = apart and not only_matches
+        self._only_matches = only_matches
+        self._path = ""
+        self._heading: Sequence[str] = ()
         self._last = 0  # the line that was printed last
-        self._behind: Sequence[str] = ()  # the lines behind the hit, which may hold the next one
-        self._is_clipped = False
-        self.left_out = 0
-        """How many more there are than the limit, as the last hit says."""
+        self.is_clipped = False
+        """Whether a line was too long for all of its matches."""
 
-    def print(self, hits: Iterable[Hit], then: Callable[[int], None] | None = None) -> bool:
-        """Print hits, call `then` with the number of each, and tell whether there are any."""
-        number = -1
-        for number, hit in enumerate(hits):
-            self.left_out = hit.left_out
+    def print(self, hits: Iterable[Hit]) -> Hit | None:
+        """Print hits, lines that stand around two of them once; return the last hit."""
+        above: Hit | None = None
+        for hit in hits:
             if render.is_set("as_json"):
-                # The first can be read before the last is found.
-                render.print_json(hit)
-                continue
-            self._print_hit(hit)
-            if then:
-                self._print_behind()
-                then(number)
-        self._print_behind()
-        sys.stdout.flush()
-        if self._is_clipped:
-            render.print_remarks(["of very long lines, only matches near the first one are printed"])
-        return number >= 0
+                render.print_json(hit)  # the first can be read before the last is found
+            elif self._only_matches:
+                self.is_clipped |= bool(_CLIPPED.search(hit.text))
+                for start, end in hit.matches:
+                    if start < end:
+                        self._print_line(hit, hit.line, ":", hit.text[start:end], ((0, end - start),))
+            else:
+                self._print_with_context(hit, above)
+            above = hit
+        if above and not (self._only_matches or render.is_set("as_json")):
+            self._print_behind(above)
+        return above
 
-    def _print_hit(self, hit: Hit) -> None:
-        if self._only_matches:
-            self._is_clipped |= bool(_CLIPPED.search(hit.text))
-            self._print_heading(hit, is_next=True)
-            for start, end in hit.matches:
-                if start < end:
-                    self._print_line(hit, hit.line, ":", hit.text[start:end], ((0, end - start),))
-        else:
-            self._print_with_context(hit)
-        self._above = hit
-
-    def _print_with_context(self, hit: Hit) -> None:
-        first = hit.line - len(hit.before)
-        is_below = self._above is not None and hit.path == self._above.path and hit.line > self._above.line
-        self._print_behind(hit.line - 1 if is_below else None)
-        begin = max(first, self._last + 1) if is_below else first
-        self._print_heading(hit, is_next=is_below and begin == self._last + 1)
-        for number, text in enumerate(hit.before[begin - first :], begin):
-            self._print_line(hit, number, "-", text)
+    def _print_with_context(self, hit: Hit, above: Hit | None) -> None:
+        is_below = above is not None and hit.path == above.path and hit.line > above.line
+        if above:
+            self._print_behind(above, hit.line if is_below else None)
+        for number, text in enumerate(hit.before, hit.line - len(hit.before)):
+            if not is_below or number > self._last:
+                self._print_line(hit, number, "-", text)
         self._print_line(hit, hit.line, ":", hit.text, hit.matches)
-        self._last, self._behind = hit.line, hit.after
 
-    def _print_behind(self, until: int | None = None) -> None:
-        """Print the lines after the last hit, up to a line."""
-        if self._above is not None:
-            behind = self._behind if until is None else self._behind[: max(0, until - self._above.line)]
-            for number, text in enumerate(behind, self._above.line + 1):
-                self._print_line(self._above, number, "-", text)
-                self._last = number
-        self._behind = ()
+    def _print_behind(self, hit: Hit, until: int | None = None) -> None:
+        """Print the lines after a hit, up to the line of the next one."""
+        for number, text in enumerate(hit.after, hit.line + 1):
+            if until is None or number < until:
+                self._print_line(hit, number, "-", text)
 
-    def _print_heading(self, hit: Hit, *, is_next: bool) -> None:
-        """Print the memory, day and heading of a hit, or what separates it from the one before."""
-        above = self._above
-        if not self._grouped:
-            if above and not is_next and self._apart:
-                print("--")
-            return
-        if above is None or above.path != hit.path or hit.line <= above.line:
-            sys.stdout.write("\n" if above else "")
+    def _print_place(self, hit: Hit, number: int) -> None:
+        """Print what stands between the last line and this one."""
+        is_same = hit.path == self._path and number >= self._last
+        is_gap = self._apart and not (is_same and number <= self._last + 1)
+        if self._grouped and not is_same:
+            sys.stdout.write("\n" if self._path else "")
             render.print_coloured(hit.path, "magenta")
             print("  ".join(("", *filter(None, (hit.date, hit.state)))))
-            above = None
-        elif not is_next and self._apart:
+            self._heading = ()
+        elif is_gap and self._path:
             print("--")
-        if hit.heading != (above.heading if above else ()):
+        if self._grouped and hit.heading != self._heading:
             render.print_coloured(f"# {' > '.join(hit.heading)}\n", "cyan")
+        self._path, self._heading, self._last = hit.path, hit.heading, number
 
     def _print_line(
         self, hit: Hit, number: int, mark: str, text: str, matches: Sequence[tuple[int, int]] = ()
     ) -> None:
+        self._print_place(hit, number)
         if not self._grouped:
             render.print_coloured(hit.path, "magenta")
             sys.stdout.write(mark)
@@ -284,8 +270,8 @@ class HitPrinter:
 @click.option("--tag", "tags", multiple=True, metavar="TAG", help="Take memories with all of these tags.")
 @click.option("--since", default="", metavar="DATE", help="Take memories from this day, month or year on.")
 @click.option("--before", default="", metavar="DATE", help="Take memories before this date.")
-@options.limit_option("--limit", "-n", default=10, help="Print at most N hits.")
-@options.limit_option("--budget", help="Print whole passages, up to N tokens.")
+@options.number_option("--limit", "-n", default=10, help="Print at most N hits.", least=1)
+@options.number_option("--budget", help="Print whole passages, up to N tokens.", least=1)
 @options.number_option("--context", "-C", help="Print N lines around a hit; else its passage.")
 @click.option("--passages", is_flag=True, help="Rank passages: a memory may have several hits.")
 @click.option("--explain", is_flag=True, help="Explain each score.")
@@ -305,17 +291,16 @@ def search_command(
     With a user and a project, what is wider is found as well: it is named user:…, project:… or shared:…, as
     `show` takes it.
     """
-
-    def explain(number: int) -> None:
-        for part in results.explanations[number]:
-            print(f"    {part.value:8.3f}  {part.of} {part.word}".rstrip())
-
     results = memory.search(" ".join(words), each="passage" if passages else "memory", **given)
     if render.is_set("as_json"):
         render.print_json(mdmem.as_json(results)["hits"])
     else:
         printer = HitPrinter(grouped=grouped, apart=given["context"] != 0)
-        printer.print(results.hits, explain if results.explanations else None)
+        printer.print(() if results.explanations else results.hits)
+        for hit, parts in zip(results.hits, results.explanations, strict=False):
+            printer.print([hit])
+            for part in parts:
+                print(f"    {part.value:8.3f}  {part.of} {part.word}".rstrip())
     if results.left_out:
         tokens = results.left_out_tokens
         beyond = f", about {tokens:,} tokens of it beyond the budget" if tokens else ""

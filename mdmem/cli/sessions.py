@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import sys
 from typing import TYPE_CHECKING, Any
 
@@ -48,15 +47,6 @@ def sessions_history(memory: Memory, key: str, **given: Any) -> int:
     return render.print_found(found, render.print_messages)
 
 
-@sessions_command.command("message", epilog="Example: mdmem sessions message t1 12")
-@click.argument("key")
-@click.argument("seq")
-@options.read_command
-def sessions_message(memory: Memory, key: str, seq: str) -> None:
-    """Print one message by its number, 12 or KEY#12, also one that is no longer in the history."""
-    render.print_found([memory.sessions.message(key, seq)], render.print_messages)
-
-
 @sessions_command.command("assemble", epilog="Example: mdmem sessions assemble t1 8000")
 @click.argument("key")
 @click.argument("budget", type=click.IntRange(0), metavar="TOKENS")
@@ -94,27 +84,10 @@ def sessions_compact(memory: Memory, key: str, budget: int | None, generator: Pr
 
 def _print_compacted(done: Any) -> None:
     _print_summaries(done.summaries)
-    _print_problems(done.problems)
+    problems = dict.fromkeys(done.problems)
+    render.print_remarks(f"without the model: {problem}" for problem in problems)
     stuck = f", over the budget with {', '.join(f'#{seq}' for seq in done.stuck)}" if done.stuck else ""
     render.print_remarks([f"{done.tokens:,} tokens{stuck}"])
-
-
-@sessions_command.command("compress", epilog="Example: mdmem sessions compress t1 --level light")
-@click.argument("key")
-@options.choice_option("--level", choices="moderate none light aggressive")
-@options.choice_option("--by", choices="turn message session", help="Choose the unit to count.")
-@options.model_option
-@options.read_command
-def sessions_compress(memory: Memory, key: str, level: str, by: str, generator: Program | None) -> None:
-    """Print a history with at most 100, 70, 50 or 30 percent of its tokens; the log stays as it is."""
-    render.print_found(memory.sessions.compress(key, level, by, generator), _print_compressed)
-
-
-def _print_compressed(done: Any) -> None:
-    for message in done.messages:
-        print(json.dumps(message, ensure_ascii=False))
-    _print_problems(done.problems)
-    render.print_remarks([f"{done.after:,} of {done.before:,} tokens"])
 
 
 @sessions_command.command("expand", epilog="Example: mdmem sessions expand t1 41 --depth 1")
@@ -161,7 +134,7 @@ def finding_options(command: Any) -> Any:
         click.option("--before", metavar="TIME", help="Find only what was said before this time."),
         options.choice_option("--scope", choices="both message summary"),
         click.option("--dropped", is_flag=True, help="Find also what is no longer in the history."),
-        options.limit_option("--limit", default=20, help="Print at most N hits."),
+        options.number_option("--limit", default=20, help="Print at most N hits.", least=1),
         options.read_command,
     ]
     for option in reversed(declared):
@@ -280,7 +253,6 @@ def sessions_vacuum(memory: Memory, key: str, purge: bool) -> None:
 @sessions_command.command("check", epilog="Example: mdmem sessions check t1")
 @click.argument("key", required=False)
 @click.option("--fix", is_flag=True, help="Rewrite damaged logs; the archive keeps the old ones.")
-@options.verbose_option
 @strict_option
 @options.read_command
 def sessions_check(memory: Memory, key: str | None, fix: bool, strict: bool) -> int:
@@ -300,7 +272,7 @@ def summaries_command() -> None:
 def summaries_summarize(key: str, generator: Program | None) -> options.Verb:
     """Write what was said since the last time into the memory of a session, by rules without a model.
 
-    With --dry-run no model is asked: the diff is what rules give, and says how much a model would read.
+    With --dry-run no model is asked: the diff is what rules give.
     """
     return lambda m: m.summaries.summarize(key, generator)
 
@@ -336,11 +308,6 @@ def _print_summaries(summaries: Sequence[RunSummary]) -> None:
         run = f"{each.messages:,} messages, #{each.first} to #{each.last}"
         render.print_head(f"#{each.seq}  summary of {run}, by {each.by}")
         print(each.text, end="\n\n")
-
-
-def _print_problems(problems: Sequence[str]) -> None:
-    """Print why no model did what it was asked for, each reason once."""
-    render.print_remarks(f"without the model: {problem}" for problem in dict.fromkeys(problems))
 
 
 def _print_done(done: dict[str, Any]) -> None:

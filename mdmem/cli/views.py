@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from shutil import get_terminal_size
 from typing import TYPE_CHECKING
 
 import click
@@ -66,7 +65,6 @@ def today_command(target: Target, /, content: str | None) -> None:
 
 
 _MOST_MONTHS = 24
-_WIDEST_BAR = 30  # columns
 
 
 @command("stats", epilog="Example: mdmem stats")
@@ -82,26 +80,23 @@ def stats_command(memory: Memory) -> None:
 
 def _print_statistics(stats: MemoryStats) -> None:
     print(f"{stats.memories:,} memories, {stats.bytes:,} bytes, about {stats.tokens:,} tokens")
-    _print_amounts("folder", stats.folders, [each.bytes for each in stats.folders])
-    shown = stats.months[-_MOST_MONTHS:]
-    _print_amounts("month", shown, [each.memories for each in shown])
-    if earlier := len(stats.months) - len(shown):
+    _print_amounts("folder", stats.folders)
+    _print_amounts("month", stats.months[-_MOST_MONTHS:])
+    if (earlier := len(stats.months) - _MOST_MONTHS) > 0:
         render.print_remarks([f"{earlier:,} earlier months left out: see --json"])
     if stats.left_out:
         files = "file" if stats.left_out == 1 else "files"
         render.print_remarks([f"{stats.left_out:,} {files} cannot be read: see `mdmem check`"])
 
 
-def _print_amounts(what: str, amounts: Sequence[Amount], sizes: Sequence[int]) -> None:
-    """Print a table of amounts, each with a bar for its size; nothing without any."""
+def _print_amounts(what: str, amounts: Sequence[Amount]) -> None:
+    """Print a table of amounts; nothing without any."""
     if not amounts:
         return
     heads = (what, "memories", "bytes", "tokens")
     rows = [(each.name, f"{each.memories:,}", f"{each.bytes:,}", f"{each.tokens:,}") for each in amounts]
-    widths = [max(map(len, column)) for column in zip(heads, *rows, strict=True)]
-    left = get_terminal_size().columns - sum(widths) - 2 * len(widths)
+    first, *widths = [max(map(len, column)) for column in zip(heads, *rows, strict=True)]
     print()
-    for (name, *numbers), size in zip([heads, *rows], [0, *sizes], strict=True):
-        cells = (f"{number:>{width}}" for number, width in zip(numbers, widths[1:], strict=True))
-        drawn = render.draw_bar(size / max(sizes), min(left, _WIDEST_BAR)) if size and left > 0 else ""
-        print("  ".join((f"{name:{widths[0]}}", *cells, drawn)).rstrip())
+    for name, *numbers in (heads, *rows):
+        cells = (f"{number:>{width}}" for number, width in zip(numbers, widths, strict=True))
+        print("  ".join((f"{name:{first}}", *cells)))

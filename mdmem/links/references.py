@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple
 from mdmem.code.citations import AMBIGUOUS, DANGLING, MOVED, OK, STATES, candidates, judge, path_of
 from mdmem.code.symbols import CLASS, FUNCTION, VARIABLE
 from mdmem.code.workspace import Source, Workspace
-from mdmem.diagnostic import Diagnostic, at_line
+from mdmem.diagnostic import Diagnostic, about_file
 from mdmem.document import anchor
 from mdmem.document.document import SUFFIXES
 from mdmem.index.database import kept_citation, key_of, tag_key
@@ -254,10 +254,10 @@ def unresolved(view: View, links: Iterable[Occurrence]) -> Iterator[Diagnostic]:
         if state == DANGLING:
             new = moves.get(key_of(link.written.partition("#")[0]))
             hint = f"it has moved to {new}: `mdmem doctor --fix`" if new else "make it, or remove the link"
-            yield at_line(path, line, "dangling-link", detail, hint, severity="warning")
+            yield about_file(path, "dangling-link", detail, hint, line=line, severity="warning")
         elif state == AMBIGUOUS:
             hint = "name its folder, or its id"
-            yield at_line(path, line, "ambiguous-link", detail, hint, severity="warning")
+            yield about_file(path, "ambiguous-link", detail, hint, line=line, severity="warning")
 
 
 def _find_rows(

@@ -6,17 +6,17 @@ Answers have a bound. An error is told with the model's next move in terms of th
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterable
+from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import dataclass
 from itertools import islice
 from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
 
 from mdmem import as_json, clipped, estimate
-from mdmem.errors import MdmemError, Unavailable, Usage
+from mdmem.errors import MdmemError, Usage
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping, Sequence
+    from collections.abc import Iterable, Mapping
 
     from mdmem.facade.memory import Memory
 
@@ -31,7 +31,7 @@ _DIGITS = 12  # of a hash: enough to name one content of a vault, a quarter of t
 
 
 class Answer(NamedTuple):
-    """What a tool says.
+    """The answer of a tool.
 
     Attributes:
         texts: for a reader, each a block of its own, so that the text of a memory stands alone in one.
@@ -74,15 +74,14 @@ def page_of_lines(
     """Take the lines that fit into a budget of tokens; of the first one at least a character.
 
     Args:
-        lines: those from the first one that is asked for.
-        count: how many they are.
+        lines: the lines from the first one that is asked for.
+        count: how many lines there are from there on.
         asked: the number of that line, how many are wanted (0: as many as fit), and its first column.
         budget: tokens.
-        between: stands between two lines in the answer.
+        between: what stands between two lines in the answer.
 
     Returns:
-        `line`, `text`, `left_out`, `shown` (lines), and `next` where there is more; and how to go on,
-        in words.
+        The page as data, and how to go on in words.
     """
     line, limit, column = asked
     taken = [text for _, text in fit(((None, text) for text in islice(lines, limit or None)), budget)]
@@ -104,14 +103,8 @@ def page_of_lines(
     return data, ""
 
 
-def take_page(items: Sequence[T], offset: int, limit: int) -> tuple[list[T], int]:
-    """Return the items of a page, and how many there are behind it."""
-    taken = list(islice(items, offset, offset + limit))
-    return taken, max(0, len(items) - offset - len(taken))
-
-
 def encodable(value: Any) -> Any:
-    """Return a value that UTF-8 can carry: half a character becomes its escape."""
+    """Return a value that UTF-8 can carry: a lone surrogate becomes its escape."""
     if isinstance(value, str):
         return value if value.isascii() else value.encode("utf-8", "backslashreplace").decode()
     if isinstance(value, dict):
@@ -122,11 +115,11 @@ def encodable(value: Any) -> Any:
 
 
 Tick = Callable[[int, int], None]
-"""Told how many of how many are done, 0 of 0 where that is not known; it raises to end the work."""
+"""Reports how many of how many are done, 0 of 0 where that is not known; it raises to end the work."""
 
 
 def no_tick(_done: int, _total: int) -> None:
-    """Nobody wants to know."""
+    """Report to nobody."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -135,56 +128,39 @@ class Bound:
 
     Attributes:
         memory: the vault and the namespace.
-        thread: of whom alone `memory` has what was said, summed up, observed and worked on; None: of all.
+        thread: the only thread whose session, summary, observations and working memory are there; None: all.
         read_only: whether the tools that change something are left out, and refused.
         budget: about how many tokens an answer may have.
+        tick: reports the progress of one call.
     """
 
     memory: Memory
     thread: str | None = None
     read_only: bool = False
     budget: int = BUDGET
+    tick: Tick = no_tick
 
     def __post_init__(self) -> None:
         if self.thread is not None and self.memory.thread != self.thread:
             object.__setattr__(self, "memory", self.memory.of_thread(self.thread))
 
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Call:
-    """One call of a tool."""
-
-    bound: Bound
-    tick: Tick = no_tick
-
-    @property
-    def memory(self) -> Memory:
-        """The memories."""
-        return self.bound.memory
-
-    @property
-    def budget(self) -> int:
-        """About how many tokens the answer may have."""
-        return self.bound.budget
-
-    def thread(self, name: str | None) -> str | None:
-        """Return the thread that is meant: the one that the host has bound, where it has.
+    def resolve_thread(self, name: str | None) -> str | None:
+        """Return the bound thread, else the one that is named.
 
         Raises:
             Usage: another one is named.
         """
-        bound = self.bound.thread
-        if bound is not None and name not in {None, "", bound}:
-            raise Usage(problem=f"the host has bound the thread {bound!r}", remedy="name no other one")
-        return (name or None) if bound is None else bound
+        if self.thread is not None and name not in {None, "", self.thread}:
+            raise Usage(problem=f"the host has bound the thread {self.thread!r}", remedy="name no other one")
+        return self.thread or name or None
 
     def count_uses(self, paths: Iterable[str]) -> None:
-        """Count that memories were given; where that cannot be kept, nothing else is the matter."""
+        """Count a use of these memories; a count that cannot be kept is no error."""
         with suppress(MdmemError):
             self.memory.uses.add(paths)
 
     def sync(self) -> None:
-        """Make the index current, and say how far it is: what asks the index does so again at no cost."""
+        """Make the index current, and report the progress: what asks the index does so again at no cost."""
         self.memory.sync(progress=self.tick)
 
 
@@ -216,16 +192,13 @@ _COMMAND = re.compile(r"`mdmem ([a-z]+)[^`]*`")
 _TOOLS: Mapping[str, str] = {"ls": "ls", "rm": "rm", "set": "write", "show": "show", "unset": "replace"}
 
 
-def describe_error(error: MdmemError, memory: Memory) -> Answer:
+def describe_error(error: MdmemError) -> Answer:
     """Return an error as the answer of a tool."""
     error = error.for_agent()
     hint = _next_step(error)
-    data = {"code": error.code, "message": error.message, "hint": hint, **_error_details(error)}
-    # Only what the system says names folders of the host; what quotes a memory stays as it is.
-    hide = _make_hider(memory) if isinstance(error, Unavailable) else str
-    told = {key: hide(value) if isinstance(value, str) else value for key, value in data.items()}
-    told["message"] = clipped(told["message"], _MOST)
-    return Answer(tuple(filter(None, (told["message"], told["hint"]))), {"error": told}, is_error=True)
+    message = clipped(error.message, _MOST)
+    data = {"code": error.code, "message": message, "hint": hint, **_error_details(error)}
+    return Answer(tuple(filter(None, (message, hint))), {"error": data}, is_error=True)
 
 
 def _next_step(error: MdmemError) -> str:
@@ -237,15 +210,12 @@ def _next_step(error: MdmemError) -> str:
 
 
 def _with_tools(hint: str) -> str:
-    """Return a hint with tools instead of commands.
-
-    Of a command that no tool stands for the user is to be told.
-    """
+    """Return a hint with tools instead of commands; the user is told of a command without a tool."""
     return _COMMAND.sub(lambda found: _TOOLS.get(found[1]) or f"{found[0]} (tell the user to run it)", hint)
 
 
 def _error_details(error: MdmemError) -> dict[str, Any]:
-    """Return what of an error a program may want by itself: where it is, and what is there now."""
+    """Return the place of an error, and what is there now."""
     values = error.values
     found: dict[str, Any] = {name: values[name] for name in ("path", "lines") if name in values}
     if error.code == "conflict":
@@ -254,14 +224,3 @@ def _error_details(error: MdmemError) -> dict[str, Any]:
     for finding in findings:
         finding["hint"] = _with_tools(finding["hint"])
     return {**found, "findings": findings} if findings else found
-
-
-def _make_hider(memory: Memory) -> Callable[[str], str]:
-    """Takes the host's folders out of a text."""
-
-    def hide(text: str) -> str:
-        for folder in (memory.folder, memory.root, memory.workspace):
-            text = text.replace(f"{folder}/", "").replace(folder, "the memory")
-        return text
-
-    return hide

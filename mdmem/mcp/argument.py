@@ -16,11 +16,10 @@ from typing import Annotated, Any, Literal, get_type_hints
 from pydantic import BaseModel, BeforeValidator, Field, ValidationError, create_model
 
 from mdmem.errors import Usage
-from mdmem.mcp.answer import encodable
 
 _MOST = 2**31 - 1
 _MOST_SHOWN = 80  # characters of a value in a message
-_UNTOLD = {"title", "default", "additionalProperties", "minimum", "maximum", "minProperties"}
+_DROPPED = {"title", "default", "additionalProperties", "minimum", "maximum", "minProperties"}
 
 
 def read_signature(function: Callable[..., Any]) -> type[BaseModel]:
@@ -45,7 +44,7 @@ def _prune_schema(schema: Any) -> Any:
         return [_prune_schema(each) for each in schema]
     if not isinstance(schema, dict):
         return schema
-    kept = {key: _prune_schema(each) for key, each in schema.items() if key not in _UNTOLD}
+    kept = {key: _prune_schema(each) for key, each in schema.items() if key not in _DROPPED}
     if "properties" in schema:  # one of which may have a name of those
         kept["properties"] = {name: _prune_schema(each) for name, each in schema["properties"].items()}
     if {"type": "null"} in kept.get("anyOf", ()):
@@ -65,13 +64,11 @@ def read_arguments(model: type[BaseModel], given: Mapping[str, Any]) -> dict[str
     fields = model.model_fields
     offered = f"its arguments are {_join_names([*fields])}"
     missing = [name for name, each in fields.items() if each.is_required() and name not in given]
-    for name, value in given.items():
+    for name in given:
         if name not in fields:
             near = missing if len(missing) == 1 else get_close_matches(name, fields, 1)
             meant = f"did you mean {near[0]}? " if near else ""
             raise Usage(problem=f"there is no argument {_shorten_value(name)}", remedy=meant + offered)
-        if encodable([value]) != [value]:
-            raise Usage(problem=f"{name} has half a character (a lone surrogate)")
     values = {
         name: value for name, value in given.items() if value is not None or fields[name].annotation is Any
     }

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 
 from mcp.server.transport_security import TransportSecuritySettings
 from starlette.requests import ClientDisconnect
+from starlette.responses import PlainTextResponse
 from uvicorn import Config, Server
 
 from mdmem.errors import Usage
@@ -26,51 +27,25 @@ TOKEN = "MDMEM_MCP_TOKEN"  # noqa: S105 - the name of the variable that holds it
 PATH = "/mcp"
 _HOST = "127.0.0.1"
 _LEAST_TOKEN = 16
-_NAMES = (_HOST, "localhost")
-_MOST_CONNECTIONS = 128
-_IDLE_SECONDS = 5  # that a connection stays open between two requests
-_MOST_HEAD = 16 * 1024  # bytes of a request before its body
 
 
 class Door:
-    """Lets requests in that carry the token, for a host and from an origin that is this server.
+    """Lets requests in that carry the token; the SDK looks at their Host and Origin."""
 
-    A page that a browser has open elsewhere can send requests to this machine, also under a name of its own
-    (DNS rebinding): such a request says another host or another origin.
-    """
-
-    def __init__(self, app: ASGIApp, port: int, token: str) -> None:
+    def __init__(self, app: ASGIApp, token: str) -> None:
         self._app = app
-        self._hosts = {f"{name}:{port}".encode() for name in _NAMES}
-        self._origins = {b"http://" + host for host in self._hosts}
         self._authorization = f"Bearer {token}".encode()
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Serve a request, or refuse it."""
-        status, problem = self._find_refusal(scope) if scope["type"] == "http" else (0, b"")
-        if not problem:
-            with suppress(ClientDisconnect):  # nobody is there to be answered
-                await self._app(scope, receive, send)
-            return
-        headers = [(b"content-type", b"text/plain"), (b"content-length", str(len(problem)).encode())]
-        if status == 401:  # noqa: PLR2004 - RFC 9110, section 15.5.2: it names the scheme
-            headers.append((b"www-authenticate", b"Bearer"))
-        await send({"type": "http.response.start", "status": status, "headers": headers})
-        await send({"type": "http.response.body", "body": problem})
-
-    def _find_refusal(self, scope: Scope) -> tuple[int, bytes]:
-        """Return the status and the words that refuse a request; no words where it may pass."""
-        given = [(name.lower(), value) for name, value in scope["headers"]]
-        hosts = [value for name, value in given if name == b"host"]
-        origins = [value for name, value in given if name == b"origin"]
-        tokens = [value for name, value in given if name == b"authorization"]
-        if len(hosts) != 1 or hosts[0].lower() not in self._hosts:
-            return 421, b"this host is not served here"
-        if any(origin.lower() not in self._origins for origin in origins):
-            return 403, b"requests from this origin are refused"
-        if len(tokens) != 1 or not hmac.compare_digest(tokens[0], self._authorization):
-            return 401, b"give the bearer token"
-        return 0, b""
+        if scope["type"] == "http":
+            tokens = [value for name, value in scope["headers"] if name == b"authorization"]
+            if len(tokens) != 1 or not hmac.compare_digest(tokens[0], self._authorization):
+                refusal = PlainTextResponse("give the bearer token", 401, {"WWW-Authenticate": "Bearer"})
+                await refusal(scope, receive, send)
+                return
+        with suppress(ClientDisconnect):  # nobody is there to be answered
+            await self._app(scope, receive, send)
 
 
 def token_of(environment: Mapping[str, str] = os.environ) -> tuple[str, bool]:
@@ -92,9 +67,9 @@ def serve_http(memory: MemoryServer, port: int, say: Callable[[str], None]) -> N
     """Serve clients on a port of this machine until a signal ends it.
 
     Args:
-        memory: what is served.
+        memory: the server.
         port: the port; 0 for a free one.
-        say: is told where it is served, and the token if it was made here.
+        say: prints the address, and the token if it was made here.
 
     Raises:
         Usage: the port is taken, or the token is none.
@@ -112,29 +87,19 @@ def serve_http(memory: MemoryServer, port: int, say: Callable[[str], None]) -> N
         say(f"serving at http://{_HOST}:{port}{PATH}")
         if is_made:
             say(f"token {token}")
-        app = memory.server.streamable_http_app(
-            streamable_http_path=PATH, transport_security=_security_settings(port)
+        # A page that a browser has open elsewhere can send requests to this machine, also under a name of
+        # its own (DNS rebinding): such a request says another host or another origin.
+        hosts = [f"{name}:{port}" for name in (_HOST, "localhost")]
+        security = TransportSecuritySettings(
+            allowed_hosts=hosts, allowed_origins=[f"http://{host}" for host in hosts]
         )
+        app = memory.server.streamable_http_app(streamable_http_path=PATH, transport_security=security)
         config = Config(
-            Door(app, port, token),
+            Door(app, token),
             http="h11",
-            limit_concurrency=_MOST_CONNECTIONS,
-            timeout_keep_alive=_IDLE_SECONDS,
-            h11_max_incomplete_event_size=_MOST_HEAD,
+            ws="none",
             log_level="warning",
             access_log=False,
-            proxy_headers=False,
-            ws="none",
-            date_header=False,
-            server_header=False,
             timeout_graceful_shutdown=3,
         )
         Server(config).run(sockets=[listening])
-
-
-def _security_settings(port: int) -> TransportSecuritySettings:
-    """Return what the SDK looks at itself, as exactly as the door does."""
-    hosts = [f"{name}:{port}" for name in _NAMES]
-    return TransportSecuritySettings(
-        allowed_hosts=hosts, allowed_origins=[f"http://{host}" for host in hosts]
-    )

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from dataclasses import replace
 from typing import Annotated
 
 import mcp_types as types
@@ -11,7 +12,7 @@ from pydantic import BaseModel, Field
 from mdmem import fenced
 from mdmem.errors import Usage
 from mdmem.mcp import verbs
-from mdmem.mcp.answer import Bound, Call, Tick, encodable, no_tick
+from mdmem.mcp.answer import Bound, Tick, encodable, no_tick
 from mdmem.mcp.argument import read_arguments, read_signature
 
 _MOST_FINDINGS = 50
@@ -47,18 +48,18 @@ end list what you have changed and what is left.
 {found}"""
 
 
-def recall(call: Call, about: Annotated[str, Field(description="what to recall")]) -> str:
+def recall(call: Bound, about: Annotated[str, Field(description="what to recall")]) -> str:
     """Say what memory holds about something."""
     return _with_found(_RECALL, call, about)
 
 
-def remember(call: Call, about: Annotated[str, Field(description="what to keep")]) -> str:
+def remember(call: Bound, about: Annotated[str, Field(description="what to keep")]) -> str:
     """Keep something in memory, in the right place."""
     return _with_found(_REMEMBER, call, about)
 
 
 def review(
-    call: Call, within: Annotated[str, Field(description="a folder or memory; everything without it")] = ""
+    call: Bound, within: Annotated[str, Field(description="a folder or memory; everything without it")] = ""
 ) -> str:
     """Check the memories, and fix what is wrong or outdated."""
     findings = [str(finding) for finding in call.memory.check([within] if within else [])]
@@ -70,7 +71,7 @@ def review(
     return _REVIEW.format(about=f" below {within}" if within else "", found=found)
 
 
-def _with_found(message: str, call: Call, about: str) -> str:
+def _with_found(message: str, call: Bound, about: str) -> str:
     if not about.strip():
         raise Usage(problem="about must be given")
     found = fenced("\n".join(verbs.search(call, about).texts), "text")
@@ -107,5 +108,5 @@ def write_prompt(bound: Bound, name: str, given: Mapping[str, str], tick: Tick =
         Whatever the façade raises.
     """
     write, model = PROMPTS[name]
-    message: str = encodable(write(Call(bound=bound, tick=tick), **read_arguments(model, given)))
+    message: str = encodable(write(replace(bound, tick=tick), **read_arguments(model, given)))
     return message

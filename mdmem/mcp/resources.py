@@ -1,38 +1,20 @@
-"""The memories as resources: their URIs, how they are listed and read, and who is told that one has changed.
+"""The memories as resources: their URIs, and how they are listed and read.
 
 A URI is `mdmem:///` and the path, percent-encoded.
 """
 
 from __future__ import annotations
 
-import logging
-from contextlib import suppress
-from typing import TYPE_CHECKING, Any, NamedTuple, Self
+from typing import TYPE_CHECKING
 from urllib.parse import quote, unquote
 
-import anyio
 import mcp_types as types
-from anyio import from_thread, to_thread
-from mcp.server.subscriptions import (
-    InMemorySubscriptionBus,
-    ListenHandler,
-    ResourcesListChanged,
-    ResourceUpdated,
-)
-from mcp.shared.exceptions import MCPError
 
 from mdmem import check_memory
-from mdmem.errors import MdmemError, PathRefused
+from mdmem.errors import PathRefused
 from mdmem.mcp.answer import short_hash
 
 if TYPE_CHECKING:
-    from types import TracebackType
-
-    from anyio.abc import TaskGroup
-    from mcp.server.context import ServerRequestContext
-    from mcp.server.session import ServerSession
-
-    from mdmem import Event, Watch
     from mdmem.facade.memory import Memory
 
 
@@ -60,10 +42,6 @@ def path_of(uri: str) -> str:
 
 
 PAGE = 500
-_MOST_SUBSCRIPTIONS = 10_000  # subscriptions, so that a client that forgets them costs little
-_AGAIN_SECONDS = 1.0
-
-_log = logging.getLogger(__name__)
 
 
 def list_resources(memory: Memory, cursor: str = "") -> types.ListResourcesResult:
@@ -110,126 +88,3 @@ def read_resource(memory: Memory, uri: str) -> types.ReadResourceResult:
 
 def _mime_type(path: str) -> str:
     return "application/json" if path.endswith(".json") else "text/markdown"
-
-
-class _Subscriber(NamedTuple):
-    """A client that has subscribed to a memory, by the URI that it gave."""
-
-    session: ServerSession
-    uri: str
-
-
-class Feed:
-    """The subscriptions of all clients of a server, as a context; the watcher begins with the first one.
-
-    Clients of the protocol before 2026-07-28 subscribe to one URI after another, later ones listen.
-    """
-
-    def __init__(self, memory: Memory) -> None:
-        self._memory = memory
-        self._bus = InMemorySubscriptionBus()
-        self._listening = ListenHandler(self._bus)
-        self._subscribers: dict[tuple[str, str], _Subscriber] = {}
-        self._ready = anyio.Event()
-        self._watch: Watch | None = None
-        self._tasks: TaskGroup | None = None
-        self._is_begun = self._is_closed = False
-
-    async def __aenter__(self) -> Self:
-        self._tasks = await anyio.create_task_group().__aenter__()
-        return self
-
-    async def __aexit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        self._listening.close()
-        self._is_closed = True
-        if self._watch:
-            self._watch.close()
-        if self._tasks:
-            await self._tasks.__aexit__(kind, error, trace)
-
-    # -- subscribing --------------------------------------------------------------------------------------
-
-    async def subscribe(self, ctx: ServerRequestContext[Any, Any], uri: str) -> None:
-        """Tell this client when the memory at `uri` changes, from now on.
-
-        Raises:
-            MCPError: the URI means no memory, or there are too many subscriptions.
-        """
-        try:
-            path = path_of(uri)
-        except MdmemError as error:
-            raise MCPError(types.INVALID_PARAMS, str(error)) from None
-        if len(self._subscribers) >= _MOST_SUBSCRIPTIONS:
-            raise MCPError(types.INVALID_PARAMS, f"there are {_MOST_SUBSCRIPTIONS:,} subscriptions already")
-        self._subscribers[_client_key(ctx), path] = _Subscriber(ctx.session, uri)
-        await self._start_watching()
-
-    def unsubscribe(self, ctx: ServerRequestContext[Any, Any], uri: str) -> None:
-        """Tell it no more."""
-        with suppress(MdmemError):
-            self._subscribers.pop((_client_key(ctx), path_of(uri)), None)
-
-    async def listen(
-        self, ctx: ServerRequestContext[Any, Any], params: types.SubscriptionsListenRequestParams
-    ) -> types.SubscriptionsListenResult:
-        """Serve one stream of what happens from now on."""
-        await self._start_watching()
-        return await self._listening(ctx, params)
-
-    # -- watching -----------------------------------------------------------------------------------------
-
-    async def _start_watching(self) -> None:
-        """Begin to watch, and wait until nothing is missed any more."""
-        if self._tasks and not self._is_begun:
-            self._is_begun = True
-            self._tasks.start_soon(to_thread.run_sync, self._follow_events)
-        await self._ready.wait()
-
-    def _follow_events(self) -> None:
-        """Publish what the watcher sees until it is closed, in a thread."""
-        while not self._has_ended():
-            try:
-                with self._memory.watch() as self._watch:
-                    if self._has_ended():
-                        return
-                    for event in self._watch:
-                        from_thread.run(self._publish_event, event)
-            except Exception as error:  # noqa: BLE001 - what watching meets ends no server
-                _log.warning("watching starts again: %s", error)
-                from_thread.run(anyio.sleep, _AGAIN_SECONDS)
-
-    def _has_ended(self) -> bool:
-        """Return whether the server has ended, which may have been while the watcher began."""
-        return self._is_closed
-
-    async def _publish_event(self, event: Event) -> None:
-        if event.kind == "ready" and self._ready.is_set():
-            # Something may have been missed: who listens is sent away to look and listen again.
-            self._listening.close()
-            for _, path in [*self._subscribers]:
-                await self._notify_subscribers(path)
-        if event.kind == "ready":
-            self._ready.set()
-        if event.kind in {"changed", "created", "deleted", "moved"}:
-            for path in filter(None, (event.old, event.path)):
-                await self._bus.publish(ResourceUpdated(uri=uri_of(path)))
-                await self._notify_subscribers(path)
-        if event.kind in {"created", "deleted", "moved"}:
-            await self._bus.publish(ResourcesListChanged())
-
-    async def _notify_subscribers(self, path: str) -> None:
-        """Tell who has subscribed to a memory."""
-        for key, subscriber in [*self._subscribers.items()]:
-            if key[1] == path:
-                try:
-                    await subscriber.session.send_resource_updated(subscriber.uri)
-                except Exception:  # noqa: BLE001 - one client that is gone keeps no other from being told
-                    self._subscribers.pop(key, None)
-
-
-def _client_key(ctx: ServerRequestContext[Any, Any]) -> str:
-    """Return what tells a client from others of this server; a pipe has only one."""
-    request = ctx.request
-    return str(request.headers.get("mcp-session-id", "")) if request else ""

@@ -18,7 +18,7 @@ from mdmem import __version__
 from mdmem.errors import MdmemError, Unavailable
 from mdmem.mcp import prompts, resources
 from mdmem.mcp.answer import describe_error
-from mdmem.mcp.resources import ROOT, Feed
+from mdmem.mcp.resources import ROOT
 from mdmem.mcp.tools import NAMES, Toolbox
 
 if TYPE_CHECKING:
@@ -51,7 +51,6 @@ class MemoryServer:
         self._limiter = CapacityLimiter(_AT_ONCE)
         _ = self._memory.index  # made once, before threads ask for it
         self._keeper: Keeper | None = None
-        self.feed = Feed(self._memory)
         self.server: Server[Any] = Server(
             "mdmem",
             version=__version__,
@@ -61,25 +60,21 @@ class MemoryServer:
             on_list_resources=self._list_resources,
             on_list_resource_templates=self._list_templates,
             on_read_resource=self._read_resource,
-            on_subscribe_resource=self._handle_subscribe,
-            on_unsubscribe_resource=self._handle_unsubscribe,
-            on_subscriptions_listen=self.feed.listen,
             on_list_prompts=self._list_prompts,
             on_get_prompt=self._get_prompt,
-            lifespan=self._run_feed,
+            lifespan=self._keep_current,
         )
         # It would tell a collector of traces, where an application has one, what is in memory.
         self.server.middleware.clear()
 
     @asynccontextmanager
-    async def _run_feed(self, _server: Server[Any]) -> AsyncIterator[None]:
-        async with self.feed:
-            try:
-                yield
-            finally:
-                if self._keeper:
-                    await to_thread.run_sync(self._keeper.close)
-                    self._keeper = None
+    async def _keep_current(self, _server: Server[Any]) -> AsyncIterator[None]:
+        try:
+            yield
+        finally:
+            if self._keeper:
+                await to_thread.run_sync(self._keeper.close)
+                self._keeper = None
 
     async def serve_stdio(self) -> None:
         """Serve one client on standard input and output, until it closes them."""
@@ -123,18 +118,6 @@ class MemoryServer:
     ) -> types.ReadResourceResult:
         return await self._run_in_thread(ctx, lambda _: resources.read_resource(self._memory, params.uri))
 
-    async def _handle_subscribe(
-        self, ctx: Context, params: types.SubscribeRequestParams
-    ) -> types.EmptyResult:
-        await self.feed.subscribe(ctx, params.uri)
-        return types.EmptyResult()
-
-    async def _handle_unsubscribe(
-        self, ctx: Context, params: types.UnsubscribeRequestParams
-    ) -> types.EmptyResult:
-        self.feed.unsubscribe(ctx, params.uri)
-        return types.EmptyResult()
-
     # -- prompts ------------------------------------------------------------------------------------------
 
     async def _list_prompts(
@@ -156,7 +139,7 @@ class MemoryServer:
         try:
             return await self._in_thread(ctx, work)
         except MdmemError as error:
-            answer = describe_error(error, self._memory)
+            answer = describe_error(error)
             code = types.INTERNAL_ERROR if isinstance(error, Unavailable) else types.INVALID_PARAMS
             raise MCPError(code, "\n".join(answer.texts), answer.data["error"]) from None
 

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
 
     from mdmem import Message, SessionHits
-    from mdmem.mcp.answer import Call
+    from mdmem.mcp.answer import Bound
 
 FOLDER = "sessions"
 RESULT = "result:"
@@ -36,15 +36,10 @@ def is_session(path: str) -> bool:
     return folder == FOLDER and bool(name) and not name.endswith(_MEMORIES)
 
 
-def show(call: Call, path: str, line: int = 1, limit: int = 0, column: int = 1) -> Answer:
+def show(call: Bound, path: str, line: int = 1, limit: int = 0, column: int = 1) -> Answer:
     """Return a message, or what a summary stands for; of a session as a whole its last messages.
 
-    Args:
-        call: of the tool.
-        path: `sessions/<key>#<seq>`, or `sessions/<key>`.
-        line: of one message, the first line to show.
-        limit: lines of one message, or messages of a session; 0: as many as fit.
-        column: of that line, the first character to show.
+    `limit` counts the lines of one message, or the messages of a session; 0 is as many as fit.
     """
     key, seq = _parse_place(call, path)
     if seq is None:
@@ -58,27 +53,19 @@ def show(call: Call, path: str, line: int = 1, limit: int = 0, column: int = 1) 
         return _answer_messages(call, key, opened.messages, opened.left_out)
     message = call.memory.sessions.message(key, seq)
     lines = message.text.split("\n")[line - 1 :]
-    told, tail = page_of_lines(lines, len(lines), (line, limit, column), call.budget // AS_JSON, "\n")
-    del told["shown"]
-    texts = (_message_head(key, message), told["text"], tail)
-    return Answer(tuple(filter(None, texts)), {**_message_shape(key, message), **told})
+    page, tail = page_of_lines(lines, len(lines), (line, limit, column), call.budget // AS_JSON, "\n")
+    del page["shown"]
+    texts = (_message_head(key, message), page["text"], tail)
+    return Answer(tuple(filter(None, texts)), {**_message_shape(key, message), **page})
 
 
-def show_result(call: Call, path: str, line: int = 1, limit: int = 0, column: int = 1) -> Answer:
+def show_result(call: Bound, path: str, line: int = 1, limit: int = 0, column: int = 1) -> Answer:
     """Return what a tool has printed in the session that is bound, from a line on.
-
-    Args:
-        call: of the tool.
-        path: `result:<hash>`.
-        line: the first line to show.
-        limit: lines; 0: as many as fit.
-        column: of the first line, where it begins.
 
     Raises:
         Usage: no session is bound, or there is no such line.
-        NamedNotFound: the session has no such result.
     """
-    key = call.bound.thread
+    key = call.thread
     if key is None:
         remedy = "tell the user to start `mdmem mcp` with --thread"
         raise Usage(problem="a result is shown to the session that has it, and none is bound", remedy=remedy)
@@ -88,21 +75,21 @@ def show_result(call: Call, path: str, line: int = 1, limit: int = 0, column: in
     if line > len(lines):
         raise Usage(problem=f"line is {line}; the last one is {len(lines)}", remedy="give a smaller line")
     asked = (line, limit, column)
-    told, tail = page_of_lines(lines[line - 1 :], len(lines) - line + 1, asked, call.budget // AS_JSON)
-    del told["shown"]
+    page, tail = page_of_lines(lines[line - 1 :], len(lines) - line + 1, asked, call.budget // AS_JSON)
+    del page["shown"]
     head = f"{RESULT}{wanted}  from line {line} of {len(lines)}"
-    data = {"result": wanted, "lines": len(lines), **told}
-    return Answer(tuple(filter(None, (head, told["text"], tail))), data)
+    data = {"result": wanted, "lines": len(lines), **page}
+    return Answer(tuple(filter(None, (head, page["text"], tail))), data)
 
 
-def grep(call: Call, within: str, pattern: str, regex: bool, limit: int, offset: int) -> Answer:
+def grep(call: Bound, within: str, pattern: str, regex: bool, limit: int, offset: int) -> Answer:
     """Find the messages of a session that hold a text or fit a regular expression, the newest first."""
     key, _ = _parse_place(call, within)
     found = call.memory.sessions.grep(pattern, key, regex=regex, limit=offset + min(limit, _MOST))
     return _answer_hits(call, found, offset)
 
 
-def search(call: Call, within: str, query: str, since: str, before: str, limit: int, offset: int) -> Answer:
+def search(call: Bound, within: str, query: str, since: str, before: str, limit: int, offset: int) -> Answer:
     """Find the messages of a session that fit a query best."""
     key, _ = _parse_place(call, within)
     most = offset + min(limit, _MOST)
@@ -121,33 +108,33 @@ def refuse_options(**options: Sequence[str] | bool) -> None:
             raise Usage(problem=f"{name} is about memories, not about what was said", remedy="leave it out")
 
 
-def _parse_place(call: Call, path: str) -> tuple[str, int | None]:
+def _parse_place(call: Bound, path: str) -> tuple[str, int | None]:
     """Parse the key and the number that a path names; of the bound session if there is one."""
     name = path.partition("/")[2]
     key, mark, number = name.rpartition("#")
     if not (mark and number.isascii() and number.isdecimal()):
         key, number = name, ""
-    call.thread(key)  # refuses another than the bound one
+    call.resolve_thread(key)  # refuses another than the bound one
     return key, int(number[:18]) if number else None
 
 
-def _answer_messages(call: Call, key: str, messages: Sequence[Message], left_out: int = 0) -> Answer:
-    """Messages as an answer: those that fit, the newest of them where not all do."""
+def _answer_messages(call: Bound, key: str, messages: Sequence[Message], left_out: int = 0) -> Answer:
+    """Return messages as an answer: the newest of them that fit."""
     blocks = ((message, f"{_message_head(key, message)}\n{message.text}") for message in reversed(messages))
     taken = fit(blocks, call.budget // AS_JSON)[::-1]
     left_out += len(messages) - len(taken)
     texts = [_answer_beginning(call, key, message, text) for message, text in taken]
-    told = [
+    shapes = [
         {**_message_shape(key, message), "text": text}
         for (message, _), text in zip(taken, texts, strict=True)
     ]
     tail = f"[{left_out:,} earlier messages left out: show {FOLDER}/{key}#<seq>]" if left_out else ""
-    data = {"messages": told, "left_out": left_out}
+    data = {"messages": shapes, "left_out": left_out}
     return Answer(tuple(filter(None, ("\n\n".join(texts) or "nothing was said", tail))), data)
 
 
-def _answer_hits(call: Call, found: SessionHits, offset: int, about: str = "") -> Answer:
-    """Return what was found, as much as fits; `about` stands before the number of what did not."""
+def _answer_hits(call: Bound, found: SessionHits, offset: int, about: str = "") -> Answer:
+    """Return the hits that fit as an answer; `about` stands before the number of those left out."""
     hits = found.hits[offset:]
     blocks = ((hit, f"{hit.key}#{hit.seq}  {hit.role}  {hit.time}\n{hit.snippet}") for hit in hits)
     taken = fit(blocks, call.budget // AS_JSON)
@@ -161,7 +148,7 @@ def _answer_hits(call: Call, found: SessionHits, offset: int, about: str = "") -
     return Answer(("\n\n".join(text for _, text in taken) or "nothing found", *notes), data)
 
 
-def _answer_beginning(call: Call, key: str, message: Message, text: str) -> str:
+def _answer_beginning(call: Bound, key: str, message: Message, text: str) -> str:
     """Return a message as a text, or the beginning of one that alone is too long, and how to get the rest."""
     piece = cut_text(text, call.budget // AS_JSON)
     if piece == text:

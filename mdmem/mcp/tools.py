@@ -1,4 +1,4 @@
-"""The tools: what is told of each, and how a call becomes an answer."""
+"""The tools: how each is described, and how a call becomes an answer."""
 
 from __future__ import annotations
 
@@ -14,9 +14,8 @@ from typing import TYPE_CHECKING, Any
 from mdmem.errors import ConfigInvalid, MdmemError, Usage
 from mdmem.kind import KINDS
 from mdmem.mcp import verbs
-from mdmem.mcp.answer import Answer, Bound, Call, Tick, describe_error, encodable, no_tick
+from mdmem.mcp.answer import Answer, Bound, Tick, describe_error, encodable, no_tick
 from mdmem.mcp.argument import input_schema, read_arguments, read_signature
-from mdmem.mcp.resources import path_of
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
@@ -29,14 +28,14 @@ class ToolSpec:
     """A tool.
 
     Attributes:
-        name: that of the façade's verb.
-        title: what a person is shown.
-        about: what a model is told.
-        model: what it takes.
-        schema: the same as JSON Schema.
-        run: does it.
+        name: the name of the façade's verb.
+        title: the name for people.
+        about: the description for models.
+        model: the arguments.
+        schema: the arguments as JSON Schema.
+        run: the function.
         changes: whether it changes memories; then it also takes `base` and `dry_run`.
-        destructive: whether what was there may be gone afterwards.
+        destructive: whether it may remove what was there.
         idempotent: whether the same call again changes nothing more.
     """
 
@@ -75,7 +74,6 @@ TOOLS: tuple[ToolSpec, ...] = (
     _make_tool(verbs.remember, "Remember", changes=True, destructive=True),
 )
 NAMES = frozenset(tool.name for tool in TOOLS)
-_PATHS = ("path", "source", "supersedes", "target", "within")
 
 
 class Toolbox:
@@ -83,18 +81,18 @@ class Toolbox:
 
     def __init__(self, bound: Bound) -> None:
         self._bound = bound
-        self._remarks: set[str] = set()  # those that were told
+        self._remarks: set[str] = set()  # each is told once
 
     @cached_property
     def tools(self) -> tuple[ToolSpec, ...]:
-        """Those that are offered."""
+        """The tools that are offered."""
         return tuple(tool for tool in self._by_name.values() if not (tool.changes and self._bound.read_only))
 
     @cached_property
     def _by_name(self) -> dict[str, ToolSpec]:
-        """All of them, with the kinds of memory that there are in this vault."""
+        """All tools, with the kinds of memory that this vault declares."""
         tools = {tool.name: tool for tool in TOOLS}
-        with suppress(ConfigInvalid):  # told by whatever is called
+        with suppress(ConfigInvalid):  # every call says so
             kinds = self._bound.memory.kinds
             if declared := verbs.remembered_kinds(kinds[len(KINDS) :]):
                 tools["remember"] = _with_kinds(tools["remember"], declared)
@@ -124,7 +122,7 @@ class Toolbox:
         try:
             return self._run_tool(tool, given, tick)
         except MdmemError as error:
-            return describe_error(error, self._bound.memory)
+            return describe_error(error)
         except Exception as error:  # noqa: BLE001 - the one boundary: a bug is told, and ends nothing
             traceback.print_exception(error, file=sys.stderr)
             problem = {"code": "bug", "message": f"a bug in mdmem: {type(error).__name__}", "hint": ""}
@@ -133,9 +131,7 @@ class Toolbox:
     def _run_tool(self, tool: ToolSpec, given: Mapping[str, Any], tick: Tick) -> Answer:
         if tool.changes and self._bound.read_only:
             raise Usage(problem=f"{tool.name} is refused: this memory is bound read-only")
-        values = read_arguments(tool.model, given)
-        paths = {key: _locate_resource(values[key]) for key in _PATHS if key in values}
-        return tool.run(Call(bound=self._bound, tick=tick), **{**values, **paths})
+        return tool.run(replace(self._bound, tick=tick), **read_arguments(tool.model, given))
 
 
 def _with_kinds(tool: ToolSpec, declared: tuple[str, ...]) -> ToolSpec:
@@ -144,10 +140,3 @@ def _with_kinds(tool: ToolSpec, declared: tuple[str, ...]) -> ToolSpec:
     schema = copy.deepcopy(tool.schema)
     schema["properties"]["kind"]["enum"] += declared
     return replace(tool, about=about, schema=schema)
-
-
-def _locate_resource(value: Any) -> Any:
-    """Replace the URI of a resource by the path that it means."""
-    if isinstance(value, list):
-        return [_locate_resource(each) for each in value]
-    return path_of(value) if value.startswith("mdmem:") else value

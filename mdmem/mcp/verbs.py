@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import dataclasses
 from collections.abc import Callable
+from functools import cache, partial
 from itertools import islice
 from typing import TYPE_CHECKING, Annotated, Any, Literal
 
@@ -17,7 +18,7 @@ from mdmem.errors import MdmemError, Usage
 from mdmem.facade.kinds import Kinds
 from mdmem.kind import KINDS, WORKING, Kind
 from mdmem.mcp import sessions
-from mdmem.mcp.answer import AS_JSON, Answer, Call, fit, page_of_lines, short_hash, take_page
+from mdmem.mcp.answer import AS_JSON, Answer, Bound, fit, page_of_lines, short_hash
 from mdmem.mcp.argument import Count, Fields, Number, Positive, Texts
 
 if TYPE_CHECKING:
@@ -51,7 +52,7 @@ Base = Annotated[str | None, Field(description="hash that you read")]
 
 
 def context(
-    call: Call,
+    call: Bound,
     query: Annotated[str, Field(description="the task")] = "",
     files: Annotated[Texts, Field(description="only rules about these")] = (),
     thread: str | None = None,
@@ -62,7 +63,7 @@ def context(
     Rules, project memory, preferences, pinned notes, working memory, and passages that fit a query.
     """
     call.sync()
-    found = call.memory.context(query, files, call.thread(thread), min(budget, call.budget))
+    found = call.memory.context(query, files, call.resolve_thread(thread), min(budget, call.budget))
     call.count_uses(place.partition("#")[0] for part in found.parts for place in part.places)
     data = as_json(dataclasses.replace(found, left_out=found.left_out[:PAGE]))
     text = found.text or "there is nothing to know yet"
@@ -70,7 +71,7 @@ def context(
 
 
 def search(
-    call: Call,
+    call: Bound,
     query: str,
     within: Within = "",
     types: Texts = (),
@@ -109,7 +110,7 @@ def search(
 
 
 def grep(
-    call: Call,
+    call: Bound,
     pattern: str,
     within: Within = "",
     globs: Texts = (),
@@ -151,7 +152,7 @@ def grep(
 
 
 def ls(
-    call: Call,
+    call: Bound,
     within: Within = "",
     globs: Texts = (),
     where: Texts = (),
@@ -167,8 +168,9 @@ def ls(
         call.sync()
     listed = call.memory.ls(within, globs=globs, where=where, sort=sort)
     memories = [each for each in listed if not each.problem]
-    found, _ = take_page(memories, offset, min(limit, _MOST_PAGE))
-    hashed = ((each, _hash_of(call, each)) for each in found)
+    found = memories[offset : offset + min(limit, _MOST_PAGE)]
+    read = ((each, _read_memory(call, each.path)) for each in found)
+    hashed = ((each, short_hash(document.hash) if document else "") for each, document in read)
     taken = fit(((each, _format_listed(*each)) for each in hashed), call.budget // AS_JSON)
     problems = [f"{each.path}: {each.problem}" for each in listed if each.problem]
     data = {
@@ -181,7 +183,7 @@ def ls(
 
 
 def show(
-    call: Call,
+    call: Bound,
     path: str,
     heading: Annotated[str, Field(description="only this section")] = "",
     line: Annotated[Positive, Field(description="from here on")] = 1,
@@ -203,11 +205,11 @@ def show(
     if first > max(last, 1):
         raise Usage(problem=f"line is {line}; the last one is {last}", remedy="give a smaller line")
     texts = (document.text[slice(*document.lines.span(number))] for number in range(first, last + 1))
-    told, tail = page_of_lines(texts, last + 1 - first, (first, limit, column), call.budget)
-    digest, shown = short_hash(document.hash), first + told.pop("shown")
+    page, tail = page_of_lines(texts, last + 1 - first, (first, limit, column), call.budget)
+    digest, shown = short_hash(document.hash), first + page.pop("shown")
     head = f"{document.path}  hash {digest}  lines {first}-{shown - 1} of {len(document.lines)}"
-    data = {"path": document.path, "hash": digest, "lines": len(document.lines), **told}
-    return Answer(tuple(filter(None, (head, told["text"], tail))), data)
+    data = {"path": document.path, "hash": digest, "lines": len(document.lines), **page}
+    return Answer(tuple(filter(None, (head, page["text"], tail))), data)
 
 
 def _lines_of(document: Document, heading: str) -> tuple[int, int]:
@@ -218,13 +220,13 @@ def _lines_of(document: Document, heading: str) -> tuple[int, int]:
     return document.lines.number(start), document.lines.number(max(start, end - 1))
 
 
-def _hash_of(call: Call, listed: Listed) -> str:
-    """Return the hash of a memory that is listed; empty where it cannot be read."""
+def _read_memory(call: Bound, path: str) -> Document | None:
+    """Read a memory; None where it cannot be read."""
     call.tick(0, 0)
     try:
-        return short_hash(call.memory.show(listed.path).hash)
+        return call.memory.show(path)
     except MdmemError:
-        return ""
+        return None
 
 
 def _format_listed(listed: Listed, digest: str) -> str:
@@ -233,14 +235,19 @@ def _format_listed(listed: Listed, digest: str) -> str:
     )
 
 
-def _answer_hits(call: Call, hits: Sequence[Hit], offset: int, behind: int, notes: Sequence[str]) -> Answer:
-    """Hits as an answer, each with the hash of its memory where that still says what was found."""
-    hashes = _Hashes(call)
-    taken = fit(((hit, _format_hit(hit, hashes.of(hit))) for hit in hits), call.budget // AS_JSON)
+def _answer_hits(call: Bound, hits: Sequence[Hit], offset: int, behind: int, notes: Sequence[str]) -> Answer:
+    """Return hits as an answer, each with the hash of its memory where that still says what was found."""
+    read = cache(partial(_read_memory, call))
+
+    def hash_of(hit: Hit) -> str:
+        document = read(hit.path)
+        return short_hash(document.hash) if document and hit.stands_in(document) else ""
+
+    taken = fit(((hit, _format_hit(hit, hash_of(hit))) for hit in hits), call.budget // AS_JSON)
     shown = [
         {
             "path": hit.path,
-            "hash": hashes.of(hit),
+            "hash": hash_of(hit),
             "line": hit.line,
             "heading": list(hit.heading),
             "date": hit.date,
@@ -282,29 +289,8 @@ def _shorten_text(text: str, around: int = 0) -> str:
     return clipped(text, _LINE, around)
 
 
-class _Hashes:
-    """The hashes of the memories that were found; none of one that has changed since."""
-
-    def __init__(self, call: Call) -> None:
-        self._call = call
-        self._read: dict[str, Document | None] = {}
-
-    def of(self, hit: Hit) -> str:
-        """Return the hash of the memory of a hit, shortened.
-
-        Empty where its lines are no longer what was found.
-        """
-        if hit.path not in self._read:
-            try:
-                self._read[hit.path] = self._call.memory.show(hit.path)
-            except MdmemError:
-                self._read[hit.path] = None
-        document = self._read[hit.path]
-        return short_hash(document.hash) if document and hit.stands_in(document) else ""
-
-
 def references(
-    call: Call,
+    call: Bound,
     target: str = "",
     within: Annotated[Texts, Field(description="memories or folders")] = (),
     stale: Annotated[bool, Field(description="only cited code that moved, changed or is gone")] = False,
@@ -316,12 +302,12 @@ def references(
     Of one target (a memory, #tag, URL, file or symbol: its backlinks), or of all.
     """
     call.sync()
-    asked: dict[str, Any] = {"paths": within or None, "stale": stale}
+    options: dict[str, Any] = {"paths": within or None, "stale": stale}
     known = call.memory.references
-    found = known.lookup(target, **asked) if target else known.list(**asked)
-    wanted, left_out = take_page(found, offset, min(limit, _MOST_PAGE))
+    found = known.lookup(target, **options) if target else known.list(**options)
+    wanted = found[offset : offset + min(limit, _MOST_PAGE)]
     taken = fit(((each, _format_reference(each)) for each in wanted), call.budget // AS_JSON)
-    left_out += len(wanted) - len(taken)
+    left_out = len(found) - offset - len(taken)
     data = {"references": [_reference_shape(each) for each, _ in taken], "total": len(found)}
     return _answer_page(data, [text for _, text in taken], offset, left_out, ())
 
@@ -342,8 +328,8 @@ def _format_reference(reference: Reference) -> str:
         for place in islice(reference.places, PAGE)
     ]
     behind = len(reference.places) - len(places)
-    told = [f"  [{behind:,} more places left out]"] if behind else []
-    return "\n".join((f"{reference.type}  {_shorten_text(reference.target)}", *places, *told))
+    more = [f"  [{behind:,} more places left out]"] if behind else []
+    return "\n".join((f"{reference.type}  {_shorten_text(reference.target)}", *places, *more))
 
 
 def _answer_page(
@@ -352,17 +338,17 @@ def _answer_page(
     """Return a page of a list as an answer, which says how to go on."""
     following = offset + len(blocks)
     data["left_out"] = max(0, left_out)
-    told = ""
+    tail = ""
     if left_out > 0:
         data["next"] = {"offset": following}
-        told = f"[{left_out:,} more left out: go on with offset={following}]"
-    return Answer(tuple(filter(None, ("\n".join(blocks) or "nothing found", told, *notes))), data)
+        tail = f"[{left_out:,} more left out: go on with offset={following}]"
+    return Answer(tuple(filter(None, ("\n".join(blocks) or "nothing found", tail, *notes))), data)
 
 
 # -- changing -----------------------------------------------------------------------------------------------
 
 
-def _change_memories(call: Call, verb: Verb, *, dry_run: bool) -> Answer:
+def _change_memories(call: Bound, verb: Verb, *, dry_run: bool) -> Answer:
     """Make a change and say what it did, or with `dry_run` what it would do."""
     memory = call.memory
     if not dry_run:
@@ -386,16 +372,16 @@ def _answer_applied(applied: Applied) -> Answer:
         }
         for file in applied.files
     ]
-    told = [_format_change(file) for file in files[:_MOST_FILES]]
+    lines = [_format_change(file) for file in files[:_MOST_FILES]]
     if not files:
-        told = [f"nothing to change{f': {applied.plan.message}' if applied.plan.message else ''}"]
+        lines = [f"nothing to change{f': {applied.plan.message}' if applied.plan.message else ''}"]
     left_out = len(files) - _MOST_FILES
     if left_out > 0:
-        told.append(f"[{left_out:,} more memories left out]")
+        lines.append(f"[{left_out:,} more memories left out]")
     notes = _plan_notes(applied.plan)
     data = {"change": applied.id, "files": files[:_MOST_FILES], "total": len(files), "notes": notes}
     named = [f"change {applied.id}"] if applied.id else []
-    return Answer(("\n".join((*told, *notes, *named)),), data)
+    return Answer(("\n".join((*lines, *notes, *named)),), data)
 
 
 def _plan_notes(plan: EditPlan) -> list[str]:
@@ -411,7 +397,7 @@ def _format_change(file: dict[str, Any]) -> str:
 
 
 def write(
-    call: Call,
+    call: Bound,
     path: str,
     content: str | None = None,
     fields: Fields | None = None,
@@ -437,7 +423,7 @@ def write(
 
 
 def replace(
-    call: Call,
+    call: Bound,
     path: str,
     old: str,
     new: str,
@@ -453,7 +439,7 @@ def replace(
 
 
 def section(
-    call: Call,
+    call: Bound,
     path: str,
     text: str,
     heading: str = "",
@@ -476,14 +462,14 @@ def section(
     return _change_memories(call, lambda m: m.append(path, text, base=base), dry_run=dry_run)
 
 
-def mv(call: Call, source: str, target: str, base: Base = None, dry_run: bool = False) -> Answer:
+def mv(call: Bound, source: str, target: str, base: Base = None, dry_run: bool = False) -> Answer:
     """Move a memory or a folder; links to it follow. A target that ends in / is a folder."""
     call.sync()
     return _change_memories(call, lambda m: m.mv(source, target, base=base), dry_run=dry_run)
 
 
 def rm(
-    call: Call,
+    call: Bound,
     path: str = "",
     undo: Annotated[str, Field(description="the change that a tool has named, or last")] = "",
     base: Base = None,
@@ -500,7 +486,7 @@ def rm(
 
 
 def remember(
-    call: Call,
+    call: Bound,
     kind: Annotated[str, Field(json_schema_extra={"enum": [*remembered_kinds(KINDS)]})],
     value: Annotated[Any, Field(description="text; a preference may be any JSON")],
     name: Annotated[str, Field(description="note name; thread; category/key; heading in AGENTS.md")] = "",
@@ -518,6 +504,6 @@ def remember(
     """
     resource = resource or None
     if kind == WORKING.name and not resource:
-        name = call.thread(name) or ""
+        name = call.resolve_thread(name) or ""
     options: dict[str, Any] = {"title": title, "why": why, "resource": resource, "ttl": ttl, "base": base}
     return _change_memories(call, lambda m: m.remember(kind, name, value, **options), dry_run=dry_run)

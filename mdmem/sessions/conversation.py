@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from itertools import chain, groupby, islice, takewhile
 from typing import Any, NamedTuple
 
-from mdmem.diagnostic import Diagnostic, at_line
+from mdmem.diagnostic import Diagnostic, about_file
 from mdmem.errors import SessionConflict
 from mdmem.sessions.message import Message
 from mdmem.sessions.record import (
@@ -556,7 +556,9 @@ def faults(log: Log, most: int) -> Iterator[Diagnostic]:
 
 
 def _describe_stray(log: Log, place: int, what: str) -> Diagnostic:
-    return at_line(log.path, place, "not-a-record", f"{what}: it is passed over", _FIX, severity="warning")
+    return about_file(
+        log.path, "not-a-record", f"{what}: it is passed over", _FIX, line=place, severity="warning"
+    )
 
 
 def _find_record_faults(log: Log, state: State, each: PlacedRecord, *, counts: bool) -> Iterator[Diagnostic]:
@@ -567,10 +569,10 @@ def _find_record_faults(log: Log, state: State, each: PlacedRecord, *, counts: b
         return
     if record.seq > max(state.seq, state.vacuumed) + 1:
         what = f"the numbers {state.seq + 1} to {record.seq - 1} are missing, and no vacuum took them"
-        yield at_line(log.path, place, "session-gap", what, _FIX)
+        yield about_file(log.path, "session-gap", what, _FIX, line=place)
     if record.snapshot and (names := _find_contradictions(state, record.seq, record.snapshot, line.start)):
         what = f"the lines before it say otherwise: {names}"
-        yield at_line(log.path, place, "snapshot-differs", what, _FIX)
+        yield about_file(log.path, "snapshot-differs", what, _FIX, line=place)
     is_all = record.seq == state.vacuumed + 1
     state.take(record if is_all else record._replace(snapshot=None), line.end - line.start)
 

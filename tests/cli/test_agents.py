@@ -365,7 +365,7 @@ def test_each_line_is_a_command_and_a_failed_one_ends_nothing(cli: Cli, files: F
     assert ended.code == 1
     assert [each["is_error"] for each in lines(ended.data)] == [True, True, False, True, False]
     assert lines(ended.data)[3]["content"] == "File /memories/a.md already exists"
-    assert lines(ended.data)[1]["content"] == "The command is not a JSON object."
+    assert lines(ended.data)[1]["content"] == "The command is not a JSON object"
     assert not files.everything()
 
 

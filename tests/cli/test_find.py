@@ -164,7 +164,7 @@ def test_a_listing_is_a_tree(cli: Cli) -> None:
         "        ├── 2025-02-03.md\n        └── er/\n            └── c.md\n"
     )
     assert cli.program("ls", "--tree", "notes/deep/", env={"LC_ALL": "C"}).out == (
-        "notes/deep\n|-- 2025-02-03.md\n`-- er/\n    `-- c.md\n"
+        "notes/deep\n├── 2025-02-03.md\n└── er/\n    └── c.md\n"
     )
 
 

@@ -5,17 +5,14 @@ from __future__ import annotations
 import contextlib
 import io
 import json
-import sys
 from typing import TYPE_CHECKING, Any
 from urllib.parse import unquote
 
-import click
 import jsonschema
 import pytest
 from hypothesis import given, strategies as st
 
 from mdmem.cli.findings import count_findings, print_findings
-from mdmem.cli.render import Terminal
 from mdmem.diagnostic import Diagnostic, Position, Severity, Span
 
 if TYPE_CHECKING:
@@ -215,67 +212,17 @@ def test_a_warning_counts_where_that_is_asked_for(severity: Severity, code: int)
     assert print_findings([], "json", strict=True) == 0
 
 
-# ------------------------------------------------------------------------------------------- on a terminal
-
-
-def on_screen(monkeypatch: pytest.MonkeyPatch, found: list[Diagnostic], *, verbose: bool = False) -> str:
-    """What is to be seen, without colours."""
-    monkeypatch.setenv("NO_COLOR", "1")
-    screen = Terminal(io.BytesIO(), "utf-8")
-    monkeypatch.setattr(sys, "stdout", screen)
-    with click.Context(click.Command("check")) as context:
-        context.meta["verbose"] = verbose
-        print_findings(found)
-    screen.flush()
-    return bytes(screen.buffer.getvalue()).decode()  # type: ignore[attr-defined]
-
-
-def test_a_terminal_has_groups_errors_first_each_hint_once(monkeypatch: pytest.MonkeyPatch) -> None:
-    soft = [finding(path=f"{n}.md", code="dangling-link", severity="warning", hint="make it") for n in "ab"]
-    assert on_screen(monkeypatch, [*soft, finding(), finding(path="b.md", hint="write [b]")]) == (
-        "bad-type  2 errors\n"
-        "  notes/a.md:3:7  tags is not a list\n"
-        "    → write [a]\n"
-        "  b.md:3:7  tags is not a list\n"
-        "    → write [b]\n"
-        "\n"
-        "dangling-link  2 warnings\n"
-        "  a.md:3:7  tags is not a list\n"
-        "  b.md:3:7  tags is not a list\n"
-        "    → make it\n"
-        "\n"
-        "2 errors, 2 warnings in 3 files\n"
-    )
-
-
-@pytest.mark.parametrize(("count", "left"), [(10, 0), (11, 1), (1500, 1490)])
-def test_a_terminal_names_ten_of_a_kind_and_how_many_are_left(
-    monkeypatch: pytest.MonkeyPatch, count: int, left: int
-) -> None:
-    found = [finding(path=f"{n}.md", hint=f"hint {n}" if n % 2 else "") for n in range(count)]
-    shown = on_screen(monkeypatch, found)
-    assert shown.count("tags is not a list") == 10
-    assert (f"  {left:,} more: -v names them\n" in shown) == bool(left)
-    assert shown.endswith(f"\n{count:,} errors in {count:,} files\n")
-    assert on_screen(monkeypatch, found, verbose=True).count("tags is not a list") == count
-
-
 def test_counts_are_in_words() -> None:
     assert count_findings([finding()]) == "1 error in 1 file"
     assert count_findings([finding(severity="warning")] * 2) == "2 warnings in 1 file"
 
 
-def test_the_program_groups_on_a_terminal_and_prints_lines_into_a_pipe(cli: Cli, files: Files) -> None:
+def test_the_program_prints_lines(cli: Cli, files: Files) -> None:
     for number in range(12):
         files.write(f"n{number:02}.md", b"[[gone]]\n")
-    code, seen = cli.on_terminal("--no-pager", "check")
-    assert code == 0
-    assert "\x1b[33mdangling-link\x1b[0m  12 warnings" in seen
-    assert "  2 more: -v names them" in seen
-    assert seen.count("make it, or remove the link") == 1
-    assert cli.on_terminal("--no-pager", "check", "-v")[1].count("there is no memory") == 12
-    piped = cli.program("check", env={"NO_COLOR": ""})
-    assert (piped.code, piped.out.count("\n")) == (0, 12)
-    assert piped.out.startswith("n00.md:1:1: dangling-link there is no memory 'gone' (warning)\n")
+    printed = cli("check")
+    assert (printed.code, printed.out.count("\n")) == (0, 12)
+    assert printed.out.startswith("n00.md:1:1: dangling-link there is no memory 'gone' (warning)\n")
+    assert printed.errors.count("make it, or remove the link") == 1
     assert cli("check", "--strict").code == 1
     assert cli("check", "--no-links", "--strict") == (0, b"", "")

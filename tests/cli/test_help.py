@@ -9,7 +9,7 @@ import click
 import pytest
 
 import mdmem
-from mdmem.cli.help import GROUPS, read_other_names, sentence, table, topic, topics
+from mdmem.cli.help import GROUPS, read_other_names, read_topic, sentence, topics
 from mdmem.cli.main import app, main
 
 CONTEXT = click.Context(app, info_name="mdmem")
@@ -60,13 +60,12 @@ def test_a_group_lists_its_commands_with_whole_sentences(
         assert in_one_line(f"{each.name} {sentence(each)}") in in_one_line(text)
 
 
-@pytest.mark.parametrize("columns", ["1", "20", "40", "79", "200"])
-def test_help_keeps_to_the_width(
+@pytest.mark.parametrize("columns", ["1", "20", "200"])
+def test_help_takes_any_width(
     columns: str, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("COLUMNS", columns)
-    most = max(len(line) for line in told(capsys, "help", "environment").splitlines())
-    assert most <= max(min(int(columns), 100), 50)
+    assert told(capsys, "help", "environment")
     assert told(capsys, "--help")
 
 
@@ -131,24 +130,17 @@ def test_the_version_has_a_short_option(capsys: pytest.CaptureFixture[str]) -> N
 # README: `mdmem help` lists the commands in groups and explains topics, …
 @pytest.mark.parametrize("name", topics())
 def test_a_topic_is_printed_whole(name: str, capsys: pytest.CaptureFixture[str]) -> None:
-    about = topic(name)
+    title, text = read_topic(name)
     assert name not in COMMANDS
-    assert about.title[0].isupper()
-    assert not about.title.endswith(".")
-    text = told(capsys, "help", name)
-    assert text.startswith(f"{name}: {about.title}\n\n")
-    assert [word for word in " ".join(about.paragraphs).split() if word not in text] == []
+    assert title[0].isupper()
+    assert not title.endswith(".")
+    printed = told(capsys, "help", name)
+    assert printed.startswith(f"{name}: {title}\n\n")
+    assert printed.split()[len(f"{name} {title}".split()) :] == text.split()
 
 
 def test_the_environment_is_told_whole() -> None:
     """Every variable that the program reads, but for what it sets in programs that it starts."""
     source = "".join(file.read_text() for file in Path(mdmem.__file__).parent.rglob("*.py"))
     read = set(re.findall(r'"((?:MDMEM|XDG)_[A-Z_]+|(?:NO|CLICOLOR)_[A-Z]+)"', source)) - {"MDMEM_ASKED"}
-    (rows,) = filter(None, map(table, topic("environment").paragraphs))
-    assert read <= {name for name, _ in rows}
-
-
-def test_a_paragraph_with_two_columns_is_a_table() -> None:
-    assert table("    a b   what it is\n    c  d") == [("a b", "what it is"), ("c", "d")]
-    assert table("    an example") == []
-    assert table("text  with  gaps") == []
+    assert read <= set(re.findall(r"^    (\S+)", read_topic("environment")[1], re.MULTILINE))

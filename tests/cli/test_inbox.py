@@ -86,8 +86,3 @@ def test_a_session_is_captured_where_a_policy_says_so(cli: Cli, policy: str, out
     assert [each["outcome"] for each in told["items"]] == [outcome]
     assert cli("capture", "run", "t", "--policy", policy).code == 1
     assert cli("capture", "run", "t", "--policy", "all").code == 2
-
-
-def test_what_a_text_states_is_printed(cli: Cli) -> None:
-    assert "preference  ui/theme" in cli.ok("capture", "extract", "I prefer dark mode.").out
-    assert cli("capture", "extract", "Hello.").code == 1

@@ -8,7 +8,6 @@ import pytest
 from hypothesis import given, settings, strategies as st
 
 import mdmem
-from mdmem.cli.options import read_variables
 from mdmem.errors import Usage
 
 
@@ -70,8 +69,3 @@ def test_a_text_is_never_changed(text: str) -> None:
     found = mdmem.read_value(text)
     if isinstance(found, str) and not text.strip().startswith(("'", '"')):
         assert found == text
-
-
-def test_variables_are_named_texts() -> None:
-    assert read_variables(("a=1", "b=x=y", "c="), from_stdin=False) == {"a": "1", "b": "x=y", "c": ""}
-    assert read_variables((), from_stdin=False) == {}

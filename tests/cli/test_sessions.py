@@ -45,21 +45,20 @@ def test_messages_leave_the_history_and_stay_in_the_log(cli: Cli) -> None:
     extend(TURNS * 3)
     cli.ok("sessions", "clear", "t")
     assert texts(cli, "t") == []
-    assert "one" in cli.ok("sessions", "message", "t", "1").out
+    assert "one" in cli.ok("sessions", "expand", "t", "1").out
     assert cli.ok("sessions", "vacuum", "t", "--json").json["written"]
-    assert cli.ok("sessions", "message", "t", "1", "--json").json["data"]["content"] == "one"
+    assert cli.ok("sessions", "expand", "t", "1", "--json").json["messages"][0]["data"]["content"] == "one"
     cli.ok("sessions", "vacuum", "t", "--purge")
-    assert cli("sessions", "message", "t", "1").code == 1
+    assert cli("sessions", "expand", "t", "1").code == 1
 
 
 def test_messages_are_named_by_number_or_with_their_session(cli: Cli) -> None:
     extend(TURNS)
     for name in ("1", "t#1"):
-        assert "one" in cli.ok("sessions", "message", "t", name).out
         assert "one" in cli.ok("sessions", "expand", "t", name).out
         assert texts(cli, "t", "--since", name) == ["two"]
-    assert cli("sessions", "message", "t", "u#1").code == 2
-    assert cli("sessions", "message", "t", "one").code == 2
+    assert cli("sessions", "expand", "t", "u#1").code == 2
+    assert cli("sessions", "expand", "t", "one").code == 2
 
 
 def test_a_damaged_log_is_mended_and_a_title_listed(cli: Cli) -> None:
@@ -67,7 +66,7 @@ def test_a_damaged_log_is_mended_and_a_title_listed(cli: Cli) -> None:
     Memory("memories").sessions.set_metadata("t", title="Numbers")
     with open("memories/sessions/t.jsonl", "ab") as file:
         file.write(b'{"seq":77777777,"at":"","messages":[{"role":"user","content":"three"}]}\n')
-    assert "77777777" in cli("sessions", "check", "t", "-v").out
+    assert "77777777" in cli("sessions", "check", "t").out
     cli.ok("sessions", "check", "--fix")
     assert cli.ok("sessions", "check", "t", "--json").out == ""
     assert texts(cli, "t") == ["one", "two", "three"]
@@ -163,19 +162,6 @@ def test_what_is_too_large_for_a_budget_is_named(cli: Cli) -> None:
     assert cli.ok("sessions", "compact", "t", "--budget", "10", "--json").json["stuck"] == [1]
 
 
-def test_a_history_is_printed_shorter(cli: Cli) -> None:
-    extend(LONG)
-    done = cli.ok("sessions", "compress", "t", "--by", "session")
-    assert len(done.out.splitlines()) == 40
-    done = cli.ok("sessions", "compress", "t", "--level", "aggressive")
-    lines = [json.loads(line) for line in done.out.splitlines()]
-    assert lines[-1]["content"].startswith("turn 39 ")
-    told = cli.ok("sessions", "compress", "t", "--level", "aggressive", "--json").json
-    assert told["after"] <= told["before"] * 0.3
-    assert f"{told['after']:,} of {told['before']:,} tokens" in done.errors
-    assert len(cli.ok("sessions", "history", "t", "--json").objects) == 40
-
-
 def test_a_session_is_summarized_and_kept_as_a_note(cli: Cli, files: Files) -> None:
     extend(TURNS)
     assert "+# t" in cli.ok("summaries", "summarize", "t", "--dry-run").out
@@ -205,8 +191,6 @@ def test_a_program_is_asked_where_the_command_line_or_the_environment_names_one(
     model = program(tmp_path, "cat > /dev/null; echo SQLite it is.")
     printed = cli.ok("sessions", "compact", "t", "--budget", "1000", "--model", model)
     assert "by model.sh\nSQLite it is." in printed.out
-    compressed = cli.ok("sessions", "compress", "t", "--by", "session", "--model", model)
-    assert "SQLite it is." in compressed.out
     monkeypatch.setenv("MDMEM_MODEL", program(tmp_path, """echo '{"summary": "SQLite it is."}'"""))
     cli.ok("summaries", "summarize", "t")
     assert "SQLite it is." in cli.ok("show", "sessions/t.md").out
@@ -222,8 +206,6 @@ def test_why_no_model_answered_is_said_and_the_rules_do_it(cli: Cli, tmp_path: P
     done = cli.ok("sessions", "compact", "t", "--budget", "1000", "--model", model)
     assert "by extract" in done.out
     assert "without the model: model.sh: it ended with 1: the quota is used up\n" in done.errors
-    done = cli.ok("sessions", "compress", "t", "--by", "session", "--model", model)
-    assert done.errors.startswith("without the model: model.sh: it ended with 1")
     cli.ok("summaries", "summarize", "t", "--model", model)
     fields = cli.ok("show", "sessions/t.md", "--json").json["fields"]
     assert (fields["by"], fields["problem"]) == ("rules", "model.sh: it ended with 1: the quota is used up")
@@ -232,17 +214,13 @@ def test_why_no_model_answered_is_said_and_the_rules_do_it(cli: Cli, tmp_path: P
     assert "`claude -p`" in unknown.errors
 
 
-def test_a_dry_run_asks_no_model_and_says_what_it_would_read(cli: Cli, tmp_path: Path) -> None:
+def test_a_dry_run_asks_no_model(cli: Cli, tmp_path: Path) -> None:
     extend(TURNS + b'{"role": "user", "content": "I prefer dark mode."}\n')
     model = program(tmp_path, f"cat >> {tmp_path}/asked; echo SQLite it is.")
-    told = "a dry run does not ask model.sh, and its first prompt has about "
     diff = cli.ok("summaries", "summarize", "t", "--model", model, "--dry-run").out
     assert "+by: rules\n" in diff
-    assert told in diff
     dry = ("capture", "run", "t", "--policy", "apply", "--dry-run")
-    captured = cli.ok(*dry, "--model", model)
-    assert f"without the model: {told}" in captured.errors
-    assert captured.out == cli.ok(*dry).out
+    assert cli.ok(*dry, "--model", model).out == cli.ok(*dry).out
     assert not (tmp_path / "asked").exists()
     cli.ok("summaries", "summarize", "t", "--model", model)
     assert (tmp_path / "asked").exists()
@@ -257,7 +235,7 @@ def test_a_key_or_a_role_with_line_ends_forges_no_line(cli: Cli) -> None:
     assert cli("sessions", "search", "hello", "--all").out.splitlines()[1] == "hello"
 
 
-@pytest.mark.parametrize("asked", [("expand", "t", "9"), ("message", "t", "9"), ("restore", "t")])
+@pytest.mark.parametrize("asked", [("expand", "t", "9"), ("restore", "t")])
 def test_what_is_not_there_is_not_said_to_be_nowhere(cli: Cli, asked: tuple[str, ...]) -> None:
     cli.ok("sessions", "add", "t", "user", "hello")
     cli.ok("sessions", "add", "other", "user", "hello")

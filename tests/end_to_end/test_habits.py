@@ -207,7 +207,7 @@ HELP = [
     Habit("mdmem help", out="^Find and read:$"),
     Habit("mdmem help search", out="^Usage: mdmem search"),
     Habit("mdmem help inbox accept", out="^Usage: mdmem inbox accept"),
-    Habit("mdmem help query", out='^  "some words"'),
+    Habit("mdmem help query", out='^ +"some words"'),
     Habit("mdmem help nothing", code=2, error="No help on 'nothing'"),
     Habit("mdmem", code=2, error="^Usage: mdmem"),
     Habit("mdmem serch sqlite", code=2, error="Did you mean 'search'"),

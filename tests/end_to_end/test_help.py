@@ -15,7 +15,7 @@ import click
 import pytest
 
 import mdmem
-from mdmem.cli.help import table, topic, topics
+from mdmem.cli.help import read_topic, topics
 from mdmem.cli.main import app, main
 from mdmem.facade.memory import open as open_memory
 from tests.programs import needs
@@ -266,12 +266,11 @@ def in_a_shell(line: str) -> subprocess.CompletedProcess[str]:
     )
 
 
-# The examples of topics: the first column of a table, or a paragraph that is indented.
+# The examples of topics: the first column of what is indented.
 TOPIC_EXAMPLES = [
     pytest.param(line, id=f"{name}: {line}")
     for name in topics()
-    for paragraph in topic(name).paragraphs
-    for line in [first for first, _ in table(paragraph)] or map(str.strip, paragraph.splitlines())
+    for line in re.findall(r"^    (\S.*?)(?: {2,}.*)?$", read_topic(name)[1], re.MULTILINE)
     if line.removeprefix("CLICOLOR_FORCE=1 ").startswith("mdmem ")
 ]
 

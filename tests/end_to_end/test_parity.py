@@ -79,7 +79,6 @@ ONLY_CLI = {
 }
 
 # Where an argument of a command has no parameter of its name: what it stands for, or why it is there.
-_VARIABLES = {"pairs": "variables", "from_stdin": "variables"}
 ARGUMENTS: dict[str, dict[str, str]] = {
     "set": {"assignments": "fields", "json_value": "fields"},
     "replace": {"arguments": "path, old, new", "every": "count", "yes": "is about the terminal"},
@@ -97,8 +96,7 @@ ARGUMENTS: dict[str, dict[str, str]] = {
     "references.graph": {"form": "chooses how it is printed"},
     "edit": {"yes": "is about the terminal"},
     "ls": {"tree": "chooses how it is printed", "same": "what it does anyway, for fingers that know ls"},
-    "new": _VARIABLES | {"only_print": "is the verb render"},
-    "working.get": _VARIABLES,
+    "new": {"only_print": "is the verb render"},
     "show": {
         "heading": "chooses what is printed",
         "number": "chooses what is printed",
@@ -147,9 +145,8 @@ SPELLED = {
     "only_print": {"--print"},
     "form": {"--format"},
     "generator": {"--model"},  # a function in Python, a program on the command line
-    "pairs": {"--var"},
+    "variables": {"--var"},
     "port": {"--http"},
-    "from_stdin": {"--vars"},
     "as_json": {"--json"},
 }
 

@@ -43,17 +43,15 @@ PRINTED = f"{BAD} src/{NAME}.py:3 {BAD} https://a.example/{BIDI}\n" * 100
 # Every command that prints, with what makes it print text of memories, names, or arguments.
 COMMANDS: dict[str, list[list[str]]] = {
     "sessions add": [["t", "user", f"said{BAD}"], ["t", "user", f"more{BAD}"]],
-    **{f"sessions {name}": [["t"]] for name in ("history", "check", "compact", "compress")},
+    **{f"sessions {name}": [["t"]] for name in ("history", "check", "compact")},
     "sessions list": [[]],
     "sessions allow-capture": [["--off"]],
-    "sessions message": [["t", "1"]],
     "sessions assemble": [["t", "1000"]],
     "sessions expand": [["t", "1"]],
     **{f"sessions {name}": [["said", "t"], [f"none{BAD}", "t"]] for name in ("grep", "search")},
     **{f"summaries {name}": [["t"]] for name in ("summarize", "keep", "delete")},
     "summaries list": [[]],
     "capture run": [["t", "--policy", "inbox", "--dry-run"], ["t", "--policy", BAD]],
-    "capture extract": [[f"I prefer dark mode {BIDI}."], ["x", "--speaker", BAD]],
     "inbox propose": [
         ["write", '{"path": "notes/x.md", "content": "\\u202e"}', "--reason", BAD],
         [BAD, "{}"],
@@ -79,7 +77,7 @@ COMMANDS: dict[str, list[list[str]]] = {
     "sessions import": [["openai-messages", f"/nowhere{BAD}"]],
     **{f"sessions {name}": [["t"]] for name in ("clear", "vacuum", "delete", "restore")},
     "results compress": [["../printed", "--tool", BAD, "--session", BAD], [BAD, "--tool", BAD]],
-    **{f"results {name}": [[]] for name in ("list", "references", "stats")},
+    **{f"results {name}": [[]] for name in ("list", "references")},
     "results recover": [[hashlib.sha256(PRINTED.encode()).hexdigest()], [BAD]],
     "results sweep": [["--max-age", "0"]],
     "append": [[NOTE, "x", "--dry-run"], [NOTE, "x", "--base", "0" * 8], ["notes/pic\x1b[31m.md", "x"]],
@@ -236,13 +234,10 @@ def test_no_command_complains_of_a_reader_that_is_gone(root: Path) -> None:
         assert "Exception ignored" not in seen, (command, seen)
 
 
-def test_the_exact_bytes_are_there_with_raw_and_in_a_pipe(root: Path) -> None:
+def test_the_exact_bytes_are_there_in_a_pipe(root: Path) -> None:
     data = (root / NOTE).read_bytes()
-    ((_, shown), (_, exact)) = on_terminal(root, [["show", NOTE], ["show", NOTE, "--raw"]])
+    ((_, shown),) = on_terminal(root, [["show", NOTE]])
     assert "A needle <U+001B>]0;title<U+0007><U+001B>[8m<U+009B>8m<U+202E><U+200B>" in shown
-    assert data.decode().replace("\n", "\r\n") in exact
-    # What goes to standard error is shown all the same.
-    assert exact.split("\r\n")[0].count("<U+202E>") == 1
     piped: Any = subprocess.run(
         [sys.executable, "-m", "mdmem", "show", NOTE],
         cwd=root,

@@ -14,9 +14,9 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from mdmem.facade.store import Filter, StoredMemory, VaultStore
 from mdmem.errors import Conflict, MdmemError, MemoryNotFound, NotProvided, Usage
 from mdmem.facade.memory import Memory
+from mdmem.facade.store import Filter, StoredMemory, VaultStore
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Sequence

@@ -1,14 +1,12 @@
 """A client in a process of its own, for a test that ends it; prints what it has reached, a line each.
 
-client_worker.py URL TOKEN MODE call TOOL ARGUMENTS     `connected`, then `progress` each time it is told
-client_worker.py URL TOKEN MODE listen URI              `connected`, then `listening`
+client_worker.py URL TOKEN MODE TOOL ARGUMENTS     `connected`, then `progress` each time it is told
 """
 
 from __future__ import annotations
 
 import json
 import sys
-from typing import Any
 
 import anyio
 import httpx2
@@ -25,27 +23,13 @@ async def told(progress: float, total: float | None, message: str | None) -> Non
     say("progress")
 
 
-async def listen(client: Client, mode: Any, uri: str) -> None:
-    """Subscribe in the way of the protocol's generation, and wait."""
-    if mode == "legacy":
-        await client.subscribe_resource(uri)
-        say("listening")
-        await anyio.sleep_forever()
-    async with client.listen(resource_subscriptions=[uri]):
-        say("listening")
-        await anyio.sleep_forever()
-
-
 async def main(*arguments: str) -> None:
-    url, token, mode, action, *given = arguments
+    url, token, mode, tool, values = arguments
     async with (
         httpx2.AsyncClient(headers={"Authorization": f"Bearer {token}"}, timeout=60) as http,
         Client(streamable_http_client(url, http_client=http), mode=mode) as client,
     ):
         say("connected")
-        if action == "listen":
-            await listen(client, mode, *given)
-        tool, values = given
         await client.call_tool(tool, json.loads(values), progress_callback=told)
         say("done")
 

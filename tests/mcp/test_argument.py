@@ -79,7 +79,6 @@ def test_what_can_mean_only_one_thing_is_taken_as_that(kind: Any, given: Any, me
         ({"path": None}, "path must be given"),
         ({"path": "a.md", "fine": "b.md"}, "there is no argument 'fine'"),
         ({"file": "a.md", "count": 0}, "there is no argument 'file'"),
-        ({"path": "\ud800.md"}, "path has half a character (a lone surrogate)"),
         ({"path": 1}, "path should be a valid string, not 1"),
         ({"path": "a.md", "count": 0}, "count should be greater than or equal to 1, not 0"),
         (
@@ -116,7 +115,7 @@ def test_a_refusal_names_the_right_argument_and_all_others(given: dict[str, Any]
         *((Number, "5x"), (Number, "9" * 5000), (Number, 1.5), (Number, -1), (Number, float("inf"))),
         *((bool, 5), (bool, "maybe"), (Texts, [1]), (Texts, 3), (Texts, {"a": 1})),
         *((Fields, {}), (Fields, "a"), (Fields, "[1]"), (Fields, "{" * 10_000), (Count, "some")),
-        *((str, ["a"]), (str, True), (Fields, {"a": "\udfff"}), (Any, ["\ud800"])),
+        *((str, ["a"]), (str, True)),
     ],
 )
 def test_other_values_are_refused(kind: Any, given: Any) -> None:

@@ -13,7 +13,6 @@ import mcp_types as types
 import pytest
 from mcp import Client, MCPError
 from mcp.client.streamable_http import streamable_http_client
-from mcp.shared.subscriptions import ResourcesListChanged, ResourceUpdated
 
 from mdmem.mcp.tools import TOOLS
 from tests.mcp.conftest import TOKEN, on_http, on_stdio, run
@@ -120,55 +119,6 @@ def test_what_is_not_there_is_an_error_of_the_protocol(connect: Connect) -> None
                 assert caught.value.code == types.INVALID_PARAMS
             result = await client.call_tool("show", {"path": "notes/none.md"})
             assert result.is_error
-
-    run(work)
-
-
-def test_a_subscription_tells_when_a_memory_changes(
-    connect: Connect, memory: Memory, vault_root: Path
-) -> None:
-    memory.write("notes/a.md", "one\n")
-    uri = "mdmem:///notes/a.md"
-
-    async def work() -> None:
-        async with (
-            connect() as client,
-            client.listen(resource_subscriptions=[uri], resources_list_changed=True) as events,
-        ):
-            (vault_root / "notes/a.md").write_text("two\n")
-            (vault_root / "notes/b.md").write_text("new\n")
-            seen = set()
-            async for event in events:
-                seen.add(event)
-                if len(seen) == 2:
-                    break
-            assert seen == {ResourceUpdated(uri=uri), ResourcesListChanged()}
-
-    run(work)
-
-
-@pytest.mark.filterwarnings("ignore::mcp.MCPDeprecationWarning")
-def test_an_older_client_subscribes_to_one_memory_and_back(
-    connect: Connect, memory: Memory, vault_root: Path
-) -> None:
-    memory.write("notes/a.md", "one\n")
-    told: list[str] = []
-    first = anyio.Event()
-
-    async def heard(message: Any) -> None:
-        if isinstance(message, types.ResourceUpdatedNotification):
-            told.append(message.params.uri)
-            first.set()
-
-    async def work() -> None:
-        async with connect(mode="legacy", message_handler=heard) as client:
-            await client.subscribe_resource("mdmem:///notes/%61.md")
-            with pytest.raises(MCPError):
-                await client.subscribe_resource("mdmem:///../a.md")
-            (vault_root / "notes/a.md").write_text("two\n")
-            await first.wait()
-            await client.unsubscribe_resource("mdmem:///notes/a.md")
-            assert set(told) == {"mdmem:///notes/%61.md"}
 
     run(work)
 

@@ -14,7 +14,6 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pytest
-from mcp.shared.subscriptions import ResourceUpdated
 
 import mdmem
 from mdmem.vault.journal import STAGING
@@ -95,7 +94,7 @@ def serves(served: Served, memory: Memory) -> None:
 def test_a_client_killed_while_it_reads(served: Served, memory: Memory, vault_root: Path, mode: str) -> None:
     for number in range(400):
         (vault_root / f"notes/read-{mode}-{number}.md").write_text(f"needle{mode}\n" * 30)
-    with clients(served, [mode], "call", "search", json.dumps({"query": f"needle{mode}"})) as (process,):
+    with clients(served, [mode], "search", json.dumps({"query": f"needle{mode}"})) as (process,):
         until_it_says(process, "progress")
         kill(process)
     serves(served, memory)
@@ -113,33 +112,13 @@ def test_a_client_killed_while_it_changes(
         each.write_text(f"see [[old-{mode}]]\n")
     staging, moved = vault_root / STAGING, vault_root / f"notes/new-{mode}.md"
     given = {"source": f"notes/old-{mode}.md", "target": f"notes/new-{mode}.md"}
-    with clients(served, [mode], "call", "mv", json.dumps(given)) as (process,):
+    with clients(served, [mode], "mv", json.dumps(given)) as (process,):
         until_it_says(process, "connected")
         until(lambda: moved.exists() or (staging.exists() and os.listdir(staging)))
         kill(process)
     until(lambda: moved.exists() and not os.listdir(staging))
     assert {each.read_text() for each in links} == {f"see [[new-{mode}]]\n"}
     assert not (vault_root / f"notes/old-{mode}.md").exists()
-    serves(served, memory)
-
-
-def test_a_client_killed_while_it_listens_keeps_nobody_from_being_told(
-    served: Served, memory: Memory, vault_root: Path
-) -> None:
-    memory.write("notes/a.md", "one\n")
-    uri = "mdmem:///notes/a.md"
-    with clients(served, MODES, "listen", uri) as processes:
-        for process in processes:
-            until_it_says(process, "listening")
-            kill(process)
-
-    async def work() -> None:
-        async with to_http(served.url) as another, another.listen(resource_subscriptions=[uri]) as events:
-            for text in ("two\n", "three\n"):
-                (vault_root / "notes/a.md").write_text(text)
-                assert await anext(aiter(events)) == ResourceUpdated(uri=uri)
-
-    run(work)
     serves(served, memory)
 
 

@@ -7,15 +7,11 @@ from typing import TYPE_CHECKING
 import mcp_types as types
 import pytest
 from hypothesis import HealthCheck, given, settings, strategies as st
-from mcp import Client
-from mcp.shared.subscriptions import ResourceUpdated
 
 from mdmem.errors import MdmemError, PathRefused, Usage
 from mdmem.mcp import prompts, resources
 from mdmem.mcp.answer import Bound
 from mdmem.mcp.resources import path_of, uri_of
-from mdmem.mcp.server import MemoryServer
-from tests.mcp.conftest import run
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -111,38 +107,3 @@ def test_a_prompt_asks_for_its_argument(memory: Memory) -> None:
         prompts.write_prompt(bound, "recall", {"topic": "x"})
     with pytest.raises(KeyError):
         prompts.write_prompt(bound, "forget", {})
-
-
-# -- who is told ------------------------------------------------------------------------------------------
-
-
-def test_a_watcher_that_ends_begins_anew_and_streams_end_so_that_nothing_is_missed(
-    memory: Memory, vault_root: Path
-) -> None:
-    memory.write("notes/a.md", "one\n")
-    server = MemoryServer(Bound(memory=memory))
-
-    async def work() -> None:
-        async with Client(server.server) as client:
-            async with client.listen(resource_subscriptions=[URI]) as events:
-                assert server.feed._watch
-                server.feed._watch.close()
-                assert [event async for event in events] == []
-            async with client.listen(resource_subscriptions=[URI]) as events:
-                (vault_root / "notes/a.md").write_text("two\n")
-                async for event in events:
-                    assert event == ResourceUpdated(uri=URI)
-                    break
-
-    run(work)
-
-
-def test_no_events_are_followed_until_somebody_subscribes(memory: Memory) -> None:
-    server = MemoryServer(Bound(memory=memory))
-
-    async def work() -> None:
-        async with Client(server.server) as client:
-            await client.call_tool("search", {"query": "x"})
-            assert server.feed._watch is None
-
-    run(work)

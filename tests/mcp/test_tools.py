@@ -237,7 +237,7 @@ def test_a_change_to_what_has_moved_on_is_refused_with_the_difference(
             {"notes/db.md": f"{NOTE}\nBecause.\n"},
         ),
         ("mv", {"source": "notes/db.md", "target": "notes/x/"}, {"notes/x/db.md": NOTE}),
-        ("rm", {"path": "mdmem:///notes/db.md"}, {}),
+        ("rm", {"path": "notes/db.md"}, {}),
         (
             "replace",
             {"path": "notes/db.md", "old": "no server", "new": "nothing"},

@@ -389,7 +389,6 @@ def test_a_vault_that_names_a_program_starts_nothing(
     for arguments in (
         ("sessions", "import", "openai-messages", str(tmp_path / "messages.jsonl"), "--key", "t"),
         ("sessions", "compact", "t", "--budget", "100"),
-        ("sessions", "compress", "t", "--level", "aggressive"),
         ("summaries", "summarize", "t"),
     ):
         ended = subprocess.run(

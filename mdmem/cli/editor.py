@@ -1,0 +1,65 @@
+"""Let the user's editor change a text: `VISUAL`, else `EDITOR`, else what click finds.
+
+The user's environment alone names it. Nothing that came with a vault does, and nothing of a vault stands on
+its command line but the suffix of a temporary file, which is ours.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import signal
+import sys
+import tempfile
+from typing import TYPE_CHECKING
+
+import click
+
+from mdmem.cli.render import drop_relative_path
+from mdmem.errors import ProgramFailed
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+
+@contextlib.contextmanager
+def _leave_interrupts() -> Iterator[None]:
+    """Leave an interrupt to the program that has the terminal meanwhile."""
+    # A handler means nothing to a program that is started; to ignore a signal would be inherited.
+    before = {each: signal.signal(each, lambda *_: None) for each in (signal.SIGINT, signal.SIGQUIT)}
+    try:
+        yield
+    finally:
+        for each, handler in before.items():
+            signal.signal(each, handler)
+
+
+def edit_data(path: str, data: bytes) -> bytes:
+    """Let the user's editor change a text, in a private file outside of the vault, and wait for that.
+
+    Args:
+        path: of the memory, whose suffix tells the editor the language.
+        data: the text.
+
+    Raises:
+        ProgramFailed: there is no editor, or it failed.
+    """
+    drop_relative_path()
+    try:
+        with _leave_interrupts():
+            edited = click.edit(data, extension=os.path.splitext(path)[1])
+    except (click.ClickException, OSError, ValueError) as error:
+        reason = error.message if isinstance(error, click.ClickException) else str(error)
+        remedy = "nothing was changed; set VISUAL or EDITOR to an editor that works"
+        raise ProgramFailed(
+            code="editor-failed", program="the editor", reason=reason, remedy=remedy
+        ) from None
+    # That editors end the last line is no change of the user's.
+    return data if edited is None or (data and edited == data + b"\n") else edited
+
+
+def keep_data(path: str, data: bytes) -> None:
+    """Keep a text of the user's in a private file, and print its place."""
+    with tempfile.NamedTemporaryFile(prefix="mdmem-", suffix=os.path.splitext(path)[1], delete=False) as file:
+        file.write(data)
+    print(f"your text is kept in {file.name}", file=sys.stderr)

@@ -26,6 +26,10 @@ if TYPE_CHECKING:
     from mdmem.index.view import View
     from mdmem.markdown.inline import Citation, Link
 
+Sources = Callable[[Collection[str]], Iterable[str]]
+Read = Callable[[str], Document]
+Stands = Callable[[str], bool]
+
 
 class Known(NamedTuple):
     """What a move has to know of the memories around it, all inside the base namespace.
@@ -40,9 +44,9 @@ class Known(NamedTuple):
     """
 
     names: Names
-    sources: Callable[[Collection[str]], Iterable[str]]
-    read: Callable[[str], Document]
-    stands: Callable[[str], bool]
+    sources: Sources
+    read: Read
+    stands: Stands
 
 
 def known(view: View) -> Known:
@@ -64,10 +68,10 @@ class Moved:
 
     def named(self, kind: str, key: str) -> Sequence[str]:
         """Do as `Names.named`."""
-        paths = self._names.named(kind, key)
+        found = self._names.named(kind, key)
         if kind == "stem":
-            return [*(path for path in paths if path not in self._moves), *self._arrived.get(key, ())]
-        return [self._moves.get(path, path) for path in paths]
+            return [*(path for path in found if path not in self._moves), *self._arrived.get(key, ())]
+        return [self._moves.get(path, path) for path in found]
 
     def exists(self, path: str) -> bool:
         """Do as `Names.exists`."""
@@ -251,15 +255,24 @@ class Shift:
             self.left_out.append(error.message)
             return []
         edits: dict[int, TextEdit] = {}
+        told: dict[tuple[str, str, str], str] = {}  # links that say the same have to say the same
         for link in links:
             # References share the target of their definition.
             if link.target_span.start in edits or (keys is not None and key_of(link.target) not in keys):
                 continue
-            if target := self._new_target(link, here, there):
+            said = link.kind, link.target, link.anchor
+            target = told.get(said) if link.target else ""
+            if target is None:
+                left = len(self.left_out)
+                target = self._new_target(link, here, there)
+                if len(self.left_out) == left:  # else each of them is named
+                    told[said] = target
+            if target:
                 edits[link.target_span.start] = self._retarget_link(document, link, target)
         if here.rpartition("/")[0] != there.rpartition("/")[0]:
             for citation in citations:
-                if path := self._new_cited_path(citation, here, there):
+                path = self._new_cited_path(citation, here, there)
+                if path:
                     edits.setdefault(citation.span.start, relink.repath(citation, document.text, path))
         return sorted(edits.values())
 
@@ -276,7 +289,9 @@ class Shift:
         if was.path is None:
             return self._new_astray_target(link, here, there)
         wanted = self._moves.get(was.path, was.path)
-        if now.path == wanted and (was.ambiguous or not now.ambiguous):
+        is_relative = is_path(link) and not link.target.startswith("/")
+        is_detour = is_relative and not self._is_done and resolve.is_detour(link.target, here, there)
+        if now.path == wanted and (was.ambiguous or not now.ambiguous) and not is_detour:
             return ""
         if was.ambiguous or (self._is_done and now.path is not None and now.path != wanted):
             self._leave_link(link, there, was, now)
@@ -302,9 +317,11 @@ class Shift:
         if self._is_done or not is_relative or is_placeholder:
             return ""
         place = resolve.place_from(link.target, here)
-        if resolve.place_from(link.target, there) == place:
-            return ""
-        return resolve.as_written(link, resolve.route(place, there))
+        return (
+            ""
+            if _leads_on(link.target, here, there)
+            else resolve.as_written(link, resolve.route(place, there))
+        )
 
     def _new_cited_path(self, citation: Citation, here: str, there: str) -> str:
         """Return the relative path that a citation in a Markdown link has to say.
@@ -314,9 +331,15 @@ class Shift:
         if not citation.in_link or citation.path.startswith("/"):
             return ""
         place, stands = resolve.place_from(citation.path, here), self._known.stands
-        if resolve.place_from(citation.path, there) == place or not stands(place):
+        if _leads_on(citation.path, here, there) or not stands(place):
             return ""
         if self._is_done and stands(resolve.place_from(citation.path, there)):
             return ""
         way = resolve.route(place, there)
         return f"./{way}" if citation.path.startswith("./") and not way.startswith("../") else way
+
+
+def _leads_on(path: str, here: str, there: str) -> bool:
+    """Return whether a relative path leads to the same place from both memories, and is no detour now."""
+    same = resolve.place_from(path, here) == resolve.place_from(path, there)
+    return same and not resolve.is_detour(path, here, there)

@@ -22,6 +22,7 @@ The other way round, `spell` says what a link has to say to mean a memory, in it
 
 from __future__ import annotations
 
+from functools import lru_cache
 from typing import TYPE_CHECKING, NamedTuple, Protocol
 
 from mdmem.document.document import SUFFIXES
@@ -31,7 +32,7 @@ from mdmem.text.regex import regex
 from mdmem.vault.paths import nfc
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Iterable, Sequence
 
     from mdmem.markdown.inline import Link
 
@@ -111,8 +112,15 @@ def is_path(link: Link) -> bool:
 
 def place_of(target: str, source: str) -> str | None:
     """Return where a path in the memory `source` leads; None when it leaves the base namespace."""
-    place = place_from(target, "" if target.startswith("/") else source)
-    return None if place.split("/", 1)[0] == ".." else place
+    parts = [] if target.startswith("/") else source.split("/")[:-1]
+    for part in target.split("/"):
+        if part == "..":
+            if not parts:
+                return None
+            parts.pop()
+        elif part not in {"", "."}:
+            parts.append(part)
+    return "/".join(parts)
 
 
 def shortest(names: Names, path: str, source: str, *, parts: int = 1) -> str:
@@ -145,26 +153,26 @@ def namespaces(path: str) -> list[str]:
 
     The order is that of `mdmem.vault.paths.Scope.layers`, from the inside.
     """
-    parts = _NAMESPACE.match(path)
-    if not parts or not parts[0]:
+    found = _NAMESPACE.match(path)
+    if not found or not found[0]:
         return [""]
-    user, project, resource = (parts[name] or "" for name in ("user", "project", "resource"))
+    user, project, resource = (found[name] or "" for name in ("user", "project", "resource"))
     return list(dict.fromkeys((user + project + resource, user + project, user, project, "")))
 
 
 def _find_at(names: Names, place: str, *, is_folder: bool) -> Resolution:
     """Return what stands at a place; without its suffix, a memory may be meant."""
     spellings = () if is_folder or not place else _spell_target(place)
-    known = [(spelling, names.named("stem", key_of(spelling))) for spelling in spellings]
+    known = [(each, names.named("stem", key_of(each))) for each in spellings]
     for spelling, paths in known:
         if spelling in paths:
             return Resolution(spelling, (spelling,), "path")
     if names.exists(place):
         return Resolution(place, (place,), "attachment")
     for spelling, paths in known:
-        alike = tuple(sorted(path for path in paths if _fold_case(path) == _fold_case(spelling)))
-        if alike:
-            return Resolution(alike[0], alike, "path")
+        found = tuple(sorted(path for path in paths if _fold_case(path) == _fold_case(spelling)))
+        if found:
+            return Resolution(found[0], found, "path")
     return NOTHING
 
 
@@ -174,16 +182,19 @@ def _spell_target(target: str) -> tuple[str, ...]:
 
 
 def _find_by_identifier(names: Names, target: str, source: str) -> Resolution:
-    if candidates := names.named("id", target):
-        return _rank_candidates(candidates, source, "id")
+    found = tuple(names.named("id", target))
+    if found:
+        return _rank_candidates(found, source, "id")
     if not target.endswith("/"):
-        paths = names.named("stem", key_of(target))
+        paths = tuple(names.named("stem", key_of(target)))
         for folded in (False, True):
             for spelling in _spell_target(target):
-                if candidates := _find_ending(paths, spelling, folded=folded):
-                    return _rank_candidates(candidates, source, "suffix", spelling, folded=folded)
-    if candidates := names.named("alias", alias_key(target)):
-        return _rank_candidates(candidates, source, "alias")
+                found = _ending_with(paths, spelling, folded=folded)
+                if found:
+                    return _rank_candidates(found, source, "suffix", spelling, folded=folded)
+    found = tuple(names.named("alias", alias_key(target)))
+    if found:
+        return _rank_candidates(found, source, "alias")
     for start in ("", "/"):
         place = place_of(start + target, source)
         if place and names.exists(place):
@@ -192,25 +203,53 @@ def _find_by_identifier(names: Names, target: str, source: str) -> Resolution:
 
 
 def _rank_candidates(
-    candidates: Sequence[str], source: str, rule: str, spelling: str = "", *, folded: bool = False
+    candidates: tuple[str, ...], source: str, rule: str, spelling: str = "", *, folded: bool = False
 ) -> Resolution:
     """Return the candidates of the nearest namespace that has any, the best first."""
-    as_is = _fold_case if folded else str
-    around, folder = namespaces(source), source.rpartition("/")[0]
-    complete = {as_is(namespace + spelling) for namespace in around} if "/" in spelling else set()
-    known = [path for path in candidates if as_is(path) in complete] or candidates
-    nearest = next(filter(None, ([path for path in known if path.startswith(n)] for n in around)))
-    ordered = sorted(
-        set(nearest), key=lambda path: (path.rpartition("/")[0] != folder, path.count("/"), path)
-    )
-    return Resolution(ordered[0], tuple(ordered), rule)
+    if len(candidates) == 1:
+        return Resolution(candidates[0], candidates, rule)
+    whole = spelling if "/" in spelling else ""
+    found = _arrange_candidates(candidates, tuple(namespaces(source)), whole, folded=folded)
+    beside = found.by_folder.get(source.rpartition("/")[0], ())
+    ordered = (*beside, *(path for path in found.ordered if path not in beside)) if beside else found.ordered
+    return Resolution(ordered[0], ordered, rule)
 
 
-def _find_ending(paths: Sequence[str], spelling: str, *, folded: bool) -> list[str]:
+class _Arranged(NamedTuple):
+    """Candidates without regard to the folder of the link: the best first, and by their folders."""
+
+    ordered: tuple[str, ...]
+    by_folder: dict[str, dict[str, None]]
+
+
+# A name that every folder has, such as README, is asked for from each of them: what does not depend on the
+# folder is found out once.
+@lru_cache(maxsize=256)
+def _ending_with(paths: tuple[str, ...], spelling: str, *, folded: bool) -> tuple[str, ...]:
     """Return those of the paths that end in these parts."""
     as_is = _fold_case if folded else str
     ending = "/" + as_is(spelling)
-    return [path for path in paths if ("/" + as_is(path)).endswith(ending)]
+    return tuple(path for path in paths if ("/" + as_is(path)).endswith(ending))
+
+
+@lru_cache(maxsize=256)
+def _arrange_candidates(
+    candidates: tuple[str, ...], around: tuple[str, ...], whole: str, *, folded: bool
+) -> _Arranged:
+    """Return those in the nearest of the namespaces `around`; only the complete ones where one is `whole`."""
+    as_is = _fold_case if folded else str
+    complete = {as_is(namespace + whole) for namespace in around} if whole else set()
+    found = [path for path in candidates if as_is(path) in complete] or candidates
+    ordered = sorted(dict.fromkeys(_nearest_of(found, around)), key=lambda path: (path.count("/"), path))
+    by_folder: dict[str, dict[str, None]] = {}
+    for path in ordered:
+        by_folder.setdefault(path.rpartition("/")[0], {})[path] = None
+    return _Arranged(tuple(ordered), by_folder)
+
+
+def _nearest_of(paths: Sequence[str], around: Iterable[str]) -> list[str]:
+    """Return those of the paths that lie in the first namespace that holds any."""
+    return next(filter(None, ([path for path in paths if path.startswith(n)] for n in around)))
 
 
 def _fold_case(text: str) -> str:
@@ -260,6 +299,13 @@ def place_from(target: str, source: str) -> str:
         elif part not in {"", "."}:
             parts.append(part)
     return "/".join(parts)
+
+
+def is_detour(target: str, before: str, after: str) -> bool:
+    """Return whether a relative path leads to one place from both, and is the shortest from `before` only."""
+    bare = target.removeprefix("./").rstrip("/")
+    place = place_from(bare, after)
+    return place_from(bare, before) == place and route(place, before) == bare != route(place, after)
 
 
 def as_written(link: Link, way: str) -> str:

@@ -149,7 +149,7 @@ FROM_IT: dict[str, tuple[str, str, str]] = {
     "detours": (
         "d/a.md",
         "[d](../d/x.md) [[../d/x]] [d](../n/../d/x.md)",
-        "[d](../d/x.md) [[../d/x]] [d](../n/../d/x.md)",
+        "[d](x.md) [[./x]] [d](../n/../d/x.md)",
     ),
     "folders": ("m/x/a.md", "[i](img/) [i](../n)", "[i](../../n/img/) [i](../../n)"),
     "code": (

@@ -172,7 +172,6 @@ BELOW = {
     "facade/past.py": "where copies of the past stand",
     "facade/uses.py": "where the counts of use stand",
     "facade/doctor.py": "what lies about in the vault's own folder",
-    "facade/instructions.py": "which file of the workspace a memory is",
     "review/merge_setup.py": "writes outside of the vault",
     "observations/observer.py": "the locks of observers",
     "facade/memory.py": "ripgrep, which memory a file is, and a folder for what can be made again",

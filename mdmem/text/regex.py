@@ -6,7 +6,6 @@ somebody else may have written is run by the package `regex`, which can, and rea
 
 from __future__ import annotations
 
-import contextlib
 import re
 import time
 from functools import partial
@@ -27,7 +26,9 @@ MOST_SECONDS = 1.0
 """How long the patterns of others may take for one memory, in seconds of processor time."""
 _SECONDS_A_CHARACTER = 2e-7  # ten times what a pattern takes that reads each character once
 _QUICK_SECONDS = 5e-5  # ten times what a harmless pattern takes for a short text
+_GROWTH, _MUCH = 4, 8
 _BLOCKING_SECONDS = 0.06  # that other threads may have to wait
+_TRIES = 4  # with as much time, where others took it
 _SHOWN = 60
 _METHODS = ("match", "fullmatch", "search", "finditer", "findall", "sub", "subn", "split")
 
@@ -61,6 +62,9 @@ _REPEATS_NOTHING = regex(r"[^*+?{(|\\]{1,16}")
 class Allowance:
     """The time that patterns of others may take for one memory, all of them together.
 
+    A clock refuses nothing: a match that the package `regex` stops is tried again with more time, which is
+    taken from the allowance as it is given, until nothing is left.
+
     Args:
         seconds: of processor time, beside what harmless patterns need.
     """
@@ -84,19 +88,35 @@ class Allowance:
         if _REPEATS_NOTHING.fullmatch(pattern.pattern):
             return match(timeout=None, concurrent=None)
         harmless = _QUICK_SECONDS + len(text) * _SECONDS_A_CHARACTER
-        with contextlib.suppress(TimeoutError, MemoryError):
-            # Most end here. Holding Python's lock, no other thread takes of the time, and none waits long.
-            return match(timeout=min(harmless, _BLOCKING_SECONDS), concurrent=False)
-        began = time.thread_time()
-        try:
-            return match(timeout=harmless + max(self._left, 0), concurrent=True)
-        except (TimeoutError, MemoryError):
-            raise PatternTooSlow(pattern=shortened(pattern.pattern), seconds=self._seconds) from None
-        finally:
-            self._left -= max(0, time.thread_time() - began - harmless)
+        more, tries = 0.0, _TRIES
+        while True:
+            given, began = harmless + more, time.thread_time()
+            try:
+                # Without the lock of Python it waits for other threads again and again, and that counts, too.
+                return match(timeout=given, concurrent=given > _BLOCKING_SECONDS and tries == _TRIES)
+            except TimeoutError:
+                tries -= 1
+                # It counts the time of all threads.
+                if tries and time.thread_time() - began < given / 2:
+                    continue
+                more, tries = self._take_seconds(_GROWTH * given), _TRIES
+            except MemoryError:
+                more = 0.0
+            if not more:
+                raise PatternTooSlow(pattern=shortened(pattern.pattern), seconds=self._seconds)
+
+    def _take_seconds(self, wanted: float) -> float:
+        """Take seconds of the allowance; all of it when little more is left."""
+        taken = wanted if _MUCH * wanted < self._left else self._left
+        self._left -= taken
+        return taken
 
     def matches(self, pattern: engine.Pattern[str], text: str) -> bool:
-        """Return whether a pattern matches anywhere in a text."""
+        """Return whether a pattern matches anywhere in a text.
+
+        Raises:
+            PatternTooSlow: as `run`.
+        """
         return self.run(pattern, text, partial(pattern.search, text)) is not None
 
 

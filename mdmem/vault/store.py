@@ -210,17 +210,27 @@ def new_entry(actor: str, message: str, changed: tuple[FileChange, ...]) -> Entr
 
 
 def entry_from(shape: dict[str, Any]) -> Entry:
-    """Return the entry that `as_json` made a shape of.
+    """Return the entry that `as_json` made a shape of; fields that only a newer mdmem knows are left out.
 
     Raises:
         KeyError, TypeError, ValueError: the shape is another one.
     """
-    changed = tuple(FileChange(**each) for each in shape["files"])
-    entry = Entry(**shape | {"files": changed})
-    texts = [entry.id, entry.time, entry.actor, entry.message]
+    changed = tuple(
+        FileChange(
+            path=f["path"],
+            before=f["before"],
+            after=f["after"],
+            spelled=f.get("spelled", ""),
+            mode=f.get("mode", 0) & 0o777,
+        )
+        for f in shape["files"]
+    )
+    texts = [shape[key] for key in ("id", "time", "actor", "message")]
     texts += [text for f in changed for text in (f.path, f.before or "", f.after or "", f.spelled)]
     if not all(isinstance(text, str) for text in texts):
         raise TypeError("an entry holds texts")
     if any(f.spelled and unicodedata.normalize("NFC", f.spelled) != f.path for f in changed):
         raise ValueError("a spelling is of another path")
-    return entry
+    return Entry(
+        id=shape["id"], time=shape["time"], actor=shape["actor"], message=shape["message"], files=changed
+    )

@@ -165,6 +165,15 @@ def limits(pattern: engine.Pattern[str], text: str, stopped: int = 0) -> list[fl
     return given
 
 
+def test_a_match_that_other_threads_took_the_time_of_is_tried_again_three_times() -> None:
+    """What is stopped at once has taken no time of its own."""
+    first, *again, more = limits(foreign("a+"), "a", stopped=4)
+    assert again == [first] * 3
+    assert more is not None
+    assert first is not None
+    assert more > first
+
+
 def test_a_match_that_is_stopped_whatever_time_it_is_given_is_refused() -> None:
     with pytest.raises(PatternTooSlow):
         limits(foreign("a+"), "a", stopped=1_000)

@@ -129,6 +129,19 @@ def test_an_entry_comes_back_from_its_json() -> None:
     assert entry_from(json.loads(json.dumps(as_json(made)))) == made
 
 
+def test_an_entry_of_a_newer_mdmem_is_read_without_what_is_new_in_it() -> None:
+    made = entry(1, b"old")
+    shape = json.loads(json.dumps(as_json(made)))
+    shape["host"] = shape["files"][0]["kind"] = "new"
+    assert entry_from(shape) == made
+
+
+def test_an_entry_gives_a_file_no_more_than_permissions() -> None:
+    shape = json.loads(json.dumps(as_json(entry(1, b"old"))))
+    shape["files"][0]["mode"] = 0o104755
+    assert entry_from(shape).files[0].mode == 0o755
+
+
 def test_the_log_is_read_newest_first(trash: TrashFolder) -> None:
     made = [entry(number, None) for number in range(3)]
     for each in made:

@@ -65,22 +65,23 @@ class Matcher:
 
     def spans(self, line: str) -> tuple[tuple[int, int], ...]:
         """Find what matches in a line: start and end in code points, end exclusive."""
-        spans = [word.span() for word in _WORD.finditer(line) if self._match_words([word[0]])]
+        spans = [word.span() for word in _WORD.finditer(line) if self._is_match(word[0])]
         for stretch in self._unspaced:
             starts = (match.start() for match in re.finditer(f"(?={re.escape(stretch)})", line))
             spans += [(start, start + len(stretch)) for start in starts]
         return _join_spans(spans)
 
-    def _match_words(self, written: Sequence[str]) -> set[str]:
-        """Return the words of the query that some words of a text match."""
-        words = self._words & frozenset[str]().union(*map(_analyze_word, written))
-        if self._beginnings:
-            words.update(word for word in map(_fold_word, written) if word.startswith(self._beginnings))
-        return words
+    def _is_match(self, written: str) -> bool:
+        return not self._words.isdisjoint(_analyze_word(written)) or (
+            bool(self._beginnings) and _fold_word(written).startswith(self._beginnings)
+        )
 
     def _find_words(self, text: str) -> set[str]:
         """Find the words of the query that a text holds."""
-        words = self._match_words(_WORD.findall(text))
+        written = _WORD.findall(text)
+        words = self._words & frozenset[str]().union(*map(_analyze_word, written))
+        if self._beginnings:
+            words.update(word for word in map(_fold_word, written) if word.startswith(self._beginnings))
         return words.union(stretch for stretch in self._unspaced if stretch in text)
 
     def worth(self, line: str) -> float:

@@ -5,10 +5,8 @@ from __future__ import annotations
 import errno
 import hashlib
 import os
-import re
 from bisect import bisect_right
 from functools import cached_property, lru_cache
-from itertools import islice
 from typing import TYPE_CHECKING, NamedTuple, ParamSpec, Self, TypeVar
 from weakref import WeakValueDictionary
 
@@ -176,7 +174,6 @@ _OTHER_NAMESPACE = "it is in another namespace"
 # Behind this many files, the history of their whole folder is cheaper than a process for each.
 _FEW_BLAMES = 8
 _MOST_RENAMES = 20
-_LINE_END = re.compile(rb"\r\n|\n|\r")
 
 _Given = ParamSpec("_Given")
 _Result = TypeVar("_Result")
@@ -353,12 +350,8 @@ class Workspace:
         if then is None or not isinstance(now, Source):
             return None
         number = line if now is then else self.line_map(then, now).old_line(line)
-        if number is None:
-            return None
-        if then.data.count(b"\r") != then.data.count(b"\r\n"):
-            # A lone carriage return ends a line of a memory, but none of git's.
-            number = _git_line(then.data, number)
-        return commits[number - 1] if 0 < number <= len(commits) else None
+        # Where a lone carriage return ends a line of a memory, git counts other lines.
+        return commits[number - 1] if number and number <= len(commits) == len(then.lines) else None
 
     def _read_committed(self, path: str) -> Source | None:
         """Return the file `path` as the head has it."""
@@ -457,12 +450,6 @@ def _read_regular_file(file: str) -> bytes | Unread:
     if len(data) > MOST_BYTES:
         return Unread(f"it has more than {MOST_BYTES:,} bytes", inside=True)
     return Unread("it is binary", inside=True) if b"\0" in data else data
-
-
-def _git_line(data: bytes, line: int) -> int:
-    r"""Return the number, as git counts by `\n`, of line `line` as counted by every line end."""
-    ends = islice(_LINE_END.finditer(data), line - 1)
-    return 1 + sum(end.group().endswith(b"\n") for end in ends)
 
 
 def _is_versioned(folder: str) -> bool:

@@ -285,17 +285,22 @@ def test_what_is_compared_is_the_commit_of_the_citing_line(project: Project) -> 
     assert second[:12] != new.against
 
 
-def test_lines_of_a_note_may_end_in_a_lone_carriage_return(project: Project) -> None:
+def test_a_line_behind_the_end_of_a_note_has_no_baseline_in_git(project: Project) -> None:
+    project.noted("a.py", FILE)
+    project.write("a.py", ["x = 0", *FILE])
+    with Workspace(str(project.root)) as workspace:
+        assert citations.judge(workspace, NOTE, cite("a.py:5-7", line=9)).state == "ok"
+
+
+def test_a_note_with_a_lone_carriage_return_has_no_baseline_in_git(project: Project) -> None:
+    """Git ends no line there, so its lines are others."""
     project.write("a.py", FILE)
     project.write(NOTE, b"one\rtwo\r\n")
     project.commit()
-    project.write("a.py", ["x = 0", *FILE])
     project.write(NOTE, b"one\rtwo\r\nthree\rfour\n")
     project.commit()
-    with Workspace(str(project.root)) as workspace:
-        assert citations.judge(workspace, NOTE, cite("a.py:5-7", line=2)).state == "moved"
-        assert citations.judge(workspace, NOTE, cite("a.py:6-8", line=4)).state == "unchanged"
-        assert citations.judge(workspace, NOTE, cite("a.py:6-8", line=9)).state == "ok"
+    project.write("a.py", ["x = 0", *FILE])
+    assert project.judge("a.py:5-7") == Judgement("ok", "a.py", 5, 7)
 
 
 def test_a_citing_line_that_is_not_committed_has_no_baseline_in_git(project: Project) -> None:

@@ -17,7 +17,7 @@ import time
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from itertools import chain, islice
-from typing import TYPE_CHECKING, Any, NamedTuple, Self, TypeAlias
+from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
 
 from mdmem.document.document import Limits, parse
 from mdmem.errors import DocumentRefused, MemoryNotFound, PathRefused, TooLarge
@@ -99,7 +99,7 @@ Pinning: TypeAlias = "Callable[[Vault], AbstractContextManager[Callable[[str, Ci
 """A context whose function returns a pin of the cited code, given the citing file and the citation."""
 
 
-class FirstSeen:
+class FirstSeen(contextlib.ExitStack):
     """Fills in what is first seen in the rows of citations; a context, which closes what it opened.
 
     `is_new` says that the database holds nothing yet.
@@ -108,20 +108,14 @@ class FirstSeen:
     def __init__(
         self, vault: Vault, database: Database, pinning: Pinning | None, *, is_new: bool = False
     ) -> None:
+        super().__init__()
         self._vault = vault
         self._pinning = pinning
-        self._opened = contextlib.ExitStack()
         self._database = database
         self._is_new = is_new
         self._pins: dict[_Cited, str] = {}
         self._gone: dict[str, list[tuple[_Cited, str]]] = {}
         self._pinned: Callable[[str, Citation], str] | None = None
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        self._opened.close()
 
     def keep(self, path: str, marks: Iterable[str]) -> None:
         """Keep what a memory that is gone has seen, for one with the same id or content."""
@@ -156,7 +150,7 @@ class FirstSeen:
         if self._pinning is None:
             return ""
         if self._pinned is None:
-            self._pinned = self._opened.enter_context(self._pinning(self._vault))
+            self._pinned = self.enter_context(self._pinning(self._vault))
         _, line, _, _, cited, first, last, symbol, _, in_link, _ = row
         citation = kept_citation(cited, first, last, symbol, line=line or 0, in_link=bool(in_link))
         return self._pinned(self._vault.disk.in_workspace(path), citation)

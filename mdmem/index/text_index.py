@@ -210,7 +210,7 @@ class TextIndex:
         self._writer: tantivy.IndexWriter | None = None
         self._searcher: tantivy.Searcher | None = None
         self._searched = -1
-        self._counts: tuple[tantivy.Searcher | None, dict[Hashable, int]] = None, {}
+        self._counts: dict[Hashable, int] = {}
         self._open_index()
 
     def _open_index(self) -> None:
@@ -331,6 +331,7 @@ class TextIndex:
             with _TranslatingErrors(self, "read the index"):
                 self._index.reload()
                 self._searcher, self._searched = self._index.searcher(), opstamp
+            self._counts.clear()
 
     def searcher(self) -> tantivy.Searcher:
         """Return the index as it was at the last `refresh`."""
@@ -388,13 +389,12 @@ class TextIndex:
 
     def counted(self, name: Hashable, query: tantivy.Query) -> int:
         """Count as `count`, and keep the result under a name until the next `refresh`."""
-        searcher = self.searcher()
-        if self._counts[0] is not searcher or len(self._counts[1]) > _MOST_COUNTS:
-            self._counts = searcher, {}
-        counts = self._counts[1]
-        if name not in counts:
-            counts[name] = self.count(query)
-        return counts[name]
+        self.searcher()  # where a commit has dropped it, it refreshes
+        if len(self._counts) > _MOST_COUNTS:
+            self._counts.clear()
+        if name not in self._counts:
+            self._counts[name] = self.count(query)
+        return self._counts[name]
 
     def frequency(self, name: str, word: str) -> int:
         """Return how many documents have a word in a field, including removed ones."""

@@ -110,8 +110,8 @@ def _is_equal(value: Value, wanted: str) -> bool:
     """
     if value is None:
         return wanted in {"", "null"}
-    if not isinstance(value, str) and _parse_number(wanted) is not None:
-        return _parse_number(value) == _parse_number(wanted)
+    if not isinstance(value, str) and (number := _parse_number(wanted)) is not None:
+        return _parse_number(value) == number
     text = field_text(value)
     if _DAY.fullmatch(wanted) and text.startswith((f"{wanted}-", f"{wanted}T", f"{wanted} ")):
         return True

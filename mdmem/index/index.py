@@ -31,8 +31,6 @@ ChangedPaths = Callable[[], Collection[str] | None]
 # A first run over a very large vault may take minutes; other processes wait for it.
 _LOCK_SECONDS = 600.0
 _STOPPED_SECONDS = 1.0
-# For more paths, the rows of all files are loaded at once.
-_MANY = 500
 # Memories that may be left to the next question to the text index: to read them again takes less than 0.1 s.
 _MOST_PENDING = 50
 
@@ -339,17 +337,13 @@ class Index:
 
     def _find_changes(self, database: Database, paths: Collection[str] | None) -> Look:
         root, mounts = self.vault.root, self.vault.mounted("")
-        if paths is not None and len(paths) < _MANY:
+        if paths is not None and "" not in paths:
             named = {normalize("NFC", path) for path in paths}
             return compare_paths(root, named, database.known(named), mounts)
         changes = database.changes()
         if changes != self._known_at:
             self._known, self._known_at = database.known(), changes
-        return (
-            compare_files(root, self._known, mounts)
-            if paths is None
-            else compare_paths(root, paths, self._known, mounts)
-        )
+        return compare_files(root, self._known, mounts)
 
     def rows(self, query: str, values: Sequence[Any] = ()) -> list[Any]:
         """Return the rows of a query of the database; `sync` first."""

@@ -58,10 +58,8 @@ class Condition(NamedTuple):
         """
         if self.operator in {"", "!"}:
             return bool(values) is not bool(self.operator)
-        if self.operator == "!=":
-            return not any(_is_equal(value, self.value) for value in values)
-        if self.operator == "=":
-            return any(_is_equal(value, self.value) for value in values)
+        if self.operator in {"=", "!="}:
+            return any(_is_equal(value, self.value) for value in values) is (self.operator == "=")
         if self.operator == "~":
             return any(self.value.casefold() in field_text(value).casefold() for value in values)
         fits = _ORDERS[self.operator]

@@ -182,6 +182,7 @@ _HELP = {"-h", "--help"}
 _REFUSED = 2
 _BUG = 3
 _INTERRUPTED = 130
+_EXHAUSTED = (errno.EMFILE, errno.ENFILE, errno.ENOMEM)
 # What a full disk, a limit, a terminal that is gone and a reader that is too slow say of the output.
 _UNWRITABLE = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EIO, errno.EBADF, errno.ENXIO, errno.EAGAIN)
 _COMPLETE = "_MDMEM_COMPLETE"  # set by the completion script of a shell
@@ -282,6 +283,9 @@ def main(arguments: Sequence[str]) -> int:
         _drop_output()
         return 0  # the reader has seen enough
     except OSError as error:
+        if error.errno in _EXHAUSTED:
+            print(f"mdmem: the system has run out of something: {error}", file=sys.stderr)
+            return _REFUSED
         if error.errno not in _UNWRITABLE or error.filename is not None:
             return _print_failure(error)
         _drop_output()

@@ -13,7 +13,7 @@ from itertools import islice
 from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
 
 from mdmem import as_json, clipped, estimate
-from mdmem.errors import MdmemError, Usage
+from mdmem.errors import MdmemError, Unavailable, Usage
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
@@ -192,13 +192,21 @@ _COMMAND = re.compile(r"`mdmem ([a-z]+)[^`]*`")
 _TOOLS: Mapping[str, str] = {"ls": "ls", "rm": "rm", "set": "write", "show": "show", "unset": "replace"}
 
 
-def describe_error(error: MdmemError) -> Answer:
-    """Return an error as the answer of a tool."""
+def describe_error(error: MdmemError, memory: Memory) -> Answer:
+    """Return an error as the answer of a tool; it names no folder of the host."""
     error = error.for_agent()
     hint = _next_step(error)
-    message = clipped(error.message, _MOST)
-    data = {"code": error.code, "message": message, "hint": hint, **_error_details(error)}
-    return Answer(tuple(filter(None, (message, hint))), {"error": data}, is_error=True)
+    data = {"code": error.code, "message": error.message, "hint": hint, **_error_details(error)}
+    if isinstance(error, Unavailable):  # only what the system says names folders of the host
+        data = {name: _hide_folders(value, memory) for name, value in data.items()}
+    data["message"] = clipped(data["message"], _MOST)
+    return Answer(tuple(filter(None, (data["message"], data["hint"]))), {"error": data}, is_error=True)
+
+
+def _hide_folders(value: Any, memory: Memory) -> Any:
+    for folder in (memory.folder, memory.root, memory.workspace) if isinstance(value, str) else ():
+        value = value.replace(f"{folder}/", "").replace(folder, "the memory")
+    return value
 
 
 def _next_step(error: MdmemError) -> str:

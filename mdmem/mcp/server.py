@@ -139,7 +139,7 @@ class MemoryServer:
         try:
             return await self._in_thread(ctx, work)
         except MdmemError as error:
-            answer = describe_error(error)
+            answer = describe_error(error, self._memory)
             code = types.INTERNAL_ERROR if isinstance(error, Unavailable) else types.INVALID_PARAMS
             raise MCPError(code, "\n".join(answer.texts), answer.data["error"]) from None
 

@@ -27,7 +27,6 @@ _HOSTS = ("claude-code", "codex", "cursor", "vscode", "windsurf", "zed")
 
 
 def _add_options(function: Callable[..., Any]) -> Callable[..., Any]:
-    """Return what both commands take."""
     for option in (
         options.yes_option,
         options.dry_run_option,

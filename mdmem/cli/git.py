@@ -198,7 +198,6 @@ def _name_old_place(change: MemoryChange) -> str:
 
 
 def _print_words(change: MemoryChange) -> None:
-    """Print both texts as one, with the words that went and came marked."""
     for word in change.words:
         opening, closing, colour = _MARKED[word.mark] if word.mark else ("", "", None)
         render.print_coloured(opening + _indent_lines(word.text) + closing, colour)
@@ -338,7 +337,6 @@ def git_commit(memory: Memory, same: bool, **given: Any) -> int:  # noqa: ARG001
 
 
 def _print_committed(done: Committed) -> None:
-    """Print a commit, or what would become one, as git does."""
     subject, *rest = done.message.split("\n")
     render.print_coloured(f"[{done.branch or 'detached head'} {(done.commit or 'would be')[:12]}]", "yellow")
     print(f" {subject}")

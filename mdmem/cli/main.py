@@ -189,11 +189,7 @@ _COMPLETE = "_MDMEM_COMPLETE"  # set by the completion script of a shell
 
 
 def _run_command(arguments: list[str]) -> int:
-    """Run a command as click's own `main` does, but leave an interrupt and a closed pipe to the caller.
-
-    Returns:
-        The exit code.
-    """
+    """Run a command as click's own `main` does, but leave an interrupt and a closed pipe to the caller."""
     instruction = os.environ.get(_COMPLETE)
     if instruction:
         from click.shell_completion import shell_complete
@@ -220,7 +216,6 @@ def _run_command(arguments: list[str]) -> int:
 
 
 def _print_failure(error: Exception, *, as_json: bool = False) -> int:
-    """Print what went wrong, and return the exit code."""
     from mdmem.cli.render import print_error, print_usage, stop_paging
     from mdmem.errors import MdmemError
 

@@ -47,10 +47,7 @@ class Health:
 
 
 def examine(vault: Vault, view: Callable[[], View], fixed: Applied | None = None) -> Health:
-    """Look at the config, what a crash left, mounts, names, schemas, programs, the index, and links.
-
-    What a crash left behind is put right first, and the index made current, as every command does.
-    """
+    """Repair what a crash left; then look at config, mounts, names, schemas, programs, index and links."""
     facts: Facts = {"vault": vault.root, "workspace": vault.workspace}
     if fixed:
         facts["fixed"] = ", ".join(changed.path for changed in fixed.files) or "nothing"

@@ -614,10 +614,7 @@ class Memory(Kinds["Applied"]):
         )
 
     def _select_memories(self, types: Sequence[str], where: Sequence[str]) -> set[str] | None:
-        """Return the memories of these types that meet conditions, as the whole vault names them.
-
-        None where all do.
-        """
+        """Return the memories of these types that meet conditions, as the vault names them; None: all."""
         from mdmem.memory.verbs import conditional  # noqa: PLC0415 - start-up
 
         if not (types or where):
@@ -917,10 +914,7 @@ class Memory(Kinds["Applied"]):
     def _index_progress(
         self, progress: Callable[[int, int], None] | None = None
     ) -> Callable[[int, int], None] | None:
-        """Return what is told how far indexing is: the callback of a caller, else the `progress`.
-
-        How many files there are is for the owner to know.
-        """
+        """Return what is told how far indexing is; only the owner is told how many files there are."""
         told = progress or (partial(self.progress, "indexing") if self.progress else None)
         if told is None or self.scope.is_owner:
             return told

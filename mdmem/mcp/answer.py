@@ -223,7 +223,6 @@ def _with_tools(hint: str) -> str:
 
 
 def _error_details(error: MdmemError) -> dict[str, Any]:
-    """Return the place of an error, and what is there now."""
     values = error.values
     found: dict[str, Any] = {name: values[name] for name in ("path", "lines") if name in values}
     if error.code == "conflict":

@@ -144,10 +144,7 @@ class MemoryServer:
             raise MCPError(code, "\n".join(answer.texts), answer.data["error"]) from None
 
     async def _in_thread(self, ctx: Context, work: Callable[[Tick], T]) -> T:
-        """Do work in a thread, and end it soon when the request is cancelled.
-
-        A change that has begun is finished first: the thread is waited for.
-        """
+        """Do work in a thread; a cancelled request ends it soon, but a change that has begun is finished."""
         if self._keeper is None:
             # Not before the first call: many servers are started and never asked.
             with suppress(MdmemError):  # whatever is wrong, the call meets it, and says so

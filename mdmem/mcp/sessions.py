@@ -28,10 +28,7 @@ _MOST = 1_000
 
 
 def is_session(path: str) -> bool:
-    """Return whether a path or folder means a session or one of its messages.
-
-    Memories beside it have a suffix.
-    """
+    """Return whether a path means a session or one of its messages; memories there have a suffix."""
     folder, _, name = path.partition("/")
     return folder == FOLDER and bool(name) and not name.endswith(_MEMORIES)
 
@@ -119,7 +116,6 @@ def _parse_place(call: Bound, path: str) -> tuple[str, int | None]:
 
 
 def _answer_messages(call: Bound, key: str, messages: Sequence[Message], left_out: int = 0) -> Answer:
-    """Return messages as an answer: the newest of them that fit."""
     blocks = ((message, f"{_message_head(key, message)}\n{message.text}") for message in reversed(messages))
     taken = fit(blocks, call.budget // AS_JSON)[::-1]
     left_out += len(messages) - len(taken)

@@ -213,7 +213,6 @@ def show(
 
 
 def _lines_of(document: Document, heading: str) -> tuple[int, int]:
-    """Return the first and the last line of a section, or of the whole memory."""
     if not heading:
         return 1, len(document.lines)
     start, end = find_section(document, heading).span
@@ -221,7 +220,6 @@ def _lines_of(document: Document, heading: str) -> tuple[int, int]:
 
 
 def _read_memory(call: Bound, path: str) -> Document | None:
-    """Read a memory; None where it cannot be read."""
     call.tick(0, 0)
     try:
         return call.memory.show(path)
@@ -266,7 +264,6 @@ def _answer_hits(call: Bound, hits: Sequence[Hit], offset: int, behind: int, not
 
 
 def _format_hit(hit: Hit, digest: str) -> str:
-    """Return a hit for a reader: where it is, and its lines with their numbers."""
     place = [
         hit.path,
         f"hash {digest}" if digest else "",
@@ -335,7 +332,6 @@ def _format_reference(reference: Reference) -> str:
 def _answer_page(
     data: dict[str, Any], blocks: Sequence[str], offset: int, left_out: int, notes: Iterable[str]
 ) -> Answer:
-    """Return a page of a list as an answer, which says how to go on."""
     following = offset + len(blocks)
     data["left_out"] = max(0, left_out)
     tail = ""
@@ -362,7 +358,6 @@ def _change_memories(call: Bound, verb: Verb, *, dry_run: bool) -> Answer:
 
 
 def _answer_applied(applied: Applied) -> Answer:
-    """Return what a change did: every memory with its new hash."""
     files = [
         {
             "path": file.path,

@@ -191,12 +191,7 @@ def _iterate_changes(vault: Vault, path: str) -> Iterator[tuple[Entry, FileChang
 
 
 def _find_version(changes: Sequence[FileChange], wanted: str) -> str:
-    """Return the whole hash of a version that begins so.
-
-    Raises:
-        NamedNotFound: there was none.
-        Usage: fewer than eight digits.
-    """
+    """Return the whole hash of a version that begins so."""
     start = digits(wanted)
     hashes = [h for file in changes for h in (file.after, file.before) if h]
     found = next((h for h in hashes if h.startswith(start)), None)

@@ -138,10 +138,7 @@ class Notes(KindVerbs[R]):
     def overwrite(
         self, name: StrPath, content: str, title: str | None = None, *, base: str | None = None
     ) -> R:
-        """Make a note just one section; its frontmatter stays. What it held can be restored.
-
-        Args and errors are those of `append`.
-        """
+        """Make a note just one section; its frontmatter stays. Args and errors are those of `append`."""
         path = self._note_path(name)
         new = self._make_section(path, content, title)
 

@@ -143,10 +143,7 @@ def _read_share(written: Any) -> float:
 
 
 def _decide_fields(stored: Preference, given: dict[str, Any], policy: str) -> dict[str, Any]:
-    """Return the fields that change when a value, with its strength and confidence, is given.
-
-    None change where what is stored stays.
-    """
+    """Return the fields that change when a value is given; none where what is stored stays."""
     value, strength, confidence = given["value"], given["strength"], given["confidence"]
     if same(stored.value, value):
         stronger = min(1.0, max(stored.strength, strength) + _CONFIRMED)
@@ -165,10 +162,7 @@ def _decide_fields(stored: Preference, given: dict[str, Any], policy: str) -> di
 
 
 def _merge_values(old: Any, new: Any) -> Any:
-    """Return two lists united, or two mappings of which the new one wins key by key.
-
-    None for anything else.
-    """
+    """Return two lists united, or two mappings of which the new one wins key by key; else None."""
     if isinstance(old, list) and isinstance(new, list):
         united = list(old)
         for item in new:

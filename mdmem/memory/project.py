@@ -192,21 +192,14 @@ class Project(KindVerbs[R]):
 
 
 class _Wanted(NamedTuple):
-    """What is to become of the bullets of a section.
-
-    `replaced` are edits inside bullets that stand there, `added` the texts of new ones.
-    """
+    """What becomes of a section's bullets: edits inside those that stand there, and the texts of new ones."""
 
     replaced: tuple[TextEdit, ...]
     added: tuple[str, ...]
 
 
 def _find_section(document: Document, wanted: str) -> Section | None:
-    """Return the section of this name, or None where it has to be made.
-
-    Raises:
-        SectionAmbiguous, SectionNotFound: as `Project.append`.
-    """
+    """Return the section of this name, or None where it has to be made."""
     try:
         return text_section.find_section(document, wanted)
     except SectionNotFound as error:

@@ -162,7 +162,6 @@ def _judge_memories(
 
 
 def _name_memories(path: StrPath | Sequence[StrPath], hash_: str | None) -> Sequence[str]:
-    """Return the paths that are named, one or several; a hash is that of one."""
     names = (path_text(path),) if isinstance(path, str | os.PathLike) else path_texts(path)
     if not names:
         raise Usage(problem="no memory is named", remedy="name one or more")

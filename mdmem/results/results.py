@@ -171,7 +171,6 @@ class ToolResults:
     def _store_output(
         self, tool: str, session: str, hash_: str, data: bytes, references: Sequence[NamedReference]
     ) -> str:
-        """Keep an output and what it names; why it is not kept, empty where it is."""
         settings, namespace = self._vault.config.results, self._vault.namespace
         most = min(settings.max_bytes, _MOST_BYTES)
         problem = "" if len(data) <= most else f"it has {len(data):,} bytes, and {most:,} may be kept"
@@ -458,7 +457,6 @@ def _decode_output(output: str | bytes) -> tuple[bytes, str, bool]:
 
 
 def _parse_lines(lines: str | Sequence[int] | None) -> tuple[int, int] | None:
-    """Return the first and the last line that are asked for; None for all."""
     if lines is None:
         return None
     if isinstance(lines, str):
@@ -473,11 +471,7 @@ def _parse_lines(lines: str | Sequence[int] | None) -> tuple[int, int] | None:
 
 
 def _cut_lines(data: bytes, first: int, last: int) -> bytes:
-    """Return some lines of an output, with their ends.
-
-    Raises:
-        Usage: it has fewer.
-    """
+    """Return some lines of an output, with their ends."""
     lines = data.splitlines(keepends=True)
     if first > len(lines):
         problem = f"the first line is {first:,}; the last one is {len(lines):,}"
@@ -486,7 +480,6 @@ def _cut_lines(data: bytes, first: int, last: int) -> bytes:
 
 
 def _how_to_recover(made: str, gaps: Sequence[tuple[int, int]]) -> str:
-    """Return how to get what a short form leaves out."""
     command = f"mdmem results recover {made[:_SHOWN]}"
     if not gaps:
         return f"all of it: {command}"

@@ -361,7 +361,7 @@ def _answer_applied(applied: Applied) -> Answer:
     files = [
         {
             "path": file.path,
-            "did": "created" if file.before is None else "deleted" if file.after is None else "changed",
+            "did": file.did,
             "hash": short_hash(file.after),
             "merged": file.path in applied.merged,
         }

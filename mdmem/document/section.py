@@ -34,10 +34,10 @@ _PROBE = "\n\n# probe"
 _VERBATIM_MARKS = ("```", "~~~", "<")  # without one of these, a text ends in nothing that is open
 
 
-def find_section(document: Document, heading: str) -> Section:
+def find_section(document: Document, heading: str, *, folded: bool = False) -> Section:
     """Find the section with this heading: a title (`Index`) or a path (`Design > Index`).
 
-    Upper and lower case differ. Marks (`## Index`) say the level of the heading that is meant.
+    Upper and lower case differ, unless `folded`. Marks (`## Index`) say the level of the heading.
 
     Raises:
         SectionNotFound: no such section; it carries the headings that there are.
@@ -46,8 +46,9 @@ def find_section(document: Document, heading: str) -> Section:
     marks = _MARKS.fullmatch(heading.strip())
     level, wanted = (len(marks[1]), marks[2].strip()) if marks else (None, heading.strip())
     sections = [s for s in document.sections if level in (None, s.heading.level)]
-    path = _normalize_path(wanted)
-    found = [s for s in sections if s.heading.title == wanted or path in _heading_paths(s)]
+    fold = str.casefold if folded else str
+    title, path = fold(wanted), fold(_normalize_path(wanted))
+    found = [s for s in sections if fold(s.heading.title) == title or path in map(fold, _heading_paths(s))]
     if not found:
         raise SectionNotFound(path=document.path, heading=heading, near=_name_near_headings(document, wanted))
     if len(found) > 1:

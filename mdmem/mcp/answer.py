@@ -16,7 +16,7 @@ from mdmem import as_json, clipped, estimate
 from mdmem.errors import MdmemError, Unavailable, Usage
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping
+    from collections.abc import Iterable, Mapping, Sequence
 
     from mdmem.facade.memory import Memory
 
@@ -101,6 +101,24 @@ def page_of_lines(
         data["next"] = {"line": following}
         return data, f"[{data['left_out']:,} more lines left out: go on with line={following}]"
     return data, ""
+
+
+def answer_page(
+    data: dict[str, Any],
+    blocks: Sequence[str],
+    offset: int,
+    left_out: int,
+    notes: Iterable[str],
+    about: str = "",
+) -> Answer:
+    """Return a page of a list, as JSON and as texts, as an answer that says how to go on."""
+    following = offset + len(blocks)
+    data["left_out"] = max(0, left_out)
+    tail = ""
+    if left_out > 0:
+        data["next"] = {"offset": following}
+        tail = f"[{about}{left_out:,} more left out: go on with offset={following}]"
+    return Answer(tuple(filter(None, ("\n".join(blocks) or "nothing found", tail, *notes))), data)
 
 
 def encodable(value: Any) -> Any:

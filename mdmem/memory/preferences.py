@@ -254,7 +254,8 @@ class Preferences(KindVerbs[R]):
             Usage: `count` is negative.
         """
         check_natural(count=count)
-        return sorted(self.list(), key=_rank_preference)[:count]
+        latest = sorted(self.list(), key=lambda p: p.updated.timestamp() if p.updated else 0.0, reverse=True)
+        return sorted(latest, key=lambda p: -p.strength)[:count]
 
     def stats(self) -> PreferenceStats:
         """Return how many there are, where, and how strong they are now."""
@@ -396,7 +397,3 @@ class Preferences(KindVerbs[R]):
                 "sweep those that have faded (`mdmem preferences sweep`), or raise [preferences] max_per_user"
             )
             raise LimitReached(what="preferences of this namespace", limit=limit, remedy=remedy)
-
-
-def _rank_preference(found: Preference) -> tuple[float, float]:
-    return -found.strength, -found.updated.timestamp() if found.updated else 0.0

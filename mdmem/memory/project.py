@@ -172,7 +172,8 @@ class Project(KindVerbs[R]):
         if not section.strip(" #\t\r\n"):
             raise Usage(problem="the section is blank", remedy="give its title")
         # Rendered before anything is built: a plan may be built again under the lock, a template never is.
-        start = "" if self._vault.exists(PROJECT_FILE) else self._render_start()
+        templates, is_there = self._vault.templates, self._vault.exists(PROJECT_FILE)
+        start = "" if is_there else templates.render(_TEMPLATE, {"title": _TITLE}, now=self._clock())
 
         def build() -> EditPlan:
             before = self._vault.find(PROJECT_FILE)
@@ -187,9 +188,6 @@ class Project(KindVerbs[R]):
             return history.creation(PROJECT_FILE, text, f"{PROJECT_FILE}: {action}")
 
         return self._run(build)
-
-    def _render_start(self) -> str:
-        return self._vault.templates.render(_TEMPLATE, {"title": _TITLE}, now=self._clock())
 
 
 class _Wanted(NamedTuple):

@@ -138,7 +138,9 @@ class ToolResults:
             ConfigInvalid: the config cannot be read.
         """
         tool, session = _check_tool(tool), _check_session(session) or ""
-        data, text, is_text = _decode_output(output)
+        data = output.encode("utf-8", "surrogatepass") if isinstance(output, str) else output
+        text = data.decode("utf-8", "replace")
+        is_text = text.encode() == data
         settings = self._vault.config.results
         is_long = len(text) >= settings.min_length
         short = shortened(tool, text, settings.max_summary) if is_long else redacted(text)
@@ -447,13 +449,6 @@ def _check_hash(hash_: str) -> str:
         problem = f"{clipped(hash_, _LONGEST_TOOL)!r} is not the hash of a result"
         raise Usage(problem=problem, remedy="give its SHA-256, or 8 hexadecimal digits of it or more")
     return hash_.lower()
-
-
-def _decode_output(output: str | bytes) -> tuple[bytes, str, bool]:
-    """Return the bytes of an output, the text that is shown of them, and whether that says all."""
-    data = output.encode("utf-8", "surrogatepass") if isinstance(output, str) else output
-    text = data.decode("utf-8", "replace")
-    return data, text, text.encode() == data
 
 
 def _parse_lines(lines: str | Sequence[int] | None) -> tuple[int, int] | None:

@@ -50,6 +50,7 @@ SHORT = {
     "imports.notes": "how each system writes its notes, apart from how files are read",
     "kind": "the table of the kinds, which floors from `schema` to `mcp` read",
     "mcp.resources": "memories by URI, apart from the tools, which take paths",
+    "memory.importing": "taking in is one change of a vault, apart from how others' files are read",
     "memory.provenance": "how sure memories are, apart from when they count",
     "merging.facts": "the view of a tree that comparison and blame read, and what a fact is",
     "facade.lazy": "the descriptor of the façade's attributes",

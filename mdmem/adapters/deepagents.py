@@ -189,7 +189,6 @@ def _describe_error(error: MdmemError, path: str) -> str:
 
 
 def _error_code(error: MdmemError) -> FileOperationError | str:
-    """Return an error as the protocol names it, where it has a name for it."""
     if isinstance(error, MemoryNotFound):
         return "file_not_found"
     return "invalid_path" if isinstance(error, PathRefused) else error.code

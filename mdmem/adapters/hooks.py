@@ -76,10 +76,7 @@ def answer(memory: Memory, event: str, given: Given) -> dict[str, Any] | str | N
 
 
 def _session_start(memory: Memory, given: Given) -> dict[str, Any] | None:
-    """Return the context with the working memory of the session, or else of the newest thread.
-
-    What the host reads by itself is left out.
-    """
+    """Return the context, without what the host reads by itself."""
     from mdmem.facade.context import context  # noqa: PLC0415 - other events need none
 
     _forget_old_sessions(memory)
@@ -258,10 +255,7 @@ def _ask_to_continue(memory: Memory, given: Given) -> dict[str, Any] | None:
 
 
 def _capture_conversation(memory: Memory, given: Given) -> None:
-    """Keep what was said since the last time; the host says in which file that is.
-
-    Another process observes it, and captures what was stated.
-    """
+    """Keep what was said, and let another process observe it and capture what was stated."""
     key = None
     path = given.get("transcript_path")
     if isinstance(path, str):
@@ -275,7 +269,6 @@ def _capture_conversation(memory: Memory, given: Given) -> None:
 
 
 def _conversation_keys(given: Given) -> list[str]:
-    """Return the keys that the conversation of a host may have."""
     own = _thread_of(given)
     return [f"{'codex' if _is_codex(given) else 'claude-code'}:{own}", own] if own else []
 
@@ -336,7 +329,6 @@ def _live_memories(memory: Memory) -> list[tuple[WorkingInfo, float]]:
 
 
 def _thread_of(given: Given) -> str:
-    """Return the thread of a session: its id."""
     return str(given.get("session_id", ""))
 
 

@@ -282,7 +282,6 @@ class Tool:
     # -- changes ------------------------------------------------------------------------------------------
 
     def _require_memory(self, path: str) -> Document:
-        """Return the memory at a path, which is to be changed."""
         inside = self._namespace_path(path)
         document = self._find_memory(inside)
         if document is None:

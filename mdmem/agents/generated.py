@@ -167,7 +167,6 @@ def _render_shared(rules: Sequence[RuleText], memory: str | None) -> str:
 
 
 def _unmarked_text(text: str) -> str:
-    """Return a text as it stands in a block."""
     return with_newline(text, "\n").strip("\n")
 
 
@@ -288,7 +287,6 @@ def _compare_block(left: Difference, text: str, block: GeneratedBlock, wanted: W
 
 
 def _compare_unwanted(left: Difference, text: str, block: GeneratedBlock) -> Difference:
-    """Compare a file that has a block and should not."""
     has_header = block.header_digest != _digest_block("")
     head = text[: block.span.start]
     digests = _digest_block(head if has_header else ""), _digest_block(text[slice(*block.inner)])

@@ -84,10 +84,7 @@ def _read_memory(vault: Vault) -> tuple[str | None, str]:
 
 
 def _compare_files(vault: Vault, wanted: Sequence[Wanted], tools: Sequence[str]) -> Iterator[Difference]:
-    """Yield how the files of some tools differ from what is wanted, in the order of paths.
-
-    Files of these tools of which nothing is wanted should have no block.
-    """
+    """Yield how the files of some tools differ; where nothing is wanted, there should be no block."""
     source = SourceFiles(os.path.realpath(vault.workspace), vault.hides)
     by_path = {one.path: one for one in wanted}
     paths = {*by_path, AGENTS, *(IMPORTERS[tool][0] for tool in tools if tool in IMPORTERS)}
@@ -133,7 +130,6 @@ def write(vault: Vault, difference: Difference) -> None:
 
 
 def _plan_memory(vault: Vault, difference: Difference) -> EditPlan:
-    """Plan a difference as a change of the mounted project memory."""
     document = vault.find(AGENTS)
     present = document.text if document else None
     if present == difference.after:

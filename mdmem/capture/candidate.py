@@ -93,7 +93,6 @@ def from_event(event: str, data: Mapping[str, Any]) -> list[Candidate]:
 
 
 def _line_of(data: Mapping[str, Any], name: str) -> str:
-    """Return the text under a name in data, in one line."""
     value = data.get(name)
     if value is None:
         return ""

@@ -291,7 +291,6 @@ class Capture(KindVerbs[R]):
     # -- what is read -------------------------------------------------------------------------------------
 
     def _read_cues(self) -> tuple[Cues, tuple[Diagnostic, ...]]:
-        """Read the cues that tell what is stated, and what is wrong with the vault's own."""
         try:
             kept = self._vault.store.read(LEXICON, MOST_BYTES)
         except MdmemError as error:
@@ -308,11 +307,7 @@ class Capture(KindVerbs[R]):
         return _CaptureRun(chosen, generator, is_stopped=chosen == OFF)
 
     def _read_messages(self, key: str, messages: Sequence[Message], done: _CaptureRun) -> int:
-        """Take what messages state, up to the first of which something is left out.
-
-        Returns:
-            The number of the last message that was done; 0 where none was.
-        """
+        """Take what messages state until something is left out; return the number of the last one, or 0."""
         most = self._vault.config.capture.max_open
         if done.generator and done.policy == INBOX and len(self._inbox.list()) >= most:
             done.is_stopped = True  # else a model would be asked about the same messages in every run
@@ -486,18 +481,13 @@ class Capture(KindVerbs[R]):
         return _Decision(STRENGTHENED, document.path, plan)
 
     def _refuse_swallowed(self, plan: EditPlan, draft: _Draft) -> None:
-        """Refuse to write a bullet that would be part of what stands before it.
-
-        Raises:
-            EditRefused: it would.
-        """
+        """Refuse to write a bullet that would be part of what stands before it."""
         after = plan.changes[0].after(self._vault.config.limits) if draft.proposal.verb == "append" else None
         if after and normal(draft.said) not in statements_in(after):
             raise after.refused("it ends in something that is never closed", "close it first")
 
 
 def _last_read(conversation: Conversation) -> int:
-    """Return the number of the last message that was read for this."""
     kept = conversation.state.cursors.get(_CURSOR)
     seq = kept.get("seq") if isinstance(kept, dict) else None
     return seq if isinstance(seq, int) and not isinstance(seq, bool) else 0

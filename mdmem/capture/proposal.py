@@ -249,7 +249,6 @@ def id_of(verb: str, arguments: Mapping[str, Any]) -> str:
 
 
 def _normalize_target(known: Proposable, name: str, value: Any) -> Any:
-    """Return a target in one spelling."""
     if name != known.path or not isinstance(value, str):
         return unicodedata.normalize("NFC", value) if isinstance(value, str) else value
     path = unicodedata.normalize("NFC", value)

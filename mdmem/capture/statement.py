@@ -196,7 +196,6 @@ def find_standing(vault: Vault, place: str, said: str) -> Standing | None:
 
 
 def _stated_by(document: Document) -> str | None:
-    """Return the folded text of what a rule or a preference says; None where that is no text."""
     is_rule = is_under(document.path, RULE.folder)
     stated = unescaped(document.body.strip()) if is_rule else document.fields.get("value")
     return normal(stated) if isinstance(stated, str) else None

@@ -6,7 +6,6 @@ import json
 import os
 import signal
 import sys
-from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
 import click
@@ -26,24 +25,19 @@ if TYPE_CHECKING:
 _HOSTS = ("claude-code", "codex", "cursor", "vscode", "windsurf", "zed")
 
 
-def _add_options(function: Callable[..., Any]) -> Callable[..., Any]:
-    """Return what both commands take."""
-    for option in (
-        options.yes_option,
-        options.dry_run_option,
-        click.option(
-            "--project/--user",
-            default=None,
-            help="Write the settings of this project (default), or your own, for every project.",
-        ),
-        click.argument("host", type=click.Choice(_HOSTS)),
-    ):
-        function = option(function)
-    return click.pass_obj(options.json_option(function))
+_project_option = click.option(
+    "--project/--user",
+    default=None,
+    help="Write the settings of this project (default), or your own, for every project.",
+)
+_host_argument = click.argument("host", type=click.Choice(_HOSTS))
 
 
 @command("install", epilog="Example: mdmem install claude-code --dry-run")
-@_add_options
+@_host_argument
+@_project_option
+@options.setup_options
+@click.pass_obj
 def install_command(target: Target, host: str, *, project: bool | None) -> int:
     """Put the MCP server into a host's settings, and for Claude Code and Codex the hooks.
 
@@ -59,7 +53,10 @@ def install_command(target: Target, host: str, *, project: bool | None) -> int:
 
 
 @command("uninstall", epilog="Example: mdmem uninstall claude-code --dry-run")
-@_add_options
+@_host_argument
+@_project_option
+@options.setup_options
+@click.pass_obj
 def uninstall_command(target: Target, host: str, *, project: bool | None) -> int:
     """Take out of a host's settings what `install` put in.
 

@@ -356,7 +356,6 @@ def undo_command(**given: Any) -> options.Verb:
 
 
 def _name_undone(done: Applied | EditPlan) -> Applied | EditPlan:
-    """Print which change an undo takes back, or would take back; return what it did."""
     message = (done if isinstance(done, mdmem.EditPlan) else done.plan).message
     again = ["note: that was an undo itself; `mdmem history` lists earlier changes"]
     render.print_remarks([f"note: {message}", *(again if message.count("undo ") > 1 else [])])

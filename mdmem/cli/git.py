@@ -27,7 +27,7 @@ from mdmem.cli.paths import (
 from mdmem.errors import NamedNotFound
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
+    from collections.abc import Sequence
 
     from mdmem.cli.main import Target
     from mdmem.facade.memory import Memory
@@ -198,7 +198,6 @@ def _name_old_place(change: MemoryChange) -> str:
 
 
 def _print_words(change: MemoryChange) -> None:
-    """Print both texts as one, with the words that went and came marked."""
     for word in change.words:
         opening, closing, colour = _MARKED[word.mark] if word.mark else ("", "", None)
         render.print_coloured(opening + _indent_lines(word.text) + closing, colour)
@@ -239,12 +238,9 @@ def _print_blame(found: Sequence[SaidFact]) -> None:
             print(f"    {operation}")
 
 
-def _setup_options(function: Callable[..., int]) -> Callable[..., int]:
-    return click.pass_obj(options.json_option(options.dry_run_option(options.yes_option(function))))
-
-
 @git_command.command("install", epilog="Example: mdmem git install --dry-run")
-@_setup_options
+@options.setup_options
+@click.pass_obj
 def git_install(target: Target) -> int:
     """Set up git to merge memories with `mdmem git merge-driver`, and to show headings in its diffs.
 
@@ -258,7 +254,8 @@ def git_install(target: Target) -> int:
 
 
 @git_command.command("uninstall", epilog="Example: mdmem git uninstall --dry-run")
-@_setup_options
+@options.setup_options
+@click.pass_obj
 def git_uninstall(target: Target) -> int:
     """Remove from the repository what `mdmem git install` added, to the byte.
 
@@ -338,7 +335,6 @@ def git_commit(memory: Memory, same: bool, **given: Any) -> int:  # noqa: ARG001
 
 
 def _print_committed(done: Committed) -> None:
-    """Print a commit, or what would become one, as git does."""
     subject, *rest = done.message.split("\n")
     render.print_coloured(f"[{done.branch or 'detached head'} {(done.commit or 'would be')[:12]}]", "yellow")
     print(f" {subject}")

@@ -182,17 +182,14 @@ _HELP = {"-h", "--help"}
 _REFUSED = 2
 _BUG = 3
 _INTERRUPTED = 130
+_EXHAUSTED = (errno.EMFILE, errno.ENFILE, errno.ENOMEM)
 # What a full disk, a limit, a terminal that is gone and a reader that is too slow say of the output.
 _UNWRITABLE = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EIO, errno.EBADF, errno.ENXIO, errno.EAGAIN)
 _COMPLETE = "_MDMEM_COMPLETE"  # set by the completion script of a shell
 
 
 def _run_command(arguments: list[str]) -> int:
-    """Run a command as click's own `main` does, but leave an interrupt and a closed pipe to the caller.
-
-    Returns:
-        The exit code.
-    """
+    """Run a command as click's own `main` does, but leave an interrupt and a closed pipe to the caller."""
     instruction = os.environ.get(_COMPLETE)
     if instruction:
         from click.shell_completion import shell_complete
@@ -219,7 +216,6 @@ def _run_command(arguments: list[str]) -> int:
 
 
 def _print_failure(error: Exception, *, as_json: bool = False) -> int:
-    """Print what went wrong, and return the exit code."""
     from mdmem.cli.render import print_error, print_usage, stop_paging
     from mdmem.errors import MdmemError
 
@@ -282,6 +278,9 @@ def main(arguments: Sequence[str]) -> int:
         _drop_output()
         return 0  # the reader has seen enough
     except OSError as error:
+        if error.errno in _EXHAUSTED:
+            print(f"mdmem: the system has run out of something: {error}", file=sys.stderr)
+            return _REFUSED
         if error.errno not in _UNWRITABLE or error.filename is not None:
             return _print_failure(error)
         _drop_output()

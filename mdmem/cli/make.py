@@ -114,7 +114,6 @@ def template_show(memory: Memory, name: str) -> None:
 
 
 def _print_listed(infos: Iterable[Any], about: str) -> None:
-    """Print templates or schemas, each with its attribute `about`."""
     for info in infos:
         if render.is_set("as_json"):
             render.print_json({name: getattr(info, name) for name in ("name", "builtin", about)})

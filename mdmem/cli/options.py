@@ -82,6 +82,11 @@ def json_option(command: F) -> F:
     return _flag_option("as_json", "--json", help="Print JSON, one object a line.")(command)
 
 
+def setup_options(command: F) -> F:
+    """Declare the options of what changes settings of other programs: --json, --dry-run and --yes."""
+    return yes_option(dry_run_option(json_option(command)))
+
+
 def change_options(command: F) -> F:
     """Declare the options of every change: --json, --dry-run and --verbose."""
     return verbose_option(dry_run_option(json_option(command)))

@@ -123,11 +123,7 @@ def resolve_path(memory: Memory, text: str, role: Role) -> str:
 
 
 def _list_readings(memory: Memory, text: str, role: Role) -> list[str]:
-    """List what a text may mean, the shell's reading first.
-
-    Raises:
-        PathRefused: only the shell has such paths, and it leads out of the namespace.
-    """
+    """List what a text may mean, the shell's reading first; refuse what leads out of the namespace."""
     shell = _find_inside(memory, text)
     if _is_shell_path(text):
         if shell is None and not role.other:
@@ -203,7 +199,6 @@ def _has_folder(memory: Memory, path: str) -> bool:
 
 
 def _choose_reading(memory: Memory, text: str, readings: list[str], standing: list[str], role: Role) -> str:
-    """Choose one of the readings that name something."""
     # Where the shell's could stand as well as not, one of another folder was hardly meant to be changed.
     is_far = role.writes and readings[0] not in standing and _has_folder(memory, readings[0])
     if len(standing) == 1 and not is_far:
@@ -231,12 +226,7 @@ def can_name(memory: Memory, path: str, role: Role) -> bool:
 
 
 def _find_by_name(memory: Memory, text: str, readings: list[str], role: Role) -> str:
-    """Find the memory that a text without its suffix names, else the only one of that name anywhere.
-
-    Raises:
-        MemoryNotFound: several are called so; or one is, and it is to be changed.
-        PathRefused: it is a folder.
-    """
+    """Find the memory that a text without its suffix names, else the only one of that name anywhere."""
     endings = ("",) if text.endswith(SUFFIXES) else SUFFIXES
     near = [path + ending for path in readings for ending in endings if path]
     named = [path for path in near if can_name(memory, path, role)]

@@ -65,7 +65,6 @@ def refs_command(
 
 
 def _print_asked(memory: Memory, *, target: str | None, stats: bool, **asked: Any) -> int:
-    """Print the references that are asked for, and return the exit code."""
     known = memory.references
     if stats:
         render.print_found(known.stats(**asked), _print_stats)
@@ -153,7 +152,6 @@ def format_mermaid(triples: Iterable[tuple[str, str, str]]) -> str:
 def _number_nodes(
     triples: Iterable[tuple[str, str, str]],
 ) -> tuple[dict[str, int], list[tuple[int, str, int]]]:
-    """Number the nodes in order of appearance; return the numbers, and the edges."""
     nodes: dict[str, int] = {}
 
     def number(name: str) -> int:

@@ -257,9 +257,8 @@ def print_applied(applied: Applied) -> None:
         print(f"changed {count_memories(len(applied.plan.changes))}{merged} (-v names each)")
     else:
         for file in applied.files:
-            verb = "created" if file.before is None else "deleted" if file.after is None else "changed"
             merged = "  (merged with a change made meanwhile)" if file.path in applied.merged else ""
-            print(f"{verb} {file.path}  {file.after or ''}{merged}".rstrip())
+            print(f"{file.did} {file.path}  {file.after or ''}{merged}".rstrip())
     _print_warnings(applied.plan)
 
 

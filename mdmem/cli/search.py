@@ -149,7 +149,6 @@ def _join_patterns(patterns: Sequence[str], *, is_regex: bool) -> tuple[str, boo
 
 
 def _print_hits(hits: Any, printer: HitPrinter) -> bool:
-    """Print hits, and what was left out; tell whether there are any."""
     last = printer.print(hits)
     if printer.is_clipped:
         render.print_remarks(["of very long lines, only matches near the first one are printed"])
@@ -160,7 +159,6 @@ def _print_hits(hits: Any, printer: HitPrinter) -> bool:
 
 
 def _print_counts(counts: Iterable[tuple[str, int]], shown: str, limit: int | None) -> bool:
-    """Print memories with hits, or how many each has; tell whether there are any."""
     number = 0
     for number, (path, lines) in enumerate(counts, 1):
         if shown == "nothing":

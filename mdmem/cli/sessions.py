@@ -161,7 +161,6 @@ def sessions_search(memory: Memory, **given: Any) -> int:
 
 
 def _print_hits(found: SessionHits, *, is_most: bool = False) -> int:
-    """Print what was found, and return the exit code: 1 when that is nothing."""
     last = len(found.hits) - 1
     for number, hit in enumerate(found.hits):
         if render.is_set("as_json"):

@@ -90,7 +90,6 @@ def _print_statistics(stats: MemoryStats) -> None:
 
 
 def _print_amounts(what: str, amounts: Sequence[Amount]) -> None:
-    """Print a table of amounts; nothing without any."""
     if not amounts:
         return
     heads = (what, "memories", "bytes", "tokens")

@@ -176,10 +176,7 @@ def match(among: Sequence[AnchorHeading], anchor: str) -> Match | None:
 
 
 def find(document: Document, anchor: str) -> AnchorTarget | None:
-    """Return the section or block of a document that an anchor (without its `#`) names.
-
-    None when it has none.
-    """
+    """Return the section or block of a document that an anchor (without its `#`) names, or None."""
     if anchor.startswith(BLOCK_MARK):
         return _find_block(document, anchor.removeprefix(BLOCK_MARK))
     found = match(headings(document.sections), anchor)

@@ -66,10 +66,7 @@ def bullets(document: Document, region: Span) -> list[Bullet]:
 def _read_item(
     document: Document, region: Span, item: Span, first_inside: tuple[str, Span] | None
 ) -> Bullet | None:
-    """Return the bullet of a list's item; None for a number.
-
-    `first_inside` is the first block in it: its name and its place.
-    """
+    """Return the bullet of a list's item, None for a number; `first_inside` is the first block in it."""
     text, lines = document.text, document.lines
     number = lines.number(item.start)
     start = lines.span(number).start

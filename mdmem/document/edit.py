@@ -141,7 +141,6 @@ def _find_occurrences(text: str, old: str) -> Iterator[int]:
 
 
 def _find_regex_matches(document: Document, old: str, new: str) -> tuple[array[int], array[int], list[str]]:
-    """Return where the matches start and end, and what stands for each."""
     pattern = foreign(old, lines=True)
     # For a pattern only a line feed ends a line, so `$` would never match before a carriage return.
     plain = with_newline(document.text, "\n")

@@ -50,10 +50,7 @@ def beginning(text: str) -> int:
 
 
 def locate(text: str) -> tuple[Span, Span]:
-    """Return the spans of the frontmatter of `text` and of what is between its lines.
-
-    Empty when there is none.
-    """
+    """Return the spans of the frontmatter and of what is between its lines; empty without any."""
     start = beginning(text)
     opening = _OPENING.match(text, start)
     closing = _CLOSING_LINE.search(text, opening.end()) if opening else None

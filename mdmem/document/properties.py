@@ -83,10 +83,7 @@ def _span_of_plain_name(text: str, value: Node) -> Span | None:
 
 
 def tags(text: str, node: Node, lines: Lines) -> tuple[Tag, ...]:
-    """Find the tags in the frontmatter `node`: `tags` is a list, or a text that names them.
-
-    In a text there are blanks or commas between them.
-    """
+    """Find the tags in the frontmatter: `tags` is a list, or a text with blanks or commas between them."""
     member = node.member("tags")
     if not member:
         return ()

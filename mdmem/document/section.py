@@ -14,7 +14,7 @@ from mdmem.document import frontmatter
 from mdmem.document.edit import TextEdit, fitted, splice
 from mdmem.errors import SectionAmbiguous, SectionNotFound
 from mdmem.markdown import blocks
-from mdmem.text.lines import LINE_END
+from mdmem.text.lines import LINE_END, Lines
 from mdmem.text.regex import regex
 
 if TYPE_CHECKING:
@@ -31,12 +31,13 @@ _COMMENT = regex(r"(?:\A|[\r\n]) {0,3}(?=<!--)")
 _MOST_NAMED = 20
 _LONGEST_COMPARED = 200  # code points; comparing is quadratic in them
 _PROBE = "\n\n# probe"
+_VERBATIM_MARKS = ("```", "~~~", "<")  # without one of these, a text ends in nothing that is open
 
 
-def find_section(document: Document, heading: str) -> Section:
+def find_section(document: Document, heading: str, *, folded: bool = False) -> Section:
     """Find the section with this heading: a title (`Index`) or a path (`Design > Index`).
 
-    Upper and lower case differ. Marks (`## Index`) say the level of the heading that is meant.
+    Upper and lower case differ, unless `folded`. Marks (`## Index`) say the level of the heading.
 
     Raises:
         SectionNotFound: no such section; it carries the headings that there are.
@@ -45,8 +46,9 @@ def find_section(document: Document, heading: str) -> Section:
     marks = _MARKS.fullmatch(heading.strip())
     level, wanted = (len(marks[1]), marks[2].strip()) if marks else (None, heading.strip())
     sections = [s for s in document.sections if level in (None, s.heading.level)]
-    path = _normalize_path(wanted)
-    found = [s for s in sections if s.heading.title == wanted or path in _heading_paths(s)]
+    fold = str.casefold if folded else str
+    title, path = fold(wanted), fold(_normalize_path(wanted))
+    found = [s for s in sections if fold(s.heading.title) == title or path in map(fold, _heading_paths(s))]
     if not found:
         raise SectionNotFound(path=document.path, heading=heading, near=_name_near_headings(document, wanted))
     if len(found) > 1:
@@ -237,8 +239,10 @@ def _refuse_own_heading(document: Document, heading: Heading, new: str) -> None:
 
 def _verify_edit(document: Document, section: Section, edit: TextEdit) -> list[TextEdit]:
     """Return the edit, once it is sure that it changes nothing outside of it."""
-    if edit.start >= section.own.start:
-        _refuse_open_html(document, section.heading.span.start, edit.start)
+    above = document.text[: edit.start]
+    if edit.start >= section.own.start and (opened := find_open(above, document.body_span.start)):
+        reason = f"{opened} is never closed: the new text would be a part of it"
+        raise document.refused(reason, "close it first")
     # Before a setext heading, or behind HTML that a blank line ends, the new text needs a blank line more.
     for tail in ("", document.lines.newline):
         tried = edit._replace(new=edit.new + tail)
@@ -278,20 +282,24 @@ def _refuse_open_fence(document: Document, edit: TextEdit, after: blocks.Scan) -
     if fence and edit.new:
         line = document.lines.number(fence.start)
         raise document.refused(
-            f"the fence in line {line} is never closed: the new text would become code", "close it first"
+            f"the fence in line {line} is never closed: the new text would be a part of it", "close it first"
         )
 
 
-def _refuse_open_html(document: Document, start: int, end: int) -> None:
-    """Refuse to write at `end` when HTML that begins behind `start`, where a heading is, is open there."""
-    text = document.text[start:end]
-    if "<" not in text:
-        return
-    probed = blocks.scan(text + _PROBE)
-    if probed.headings[-1].title == "probe" and probed.headings[-1].span.start == len(text) + 2:
-        return
-    if any(fence.end > len(text) for fence in probed.fences):
-        return
-    opening = _COMMENT.search(text, max(0, text.rfind("-->")))
-    where = f"the comment in line {document.lines.number(start + opening.end())}" if opening else "HTML above"
-    raise document.refused(f"{where} is never closed: the new text would be a part of it", "close it first")
+def find_open(text: str, start: int = 0) -> str:
+    """Return what is open at the end of a Markdown text, so that what follows is a part of it; else nothing.
+
+    Args:
+        text: the whole text.
+        start: where its body begins.
+    """
+    if not any(mark in text for mark in _VERBATIM_MARKS):
+        return ""
+    probed = blocks.scan(text + _PROBE, start)
+    if probed.headings and probed.headings[-1].span.start == len(text) + 2:
+        return ""
+    fence = next((span for span in probed.fences if span.end > len(text)), None)
+    if fence:
+        return f"the fence in line {Lines(text).number(fence.start)}"
+    comment = _COMMENT.search(text, max(0, text.rfind("-->")))
+    return f"the comment in line {Lines(text).number(comment.end())}" if comment else "HTML above"

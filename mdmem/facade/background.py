@@ -38,7 +38,10 @@ def start(memory: Memory, session: str) -> bool:
     Returns:
         Whether one was started, or is at it already.
     """
-    if not _is_due(memory, session):
+    if memory.capture_refused:
+        return False  # a config comes with the files, and can only ask
+    is_observed = memory.vault.config.observation.enabled and memory.observations.due(session)
+    if not (is_observed or memory.capture.due(session)):
         return False
     key = memory.sessions.resolve(session)
     try:
@@ -91,13 +94,6 @@ def work(memory: Memory, given: Mapping[str, object], generator: Generator | Non
             if memory.vault.config.observation.enabled:
                 memory.observe(key, generator=generator)
             memory.capture.run(key, generator=generator)
-
-
-def _is_due(memory: Memory, session: str) -> bool:
-    if memory.capture_refused:
-        return False  # a config comes with the files, and can only ask
-    is_observed = memory.vault.config.observation.enabled and memory.observations.due(session)
-    return bool(is_observed) or memory.capture.due(session)
 
 
 def _last_number(memory: Memory, key: str) -> int:

@@ -4,10 +4,9 @@ from __future__ import annotations
 
 import contextlib
 import os
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from functools import partial
-from itertools import islice
 from shutil import rmtree
 from typing import TYPE_CHECKING, TypeAlias
 
@@ -20,6 +19,7 @@ from mdmem.links.lineage import check_lineage
 from mdmem.links.move import known, repair
 from mdmem.links.references import LINKS, occurrences, unresolved
 from mdmem.sessions.logs import FOLDER, SUFFIX, capture_refused
+from mdmem.text.tokens import first_of
 from mdmem.vault import files
 from mdmem.vault.config import CONFIG_PATH
 from mdmem.vault.folder import SESSIONS_IGNORED
@@ -35,7 +35,7 @@ if TYPE_CHECKING:
 Facts: TypeAlias = dict[str, str | int]
 _BESIDE = ".mdmem-"  # how the journal names a file that it stages beside its target …
 _RECORDS = (".one", ".many", ".done")  # … and the records of its changes
-_NAMED = 3  # of the memories that share an id
+_NAMED = 4  # of the memories that share an id
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -47,10 +47,7 @@ class Health:
 
 
 def examine(vault: Vault, view: Callable[[], View], fixed: Applied | None = None) -> Health:
-    """Look at the config, what a crash left, mounts, names, schemas, programs, the index, and links.
-
-    What a crash left behind is put right first, and the index made current, as every command does.
-    """
+    """Repair what a crash left; then look at config, mounts, names, schemas, programs, index and links."""
     facts: Facts = {"vault": vault.root, "workspace": vault.workspace}
     if fixed:
         facts["fixed"] = ", ".join(changed.path for changed in fixed.files) or "nothing"
@@ -88,8 +85,8 @@ def _check_index(view: View, facts: Facts) -> Iterator[Diagnostic]:
     yield from unresolved(view, links)
     yield from (found for found in check_lineage(view) if found.code == "lineage-circle")
     for ident, paths in view.same_ids():
+        message = f"{len(paths):,} memories have the id {ident!r}: {first_of(paths, _NAMED)}"
         for path in paths:
-            message = f"the id {ident!r} is also that of {_name_others(path, paths)}"
             yield about_file(path, "duplicate-id", message, "give one of them another id")
     for path, problem in view.problems():
         yield about_file(path, "not-a-memory", problem, severity="warning")
@@ -97,14 +94,6 @@ def _check_index(view: View, facts: Facts) -> Iterator[Diagnostic]:
     linked = {path for link in links for path in (link.place.path, link.target.partition("#")[0])}
     facts["indexed"] = len(known)
     facts["orphans"] = sum(path not in linked for path in known)
-
-
-def _name_others(path: str, paths: Sequence[str]) -> str:
-    """Return the first of `paths` other than `path`, in words."""
-    # A template may have given its id to thousands: each naming all others would fill the memory.
-    named = list(islice((other for other in paths if other != path), _NAMED))
-    rest = len(paths) - 1 - len(named)
-    return ", ".join(named) + (f" and {rest} more" if rest else "")
 
 
 def find_differing(view: View) -> Iterator[str]:

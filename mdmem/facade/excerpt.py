@@ -179,10 +179,7 @@ class ExcerptSource:
         return [replace(excerpt, rank=rank) for excerpt in found]
 
     def _cut_lines(self, span: Span) -> Iterator[Excerpt]:
-        """Yield the lines of a stretch, without the blank ones around it.
-
-        In two parts where some are left out.
-        """
+        """Yield the lines of a stretch without blank ones around it, in two parts where some are left out."""
         if self._without and span.start < self._without.end and self._without.start < span.end:
             before, behind = Span(span.start, self._without.start), Span(self._without.end, span.end)
             for part in (part for part in (before, behind) if part.start < part.end):
@@ -233,10 +230,7 @@ def excerpt_hits(memory: Memory, hits: Sequence[Hit], excluded: Collection[str] 
 
 
 def quote_hits(memory: Memory, hits: Sequence[Hit], budget: int, excluded: Collection[str] = ()) -> list[str]:
-    """Return the passages of hits in fences, as many as fit into a budget of tokens, estimated.
-
-    See `excerpt_hits`.
-    """
+    """Return what `excerpt_hits` gives, in fences, as much as fits into a budget of estimated tokens."""
     kept: list[Excerpt] = []
     for excerpt in excerpt_hits(memory, hits, excluded):
         left = budget - sum(estimate(each.block) for each in kept)

@@ -84,10 +84,7 @@ def install(host: str, root: str, scope: Scope, program: str, *, project: bool |
 
 
 def uninstall(host: str, root: str, *, project: bool | None) -> Setup:
-    """Return what takes out of a host's settings what `install` put in.
-
-    `root` is empty where the vault is gone.
-    """
+    """Return what takes `install` back; `root` is empty where the vault is gone."""
     from mdmem.agents import hosts  # noqa: PLC0415 - start-up
 
     return hosts.uninstall(host, _settings_folder(host, root, project=project))

@@ -73,6 +73,7 @@ if TYPE_CHECKING:  # most commands use one of these, or none
     from mdmem.models.generator import Generator
     from mdmem.observations.observer import ObservedSession, SessionObservations
     from mdmem.results.results import ToolResults
+    from mdmem.review.commits import Commits
     from mdmem.schema import Schemas
     from mdmem.sessions.sessions import Sessions
     from mdmem.template.templates import Templates
@@ -125,6 +126,7 @@ class Memory(Kinds["Applied"]):
         "sessions",
         doc="What stretches of sessions left behind, and what makes it.",
     )
+    _commits: Lazy[Commits] = Lazy("mdmem.review.commits:Commits", "vault", doc="What commits to git.")
 
     def __init__(
         self, root: str, scope: Scope | None = None, *, actor: str = "", thread: str | None = None
@@ -216,11 +218,7 @@ class Memory(Kinds["Applied"]):
     @property
     def commit_refused(self) -> MdmemError | None:
         """Why nothing is committed to git by itself, where the config asks for that; None otherwise."""
-        if self.vault.config.git.commit == "off":
-            return None
-        from mdmem.review.commits import Commits  # noqa: PLC0415 - few vaults want it
-
-        return Commits(self.vault).refused()
+        return self._commits.refused() if self.vault.config.git.commit != "off" else None
 
     def commit_left(self) -> str:
         """Commit to git what a session or a server leaves, where the config asks for that and it may be.
@@ -228,11 +226,7 @@ class Memory(Kinds["Applied"]):
         Returns:
             A word about what was not committed, and why; no error is raised.
         """
-        if self.vault.config.git.commit == "off":
-            return ""
-        from mdmem.review.commits import Commits  # noqa: PLC0415 - few vaults want it
-
-        return Commits(self.vault).by_itself()
+        return self._commits.by_itself() if self.vault.config.git.commit != "off" else ""
 
     @cached_property
     def plan(self) -> Kinds[EditPlan]:
@@ -614,10 +608,7 @@ class Memory(Kinds["Applied"]):
         )
 
     def _select_memories(self, types: Sequence[str], where: Sequence[str]) -> set[str] | None:
-        """Return the memories of these types that meet conditions, as the whole vault names them.
-
-        None where all do.
-        """
+        """Return the memories of these types that meet conditions, as the vault names them; None: all."""
         from mdmem.memory.verbs import conditional  # noqa: PLC0415 - start-up
 
         if not (types or where):
@@ -885,9 +876,7 @@ class Memory(Kinds["Applied"]):
 
     def _commit_if_wanted(self, applied: Applied) -> Applied:
         if applied.files and self.vault.config.git.commit == "auto":
-            from mdmem.review.commits import Commits  # noqa: PLC0415 - few vaults want it
-
-            word = Commits(self.vault).by_itself([file.path for file in applied.files])
+            word = self._commits.by_itself([file.path for file in applied.files])
             self._words += [word] if word else []
         return applied
 
@@ -917,10 +906,7 @@ class Memory(Kinds["Applied"]):
     def _index_progress(
         self, progress: Callable[[int, int], None] | None = None
     ) -> Callable[[int, int], None] | None:
-        """Return what is told how far indexing is: the callback of a caller, else the `progress`.
-
-        How many files there are is for the owner to know.
-        """
+        """Return what is told how far indexing is; only the owner is told how many files there are."""
         told = progress or (partial(self.progress, "indexing") if self.progress else None)
         if told is None or self.scope.is_owner:
             return told

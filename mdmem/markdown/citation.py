@@ -153,10 +153,7 @@ def in_destination(target: str, anchor: str) -> tuple[str, Locator] | None:
 
 
 def pin(text: str, at: int) -> tuple[str, Span]:
-    """Return the pin that stands at `at`, a blank before it or not, and its span.
-
-    Empty at `at` without one.
-    """
+    """Return the pin that stands at `at`, a blank before it or not, and its span; empty without one."""
     found = _PIN.match(text, at)
     return (found[1], Span(found.end() - _PIN_LENGTH, found.end())) if found else ("", Span(at, at))
 
@@ -179,10 +176,7 @@ def _extension_of(path: str) -> str:
 
 
 def _is_bare(path: str, locator: re.Match[str]) -> bool:
-    """Return whether `path` and the locator are a citation without a link that says so.
-
-    `12:30`, `host:80` and `owner/project#12` are none.
-    """
+    """Return whether these are a citation without a link, as `12:30` and `owner/project#12` are not."""
     extension = _extension_of(path)
     if locator.lastindex == _SYMBOL_GROUP:
         return extension in _CODE

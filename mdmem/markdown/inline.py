@@ -484,10 +484,7 @@ def _bare_urls(text: str, start: int, end: int) -> list[Span]:
 
 
 def _url_end(text: str, start: int, stop: int) -> int:
-    """Return where the URL from `start` to `stop` ends without what belongs to the sentence around it.
-
-    GitHub Flavored Markdown 0.29, section 6.9.
-    """
+    """Return where a URL ends, without signs of the sentence around it (GitHub Flavored Markdown, 6.9)."""
     excess = text.count(")", start, stop) - text.count("(", start, stop)
     while True:
         last = text[stop - 1]

@@ -70,10 +70,7 @@ def external(destination: str) -> bool:
 
 
 def unescaped(written: str) -> str:
-    """`written` without backslash escapes and character references.
-
-    CommonMark 0.31.2, sections 2.4 and 2.5.
-    """
+    """Return a text without backslash escapes and character references (CommonMark 0.31.2, 2.4 and 2.5)."""
     return _ESCAPED.sub(_unescape_one, written) if "\\" in written or "&" in written else written
 
 

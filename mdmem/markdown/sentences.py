@@ -45,19 +45,17 @@ _A_TOKEN = 4  # characters that are one, at most
 _BETWEEN = " \t\u3000,;\uff0c\u3001"
 
 
-def sentences(text: str, start: int = 0, end: int | None = None, longest: int = 1_000) -> Iterator[Span]:
-    """Yield where each sentence between two places stands, without the blanks around it.
+def sentences(text: str, longest: int = 1_000) -> Iterator[Span]:
+    """Yield where each sentence of a text stands, without the blanks around it.
 
     Args:
         text: the whole text.
-        start, end: of the part that is looked at.
         longest: characters; what is longer is cut between words where there are any.
     """
-    stop = len(text) if end is None else end
-    begin = start
-    for found in _END.finditer(text, start, stop):
+    begin, stop = 0, len(text)
+    for found in _END.finditer(text):
         at, behind = found.span()
-        if not _goes_on(text, begin, at, behind, stop):
+        if not _goes_on(text, begin, at, behind):
             yield from _split_sentence(text, begin, behind, longest)
             begin = behind
     if begin < stop:
@@ -86,13 +84,13 @@ def _cut_beginning(text: str, end: int) -> str:
     return f"{text[:end]} {gap(len(text) - end)}"
 
 
-def _goes_on(text: str, begin: int, at: int, behind: int, stop: int) -> bool:
+def _goes_on(text: str, begin: int, at: int, behind: int) -> bool:
     """Return whether what looks like the end of a sentence, `text[at:behind]`, is none."""
     sign = text[at:behind]
     if sign in ("\n", "\r", "\r\n"):
         following = _next_character(text, behind)
         return at - begin >= _WRAPPED and following.islower() and following.isascii()
-    if sign != "." or behind >= stop:
+    if sign != "." or behind >= len(text):
         return False
     before = text[max(begin, at - _LONGEST_ABBREVIATION) : at].casefold().rpartition(" ")[2]
     if not before.isalnum():

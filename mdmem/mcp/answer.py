@@ -13,10 +13,10 @@ from itertools import islice
 from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
 
 from mdmem import as_json, clipped, estimate
-from mdmem.errors import MdmemError, Usage
+from mdmem.errors import MdmemError, Unavailable, Usage
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping
+    from collections.abc import Iterable, Mapping, Sequence
 
     from mdmem.facade.memory import Memory
 
@@ -101,6 +101,24 @@ def page_of_lines(
         data["next"] = {"line": following}
         return data, f"[{data['left_out']:,} more lines left out: go on with line={following}]"
     return data, ""
+
+
+def answer_page(
+    data: dict[str, Any],
+    blocks: Sequence[str],
+    offset: int,
+    left_out: int,
+    notes: Iterable[str],
+    about: str = "",
+) -> Answer:
+    """Return a page of a list, as JSON and as texts, as an answer that says how to go on."""
+    following = offset + len(blocks)
+    data["left_out"] = max(0, left_out)
+    tail = ""
+    if left_out > 0:
+        data["next"] = {"offset": following}
+        tail = f"[{about}{left_out:,} more left out: go on with offset={following}]"
+    return Answer(tuple(filter(None, ("\n".join(blocks) or "nothing found", tail, *notes))), data)
 
 
 def encodable(value: Any) -> Any:
@@ -192,13 +210,21 @@ _COMMAND = re.compile(r"`mdmem ([a-z]+)[^`]*`")
 _TOOLS: Mapping[str, str] = {"ls": "ls", "rm": "rm", "set": "write", "show": "show", "unset": "replace"}
 
 
-def describe_error(error: MdmemError) -> Answer:
-    """Return an error as the answer of a tool."""
+def describe_error(error: MdmemError, memory: Memory) -> Answer:
+    """Return an error as the answer of a tool; it names no folder of the host."""
     error = error.for_agent()
     hint = _next_step(error)
-    message = clipped(error.message, _MOST)
-    data = {"code": error.code, "message": message, "hint": hint, **_error_details(error)}
-    return Answer(tuple(filter(None, (message, hint))), {"error": data}, is_error=True)
+    data = {"code": error.code, "message": error.message, "hint": hint, **_error_details(error)}
+    if isinstance(error, Unavailable):  # only what the system says names folders of the host
+        data = {name: _hide_folders(value, memory) for name, value in data.items()}
+    data["message"] = clipped(data["message"], _MOST)
+    return Answer(tuple(filter(None, (data["message"], data["hint"]))), {"error": data}, is_error=True)
+
+
+def _hide_folders(value: Any, memory: Memory) -> Any:
+    for folder in (memory.folder, memory.root, memory.workspace) if isinstance(value, str) else ():
+        value = value.replace(f"{folder}/", "").replace(folder, "the memory")
+    return value
 
 
 def _next_step(error: MdmemError) -> str:
@@ -215,7 +241,6 @@ def _with_tools(hint: str) -> str:
 
 
 def _error_details(error: MdmemError) -> dict[str, Any]:
-    """Return the place of an error, and what is there now."""
     values = error.values
     found: dict[str, Any] = {name: values[name] for name in ("path", "lines") if name in values}
     if error.code == "conflict":

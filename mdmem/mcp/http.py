@@ -100,6 +100,9 @@ def serve_http(memory: MemoryServer, port: int, say: Callable[[str], None]) -> N
             ws="none",
             log_level="warning",
             access_log=False,
+            limit_concurrency=128,  # requests beyond it are answered with 503
+            timeout_keep_alive=5,
             timeout_graceful_shutdown=3,
+            h11_max_incomplete_event_size=16 * 1024,  # of a request before its body
         )
         Server(config).run(sockets=[listening])

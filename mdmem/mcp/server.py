@@ -139,15 +139,12 @@ class MemoryServer:
         try:
             return await self._in_thread(ctx, work)
         except MdmemError as error:
-            answer = describe_error(error)
+            answer = describe_error(error, self._memory)
             code = types.INTERNAL_ERROR if isinstance(error, Unavailable) else types.INVALID_PARAMS
             raise MCPError(code, "\n".join(answer.texts), answer.data["error"]) from None
 
     async def _in_thread(self, ctx: Context, work: Callable[[Tick], T]) -> T:
-        """Do work in a thread, and end it soon when the request is cancelled.
-
-        A change that has begun is finished first: the thread is waited for.
-        """
+        """Do work in a thread; a cancelled request ends it soon, but a change that has begun is finished."""
         if self._keeper is None:
             # Not before the first call: many servers are started and never asked.
             with suppress(MdmemError):  # whatever is wrong, the call meets it, and says so

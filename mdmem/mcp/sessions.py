@@ -11,10 +11,10 @@ from typing import TYPE_CHECKING, Any
 
 from mdmem import as_json
 from mdmem.errors import Usage
-from mdmem.mcp.answer import AS_JSON, Answer, cut_text, fit, page_of_lines
+from mdmem.mcp.answer import AS_JSON, Answer, answer_page, cut_text, fit, page_of_lines
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Sequence
+    from collections.abc import Sequence
 
     from mdmem import Message, SessionHits
     from mdmem.mcp.answer import Bound
@@ -28,10 +28,7 @@ _MOST = 1_000
 
 
 def is_session(path: str) -> bool:
-    """Return whether a path or folder means a session or one of its messages.
-
-    Memories beside it have a suffix.
-    """
+    """Return whether a path means a session or one of its messages; memories there have a suffix."""
     folder, _, name = path.partition("/")
     return folder == FOLDER and bool(name) and not name.endswith(_MEMORIES)
 
@@ -119,7 +116,6 @@ def _parse_place(call: Bound, path: str) -> tuple[str, int | None]:
 
 
 def _answer_messages(call: Bound, key: str, messages: Sequence[Message], left_out: int = 0) -> Answer:
-    """Return messages as an answer: the newest of them that fit."""
     blocks = ((message, f"{_message_head(key, message)}\n{message.text}") for message in reversed(messages))
     taken = fit(blocks, call.budget // AS_JSON)[::-1]
     left_out += len(messages) - len(taken)
@@ -136,16 +132,12 @@ def _answer_messages(call: Bound, key: str, messages: Sequence[Message], left_ou
 def _answer_hits(call: Bound, found: SessionHits, offset: int, about: str = "") -> Answer:
     """Return the hits that fit as an answer; `about` stands before the number of those left out."""
     hits = found.hits[offset:]
-    blocks = ((hit, f"{hit.key}#{hit.seq}  {hit.role}  {hit.time}\n{hit.snippet}") for hit in hits)
+    blocks = ((hit, f"{hit.key}#{hit.seq}  {hit.role}  {hit.time}\n{hit.snippet}\n") for hit in hits)
     taken = fit(blocks, call.budget // AS_JSON)
+    data = {"hits": as_json([hit for hit, _ in taken]), "notes": list(found.notes)}
     left_out = found.left_out + len(hits) - len(taken)
-    data: dict[str, Any] = {"hits": as_json([hit for hit, _ in taken]), "left_out": left_out}
-    data["notes"] = list(found.notes)
-    notes: Iterable[str] = [f"[{note}]" for note in found.notes]
-    if left_out:
-        data["next"] = {"offset": offset + len(taken)}
-        notes = [f"[{about}{left_out:,} more left out: go on with offset={offset + len(taken)}]", *notes]
-    return Answer(("\n\n".join(text for _, text in taken) or "nothing found", *notes), data)
+    notes = [f"[{note}]" for note in found.notes]
+    return answer_page(data, [text for _, text in taken], offset, left_out, notes, about)
 
 
 def _answer_beginning(call: Bound, key: str, message: Message, text: str) -> str:

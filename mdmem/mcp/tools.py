@@ -122,7 +122,7 @@ class Toolbox:
         try:
             return self._run_tool(tool, given, tick)
         except MdmemError as error:
-            return describe_error(error)
+            return describe_error(error, self._bound.memory)
         except Exception as error:  # noqa: BLE001 - the one boundary: a bug is told, and ends nothing
             traceback.print_exception(error, file=sys.stderr)
             problem = {"code": "bug", "message": f"a bug in mdmem: {type(error).__name__}", "hint": ""}

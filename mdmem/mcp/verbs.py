@@ -18,7 +18,7 @@ from mdmem.errors import MdmemError, Usage
 from mdmem.facade.kinds import Kinds
 from mdmem.kind import KINDS, WORKING, Kind
 from mdmem.mcp import sessions
-from mdmem.mcp.answer import AS_JSON, Answer, Bound, fit, page_of_lines, short_hash
+from mdmem.mcp.answer import AS_JSON, Answer, Bound, answer_page, fit, page_of_lines, short_hash
 from mdmem.mcp.argument import Count, Fields, Number, Positive, Texts
 
 if TYPE_CHECKING:
@@ -179,7 +179,7 @@ def ls(
         "problems": problems[:PAGE],
     }
     tail = [f"[cannot be a memory: {problem}]" for problem in problems[:PAGE]]
-    return _answer_page(data, [text for _, text in taken], offset, len(memories) - offset - len(taken), tail)
+    return answer_page(data, [text for _, text in taken], offset, len(memories) - offset - len(taken), tail)
 
 
 def show(
@@ -213,7 +213,6 @@ def show(
 
 
 def _lines_of(document: Document, heading: str) -> tuple[int, int]:
-    """Return the first and the last line of a section, or of the whole memory."""
     if not heading:
         return 1, len(document.lines)
     start, end = find_section(document, heading).span
@@ -221,7 +220,6 @@ def _lines_of(document: Document, heading: str) -> tuple[int, int]:
 
 
 def _read_memory(call: Bound, path: str) -> Document | None:
-    """Read a memory; None where it cannot be read."""
     call.tick(0, 0)
     try:
         return call.memory.show(path)
@@ -262,11 +260,10 @@ def _answer_hits(call: Bound, hits: Sequence[Hit], offset: int, behind: int, not
     call.count_uses(hit.path for hit, _ in taken)
     left_out = behind + len(hits) - len(taken)
     data = {"hits": shown, "notes": [note.strip("[]") for note in notes]}
-    return _answer_page(data, [text for _, text in taken], offset, left_out, notes)
+    return answer_page(data, [text for _, text in taken], offset, left_out, notes)
 
 
 def _format_hit(hit: Hit, digest: str) -> str:
-    """Return a hit for a reader: where it is, and its lines with their numbers."""
     place = [
         hit.path,
         f"hash {digest}" if digest else "",
@@ -309,7 +306,7 @@ def references(
     taken = fit(((each, _format_reference(each)) for each in wanted), call.budget // AS_JSON)
     left_out = len(found) - offset - len(taken)
     data = {"references": [_reference_shape(each) for each, _ in taken], "total": len(found)}
-    return _answer_page(data, [text for _, text in taken], offset, left_out, ())
+    return answer_page(data, [text for _, text in taken], offset, left_out, ())
 
 
 def _reference_shape(reference: Reference) -> dict[str, Any]:
@@ -332,19 +329,6 @@ def _format_reference(reference: Reference) -> str:
     return "\n".join((f"{reference.type}  {_shorten_text(reference.target)}", *places, *more))
 
 
-def _answer_page(
-    data: dict[str, Any], blocks: Sequence[str], offset: int, left_out: int, notes: Iterable[str]
-) -> Answer:
-    """Return a page of a list as an answer, which says how to go on."""
-    following = offset + len(blocks)
-    data["left_out"] = max(0, left_out)
-    tail = ""
-    if left_out > 0:
-        data["next"] = {"offset": following}
-        tail = f"[{left_out:,} more left out: go on with offset={following}]"
-    return Answer(tuple(filter(None, ("\n".join(blocks) or "nothing found", tail, *notes))), data)
-
-
 # -- changing -----------------------------------------------------------------------------------------------
 
 
@@ -362,11 +346,10 @@ def _change_memories(call: Bound, verb: Verb, *, dry_run: bool) -> Answer:
 
 
 def _answer_applied(applied: Applied) -> Answer:
-    """Return what a change did: every memory with its new hash."""
     files = [
         {
             "path": file.path,
-            "did": "created" if file.before is None else "deleted" if file.after is None else "changed",
+            "did": file.did,
             "hash": short_hash(file.after),
             "merged": file.path in applied.merged,
         }

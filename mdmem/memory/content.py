@@ -173,10 +173,7 @@ def stamp(moment: datetime) -> str:
 
 
 def stamp_of(mtime_ns: int) -> str:
-    """Return the time of change of a file, in nanoseconds since the epoch, as `stamp` writes it.
-
-    Empty for a time that is in no calendar: whoever packed the files may have written any number.
-    """
+    """Return a file's time of change (ns since the epoch) as `stamp` writes it; empty where none can be."""
     try:
         return stamp(datetime.fromtimestamp(mtime_ns // 1_000_000_000, UTC))
     except (OverflowError, ValueError, OSError):
@@ -184,10 +181,7 @@ def stamp_of(mtime_ns: int) -> str:
 
 
 def moment_of(written: Any) -> datetime | None:
-    """Return the moment that an ISO 8601 date or time says, in UTC (which one without a zone means).
-
-    Else None.
-    """
+    """Return the moment of an ISO 8601 date or time, in UTC (which one without a zone means), or None."""
     if not isinstance(written, str):
         return None
     try:
@@ -248,19 +242,13 @@ def life(ttl: int | None, default: int, now: datetime) -> Life:
 
 
 def expiry_of(document: Document) -> str | None:
-    """Return the field `expires` as it stands in a memory.
-
-    None where there is none, or none that says a moment.
-    """
+    """Return the field `expires` as it is written; None where it says no moment."""
     value = document.fields.get(EXPIRES)
     return value if moment_of(value) else None
 
 
 def has_passed(expires: str | None, now: datetime) -> bool:
-    """Return whether the moment that `expires` says has come.
-
-    What cannot be read never has: a schema reports it.
-    """
+    """Return whether the moment that `expires` says has come; what cannot be read never has."""
     end = moment_of(expires)
     return end is not None and end <= now
 

@@ -49,7 +49,9 @@ def compare(vault: Vault, document: Document, base: str | None) -> None:
     """
     if base is None or document.hash.startswith(digits(base)):
         return
-    full = next((h for h in _iterate_hashes(vault, document.path) if h.startswith(digits(base))), None)
+    files = (file for entry in vault.history() for file in entry.files if file.path == document.path)
+    hashes = (digest for file in files for digest in (file.after, file.before) if digest)
+    full = next((digest for digest in hashes if digest.startswith(digits(base))), None)
     content = vault.content(full) if full else None
     text = content.decode("utf-8", "replace") if content is not None else None
     diff = unified(text, document.text, document.path) if text is not None else ""
@@ -87,13 +89,6 @@ def creation(path: str, text: str, message: str) -> EditPlan:
     """
     change = Change(path=path, before=None, content=encoded(path, text))
     return EditPlan(changes=(change,), message=message)
-
-
-def _iterate_hashes(vault: Vault, path: str) -> Iterator[str]:
-    for entry in vault.history():
-        for file in entry.files:
-            if file.path == path:
-                yield from filter(None, (file.after, file.before))
 
 
 _SHORT = 12  # digits of a hash in a message
@@ -191,12 +186,7 @@ def _iterate_changes(vault: Vault, path: str) -> Iterator[tuple[Entry, FileChang
 
 
 def _find_version(changes: Sequence[FileChange], wanted: str) -> str:
-    """Return the whole hash of a version that begins so.
-
-    Raises:
-        NamedNotFound: there was none.
-        Usage: fewer than eight digits.
-    """
+    """Return the whole hash of a version that begins so."""
     start = digits(wanted)
     hashes = [h for file in changes for h in (file.after, file.before) if h]
     found = next((h for h in hashes if h.startswith(start)), None)
@@ -212,7 +202,9 @@ def _undo_file(vault: Vault, entry: Entry, file: FileChange) -> Iterator[Change]
     digest = now.hash if now else None
     if digest == file.before:
         return
-    data = _read_kept(vault, entry, file.before) if file.before else None
+    data = _find_data(vault, file.before) if file.before else None
+    if file.before and data is None:
+        raise NamedNotFound(kind=f"kept content of change {entry.id}", name=file.before[:_SHORT])
     if digest != file.after:
         data = _content_without(vault, file, data, now)
     yield Change(path=file.path, before=now, content=data, delete=data is None, merge=False, back=back)
@@ -252,13 +244,6 @@ def carried(base: Document, changed: bytes, now: Document) -> bytes:
         diff = unified(base.text, now.text, base.path)
         raise Conflict(path=base.path, base=base.hash, actual=now.hash, diff=diff)
     return encoded(base.path, merged.text)
-
-
-def _read_kept(vault: Vault, entry: Entry, digest: str) -> bytes:
-    data = _find_data(vault, digest)
-    if data is None:
-        raise NamedNotFound(kind=f"kept content of change {entry.id}", name=digest[:_SHORT])
-    return data
 
 
 def _find_data(vault: Vault, digest: str) -> bytes | None:

@@ -72,12 +72,7 @@ class _Refused(Exception):
 
 
 def _make_change(vault: Vault, new: Document, others: Container[str]) -> Change | None:
-    """Return what makes a memory beside others; None where it stands there already.
-
-    Raises:
-        _Refused: another one stands or is made there, or it breaks its schema.
-        DocumentRefused, PathRefused: it cannot be a memory.
-    """
+    """Return what makes a memory beside others; None where it stands there already."""
     if new.path in others:  # in another Unicode spelling
         raise _Refused(f"has the same name as {new.path}")
     before = vault.find(new.path)

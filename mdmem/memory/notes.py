@@ -13,12 +13,10 @@ from mdmem.document.document import Document, parse
 from mdmem.document.edit import TextEdit, splice
 from mdmem.errors import DocumentRefused, EditRefused, MemoryNotFound, Usage
 from mdmem.kind import NOTE, Kind
-from mdmem.markdown import blocks
 from mdmem.memory import history
 from mdmem.memory.content import new_body, stamp_of, unpadded
 from mdmem.memory.verbs import Build, KindVerbs, R
 from mdmem.template.filters import escaped, line
-from mdmem.text.lines import Lines
 from mdmem.vault.paths import StrPath, check_folder, check_memory, is_under, join, path_text
 from mdmem.vault.plan import EditPlan, edit
 
@@ -32,8 +30,6 @@ if TYPE_CHECKING:
 _SUFFIX = ".md"
 _DAILY = "daily"  # the folder of the logs of days, and their template
 _MARKS = "##"
-# Only behind one of these can a text end inside something that swallows a heading.
-_VERBATIM_MARKS = ("```", "~~~", "<")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -142,10 +138,7 @@ class Notes(KindVerbs[R]):
     def overwrite(
         self, name: StrPath, content: str, title: str | None = None, *, base: str | None = None
     ) -> R:
-        """Make a note just one section; its frontmatter stays. What it held can be restored.
-
-        Args and errors are those of `append`.
-        """
+        """Make a note just one section; its frontmatter stays. Args and errors are those of `append`."""
         path = self._note_path(name)
         new = self._make_section(path, content, title)
 
@@ -241,16 +234,6 @@ def _refuse_swallowed(before: Document, edits: list[TextEdit]) -> None:
 
 def _refuse_open(path: str, text: str, start: int, what: str) -> None:
     """Refuse a text that ends inside a fence or an HTML block: the next heading would be part of it."""
-    if not any(mark in text for mark in _VERBATIM_MARKS):
-        return
-    probed = blocks.scan(f"{text}\n\n# probe\n", start)
-    if probed.headings and probed.headings[-1].span.start == len(text) + 2:
-        return
-    fence = next((span for span in probed.fences if span.end > len(text)), None)
-    if fence:
-        reason = f"{what} has a fence in line {Lines(text).number(fence.start)} that is never closed"
-    else:
-        reason = f"{what} ends in an HTML block or comment that is never closed"
-    raise EditRefused(
-        path=path, reason=f"{reason}: it would swallow the sections behind it", remedy="close it first"
-    )
+    if opened := section.find_open(text, start):
+        reason = f"{opened} of {what} is never closed: it would swallow the sections behind it"
+        raise EditRefused(path=path, reason=reason, remedy="close it first")

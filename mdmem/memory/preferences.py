@@ -143,10 +143,7 @@ def _read_share(written: Any) -> float:
 
 
 def _decide_fields(stored: Preference, given: dict[str, Any], policy: str) -> dict[str, Any]:
-    """Return the fields that change when a value, with its strength and confidence, is given.
-
-    None change where what is stored stays.
-    """
+    """Return the fields that change when a value is given; none where what is stored stays."""
     value, strength, confidence = given["value"], given["strength"], given["confidence"]
     if same(stored.value, value):
         stronger = min(1.0, max(stored.strength, strength) + _CONFIRMED)
@@ -165,10 +162,7 @@ def _decide_fields(stored: Preference, given: dict[str, Any], policy: str) -> di
 
 
 def _merge_values(old: Any, new: Any) -> Any:
-    """Return two lists united, or two mappings of which the new one wins key by key.
-
-    None for anything else.
-    """
+    """Return two lists united, or two mappings of which the new one wins key by key; else None."""
     if isinstance(old, list) and isinstance(new, list):
         united = list(old)
         for item in new:
@@ -260,7 +254,8 @@ class Preferences(KindVerbs[R]):
             Usage: `count` is negative.
         """
         check_natural(count=count)
-        return sorted(self.list(), key=_rank_preference)[:count]
+        latest = sorted(self.list(), key=lambda p: p.updated.timestamp() if p.updated else 0.0, reverse=True)
+        return sorted(latest, key=lambda p: -p.strength)[:count]
 
     def stats(self) -> PreferenceStats:
         """Return how many there are, where, and how strong they are now."""
@@ -402,7 +397,3 @@ class Preferences(KindVerbs[R]):
                 "sweep those that have faded (`mdmem preferences sweep`), or raise [preferences] max_per_user"
             )
             raise LimitReached(what="preferences of this namespace", limit=limit, remedy=remedy)
-
-
-def _rank_preference(found: Preference) -> tuple[float, float]:
-    return -found.strength, -found.updated.timestamp() if found.updated else 0.0

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import re
+from contextlib import suppress
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from mdmem.arguments import check_natural, json_value, require_text
@@ -13,7 +14,7 @@ from mdmem.document.bullets import Bullet, bullets, normal, written
 from mdmem.document.document import PROJECT_FILE, Document, parse_text
 from mdmem.document.edit import TextEdit, splice, spliced
 from mdmem.document.field import merged
-from mdmem.errors import EditRefused, SectionAmbiguous, SectionNotFound, Usage
+from mdmem.errors import EditRefused, SectionNotFound, Usage
 from mdmem.memory import history
 from mdmem.memory.verbs import KindVerbs, R
 from mdmem.template.filters import heading as safe_title, line as one_line
@@ -171,7 +172,8 @@ class Project(KindVerbs[R]):
         if not section.strip(" #\t\r\n"):
             raise Usage(problem="the section is blank", remedy="give its title")
         # Rendered before anything is built: a plan may be built again under the lock, a template never is.
-        start = "" if self._vault.exists(PROJECT_FILE) else self._render_start()
+        templates, is_there = self._vault.templates, self._vault.exists(PROJECT_FILE)
+        start = "" if is_there else templates.render(_TEMPLATE, {"title": _TITLE}, now=self._clock())
 
         def build() -> EditPlan:
             before = self._vault.find(PROJECT_FILE)
@@ -187,42 +189,21 @@ class Project(KindVerbs[R]):
 
         return self._run(build)
 
-    def _render_start(self) -> str:
-        return self._vault.templates.render(_TEMPLATE, {"title": _TITLE}, now=self._clock())
-
 
 class _Wanted(NamedTuple):
-    """What is to become of the bullets of a section.
-
-    `replaced` are edits inside bullets that stand there, `added` the texts of new ones.
-    """
+    """What becomes of a section's bullets: edits inside those that stand there, and the texts of new ones."""
 
     replaced: tuple[TextEdit, ...]
     added: tuple[str, ...]
 
 
 def _find_section(document: Document, wanted: str) -> Section | None:
-    """Return the section of this name, or None where it has to be made.
-
-    Raises:
-        SectionAmbiguous, SectionNotFound: as `Project.append`.
-    """
-    try:
-        return text_section.find_section(document, wanted)
-    except SectionNotFound as error:
-        absent = error
+    """Return the section of this name, or None where it has to be made."""
     level, title = _parse_heading(wanted)
-    parts = tuple(part.strip() for part in title.casefold().split(text_section.SEPARATOR))
-    candidates = [s for s in document.sections if level in (None, s.heading.level)]
-    found = [s for s in candidates if s.heading.title == title]
-    found = found or [s for s in candidates if s.heading.title.casefold() == title.casefold()]
-    found = found or [s for s in candidates if tuple(map(str.casefold, s.path[-len(parts) :])) == parts]
-    if not found and len(parts) > 1:
-        raise absent
-    if len(found) > 1:
-        lines = tuple(s.heading.line for s in found)
-        raise SectionAmbiguous(path=document.path, heading=wanted, lines=lines)
-    return found[0] if found else None
+    for name, folded in ((wanted, False), (f"{'#' * (level or 0)} {title}", True)):
+        with suppress(SectionNotFound):
+            return text_section.find_section(document, name, folded=folded)
+    return text_section.find_section(document, wanted) if text_section.SEPARATOR in title else None
 
 
 def _parse_heading(wanted: str) -> tuple[int | None, str]:

@@ -202,7 +202,6 @@ def _check_names(types: Collection[str], states: Collection[str]) -> None:
 
 
 def _find_memories(view: View, paths: Collection[StrPath] | None) -> Collection[str] | None:
-    """Return the memories at or below `paths`."""
     if paths is None:
         return None
     found: set[str] = set()

@@ -113,7 +113,6 @@ class Rules:
         return _join_blocks(blocks, kept, unreadable)
 
     def _find_rules(self, for_file: StrPath | None, *, disabled: bool) -> tuple[Found, Sequence[str]]:
-        """Return the rules in order, and the files that cannot be read at all."""
         file = workspace_path(self._vault, path_text(for_file)) if for_file is not None else None
         rules, unreadable = [], []
         for number, layer in enumerate(self._scope.layers):
@@ -160,10 +159,7 @@ def _read_rule(document: Document, layer: str) -> Rule:
 
 
 def _scope_name(layer: str) -> str:
-    """Return what the innermost part of a namespace is about: user, project or resource.
-
-    Global without any.
-    """
+    """Return what the innermost part of a namespace is about: user, project or resource; else global."""
     parts = layer.split("/")
     start, scope = 0, "global"
     while start < len(parts) and parts[start] in NAMESPACES:

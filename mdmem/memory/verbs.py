@@ -108,17 +108,14 @@ def among(listed: Iterable[str], named: Sequence[str]) -> set[str]:
     return found
 
 
-def conditional(
-    view: View, named: Sequence[str], where: Sequence[str], sort: str, moment: datetime | None = None
-) -> list[Listed]:
+def conditional(view: View, named: Sequence[str], where: Sequence[str], sort: str) -> list[Listed]:
     """Return the memories that are named and meet all conditions, in the order of a field; see `Memory.ls`.
 
     Args:
         view: of which memories.
         named: memories and folders; all without.
-        where: the conditions; the fields `state` and `confidence` are what they are at `moment`.
+        where: the conditions; the fields `state` and `confidence` are what they are now.
         sort: the field to sort by.
-        moment: with a time zone; now without.
 
     Raises:
         MemoryNotFound: one that is named is not there.
@@ -128,7 +125,7 @@ def conditional(
 
     wanted = [conditions.parse(text) for text in texts_of(where, "where")]
     key, descending = conditions.sort_order(sort)
-    judged = list(_judge_memories(view, {key, *(c.key for c in wanted)}, moment or utc_now()))
+    judged = list(_judge_memories(view, {key, *(c.key for c in wanted)}, utc_now()))
     inside = among((memory[0] for memory in judged), named)
     found = [memory for memory in judged if memory[0] in inside and conditions.fits(wanted, memory[3])]
     if sort:
@@ -162,7 +159,6 @@ def _judge_memories(
 
 
 def _name_memories(path: StrPath | Sequence[StrPath], hash_: str | None) -> Sequence[str]:
-    """Return the paths that are named, one or several; a hash is that of one."""
     names = (path_text(path),) if isinstance(path, str | os.PathLike) else path_texts(path)
     if not names:
         raise Usage(problem="no memory is named", remedy="name one or more")
@@ -420,24 +416,21 @@ class Verbs(Generic[R]):
 
     def rename_heading(self, path: StrPath, old: str, new: str) -> R:
         """Give a heading, found by its title or heading path, a new title; every link to it follows."""
-        from mdmem.links.move import known  # noqa: PLC0415 - start-up
-        from mdmem.links.rename import rename_heading  # noqa: PLC0415 - start-up
+        from mdmem.links import move, rename  # noqa: PLC0415 - start-up
 
-        return self._run(lambda: rename_heading(known(self._view()), path_text(path), old, new))
+        return self._run(lambda: rename.rename_heading(move.known(self._view()), path_text(path), old, new))
 
     def rename_block(self, path: StrPath, old: str, new: str) -> R:
         """Give a block a new id (`fact1` or `^fact1`); every link to it follows."""
-        from mdmem.links.move import known  # noqa: PLC0415 - start-up
-        from mdmem.links.rename import rename_block  # noqa: PLC0415 - start-up
+        from mdmem.links import move, rename  # noqa: PLC0415 - start-up
 
-        return self._run(lambda: rename_block(known(self._view()), path_text(path), old, new))
+        return self._run(lambda: rename.rename_block(move.known(self._view()), path_text(path), old, new))
 
     def rename_id(self, path: StrPath, new: str) -> R:
         """Give a memory a new `id`; every link that says the old one follows."""
-        from mdmem.links.move import known  # noqa: PLC0415 - start-up
-        from mdmem.links.rename import rename_id  # noqa: PLC0415 - start-up
+        from mdmem.links import move, rename  # noqa: PLC0415 - start-up
 
-        return self._run(lambda: rename_id(known(self._view()), path_text(path), new))
+        return self._run(lambda: rename.rename_id(move.known(self._view()), path_text(path), new))
 
     def rename_tag(self, old: str, new: str) -> R:
         """Rename a tag, and those below it, in every memory."""

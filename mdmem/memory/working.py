@@ -335,7 +335,6 @@ class Working(KindVerbs[R]):
         return _Slot(stem, file, None if file is None or has_passed(expiry_of(file), now) else file)
 
     def _find_files(self) -> Iterator[tuple[Owner, str, Found]]:
-        """Yield the files that stand for an id: kind, id and file."""
         for kind, folder in _FOLDERS.items():
             for found in self._vault.walk(folder):
                 name = found.path[len(folder) + 1 :].rpartition(".")[0]
@@ -401,11 +400,7 @@ class Working(KindVerbs[R]):
         return EditPlan(changes=tuple(changes), message=f"{action} {path}")
 
     def _follow_schema(self, document: Document, name: str | None) -> Document:
-        """Return a document with the name of its schema in it.
-
-        Raises:
-            Invalid: it has no place for the name, and breaks the schema.
-        """
+        """Return a document with the name of its schema in it; one without a place for that is checked."""
         if name and is_object(document):
             return with_field(document, ["$schema"], name)
         findings = self._vault.schemas.check(document, name) if name else ()

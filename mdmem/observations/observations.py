@@ -432,14 +432,12 @@ def observation_in(place: ObservationPlace, document: Document) -> Observation:
 
 
 def _sources_in(fields: Mapping[str, object]) -> tuple[str, ...]:
-    """Return the paths of what a reflection is on."""
     derived = fields.get("derived_from")
     named = derived if isinstance(derived, list) else [derived]
     return tuple(each for each in named if isinstance(each, str))
 
 
 def _positive_number(value: object) -> int:
-    """Return the number that a field holds; 0 where it holds none."""
     return value if type(value) is int and value > 0 else 0
 
 

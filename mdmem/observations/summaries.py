@@ -112,10 +112,7 @@ class Summaries(KindVerbs[R]):
         return self._run(build)
 
     def due(self, key: str) -> bool:
-        """Return whether this many messages came since the last summary that another one is due.
-
-        How many, says `summary_every` under [sessions] in the config.
-        """
+        """Return whether `summary_every` messages of the config came since the last summary."""
         every = self._vault.config.sessions.summary_every
         before = self._vault.find(self._path_of(self._sessions.resolve(key)))
         with self._sessions.logs.reading(key) as conversation:
@@ -194,7 +191,6 @@ class Summaries(KindVerbs[R]):
         return f"{SESSION_SUMMARY.folder}/{name_of(key)}.md"
 
     def _new_memory(self, path: str, key: str, log: str) -> Document:
-        """Make the empty memory of a session."""
         document = parse_text(path, f"# {plain(key)}\n", self._vault.config.limits)
         fields = {"type": SESSION_SUMMARY.name, "session": key, "log": log, "created": _today_text()}
         for name, value in fields.items():
@@ -204,7 +200,6 @@ class Summaries(KindVerbs[R]):
     def _with_outline(
         self, document: Document, new: Outline, messages: builtins.list[Message], log: str
     ) -> Document:
-        """Add what was said since to the memory of a session."""
         fields = document.fields
         topics = [str(each) for each in fields.get("topics") or () if isinstance(each, str)]
         known = _number_or_0(fields.get("messages")) if fields.get("log") == log else 0
@@ -247,7 +242,6 @@ def _append_to(document: Document, heading: str, text: str) -> Document:
 
 
 def _bullets_of(document: Document, heading: str) -> list[str]:
-    """Return the bullets of the first section with this heading."""
     section = next((each for each in document.sections if each.heading.title == heading), None)
     if section is None:
         return []
@@ -278,7 +272,6 @@ def _summary_in(document: Document) -> SessionSummary:
 
 
 def _number_or_0(value: object) -> int:
-    """Return a whole number of a field; 0 where somebody made something else of it."""
     return value if isinstance(value, int) else 0
 
 

@@ -270,7 +270,6 @@ def sweep(connection: sqlite3.Connection, namespace: str, settings: ResultSettin
 
 
 def _remove_outputs(connection: sqlite3.Connection, rows: Sequence[tuple[int, int]]) -> None:
-    """Remove outputs, given by number and size, and remember when."""
     for number, size in rows:
         connection.execute(
             "INSERT INTO gone (namespace, session, hash, at) SELECT o.namespace, s.session, o.hash, ?"
@@ -393,6 +392,5 @@ def list_references(
 
 
 def _where(namespace: str, **columns: str | None) -> tuple[str, tuple[Any, ...]]:
-    """Return the condition that columns have these values, without those that are None, and the values."""
     given = {"namespace": namespace, **{name: value for name, value in columns.items() if value is not None}}
     return " AND ".join(f"{name} = ?" for name in given), tuple(given.values())

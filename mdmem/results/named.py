@@ -116,7 +116,6 @@ def named(text: str, most: int = MOST) -> Named:
 
 
 def _names_in(text: str) -> Iterator[tuple[str, str, int]]:
-    """Yield what a text names, with its type, and where that begins."""
     words = "\n".join(word for word in text.split() if "://" in word or "www." in word)
     scanned = inline.scan(words, Scan(texts=(Span(0, len(words)),)), Lines(words), len(words) + 1)
     urls = sorted({each.url for each in scanned.urls}, key=len, reverse=True)

@@ -138,7 +138,9 @@ class ToolResults:
             ConfigInvalid: the config cannot be read.
         """
         tool, session = _check_tool(tool), _check_session(session) or ""
-        data, text, is_text = _decode_output(output)
+        data = output.encode("utf-8", "surrogatepass") if isinstance(output, str) else output
+        text = data.decode("utf-8", "replace")
+        is_text = text.encode() == data
         settings = self._vault.config.results
         is_long = len(text) >= settings.min_length
         short = shortened(tool, text, settings.max_summary) if is_long else redacted(text)
@@ -171,7 +173,6 @@ class ToolResults:
     def _store_output(
         self, tool: str, session: str, hash_: str, data: bytes, references: Sequence[NamedReference]
     ) -> str:
-        """Keep an output and what it names; why it is not kept, empty where it is."""
         settings, namespace = self._vault.config.results, self._vault.namespace
         most = min(settings.max_bytes, _MOST_BYTES)
         problem = "" if len(data) <= most else f"it has {len(data):,} bytes, and {most:,} may be kept"
@@ -450,15 +451,7 @@ def _check_hash(hash_: str) -> str:
     return hash_.lower()
 
 
-def _decode_output(output: str | bytes) -> tuple[bytes, str, bool]:
-    """Return the bytes of an output, the text that is shown of them, and whether that says all."""
-    data = output.encode("utf-8", "surrogatepass") if isinstance(output, str) else output
-    text = data.decode("utf-8", "replace")
-    return data, text, text.encode() == data
-
-
 def _parse_lines(lines: str | Sequence[int] | None) -> tuple[int, int] | None:
-    """Return the first and the last line that are asked for; None for all."""
     if lines is None:
         return None
     if isinstance(lines, str):
@@ -473,11 +466,7 @@ def _parse_lines(lines: str | Sequence[int] | None) -> tuple[int, int] | None:
 
 
 def _cut_lines(data: bytes, first: int, last: int) -> bytes:
-    """Return some lines of an output, with their ends.
-
-    Raises:
-        Usage: it has fewer.
-    """
+    """Return some lines of an output, with their ends."""
     lines = data.splitlines(keepends=True)
     if first > len(lines):
         problem = f"the first line is {first:,}; the last one is {len(lines):,}"
@@ -486,7 +475,6 @@ def _cut_lines(data: bytes, first: int, last: int) -> bytes:
 
 
 def _how_to_recover(made: str, gaps: Sequence[tuple[int, int]]) -> str:
-    """Return how to get what a short form leaves out."""
     command = f"mdmem results recover {made[:_SHOWN]}"
     if not gaps:
         return f"all of it: {command}"

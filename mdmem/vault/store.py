@@ -159,6 +159,11 @@ class FileChange:
     spelled: str = ""
     mode: int = 0
 
+    @property
+    def did(self) -> str:
+        """What was done: created, deleted or changed."""
+        return "created" if self.before is None else "deleted" if self.after is None else "changed"
+
     def json_shape(self) -> dict[str, Any]:
         """Return the memory of a change as a JSON object."""
         more = {key: value for key in ("spelled", "mode") if (value := getattr(self, key))}

@@ -9,6 +9,7 @@ Completion: the scripts for the shells, and what they ask the program.
 
 from __future__ import annotations
 
+import errno
 import os
 import resource
 import signal
@@ -201,6 +202,16 @@ def test_a_system_error_that_nobody_expected_is_a_bug_too(cli: Cli, monkeypatch:
     ended = cli("ls")
     assert ended.code == 3
     assert "PermissionError" in ended.errors
+
+
+def test_a_lack_of_file_descriptors_is_no_bug(cli: Cli, monkeypatch: pytest.MonkeyPatch) -> None:
+    def fail(*_: object, **__: object) -> NoReturn:
+        raise OSError(errno.EMFILE, "Too many open files")
+
+    monkeypatch.setattr(Memory, "ls", fail)
+    ended = cli("ls")
+    assert ended.code == 2
+    assert ended.errors == "mdmem: the system has run out of something: [Errno 24] Too many open files\n"
 
 
 def test_an_interrupt_ends_with_130(cli: Cli, monkeypatch: pytest.MonkeyPatch) -> None:

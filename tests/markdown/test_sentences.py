@@ -69,14 +69,6 @@ def test_sentences_stand_in_order_and_hold_every_word(text: str, longest: int) -
     assert not text[at:].strip()
 
 
-@settings(max_examples=EXAMPLES)
-@given(st.text(max_size=60), st.integers(0, 30), st.integers(0, 60))
-def test_a_part_of_a_text_is_cut_like_a_text_of_its_own(text: str, start: int, length: int) -> None:
-    start, end = min(start, len(text)), min(start + length, len(text))
-    shifted = [(one + start, other + start) for one, other in sentences(text[start:end])]
-    assert [tuple(span) for span in sentences(text, start, end)] == shifted
-
-
 @pytest.mark.parametrize(
     ("text", "most", "expected"),
     [

@@ -61,17 +61,17 @@ ELSEWHERE = {
 }
 
 
-def speaks_of_the_program(error: MdmemError) -> bool:
+def speaks_of_the_program(error: MdmemError, memory: Memory) -> bool:
     """Whether a model is told to use a command or an option, which only the user has."""
-    data = describe_error(error).data["error"]
+    data = describe_error(error, memory).data["error"]
     hints = [data["hint"], *(finding["hint"] for finding in data.get("findings", ()))]
     return any(OF_THE_PROGRAM.search(hint) and "tell the user" not in hint for hint in hints)
 
 
 @pytest.mark.parametrize("error", ERRORS, ids=lambda error: error.code)
-def test_no_error_tells_a_model_to_use_the_program(error: MdmemError) -> None:
-    assert describe_error(error).data["error"]["code"] == error.code
-    assert not speaks_of_the_program(error)
+def test_no_error_tells_a_model_to_use_the_program(memory: Memory, error: MdmemError) -> None:
+    assert describe_error(error, memory).data["error"]["code"] == error.code
+    assert not speaks_of_the_program(error, memory)
 
 
 def remedies() -> Iterator[tuple[str, str, str]]:
@@ -97,14 +97,14 @@ def literal(node: ast.expr) -> str:
     return "".join(str(part.value) if isinstance(part, ast.Constant) else "x" for part in parts)
 
 
-def test_what_any_place_says_to_do_next_is_told_in_terms_of_the_tools() -> None:
+def test_what_any_place_says_to_do_next_is_told_in_terms_of_the_tools(memory: Memory) -> None:
     tried = 0
     for place, name, text in remedies():
         kind = getattr(errors, name, None)
         if kind is None:
             found = about_file("a.md", "schema", "wrong", text)
-            assert not speaks_of_the_program(errors.Invalid(findings=(found,))), place
-        assert not speaks_of_the_program(example(kind or errors.EditRefused).but(remedy=text)), place
+            assert not speaks_of_the_program(errors.Invalid(findings=(found,)), memory), place
+        assert not speaks_of_the_program(example(kind or errors.EditRefused).but(remedy=text), memory), place
         tried += bool(OF_THE_PROGRAM.search(text))
     assert tried > 5
 
@@ -125,8 +125,15 @@ def test_a_refused_edit_names_the_tool_that_can(tools: Tools) -> None:
     ],
     ids=lambda error: error.code,
 )
-def test_what_is_near_is_told(error: MdmemError) -> None:
-    assert describe_error(error).data["error"]["hint"] == error.hint
+def test_what_is_near_is_told(memory: Memory, error: MdmemError) -> None:
+    assert describe_error(error, memory).data["error"]["hint"] == error.hint
+
+
+def test_folders_of_the_host_are_not_told(memory: Memory, vault_root: Path) -> None:
+    error = errors.StorageFailed(path=f"{vault_root}/notes/a.md", action="read it", reason="denied")
+    answer = describe_error(error, memory)
+    assert answer.texts[0] == "notes/a.md: cannot read it: denied"
+    assert str(vault_root.parent) not in str(answer)
 
 
 def test_the_difference_of_a_conflict_is_bounded(tools: Tools, memory: Memory) -> None:

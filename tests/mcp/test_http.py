@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 import re
 import signal
@@ -17,6 +18,7 @@ import mdmem
 from mdmem.errors import Usage
 from mdmem.mcp.http import TOKEN as VARIABLE, token_of
 from tests.mcp.conftest import TOKEN, Served, on_http
+from tests.waiting import until
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -98,6 +100,16 @@ def test_a_request_whose_head_has_no_end_is_refused(served: Served) -> None:
     with socket.create_connection(("127.0.0.1", port), timeout=30) as connection:
         connection.sendall(b"GET /mcp HTTP/1.1\r\n" + b"a: %b\r\n" % (b"b" * 1000) * 40)
         assert connection.recv(12) == b"HTTP/1.1 400"
+
+
+@pytest.mark.timeout(60)
+def test_more_connections_than_it_serves_are_refused_until_some_end(served: Served) -> None:
+    port = int(served.url.rpartition(":")[2].partition("/")[0])
+    with contextlib.ExitStack() as stack:
+        for _ in range(140):
+            stack.enter_context(socket.create_connection(("127.0.0.1", port)))
+        assert httpx2.get(served.url, timeout=20).status_code == 503
+    until(lambda: httpx2.get(served.url).status_code == 401)
 
 
 @pytest.mark.parametrize("token", ["", "short", "with a blank in it, long", "längst genug ist dieses"])

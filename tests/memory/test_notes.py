@@ -231,7 +231,7 @@ def test_a_section_is_a_section_or_the_append_is_refused(
     [
         ("# A\n\n```py\ncode\n", "line 3"),
         ("---\na: 1\n---\n\n~~~~\ncode\n~~~\n", "line 5"),
-        ("text\n\n<!-- note\n", "HTML block or comment"),
+        ("text\n\n<!-- note\n", "the comment in line 3 of the note"),
         ("---\nopen: frontmatter\n", "frontmatter"),
     ],
 )
@@ -252,7 +252,7 @@ def test_a_note_that_would_swallow_the_section_is_left_alone(
 def test_content_that_would_swallow_later_sections_is_refused(
     vault_root: Path, notes: Notes[Applied], verb: str
 ) -> None:
-    with pytest.raises(EditRefused, match="the content has a fence in line 2 that is never closed"):
+    with pytest.raises(EditRefused, match="the fence in line 2 of the content is never closed"):
         getattr(notes, verb)("db", "code:\n```\nx = 1\n", "T")
 
     assert not (vault_root / "notes").exists()

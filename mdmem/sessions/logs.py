@@ -62,7 +62,7 @@ _STARS = {"**": ".*", "*": "[^:]*"}
 _MOST_ALIASES = 10  # one behind the other, as older versions have left them
 _MOST_KNOWN = 1_000  # sessions of which the state is remembered
 _LEAST_END = 1 << 24  # bytes that are read from the end of a log, however small the config's limit is
-_COMPACTING_SECONDS, _IMPORTING_SECONDS = 600.0, 60.0  # of waiting; who compacts may ask a model
+_COMPACTING_SECONDS = 600.0  # of waiting; who compacts may ask a model
 _NUMBER = regex(r"(?:(?P<key>.+)#)?(?P<number>[0-9]{1,15})", re.DOTALL)
 REPAIRED = {"not-a-record", "session-gap", "snapshot-differs", "more", LimitReached.code}
 """The codes of findings that `repair` ends."""
@@ -331,9 +331,9 @@ class SessionLogs:
         """Wait until nobody else compacts a session, and let nobody inside the block."""
         return self._hold_lock("compacting", key, _COMPACTING_SECONDS)
 
-    def importing(self, key: str) -> contextlib.AbstractContextManager[None]:
+    def importing(self, key: str, seconds: float) -> contextlib.AbstractContextManager[None]:
         """Wait until nobody else imports into a session, and let nobody inside the block."""
-        return self._hold_lock("importing", key, _IMPORTING_SECONDS)
+        return self._hold_lock("importing", key, seconds)
 
     def _hold_lock(self, what: str, key: str, seconds: float) -> contextlib.AbstractContextManager[None]:
         name = f"{digest(self.path(key).encode())}.lock"

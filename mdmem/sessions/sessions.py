@@ -11,7 +11,7 @@ import os
 from collections.abc import Callable, Mapping, Sequence
 from functools import cached_property
 from itertools import islice, takewhile
-from typing import TYPE_CHECKING, Any, ClassVar, Literal, overload
+from typing import TYPE_CHECKING, Any, ClassVar
 
 from mdmem.arguments import json_value, require_text
 from mdmem.diagnostic import SECRETS, SECRETS_HINT, Diagnostic, about_file, told
@@ -34,8 +34,6 @@ from mdmem.vault import mark
 from mdmem.vault.vault import Vault
 
 if TYPE_CHECKING:
-    from concurrent.futures import Future
-
     from mdmem.index.grep import Case
     from mdmem.models.generator import Generator
     from mdmem.sessions.compress import Compressed
@@ -398,27 +396,7 @@ class Sessions:
         with self.logs.reading(key) as conversation:
             return assemble(conversation, budget, tail, user_first=user_first)
 
-    @overload
-    def compact(
-        self, key: str, budget: int | None = None, generator: Generator | None = None
-    ) -> Compacted: ...
-    @overload
-    def compact(
-        self,
-        key: str,
-        budget: int | None = None,
-        generator: Generator | None = None,
-        *,
-        background: Literal[True],
-    ) -> Future[Compacted]: ...
-    def compact(
-        self,
-        key: str,
-        budget: int | None = None,
-        generator: Generator | None = None,
-        *,
-        background: bool = False,
-    ) -> Compacted | Future[Compacted]:
+    def compact(self, key: str, budget: int | None = None, generator: Generator | None = None) -> Compacted:
         """Let summaries stand for the oldest messages, and for the oldest summaries.
 
         Of two that compact one session at once, also in two processes, the second waits for the first.
@@ -428,22 +406,10 @@ class Sessions:
             budget: tokens. A context of less than three quarters of it stays as it is. Any other one gets
                 under it, or the answer names what it consists of. Without a budget, what is due is done.
             generator: asks a language model; without it a summary is made of sentences of what was said.
-            background: do so in a thread of its own, which logs an error. Return a future at once.
 
         Raises:
             LockTimeout: somebody else was at it for ten minutes.
         """
-        if not background:
-            return self._compact_session(key, budget, generator)
-        from concurrent.futures import ThreadPoolExecutor  # noqa: PLC0415 - start-up
-
-        thread = ThreadPoolExecutor(1, "mdmem compact")
-        future = thread.submit(self._compact_session, key, budget, generator)
-        thread.shutdown(wait=False)
-        future.add_done_callback(lambda done: _log_failure(key, done))
-        return future
-
-    def _compact_session(self, key: str, budget: int | None, generator: Generator | None) -> Compacted:
         from mdmem.sessions.engine import compact, measure_context  # noqa: PLC0415 - most calls add and read
 
         stateless = self.logs.vault.config.sessions.stateless
@@ -625,12 +591,6 @@ class QuietSessions:
                 return empty and empty()
 
         return call
-
-
-def _log_failure(key: str, done: Future[Compacted]) -> None:
-    """Log the error of a compaction that nobody may wait for."""
-    if error := done.exception():
-        _LOG.error("compact %r in the background: %s", key, error)
 
 
 def _number_messages(

@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from array import array
-from bisect import bisect_left
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import replace
 from itertools import chain, groupby, islice, takewhile
 from typing import Any, NamedTuple
 
@@ -134,7 +133,7 @@ class Conversation:
         else:
             header = find_header(log, most)
             self.state = State.of(header) if header else State(log="", key=key, version=VERSION)
-            self._read_on(self._find_base(within=within) if header else log.size)
+            self._read_on(self._find_base(within) if header else log.size)
         if self.state.key != key:
             reason = f"it is the log of {self.state.key!r}, not of {key!r}"
             raise SessionConflict(path=log.path, reason=reason, remedy="take another key")
@@ -167,9 +166,9 @@ class Conversation:
             else:
                 state.is_disordered = True
 
-    def _find_base(self, end: int | None = None, within: int | None = None) -> int:
-        """Find where the last valid snapshot before a byte begins; 0 without one."""
-        for line in lines_back(self.log, self.most, end, within):
+    def _find_base(self, within: int | None) -> int:
+        """Find where the last valid snapshot begins; 0 without one."""
+        for line in lines_back(self.log, self.most, within=within):
             if line.data and b'"snapshot"' in line.data:
                 record = read_record(line.data)
                 if record and PlacedRecord(record, record.last, line, 0).is_base:
@@ -208,18 +207,12 @@ class Conversation:
             seqs = [*(each.record.seq for each in block), following]
             pairs = zip((each.last for each in block), seqs[1:], strict=True)
             if not all(last < seq <= max(last, self.state.vacuumed) + 1 for last, seq in pairs):
-                break  # somebody changed a number since: what counts is found from a snapshot on
+                break  # somebody changed a number since
             yield block
             end, following = begin, seqs[0]
-        while end > 0:
-            begin = self._find_base(end)
-            blocks: list[list[PlacedRecord]] = []
-            for block in self._read_counted(begin):
-                blocks.append([each for each in block if each.line.start < end])
-                if len(blocks[-1]) < len(block):
-                    break
-            yield from reversed(blocks)
-            end = begin
+        if end > 0:
+            counted = [[each for each in block if each.line.start < end] for block in self._read_counted(0)]
+            yield from reversed(counted)
 
     def _read_counted(self, start: int, first: int = 1) -> Iterator[list[PlacedRecord]]:
         """Read the records that count in blocks, from `start` (bytes) on, where one does.
@@ -408,10 +401,12 @@ class Conversation:
                 yield summary
                 waiting += filter(None, map(self.summary, summary.of)) if is_open(summary) else ()
 
-    def write_vacuumed(self, at: str) -> Iterator[bytes]:
+    def write_vacuumed(self, at: str, **changed: Any) -> Iterator[bytes]:
         """Return the lines of the log without what is no longer in the history; every number stays.
 
-        `at` is the time of the snapshot at the end.
+        Args:
+            at: the time of the snapshot at the end.
+            changed: fields of the state that the new log has instead.
         """
         state, kept = self.state.copy(), {each.seq for each in self._open_summaries(lambda _: True)}
         state.has_dropped = False
@@ -422,39 +417,31 @@ class Conversation:
             for each in block
             for line in self._shorten_record(each.record, each.line, state.dropped, kept)
         )
-        return _rewrite_lines(state, shorter, at)
+        return _rewrite_lines(replace(state, **changed), shorter, at)
 
     def write_repaired(self, at: str) -> Iterator[bytes]:
-        """Write the lines of the log by number; those with a wrong number where one is missing."""
-        numbers, starts, strays = array("Q"), array("Q", [0]), 0
-        for each, counts, _ in chain.from_iterable(judge(self._read_blocks())):
-            while counts and numbers and numbers[-1] >= each.record.seq:
-                del numbers[-1], starts[-1]  # a snapshot says that it is behind them
-            if counts:
-                numbers.append(each.record.seq)
-                starts.append(each.line.start)
-            strays += 0 if counts else len(each.record.messages)
-        state = self.state.copy()
-        state.seq = max([state.seq, *numbers[-1:]]) + strays  # no more numbers than these are taken
-        return _rewrite_lines(state, self._order_records(numbers, starts), at)
+        """Return the lines of the records that count, and behind them the messages of the others.
 
-    def _order_records(self, numbers: array[int], starts: array[int]) -> Iterator[LogRecord | bytes]:
-        """Yield the records that begin at some bytes, and between them the strays that fit there."""
-        reached = 0
-        for place, start in enumerate(starts):
-            is_last = place == len(numbers)
-            following = LAST_NUMBER if is_last else numbers[place]
-            end = None if is_last else starts[place + 1]
-            for record, _, line, _ in chain.from_iterable(self._read_blocks(start, end)):
-                if place and line.start == start:
-                    reached = record.last
-                    yield from self._shorten_record(record, line, NOTHING, None)
-                elif record.messages and reached + len(record.messages) < following:
-                    at = bisect_left(numbers, record.seq)
-                    twin = starts[at + 1] if at < len(numbers) and numbers[at] == record.seq else line.start
-                    if twin == line.start or next(lines(self.log, twin)).data != line.data:
-                        yield LogRecord(seq=reached + 1, at=record.at, messages=record.messages)
-                        reached += len(record.messages)
+        A line that stands there twice is written once. `at` is the time of the snapshot at the end.
+        """
+        last, strays = 0, dict[bytes | None, LogRecord]()
+        for each, counts, _ in chain.from_iterable(judge(self._read_blocks())):
+            last = max(last, each.last) if counts else last
+            if not counts and each.record.messages:
+                strays[each.line.data] = each.record
+        state = self.state.copy()
+        state.seq = last + sum(len(record.messages) for record in strays.values())
+        return _rewrite_lines(state, self._repair_records(strays, last), at)
+
+    def _repair_records(
+        self, strays: dict[bytes | None, LogRecord], last: int
+    ) -> Iterator[LogRecord | bytes]:
+        for each in chain.from_iterable(self._read_counted(0)):
+            strays.pop(each.line.data, None)
+            yield from self._shorten_record(each.record, each.line, NOTHING, None)
+        for record in strays.values():
+            yield LogRecord(seq=last + 1, at=record.at, messages=record.messages)
+            last += len(record.messages)
 
     def _shorten_record(
         self, record: LogRecord, line: LogLine, gone: Ranges, kept: set[int] | None
@@ -474,22 +461,6 @@ class Conversation:
             yield LogRecord(seq=following[0].seq, at=record.at, messages=written)
         if record.summary and (kept is None or record.seq in kept):
             yield LogRecord(seq=record.seq, at=record.at, summary=record.summary)
-
-    def write_renamed(self, key: str) -> Iterator[bytes]:
-        """Write the lines of the log for another key; snapshots get their new places."""
-        state = self.state
-        header = write_header(LogHeader(state.log, key, state.version, state.vacuumed))
-        start, is_behind = 0, False
-        for line in lines(self.log, most=self.most):
-            data = line.data if is_behind else header if line.data and read_header(line.data) else None
-            if data is None:
-                continue
-            if is_behind and b'"snapshot"' in data and (record := read_record(data)):
-                record = self._check_snapshot(record, line)
-                snapshot = record.snapshot and record.snapshot._replace(start=start)
-                data = write_record(record._replace(snapshot=snapshot)) if snapshot else data
-            yield data
-            start, is_behind = start + len(data) + 1, True
 
 
 def _rewrite_lines(state: State, kept: Iterable[LogRecord | bytes], at: str) -> Iterator[bytes]:

@@ -13,7 +13,6 @@ import threading
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
-from itertools import chain
 from typing import Any, TypeVar
 
 from mdmem.diagnostic import Diagnostic, about_file
@@ -366,7 +365,7 @@ class SessionLogs:
                     self.append(conversation, LogRecord(seq=0, alias_of=key))
 
     def _take_over(self, source: Conversation, target: Conversation) -> None:
-        """Let the whole log of one key be that of another, and in its place stand what leads there."""
+        """Let the history of one key be that of another, and in its place stand what leads there."""
         known, state, at = target.state, source.state, now()
         # A takeover that was killed in the middle has left one log under both names.
         if known.log != state.log or known.seq < state.seq:
@@ -375,9 +374,7 @@ class SessionLogs:
                 remedy = "let a key without messages be the alias, or delete one of both"
                 raise SessionConflict(path=source.log.path, reason=reason, remedy=remedy)
             refuse_later(target)
-            fields = _host_fields(known)
-            own = [write_record(LogRecord(seq=state.seq + 1, at=at, **fields))] if fields else []
-            lines = chain(source.write_renamed(known.key), own)
+            lines = source.write_vacuumed(at, key=known.key, **_host_fields(known))
             target.log.put_aside(self._archive_path(known, _DELETED), lines)
         header = LogHeader(os.urandom(8).hex(), state.key)
         leading = [write_header(header), write_record(LogRecord(seq=1, at=at, alias_of=known.key))]

@@ -287,9 +287,8 @@ class Sessions:
         differs from the lines before it, and a log that is not that of its key.
 
         Args:
-            fix: rewrite such a log with all that is read of it; messages with a wrong number get the one
-                that is missing in their place, or the next ones at the end. The old log stays in the archive.
-                The result is what is left to be done by hand.
+            fix: rewrite such a log with all that is read of it; messages with a wrong number get the next
+                ones at the end. The old log stays in the archive. The result is what is left to be done.
         """
         findings: list[Diagnostic] = []
         for path in self.logs.paths() if key is None else [self.logs.path(key)]:

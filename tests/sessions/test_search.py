@@ -15,7 +15,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings, strategies as st
 
 import mdmem
-from mdmem.errors import StorageFailed, Usage
+from mdmem.errors import PathRefused, Usage
 from mdmem.facade.memory import Memory, open as open_memory
 from mdmem.sessions.find import SessionHits
 from mdmem.sessions.record import LogRecord, RunSummary
@@ -249,7 +249,7 @@ def test_one_log_that_cannot_be_read_hides_no_other_one(sessions: Sessions, memo
         found = asked("word", all=True)
         assert [hit.key for hit in found.hits] == ["a"]
         assert any("cannot be read: 3" in note for note in found.notes)
-    with pytest.raises(StorageFailed):
+    with pytest.raises(PathRefused):
         sessions.search("word", "b")
 
 

@@ -53,12 +53,12 @@ class LogPosition(NamedTuple):
 
 
 class PlacedRecord(NamedTuple):
-    """A record, the last number that it takes, its line, and which of the lines that is, from 1."""
+    """A record, the last number that it takes, its line, and, for `faults`, which of the lines that is."""
 
     record: LogRecord
     last: int
     line: LogLine
-    place: int
+    place: int = 0
 
     @property
     def is_base(self) -> bool:
@@ -171,7 +171,7 @@ class Conversation:
         for line in lines_back(self.log, self.most, within=within):
             if line.data and b'"snapshot"' in line.data:
                 record = read_record(line.data)
-                if record and PlacedRecord(record, record.last, line, 0).is_base:
+                if record and PlacedRecord(record, record.last, line).is_base:
                     return line.start
         return 0
 
@@ -229,15 +229,13 @@ class Conversation:
 
     def _read_blocks(self, start: int = 0, end: int | None = None) -> Iterator[list[PlacedRecord]]:
         """Read the lines that are records, whatever their numbers, between two places in bytes."""
-        place = 0
         for block in line_blocks(self.log, start, end, self.most):
             records = read_records([line.data for line in block])
             yield [
-                PlacedRecord(self._check_snapshot(read[0], line), read[1], line, number)
-                for number, (line, read) in enumerate(zip(block, records, strict=True), place + 1)
+                PlacedRecord(self._check_snapshot(read[0], line), read[1], line)
+                for line, read in zip(block, records, strict=True)
                 if read
             ]
-            place += len(block)
 
     def _check_snapshot(self, record: LogRecord, line: LogLine) -> LogRecord:
         """Remove a snapshot of other lines than those before it."""

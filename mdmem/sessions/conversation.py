@@ -44,12 +44,16 @@ class LogPosition(NamedTuple):
 
     identity: tuple[int, ...]
     size: int
-    tail: bytes
+    tail: str
+
+    @classmethod
+    def of(cls, log: Log, size: int) -> LogPosition:
+        """Return the position behind the first `size` bytes of a log."""
+        return cls(log.identity, size, log.read(max(0, size - _TAIL), size).decode("latin-1"))
 
     def begins(self, log: Log) -> bool:
         """Return whether a log has only grown since."""
-        is_same = self.identity == log.identity and self.size <= log.size
-        return is_same and log.read(max(0, self.size - _TAIL), self.size) == self.tail
+        return self.size <= log.size and self == LogPosition.of(log, self.size)
 
 
 class PlacedRecord(NamedTuple):
@@ -147,7 +151,7 @@ class Conversation:
     def settled(self) -> tuple[State, LogPosition]:
         """The state up to the last line that is certain to count or not, and where the next one begins."""
         state, size = self._unsettled or (self.state, whole_size(self.log))
-        return state, LogPosition(self.log.identity, size, self.log.read(max(0, size - _TAIL), size))
+        return state, LogPosition.of(self.log, size)
 
     def go_on(self) -> State:
         """Copy the state before lines are appended: others read with the one before."""
@@ -319,12 +323,6 @@ class Conversation:
             newest = list(takewhile(lambda message: message.seq > state.seq - SAME_WITHIN, back))
             state.remember_ids(reversed(newest))
         return state.recent_ids or {}
-
-    def stands(self, seq: int, wanted: str) -> bool:
-        """Return whether a message that was read still has this hash, or was vacuumed since."""
-        messages = messages_in(islice(self.records(seq), 1))
-        message = next((each for each in messages if each.seq == seq), None)
-        return message.hash == wanted if message else seq <= self.state.vacuumed
 
     def summary(self, seq: int) -> RunSummary | None:
         """Read the summary in the line with this number, with its text; None where there is none."""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
-from itertools import chain, groupby, islice, takewhile
+from itertools import chain, islice, takewhile
 from typing import Any, NamedTuple
 
 from mdmem.diagnostic import Diagnostic, about_file
@@ -271,7 +271,6 @@ class Conversation:
         return chain.from_iterable(map(self._amend_messages, self._message_blocks_back()))
 
     def _message_blocks_back(self, first: int = 1) -> Iterator[list[Message]]:
-        """Read the messages from a number on as they were written, the last one first."""
         gone = self.state.dropped
         first = gone.skip(first)
         for block in self.blocks_back() if first <= self.state.seq else ():
@@ -344,15 +343,15 @@ class Conversation:
     # -- what others write --------------------------------------------------------------------------------
 
     def adding(
-        self, messages: Sequence[Mapping[str, Any] | None]
+        self, messages: Sequence[Mapping[str, Any] | None], *, by_id: bool
     ) -> tuple[LogRecord | None, list[int | None]]:
-        """Return the record that adds messages, without those that are there already; and the number of each.
+        """Return the record that adds messages, and the number of each; by id, not those that are there.
 
         Raises:
             SessionConflict: another message in the history, or among these, has the id of one.
         """
         state = self.state
-        has_ids = any(data and data.get("id") for data in messages)
+        has_ids = by_id and any(data and data.get("id") for data in messages)
         known = dict(self.recent_ids) if has_ids else {}  # and those of these messages
         added: list[Mapping[str, Any]] = []
         numbers: list[int | None] = []
@@ -361,10 +360,11 @@ class Conversation:
                 numbers.append(None)
                 continue
             message = Message(state.seq + 1 + len(added), data)
-            seq, digest = known.get(message.id, (0, "")) if message.id else (0, "")
+            own = message.id if has_ids else ""
+            seq, digest = known.get(own, (0, ""))
             if not seq:
                 added.append(data)
-                if message.id:
+                if own:
                     known[message.id] = (message.seq, message.hash)
             elif digest != message.hash and not any(
                 each.hash == message.hash
@@ -442,19 +442,13 @@ class Conversation:
     def _shorten_record(
         self, record: LogRecord, line: LogLine, gone: Ranges, kept: set[int] | None
     ) -> Iterator[LogRecord | bytes]:
-        """Write a record without some messages, and without its summary unless that is kept.
-
-        What else it says is in the snapshot at the end.
-        """
+        """Write the messages of a record that stay, its summary if that is kept, and nothing else."""
         plain = LogRecord(seq=record.seq, at=record.at, messages=record.messages)
         if line.data and record == plain and not gone.meets(record.seq, record.last):
             yield line.data
             return
-        kept_messages = enumerate(gone.leave_out(messages_in([record])))
-        for _, run in groupby(kept_messages, key=lambda each: each[1].seq - each[0]):
-            following = [message for _, message in run]
-            written = tuple(message.written for message in following)
-            yield LogRecord(seq=following[0].seq, at=record.at, messages=written)
+        for message in gone.leave_out(messages_in([record])):
+            yield LogRecord(seq=message.seq, at=record.at, messages=(message.written,))
         if record.summary and (kept is None or record.seq in kept):
             yield LogRecord(seq=record.seq, at=record.at, summary=record.summary)
 

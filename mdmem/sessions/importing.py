@@ -115,7 +115,6 @@ class _Position(NamedTuple):
         return position if is_one and position.start >= 0 else cls()
 
     def behind(self, entry: TranscriptEntry | None) -> _Position:
-        """Return the position behind an entry."""
         if entry is None:
             return self
         return _Position(entry.number, entry.start, entry.end, _hash_text(entry.text), self.summary)
@@ -138,16 +137,12 @@ class _Importer:
         self._most = min(_LINE, sessions.logs.most // 2)
 
     def add_new(self) -> None:
-        """Add what is new.
-
-        Raises:
-            _NotImported: the session is ignored, or has messages that are newer.
-        """
+        """Add what is new, unless the session is ignored or has messages that are newer."""
         key = self._transcript.key
         if not self._sessions.is_kept(key):
             raise _NotImported(f"the config has nothing kept of {key!r}")
         wait = _WAIT_SECONDS if self._until is None else 0.0
-        with self._sessions.logs.importing(self._sessions.resolve(key), wait):
+        with self._sessions.logs.alone("importing", self._sessions.resolve(key), wait):
             self._add_entries()
 
     def _add_entries(self) -> None:
@@ -185,11 +180,7 @@ class _Importer:
         return (known, entries) if is_same else None
 
     def _recognise_held(self, conversation: Conversation) -> tuple[_Position, Iterator[TranscriptEntry]]:
-        """Go on behind the last message that the log holds already, by the hashes of its messages.
-
-        Raises:
-            _NotImported: what follows is not newer than the rest of the session.
-        """
+        """Go on behind the last message that the log holds already, by the hashes of its messages."""
         held = (message for record in conversation.records() for message in messages_in([record]))
         entries = self._transcript.read(0, 1)
         position, last = _Position(), None
@@ -276,7 +267,6 @@ class _Importer:
                 self.reasons.append(f"the alias {alias!r}: {error.message}")
 
     def rename_files(self) -> None:
-        """Give the files of the conversation names that say that it was imported."""
         for path in self._transcript.files:
             folder, name = os.path.split(path)
             try:

@@ -61,7 +61,6 @@ _STARS = {"**": ".*", "*": "[^:]*"}
 _MOST_ALIASES = 10  # one behind the other, as older versions have left them
 _MOST_KNOWN = 1_000  # sessions of which the state is remembered
 _LEAST_END = 1 << 24  # bytes that are read from the end of a log, however small the config's limit is
-_COMPACTING_SECONDS = 600.0  # of waiting; who compacts may ask a model
 _NUMBER = regex(r"(?:(?P<key>.+)#)?(?P<number>[0-9]{1,15})", re.DOTALL)
 REPAIRED = {"not-a-record", "session-gap", "snapshot-differs", "more", LimitReached.code}
 """The codes of findings that `repair` ends."""
@@ -124,17 +123,11 @@ class SessionLogs:
             raise PathRefused(path=key, reason="it is the session of another thread")
         return path
 
-    @property
-    def folder(self) -> str:
-        """The folder of the logs, as a path of the whole vault."""
-        return join(self.vault.namespace, FOLDER)
-
     def paths(self) -> list[str]:
         """Return the logs that there are."""
-        names = self.vault.store.names(self.folder)
-        paths = (
-            f"{self.folder}/{name}" for name in sorted(names) if name.endswith(SUFFIX) and name[0] != "."
-        )
+        folder = join(self.vault.namespace, FOLDER)
+        names = sorted(self.vault.store.names(folder))
+        paths = (f"{folder}/{name}" for name in names if name.endswith(SUFFIX) and name[0] != ".")
         return list(filter(self.vault.wall.holds, paths))
 
     def all(self, missed: list[MdmemError] | None = None) -> Iterator[Conversation]:
@@ -326,17 +319,10 @@ class SessionLogs:
         log.append(added)
         self._remember_state(conversation)
 
-    def compacting(self, key: str) -> contextlib.AbstractContextManager[None]:
-        """Wait until nobody else compacts a session, and let nobody inside the block."""
-        return self._hold_lock("compacting", key, _COMPACTING_SECONDS)
-
-    def importing(self, key: str, seconds: float) -> contextlib.AbstractContextManager[None]:
-        """Wait until nobody else imports into a session, and let nobody inside the block."""
-        return self._hold_lock("importing", key, seconds)
-
-    def _hold_lock(self, what: str, key: str, seconds: float) -> contextlib.AbstractContextManager[None]:
+    def alone(self, doing: str, key: str, seconds: float) -> contextlib.AbstractContextManager[None]:
+        """Wait until nobody else is doing something to a session, and let nobody inside the block."""
         name = f"{digest(self.path(key).encode())}.lock"
-        return files.held(os.path.join(self.vault.disk.local(what), name), seconds)
+        return files.held(os.path.join(self.vault.disk.local(doing), name), seconds)
 
     # -- other names --------------------------------------------------------------------------------------
 
@@ -397,7 +383,6 @@ class SessionLogs:
         return [f"{folder}/{name}" for name in sorted(names) if name.endswith((_VACUUMED, _DELETED))]
 
     def _find_vacuumed(self, log: str) -> list[str]:
-        """Find the vacuumed logs of this id, under any key, the oldest first."""
         root = join(self.vault.namespace, f"{FOLDER}/{ARCHIVE}")
         paths = [
             f"{root}/{folder}/{name}"

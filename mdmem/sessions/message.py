@@ -249,7 +249,6 @@ def check(data: Any) -> None:
 
 
 def _find_fault(value: Any, depth: int) -> str:
-    """Find what JSON cannot hold in a value; empty without any."""
     if depth > MOST_DEEP:
         return f"values nested more than {MOST_DEEP} deep"
     if isinstance(value, Mapping):

@@ -211,7 +211,6 @@ class _Update:
                 pass
 
     def end(self) -> None:
-        """Keep what was done."""
         if self._is_writing:
             commit = self.index.commit()
             with open(self._path_of(f"{_POSITIONS}.new"), "w", encoding="utf-8") as file:

@@ -44,6 +44,7 @@ if TYPE_CHECKING:
     from mdmem.sessions.record import RunSummary
 
     SeqName = int | str
+_COMPACTING_SECONDS = 600.0  # of waiting; who compacts may ask a model
 _LOG = logging.getLogger("mdmem.sessions")
 
 
@@ -86,14 +87,8 @@ class Sessions:
             by_id: whether an id names one message; some programs give all of theirs the same.
         """
         cleaned = [self.cleaned(key, message) for message in messages]
-
-        def build(conversation: Conversation) -> tuple[LogRecord | None, list[int | None]]:
-            if by_id:
-                return conversation.adding(cleaned)
-            record, numbers = _number_messages(cleaned, conversation.state.seq + 1)
-            return (record if record.messages else None), numbers
-
-        return self._commit_lines(key, build) or [None] * len(cleaned)
+        numbers = self._commit_lines(key, lambda conversation: conversation.adding(cleaned, by_id=by_id))
+        return numbers or [None] * len(cleaned)
 
     def set_history(self, key: str, messages: Sequence[Mapping[str, Any]]) -> list[int | None]:
         """Replace the whole history; return the number of each message, as `add_message`."""
@@ -101,10 +96,10 @@ class Sessions:
 
         def build(conversation: Conversation) -> tuple[LogRecord | None, list[int | None]]:
             state = conversation.state
-            record, numbers = _number_messages(cleaned, state.seq + 1)
-            return (
-                record._replace(drop=state.everything) if record.messages or state.live else None
-            ), numbers
+            record, numbers = conversation.adding(cleaned, by_id=False)
+            if state.live:
+                record = record or LogRecord(seq=0)
+            return record and record._replace(drop=state.everything), numbers
 
         return self._commit_lines(key, build) or [None] * len(cleaned)
 
@@ -416,7 +411,7 @@ class Sessions:
         if not self.is_kept(key) or any(fits(glob, resolved) for glob in stateless):
             with self.logs.reading(key) as conversation:
                 return measure_context(conversation, budget)
-        with self.logs.compacting(resolved):
+        with self.logs.alone("compacting", resolved, _COMPACTING_SECONDS):
             return compact(self.logs, key, budget, generator, lambda data: self._remove_secrets(key, data))
 
     def compress(
@@ -590,12 +585,3 @@ class QuietSessions:
                 return empty and empty()
 
         return call
-
-
-def _number_messages(
-    messages: Sequence[Mapping[str, Any] | None], first: int
-) -> tuple[LogRecord, list[int | None]]:
-    """Return a record of the messages that are kept, and for each of all its number, from `first` on."""
-    kept = tuple(each for each in messages if each is not None)
-    numbers = iter(range(first, first + len(kept)))
-    return LogRecord(seq=0, messages=kept), [None if each is None else next(numbers) for each in messages]

@@ -591,7 +591,7 @@ def test_a_hook_does_not_wait_for_another_import_and_imports_the_next_time(
     path.write_text(lines(claude("user", "hello", 1)))
     sessions = open_memory(memory.vault.root).sessions
     sessions.allow_capture()
-    with sessions.logs.importing("claude-code:5e1f", 0.0), pytest.raises(LockTimeout):
+    with sessions.logs.alone("importing", "claude-code:5e1f", 0.0), pytest.raises(LockTimeout):
         sessions.capture("claude-code-session", str(path))
     assert sessions.capture("claude-code-session", str(path)) == "claude-code:5e1f"
     assert texts(memory, "claude-code:5e1f") == ["hello"]

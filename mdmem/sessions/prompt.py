@@ -5,15 +5,15 @@ Tokens are those of `mdmem.text.tokens.estimate`.
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
-from itertools import chain, islice
 from typing import Any
 from xml.sax.saxutils import escape
 
 from mdmem.arguments import check_natural
 from mdmem.sessions.conversation import Conversation
-from mdmem.sessions.message import Message, is_asked, is_of_user, pairs, whole_blocks
+from mdmem.sessions.message import Message, is_asked, is_of_user, whole_blocks
 from mdmem.sessions.parts import tokens, tokens_of_text
 from mdmem.sessions.record import Ranges, RunSummary
 from mdmem.text.tokens import visible
@@ -21,7 +21,7 @@ from mdmem.text.tokens import visible
 TAIL = 32
 """How many of the last messages come before the summaries, and are not summarised without need."""
 
-_LOOK_BACK = 200  # further messages in which the call is looked for that one answers
+_LOOK_BACK = 1_000  # messages in which the call is looked for that one answers
 _HEAVY = 2  # a depth, or a number of condensed summaries, from which on the note is a warning
 _NOTE = "Each summary stands for earlier messages: expand its id to read them."
 _WARNING = (
@@ -221,15 +221,29 @@ def _escape_attribute(text: str) -> str:
 
 def read_newest(conversation: Conversation, budget: int) -> tuple[list[Message], Message | None]:
     """Read the last messages, a little more than fit into a budget, and the latest one of the user."""
-    uncovered = conversation.uncovered_back()
     newest: list[Message] = []
-    read = 0
-    while read <= budget and (message := next(uncovered, None)):
-        newest.append(message)
-        read += message.tokens
-    if pairs(newest[::-1]).answering:
-        newest += islice(uncovered, _LOOK_BACK)
-    asked = next(filter(is_asked, chain(newest, uncovered)), None)
+    asked: Message | None = None
+    read = further = 0
+    waiting = Counter[str]()  # answers of which the call was not yet read
+    for message in conversation.uncovered_back():
+        asked = asked or (message if is_asked(message) else None)
+        if read <= budget or (+waiting and further < _LOOK_BACK):
+            newest.append(message)
+            further += read > budget
+            read += message.tokens
+            _count_waiting(message, waiting)
+        elif asked:
+            break
     if asked is None and conversation.state.context:
         asked = next(filter(is_asked, conversation.messages_back()), None)
     return newest[::-1], asked
+
+
+def _count_waiting(message: Message, waiting: Counter[str]) -> None:
+    """Count which answers wait for their calls, before one more message."""
+    for half in reversed(message.halves):
+        answered = [each for each in half.ids if waiting[each] > 0] if half.kind != "answer" else []
+        if answered:
+            waiting[answered[0]] -= 1
+        elif half.kind != "call" and half.waits:
+            waiting[half.ids[0]] += 1

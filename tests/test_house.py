@@ -128,7 +128,6 @@ INLINE = {
     "sessions.sessions": (
         "most verbs only add and read",
         {
-            "concurrent.futures",
             *(f"sessions.{name}" for name in ("compress", "engine", "find", "importing", "prompt", "search")),
         },
     ),

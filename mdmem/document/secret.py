@@ -209,6 +209,7 @@ FORMATS = (
     ),
 )
 
+_MARKS = [(mark, form) for form in FORMATS for mark in form.marks]
 # What stands in documentation: words for a value to be filled in …
 _FILLED_IN = ("EXAMPLE", "example", "YOUR", "your", "XXXX", "xxxx", "PLACEHOLDER", "placeholder")
 _LONGEST_FILLED_IN = 300  # in something longer they may stand by chance
@@ -277,7 +278,7 @@ def redactions(secrets: Iterable[Secret]) -> list[TextEdit]:
 
 
 def _find_suspected_forms(text: str) -> list[Form]:
-    return [form for form in FORMATS if any(mark in text for mark in form.marks)]
+    return list(dict.fromkeys([form for mark, form in _MARKS if mark in text]))
 
 
 def masked(text: str) -> str:

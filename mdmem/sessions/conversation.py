@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-from array import array
-from bisect import bisect_left
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from itertools import chain, groupby, islice, takewhile
+from dataclasses import replace
+from itertools import chain, islice, takewhile
 from typing import Any, NamedTuple
 
 from mdmem.diagnostic import Diagnostic, about_file
@@ -45,21 +44,25 @@ class LogPosition(NamedTuple):
 
     identity: tuple[int, ...]
     size: int
-    tail: bytes
+    tail: str
+
+    @classmethod
+    def of(cls, log: Log, size: int) -> LogPosition:
+        """Return the position behind the first `size` bytes of a log."""
+        return cls(log.identity, size, log.read(max(0, size - _TAIL), size).decode("latin-1"))
 
     def begins(self, log: Log) -> bool:
         """Return whether a log has only grown since."""
-        is_same = self.identity == log.identity and self.size <= log.size
-        return is_same and log.read(max(0, self.size - _TAIL), self.size) == self.tail
+        return self.size <= log.size and self == LogPosition.of(log, self.size)
 
 
 class PlacedRecord(NamedTuple):
-    """A record, the last number that it takes, its line, and which of the lines that is, from 1."""
+    """A record, the last number that it takes, its line, and, for `faults`, which of the lines that is."""
 
     record: LogRecord
     last: int
     line: LogLine
-    place: int
+    place: int = 0
 
     @property
     def is_base(self) -> bool:
@@ -134,7 +137,7 @@ class Conversation:
         else:
             header = find_header(log, most)
             self.state = State.of(header) if header else State(log="", key=key, version=VERSION)
-            self._read_on(self._find_base(within=within) if header else log.size)
+            self._read_on(self._find_base(within) if header else log.size)
         if self.state.key != key:
             reason = f"it is the log of {self.state.key!r}, not of {key!r}"
             raise SessionConflict(path=log.path, reason=reason, remedy="take another key")
@@ -148,7 +151,7 @@ class Conversation:
     def settled(self) -> tuple[State, LogPosition]:
         """The state up to the last line that is certain to count or not, and where the next one begins."""
         state, size = self._unsettled or (self.state, whole_size(self.log))
-        return state, LogPosition(self.log.identity, size, self.log.read(max(0, size - _TAIL), size))
+        return state, LogPosition.of(self.log, size)
 
     def go_on(self) -> State:
         """Copy the state before lines are appended: others read with the one before."""
@@ -167,12 +170,12 @@ class Conversation:
             else:
                 state.is_disordered = True
 
-    def _find_base(self, end: int | None = None, within: int | None = None) -> int:
-        """Find where the last valid snapshot before a byte begins; 0 without one."""
-        for line in lines_back(self.log, self.most, end, within):
+    def _find_base(self, within: int | None) -> int:
+        """Find where the last valid snapshot begins; 0 without one."""
+        for line in lines_back(self.log, self.most, within=within):
             if line.data and b'"snapshot"' in line.data:
                 record = read_record(line.data)
-                if record and PlacedRecord(record, record.last, line, 0).is_base:
+                if record and PlacedRecord(record, record.last, line).is_base:
                     return line.start
         return 0
 
@@ -208,18 +211,12 @@ class Conversation:
             seqs = [*(each.record.seq for each in block), following]
             pairs = zip((each.last for each in block), seqs[1:], strict=True)
             if not all(last < seq <= max(last, self.state.vacuumed) + 1 for last, seq in pairs):
-                break  # somebody changed a number since: what counts is found from a snapshot on
+                break  # somebody changed a number since
             yield block
             end, following = begin, seqs[0]
-        while end > 0:
-            begin = self._find_base(end)
-            blocks: list[list[PlacedRecord]] = []
-            for block in self._read_counted(begin):
-                blocks.append([each for each in block if each.line.start < end])
-                if len(blocks[-1]) < len(block):
-                    break
-            yield from reversed(blocks)
-            end = begin
+        if end > 0:
+            counted = [[each for each in block if each.line.start < end] for block in self._read_counted(0)]
+            yield from reversed(counted)
 
     def _read_counted(self, start: int, first: int = 1) -> Iterator[list[PlacedRecord]]:
         """Read the records that count in blocks, from `start` (bytes) on, where one does.
@@ -236,15 +233,13 @@ class Conversation:
 
     def _read_blocks(self, start: int = 0, end: int | None = None) -> Iterator[list[PlacedRecord]]:
         """Read the lines that are records, whatever their numbers, between two places in bytes."""
-        place = 0
         for block in line_blocks(self.log, start, end, self.most):
             records = read_records([line.data for line in block])
             yield [
-                PlacedRecord(self._check_snapshot(read[0], line), read[1], line, number)
-                for number, (line, read) in enumerate(zip(block, records, strict=True), place + 1)
+                PlacedRecord(self._check_snapshot(read[0], line), read[1], line)
+                for line, read in zip(block, records, strict=True)
                 if read
             ]
-            place += len(block)
 
     def _check_snapshot(self, record: LogRecord, line: LogLine) -> LogRecord:
         """Remove a snapshot of other lines than those before it."""
@@ -276,7 +271,6 @@ class Conversation:
         return chain.from_iterable(map(self._amend_messages, self._message_blocks_back()))
 
     def _message_blocks_back(self, first: int = 1) -> Iterator[list[Message]]:
-        """Read the messages from a number on as they were written, the last one first."""
         gone = self.state.dropped
         first = gone.skip(first)
         for block in self.blocks_back() if first <= self.state.seq else ():
@@ -329,12 +323,6 @@ class Conversation:
             state.remember_ids(reversed(newest))
         return state.recent_ids or {}
 
-    def stands(self, seq: int, wanted: str) -> bool:
-        """Return whether a message that was read still has this hash, or was vacuumed since."""
-        messages = messages_in(islice(self.records(seq), 1))
-        message = next((each for each in messages if each.seq == seq), None)
-        return message.hash == wanted if message else seq <= self.state.vacuumed
-
     def summary(self, seq: int) -> RunSummary | None:
         """Read the summary in the line with this number, with its text; None where there is none."""
         record = next(self.records(seq), None)
@@ -355,15 +343,15 @@ class Conversation:
     # -- what others write --------------------------------------------------------------------------------
 
     def adding(
-        self, messages: Sequence[Mapping[str, Any] | None]
+        self, messages: Sequence[Mapping[str, Any] | None], *, by_id: bool
     ) -> tuple[LogRecord | None, list[int | None]]:
-        """Return the record that adds messages, without those that are there already; and the number of each.
+        """Return the record that adds messages, and the number of each; by id, not those that are there.
 
         Raises:
             SessionConflict: another message in the history, or among these, has the id of one.
         """
         state = self.state
-        has_ids = any(data and data.get("id") for data in messages)
+        has_ids = by_id and any(data and data.get("id") for data in messages)
         known = dict(self.recent_ids) if has_ids else {}  # and those of these messages
         added: list[Mapping[str, Any]] = []
         numbers: list[int | None] = []
@@ -372,10 +360,11 @@ class Conversation:
                 numbers.append(None)
                 continue
             message = Message(state.seq + 1 + len(added), data)
-            seq, digest = known.get(message.id, (0, "")) if message.id else (0, "")
+            own = message.id if has_ids else ""
+            seq, digest = known.get(own, (0, ""))
             if not seq:
                 added.append(data)
-                if message.id:
+                if own:
                     known[message.id] = (message.seq, message.hash)
             elif digest != message.hash and not any(
                 each.hash == message.hash
@@ -408,10 +397,12 @@ class Conversation:
                 yield summary
                 waiting += filter(None, map(self.summary, summary.of)) if is_open(summary) else ()
 
-    def write_vacuumed(self, at: str) -> Iterator[bytes]:
+    def write_vacuumed(self, at: str, **changed: Any) -> Iterator[bytes]:
         """Return the lines of the log without what is no longer in the history; every number stays.
 
-        `at` is the time of the snapshot at the end.
+        Args:
+            at: the time of the snapshot at the end.
+            changed: fields of the state that the new log has instead.
         """
         state, kept = self.state.copy(), {each.seq for each in self._open_summaries(lambda _: True)}
         state.has_dropped = False
@@ -422,74 +413,44 @@ class Conversation:
             for each in block
             for line in self._shorten_record(each.record, each.line, state.dropped, kept)
         )
-        return _rewrite_lines(state, shorter, at)
+        return _rewrite_lines(replace(state, **changed), shorter, at)
 
     def write_repaired(self, at: str) -> Iterator[bytes]:
-        """Write the lines of the log by number; those with a wrong number where one is missing."""
-        numbers, starts, strays = array("Q"), array("Q", [0]), 0
-        for each, counts, _ in chain.from_iterable(judge(self._read_blocks())):
-            while counts and numbers and numbers[-1] >= each.record.seq:
-                del numbers[-1], starts[-1]  # a snapshot says that it is behind them
-            if counts:
-                numbers.append(each.record.seq)
-                starts.append(each.line.start)
-            strays += 0 if counts else len(each.record.messages)
-        state = self.state.copy()
-        state.seq = max([state.seq, *numbers[-1:]]) + strays  # no more numbers than these are taken
-        return _rewrite_lines(state, self._order_records(numbers, starts), at)
+        """Return the lines of the records that count, and behind them the messages of the others.
 
-    def _order_records(self, numbers: array[int], starts: array[int]) -> Iterator[LogRecord | bytes]:
-        """Yield the records that begin at some bytes, and between them the strays that fit there."""
-        reached = 0
-        for place, start in enumerate(starts):
-            is_last = place == len(numbers)
-            following = LAST_NUMBER if is_last else numbers[place]
-            end = None if is_last else starts[place + 1]
-            for record, _, line, _ in chain.from_iterable(self._read_blocks(start, end)):
-                if place and line.start == start:
-                    reached = record.last
-                    yield from self._shorten_record(record, line, NOTHING, None)
-                elif record.messages and reached + len(record.messages) < following:
-                    at = bisect_left(numbers, record.seq)
-                    twin = starts[at + 1] if at < len(numbers) and numbers[at] == record.seq else line.start
-                    if twin == line.start or next(lines(self.log, twin)).data != line.data:
-                        yield LogRecord(seq=reached + 1, at=record.at, messages=record.messages)
-                        reached += len(record.messages)
+        A line that stands there twice is written once. `at` is the time of the snapshot at the end.
+        """
+        last, strays = 0, dict[bytes | None, LogRecord]()
+        for each, counts, _ in chain.from_iterable(judge(self._read_blocks())):
+            last = max(last, each.last) if counts else last
+            if not counts and each.record.messages:
+                strays[each.line.data] = each.record
+        state = self.state.copy()
+        state.seq = last + sum(len(record.messages) for record in strays.values())
+        return _rewrite_lines(state, self._repair_records(strays, last), at)
+
+    def _repair_records(
+        self, strays: dict[bytes | None, LogRecord], last: int
+    ) -> Iterator[LogRecord | bytes]:
+        for each in chain.from_iterable(self._read_counted(0)):
+            strays.pop(each.line.data, None)
+            yield from self._shorten_record(each.record, each.line, NOTHING, None)
+        for record in strays.values():
+            yield LogRecord(seq=last + 1, at=record.at, messages=record.messages)
+            last += len(record.messages)
 
     def _shorten_record(
         self, record: LogRecord, line: LogLine, gone: Ranges, kept: set[int] | None
     ) -> Iterator[LogRecord | bytes]:
-        """Write a record without some messages, and without its summary unless that is kept.
-
-        What else it says is in the snapshot at the end.
-        """
+        """Write the messages of a record that stay, its summary if that is kept, and nothing else."""
         plain = LogRecord(seq=record.seq, at=record.at, messages=record.messages)
         if line.data and record == plain and not gone.meets(record.seq, record.last):
             yield line.data
             return
-        kept_messages = enumerate(gone.leave_out(messages_in([record])))
-        for _, run in groupby(kept_messages, key=lambda each: each[1].seq - each[0]):
-            following = [message for _, message in run]
-            written = tuple(message.written for message in following)
-            yield LogRecord(seq=following[0].seq, at=record.at, messages=written)
+        for message in gone.leave_out(messages_in([record])):
+            yield LogRecord(seq=message.seq, at=record.at, messages=(message.written,))
         if record.summary and (kept is None or record.seq in kept):
             yield LogRecord(seq=record.seq, at=record.at, summary=record.summary)
-
-    def write_renamed(self, key: str) -> Iterator[bytes]:
-        """Write the lines of the log for another key; snapshots get their new places."""
-        state = self.state
-        header = write_header(LogHeader(state.log, key, state.version, state.vacuumed))
-        start, is_behind = 0, False
-        for line in lines(self.log, most=self.most):
-            data = line.data if is_behind else header if line.data and read_header(line.data) else None
-            if data is None:
-                continue
-            if is_behind and b'"snapshot"' in data and (record := read_record(data)):
-                record = self._check_snapshot(record, line)
-                snapshot = record.snapshot and record.snapshot._replace(start=start)
-                data = write_record(record._replace(snapshot=snapshot)) if snapshot else data
-            yield data
-            start, is_behind = start + len(data) + 1, True
 
 
 def _rewrite_lines(state: State, kept: Iterable[LogRecord | bytes], at: str) -> Iterator[bytes]:

@@ -191,7 +191,6 @@ class _EventFinder:
                 is_end = False
 
     def _find_requests(self, message: Message, place: int) -> Iterator[SessionEvent]:
-        """Yield what a user asks for, whole where it is short, and the errors that they paste."""
         who, seq = label(message), message.seq
         written, pasted = parted(message.spoken)
         own, shown = in_line(written), errors_in(pasted)[:_SHOWN]
@@ -241,7 +240,6 @@ class _EventFinder:
         return question, f" ({options_chosen})" if options_chosen else ""
 
     def _find_report(self, message: Message, *, is_end: bool) -> Iterator[SessionEvent]:
-        """Yield what an assistant reports at the end of a turn, and what it found on the way."""
         sentences = [
             (number > 0 and (said.endswith(":") or not _FINDING.search(said)), number, said)
             for number, said in enumerate(filter(_is_telling, prose(message.spoken)))
@@ -304,7 +302,6 @@ class _EventFinder:
                 yield event._replace(text=event.text + ended)
 
     def _find_open(self) -> Iterator[SessionEvent]:
-        """Yield unanswered questions, and the open tasks of the last list."""
         last = next((each for each in reversed(self.messages) if each.spoken.strip()), self.messages[-1])
         if is_asked(last):
             yield self._make_event(OPEN, last.seq, 0.2, f"open: nobody answered {label(last)}")

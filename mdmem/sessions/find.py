@@ -250,11 +250,6 @@ def grep(
 
 
 def _write_command(pattern: str, case: Case, *, regex: bool) -> list[str]:
-    """Write the command that finds a pattern in what it is given.
-
-    Raises:
-        Usage: the pattern is empty, too long or not text, or the case is unknown.
-    """
     if case not in _CASES:
         raise Usage(problem=f"case is {', '.join(_CASES)}, not {case!r}")
     if not pattern:
@@ -297,7 +292,7 @@ class _TextStream:
         self.logs: list[tuple[str, SessionFilter]] = []
 
     def blocks(self) -> Iterator[bytes]:
-        """Yield the texts, each with a line end, in blocks that are worth a system call."""
+        """Yield the texts, each with a line end, some at once."""
         block: list[bytes] = []
         position = written = 0
         for conversation, chosen in self._opened:

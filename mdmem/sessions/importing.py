@@ -13,10 +13,11 @@ from dataclasses import dataclass, replace
 from itertools import chain
 from typing import TYPE_CHECKING, Any, NamedTuple
 
+from mdmem.document import secret
 from mdmem.document.document import digest
 from mdmem.errors import Invalid, PathRefused, SessionConflict, Usage
 from mdmem.sessions.conversation import Conversation
-from mdmem.sessions.message import Message, parse_time
+from mdmem.sessions.message import MOST_DEEP, Message, parse_time
 from mdmem.sessions.record import LogRecord, Ranges, messages_in
 from mdmem.sessions.transcripts import MIGRATED, Transcript, TranscriptEntry, transcripts
 from mdmem.vault import files
@@ -26,6 +27,7 @@ if TYPE_CHECKING:
 
 HOOK_SECONDS = 1.0
 """How long a hook reads while its host waits; of a very long transcript, the next one reads on."""
+_WAIT_SECONDS = 60.0  # for another import of the same session; a hook waits for none
 _LINE = 1 << 20  # characters of entries that become one line of the log
 _ENVELOPE = 4_096  # bytes of a line without its messages
 _MOST_REASONS = 100  # of one transcript that are listed
@@ -113,7 +115,6 @@ class _Position(NamedTuple):
         return position if is_one and position.start >= 0 else cls()
 
     def behind(self, entry: TranscriptEntry | None) -> _Position:
-        """Return the position behind an entry."""
         if entry is None:
             return self
         return _Position(entry.number, entry.start, entry.end, _hash_text(entry.text), self.summary)
@@ -136,15 +137,12 @@ class _Importer:
         self._most = min(_LINE, sessions.logs.most // 2)
 
     def add_new(self) -> None:
-        """Add what is new.
-
-        Raises:
-            _NotImported: the session is ignored, or has messages that are newer.
-        """
+        """Add what is new, unless the session is ignored or has messages that are newer."""
         key = self._transcript.key
         if not self._sessions.is_kept(key):
             raise _NotImported(f"the config has nothing kept of {key!r}")
-        with self._sessions.logs.importing(self._sessions.resolve(key)):
+        wait = _WAIT_SECONDS if self._until is None else 0.0
+        with self._sessions.logs.alone("importing", self._sessions.resolve(key), wait):
             self._add_entries()
 
     def _add_entries(self) -> None:
@@ -182,11 +180,7 @@ class _Importer:
         return (known, entries) if is_same else None
 
     def _recognise_held(self, conversation: Conversation) -> tuple[_Position, Iterator[TranscriptEntry]]:
-        """Go on behind the last message that the log holds already, by the hashes of its messages.
-
-        Raises:
-            _NotImported: what follows is not newer than the rest of the session.
-        """
+        """Go on behind the last message that the log holds already, by the hashes of its messages."""
         held = (message for record in conversation.records() for message in messages_in([record]))
         entries = self._transcript.read(0, 1)
         position, last = _Position(), None
@@ -214,12 +208,23 @@ class _Importer:
         """Remove the secrets of an entry's message; None where nothing of it is kept."""
         fault = entry.fault
         if entry.message is not None:
+            if self._is_clean(entry.text):
+                return None if Message.of(0, entry.message).is_transient else entry.message
             try:
                 return self._sessions.cleaned(self._transcript.key, entry.message)
             except (Usage, Invalid) as error:
                 fault = error.message
         self.reasons += [f"entry {entry.number}: {fault}"] if fault else []
         return None
+
+    def _is_clean(self, text: str) -> bool:
+        """Return whether an entry has nothing to remove: most need not be written again."""
+        if text.count("{") + text.count("[") > MOST_DEEP:
+            return False
+        config = self._sessions.logs.vault.config
+        if config.sessions.secrets == "keep":
+            return True
+        return secret.ALLOW_MARK not in text and not secret.find(text, allow=config.secrets.allow)
 
     def _commit_messages(
         self,
@@ -262,7 +267,6 @@ class _Importer:
                 self.reasons.append(f"the alias {alias!r}: {error.message}")
 
     def rename_files(self) -> None:
-        """Give the files of the conversation names that say that it was imported."""
         for path in self._transcript.files:
             folder, name = os.path.split(path)
             try:

@@ -13,7 +13,6 @@ import threading
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
-from itertools import chain
 from typing import Any, TypeVar
 
 from mdmem.diagnostic import Diagnostic, about_file
@@ -62,7 +61,6 @@ _STARS = {"**": ".*", "*": "[^:]*"}
 _MOST_ALIASES = 10  # one behind the other, as older versions have left them
 _MOST_KNOWN = 1_000  # sessions of which the state is remembered
 _LEAST_END = 1 << 24  # bytes that are read from the end of a log, however small the config's limit is
-_COMPACTING_SECONDS, _IMPORTING_SECONDS = 600.0, 60.0  # of waiting; who compacts may ask a model
 _NUMBER = regex(r"(?:(?P<key>.+)#)?(?P<number>[0-9]{1,15})", re.DOTALL)
 REPAIRED = {"not-a-record", "session-gap", "snapshot-differs", "more", LimitReached.code}
 """The codes of findings that `repair` ends."""
@@ -125,17 +123,11 @@ class SessionLogs:
             raise PathRefused(path=key, reason="it is the session of another thread")
         return path
 
-    @property
-    def folder(self) -> str:
-        """The folder of the logs, as a path of the whole vault."""
-        return join(self.vault.namespace, FOLDER)
-
     def paths(self) -> list[str]:
         """Return the logs that there are."""
-        names = self.vault.store.names(self.folder)
-        paths = (
-            f"{self.folder}/{name}" for name in sorted(names) if name.endswith(SUFFIX) and name[0] != "."
-        )
+        folder = join(self.vault.namespace, FOLDER)
+        names = sorted(self.vault.store.names(folder))
+        paths = (f"{folder}/{name}" for name in names if name.endswith(SUFFIX) and name[0] != ".")
         return list(filter(self.vault.wall.holds, paths))
 
     def all(self, missed: list[MdmemError] | None = None) -> Iterator[Conversation]:
@@ -327,17 +319,10 @@ class SessionLogs:
         log.append(added)
         self._remember_state(conversation)
 
-    def compacting(self, key: str) -> contextlib.AbstractContextManager[None]:
-        """Wait until nobody else compacts a session, and let nobody inside the block."""
-        return self._hold_lock("compacting", key, _COMPACTING_SECONDS)
-
-    def importing(self, key: str) -> contextlib.AbstractContextManager[None]:
-        """Wait until nobody else imports into a session, and let nobody inside the block."""
-        return self._hold_lock("importing", key, _IMPORTING_SECONDS)
-
-    def _hold_lock(self, what: str, key: str, seconds: float) -> contextlib.AbstractContextManager[None]:
+    def alone(self, doing: str, key: str, seconds: float) -> contextlib.AbstractContextManager[None]:
+        """Wait until nobody else is doing something to a session, and let nobody inside the block."""
         name = f"{digest(self.path(key).encode())}.lock"
-        return files.held(os.path.join(self.vault.disk.local(what), name), seconds)
+        return files.held(os.path.join(self.vault.disk.local(doing), name), seconds)
 
     # -- other names --------------------------------------------------------------------------------------
 
@@ -366,7 +351,7 @@ class SessionLogs:
                     self.append(conversation, LogRecord(seq=0, alias_of=key))
 
     def _take_over(self, source: Conversation, target: Conversation) -> None:
-        """Let the whole log of one key be that of another, and in its place stand what leads there."""
+        """Let the history of one key be that of another, and in its place stand what leads there."""
         known, state, at = target.state, source.state, now()
         # A takeover that was killed in the middle has left one log under both names.
         if known.log != state.log or known.seq < state.seq:
@@ -375,9 +360,7 @@ class SessionLogs:
                 remedy = "let a key without messages be the alias, or delete one of both"
                 raise SessionConflict(path=source.log.path, reason=reason, remedy=remedy)
             refuse_later(target)
-            fields = _host_fields(known)
-            own = [write_record(LogRecord(seq=state.seq + 1, at=at, **fields))] if fields else []
-            lines = chain(source.write_renamed(known.key), own)
+            lines = source.write_vacuumed(at, key=known.key, **_host_fields(known))
             target.log.put_aside(self._archive_path(known, _DELETED), lines)
         header = LogHeader(os.urandom(8).hex(), state.key)
         leading = [write_header(header), write_record(LogRecord(seq=1, at=at, alias_of=known.key))]
@@ -400,7 +383,6 @@ class SessionLogs:
         return [f"{folder}/{name}" for name in sorted(names) if name.endswith((_VACUUMED, _DELETED))]
 
     def _find_vacuumed(self, log: str) -> list[str]:
-        """Find the vacuumed logs of this id, under any key, the oldest first."""
         root = join(self.vault.namespace, f"{FOLDER}/{ARCHIVE}")
         paths = [
             f"{root}/{folder}/{name}"

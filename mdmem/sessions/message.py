@@ -249,7 +249,6 @@ def check(data: Any) -> None:
 
 
 def _find_fault(value: Any, depth: int) -> str:
-    """Find what JSON cannot hold in a value; empty without any."""
     if depth > MOST_DEEP:
         return f"values nested more than {MOST_DEEP} deep"
     if isinstance(value, Mapping):
@@ -287,29 +286,16 @@ def redacted(data: Mapping[str, Any], allow: Sequence[str] = ()) -> tuple[Mappin
         Usage: the message is no JSON without them.
     """
     written = encoded(data)
-    # The mark that allows secrets counts for its own line, and JSON is all one.
-    if secret.ALLOW_MARK not in written:
-        secrets = secret.find(written, allow=allow)
-        if not secrets:
-            return data, secrets
+    # The mark that allows secrets counts for its own line, and JSON is all one: here it allows none.
+    secrets = secret.find(written.replace(secret.ALLOW_MARK, "-" * len(secret.ALLOW_MARK)), allow=allow)
+    if not secrets:
+        return data, secrets
+    try:
         clean = splice(written, secret.redactions(secrets))
-        try:
-            return json.loads(clean, object_pairs_hook=_number_names), secrets
-        except ValueError:
-            problem = f"a secret reaches over several values: {secrets[0].kind} {secrets[0].shown}…"
-            raise Usage(problem=problem, remedy=SECRETS_HINT) from None
-    secrets = []
-
-    def remove(value: Any) -> Any:
-        if isinstance(value, str):
-            own = secret.find(value, allow=allow)
-            secrets.extend(own)
-            return splice(value, secret.redactions(own))
-        if isinstance(value, Mapping):
-            return _number_names((remove(name), remove(each)) for name, each in value.items())
-        return [remove(each) for each in value] if isinstance(value, list) else value
-
-    return remove(data), secrets
+        return json.loads(clean, object_pairs_hook=_number_names), secrets
+    except ValueError:
+        problem = f"a secret reaches over several values: {secrets[0].kind} {secrets[0].shown}…"
+        raise Usage(problem=problem, remedy=SECRETS_HINT) from None
 
 
 def _number_names(pairs: Iterable[tuple[str, Any]]) -> dict[str, Any]:

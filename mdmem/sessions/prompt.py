@@ -167,7 +167,6 @@ class _Prompt:
 
 
 def _begin_with_user(messages: Sequence[Message]) -> list[Message]:
-    """Take messages from the first of the user on, with those of the system just before it."""
     while True:
         start = next((place for place, each in enumerate(messages) if is_of_user(each)), len(messages))
         while 0 < start < len(messages) and messages[start - 1].role in _SYSTEM:

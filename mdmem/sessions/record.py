@@ -13,6 +13,7 @@ import math
 import re
 from bisect import bisect_right
 from collections.abc import Callable, Container, Iterable, Mapping, Sequence
+from functools import partial
 from itertools import islice
 from types import MappingProxyType
 from typing import Any, NamedTuple, TypeVar
@@ -282,18 +283,14 @@ def _read_fields(
     return {name: readers[name](value) for name, value in shape.items() if name in names}
 
 
-def _type_reader(kind: type[T]) -> Callable[[Any], T]:
-    """Make a function that reads a value of just this type."""
-
-    def read(value: Any) -> T:
-        if type(value) is not kind:
-            raise TypeError(f"this is no {kind.__name__}")
-        return value
-
-    return read
+def _check_type(kind: type[T], value: Any) -> T:
+    if type(value) is not kind:
+        raise TypeError(f"this is no {kind.__name__}")
+    return value
 
 
-_read_text, _read_object, _read_list = _type_reader(str), _type_reader(dict), _type_reader(list)
+_read_text, _read_object = partial(_check_type, str), partial(_check_type, dict)
+_read_list = partial(_check_type, list)
 
 
 def _read_number(value: Any) -> int:
@@ -327,7 +324,7 @@ _READERS: dict[str, Callable[[Any], Any]] = {
     **dict.fromkeys(("seq", "live", "start"), _read_number),
     **dict.fromkeys(("at", "text", "alias_of", "title", "created"), _read_text),
     **dict.fromkeys(("cursors", "metadata"), _read_object),
-    **dict.fromkeys(("is_disordered", "has_dropped"), _type_reader(bool)),
+    **dict.fromkeys(("is_disordered", "has_dropped"), partial(_check_type, bool)),
     **dict.fromkeys(("drop", "dropped"), Ranges.of),
     **dict.fromkeys(("amend", "amended"), _read_amendments),
     "messages": _read_messages,

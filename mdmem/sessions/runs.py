@@ -192,7 +192,6 @@ def _write_span(seqs: Sequence[int]) -> str:
 
 
 def _find_touched(run: ToolRun) -> Iterator[tuple[str, str]]:
-    """Find the files that a run names, and what it does with each."""
     for verb, name in _PATCHED.findall(run.command or str(run.arguments.get("input", ""))):
         yield name.strip(), _DONE[verb][0]
     folder = ""

@@ -1,8 +1,8 @@
 """Ranked search in conversations: a text index of its own, made current by each question.
 
 Each message, and each summary, is in it what a memory is in the other one. How far a log was read stands
-beside the index: the log's id, the number of its last line, and the last message with its hash. Where these
-do not match, as in a session that was made again, the log is read from its start.
+beside the index. Where the log has not only grown since, as a session that was made again, it is read from
+its start.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ from mdmem.index.passages import Indexed, Passage
 from mdmem.index.query import parse
 from mdmem.index.scoring import Ranked, Scorer
 from mdmem.index.text_index import TextIndex
-from mdmem.sessions.conversation import Conversation
+from mdmem.sessions.conversation import Conversation, LogPosition
 from mdmem.sessions.find import (
     SessionFilter,
     SessionHit,
@@ -35,9 +35,9 @@ from mdmem.sessions.find import (
     snippet,
 )
 from mdmem.sessions.logs import FOLDER, SUFFIX, SessionLogs
-from mdmem.sessions.message import Message, parse_time
-from mdmem.sessions.record import messages_in
+from mdmem.sessions.message import parse_time
 from mdmem.vault import files
+from mdmem.vault.log import whole_size
 from mdmem.vault.paths import Namespace, join
 
 _INDEX, _TEXT, _POSITIONS, _WRITING, _LOCK = "sessions_index", "text", "positions.json", "writing", "lock"
@@ -49,27 +49,11 @@ _PASSAGE = re.compile(r"(?s).{1,4000}(?:\s|\Z)|.{1,4000}")
 
 
 class IndexedLog(NamedTuple):
-    """How far a log is indexed.
+    """How far a log is indexed: the last number, what tells the file from others, and the place in bytes."""
 
-    Attributes:
-        log, vacuumed: its random id, and the last number that a vacuum read.
-        seq: the last number that was read.
-        message, hash: the number of the last message that was read, 0 without one, and its hash.
-        file: what tells that the log is the same file, and was not written since.
-    """
-
-    log: str
-    vacuumed: int
-    seq: int = 0
-    message: int = 0
-    hash: str = ""
-    file: str = ""
-
-    def stands_in(self, conversation: Conversation) -> bool:
-        """Return whether a log has only grown since."""
-        state = conversation.state
-        is_same = (self.log, self.vacuumed) == (state.log, state.vacuumed) and self.seq <= state.seq
-        return is_same and (not self.message or conversation.stands(self.message, self.hash))
+    seq: int
+    file: str
+    position: LogPosition
 
 
 def search(logs: SessionLogs, query: str, key: str | None, asked: SessionFilter, limit: int) -> SessionHits:
@@ -168,7 +152,10 @@ class _Update:
             with open(self._path_of(_POSITIONS), "rb") as file:
                 kept = json.load(file)
             if kept["commit"] == self.index.opstamp:
-                return {path: IndexedLog(*place) for path, place in kept["logs"].items()}
+                return {
+                    path: IndexedLog(seq, file, LogPosition(tuple(identity), size, tail))
+                    for path, (seq, file, (identity, size, tail)) in kept["logs"].items()
+                }
         if self.index.opstamp:
             self.index.clear()
         return {}
@@ -179,29 +166,22 @@ class _Update:
         if known and file and known.file == file:
             return
         with self._logs.at(path, unasked=unasked) as conversation:
-            if conversation is None or not (known and known.stands_in(conversation)):
+            if conversation is None or not (known and known.position.begins(conversation.log)):
                 self._remove_log(path)
                 known = None
             if conversation:
-                state = conversation.state
-                known = known or IndexedLog(state.log, state.vacuumed)
-                last = self._add_records(path, conversation, known.seq + 1)
-                if known.seq < state.seq:
-                    self._mark_writing()
-                known = known._replace(seq=state.seq, file=file)
-                self._known[path] = known._replace(message=last.seq, hash=last.hash) if last else known
+                log, last = conversation.log, conversation.state.seq
+                self._add_records(path, conversation, known.seq + 1 if known else 1)
+                self._known[path] = IndexedLog(last, file, LogPosition.of(log, whole_size(log)))
 
-    def _add_records(self, path: str, conversation: Conversation, first: int) -> Message | None:
-        """Add the texts of the records from a number on; return the last message."""
-        last: Message | None = None
-        for records in conversation.record_blocks(first) if first <= conversation.state.seq else ():
+    def _add_records(self, path: str, conversation: Conversation, first: int) -> None:
+        if first <= conversation.state.seq:
+            self._mark_writing()
+        for records in conversation.record_blocks(first):
             for text in _EVERYTHING.texts_of(conversation, records):
                 self._add_text(f"{path.removesuffix(SUFFIX)}/{text.seq}", text)
-            last = next(reversed(messages_in(records)), last)
-        return last
 
     def _add_text(self, place: str, text: SessionHit) -> None:
-        self._mark_writing()
         time = parse_time(text.time)
         parts = [passages.written_out(part) for part in _PASSAGE.findall(text.snippet)] or [""]
         self.index.add(
@@ -231,7 +211,6 @@ class _Update:
                 pass
 
     def end(self) -> None:
-        """Keep what was done."""
         if self._is_writing:
             commit = self.index.commit()
             with open(self._path_of(f"{_POSITIONS}.new"), "w", encoding="utf-8") as file:

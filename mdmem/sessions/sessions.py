@@ -11,7 +11,7 @@ import os
 from collections.abc import Callable, Mapping, Sequence
 from functools import cached_property
 from itertools import islice, takewhile
-from typing import TYPE_CHECKING, Any, ClassVar, Literal, overload
+from typing import TYPE_CHECKING, Any, ClassVar
 
 from mdmem.arguments import json_value, require_text
 from mdmem.diagnostic import SECRETS, SECRETS_HINT, Diagnostic, about_file, told
@@ -34,8 +34,6 @@ from mdmem.vault import mark
 from mdmem.vault.vault import Vault
 
 if TYPE_CHECKING:
-    from concurrent.futures import Future
-
     from mdmem.index.grep import Case
     from mdmem.models.generator import Generator
     from mdmem.sessions.compress import Compressed
@@ -46,6 +44,7 @@ if TYPE_CHECKING:
     from mdmem.sessions.record import RunSummary
 
     SeqName = int | str
+_COMPACTING_SECONDS = 600.0  # of waiting; who compacts may ask a model
 _LOG = logging.getLogger("mdmem.sessions")
 
 
@@ -88,14 +87,8 @@ class Sessions:
             by_id: whether an id names one message; some programs give all of theirs the same.
         """
         cleaned = [self.cleaned(key, message) for message in messages]
-
-        def build(conversation: Conversation) -> tuple[LogRecord | None, list[int | None]]:
-            if by_id:
-                return conversation.adding(cleaned)
-            record, numbers = _number_messages(cleaned, conversation.state.seq + 1)
-            return (record if record.messages else None), numbers
-
-        return self._commit_lines(key, build) or [None] * len(cleaned)
+        numbers = self._commit_lines(key, lambda conversation: conversation.adding(cleaned, by_id=by_id))
+        return numbers or [None] * len(cleaned)
 
     def set_history(self, key: str, messages: Sequence[Mapping[str, Any]]) -> list[int | None]:
         """Replace the whole history; return the number of each message, as `add_message`."""
@@ -103,10 +96,10 @@ class Sessions:
 
         def build(conversation: Conversation) -> tuple[LogRecord | None, list[int | None]]:
             state = conversation.state
-            record, numbers = _number_messages(cleaned, state.seq + 1)
-            return (
-                record._replace(drop=state.everything) if record.messages or state.live else None
-            ), numbers
+            record, numbers = conversation.adding(cleaned, by_id=False)
+            if state.live:
+                record = record or LogRecord(seq=0)
+            return record and record._replace(drop=state.everything), numbers
 
         return self._commit_lines(key, build) or [None] * len(cleaned)
 
@@ -289,9 +282,8 @@ class Sessions:
         differs from the lines before it, and a log that is not that of its key.
 
         Args:
-            fix: rewrite such a log with all that is read of it; messages with a wrong number get the one
-                that is missing in their place, or the next ones at the end. The old log stays in the archive.
-                The result is what is left to be done by hand.
+            fix: rewrite such a log with all that is read of it; messages with a wrong number get the next
+                ones at the end. The old log stays in the archive. The result is what is left to be done.
         """
         findings: list[Diagnostic] = []
         for path in self.logs.paths() if key is None else [self.logs.path(key)]:
@@ -398,27 +390,7 @@ class Sessions:
         with self.logs.reading(key) as conversation:
             return assemble(conversation, budget, tail, user_first=user_first)
 
-    @overload
-    def compact(
-        self, key: str, budget: int | None = None, generator: Generator | None = None
-    ) -> Compacted: ...
-    @overload
-    def compact(
-        self,
-        key: str,
-        budget: int | None = None,
-        generator: Generator | None = None,
-        *,
-        background: Literal[True],
-    ) -> Future[Compacted]: ...
-    def compact(
-        self,
-        key: str,
-        budget: int | None = None,
-        generator: Generator | None = None,
-        *,
-        background: bool = False,
-    ) -> Compacted | Future[Compacted]:
+    def compact(self, key: str, budget: int | None = None, generator: Generator | None = None) -> Compacted:
         """Let summaries stand for the oldest messages, and for the oldest summaries.
 
         Of two that compact one session at once, also in two processes, the second waits for the first.
@@ -428,22 +400,10 @@ class Sessions:
             budget: tokens. A context of less than three quarters of it stays as it is. Any other one gets
                 under it, or the answer names what it consists of. Without a budget, what is due is done.
             generator: asks a language model; without it a summary is made of sentences of what was said.
-            background: do so in a thread of its own, which logs an error. Return a future at once.
 
         Raises:
             LockTimeout: somebody else was at it for ten minutes.
         """
-        if not background:
-            return self._compact_session(key, budget, generator)
-        from concurrent.futures import ThreadPoolExecutor  # noqa: PLC0415 - start-up
-
-        thread = ThreadPoolExecutor(1, "mdmem compact")
-        future = thread.submit(self._compact_session, key, budget, generator)
-        thread.shutdown(wait=False)
-        future.add_done_callback(lambda done: _log_failure(key, done))
-        return future
-
-    def _compact_session(self, key: str, budget: int | None, generator: Generator | None) -> Compacted:
         from mdmem.sessions.engine import compact, measure_context  # noqa: PLC0415 - most calls add and read
 
         stateless = self.logs.vault.config.sessions.stateless
@@ -451,7 +411,7 @@ class Sessions:
         if not self.is_kept(key) or any(fits(glob, resolved) for glob in stateless):
             with self.logs.reading(key) as conversation:
                 return measure_context(conversation, budget)
-        with self.logs.compacting(resolved):
+        with self.logs.alone("compacting", resolved, _COMPACTING_SECONDS):
             return compact(self.logs, key, budget, generator, lambda data: self._remove_secrets(key, data))
 
     def compress(
@@ -625,18 +585,3 @@ class QuietSessions:
                 return empty and empty()
 
         return call
-
-
-def _log_failure(key: str, done: Future[Compacted]) -> None:
-    """Log the error of a compaction that nobody may wait for."""
-    if error := done.exception():
-        _LOG.error("compact %r in the background: %s", key, error)
-
-
-def _number_messages(
-    messages: Sequence[Mapping[str, Any] | None], first: int
-) -> tuple[LogRecord, list[int | None]]:
-    """Return a record of the messages that are kept, and for each of all its number, from `first` on."""
-    kept = tuple(each for each in messages if each is not None)
-    numbers = iter(range(first, first + len(kept)))
-    return LogRecord(seq=0, messages=kept), [None if each is None else next(numbers) for each in messages]

@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 from hypothesis import HealthCheck, given, settings, strategies as st
 
-from mdmem.errors import StorageFailed, Usage
+from mdmem.errors import LockTimeout, StorageFailed, Usage
 from mdmem.facade.memory import Memory, open as open_memory
 from mdmem.sessions.importing import SessionImport
 from mdmem.sessions.transcripts import transcripts
@@ -581,6 +581,20 @@ def test_a_hook_waits_for_no_long_file_and_the_next_one_reads_on(
     for number in range(1, 10):
         sessions.capture("claude-code-session", str(path))
         assert texts(memory, "claude-code:5e1f") == list(map(str, range(number)))
+
+
+def test_a_hook_does_not_wait_for_another_import_and_imports_the_next_time(
+    memory: Memory, source: Path
+) -> None:
+    Path(memory.vault.root, ".mdmem", "config.toml").write_text('[sessions]\ncapture = "hooks"\n')
+    path = source / "5e1f.jsonl"
+    path.write_text(lines(claude("user", "hello", 1)))
+    sessions = open_memory(memory.vault.root).sessions
+    sessions.allow_capture()
+    with sessions.logs.alone("importing", "claude-code:5e1f", 0.0), pytest.raises(LockTimeout):
+        sessions.capture("claude-code-session", str(path))
+    assert sessions.capture("claude-code-session", str(path)) == "claude-code:5e1f"
+    assert texts(memory, "claude-code:5e1f") == ["hello"]
 
 
 def test_two_processes_that_import_at_once_add_each_message_once(memory: Memory, source: Path) -> None:

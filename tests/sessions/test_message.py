@@ -143,14 +143,14 @@ def test_the_order_of_fields_is_part_of_what_a_message_says() -> None:
         {"role": "user", "content": PRIVATE},
         {"role": "user", TOKEN: "as a name"},
         {"role": "user", "aws_secret_access_key": "wJalrXUtnFEMIaK7MDENGbPxRfiCYzz12345KEYk"},
-        {"role": "user", "content": f"first\n{TOKEN}\nkept {OTHER} mdmem:allow-secret"},
+        {"role": "user", "content": f"first\n{TOKEN}\nalso {OTHER} mdmem:allow-secret"},
     ],
 )
 def test_a_secret_is_taken_out_wherever_it_stands(data: dict[str, Any]) -> None:
     clean, found = redacted(data)
     assert found
     written = encoded(clean)
-    for secret in (TOKEN, "MIIEvQIBADANBgkqhkiG9w0", "wJalrXUtnFEMIaK7MDENG"):
+    for secret in (TOKEN, OTHER, "MIIEvQIBADANBgkqhkiG9w0", "wJalrXUtnFEMIaK7MDENG"):
         assert secret not in written
     assert clean["role"] == data["role"]
     assert len(clean) == len(data)

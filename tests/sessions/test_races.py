@@ -11,7 +11,6 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from mdmem.errors import Usage
 from mdmem.facade.memory import Memory
 from mdmem.sessions.record import LogRecord, RunSummary, read_header
 
@@ -261,27 +260,3 @@ def test_a_compaction_that_is_killed_holds_up_no_other(sessions: Sessions) -> No
     first.communicate()
     assert second.communicate(b"go\n")[0] == b"asked\n1 0\n"
     assert sessions.list()[0].summaries == 1
-
-
-def test_a_compaction_in_the_background_ends_and_tells_what_it_did(
-    sessions: Sessions, caplog: pytest.LogCaptureFixture
-) -> None:
-    sessions.extend("s", [{"role": "user", "content": f"{number} " + "x" * 400} for number in range(40)])
-    asked, answer = threading.Event(), threading.Event()
-
-    def ask(*_: object) -> str:
-        asked.set()
-        assert answer.wait(60)
-        return "short"
-
-    done = sessions.compact("s", generator=ask, background=True)
-    assert asked.wait(60)
-    assert not done.done()
-    sessions.add("s", "user", "while it thought")
-    answer.set()
-    assert [each.text for each in done.result(60).summaries] == ["short"]
-    failing = sessions.compact("s", -1, background=True)
-    assert isinstance(failing.exception(60), Usage)
-    while any(thread.name.startswith("mdmem compact") for thread in threading.enumerate()):
-        next(thread for thread in threading.enumerate() if thread.name.startswith("mdmem compact")).join(60)
-    assert ["'s' in the background" in record.getMessage() for record in caplog.records] == [True]

@@ -302,7 +302,7 @@ class _Joining:
 
     def _choose_parent(self, trio: Trio) -> Trio:
         base, ours, theirs = self._find_parents(trio)
-        found = self._parent_of(trio.node) if theirs and ours else theirs or ours
+        found = theirs or ours
         if base and ours and ours is not base and (theirs is base or self._is_lost(base) == [False, True]):
             found = ours
         if len(trio.sides) == 1 and not trio.nodes.base:

@@ -1,4 +1,4 @@
-"""Who said what: the facts of a memory, each with the commit that it comes from, and its past."""
+"""Who said what: the facts of a memory, each with the commit that it comes from."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from mdmem.review.tracked import agent_of
 from mdmem.text.regex import regex
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+    from collections.abc import Iterator
 
     from mdmem.document.document import Document
     from mdmem.document.tree import Member
@@ -80,43 +80,23 @@ def blame(vault: Vault, tracked: Tracked, path: str) -> list[SaidFact]:
     now = vault.read(path)
     name = tracked.name(path)
     blob = tracked.history.tree(tracked.head, [name]).get(name) if tracked.head else None
-    if not blob:
-        note = _NOT_COMMITTED if tracked.holds(name) else _ELSEWHERE
-        found = _Blame(now, None, (), {}, (), tracked.history.newest).said()
-        return [replace(said, note=note) for said in found]
-    lines = tracked.repository.blame(name, words=True)
-    commits = tracked.history.commits(filter(None, lines))
-    partial = tracked.find_partial(commits.values())
-    return list(
-        _Blame(now, tracked.document(blob, now.path), lines, commits, partial, tracked.history.newest).said()
-    )
+    return list(_Blame(tracked, now, name, blob or "").said())
 
 
 class _Blame:
-    """Says who said what in a memory.
+    """Says who said what in a memory, which git calls `name`; `blob` is what the last commit has, if any."""
 
-    Args:
-        now: the memory.
-        head: the same as the last commit has it; None where it does not.
-        lines: the commit of each line of `head`, as git counts lines; None for one that is not known.
-        commits: these commits, by id.
-        partial: the ids of those whose operations are not told.
-        newest: which of several commits of one second none of the others descends from.
-    """
-
-    def __init__(
-        self,
-        now: Document,
-        head: Document | None,
-        lines: Sequence[str | None],
-        commits: Mapping[str, Commit],
-        partial: Collection[str],
-        newest: Callable[[Sequence[str]], str],
-    ) -> None:
-        self._now, self._head = now, head
-        self._lines, self._commits, self._partial = lines, commits, partial
-        self._newest = newest
-        self._ends = list(accumulate(len(line) + 1 for line in head.text.split("\n")) if head else ())
+    def __init__(self, tracked: Tracked, now: Document, name: str, blob: str) -> None:
+        self._now = now
+        self._head = tracked.document(blob, now.path) if blob else None
+        self._lines = tracked.repository.blame(name, words=True) if blob else ()
+        self._commits = tracked.history.commits(filter(None, self._lines))
+        self._partial = tracked.find_partial(self._commits.values())
+        self._newest = tracked.history.newest
+        self._ends = (
+            list(accumulate(len(line) + 1 for line in self._head.text.split("\n"))) if self._head else ()
+        )
+        self._unknown = _NOT_COMMITTED if tracked.holds(name) else _ELSEWHERE
 
     def said(self) -> Iterator[SaidFact]:
         """Yield each field and each fact, in order."""
@@ -155,7 +135,7 @@ class _Blame:
     def _blame_span(self, said: SaidFact, span: Span | None) -> SaidFact:
         """Return what was said, with the last commit that touched a stretch of the last version."""
         if span is None:
-            return replace(said, note=_NOT_COMMITTED)
+            return replace(said, note=self._unknown)
         first, last = (bisect_right(self._ends, at) for at in (span.start, span.end - 1))
         touched = [self._commits[id_] for id_ in dict.fromkeys(self._lines[first : last + 1]) if id_]
         if not touched:

@@ -88,14 +88,12 @@ class _Joining:
         self._trees = trees
         self._order = (first, 3 - first)
         self._weak: Sequence[AbstractSet[TreeNode]] = ()
-        self._hiding = ["", ""]  # what a side made code or HTML
         self._trios: dict[TreeNode, Trio] = {}
         self._all: list[Trio] = []
         nodes = [node for tree in trees for node in tree.nodes]
         self._lines: dict[Trio, Versions[int | None]] = {}  # where each version has a node
         self._prior = {below: above for tree in trees for above, below in pairwise(tree.nodes)}
         self._before = {below: above for node in nodes for above, below in pairwise(node.children)}
-        self._behind = {above: below for below, above in self._before.items()}
 
     def join(self) -> Joined:
         self._make_trios()
@@ -105,10 +103,8 @@ class _Joining:
         below: dict[Trio, list[Trio]] = defaultdict(list)
         for trio in self._all[1:]:
             if self._is_moved_apart(trio):
-                for part in self._split_moved(trio):
-                    part.parent = self._find_standing(trio, [self._parent_of(part.on(part.sides[0]))])
-                    below[part.parent].append(part)
-            elif trio.state != "gone":
+                trio.state, trio.why = "conflict", "moved to another place by each side"
+            if trio.state != "gone":
                 trio.parent = self._choose_parent(trio)
                 below[trio.parent].append(trio)
             elif len(trio.sides) == 1 and not self._is_moved(trio, trio.sides[0]):
@@ -159,15 +155,6 @@ class _Joining:
         for node in theirs.nodes:
             if node not in self._trios:
                 self._add_trio(Versions(None, None, node))
-
-        self._hiding = [
-            "\n".join(
-                trio.on(side).head
-                for trio in self._all
-                if trio.nodes.base is None and trio.nodes[side] and trio.node.kind in {"code", "html"}
-            )
-            for side in SIDES
-        ]
 
     def _add_trio(self, nodes: Versions[TreeNode | None]) -> None:
         trio = Trio(nodes)
@@ -283,14 +270,6 @@ class _Joining:
             whole = self._parent_of(node) or trio
             if whole.node.kind == "list" and self._is_rewritten_list(whole, other):
                 whole.state, whole.why = "conflict", _describe_sides("rewritten by {}, added to by {}", other)
-                continue
-            above, below = self._before.get(node), self._behind.get(node)
-            gone = [each for each in (above, below) if each and self._trios[each].is_removed_by(other)]
-            if above is None or above not in gone:
-                continue
-            if len(gone) == len(SIDES) or above.head.strip() in self._hiding[other - 1]:
-                for each in (self._trios[above], trio):
-                    each.state, each.why = "conflict", _describe_sides("removed by {}, added to by {}", other)
 
     def _is_rewritten_list(self, trio: Trio, side: int) -> bool:
         base = trio.nodes.base
@@ -307,12 +286,8 @@ class _Joining:
             found = ours
         if len(trio.sides) == 1 and not trio.nodes.base:
             found = self._follow_neighbour(trio, found)
-        return self._find_standing(trio, [found, theirs, ours, base])
-
-    def _find_standing(self, trio: Trio, parents: Iterable[Trio | None]) -> Trio:
-        return next(
-            (each for each in parents if each and each.state != "gone"), None
-        ) or self._find_standing_parent(trio)
+        known = (each for each in (found, theirs, ours, base) if each and each.state != "gone")
+        return next(known, None) or self._find_standing_parent(trio)
 
     def _is_lost(self, parent: Trio) -> list[bool]:
         """For each side, whether a parent is gone, so that what was in it came elsewhere by itself."""
@@ -321,22 +296,10 @@ class _Joining:
     def _is_moved_apart(self, trio: Trio) -> bool:
         """Return whether both sides moved a node, each to another place."""
         base, ours, theirs = self._find_parents(trio)
-        if trio.state == "gone" or trio.node.id or not base or not ours or not theirs:
+        if trio.state == "gone" or not base or not ours or not theirs:
             return False
         lost = self._is_lost(base)
         return ours is not theirs and base not in (ours, theirs) and lost[0] == lost[1]
-
-    def _split_moved(self, trio: Trio) -> list[Trio]:
-        """Return a node that both sides moved, as a conflict in each place."""
-        base, ours, theirs = trio.nodes
-        parts = [Trio(Versions(base, ours, None)), Trio(Versions(None, None, theirs))]
-        trio.state = "gone"
-        for part in parts:
-            part.state, part.why = "conflict", "moved to another place by each side"
-            self._lines[part] = part.nodes.map(lambda node: node.line if node else None)
-            self._trios.update((node, part) for node in part.nodes if node)
-        self._all += parts
-        return parts
 
     def _follow_neighbour(self, trio: Trio, parent: Trio | None) -> Trio | None:
         """Return the parent of what one side added behind a node that the other took to another place."""

@@ -220,6 +220,9 @@ def sides(draw: st.DrawFn) -> Sides:
 @example(("- o ^x\n", "- a\n", "  q ^y\n```\n"))
 # What one side moves and the other makes another kind is moved.
 @example(("text\r", "# A\ntext\r", "```\ntext\r"))
+# What each side moved to another place is in neither.
+@example(("- a\n# note\n\ntext\n- o ^x\n", "- a\n\ntext\n- o ^x\n", "- a\ntext\n- o ^x\n"))
+@example(("- a\n# note\n\ntext\n  q ^y\n", "- a\n\ntext\n  q ^y\n", "- a\ntext\n  q ^y\n"))
 # An empty line that keeps two texts apart is no half of the line end above it.
 @example(("", "text\r", "  c: 1\ntext\r"))
 @example(("\n", "text\n- o ^x\n\n", "- a\n\n- a\ntext\r- o ^x\n"))

@@ -91,8 +91,6 @@ class _Joining:
         self._trios: dict[TreeNode, Trio] = {}
         self._all: list[Trio] = []
         nodes = [node for tree in trees for node in tree.nodes]
-        self._lines: dict[Trio, Versions[int | None]] = {}  # where each version has a node
-        self._prior = {below: above for tree in trees for above, below in pairwise(tree.nodes)}
         self._before = {below: above for node in nodes for above, below in pairwise(node.children)}
 
     def join(self) -> Joined:
@@ -160,7 +158,6 @@ class _Joining:
         trio = Trio(nodes)
         self._all.append(trio)
         self._trios.update((node, trio) for node in nodes if node)
-        self._lines[trio] = nodes.map(lambda node: node.line if node else None)
 
     def _find_twin(self, node: TreeNode, added: dict[object, list[TreeNode]]) -> TreeNode | None:
         """Return the node that theirs added as well."""
@@ -374,31 +371,21 @@ class _Joining:
         """Put a node behind the nearest one of some that a side has above it, once that has its place."""
         if trio in following:
             return True
-        above = self._find_standing_above(trio.on(side), among)
+        own = trio.on(side)
+        above = self._find_standing_above(own, among)
         if above not in following:
             return False
-        while (below := following[above]) and self._is_above(below, trio, side):
+        while (below := following[above]) and (there := below.nodes[side]) and there.line < own.line:
             above = below
         following[above], following[trio] = trio, following[above]
         return True
 
-    def _is_above(self, trio: Trio, other: Trio, side: int) -> bool:
-        """Return whether a side, or else the base, has one node above another."""
-        for version in (side, 0):
-            one, two = self._lines[trio][version], self._lines[other][version]
-            if one is not None and two is not None:
-                return one < two
-        return False
-
     def _find_standing_above(self, node: TreeNode, among: Container[Trio | None]) -> Trio | None:
-        """Return the nearest node before one that is among some; a sibling rather than another."""
-        for before in (self._before, self._prior):
-            at = before.get(node)
-            while at and self._trios[at] not in among:
-                at = before.get(at)
-            if at:
-                return self._trios[at]
-        return None
+        """Return the nearest sibling before a node that is among some."""
+        above = self._before.get(node)
+        while above and self._trios[above] not in among:
+            above = self._before.get(above)
+        return self._trios[above] if above else None
 
     def _drop_empty_lists(self, trio: Trio) -> None:
         for child in trio.children:

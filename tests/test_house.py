@@ -67,6 +67,8 @@ ALONE = {
     "links.graph": "the graph of all links is drawn seldom, and needs no lineage",
     "sessions.compress": "what makes messages shorter that no summary stands for, without any log",
     "sessions.runs": "what tools did is found without a word that anybody said",
+    "review.blame": "a fact has its commit from the lines of one version, and no old one is read",
+    "review.reverts": "it plans changes; the rest of review only reads",
     "results.shorten": "a short form is made of a text, without a vault and a database",
     "sessions.search": "a ranked search loads the text index, which no exact one needs",
     "schema.lint": "schemas are checked seldom, and this loads what validates",

@@ -88,14 +88,10 @@ class _Joining:
         self._trees = trees
         self._order = (first, 3 - first)
         self._weak: Sequence[AbstractSet[TreeNode]] = ()
-        self._hiding = ["", ""]  # what a side made code or HTML
         self._trios: dict[TreeNode, Trio] = {}
         self._all: list[Trio] = []
         nodes = [node for tree in trees for node in tree.nodes]
-        self._lines: dict[Trio, Versions[int | None]] = {}  # where each version has a node
-        self._prior = {below: above for tree in trees for above, below in pairwise(tree.nodes)}
         self._before = {below: above for node in nodes for above, below in pairwise(node.children)}
-        self._behind = {above: below for below, above in self._before.items()}
 
     def join(self) -> Joined:
         self._make_trios()
@@ -105,10 +101,8 @@ class _Joining:
         below: dict[Trio, list[Trio]] = defaultdict(list)
         for trio in self._all[1:]:
             if self._is_moved_apart(trio):
-                for part in self._split_moved(trio):
-                    part.parent = self._find_standing(trio, [self._parent_of(part.on(part.sides[0]))])
-                    below[part.parent].append(part)
-            elif trio.state != "gone":
+                trio.state, trio.why = "conflict", "moved to another place by each side"
+            if trio.state != "gone":
                 trio.parent = self._choose_parent(trio)
                 below[trio.parent].append(trio)
             elif len(trio.sides) == 1 and not self._is_moved(trio, trio.sides[0]):
@@ -160,20 +154,10 @@ class _Joining:
             if node not in self._trios:
                 self._add_trio(Versions(None, None, node))
 
-        self._hiding = [
-            "\n".join(
-                trio.on(side).head
-                for trio in self._all
-                if trio.nodes.base is None and trio.nodes[side] and trio.node.kind in {"code", "html"}
-            )
-            for side in SIDES
-        ]
-
     def _add_trio(self, nodes: Versions[TreeNode | None]) -> None:
         trio = Trio(nodes)
         self._all.append(trio)
         self._trios.update((node, trio) for node in nodes if node)
-        self._lines[trio] = nodes.map(lambda node: node.line if node else None)
 
     def _find_twin(self, node: TreeNode, added: dict[object, list[TreeNode]]) -> TreeNode | None:
         """Return the node that theirs added as well."""
@@ -283,14 +267,6 @@ class _Joining:
             whole = self._parent_of(node) or trio
             if whole.node.kind == "list" and self._is_rewritten_list(whole, other):
                 whole.state, whole.why = "conflict", _describe_sides("rewritten by {}, added to by {}", other)
-                continue
-            above, below = self._before.get(node), self._behind.get(node)
-            gone = [each for each in (above, below) if each and self._trios[each].is_removed_by(other)]
-            if above is None or above not in gone:
-                continue
-            if len(gone) == len(SIDES) or above.head.strip() in self._hiding[other - 1]:
-                for each in (self._trios[above], trio):
-                    each.state, each.why = "conflict", _describe_sides("removed by {}, added to by {}", other)
 
     def _is_rewritten_list(self, trio: Trio, side: int) -> bool:
         base = trio.nodes.base
@@ -302,17 +278,13 @@ class _Joining:
 
     def _choose_parent(self, trio: Trio) -> Trio:
         base, ours, theirs = self._find_parents(trio)
-        found = self._parent_of(trio.node) if theirs and ours else theirs or ours
+        found = theirs or ours
         if base and ours and ours is not base and (theirs is base or self._is_lost(base) == [False, True]):
             found = ours
         if len(trio.sides) == 1 and not trio.nodes.base:
             found = self._follow_neighbour(trio, found)
-        return self._find_standing(trio, [found, theirs, ours, base])
-
-    def _find_standing(self, trio: Trio, parents: Iterable[Trio | None]) -> Trio:
-        return next(
-            (each for each in parents if each and each.state != "gone"), None
-        ) or self._find_standing_parent(trio)
+        known = (each for each in (found, theirs, ours, base) if each and each.state != "gone")
+        return next(known, None) or self._find_standing_parent(trio)
 
     def _is_lost(self, parent: Trio) -> list[bool]:
         """For each side, whether a parent is gone, so that what was in it came elsewhere by itself."""
@@ -321,22 +293,10 @@ class _Joining:
     def _is_moved_apart(self, trio: Trio) -> bool:
         """Return whether both sides moved a node, each to another place."""
         base, ours, theirs = self._find_parents(trio)
-        if trio.state == "gone" or trio.node.id or not base or not ours or not theirs:
+        if trio.state == "gone" or not base or not ours or not theirs:
             return False
         lost = self._is_lost(base)
         return ours is not theirs and base not in (ours, theirs) and lost[0] == lost[1]
-
-    def _split_moved(self, trio: Trio) -> list[Trio]:
-        """Return a node that both sides moved, as a conflict in each place."""
-        base, ours, theirs = trio.nodes
-        parts = [Trio(Versions(base, ours, None)), Trio(Versions(None, None, theirs))]
-        trio.state = "gone"
-        for part in parts:
-            part.state, part.why = "conflict", "moved to another place by each side"
-            self._lines[part] = part.nodes.map(lambda node: node.line if node else None)
-            self._trios.update((node, part) for node in part.nodes if node)
-        self._all += parts
-        return parts
 
     def _follow_neighbour(self, trio: Trio, parent: Trio | None) -> Trio | None:
         """Return the parent of what one side added behind a node that the other took to another place."""
@@ -411,31 +371,21 @@ class _Joining:
         """Put a node behind the nearest one of some that a side has above it, once that has its place."""
         if trio in following:
             return True
-        above = self._find_standing_above(trio.on(side), among)
+        own = trio.on(side)
+        above = self._find_standing_above(own, among)
         if above not in following:
             return False
-        while (below := following[above]) and self._is_above(below, trio, side):
+        while (below := following[above]) and (there := below.nodes[side]) and there.line < own.line:
             above = below
         following[above], following[trio] = trio, following[above]
         return True
 
-    def _is_above(self, trio: Trio, other: Trio, side: int) -> bool:
-        """Return whether a side, or else the base, has one node above another."""
-        for version in (side, 0):
-            one, two = self._lines[trio][version], self._lines[other][version]
-            if one is not None and two is not None:
-                return one < two
-        return False
-
     def _find_standing_above(self, node: TreeNode, among: Container[Trio | None]) -> Trio | None:
-        """Return the nearest node before one that is among some; a sibling rather than another."""
-        for before in (self._before, self._prior):
-            at = before.get(node)
-            while at and self._trios[at] not in among:
-                at = before.get(at)
-            if at:
-                return self._trios[at]
-        return None
+        """Return the nearest sibling before a node that is among some."""
+        above = self._before.get(node)
+        while above and self._trios[above] not in among:
+            above = self._before.get(above)
+        return self._trios[above] if above else None
 
     def _drop_empty_lists(self, trio: Trio) -> None:
         for child in trio.children:

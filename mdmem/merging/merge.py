@@ -20,7 +20,7 @@ from mdmem.merging.conflict import ConflictKind, Conflicts, Markers, MergeConfli
 from mdmem.merging.joining import SIDES, join_trees
 from mdmem.merging.merge_fields import MergedFields, merge_fields, merged_json
 from mdmem.merging.tree import read_tree
-from mdmem.merging.writing import Writer, is_in_limits, merge_lines
+from mdmem.merging.writing import Writer, is_in_limits, join_pieces, merge_lines
 from mdmem.text.diff import Versions, complete
 from mdmem.text.lines import LINE_END, whole_lines
 from mdmem.text.regex import regex
@@ -252,4 +252,4 @@ def _merged_lines(versions: Versions[Document], conflicts: Conflicts, joins: re.
         line = min(places.theirs.start + 1, max(1, len(lines.theirs)))
         found = MergeConflict(kind="lines", where="", line=line, base=base, ours=ours, theirs=theirs)
         result.append(conflicts.take(found, versions.theirs.lines.newline))
-    return "".join(result)
+    return join_pieces(result)

@@ -17,7 +17,7 @@ from mdmem.text.lines import whole_lines
 from mdmem.text.regex import regex
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Iterable
 
     from mdmem.document.document import Document
     from mdmem.merging.tree import Tree, TreeNode
@@ -75,7 +75,7 @@ class Writer:
         self._write_node(self._joined.root, Margin(), -1)
         tails = Versions(*(tree.tail for tree in self._trees))
         self._chunks.append(_Chunk((tails.agreed() or (max(tails.ours, tails.theirs),))[0]))
-        return "".join(
+        return join_pieces(
             conflicts.take(chunk.conflict, self._newline) if chunk.conflict else chunk.text
             for chunk in _join_neighbours(self._chunks)
         )
@@ -240,6 +240,15 @@ def merge_lines(
         if not after <= most or not all(is_in_limits(line, counts, after) for line in counts.base):
             return [("", lines.map(lambda side: slice(0, len(side))))]
     return found
+
+
+def join_pieces(pieces: Iterable[str]) -> str:
+    r"""Join whole lines; an empty one that ends in `\n` ends in `\r` behind another that does."""
+    joined = [""]
+    for piece in filter(None, pieces):
+        is_half = joined[-1].endswith("\r") and piece.startswith("\n")
+        joined.append("\r" + piece[1:] if is_half else piece)
+    return "".join(joined)
 
 
 def _find_regions(lines: Versions[list[str]]) -> list[Versions[slice]]:

@@ -1,29 +1,27 @@
-"""Who said what: the facts of a memory, each with the commit that it comes from, and its past."""
+"""Who said what: the facts of a memory, each with the commit that it comes from."""
 
 from __future__ import annotations
 
 from bisect import bisect_right
-from contextlib import suppress
 from dataclasses import dataclass, replace
-from itertools import accumulate, takewhile
+from itertools import accumulate
 from typing import TYPE_CHECKING
 
 from mdmem.diagnostic import Span
-from mdmem.document import anchor
 from mdmem.document.tree import dotted, same
-from mdmem.errors import DocumentRefused, SectionNotFound
+from mdmem.errors import DocumentRefused
 from mdmem.git.history import AGENT, OP
 from mdmem.merging.comparison import pair_facts
-from mdmem.merging.facts import Fact, facts
+from mdmem.merging.facts import facts
 from mdmem.review.tracked import agent_of
 from mdmem.text.regex import regex
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+    from collections.abc import Iterator
 
     from mdmem.document.document import Document
     from mdmem.document.tree import Member
-    from mdmem.git.history import Commit, LoggedCommit
+    from mdmem.git.history import Commit
     from mdmem.review.tracked import Tracked
     from mdmem.vault.vault import Vault
 
@@ -69,7 +67,6 @@ class SaidFact:
 
 _NOT_COMMITTED = "not committed yet"
 _ELSEWHERE = "in another repository, or in none"
-_DEEPEST = 7
 _NAMES_A_MEMORY = regex(r"\.(?:md|json)\b")
 _UNKNOWN = "older than this shallow clone"
 
@@ -83,43 +80,23 @@ def blame(vault: Vault, tracked: Tracked, path: str) -> list[SaidFact]:
     now = vault.read(path)
     name = tracked.name(path)
     blob = tracked.history.tree(tracked.head, [name]).get(name) if tracked.head else None
-    if not blob:
-        note = _NOT_COMMITTED if tracked.holds(name) else _ELSEWHERE
-        found = _Blame(now, None, (), {}, (), tracked.history.newest).said()
-        return [replace(said, note=note) for said in found]
-    lines = tracked.repository.blame(name, words=True)
-    commits = tracked.history.commits(filter(None, lines))
-    partial = tracked.find_partial(commits.values())
-    return list(
-        _Blame(now, tracked.document(blob, now.path), lines, commits, partial, tracked.history.newest).said()
-    )
+    return list(_Blame(tracked, now, name, blob or "").said())
 
 
 class _Blame:
-    """Says who said what in a memory.
+    """Says who said what in a memory, which git calls `name`; `blob` is what the last commit has, if any."""
 
-    Args:
-        now: the memory.
-        head: the same as the last commit has it; None where it does not.
-        lines: the commit of each line of `head`, as git counts lines; None for one that is not known.
-        commits: these commits, by id.
-        partial: the ids of those whose operations are not told.
-        newest: which of several commits of one second none of the others descends from.
-    """
-
-    def __init__(
-        self,
-        now: Document,
-        head: Document | None,
-        lines: Sequence[str | None],
-        commits: Mapping[str, Commit],
-        partial: Collection[str],
-        newest: Callable[[Sequence[str]], str],
-    ) -> None:
-        self._now, self._head = now, head
-        self._lines, self._commits, self._partial = lines, commits, partial
-        self._newest = newest
-        self._ends = list(accumulate(len(line) + 1 for line in head.text.split("\n")) if head else ())
+    def __init__(self, tracked: Tracked, now: Document, name: str, blob: str) -> None:
+        self._now = now
+        self._head = tracked.document(blob, now.path) if blob else None
+        self._lines = tracked.repository.blame(name, words=True) if blob else ()
+        self._commits = tracked.history.commits(filter(None, self._lines))
+        self._partial = tracked.find_partial(self._commits.values())
+        self._newest = tracked.history.newest
+        self._ends = (
+            list(accumulate(len(line) + 1 for line in self._head.text.split("\n"))) if self._head else ()
+        )
+        self._unknown = _NOT_COMMITTED if tracked.holds(name) else _ELSEWHERE
 
     def said(self) -> Iterator[SaidFact]:
         """Yield each field and each fact, in order."""
@@ -158,7 +135,7 @@ class _Blame:
     def _blame_span(self, said: SaidFact, span: Span | None) -> SaidFact:
         """Return what was said, with the last commit that touched a stretch of the last version."""
         if span is None:
-            return replace(said, note=_NOT_COMMITTED)
+            return replace(said, note=self._unknown)
         first, last = (bisect_right(self._ends, at) for at in (span.start, span.end - 1))
         touched = [self._commits[id_] for id_ in dict.fromkeys(self._lines[first : last + 1]) if id_]
         if not touched:
@@ -203,91 +180,3 @@ def _list_members(document: Document) -> tuple[Member, ...]:
 
 def _member_span(member: Member) -> Span:
     return Span(member.key_span.start, max(member.key_span.end, member.node.span.end))
-
-
-# --------------------------------------------------------------------------------------------------- past
-
-
-class Past:
-    """Follows a section, or what carries a block id, back through the commits that touched its memory.
-
-    Args:
-        tracked: reads old versions.
-        path: the memory, for errors.
-        name: a heading as `MEMORY#HEADING` names it, or `^` and a block id.
-    """
-
-    def __init__(self, tracked: Tracked, path: str, name: str) -> None:
-        self._tracked = tracked
-        self._path = path
-        self._name = name
-        self._version: Document | None = None
-        self._fact: Fact | None = None
-
-    def touched(self, found: Iterable[LoggedCommit]) -> Iterator[LoggedCommit]:
-        """Yield those of some commits, newest first, that changed it.
-
-        Raises:
-            SectionNotFound: no version of the memory has it.
-            GitFailed: git cannot read one.
-        """
-        met = False
-        for logged in found:
-            before, after = self._read_versions(logged)
-            now = self._find_in(after)
-            self._version, self._fact = after or self._version, now or self._fact
-            was = self._find_in(before)
-            met = met or bool(now or was)
-            if _words_of(after, now) != _words_of(before, was):
-                yield logged
-            if was:
-                self._version, self._fact = before, was
-            elif now and before:
-                self._version, self._fact = None, None  # it came to be here, or is of another branch
-        if not met:
-            remedy = "no commit has it: see what the memory says with `mdmem show`"
-            raise SectionNotFound(path=self._path, heading=self._name, remedy=remedy)
-
-    def _read_versions(self, logged: LoggedCommit) -> tuple[Document | None, Document | None]:
-        """Return the memory before a commit, and in it; None where it is not there, or is no memory."""
-        versions: list[Document | None] = [None, None]
-        for file in logged.files:
-            for at, blob in enumerate((file.before, file.after)):
-                with suppress(DocumentRefused):
-                    versions[at] = self._tracked.document(blob, self._path) if blob else versions[at]
-        return versions[0], versions[1]
-
-    def _find_in(self, version: Document | None) -> Fact | None:
-        """Return the fact in a version: the one that was followed so far, else the one of its name."""
-        if version is None:
-            return None
-        with suppress(DocumentRefused):
-            known, wanted = facts(version), self._fact
-            if self._version is None or wanted is None or self._name.startswith(anchor.BLOCK_MARK):
-                found = anchor.find(version, self._name)
-                if found or self._version is None or wanted is None:
-                    line = found.line if found else 0
-                    return next((fact for fact in known if fact.line <= line <= fact.last), None)
-            same_place = [fact for fact in known if (fact.path, fact.said) == (wanted.path, wanted.said)]
-            if len(same_place) == 1:
-                return same_place[0]
-            pairs = pair_facts(version, self._version)
-            return next((before for fact, before in pairs if fact == wanted), None)
-        return None
-
-
-def _words_of(version: Document | None, fact: Fact | None) -> list[str]:
-    """Return what a fact says; of a heading, with all that stands under it."""
-    if version is None or fact is None:
-        return []
-    if fact.kind != "heading":
-        return [fact.said]
-    found = facts(version)
-    level = _heading_level(fact)
-    under = takewhile(lambda each: _heading_level(each) > level, found[found.index(fact) + 1 :])
-    return [each.said for each in (fact, *under)]
-
-
-def _heading_level(fact: Fact) -> int:
-    """Return how deep a heading is; more than any heading for other facts."""
-    return len(fact.text) - len(fact.text.lstrip("#")) if fact.kind == "heading" else _DEEPEST

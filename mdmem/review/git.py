@@ -8,7 +8,8 @@ from typing import TYPE_CHECKING
 
 from mdmem.errors import Usage
 from mdmem.memory.verbs import KindVerbs, R
-from mdmem.review.blame import Past, SaidFact, blame
+from mdmem.review.blame import SaidFact, blame
+from mdmem.review.past import FactTarget, find_touching
 from mdmem.review.review import Review
 from mdmem.review.tracked import Tracked
 from mdmem.vault.paths import path_text, path_texts
@@ -56,7 +57,8 @@ class Git(KindVerbs[R]):
             with closing(tracked.history.log(names, tracked.head, follow=path is not None)) as found:
                 touched: Iterator[LoggedCommit] = found
                 if anchor and path is not None:
-                    touched = Past(tracked, path_text(path), anchor).touched(map(tracked.filter_files, found))
+                    target = FactTarget(path_text(path), anchor, "")
+                    touched = find_touching(found, target, tracked)
                 return list(islice(tracked.describe_commits(touched), limit))
 
     def blame(self, path: StrPath) -> list[SaidFact]:

@@ -37,6 +37,10 @@ _COMMAND = (
 )
 _BY_SUFFIX = {".md": "merge=mdmem diff=markdown", ".json": "merge=mdmem"}
 _BEGIN, _END = "# mdmem:begin ", "# mdmem:end "
+_MARK = re.compile(rf"(?m)^(?:{_BEGIN}|{_END})[^\r\n]*")
+_BLOCK = re.compile(
+    rf"(?m)^{_BEGIN}(?P<name>[^\r\n]*)\r?\n(?:(?!{_BEGIN}|{_END}).*\n)*{_END}(?P=name)(?=\r?(?:\n|\Z))"
+)
 _ABOUT = "# made by `mdmem git install`; `mdmem git uninstall` takes it out"
 _GLOB = re.compile(r"[\\*?\[]")
 _TO_QUOTE = re.compile(r'[\s"\\\x00-\x1f\x7f]')
@@ -216,9 +220,9 @@ def _with_block(text: str | None, name: str, lines: list[str]) -> str:
     """
     newline = "\r\n" if text and "\r\n" in text else "\n"
     block = newline.join([f"{_BEGIN}{name}", _ABOUT, *lines, f"{_END}{name}"])
-    for place in _find_blocks(text or ""):
-        if text and place.name == name:
-            return text[: place.start] + block + text[place.end :]
+    for found in _find_blocks(text or ""):
+        if text and found["name"] == name:
+            return text[: found.start()] + block + text[found.end() :]
     if text is None or text.endswith("\n"):
         return f"{text or ''}{block}{newline}"
     return f"{text}{newline if text else ''}{block}"
@@ -226,51 +230,26 @@ def _with_block(text: str | None, name: str, lines: list[str]) -> str:
 
 def _remove_block(text: str, name: str | None) -> str:
     """Attributes without the block of this name; None: without any."""
-    for place in reversed(_find_blocks(text)):
-        if name in {None, place.name}:
-            before, behind = text[: place.start], text[place.end :]
+    for found in reversed(_find_blocks(text)):
+        if name in {None, found["name"]}:
+            before, behind = text[: found.start()], text[found.end() :]
             if not behind:
                 before = before.removesuffix("\n").removesuffix("\r")
             text = before + behind.removeprefix("\r").removeprefix("\n")
     return text
 
 
-class _BlockPlace(NamedTuple):
-    """Where a block stands, without its last line end."""
-
-    name: str
-    start: int
-    end: int
-
-
-def _find_blocks(text: str) -> list[_BlockPlace]:
-    """Return the blocks, in order.
+def _find_blocks(text: str) -> list[re.Match[str]]:
+    """Return the blocks, in order, each without its last line end.
 
     Raises:
         EditRefused: there are marks that make none.
     """
-    found, begun, at = [], None, 0
-    for line in text.split("\n"):
-        written = line.removesuffix("\r")
-        name = written.removeprefix(_BEGIN)
-        if (written.startswith(_BEGIN) and begun) or (written.startswith(_END) and not begun):
-            raise _unpaired_mark(written)
-        if name != written:
-            begun = _BlockPlace(name, at, at)
-        elif begun and written == _END + begun.name:
-            found.append(begun._replace(end=at + len(written)))
-            begun = None
-        at += len(line) + 1
-    if begun:
-        raise _unpaired_mark(_BEGIN + begun.name)
-    return found
-
-
-def _unpaired_mark(mark: str) -> EditRefused:
-    reason = f"the mark {mark!r} in it has no partner"
-    return EditRefused(
-        path=ATTRIBUTES, reason=reason, remedy="remove the lines of mdmem from it by hand, with the marks"
-    )
+    if mark := _MARK.search(_BLOCK.sub("", text)):
+        reason = f"the mark {mark[0]!r} in it has no partner"
+        remedy = "remove the lines of mdmem from it by hand, with the marks"
+        raise EditRefused(path=ATTRIBUTES, reason=reason, remedy=remedy)
+    return list(_BLOCK.finditer(text))
 
 
 # ----------------------------------------------------------------------------------------------- the config

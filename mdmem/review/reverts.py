@@ -5,112 +5,33 @@ What was written since stays. Where nothing was, a memory gets the very bytes ba
 
 from __future__ import annotations
 
-from contextlib import closing, suppress
-from typing import TYPE_CHECKING, NamedTuple
+from contextlib import closing
+from typing import TYPE_CHECKING
 
 from mdmem.document.document import Document, parse_text
 from mdmem.document.edit import between
-from mdmem.document.section import find_section
 from mdmem.errors import (
     DocumentRefused,
     GitRefused,
     MemoryNotFound,
     NamedNotFound,
     RevertRefused,
-    SectionNotFound,
     Usage,
 )
 from mdmem.merging.comparison import compare
-from mdmem.merging.facts import Fact, facts
 from mdmem.merging.reverting import take_back
+from mdmem.review.past import ChangedMemory, FactTarget, read_version, target_of
 from mdmem.review.tracked import Tracked
-from mdmem.text.regex import regex
-from mdmem.vault.paths import Namespace, check_folder, check_memory, is_under
+from mdmem.vault.paths import Namespace, check_folder, is_under
 from mdmem.vault.plan import Change, EditPlan
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
 
-    from mdmem.git.history import Commit, TouchedFile
-    from mdmem.merging.comparison import FactChange
+    from mdmem.git.history import Commit
     from mdmem.vault.vault import Vault
 
-_FACT = regex(r'(?s)(?P<path>.+?\.(?:md|json))(?:#(?P<anchor>.+)|:"(?P<quoted>.+)"|:(?P<text>.+))')
 _SHORT = 12  # digits of a commit in a message
-_BLANKS = regex(r"[ \t\r\n]+")
-
-
-class FactTarget(NamedTuple):
-    """One fact, or a section: the memory, and its `anchor` (`^id` or a heading) or some of its `text`."""
-
-    path: str
-    anchor: str
-    text: str
-
-    def find(self, document: Document | None) -> list[Fact]:
-        """Find the facts of a version that it means; of a heading, what stands under it as well.
-
-        Raises:
-            SectionAmbiguous, RevertRefused: it may mean several.
-            TooManyParts: the document has more parts than its limit.
-        """
-        if document is None:
-            return []
-        every = facts(document)
-        if self.anchor.startswith("^"):
-            found = [fact for fact in every if fact.id == self.anchor[1:]]
-        elif self.anchor:
-            with suppress(SectionNotFound):
-                section = find_section(document, self.anchor)
-                start, end = section.heading.span.start, section.span.end
-                return [fact for fact in every if start <= fact.span.start < end]
-            return []
-        else:
-            wanted = _BLANKS.sub(" ", self.text).strip(" ")
-            found = [fact for fact in every if wanted in fact.said]
-            found = [fact for fact in found if wanted in {fact.said, fact.text}] or found
-        if len(found) > 1:
-            raise RevertRefused(
-                what=f"{self} means {len(found)} facts",
-                reasons=tuple(f"line {fact.line}: {fact.text}" for fact in found),
-                remedy="give more of its text, or its block id",
-            )
-        return found
-
-    def __str__(self) -> str:
-        return f"{self.path}#{self.anchor}" if self.anchor else f"{self.path}:{self.text!r}"
-
-
-def target_of(what: str) -> FactTarget | None:
-    """Return the fact that is named by `MEMORY#^id`, `MEMORY#HEADING` or `MEMORY:TEXT`.
-
-    None for anything else.
-
-    Raises:
-        Usage: it names a whole memory.
-        PathRefused: the memory is not a path.
-    """
-    found = _FACT.fullmatch(what)
-    if found:
-        path, anchor, quoted, text = found.groups()
-        return FactTarget(check_memory(path), anchor or "", quoted or text or "")
-    if what.endswith((".md", ".json")):
-        remedy = f"name one of its facts, as '{what}#^id', '{what}#Heading' or '{what}:words', or a commit"
-        raise Usage(problem=f"{what!r} is a whole memory", remedy=remedy)
-    return None
-
-
-class _Version(NamedTuple):
-    """A memory before and after a change, None where it is not there; of the facts in it, all or `changes`.
-
-    `old_path` is the one before, which differs where the change renamed it.
-    """
-
-    path: str
-    old_path: str
-    before: Document | None
-    after: Document | None
-    changes: Sequence[FactChange] | None = None
 
 
 class Reverts:
@@ -143,7 +64,7 @@ class Reverts:
                 message = f"revert {commit.id[:_SHORT]}{told}"
         return lambda: self._make_plan(str(target or what), versions, message)
 
-    def _make_plan(self, what: str, versions: Sequence[_Version], message: str) -> EditPlan:
+    def _make_plan(self, what: str, versions: Sequence[ChangedMemory], message: str) -> EditPlan:
         changes: list[Change] = []
         refused: list[str] = []
         skipped: list[str] = []
@@ -157,7 +78,7 @@ class Reverts:
             raise RevertRefused(what=what, reasons=tuple(reasons))
         return EditPlan(changes=tuple(changes), message=message, left_out=tuple(skipped))
 
-    def _take_back(self, version: _Version, refused: list[str], skipped: list[str]) -> Iterator[Change]:
+    def _take_back(self, version: ChangedMemory, refused: list[str], skipped: list[str]) -> Iterator[Change]:
         """Yield the change that takes back what was done to one memory, if there is anything to do."""
         path, before, after = version.path, version.before, version.after
         now = self._vault.find(path)
@@ -204,12 +125,12 @@ def _refuse_cut(commit: Commit, tracked: Tracked) -> None:
         raise GitRefused(path=commit.id[:_SHORT], reason=reason, remedy=remedy)
 
 
-def _find_changed(commit: Commit, tracked: Tracked, vault: Vault, only: Sequence[str]) -> list[_Version]:
+def _find_changed(commit: Commit, tracked: Tracked, vault: Vault, only: Sequence[str]) -> list[ChangedMemory]:
     """Find what a commit made of memories, or of `only`, each under the name that it has now."""
     with closing(tracked.history.log(tracked.names, commit.id)) as log:
         logged = next(log, None)
     files = logged.files if logged and logged.commit.id == commit.id else ()
-    found = [version for file in files if (version := _read_version(file, tracked))]
+    found = [version for file in files if (version := read_version(file, tracked))]
     for name in only:
         if not any(is_under(path, name) for each in found for path in each[:2]):
             raise MemoryNotFound(path=name)
@@ -228,7 +149,7 @@ def _find_changed(commit: Commit, tracked: Tracked, vault: Vault, only: Sequence
     return found
 
 
-def _find_last_change(target: FactTarget, tracked: Tracked, vault: Vault) -> _Version:
+def _find_last_change(target: FactTarget, tracked: Tracked, vault: Vault) -> ChangedMemory:
     """Find what the last change of a fact, committed or not, made of its memory."""
     met = False
     for version in _walk_versions(target.path, tracked, vault):
@@ -238,7 +159,7 @@ def _find_last_change(target: FactTarget, tracked: Tracked, vault: Vault) -> _Ve
             every = compare(before, after).facts
             changes = [each for each in every if each.after in found[0] or each.before in found[1]]
             if changes:
-                return _Version(target.path, target.path, before, after, changes)
+                return ChangedMemory(target.path, target.path, before, after, changes)
     if not met:
         remedy = "`mdmem undo` takes back changes in the history of the vault"
         raise GitRefused(path=target.path, reason="git has no version of it", remedy=remedy)
@@ -246,7 +167,7 @@ def _find_last_change(target: FactTarget, tracked: Tracked, vault: Vault) -> _Ve
     raise NamedNotFound(kind=f"fact in {target.path}", name=target.anchor or target.text, remedy=remedy)
 
 
-def _walk_versions(path: str, tracked: Tracked, vault: Vault) -> Iterator[_Version]:
+def _walk_versions(path: str, tracked: Tracked, vault: Vault) -> Iterator[ChangedMemory]:
     """Walk the changes of a memory that git has, newest first; that of the files now is the first."""
     name, head, now = tracked.name(path), tracked.head, vault.find(path)
     if head is None:
@@ -256,21 +177,11 @@ def _walk_versions(path: str, tracked: Tracked, vault: Vault) -> Iterator[_Versi
     with closing(tracked.history.log([name], head, follow=True)) as log:
         for number, (commit, files) in enumerate(log):
             if number == 0 and not _is_same(now, last):
-                yield _Version(path, path, last, now)
+                yield ChangedMemory(path, path, last, now)
             for file in files if len(commit.parents) <= 1 else ():
                 _refuse_cut(commit, tracked)
-                version = _read_version(file, tracked)
+                version = read_version(file, tracked)
                 if version:
                     yield version
                 if tracked.path(file.old or file.name) is None:
                     return  # it came from elsewhere
-
-
-def _read_version(file: TouchedFile, tracked: Tracked) -> _Version | None:
-    """Read what a commit made of a file; None for one that is no memory of the namespace."""
-    path, old_path = tracked.path(file.name), tracked.path(file.old or file.name)
-    if path is None and old_path is None:
-        return None
-    before = tracked.document(file.before, old_path) if file.before and old_path is not None else None
-    after = tracked.document(file.after, path) if file.after and path is not None else None
-    return _Version(path or old_path or "", old_path or path or "", before, after)

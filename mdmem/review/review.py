@@ -121,20 +121,6 @@ class MemoryPair(NamedTuple):
         return self.new or self.old
 
 
-class _Compared(NamedTuple):
-    """A memory that differs.
-
-    Attributes:
-        pair: the memory in both states.
-        notes: what is to be said about it before its facts.
-        comparison: what differs; None where that cannot be said.
-    """
-
-    pair: MemoryPair
-    notes: list[MemoryChange]
-    comparison: Comparison | None
-
-
 class Review:
     """Compares two states of the memories of a namespace.
 
@@ -165,26 +151,32 @@ class Review:
         """
         unmerged = self._tracked.unmerged() if self._new is None else set()
         pairs = sorted(self._find_pairs(), key=lambda pair: pair.path.split("/"))
-        compared = [
-            each for pair in pairs if (each := self._compare_pair(pair, is_unmerged=pair.path in unmerged))
-        ]
-        comparisons = {each.pair.path: each.comparison for each in compared if each.comparison}
+        notes: dict[MemoryPair, list[MemoryChange]] = {}
+        comparisons: dict[str, Comparison] = {}
+        for pair in pairs:
+            noted, found = self._compare_pair(pair, is_unmerged=pair.path in unmerged)
+            if noted or found:
+                notes[pair] = noted
+            if found:
+                comparisons[pair.path] = found
         moved = moved_across(comparisons)
-        return [row for each in compared for row in _describe_changes(each, moved.get(each.pair.path))]
+        return [row for pair in notes for row in _describe_changes(pair, notes[pair], moved.get(pair.path))]
 
-    def _compare_pair(self, pair: MemoryPair, *, is_unmerged: bool) -> _Compared | None:
-        """Compare a memory in both states; None where it is the same."""
+    def _compare_pair(
+        self, pair: MemoryPair, *, is_unmerged: bool
+    ) -> tuple[list[MemoryChange], Comparison | None]:
+        """Return what is said of a memory before its facts, and what differs; nothing if it is the same."""
         notes: list[MemoryChange] = []
         try:
             before, after = self._read_pair(pair)
             is_same = _is_same(before, after, is_now=self._new is None) and pair.old == pair.new
             if is_same and not is_unmerged:
-                return None
+                return notes, None
             notes += _of_conflicts(pair.path, after, is_unmerged=is_unmerged)
-            return _Compared(pair, notes, compare(before, after))
+            return notes, compare(before, after)
         except (DocumentRefused, StorageFailed, MemoryNotFound) as error:
             notes.append(MemoryChange(path=pair.path, change="not-compared", note=str(error)))
-            return _Compared(pair, notes, None)
+            return notes, None
 
     def _read_pair(self, pair: MemoryPair) -> tuple[Document | None, Document | None]:
         before = self._tracked.document(pair.before, pair.old) if pair.old else None
@@ -315,17 +307,15 @@ def _of_conflicts(path: str, document: Document | None, *, is_unmerged: bool) ->
     ]
 
 
-def _describe_changes(compared: _Compared, found: Comparison | None) -> Iterator[MemoryChange]:
-    """Yield what became of a memory.
-
-    `found` is its comparison once facts that went to another memory are moved.
-    """
-    pair = compared.pair
+def _describe_changes(
+    pair: MemoryPair, notes: Sequence[MemoryChange], found: Comparison | None
+) -> Iterator[MemoryChange]:
+    """Yield what became of a memory; facts that went to another memory are moved already."""
     if not (pair.old and pair.new):
         yield MemoryChange(path=pair.path, change="memory-added" if pair.new else "memory-removed")
     elif pair.old != pair.new:
         yield MemoryChange(path=pair.new, change="memory-renamed", old_path=pair.old, sure=pair.sure)
-    yield from compared.notes
+    yield from notes
     if not found:
         return
     yield from (_of_field(pair.path, each) for each in found.fields)

@@ -165,15 +165,6 @@ class Tracked:
             return None
         return relative(full, self._vault.namespace)
 
-    def filter_files(self, logged: LoggedCommit) -> LoggedCommit:
-        """Return a commit without the contents of files that are no memories of this namespace."""
-        files = []
-        for file in logged.files:
-            before = file.before if self.path(file.old or file.name) is not None else ""
-            after = file.after if self.path(file.name) is not None else ""
-            files.append(file._replace(before=before, after=after))
-        return logged._replace(files=tuple(files))
-
     def _full_path(self, name: str) -> str | None:
         """Return the memory of the whole vault that git calls `name`."""
         if name in self._mounted_files:

@@ -218,6 +218,14 @@ def sides(draw: st.DrawFn) -> Sides:
 @example(("---\n---\n# A\n===\n", "---\ntext\n===\n", "---\n# A\na: 1\n===\n"))
 @example(("---\n---\n", "---\n---\n# B\n---\n", "---\n# B\n===\n"))
 @example(("- o ^x\n", "- a\n", "  q ^y\n```\n"))
+# What one side moves and the other makes another kind is moved.
+@example(("text\r", "# A\ntext\r", "```\ntext\r"))
+# What each side moved to another place is in neither.
+@example(("- a\n# note\n\ntext\n- o ^x\n", "- a\n\ntext\n- o ^x\n", "- a\ntext\n- o ^x\n"))
+@example(("- a\n# note\n\ntext\n  q ^y\n", "- a\n\ntext\n  q ^y\n", "- a\ntext\n  q ^y\n"))
+# An empty line that keeps two texts apart is no half of the line end above it.
+@example(("", "text\r", "  c: 1\ntext\r"))
+@example(("\n", "text\n- o ^x\n\n", "- a\n\n- a\ntext\r- o ^x\n"))
 @settings(max_examples=250)
 @given(sides())
 def test_any_documents_merge_or_conflict_alike_both_ways(three: Sides) -> None:

@@ -9,7 +9,7 @@ import pytest
 
 import mdmem
 from mdmem.errors import GitRefused, MemoryNotFound, NamedNotFound, PathRefused, RevertRefused, Usage
-from mdmem.review.reverts import target_of
+from mdmem.review.past import target_of
 from tests.git.conftest import VaultTree, set_up
 
 if TYPE_CHECKING:

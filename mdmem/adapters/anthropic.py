@@ -61,10 +61,10 @@ class MemoryTool(_OnVault, BetaAbstractMemoryTool):
 
 
 class AsyncMemoryTool(_OnVault, BetaAsyncAbstractMemoryTool):
-    """Do as `MemoryTool`, for an asynchronous client: each command runs in a thread."""
+    """See `MemoryTool`, for an asynchronous client: each command runs in a thread."""
 
     async def call(self, input: object) -> str:  # noqa: A002 - the SDK's name
-        """Do as `MemoryTool.call`."""
+        """See `MemoryTool.call`."""
         return await run_sync(_run_command, self._tool, input)
 
     async def execute(self, command: Any) -> str:

@@ -21,7 +21,7 @@ from mdmem.capture.candidate import Candidate, from_event
 from mdmem.capture.cues import MOST_BYTES, PATH as LEXICON, Cues, builtin_cues, extended_cues
 from mdmem.capture.extract import extract, is_user, left_out
 from mdmem.capture.inbox import WAITING, Inbox, redact_fields
-from mdmem.capture.proposal import REJECTED, Proposal, accepted, called, drafted, find
+from mdmem.capture.proposal import REJECTED, Proposal, bind_verb, find, new_proposal, plan_acceptance
 from mdmem.capture.statement import (
     MOST_SOURCES,
     SOURCE,
@@ -430,7 +430,7 @@ class Capture(KindVerbs[R]):
         else:
             return None
         reason = f"stated as a {candidate.kind}: {clipped(in_line(clean['quote']), _LONGEST_QUOTE)}"
-        proposal = drafted(verb, arguments, reason=reason, author=_AUTHOR, sources=(source,))
+        proposal = new_proposal(verb, arguments, reason=reason, author=_AUTHOR, sources=(source,))
         return _Draft(proposal, said, place, warnings)
 
     def _decide(self, draft: _Draft, policy: str) -> _Decision:
@@ -446,7 +446,7 @@ class Capture(KindVerbs[R]):
         if waiting and waiting.status == REJECTED:
             return _Decision(REJECTED, new.path)
         if waiting is None and policy == APPLY and not (own and self._is_stronger(own)):
-            plan = accepted(new, called(new, self._find_verb), self._vault)
+            plan = plan_acceptance(new, bind_verb(new, self._find_verb), self._vault)
             self._refuse_swallowed(plan, draft)
             return _Decision(KEPT, plan.paths[0], plan)
         plan = self._inbox.propose(

@@ -87,7 +87,7 @@ class Inbox(KindVerbs[R]):
         if found.problem:
             return found
         try:
-            plan = proposals.accepted(found, proposals.called(found, self._find_verb), self._vault)
+            plan = proposals.plan_acceptance(found, proposals.bind_verb(found, self._find_verb), self._vault)
             return dataclasses.replace(found, diff=self._vault.prepare(plan).plan.diff())
         except MdmemError as error:
             return dataclasses.replace(found, problem=error.message)
@@ -127,9 +127,9 @@ class Inbox(KindVerbs[R]):
         shape = {"arguments": json_value(arguments), **said}
         clean, warnings = redact_fields(self._vault, PROPOSAL.folder, shape)
         proposals.check_call(verb, clean["arguments"])
-        new = proposals.drafted(verb, **{**clean, "sources": tuple(clean["sources"])})
+        new = proposals.new_proposal(verb, **{**clean, "sources": tuple(clean["sources"])})
         # Called before anything is built: a plan may be built again under the lock, a template never is.
-        change = proposals.called(new, self._find_verb)
+        change = proposals.bind_verb(new, self._find_verb)
         return self._run(lambda: dataclasses.replace(self._propose_plan(new, change), warnings=warnings))
 
     def propose_each(self, drafts: Iterable[ProposalDraft]) -> R:
@@ -141,12 +141,12 @@ class Inbox(KindVerbs[R]):
         plans = list[EditPlan]()
         for draft in drafts:
             given = {"reason": draft.reason, "author": self._vault.actor, "sources": ()}
-            new = proposals.drafted(draft.verb, draft.arguments, **given)
+            new = proposals.new_proposal(draft.verb, draft.arguments, **given)
             room -= not self._vault.exists(new.path)
             if room < 0:
                 left_out.append(f"{draft.arguments['path']}: {draft.reason}")
             else:
-                plans.append(self._propose_plan(new, proposals.called(new, self._find_verb)))
+                plans.append(self._propose_plan(new, proposals.bind_verb(new, self._find_verb)))
         if left_out:
             left_out.append("accept, reject or sweep some proposals, or raise [capture] max_open")
         message = f"propose {sum(map(bool, (plan.changes for plan in plans)))} deletions"
@@ -162,9 +162,9 @@ class Inbox(KindVerbs[R]):
             remedy = "accept, reject or sweep some, or raise [capture] max_open"
             raise LimitReached(what=WAITING, limit=settings.max_open, remedy=remedy)
         # Whoever proposes learns now what would be found out by whoever accepts.
-        self._vault.prepare(proposals.accepted(new, verb, self._vault))
+        self._vault.prepare(proposals.plan_acceptance(new, verb, self._vault))
         expires = now + timedelta(days=settings.expires_days) if settings.expires_days else None
-        document = proposals.written(self._vault, dataclasses.replace(new, created=now, expires=expires))
+        document = proposals.to_document(self._vault, dataclasses.replace(new, created=now, expires=expires))
         if flaws := proposals.judge(document):
             raise Invalid(findings=tuple(flaws))
         change = Change(path=new.path, before=None, content=document.data)
@@ -186,13 +186,13 @@ class Inbox(KindVerbs[R]):
         document = self._require_proposal(id, base)
         found = self._read_proposal(document)
         self._refuse_closed(found)
-        verb = proposals.called(found, self._find_verb)  # before anything is built, as in `propose`
+        verb = proposals.bind_verb(found, self._find_verb)  # before anything is built, as in `propose`
 
         def build() -> EditPlan:
             now = self._require_proposal(id, None)
             if now.hash != document.hash:
                 raise Conflict(path=now.path, base=document.hash, actual=now.hash)
-            plan = proposals.accepted(found, verb, self._vault)
+            plan = proposals.plan_acceptance(found, verb, self._vault)
             changes = (*plan.changes, deletion(now))
             return dataclasses.replace(plan, changes=changes, message=f"accept {found.id}: {plan.message}")
 

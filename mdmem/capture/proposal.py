@@ -1,8 +1,8 @@
 """A proposal: one verb with its arguments, in a memory that waits for somebody to accept it.
 
-What stands in such a file may be a stranger's, or changed by hand since it was shown. So it is judged
-whenever it is read: only verbs of a list are proposed, with arguments that they take, and none of them names
-a path outside of the namespace, or another proposal.
+Such a file may come from a stranger, or be edited after it was shown. So it is checked whenever it is read:
+only the verbs in `VERBS` can be proposed, with arguments that they take, and none of them names a path
+outside of the namespace, or another proposal.
 """
 
 from __future__ import annotations
@@ -176,7 +176,7 @@ class Proposal:
 
     @property
     def target(self) -> str:
-        """What it would change, in few words."""
+        """The arguments that name what it would change, as one short line."""
         named = VERBS[self.verb].target if self.verb in VERBS else ()
         texts = [str(self.arguments[name]) for name in named if name in self.arguments]
         return clipped(in_line(" ".join(texts)), _MOST_SHOWN)
@@ -205,7 +205,7 @@ def check_call(verb: Any, arguments: Any) -> None:
     if known.path:
         path = arguments[known.path]
         if path.startswith(_LAYERS):
-            reason = "what is shared with others is changed where it belongs"
+            reason = "memories of a wider scope are read-only here"
             raise PathRefused(path=path, reason=reason, remedy="name a memory of this namespace")
         is_note = verb.startswith("notes.")
         checked = check_folder(path) if is_note or verb == "new" else check_memory(path)
@@ -224,21 +224,21 @@ def refuse_inbox(paths: Sequence[str]) -> None:
     for path in paths:
         place = f"{path}/x.md" if not path.endswith(".md") else path
         if kind_at(place.casefold()) is PROPOSAL:
-            reason = "a proposal changes no other one"
+            reason = "a proposal cannot change another proposal"
             raise PathRefused(path=path, reason=reason, remedy="accept or reject that one itself")
 
 
 # -- what makes two proposals the same -----------------------------------------------------------------------
 
 
-def drafted(verb: str, arguments: Mapping[str, Any], **fields: Any) -> Proposal:
+def new_proposal(verb: str, arguments: Mapping[str, Any], **fields: Any) -> Proposal:
     """Make a proposal that stands in no file yet, from its verb, its arguments and the other fields."""
     identifier = id_of(verb, arguments)
     return Proposal(id=identifier, path=path_of(identifier), verb=verb, arguments=arguments, **fields)
 
 
 def id_of(verb: str, arguments: Mapping[str, Any]) -> str:
-    """Hash the verb of a proposal, its target and its normalised value."""
+    """Return the id of a proposal: a short hash of its verb, target and normalised value."""
     known = VERBS[verb]
     targets = [_normalize_target(known, name, arguments.get(name)) for name in known.target]
     values = [arguments.get(name) for name in known.value]
@@ -268,8 +268,8 @@ def path_of(identifier: str) -> str:
 # -- the file ------------------------------------------------------------------------------------------------
 
 
-def written(vault: Vault, proposal: Proposal) -> Document:
-    """Write the file of a proposal, with the escapes of JSON for what cannot be seen."""
+def to_document(vault: Vault, proposal: Proposal) -> Document:
+    """Return the document of a proposal; unprintable characters are escaped as in JSON."""
     verb, arguments = proposal.verb, proposal.arguments
     text = json.dumps({"verb": verb, "arguments": arguments}, ensure_ascii=False, indent=2)
     shown = "".join(each if each == "\n" or each.isprintable() else _escape_character(each) for each in text)
@@ -293,7 +293,7 @@ def is_proposal(document: Document) -> bool:
 
 
 def read(document: Document, now: datetime) -> Proposal:
-    """Return the proposal in a file, whatever state it is in; one that was not rejected expires."""
+    """Return the proposal in a file, in any state; an open one past its `expires` is returned as expired."""
     identifier = document.path.removeprefix(f"{PROPOSAL.folder}/").removesuffix(".md")
     try:
         fields = document.fields
@@ -380,7 +380,7 @@ def _make_flaw(span: Span, message: str, hint: str, rule: str = "json") -> tuple
 
 
 def find(path: str, vault: Vault, now: datetime) -> Proposal | None:
-    """Read the proposal in a file; None where there is none. What cannot be a memory is left to `check`."""
+    """Read the proposal in a file; None where there is none, or no valid memory (`check` reports these)."""
     with contextlib.suppress(DocumentRefused):
         document = vault.find(path)
         if document and is_proposal(document):
@@ -388,8 +388,8 @@ def find(path: str, vault: Vault, now: datetime) -> Proposal | None:
     return None
 
 
-def called(proposal: Proposal, find_verb: FindVerb) -> Build:
-    """Return what makes the plan of a proposal: its verb is called, and nothing is read or written yet.
+def bind_verb(proposal: Proposal, find_verb: FindVerb) -> Build:
+    """Bind a proposal's verb to its arguments; the result builds the plan. Nothing is read or written yet.
 
     Raises:
         Usage, PathRefused: the verb refuses its arguments.
@@ -401,8 +401,8 @@ def called(proposal: Proposal, find_verb: FindVerb) -> Build:
     return find_verb(proposal.verb)(**arguments)
 
 
-def accepted(proposal: Proposal, verb: Build, vault: Vault) -> EditPlan:
-    """Plan what accepting a proposal writes now, with where it was said.
+def plan_acceptance(proposal: Proposal, verb: Build, vault: Vault) -> EditPlan:
+    """Plan the change that accepting a proposal makes now, its sources included.
 
     Args:
         proposal: in a file or in none.

@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 @options.dry_run_option
 @options.json_option
 def init_command(folder: str) -> None:
-    """Make a vault; inside a git repository its AGENTS.md is mounted as project memory."""
+    """Make a vault; inside a git repository, the repository's AGENTS.md is mounted as project memory."""
     made = mdmem.init(folder, dry_run=render.is_set("dry_run"))
     if render.is_set("as_json"):
         render.print_json({"applied": not render.is_set("dry_run"), **mdmem.as_json(made)})
@@ -50,10 +50,10 @@ def new_command(
     variables: dict[str, str],
     only_print: bool,
 ) -> None:
-    """Make a memory from a template; what is rendered is validated before it is written.
+    """Make a memory from a template; the result is validated before it is written.
 
-    The name of a kind means its template, and a PATH without .md or .json the memory of its folder. --print
-    needs no PATH.
+    TEMPLATE may be the name of a kind: then a PATH without .md or .json is a name in the folder of that
+    kind. --print needs no PATH.
     """
     memory = options.open_memory(target)
     if only_print:
@@ -71,7 +71,7 @@ def new_command(
 @command("import", epilog="Example: mdmem import mcp-memory memory.jsonl --dry-run")
 @click.argument("format_", metavar="FORMAT", type=click.Choice(FORMATS))
 @click.argument("source")
-@options.path_option("--to", role=NEW_FOLDER, metavar="FOLDER", help="Write to this folder (notes).")
+@options.path_option("--to", role=NEW_FOLDER, metavar="FOLDER", help="The target folder (default: notes).")
 @options.change_command
 def import_command(format_: str, source: str, to: str | None) -> options.Verb:
     """Import the memory of another system, as one change that `mdmem undo` takes back.
@@ -82,7 +82,7 @@ def import_command(format_: str, source: str, to: str | None) -> options.Verb:
     claude-code   ~/.claude/projects/REPOSITORY: names become titles and aliases
     obsidian      a vault: as it is, with a warning for each link that is unclear
 
-    Nothing that is there is overwritten; what is left out is named on standard error, with the reason.
+    Nothing is overwritten; what was not imported is listed on standard error, with the reason.
     """  # noqa: D301 - as in mdmem.cli.main
     return lambda m: m.import_(format_, source, to=to)
 
@@ -96,7 +96,7 @@ def template_command() -> None:
 @options.read_command
 def template_list(memory: Memory) -> None:
     """List the templates."""
-    _print_listed(memory.templates.names(), "description")
+    _print_infos(memory.templates.names(), "description")
 
 
 @template_command.command("show", epilog="Example: mdmem template show decision")
@@ -113,7 +113,7 @@ def template_show(memory: Memory, name: str) -> None:
     print(shown.source, end="")
 
 
-def _print_listed(infos: Iterable[Any], about: str) -> None:
+def _print_infos(infos: Iterable[Any], about: str) -> None:
     for info in infos:
         if render.is_set("as_json"):
             render.print_json({name: getattr(info, name) for name in ("name", "builtin", about)})
@@ -130,7 +130,7 @@ def schema_command() -> None:
 @options.read_command
 def schema_list(memory: Memory) -> None:
     """List the schemas."""
-    _print_listed(memory.schemas.names(), "title")
+    _print_infos(memory.schemas.names(), "title")
 
 
 @schema_command.command("show", epilog="Example: mdmem schema show note")

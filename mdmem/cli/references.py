@@ -21,18 +21,18 @@ if TYPE_CHECKING:
 
 
 # What stands for itself in a label of Mermaid; anything else might begin an entity, a directive, or HTML.
-_NOT_PLAIN = re.compile(r"[^\w ./:-]")
+_MERMAID_SPECIAL = re.compile(r"[^\w ./:-]")
 
 
 @command("refs", epilog="Example: mdmem refs --type line_range --in notes")
 @options.path_argument("target", READ_OTHER, required=False)
-@click.option("--type", "types", multiple=True, help="List only these: note, url, line_range, …")
-@click.option("--state", "states", multiple=True, help="List only these: dangling, moved, gone, …")
+@click.option("--type", "types", multiple=True, help="List only these types: note, url, line_range, …")
+@click.option("--state", "states", multiple=True, help="List only these states: dangling, moved, gone, …")
 @click.option("--stale", is_flag=True, help="List only code that has moved, has changed or is gone.")
 @options.in_option("paths", role=READ_ANY, metavar="PATH", help="Look only in this memory or folder.")
-@click.option("--stats", is_flag=True, help="Print numbers instead.")
+@click.option("--stats", is_flag=True, help="Print counts instead of the list.")
 @click.option("--pin", is_flag=True, help="Pin every citation of code that has no pin.")
-@click.option("--accept", is_flag=True, help="Renew also the pins of what has changed, with --pin.")
+@click.option("--accept", is_flag=True, help="With --pin, also renew the pins of code that has changed.")
 @click.option("--fix", is_flag=True, help="Update every citation of code that has moved.")
 @options.dry_run_option
 @options.verbose_option
@@ -41,21 +41,21 @@ _NOT_PLAIN = re.compile(r"[^\w ./:-]")
 def refs_command(
     vault: Target, /, paths: tuple[str, ...], pin: bool, accept: bool, fix: bool, **asked: Any
 ) -> int:
-    """List what memories point at, and whether it is still there and still what it was.
+    """List references of memories with their state, or pin or fix citations of code.
 
     TARGET is a memory, a URL, a #tag, a file or a symbol, whole or shortened. The exit code is 1 when nothing
-    points at it, and with --stale when something is stale.
+    points at it. With --stale it is 1 when something is stale, and 0 otherwise.
     """
     if (pin and fix) or ((pin or fix) and any(asked.values())):
-        raise click.UsageError("--pin and --fix each go with --in and --dry-run alone")
+        raise click.UsageError("--pin or --fix can be combined only with --in and --dry-run")
     if (accept and not pin) or (render.is_set("dry_run") and not (pin or fix)):
         raise click.UsageError("--accept goes with --pin, --dry-run with --pin or --fix")
     if asked["stats"] and asked["target"]:
-        raise click.UsageError("--stats counts everything that fits: leave out TARGET")
+        raise click.UsageError("--stats takes no TARGET")
     memory = vault.open()
     paths, asked = resolve_paths(memory, {"paths": paths})["paths"], resolve_paths(memory, asked)
     if not (pin or fix):
-        return _print_asked(memory, paths=paths or None, **asked)
+        return _print_query(memory, paths=paths or None, **asked)
 
     def verb(of: Kinds[Any]) -> Any:
         return of.references.fix(paths or None) if fix else of.references.pin(paths or None, accept=accept)
@@ -64,7 +64,7 @@ def refs_command(
     return 0
 
 
-def _print_asked(memory: Memory, *, target: str | None, stats: bool, **asked: Any) -> int:
+def _print_query(memory: Memory, *, target: str | None, stats: bool, **asked: Any) -> int:
     known = memory.references
     if stats:
         render.print_found(known.stats(**asked), _print_stats)
@@ -103,7 +103,7 @@ def backlinks_command(memory: Memory, path: str) -> int:
 
 def _format_backlink(link: Any) -> str:
     anchor = f"  #{link.anchor}" if link.anchor else ""
-    ambiguous = "  (ambiguous: it may mean another one)" if link.ambiguous else ""
+    ambiguous = "  (ambiguous: it may mean another memory)" if link.ambiguous else ""
     return f"{link.path}:{link.line}{anchor}{f'  {link.alias}' if link.alias else ''}{ambiguous}"
 
 
@@ -168,5 +168,5 @@ def _quote_dot(text: str) -> str:
 
 
 def _quote_mermaid(text: str) -> str:
-    """Quote a label of Mermaid: write as entities all that means something there."""
-    return _NOT_PLAIN.sub(lambda found: f"#{ord(found[0])};", text)
+    """Quote a label of Mermaid: replace every special character by an entity."""
+    return _MERMAID_SPECIAL.sub(lambda found: f"#{ord(found[0])};", text)

@@ -326,7 +326,7 @@ def parse(path: str, data: bytes, limits: Limits = DEFAULT_LIMITS) -> Document:
 
 
 def parse_text(path: str, text: str, limits: Limits = DEFAULT_LIMITS) -> Document:
-    """Do as `parse`, from text that is to become the memory.
+    """See `parse`, from text that is to become the memory.
 
     Raises:
         NotEncodable: a lone surrogate.

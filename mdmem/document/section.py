@@ -127,7 +127,7 @@ def insert_before_section(document: Document, heading: str, new: str) -> list[Te
 
 
 def insert_after_section(document: Document, heading: str, new: str) -> list[TextEdit]:
-    """Do as `insert_before_section`, but behind the whole section, its subsections included."""
+    """See `insert_before_section`, but behind the whole section, its subsections included."""
     section = find_section(document, heading)
     return _set_off(document, section, section.span.end, new)
 

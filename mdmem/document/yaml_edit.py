@@ -431,7 +431,7 @@ class FlowEdit(Layout):
         return [TextEdit(at, at, mark + inline(value))]
 
     def insert(self, container: Node, after: int, new: Sequence[tuple[str, Any]]) -> list[TextEdit]:
-        """Do as `BlockEdit.insert`; the container may be empty."""
+        """See `BlockEdit.insert`; the container may be empty."""
         opening, closing = self._find_brackets(container)
         if not container.parts:
             return self._fill_empty(container, opening, closing, new)

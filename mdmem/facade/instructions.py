@@ -1,4 +1,4 @@
-"""What coding tools are told in the workspace, from project memory and rules, and their settings."""
+"""Write project memory and rules into the files of coding tools, and set mdmem up in their settings."""
 
 from __future__ import annotations
 
@@ -24,12 +24,12 @@ class WorkspaceProject(Project["Applied"]):
     def sync(self, tools: Sequence[str] = (), *, check: bool = False) -> FilesSynced:
         """Write project memory and rules into the files of tools, in marked blocks.
 
-        Each file is replaced at once, and what it held is kept. A block that somebody edited is never
-        overwritten.
+        Each file is replaced atomically, and a copy of the old one is kept. A block that somebody edited is
+        never overwritten.
 
         Args:
-            tools: whose files: agents, claude, codex, copilot, cursor, gemini; those of all without.
-            check: write nothing.
+            tools: whose files: agents, claude, codex, copilot, cursor, gemini; all of them when empty.
+            check: only report what differs.
 
         Raises:
             Usage: there is no such tool, or a user, project or resource is bound: the files are everyone's.
@@ -40,7 +40,7 @@ class WorkspaceProject(Project["Applied"]):
 
         if self._vault.namespace:
             remedy = "leave --user, --project and --resource out"
-            raise Usage(problem="the files of tools are made of what everyone shares", remedy=remedy)
+            raise Usage(problem="instruction files are made from shared memory only", remedy=remedy)
         return sync(self._vault, tools=tools, check=check)
 
     def find_read_by_host(self, host: str, folder: str) -> frozenset[str]:
@@ -52,7 +52,7 @@ class WorkspaceProject(Project["Applied"]):
 
 
 def install(host: str, root: str, scope: Scope, program: str, *, project: bool | None) -> Setup:
-    """Return what puts the MCP server, and for some hosts hooks, into a host's settings.
+    """Prepare the change that adds the MCP server, and for some hosts hooks, to a host's settings.
 
     Nothing is written yet.
 
@@ -84,7 +84,7 @@ def install(host: str, root: str, scope: Scope, program: str, *, project: bool |
 
 
 def uninstall(host: str, root: str, *, project: bool | None) -> Setup:
-    """Return what takes `install` back; `root` is empty where the vault is gone."""
+    """Prepare the change that undoes `install`; an empty `root` means the vault is gone."""
     from mdmem.agents import hosts  # noqa: PLC0415 - start-up
 
     return hosts.uninstall(host, _settings_folder(host, root, project=project))

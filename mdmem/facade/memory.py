@@ -306,7 +306,7 @@ class Memory(Kinds["Applied"]):
         return self.vault.prepare(plan).plan
 
     def state_folder(self, name: str) -> str:
-        """Return the absolute path of a folder for what can be made again, made when missing; git ignores it.
+        """Return the absolute path of a folder in `.mdmem/local`, made when missing; git ignores it.
 
         Raises:
             PathRefused: it cannot be a name, or a part of it is a link.

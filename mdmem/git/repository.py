@@ -202,7 +202,7 @@ class Repository:
 
     @classmethod
     def around(cls, folder: str) -> Repository:
-        """Do as `find`, where there must be one.
+        """See `find`, where there must be one.
 
         Raises:
             GitFailed: no work tree holds `folder`, or there is no git.
@@ -352,7 +352,7 @@ class Repository:
             raise error.but(path=self.top) from None
 
     def require(self, arguments: list[str], action: str, tree: str = NO_WORK_TREE) -> bytes:
-        """Do as `ask`, and return what git printed.
+        """See `ask`, and return what git printed.
 
         Raises:
             GitFailed: as `run`, or git ended with an error.

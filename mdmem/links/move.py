@@ -67,14 +67,14 @@ class Moved:
             self._arrived.setdefault(key_of(new), []).append(new)
 
     def named(self, kind: str, key: str) -> Sequence[str]:
-        """Do as `Names.named`."""
+        """See `Names.named`."""
         found = self._names.named(kind, key)
         if kind == "stem":
             return [*(path for path in found if path not in self._moves), *self._arrived.get(key, ())]
         return [self._moves.get(path, path) for path in found]
 
     def exists(self, path: str) -> bool:
-        """Do as `Names.exists`."""
+        """See `Names.exists`."""
         return path in self._places or (path not in self._moves and self._names.exists(path))
 
 

@@ -293,7 +293,7 @@ class _WithId(NamedTuple):
     new: str
 
     def named(self, kind: str, key: str) -> Sequence[str]:
-        """Do as `Names.named`."""
+        """See `Names.named`."""
         paths = self.names.named(kind, key)
         if kind == "id" and key == self.new:
             return [self.path]
@@ -302,7 +302,7 @@ class _WithId(NamedTuple):
         return paths
 
     def exists(self, path: str) -> bool:
-        """Do as `Names.exists`."""
+        """See `Names.exists`."""
         return self.names.exists(path)
 
 

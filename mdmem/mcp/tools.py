@@ -1,4 +1,4 @@
-"""The tools: how each is described, and how a call becomes an answer."""
+"""The MCP tools: their descriptions, and running a call."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ class ToolSpec:
     """A tool.
 
     Attributes:
-        name: the name of the façade's verb.
+        name: that of its function in `mdmem.mcp.verbs`.
         title: the name for people.
         about: the description for models.
         model: the arguments.
@@ -51,7 +51,7 @@ class ToolSpec:
 
 
 def _make_tool(run: Callable[..., Answer], title: str, **hints: bool) -> ToolSpec:
-    """Make a tool of a function: its docstring and its signature are told to the model."""
+    """Make a tool from a function; the model is shown its docstring and signature."""
     about = " ".join(inspect.getdoc(run).split())  # type: ignore[union-attr]  # each has a docstring
     model = read_signature(run)
     return ToolSpec(
@@ -77,7 +77,7 @@ NAMES = frozenset(tool.name for tool in TOOLS)
 
 
 class Toolbox:
-    """The tools of one binding."""
+    """The tools, run on one bound memory."""
 
     def __init__(self, bound: Bound) -> None:
         self._bound = bound
@@ -99,7 +99,7 @@ class Toolbox:
         return tools
 
     def call(self, name: str, given: Mapping[str, Any] | None, tick: Tick = no_tick) -> Answer:
-        """Do what a model asks for; what goes wrong is an answer too.
+        """Run a tool by name; errors are returned as answers.
 
         Raises:
             KeyError: there is no such tool.
@@ -110,7 +110,7 @@ class Toolbox:
         return Answer(tuple(map(encodable, answer.texts)), encodable(answer.data), answer.is_error)
 
     def _with_remarks(self, answer: Answer) -> Answer:
-        """Add the vault's remarks since the last answer; each is told once."""
+        """Add remarks not yet reported; an error answer gets none."""
         new = [remark for remark in self._bound.memory.remarks if remark not in self._remarks]
         if answer.is_error or not new:
             return answer

@@ -34,7 +34,7 @@ def require(vault: Vault, path: str, base: str | None) -> Document:
 
 
 def find(vault: Vault, path: str, base: str | None) -> Document | None:
-    """Do as `require`, with None where there is no memory and no `base` says that there should be."""
+    """See `require`, with None where there is no memory and no `base` says that there should be."""
     if base is not None:
         return require(vault, path, base)
     return vault.find(check_memory(path))

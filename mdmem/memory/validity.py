@@ -26,8 +26,9 @@ if TYPE_CHECKING:
     from mdmem.vault.vault import Vault
 
 State: TypeAlias = Literal["live", "superseded", "over", "expired", "not yet"]
+"""over: past `valid_to`; expired: past `expires`; not yet: before `valid_from`."""
 _FIELDS = ("valid_from", "valid_to", "expires")
-_SUCCESSOR, _AGAINST = "superseded_by", "contradicted_by"
+_SUCCESSOR, _CONTRADICTIONS = "superseded_by", "contradicted_by"
 _PINNED = "pinned"
 
 
@@ -39,7 +40,7 @@ class Bounds(NamedTuple):
     expires: datetime | None = None
 
     def judge(self, moment: datetime) -> State:
-        """Return the state of a memory at a moment, whatever took its place; at its end it is over."""
+        """Return the state at a moment, successors ignored; at `valid_to` itself it is over."""
         if self.valid_to is not None and self.valid_to <= moment:
             return "over"
         if self.expires is not None and self.expires <= moment:
@@ -57,12 +58,12 @@ def bounds_of(fields: Mapping[str, Any]) -> Bounds:
 def find_states(view: View, moment: datetime, *, is_past: bool = False) -> dict[str, State]:
     """Find the memories that do not count at a moment.
 
-    A successor that is gone, ambiguous, the memory itself or in a circle hides nothing.
+    A successor that is missing, ambiguous, the memory itself or in a circle is ignored.
 
     Args:
         view: which memories.
         moment: with a time zone.
-        is_past: ask what counted then: what has taken a memory's place since does not matter.
+        is_past: ignore successors: they may have taken its place only later.
 
     Returns:
         The state of each memory that is not live, by its path in the view.
@@ -83,24 +84,24 @@ def find_states(view: View, moment: datetime, *, is_past: bool = False) -> dict[
 
 
 def check_validity(document: Document, tiers: Collection[str]) -> Iterator[Diagnostic]:
-    """Find that a memory ends before it begins, or has none of the tiers that there are."""
+    """Report a memory that ends before it begins, or has an unknown tier."""
     begin, end, _ = bounds_of(document.fields)
     if begin and end and end < begin:
         message = f"`valid_to`: it ends at {stamp(end)}, before it begins at {stamp(begin)}"
-        yield _find_in_field(document, "valid_to", "ends-before-it-begins", message, "change one of them")
+        yield _warn_at_field(document, "valid_to", "ends-before-it-begins", message, "change one of them")
     known, tier = (*tiers, _PINNED), document.fields.get("tier")
     if tier is not None and tier not in known:
-        message = f"`tier`: {tier!r} has no time to live"
-        yield _find_in_field(document, "tier", "unknown-tier", message, f"a tier is {', '.join(known)}")
+        message = f"`tier`: there is no tier {tier!r}"
+        yield _warn_at_field(document, "tier", "unknown-tier", message, f"a tier is {', '.join(known)}")
 
 
-def _find_in_field(document: Document, key: str, code: str, message: str, hint: str) -> Diagnostic:
+def _warn_at_field(document: Document, key: str, code: str, message: str, hint: str) -> Diagnostic:
     span = document.tree.nearest((key,)).span if document.tree else Span(0, 0)
     return document.diagnose(Flaw(span, code, message, hint, severity="warning"))
 
 
 def read_moment(given: datetime | str | None, now: datetime) -> datetime:
-    """Return a moment that a caller gives, in UTC: a time, or a day, which is its start; `now` without one.
+    """Return a moment that a caller gives, in UTC: a day is its start, no time zone is UTC, None is `now`.
 
     Raises:
         Usage: it is neither.
@@ -131,7 +132,7 @@ def find_successors(view: View) -> dict[str, str]:
 def supersede(
     vault: Vault, view: View, old: str, by: str, at: datetime, *, is_written: bool = False
 ) -> EditPlan:
-    """Plan that one memory takes the place of another, which ends at `at` unless it has an end.
+    """Plan that one memory takes the place of another, whose `valid_to` becomes `at` if it has none.
 
     With `is_written`, the successor is written by the same change, and need not be there yet.
 
@@ -140,7 +141,7 @@ def supersede(
         Usage: they are one memory, the successor leads back to it, or another one has taken its place.
     """
     before = history.require(vault, old, None)
-    successor = _require_other(vault, old, by, is_written=is_written)
+    successor = _check_other(vault, old, by, is_written=is_written)
     known = find_successors(view)
     first = known.get(old)
     if first is not None and first != successor:
@@ -154,27 +155,27 @@ def supersede(
         remedy = f"reinstate {successor} first"
         raise Usage(problem=f"{successor} is itself superseded by {old}", remedy=remedy)
     after = before if first else with_field(before, (_SUCCESSOR,), successor)
-    return _plan(before, _closed(after, at), f"supersede {old} by {successor}")
+    return _plan(before, _with_end(after, at), f"supersede {old} by {successor}")
 
 
 def contradict(vault: Vault, path: str, by: str, at: datetime) -> EditPlan:
-    """Plan that a memory speaks against another, which ends at `at` unless it has an end.
+    """Plan that a memory speaks against another, whose `valid_to` becomes `at` if it has none.
 
     Raises:
         MemoryNotFound: one of them is not there.
         Usage: they are one memory.
     """
-    before, other = history.require(vault, path, None), _require_other(vault, path, by)
-    written = before.fields.get(_AGAINST)
+    before, other = history.require(vault, path, None), _check_other(vault, path, by)
+    written = before.fields.get(_CONTRADICTIONS)
     known = written if isinstance(written, list) else [written] if written else []
-    after = before if other in known else with_field(before, (_AGAINST,), [*known, other])
-    return _plan(before, _closed(after, at), f"contradict {path} by {other}")
+    after = before if other in known else with_field(before, (_CONTRADICTIONS,), [*known, other])
+    return _plan(before, _with_end(after, at), f"contradict {path} by {other}")
 
 
 def reinstate(vault: Vault, path: str, now: datetime) -> EditPlan:
-    """Plan that a memory counts again: without successor, contradictions, and an end that has come."""
+    """Plan to remove a memory's successor, contradictions and past `valid_to`; `expires` stays."""
     before = after = history.require(vault, path, None)
-    keys = [key for key in (_SUCCESSOR, _AGAINST) if key in before.fields]
+    keys = [key for key in (_SUCCESSOR, _CONTRADICTIONS) if key in before.fields]
     end = moment_of(before.fields.get("valid_to"))
     for key in (*keys, *(["valid_to"] if end is not None and end <= now else ())):
         after = spliced(after, unset_field(after, (key,)))
@@ -185,7 +186,7 @@ def confirm(vault: Vault, path: str, source: str | None, now: datetime) -> EditP
     """Plan that a memory was found right at `now`, by a source if one is given.
 
     Raises:
-        Usage: its field `source` is a text, to which none can be added.
+        Usage: its field `source` is a text: no source can be added.
     """
     before = history.require(vault, path, None)
     after = with_field(before, ("confirmed",), stamp(now))
@@ -193,7 +194,10 @@ def confirm(vault: Vault, path: str, source: str | None, now: datetime) -> EditP
         written = before.fields.get("source")
         if written is not None and not isinstance(written, dict):
             remedy = "make it a mapping with type and ids first"
-            raise Usage(problem=f"{path}: `source` is {written!r}, which takes no second one", remedy=remedy)
+            raise Usage(
+                problem=f"{path}: `source` is {written!r}, a text: a second source cannot be added",
+                remedy=remedy,
+            )
         ids = (written or {}).get("ids") or []
         known = ids if isinstance(ids, list) else [ids]
         if source not in map(str, known):
@@ -210,7 +214,7 @@ def retier(vault: Vault, path: str, tier: str, expires: datetime | None, now: da
     require_tier(vault, tier)
     before = history.require(vault, path, None)
     after = with_field(before, ("tier",), tier)
-    end = expires or _end_of_tier(vault, tier, now)
+    end = expires or _expiry_of_tier(vault, tier, now)
     if end is not None:
         after = with_field(after, ("expires",), stamp(end))
     elif "expires" in after.fields:
@@ -221,13 +225,13 @@ def retier(vault: Vault, path: str, tier: str, expires: datetime | None, now: da
 def reinforce(vault: Vault, paths: Iterable[str], until: datetime | None, now: datetime) -> EditPlan:
     """Plan that memories which expire live on: until `until`, else as long as their own ttl or tier says.
 
-    No end is moved back, and none is given to a memory that has none.
+    No `expires` becomes earlier, and none is added to a memory without one.
     """
     plans = []
     for path in dict.fromkeys(paths):
         before = history.require(vault, path, None)
         ttl = ttl_of(before)
-        life = now + timedelta(seconds=ttl) if ttl else _end_of_tier(vault, before.fields.get("tier"), now)
+        life = now + timedelta(seconds=ttl) if ttl else _expiry_of_tier(vault, before.fields.get("tier"), now)
         end = until or life
         known = moment_of(expiry_of(before))
         if known is not None and end is not None and end > known:
@@ -268,14 +272,14 @@ def require_tier(vault: Vault, tier: str) -> None:
         raise Usage(problem=f"there is no tier {tier!r}", remedy=f"a tier is {', '.join(known)}")
 
 
-def _end_of_tier(vault: Vault, tier: object, now: datetime) -> datetime | None:
+def _expiry_of_tier(vault: Vault, tier: object, now: datetime) -> datetime | None:
     """Return when a memory expires that is given a tier now; None for never, and for what is no such tier."""
     hours = vault.config.tiers._asdict().get(str(tier))
     return now + timedelta(hours=hours) if hours else None
 
 
-def _require_other(vault: Vault, path: str, by: str, *, is_written: bool = False) -> str:
-    """Return the name of another memory, which a layer may have, as a field is to say it."""
+def _check_other(vault: Vault, path: str, by: str, *, is_written: bool = False) -> str:
+    """Return `by`; it must exist, here or in a wider scope, and must not be `path`."""
     if by == path:
         raise Usage(problem=f"{path} names itself", remedy="name the other memory")
     if not is_written and vault.find(by) is None:
@@ -283,8 +287,8 @@ def _require_other(vault: Vault, path: str, by: str, *, is_written: bool = False
     return by
 
 
-def _closed(document: Document, at: datetime) -> Document:
-    """Return a memory with an end, if it has none."""
+def _with_end(document: Document, at: datetime) -> Document:
+    """Set `valid_to` if it is not set."""
     is_open = moment_of(document.fields.get("valid_to")) is None
     return with_field(document, ("valid_to",), stamp(at)) if is_open else document
 

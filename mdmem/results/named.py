@@ -1,7 +1,7 @@
-"""What the output of a tool names: files, lines of them, URLs, functions, classes and variables.
+"""Find the files, line ranges, URLs, functions, classes and variables that a tool's output names.
 
-An output may be a stranger's, and as long as it likes: every pattern here reads a text once, and only its
-beginning and its end are looked at.
+An output is untrusted and may be of any length: every pattern runs in linear time, and only the first and the
+last 8,000 characters are searched.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ MOST, LONGEST, CONTEXT = 100, 500, 120
 COLOUR = regex(r"\x1b\[[0-9;:]{0,30}[A-Za-z]")
 """What colours a terminal; its last letter is no part of the word behind it."""
 
-_END = 8_000  # characters that are looked at on both sides
+_END = 8_000  # characters searched at the beginning and at the end
 _TRAILING = ".,;:!?'\"`)]}>*_"
 _ROOTS = regex(r"~?/(?:bin|boot|etc|home|lib|lib64|mnt|opt|private|root|run|sbin|srv|tmp|usr|var|Users)/")
 # The beginning of a line of code, behind what Read or Grep put before it: `12→`, `  12:`, `src/app.py:12:`.
@@ -36,8 +36,8 @@ _BEGIN = (
     r"(?:(?:export|default|declare|public|private|protected|internal|static|abstract|final|sealed|async|unsafe"
     r"|extern|pub(?:\([a-z: ]{1,40}\))?|inline|virtual|override|data|open)[ \t]{1,20}){0,6}"
 )
-_NO_NAME = r"(?!(?:of|is|has|in|and|or|for|to|that|which|was|are|the|a|an|with|from|not)\b)"
-_NAME, _CAPITAL = rf"{_NO_NAME}([^\W\d][\w$]{{0,199}}+)", r"([A-Z][\w$]{0,199}+)"
+_NOT_PROSE = r"(?!(?:of|is|has|in|and|or|for|to|that|which|was|are|the|a|an|with|from|not)\b)"
+_NAME, _CAPITAL = rf"{_NOT_PROSE}([^\W\d][\w$]{{0,199}}+)", r"([A-Z][\w$]{0,199}+)"
 _DEF = r"(?:def|func(?:tion)?\*?|fn|fun|sub|macro_rules!)[ \t]{1,20}(?:\([^()\n]{0,100}\)[ \t]{0,20})?"
 _CALL = r"(?=[(<\[{]|[ \t]{1,20}(?:{|\([^()\n]{0,200}\)[ \t]{0,20}[{:=-]))"
 _TYPE = r"(?:class|interface|struct|enum|trait|record|protocol|namespace)[ \t]{1,20}"
@@ -52,8 +52,8 @@ _DEFINITIONS = (
     (FUNCTION, regex(rf"{_BEGIN}{_DEF}{_NAME}{_CALL}")),
     (CLASS, regex(rf"{_BEGIN}(?:{_TYPE}(?:{_NAME}{_BODY}|{_CAPITAL}(?=[ \t]*+$))|{_ALIAS}|{_IMPL})")),
 )
-# In each row, what the last group that matches is, or a path with its first and last line. Paths that nothing
-# marks come last; in the middle of a line, a definition is what nobody writes in a sentence.
+# Each row: a type, and a pattern whose last group is the name (for paths: path, first line, last line). Bare
+# paths come last. Within a line, a definition has to look unlike prose.
 _TABLE = (
     (FUNCTION, regex(r'File "[^"\n]{1,500}", line [0-9]{1,9}, in ([^\W\d]\w{0,199})')),
     (FILE, regex(r'File "([^"\n]{1,500})", line ([0-9]{1,9})')),
@@ -72,7 +72,7 @@ class NamedReference(NamedTuple):
     Attributes:
         type: one of `TYPES`.
         value: a path, a path with `#L10-L23`, a URL, or a name.
-        context: the line in which it stands first, shortened and without secrets.
+        context: a line that names it, shortened and without secrets.
     """
 
     type: str
@@ -84,8 +84,8 @@ class Named(NamedTuple):
     """What was found in an output.
 
     Attributes:
-        references: each once, by type and then by place.
-        left_out: how many more there are.
+        references: without repeats, in the order of `TYPES`.
+        left_out: how many more were found.
         unread: how many characters in the middle of the output were not looked at.
     """
 
@@ -126,7 +126,7 @@ def _names_in(text: str) -> Iterator[tuple[str, str, int]]:
         for match in pattern.finditer(text):
             if kind not in {FILE, LINES}:
                 yield kind, match[match.lastindex or 0], match.start()
-            elif kind == FILE or _is_file(match[1].rstrip(_TRAILING)):
+            elif kind == FILE or _looks_like_file(match[1].rstrip(_TRAILING)):
                 path, first, last = (*match.groups(""), "", "")[:3]
                 yield FILE, path, match.start()
                 if first:
@@ -136,8 +136,8 @@ def _names_in(text: str) -> Iterator[tuple[str, str, int]]:
             text = pattern.sub(lambda match: " " * len(match[0]), text)
 
 
-def _is_file(path: str) -> bool:
-    """Return whether a path that nothing marks as one is that of a file."""
+def _looks_like_file(path: str) -> bool:
+    """Return whether a word looks like the path of a file."""
     if not path.startswith(("/", "~")):
         return citation.in_code(path) is not None
     name = path.rpartition("/")[2]

@@ -218,7 +218,7 @@ class Review:
                 yield MemoryPair(old, new, blob or "", now or "")
 
     def _standing_in_both(self) -> list[tuple[str, str | None, str | None]]:
-        """Do as `Tracked.find_changed`, the chosen memories where each stands in both states; else nothing.
+        """See `Tracked.find_changed`, the chosen memories where each stands in both states; else nothing.
 
         Then no other memory has to be looked at: none of them was renamed.
         """

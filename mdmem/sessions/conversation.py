@@ -30,7 +30,7 @@ from mdmem.sessions.record import (
     write_record,
 )
 from mdmem.sessions.state import SAME_WITHIN, State
-from mdmem.vault.log import Log, LogLine, line_blocks, lines, lines_back, near, whole_size
+from mdmem.vault.log import Log, LogLine, find_start_near, line_blocks, lines, lines_back, whole_size
 
 _TORN, _HEADER_WITHIN = 100, 16 * 1024 * 1024  # lines and bytes before a header that a crash may have left
 _FAR = 1_000_000  # numbers that the last line may skip
@@ -192,7 +192,7 @@ class Conversation:
     def _read_from(self, first: int) -> Iterator[list[PlacedRecord]]:
         if first > self.state.seq:
             return
-        start = 0 if self.state.is_disordered else near(self.log, first, read_seq, BEGINS_WITHIN)
+        start = 0 if self.state.is_disordered else find_start_near(self.log, first, read_seq, BEGINS_WITHIN)
         blocks = self._read_counted(start, first)
         head = next(blocks, [])
         is_found = head and head[0].record.seq <= first

@@ -325,7 +325,7 @@ def unified(
 
 
 def _shared_around(before: str, after: str, context: int) -> tuple[int, int]:
-    """Do as `shared`, less what is shown of it around changes; only line feeds end a line here."""
+    """See `shared`, less what is shown of it around changes; only line feeds end a line here."""
     head, tail = shared(before, after)
     end = len(before) - tail
     for _ in range(context + 1):  # one for that which may have been cut at a carriage return

@@ -1,8 +1,8 @@
 """The store of a vault that is a folder on a disk.
 
 Folders are opened one by one and no link is followed; a lock for the whole vault keeps other writers out;
-several files change together through the journal, and what they held goes to the trash. What is under
-`.mdmem/local` can be made again, and git ignores it.
+several files change together through the journal, and what they held goes to the trash. Git ignores
+`.mdmem/local`: indexes, locks, staging and the trash.
 """
 
 from __future__ import annotations
@@ -44,7 +44,7 @@ LOCK_SECONDS = 10.0
 _RECOVER_SECONDS = 3.0  # how long a reader waits for the end of a change of several files
 _READ_SETTLE_SECONDS = 0.2
 LOCAL = ".mdmem/local"
-_TRASH, _LOGS = f"{LOCAL}/trash", f"{LOCAL}/logs"
+_TRASH, _LOG_LOCKS = f"{LOCAL}/trash", f"{LOCAL}/logs"
 _LOCAL_FOLDERS = (".mdmem", LOCAL, STAGING, _TRASH)
 
 
@@ -54,11 +54,11 @@ class LocalStore:
     def __init__(self, root: str) -> None:
         self.root = os.path.realpath(root)
         self.notes: list[str] = []
-        self._stuck = False
+        self._has_given_up = False
 
     @cached_property
     def config(self) -> config.Config:
-        """Do as `Store.config`."""
+        """See `Store.config`."""
         place = Place(self.root, tuple(config.CONFIG_PATH.split("/")))
         try:
             content = self._read_place(place, config.CONFIG_PATH, config.MAX_BYTES)
@@ -89,20 +89,20 @@ class LocalStore:
         }
 
     def place(self, path: str) -> Place:
-        """Return where a file is."""
+        """Return where a file is on disk: in the vault, or where it is mounted from."""
         # The vault's own files, which are never mounted, are read with a config that is broken as well.
         mounted = None if path.startswith(".") else self.mounts.get(path)
         return Place(self.workspace, mounted) if mounted else Place(self.root, tuple(path.split("/")))
 
     def in_workspace(self, path: str) -> str:
-        """Return the file of a memory, seen from the workspace."""
+        """Return the path of a memory's file relative to the workspace."""
         root, parts = self.place(path)
         return os.path.relpath(os.path.join(root, *parts), self.workspace)
 
     # -- reading ------------------------------------------------------------------------------------------
 
     def read(self, path: str, limit: int, *, exact: bool = False, settled: bool = False) -> Content | None:
-        """Do as `Store.read`; wait for what is being written, if only for a moment."""
+        """See `Store.read`; wait briefly for a file that is being written."""
         place = Place(self.root, tuple(path.split("/"))) if exact else self.place(path)
         return self._read_place(place, path, limit, exact=exact, settled=settled)
 
@@ -126,13 +126,13 @@ class LocalStore:
                 return None
 
     def walk(self, namespace: Namespace, suffixes: tuple[str, ...] = SUFFIXES) -> Iterator[Found]:
-        """Do as `Store.walk`, mounted files included."""
+        """See `Store.walk`, mounted files included."""
         parts = tuple(namespace.folder.split("/")) if namespace.folder else ()
         mounts = {} if namespace.folder.startswith(".") else self.mounted(namespace)
         return walk(self.root, parts, suffixes, mounts, namespace.holds if namespace.hides else None)
 
     def names(self, folder: str) -> list[str]:
-        """Do as `Store.names`."""
+        """See `Store.names`."""
         parts = folder.split("/") if folder else ()
         names = [path for path in self.mounts if path.rpartition("/")[0] == folder]
         with contextlib.suppress(OSError), files.opened(self.root, parts) as descriptor:
@@ -140,11 +140,11 @@ class LocalStore:
         return [unicodedata.normalize("NFC", name.rpartition("/")[2]) for name in names]
 
     def stands(self, path: str) -> bool:
-        """Do as `Store.stands`."""
+        """See `Store.stands`."""
         return os.path.lexists(os.path.join(self.root, path)) or path in self.mounts
 
     def spelled(self, path: str) -> str:
-        """Do as `Store.spelled`."""
+        """See `Store.spelled`."""
         if path.isascii() or path in self.mounts:
             return ""
         return "/".join(files.spelled(self.root, path.split("/")))
@@ -162,42 +162,42 @@ class LocalStore:
         return Journal(self.root, self.place, self.trash)
 
     def commit(self, entry: Entry, steps: Sequence[Step]) -> None:
-        """Do as `Store.commit`."""
-        self._refuse_past(steps[0].path)
+        """See `Store.commit`."""
+        self._refuse_past_copy(steps[0].path)
         try:
             self.journal.commit(entry, steps)
         except OSError as error:
             raise files.refusal(error, steps[0].path, "write it") from None
 
-    def _refuse_past(self, path: str) -> None:
+    def _refuse_past_copy(self, path: str) -> None:
         if os.path.lexists(os.path.join(self.root, PAST_MARK)):
-            reason = "this is a copy of what the memories said in the past, and is not changed"
+            reason = "this is a read-only copy of a past state of the vault"
             raise EditRefused(path=path, reason=reason, remedy="change the vault itself")
 
     def entries(self) -> Iterator[Entry]:
-        """Do as `Store.entries`."""
+        """See `Store.entries`."""
         return self.trash.entries()
 
     def kept(self, digest: str) -> Content | None:
-        """Do as `Store.kept`."""
+        """See `Store.kept`."""
         return self.trash.kept(digest)
 
     # -- logs ---------------------------------------------------------------------------------------------
 
     def log(self, path: str) -> contextlib.AbstractContextManager[LogFile]:
-        """Do as `Store.log`."""
+        """See `Store.log`."""
         return LogFile(self.root, path).opened(writing=False)
 
     @contextlib.contextmanager
     def appending(self, *paths: str) -> Iterator[tuple[LogFile, ...]]:
-        """Do as `Store.appending`: each log has a lock of its own, and several are taken in one order."""
-        self._refuse_past(paths[0])
+        """See `Store.appending`: each log has a lock of its own; they are taken in sorted order."""
+        self._refuse_past_copy(paths[0])
         self._make_local()
-        with files.translated(LOCAL, "make it"), files.opened(self.root, _LOGS.split("/"), create=True):
+        with files.translated(LOCAL, "make it"), files.opened(self.root, _LOG_LOCKS.split("/"), create=True):
             pass
         with contextlib.ExitStack() as stack:
             for path in sorted(set(paths)):
-                lock = os.path.join(self.root, _LOGS, f"{digest(path.encode())}.lock")
+                lock = os.path.join(self.root, _LOG_LOCKS, f"{digest(path.encode())}.lock")
                 stack.enter_context(files.held(lock, LOCK_SECONDS))
             yield tuple(stack.enter_context(LogFile(self.root, path).opened(writing=True)) for path in paths)
 
@@ -212,33 +212,32 @@ class LocalStore:
 
     @contextlib.contextmanager
     def writing(self) -> Iterator[None]:
-        """Do as `Store.writing`."""
+        """See `Store.writing`."""
         with self.locked(LOCK_SECONDS):
             self._recover_journal()
             yield
 
     def recover(self) -> int:
-        """Do as `Store.recover`.
+        """See `Store.recover`.
 
-        A change that another process is in the middle of is waited for when it is one of several files:
-        nobody reads half of it. Where that process does not go on, or the vault cannot be written, reading
-        goes on, and a note says so.
+        Wait up to 3 seconds for another process that is changing several files, so that nobody reads half of
+        a change. If it does not finish, or the vault cannot be written, reading goes on, and a note says so.
         """
         kinds: set[str] = set()
         try:
             with files.translated(LOCAL, "read it"):
                 kinds = pending(self.root)
             if not kinds:
-                self._stuck = False
+                self._has_given_up = False
                 return 0
-            # Who has waited once does not wait for every file that is read.
-            with self.locked(_RECOVER_SECONDS if "many" in kinds and not self._stuck else 0):
-                self._stuck = False
+            # Wait only once, not for every file that is read.
+            with self.locked(_RECOVER_SECONDS if "many" in kinds and not self._has_given_up else 0):
+                self._has_given_up = False
                 return self._recover_journal()
         except MdmemError as error:
-            if not self._stuck and not (isinstance(error, LockTimeout) and "many" not in kinds):
-                self._stuck = True
-                self._add_note(f"a change that was cut short or goes on may be read in part: {error.message}")
+            if not self._has_given_up and not (isinstance(error, LockTimeout) and "many" not in kinds):
+                self._has_given_up = True
+                self._add_note(f"an unfinished change may be read in part: {error.message}")
             return 0
 
     def _recover_journal(self) -> int:
@@ -246,7 +245,9 @@ class LocalStore:
             recovered = self.journal.recover()
         if self.journal.aside:
             count = len(self.journal.aside)
-            self._add_note(f"{STAGING}: what was not written here ({count}) was not used; it is in {ASIDE}")
+            self._add_note(
+                f"{STAGING}: files that this vault did not write here ({count}) are not used; see {ASIDE}"
+            )
             self.journal.aside.clear()
         return recovered
 
@@ -275,7 +276,7 @@ class LocalStore:
             raise files.refusal(error, LOCAL, "make it") from None
 
     def local(self, name: str) -> str:
-        """Make a folder for what can be made again, which git ignores, and return its absolute path.
+        """Make a folder in `.mdmem/local` if missing, and return its absolute path.
 
         Raises:
             PathRefused: a part of it is a link.
@@ -287,7 +288,7 @@ class LocalStore:
             return os.path.join(self.root, path)
 
     def own(self, name: str) -> str:
-        """Do as `local`, in a folder that was made here: what came with the files cannot stand in it.
+        """See `local`; its name cannot be guessed, so that a copied vault cannot bring its contents.
 
         Raises:
             As `local`.

@@ -1,9 +1,9 @@
-"""Logs: files of lines to which several processes append, and from which nothing is cut.
+"""Logs: files of lines to which several processes append.
 
-A line counts once its end is written, so what a crash tore counts for nothing; whoever appends next gives it
-an end first, and a mark, or a line that lacks no more than its end would come to count. Readers take no lock:
-they see the whole lines that stood when they opened the log. Writers exclude each other by a lock beside the
-log, which is never deleted.
+A line counts once its end is written, so a line torn by a crash does not count. The next append first closes
+it with `TORN_END`, which makes it invalid: otherwise a line that lacks only its end would become valid.
+Readers take no lock: they see the whole lines that stood when they opened the log. Writers exclude each other
+by a lock beside the log, which is never deleted.
 """
 
 from __future__ import annotations
@@ -23,9 +23,9 @@ if TYPE_CHECKING:
 
 CHUNK = 1 << 16
 TORN_END = b"~\n"
-"""What a last line without its end gets: no JSON ends so."""
+"""Appended to a torn last line: no JSON ends with it."""
 MOST_BACK = 256 * 1024 * 1024
-"""In how many bytes from its end a log has a line end, holes left out."""
+"""How many bytes from its end a log is searched for a line end, without holes."""
 _BLOCK, _BLOCK_LINES = 1 << 20, 256  # bytes that are copied, and lines that are read, at once
 _LEAST_HOLE, _MOST_HOLES = 1 << 20, 1_000  # bytes of a hole that is worth knowing, and how many are known
 _WRITE = os.O_RDWR | os.O_APPEND
@@ -49,7 +49,7 @@ class Log(Protocol):
         path: of the log in its vault.
         size: bytes, those of a line without its end included; 0 where there is no log yet.
         identity: tells one file of this path from another that took its place.
-        holes: from and up to which byte nothing was ever written, in order: what reads there as NULs.
+        holes: (start, end) of each large stretch never written, in order; it reads as NULs.
     """
 
     path: str
@@ -61,24 +61,24 @@ class Log(Protocol):
         """Return the bytes from `start` up to `end`."""
 
     def append(self, lines: Sequence[bytes]) -> None:
-        """Add lines, given without their ends; they are on the disk then. The log is made if missing.
+        """Add lines, given without their ends; return when they are on disk. Create a missing log.
 
-        Only inside of `Store.appending`. Nothing of them remains where this raises, unless a program that
+        Only inside of `Store.appending`. If this raises, none of them remains, unless a program that
         takes no lock wrote behind them.
         """
 
     def put_aside(self, path: str, lines: Iterable[bytes] | None = None) -> None:
-        """Keep the log whole under another path, and let `lines` take its place; without them nothing does.
+        """Move the log to another path, and write `lines` in its place; without them, leave no log.
 
         Only inside of `Store.appending`. Where there is no log, `lines` become it. What a program that takes
         no lock writes meanwhile is in either one.
         """
 
     def bring_back(self, path: str) -> None:
-        """Let what was put aside under `path` be the log again; there must be none. Wants `appending`."""
+        """Move what was put aside at `path` back; the log must be missing or empty. Needs `appending`."""
 
     def purge(self, path: str) -> None:
-        """Remove what was put aside under `path` for good. Wants `appending`."""
+        """Remove what was put aside under `path` for good. Needs `appending`."""
 
 
 def lines(log: Log, start: int = 0, end: int | None = None, most: int | None = None) -> Iterator[LogLine]:
@@ -89,13 +89,13 @@ def lines(log: Log, start: int = 0, end: int | None = None, most: int | None = N
 def line_blocks(
     log: Log, start: int = 0, end: int | None = None, most: int | None = None
 ) -> Iterator[list[LogLine]]:
-    """Read the whole lines of a log in order, some at once.
+    """Read the whole lines of a log in order, in lists (some are empty).
 
     Args:
         log: to read.
         start: where a line begins, in bytes.
         end: where to stop, in bytes; at the end of the log without it.
-        most: bytes of a line beyond which it comes without its data.
+        most: bytes; a longer line has no `data`.
     """
     end = log.size if end is None else min(end, log.size)
     position, parts, is_whole = start, list[bytes](), True
@@ -132,11 +132,11 @@ def lines_back(
     Args:
         log: to read.
         most: as in `line_blocks`.
-        end: where a line ends, in bytes, before which they stand; without it the last line end.
+        end: read the lines before this byte, at which a line ends; without it, before the last line end.
         within: how many bytes are read at most, holes left out.
 
     Raises:
-        LimitReached: the lines have more bytes than that.
+        LimitReached: the lines have more than `within` bytes, or as `whole_size`.
     """
     end = whole_size(log) if end is None else end
     return chain.from_iterable(_blocks_back(log, most, end, within))
@@ -147,7 +147,7 @@ def _blocks_back(log: Log, most: int | None, end: int, within: int | None) -> It
     parts, is_whole, read = list[bytes](), True, 0
     while position > 0:
         if within is not None and read >= within:
-            raise _end_not_found(log, within)
+            raise _scan_limit_error(log, within)
         start, chunk, was_hole = _read_before(log, position)
         is_whole = is_whole and not was_hole
         read += len(chunk)
@@ -192,7 +192,7 @@ def whole_size(log: Log) -> int:
             return start + at + 1
         read += len(chunk)
         if read >= MOST_BACK:
-            raise _end_not_found(log, MOST_BACK)
+            raise _scan_limit_error(log, MOST_BACK)
         end = start
     return 0
 
@@ -213,7 +213,7 @@ def _find_hole(log: Log, position: int) -> tuple[int, int]:
     return log.holes[place] if place < len(log.holes) else (log.size + 1, log.size + 1)
 
 
-def _end_not_found(log: Log, most: int) -> LimitReached:
+def _scan_limit_error(log: Log, most: int) -> LimitReached:
     what = f"{log.path}: the last bytes of a log of {log.size:,} do not say what is in it"
     remedy = (
         "run `mdmem sessions check KEY --fix`, which reads it whole, or raise max_log_bytes in the config"
@@ -227,8 +227,8 @@ def next_start(log: Log) -> int:
     return log.size if is_whole else log.size + len(TORN_END)
 
 
-def near(log: Log, number: int, number_of: Callable[[bytes], int | None], within: int) -> int:
-    """Return where a line begins, in bytes, from which it is not far to the one with a number.
+def find_start_near(log: Log, number: int, number_of: Callable[[bytes], int | None], within: int) -> int:
+    """Find by bisection where to start reading for a numbered line: at most `CHUNK` bytes before it.
 
     Args:
         log: whose lines have growing numbers, but for those that have none.
@@ -279,7 +279,9 @@ class LogFile:
         self.holes: Sequence[tuple[int, int]] = ()
         self._root = root
         *self._folders, self._name = path.split("/")
-        self._fresh = f".{self._name}.new"  # one for each log: whoever holds the lock may remove an old one
+        self._new_name = (
+            f".{self._name}.new"  # one for each log: whoever holds the lock may remove an old one
+        )
         self._descriptor: int | None = None
 
     @contextlib.contextmanager
@@ -293,7 +295,7 @@ class LogFile:
         try:
             with files.translated(self.path, "read it"), contextlib.suppress(FileNotFoundError):
                 if os.fstat(self._open_log(_WRITE if writing else os.O_RDONLY)).st_nlink > 1 and writing:
-                    self._part_from_links()
+                    self._copy_to_own_file()
             yield self
         finally:
             self._close_log()
@@ -308,19 +310,19 @@ class LogFile:
         self.holes = tuple(_find_holes(descriptor, status.st_size)) if has_holes else ()
         return descriptor
 
-    def _part_from_links(self) -> None:
-        """Give the log a file of its own: a crash in `put_aside`, or a hard link, gave it two names."""
+    def _copy_to_own_file(self) -> None:
+        """Copy a log that has several names (a crash in `put_aside`, a hard link) to its own file."""
         with self._open_folder() as folder:
-            files.remove(folder, self._fresh)
+            files.remove(folder, self._new_name)
             starts = range(0, self.size, _BLOCK)
             blocks = (self.read(start, min(start + _BLOCK, self.size)) for start in starts)
-            files.write_new(folder, self._fresh, blocks, self._copy_permissions())
-            os.rename(self._fresh, self._name, src_dir_fd=folder, dst_dir_fd=folder)
+            files.write_new(folder, self._new_name, blocks, self._read_permissions())
+            os.rename(self._new_name, self._name, src_dir_fd=folder, dst_dir_fd=folder)
             os.fsync(folder)
         self._close_log()
         self._open_log(_WRITE)
 
-    def _copy_permissions(self) -> files.Content | None:
+    def _read_permissions(self) -> files.Content | None:
         """Return the permissions and the owner for a file that replaces this one."""
         if self._descriptor is None:
             return None
@@ -334,16 +336,16 @@ class LogFile:
         self._descriptor, self.size, self.identity, self.holes = None, 0, (), ()
 
     def read(self, start: int, end: int) -> bytes:
-        """Do as `Log.read`."""
+        """See `Log.read`."""
         if self._descriptor is None or start >= end:
             return b""
         with files.translated(self.path, "read it"):
             return os.pread(self._descriptor, end - start, start)
 
     def append(self, lines: Sequence[bytes]) -> None:
-        """Do as `Log.append`."""
+        """See `Log.append`."""
         if any(b"\n" in line for line in lines):
-            raise ValueError("a line has no line end in it")
+            raise ValueError("a line must not contain a line end")
         if not lines:
             return
         with files.translated(self.path, "append to it"):
@@ -372,32 +374,32 @@ class LogFile:
                 os.ftruncate(descriptor, self.size)
 
     def put_aside(self, path: str, lines: Iterable[bytes] | None = None) -> None:
-        """Do as `Log.put_aside`: the new file is hidden until it is whole and on the disk."""
+        """See `Log.put_aside`: the new file is hidden until it is whole and on the disk."""
         *folders, name = path.split("/")
         with (
             files.translated(self.path, "put it aside"),
             self._open_folder() as folder,
             files.opened(self._root, folders, create=True) as aside,
         ):
-            files.remove(folder, self._fresh)
+            files.remove(folder, self._new_name)
             try:
                 if lines is not None:
-                    files.write_new(folder, self._fresh, _join_blocks(lines), self._copy_permissions())
+                    files.write_new(folder, self._new_name, _join_blocks(lines), self._read_permissions())
                 if self._descriptor is not None:
                     os.link(self._name, name, src_dir_fd=folder, dst_dir_fd=aside, follow_symlinks=False)
                     os.fsync(aside)
                 if lines is None:
                     os.unlink(self._name, dir_fd=folder)
                 else:
-                    os.rename(self._fresh, self._name, src_dir_fd=folder, dst_dir_fd=folder)
+                    os.rename(self._new_name, self._name, src_dir_fd=folder, dst_dir_fd=folder)
             except BaseException:
-                files.remove(folder, self._fresh)
+                files.remove(folder, self._new_name)
                 raise
             os.fsync(folder)
         self._close_log()
 
     def bring_back(self, path: str) -> None:
-        """Do as `Log.bring_back`."""
+        """See `Log.bring_back`."""
         *folders, name = path.split("/")
         with (
             files.translated(self.path, "bring it back"),
@@ -412,7 +414,7 @@ class LogFile:
             os.fsync(aside)
 
     def purge(self, path: str) -> None:
-        """Do as `Log.purge`."""
+        """See `Log.purge`."""
         *folders, name = path.split("/")
         with files.translated(self.path, "purge it"), files.opened(self._root, folders) as aside:
             files.remove(aside, name)
@@ -439,7 +441,7 @@ def _find_holes(descriptor: int, size: int) -> Iterator[tuple[int, int]]:
 
 
 def _join_blocks(lines: Iterable[bytes]) -> Iterator[bytes]:
-    """Join lines and their ends to blocks that are worth a call of the system."""
+    """Join lines and their ends into blocks of at least `CHUNK` bytes, but for the last."""
     block, size = [], 0
     for line in lines:
         block += [line, b"\n"]

@@ -228,7 +228,7 @@ class NewNames:
                 self.refuse_of(change)
 
     def refuse_of(self, change: Change) -> None:
-        """Do as `refuse`, for one change that makes a memory; what was made before counts.
+        """See `refuse`, for one change that makes a memory; what was made before counts.
 
         Raises:
             PathRefused: its name is refused.

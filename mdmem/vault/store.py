@@ -94,7 +94,7 @@ class Store(Protocol):
         """
 
     def commit(self, entry: Entry, steps: Sequence[Step]) -> None:
-        """Compare the base of each step with what is there, and do all steps, or none. Wants `writing`.
+        """Compare the base of each step with what is there, and do all steps, or none. Needs `writing`.
 
         `entry` tells of the steps (`changed_by`), and is one of the `entries` before the first is done; what
         they replace is `kept`. When this returns nothing of it can be lost.

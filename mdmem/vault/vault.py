@@ -264,7 +264,7 @@ class Vault:
         return document
 
     def find(self, path: str, *, recovered: bool = False, spelled: str = "") -> Document | None:
-        """Do as `read`, with None where there is no memory; with `spelled`, only in this Unicode spelling."""
+        """See `read`, with None where there is no memory; with `spelled`, only in this Unicode spelling."""
         if not recovered:
             self.recover()
         vault, inside = self.locate_layer(path)
@@ -466,7 +466,7 @@ class Vault:
         return self.store.recover()
 
     def enter(self) -> None:
-        """Do as `recover`, in a vault that is there: in one that is gone, to find nothing would be a guess.
+        """See `recover`, in a vault that is there: in one that is gone, to find nothing would be a guess.
 
         Raises:
             VaultNotFound: the vault's folder is gone.

@@ -125,7 +125,7 @@ def compare_files(root: str, known: Known, mounts: Mapping[str, str] | None = No
 def compare_paths(
     root: str, paths: Collection[str], known: Known, mounts: Mapping[str, str] | None = None
 ) -> Look:
-    """Do as `compare_files`, at `paths` only: of memories, and of folders, with everything below them."""
+    """See `compare_files`, at `paths` only: of memories, and of folders, with everything below them."""
     if "" in paths:
         return compare_files(root, known, mounts)
     wanted = frozenset(map(nfc, paths))
@@ -138,7 +138,7 @@ def compare_paths(
 def tree(
     root: str, refused: Callable[[OSError], None] | None = None
 ) -> Iterator[tuple[str, list[str], list[str]]]:
-    """Do as `os.walk`, however deep folders are: before Python 3.12 that one calls itself for each level.
+    """See `os.walk`, however deep folders are: before Python 3.12 that one calls itself for each level.
 
     Args:
         root: the folder.

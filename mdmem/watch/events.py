@@ -1,4 +1,4 @@
-"""Watching memories: what happens to them, as events, from whoever changes the files."""
+"""Watch memories: yield an event for each change, whichever program makes it."""
 
 from __future__ import annotations
 
@@ -25,9 +25,9 @@ STALE_EVENT, DANGLING_EVENT, HEALED = "stale", "dangling", "healed"
 RAISED, CLEARED = "raised", "cleared"
 READY, NOTICE = "ready", "notice"
 
-# This many memories are judged before it is asked what has happened since.
+# How many memories are judged before new hints are taken.
 _STEP = 10
-_LEADS_ELSEWHERE = frozenset(TYPES) - {TAG, URL}
+_CAN_BREAK = frozenset(TYPES) - {TAG, URL}
 
 
 class Event(NamedTuple):
@@ -42,8 +42,8 @@ class Event(NamedTuple):
         old: of "moved": where it was.
         line: of a reference or a finding, 1-based; 0 otherwise.
         target: of a reference.
-        code: of a reference its state, of a finding or a notice its code.
-        message: in words.
+        code: the state of a broken reference, the type of a healed one, the code of a finding or notice.
+        message: the event in words; may be empty.
     """
 
     kind: str
@@ -70,7 +70,7 @@ class _Known(NamedTuple):
 class Watch:
     """The events of one namespace, as an iterator that ends when it is closed.
 
-    It watches from the moment at which it is made. `close` may be called by any thread.
+    It watches from its construction on. `check` gives the findings of a memory. Any thread may call `close`.
     """
 
     def __init__(
@@ -81,18 +81,18 @@ class Watch:
         self._memories: dict[str, _Known] = {}
         self._broken: dict[str, dict[tuple[str, str], Occurrence]] = {}
         self._findings: dict[str, dict[tuple[str, str], Diagnostic]] = {}
-        # The files that memories point at, and who points at a file.
+        # The files that each memory points at, and the memories that point at each file.
         self._files: dict[str, set[str]] = {}
         self._citing: dict[str, set[str]] = {}
         self._events: deque[Event] = deque()
-        # What may follow from what has happened: memories that may point at other files, keys of links that
-        # may lead elsewhere, memories whose references or findings may not be as they were.
-        self._uncited: set[str] = set()
-        self._keys: set[str] = set()
-        self._unjudged: set[str] = set()
-        self._unchecked: set[str] = set()
+        # What is to be looked at again: the files that memories cite, the keys of links that may lead
+        # elsewhere, the references of memories, and their findings.
+        self._files_due: set[str] = set()
+        self._link_keys: set[str] = set()
+        self._references_due: set[str] = set()
+        self._findings_due: set[str] = set()
         self._is_ready = self._is_closed = self._is_judging = False
-        self._untaken: Hints | None = None
+        self._unfinished_hints: Hints | None = None
         root = view.vault.root
         self._watcher = Watcher(root, mounts=view.index.vault.mounted(""), poll_seconds=poll_seconds).start()
         self._keeper = None if view.index.is_watched else Keeper(view.index, self._watcher)
@@ -128,11 +128,11 @@ class Watch:
         until = None if timeout is None else time.monotonic() + timeout
         while not self._events and not self._is_closed:
             left = None if until is None else max(0.0, until - time.monotonic())
-            # In turn: the index does not wait until all is judged, nor that until nothing happens any more.
+            # Alternate, so that neither new hints nor judging has to wait for the other to be done.
             if self._is_judging:
                 self._judge_next()
                 self._is_judging = False
-            elif hints := self._untaken or self._watcher.hints(0 if self._has_to_judge else left):
+            elif hints := self._unfinished_hints or self._watcher.hints(0 if self._has_to_judge else left):
                 self._take_hints(hints)
                 self._is_judging = self._has_to_judge
             elif self._has_to_judge:
@@ -146,8 +146,8 @@ class Watch:
     # -- from hints to events -----------------------------------------------------------------------------
 
     def _take_hints(self, hints: Hints) -> None:
-        """Take in hints: what became of memories is told before what follows from it is looked at."""
-        is_again, self._untaken = self._untaken is not None, hints
+        """Sync the index and queue the events of memories; note what has to be judged because of them."""
+        is_again, self._unfinished_hints = self._unfinished_hints is not None, hints
         for notice in () if is_again else hints.notices:
             self._events.append(Event(NOTICE, code=notice.code, message=notice.message))
         self._view.forget_names()
@@ -158,37 +158,37 @@ class Watch:
         self._watcher.taken()
         if self._is_ready:
             self._events.extend(self._memory_events(paths))
-            self._unjudged.update(*(self._citing.get(file, ()) for file in hints.code))
+            self._references_due.update(*(self._citing.get(file, ()) for file in hints.code))
             if hints.settings:
-                self._unchecked.update(self._memories)
+                self._findings_due.update(self._memories)
         else:
             self._begin_watch()
             self._events.append(Event(READY))
-        self._untaken = None
+        self._unfinished_hints = None
 
     @property
     def _has_to_judge(self) -> bool:
-        return bool(self._uncited or self._unjudged or self._unchecked)
+        return bool(self._files_due or self._references_due or self._findings_due)
 
     def _judge_next(self) -> None:
-        """Do one step of what follows from what has happened."""
-        if self._uncited:
-            # Before the files are read: what changes behind that is told.
-            some = set(islice(self._uncited, _STEP))
+        """Judge the next few memories: their cited files, else their references, else their findings."""
+        if self._files_due:
+            # Watch the files before they are read, so that no change in between is missed.
+            some = set(islice(self._files_due, _STEP))
             self._watch_cited(some)
-            self._unjudged |= some
-            if some == self._uncited:
-                self._unjudged.update(self._view.sources(self._keys))
-                self._keys = set()
-            self._uncited -= some
-        elif self._unjudged:
-            some = set(islice(self._unjudged, _STEP))
+            self._references_due |= some
+            if some == self._files_due:
+                self._references_due.update(self._view.sources(self._link_keys))
+                self._link_keys = set()
+            self._files_due -= some
+        elif self._references_due:
+            some = set(islice(self._references_due, _STEP))
             self._events.extend(self._reference_events(some))
-            self._unjudged -= some
+            self._references_due -= some
         else:
-            some = set(islice(self._unchecked, _STEP))
+            some = set(islice(self._findings_due, _STEP))
             self._events.extend(self._finding_events(some))
-            self._unchecked -= some
+            self._findings_due -= some
 
     def _begin_watch(self) -> None:
         self._memories = self._read_states(None)
@@ -225,10 +225,10 @@ class Watch:
         gone = {path: (k.ident, k.hash) for path, k in before.items() if path not in now}
         new = {path: (k.ident, k.hash) for path, k in now.items() if path not in before}
         changed = {path for path in now.keys() & before.keys() if now[path].hash != before[path].hash}
-        self._uncited |= {*gone, *new, *changed}
-        self._keys.update(*(before[path].keys for path in (*gone, *changed)))
-        self._keys.update(*(now[path].keys for path in (*new, *changed)))
-        self._unchecked |= {*gone, *new, *changed}
+        self._files_due |= {*gone, *new, *changed}
+        self._link_keys.update(*(before[path].keys for path in (*gone, *changed)))
+        self._link_keys.update(*(now[path].keys for path in (*new, *changed)))
+        self._findings_due |= {*gone, *new, *changed}
         for path in gone:
             del self._memories[path]
         self._memories |= now
@@ -243,7 +243,7 @@ class Watch:
     def _find_broken(self, sources: Collection[str] | None) -> dict[str, dict[tuple[str, str], Occurrence]]:
         """Return the broken references of memories, of all without `sources`."""
         found: dict[str, dict[tuple[str, str], Occurrence]] = {}
-        for occurrence in occurrences(self._view, types=_LEADS_ELSEWHERE, paths=sources):
+        for occurrence in occurrences(self._view, types=_CAN_BREAK, paths=sources):
             if occurrence.place.state in BROKEN:
                 found.setdefault(occurrence.place.path, {})[_occurrence_name(occurrence)] = occurrence
         return found
@@ -302,7 +302,7 @@ class Watch:
 
 
 def _occurrence_name(occurrence: Occurrence) -> tuple[str, str]:
-    """Return what tells a reference from others of its memory, whatever line it moves to."""
+    """Return a key for a reference within its memory that does not depend on its line."""
     return occurrence.type, occurrence.written
 
 

@@ -181,7 +181,7 @@ def test_backlinks_say_where_and_how_a_memory_is_linked_to(cli: Cli, files: File
     ]
     files.write("other/new.md", b"# Another\n")
     files.write("to.md", b"[[new]]\n")
-    ambiguous = "to.md:1  (ambiguous: it may mean another one)"
+    ambiguous = "to.md:1  (ambiguous: it may mean another memory)"
     assert ambiguous in cli.ok("backlinks", "other/new.md").out
 
 

@@ -421,6 +421,6 @@ def test_what_had_to_give_in_the_vault_is_told_once(tools: Tools, memory: Memory
     (staged / "plan.json").write_text("{}", encoding="utf-8")
     answer = tools("show", path="notes/a.md")
     (remark,) = answer.data["remarks"]
-    assert "what was not written here (1) was not used" in remark
+    assert "files that this vault did not write here (1) are not used" in remark
     assert answer.texts[-1] == f"[{remark}]"
     assert "remarks" not in tools("show", path="notes/a.md").data

@@ -119,7 +119,7 @@ class MemoryLog:
 
     def append(self, lines: Sequence[bytes]) -> None:
         if any(b"\n" in line for line in lines):
-            raise ValueError("a line has no line end in it")
+            raise ValueError("a line must not contain a line end")
         torn = TORN_END if lines and self._data and not self._data.endswith(b"\n") else b""
         self._put(self.path, self._data + torn + b"".join(line + b"\n" for line in lines))
 

@@ -369,7 +369,7 @@ def set_aside(vault: Vault) -> set[str]:
     assert os.listdir(staging(vault)) == []
     assert list(vault.history()) == []
     assert os.listdir(vault.disk.trash.path) == []
-    assert any("not written here" in note for note in vault.notes)
+    assert any("did not write here" in note for note in vault.notes)
     return set(os.listdir(Path(vault.root) / ASIDE))
 
 

@@ -12,7 +12,7 @@ from hypothesis import given, strategies as st
 from mdmem.errors import LimitReached, PathRefused, StorageFailed, SystemFailing
 from mdmem.vault import files, log
 from mdmem.vault.local_store import LocalStore
-from mdmem.vault.log import LogLine, lines, lines_back, near, whole_size
+from mdmem.vault.log import LogLine, find_start_near, lines, lines_back, whole_size
 
 from .memory_store import MemoryStore
 from .store_conformance import append
@@ -93,7 +93,7 @@ def test_the_line_of_a_number_is_not_far_behind_where_it_is_looked_for(
         told, bar, _ = beginning.partition(b"|")
         return int(told) if bar and told.isdigit() else None
 
-    start = near(opened, number, number_of, within=8)
+    start = find_start_near(opened, number, number_of, within=8)
     told = expected(found)
     assert start in {0, *(line.start for line in told)}
     before = [each for line, each in zip(told, numbers, strict=True) if line.start < start and each]
@@ -313,7 +313,7 @@ def test_a_hole_is_a_line_without_data_and_is_not_read(
         assert list(lines_back(opened, 10)) == told[::-1]
         assert [line.data for line in told] == [b"one", b"two", *[None][: len(behind)], *behind]
         assert whole_size(opened) == (opened.size if behind else len(b"one\ntwo\n"))
-        start = near(opened, 2, lambda line: 1 if line.startswith(b"one") else None, within=8)
+        start = find_start_near(opened, 2, lambda line: 1 if line.startswith(b"one") else None, within=8)
         assert start < HUGE
 
 

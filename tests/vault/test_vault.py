@@ -766,7 +766,7 @@ def test_who_is_stopped_halfway_stops_no_reader(halfway: Halfway) -> None:
     assert [vault.read(name).data for name in ("1.md", "2.md")] == [b"new\n", b"old\n"]
     assert len(list(vault.walk())) == 2
     (note,) = vault.notes
-    assert note.startswith("a change that was cut short or goes on may be read in part: ")
+    assert note.startswith("an unfinished change may be read in part: ")
     assert note.endswith("/.mdmem/local/lock: another process has been writing for 3 s")
 
 

@@ -493,9 +493,7 @@ class FlowEdit(Layout):
         self, container: Node, opening: int, closing: int, new: Sequence[tuple[str, Any]]
     ) -> list[TextEdit]:
         base = self.indent(opening)
-        spread = self.document.is_json and (
-            container is self.document.tree or bool(LINE_END.search(self.text.strip()))
-        )
+        spread = self.document.is_json and (container is self.document.tree or self._is_spread)
         inner = base + self._indent_unit
         written = [self._write_part(container, *part, alone=spread, base=inner) for part in new]
         if not spread:
@@ -562,9 +560,21 @@ class FlowEdit(Layout):
         written = self.text[first.key_span.end : first.node.span.start] if first else ": "
         return written if not LINE_END.search(written) else ": "
 
-    @property
+    @cached_property
     def _comma_style(self) -> str:
-        return "," if self.document.is_json and self._colon_style.endswith(":") else ", "
+        if not self.document.is_json:
+            return ", "
+        for container in _find_containers(self.document.tree):
+            starts = container.starts
+            if len(starts) > 1 and not self.begins_line(starts[1]):
+                gap = self.text[container.parts[0].span.end : starts[1]]
+                return gap if gap.startswith(",") and not LINE_END.search(gap) else ", "
+        return "," if self._colon_style.endswith(":") else ", "
+
+    @cached_property
+    def _is_spread(self) -> bool:
+        """Whether the JSON is written with a line for each member."""
+        return any(self.begins_line(c.starts[0]) for c in _find_containers(self.document.tree) if c.parts)
 
     @cached_property
     def _indent_unit(self) -> str:

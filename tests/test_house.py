@@ -54,7 +54,6 @@ SHORT = {
     "memory.provenance": "how sure memories are, apart from when they count",
     "merging.facts": "the view of a tree that comparison and blame read, and what a fact is",
     "facade.lazy": "the descriptor of the façade's attributes",
-    "document.frontmatter": "where frontmatter begins and ends, which is asked without parsing it",
     "facade.statistics": "how much there is: one question, which needs no other",
     "sessions.outline": "what a conversation came to is found without any memory",
 }

@@ -9,7 +9,6 @@ How often a memory holds a word is counted in passages.
 from __future__ import annotations
 
 import math
-from collections import Counter, defaultdict
 from functools import cached_property, lru_cache
 from itertools import groupby, pairwise, zip_longest
 from operator import itemgetter
@@ -237,11 +236,11 @@ class Scorer:
         wholes = self._index.wholes(addresses)
         passages: dict[int, dict[int, tuple[PassagePlace, list[Clause]]]] = {w.key: {} for w in wholes}
         matches: dict[int, list[Clause]] = {}
-        for place, clauses in self._match_clauses(list(passages)).items():
-            if own := [clause for clause in clauses if clause.of in _OF_PASSAGES]:
+        for place, (own, others) in self._match_clauses(list(passages)).items():
+            if own:
                 passages[place.key][place.ordinal] = place, own
             if place.ordinal == 0:
-                matches[place.key] = [clause for clause in clauses if clause.of not in _OF_PASSAGES]
+                matches[place.key] = others
         for whole, address in zip(wholes, addresses, strict=True):
             own_passages, of_memory = passages[whole.key], matches.get(whole.key, [])
             layers = (int(clause.word) for clause in of_memory if clause.of == "layer")
@@ -252,18 +251,21 @@ class Scorer:
                 -text_index.LAYER * layer,
                 (text_index.OBSERVED - 1) * self._is_beside,
             )
-            often = Counter(c.word for _, own in own_passages.values() for c in own if c.of in _OF_WORDS)
+            often: dict[str, int] = {}
+            for clause in (clause for _, own in own_passages.values() for clause in own):
+                if clause.of in _OF_WORDS:
+                    often[clause.word] = often.get(clause.word, 0) + 1
             of_memory = [clause for clause in of_memory if clause.of != "layer"]
             yield Contender(whole, address, layer, priors, of_memory, own_passages, often)
 
-    def _match_clauses(self, keys: Sequence[int]) -> dict[PassagePlace, list[Clause]]:
-        """Find the clauses that match each passage of some memories.
+    def _match_clauses(self, keys: Sequence[int]) -> dict[PassagePlace, tuple[list[Clause], list[Clause]]]:
+        """Find the clauses that match each passage of some memories: those about passages, and the others.
 
         tantivy adds up the scores of what matches. A clause scores a power of two: the sum says which ones
         matched. That takes one search for 24 clauses; one for each would pass the budget of a query.
         """
         clauses = [*self._passage_clauses, *self._memory_clauses, *self._layer_clauses]
-        matches: defaultdict[PassagePlace, list[Clause]] = defaultdict(list)
+        matches: dict[PassagePlace, tuple[list[Clause], list[Clause]]] = {}
         # One term query for each memory: a set of terms is looked up in all there are, which takes longer.
         inside = (Occur.Must, _match_any(list(map(_match_unscored, of_memories(keys)))))
         for start in range(0, len(clauses), _EXACT_BITS):
@@ -278,12 +280,11 @@ class Scorer:
             hits = self._index.scored(
                 Search.boolean_query([(Occur.Must, search), inside]), text_index.MOST_PASSAGES
             )
-            by_score = {
-                score: [clause for number, clause in enumerate(some) if int(score) >> number & 1]
-                for score in {score for score, _ in hits}
-            }
+            by_score = {score: _split_clauses(some, int(score)) for score in {score for score, _ in hits}}
             for place, (score, _) in zip(self._index.places([hit[1] for hit in hits]), hits, strict=True):
-                matches[place] += by_score[score]
+                own, others = by_score[score]
+                before = matches.get(place)
+                matches[place] = (before[0] + own, before[1] + others) if before else (own, others)
         return matches
 
     def _weigh_passages(
@@ -559,6 +560,13 @@ def _scale_parts(total: float, parts: Sequence[tuple[str, str, float]]) -> Itera
     own = _sum_parts(parts)
     for of, word, value in parts:
         yield ScorePart(of, word, total * value / own)
+
+
+def _split_clauses(clauses: Sequence[Clause], bits: int) -> tuple[list[Clause], list[Clause]]:
+    """Return the clauses whose bits are set: those about passages, and the others."""
+    matching = [clause for number, clause in enumerate(clauses) if bits >> number & 1]
+    own = [clause for clause in matching if clause.of in _OF_PASSAGES]
+    return own, [clause for clause in matching if clause.of not in _OF_PASSAGES]
 
 
 def _saturate_frequency(often: int, length: int) -> float:

@@ -35,6 +35,7 @@ if TYPE_CHECKING:
 
 
 # Letters and digits, and combining accents.
+_SPACED = bytes(code if chr(code).isalnum() else ord(" ") for code in range(128)).ljust(256)
 _WORD = regex("(?:[^\\W_]++|[\u0300-\u036f]++)++")
 
 
@@ -78,7 +79,7 @@ class Matcher:
 
     def _find_words(self, text: str) -> set[str]:
         """Find the words of the query that a text holds."""
-        written = _WORD.findall(text)
+        written = _split_words(text)
         words = self._words & frozenset[str]().union(*map(_analyze_word, written))
         if self._beginnings:
             words.update(word for word in map(_fold_word, written) if word.startswith(self._beginnings))
@@ -94,6 +95,11 @@ class Matcher:
         words = self._find_words(text)
         worth = math.fsum(self._worth.get(word, 0.0) for word in words)
         return Held(worth / total if total else 0.0, len(words))
+
+
+def _split_words(text: str) -> Sequence[str]:
+    # Most lines are ASCII, and split by a table in a third of the time: a tenth of a warm search.
+    return text.encode().translate(_SPACED).decode().split() if text.isascii() else _WORD.findall(text)
 
 
 @lru_cache(maxsize=1 << 14)

@@ -186,7 +186,7 @@ def confirm(vault: Vault, path: str, source: str | None, now: datetime) -> EditP
     """Plan that a memory was found right at `now`, by a source if one is given.
 
     Raises:
-        Usage: its field `source` is a text: no source can be added.
+        Usage: its field `source` is no mapping: no source can be added.
     """
     before = history.require(vault, path, None)
     after = with_field(before, ("confirmed",), stamp(now))
@@ -195,7 +195,7 @@ def confirm(vault: Vault, path: str, source: str | None, now: datetime) -> EditP
         if written is not None and not isinstance(written, dict):
             remedy = "make it a mapping with type and ids first"
             raise Usage(
-                problem=f"{path}: `source` is {written!r}, a text: a second source cannot be added",
+                problem=f"{path}: `source` is {written!r}: a second source cannot be added",
                 remedy=remedy,
             )
         ids = (written or {}).get("ids") or []

@@ -320,7 +320,7 @@ def test_what_is_shared_can_be_shown_and_not_changed(layered: Path) -> None:
         lambda: memory.mv("notes/db.md", "project:notes/yours.md"),
     ]
     for change in changes:
-        with pytest.raises(PathRefused, match="of a wider scope are read-only here"):
+        with pytest.raises(PathRefused, match="is changed where it belongs"):
             change()
     assert {file: file.read_bytes() for file in layered.rglob("*.md")} == before
 

@@ -161,7 +161,7 @@ def test_what_was_confirmed_names_when_and_by_what(memory: Memory) -> None:
     assert fields["confirmed"].endswith("Z")
     assert "source" not in memory.show("notes/new.md").fields
     memory.set("notes/third.md", {"source": "https://example.com"})
-    with pytest.raises(Usage, match="takes no second one"):
+    with pytest.raises(Usage, match="a second source cannot be added"):
         memory.confirm("notes/third.md", source="sessions/t2#1")
 
 

@@ -68,15 +68,16 @@ def find_states(view: View, moment: datetime, *, is_past: bool = False) -> dict[
     Returns:
         The state of each memory that is not live, by its path in the view.
     """
-    written: dict[str, dict[str, Any]] = defaultdict(dict)
+    bounds: dict[str, dict[str, datetime]] = defaultdict(dict)
     query = (
-        "SELECT d.path, f.key, f.value FROM fields AS f JOIN documents AS d ON d.id = f.document"
+        "SELECT d.path, f.value FROM fields AS f JOIN documents AS d ON d.id = f.document"
         " WHERE {inside} AND f.key = ?"
     )
     for key in _FIELDS:
-        for path, _, value in view.rows(query, (key,)):
-            written[view.inside(path)].setdefault(key, value)
-    judged = ((path, bounds_of(fields).judge(moment)) for path, fields in written.items())
+        for path, value in view.rows(query, (key,)):
+            if at := moment_of(value):
+                bounds[view.inside(path)].setdefault(key, at)
+    judged = ((path, Bounds(**moments).judge(moment)) for path, moments in bounds.items())
     states: dict[str, State] = {path: state for path, state in judged if state != "live"}
     if not is_past:
         states |= dict.fromkeys(find_successors(view), "superseded")

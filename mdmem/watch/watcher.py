@@ -335,9 +335,12 @@ class Watcher:
 
     def _next_due(self, now: float) -> float:
         """Return when there is something to do next, unless something happens."""
-        gathered = self._gathered.ready if self._gathered else math.inf
-        seconds = GONE_SECONDS if self._events and self._events.gone else POLL_SECONDS
-        return min(gathered, now + seconds, self._next_look, self._next_code_look)
+        due = self._gathered.ready if self._gathered else math.inf
+        if self._events and self._events.gone:
+            due = min(due, now + GONE_SECONDS)
+        elif self._mounts or (self._events and self._events.linked):
+            due = min(due, now + POLL_SECONDS)
+        return min(due, self._next_look, self._next_code_look)
 
     def _hand_out(self, now: float) -> Hints:
         self._handed = self._gathered.hints()

@@ -694,3 +694,8 @@ def test_whatever_the_frontmatter_is_only_known_errors_are_raised(yaml: str, key
         with suppress(MdmemError):
             after = parse_text(path, splice(document.text, unset_field(document, key)))
             assert after.tree is None or after.tree.find(key.split(".")) is None
+
+
+def test_the_blank_lines_of_a_nested_text_go_with_its_field() -> None:
+    document = parse_text("a.md", "---\na:\n  - b: |+\n      text\n\nc: 1\n---\n")
+    assert splice(document.text, unset_field(document, ("a",))) == "---\nc: 1\n---\n"

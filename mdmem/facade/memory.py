@@ -724,7 +724,7 @@ class Memory(Kinds["Applied"]):
 
         moment = validity.read_moment(as_of or None, utc_now())
         return {
-            layer.shown(view.outside(path)): state
+            path if view is own else layer.shown(view.outside(path)): state
             for layer, view in self._layer_views(own)
             for path, state in validity.find_states(view, moment, is_past=bool(as_of)).items()
         }

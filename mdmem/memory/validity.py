@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections import defaultdict
 from datetime import UTC, datetime, timedelta
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple, TypeAlias
 
@@ -28,6 +27,12 @@ if TYPE_CHECKING:
 State: TypeAlias = Literal["live", "superseded", "over", "expired", "not yet"]
 """over: past `valid_to`; expired: past `expires`; not yet: before `valid_from`."""
 _FIELDS = ("valid_from", "valid_to", "expires")
+# The state of a memory that the moment of a field rules out; of several, the last one counts.
+_STATES: tuple[tuple[str, State], ...] = (
+    ("valid_from", "not yet"),
+    ("expires", "expired"),
+    ("valid_to", "over"),
+)
 _SUCCESSOR, _CONTRADICTIONS = "superseded_by", "contradicted_by"
 _PINNED = "pinned"
 
@@ -41,13 +46,16 @@ class Bounds(NamedTuple):
 
     def judge(self, moment: datetime) -> State:
         """Return the state at a moment, successors ignored; at `valid_to` itself it is over."""
-        if self.valid_to is not None and self.valid_to <= moment:
-            return "over"
-        if self.expires is not None and self.expires <= moment:
-            return "expired"
-        if self.valid_from is not None and self.valid_from > moment:
-            return "not yet"
-        return "live"
+        state: State = "live"
+        for key, other in _STATES:
+            at: datetime | None = getattr(self, key)
+            if at is not None and _rules_out(key, at, moment):
+                state = other
+        return state
+
+
+def _rules_out(key: str, at: datetime, moment: datetime) -> bool:
+    return at > moment if key == "valid_from" else at <= moment
 
 
 def bounds_of(fields: Mapping[str, Any]) -> Bounds:
@@ -68,17 +76,16 @@ def find_states(view: View, moment: datetime, *, is_past: bool = False) -> dict[
     Returns:
         The state of each memory that is not live, by its path in the view.
     """
-    bounds: dict[str, dict[str, datetime]] = defaultdict(dict)
+    states: dict[str, State] = {}
     query = (
         "SELECT d.path, f.value FROM fields AS f JOIN documents AS d ON d.id = f.document"
         " WHERE {inside} AND f.key = ?"
     )
-    for key in _FIELDS:
+    for key, state in _STATES:
         for path, value in view.rows(query, (key,)):
-            if at := moment_of(value):
-                bounds[view.inside(path)].setdefault(key, at)
-    judged = ((path, Bounds(**moments).judge(moment)) for path, moments in bounds.items())
-    states: dict[str, State] = {path: state for path, state in judged if state != "live"}
+            at = moment_of(value)
+            if at is not None and _rules_out(key, at, moment):
+                states[view.inside(path)] = state
     if not is_past:
         states |= dict.fromkeys(find_successors(view), "superseded")
     return states

@@ -19,6 +19,7 @@ from mdmem.markdown.blocks import CODE, scan
 from mdmem.text.regex import regex
 from mdmem.vault.files import open_regular
 from mdmem.vault.paths import above, is_under
+from mdmem.vault.walk import tree
 
 AGENTS = "AGENTS.md"
 _MOST_BYTES = 4 * 1024 * 1024  # as Claude Code: what is larger is skipped
@@ -65,7 +66,7 @@ class SourceFiles:
         """List the places below a folder whose names end with `suffix`, in the order of their paths."""
         places = [
             os.path.join(here, name)
-            for here, _, names in os.walk(folder)
+            for here, _, names in tree(folder)
             for name in names
             if name.endswith(suffix)
         ]

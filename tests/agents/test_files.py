@@ -87,6 +87,22 @@ def test_a_fifo_is_not_waited_for(host: str, tmp_path: Path) -> None:
     assert find(top, host) == frozenset()
 
 
+def test_rules_in_folders_of_any_depth_end_nothing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Deeper than Python 3.11 lets `os.walk` call itself; removed again, as little else can remove it."""
+    rules = tmp_path / ".claude/rules"
+    rules.mkdir(parents=True)
+    (rules / "a.md").write_text("Rule.")
+    monkeypatch.chdir(rules)
+    for _ in range(1_500):
+        os.mkdir("d")
+        os.chdir("d")
+    read = find_read_by_host("claude", str(tmp_path), SourceFiles(str(tmp_path)))
+    for _ in range(1_500):
+        os.chdir("..")
+        os.rmdir("d")
+    assert read == {str(rules / "a.md")}
+
+
 def test_a_workspace_that_is_the_home_directory_has_no_project_file_of_the_user(tmp_path: Path) -> None:
     top = grow(tmp_path, {"tree": {".claude/CLAUDE.md": "user\n", "AGENTS.md": "a\n"}})
     assert find(top, "claude", home="up/repo") == {str(top / "up/repo/AGENTS.md")}

@@ -43,7 +43,7 @@ if TYPE_CHECKING:
     from mdmem.vault.vault import Vault
 
 OPEN, REJECTED, EXPIRED = "open", "rejected", "expired"
-_LAYERS = ("user:", "project:", "shared:")  # beside the namespace, and read alone
+_LAYERS = ("user:", "project:", "shared:")  # prefixes of paths in wider scopes, read-only here
 _DIGITS = 16  # of the hash that names a proposal
 _INFO = "json"
 _FENCE = regex(r" {0,3}(?:`{3,}|~{3,})[ \t]*([^\s`]*)[^\r\n]*(?:\r\n|\n|\r)?")
@@ -342,8 +342,8 @@ def _judge_document(document: Document) -> tuple[dict[str, Any], list[Diagnostic
     value = node.value if node else {}
     if node and not any(flaw.severity == "error" for flaw in flaws):
         try:
-            for name in value.keys() - {"verb", "arguments"}:
-                raise Usage(problem=f"{name[:_MOST_SHOWN]!r} means nothing", remedy="take it out")
+            if unknown := sorted(value.keys() - {"verb", "arguments"}):
+                raise Usage(problem=f"{unknown[0][:_MOST_SHOWN]!r} means nothing", remedy="take it out")
             check_call(value.get("verb"), value.get("arguments", {}))
         except MdmemError as error:
             flaws.append(Flaw(node.span, _CODE, error.message, error.hint, "call"))

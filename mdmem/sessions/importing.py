@@ -73,15 +73,14 @@ def import_transcripts(
             if rename:
                 importer.rename_files()
         except _NotImported as reason:
-            importer.reasons.append(str(reason))
+            importer.leave_out(str(reason))
         except (PathRefused, SessionConflict) as error:
-            importer.reasons.append(error.message)
+            importer.leave_out(error.message)
         else:
             session = ImportedSession(key=transcript.key, path=transcript.path, messages=importer.added)
             imported.append(session)
-        listed, more = importer.reasons[:_MOST_REASONS], len(importer.reasons) - _MOST_REASONS
-        left_out += [f"{transcript.path}: {reason}" for reason in listed]
-        left_out += [f"{transcript.path}: {more:,} more"] if more > 0 else []
+        left_out += [f"{transcript.path}: {reason}" for reason in importer.reasons]
+        left_out += [f"{transcript.path}: {importer.more:,} more"] if importer.more else []
     return SessionImport(sessions=tuple(imported), left_out=tuple(left_out))
 
 
@@ -124,17 +123,26 @@ class _Importer:
     """The import of one transcript into one session.
 
     Attributes:
-        reasons: why parts of it were left out.
+        reasons: why parts of it were left out, the first ones.
+        more: how many further reasons there were; a file of others may give one for each line.
         added: how many messages were added.
     """
 
     def __init__(self, sessions: Sessions, form: str, transcript: Transcript, seconds: float | None) -> None:
         self.reasons: list[str] = []
+        self.more = 0
         self.added = 0
         self._sessions, self._transcript = sessions, transcript
         self._until = None if seconds is None else time.monotonic() + seconds
         self._name = f"{form}:{os.path.basename(transcript.path)}"
         self._most = min(_LINE, sessions.logs.most // 2)
+
+    def leave_out(self, reason: str) -> None:
+        """Note why a part is left out; count it where there are many."""
+        if len(self.reasons) < _MOST_REASONS:
+            self.reasons.append(reason)
+        else:
+            self.more += 1
 
     def add_new(self) -> None:
         """Add what is new, unless the session is ignored or has messages that are newer."""
@@ -214,7 +222,8 @@ class _Importer:
                 return self._sessions.cleaned(self._transcript.key, entry.message)
             except (Usage, Invalid) as error:
                 fault = error.message
-        self.reasons += [f"entry {entry.number}: {fault}"] if fault else []
+        if fault:
+            self.leave_out(f"entry {entry.number}: {fault}")
         return None
 
     def _is_clean(self, text: str) -> bool:
@@ -262,9 +271,9 @@ class _Importer:
                 if own == alias != key and not sessions.info(alias).messages:
                     sessions.alias(alias, key)
                 elif own != sessions.resolve(key):
-                    self.reasons.append(f"{alias!r} is another session, and no alias of {key!r}")
+                    self.leave_out(f"{alias!r} is another session, and no alias of {key!r}")
             except (PathRefused, SessionConflict) as error:
-                self.reasons.append(f"the alias {alias!r}: {error.message}")
+                self.leave_out(f"the alias {alias!r}: {error.message}")
 
     def rename_files(self) -> None:
         for path in self._transcript.files:
@@ -273,9 +282,9 @@ class _Importer:
                 with files.opened(folder or ".") as descriptor:
                     files.move((descriptor, name), (descriptor, name + MIGRATED))
             except files.Raced:
-                self.reasons.append(f"not renamed: there is {name}{MIGRATED} already")
+                self.leave_out(f"not renamed: there is {name}{MIGRATED} already")
             except OSError as error:
-                self.reasons.append(f"not renamed: {error.strerror}")
+                self.leave_out(f"not renamed: {error.strerror}")
 
 
 def _hash_text(text: str) -> str:

@@ -50,6 +50,14 @@ class Position(NamedTuple):
     column: int
 
 
+class Related(NamedTuple):
+    """A place that a finding is also about: the memory, the span in it, and what stands there, in words."""
+
+    path: str
+    span: Span
+    message: str
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Diagnostic:
     """One finding in one memory.
@@ -64,6 +72,7 @@ class Diagnostic:
         severity: an error refuses a change that would bring it about; a warning does not.
         rule: which part of a schema or document it is about, stable while lines move: two findings
             with the same `path`, `code` and `rule` are the same finding before and after an edit.
+        related: other places that it is about.
     """
 
     path: str
@@ -74,6 +83,7 @@ class Diagnostic:
     hint: str = ""
     severity: Severity = "error"
     rule: str = ""
+    related: tuple[Related, ...] = ()
 
     def __str__(self) -> str:
         return f"{self.path}:{self.position.line}:{self.position.column}: {self.code} {self.message}"

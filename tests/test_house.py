@@ -92,6 +92,10 @@ INLINE = {
         "many workspaces have no repository, and few citations lead nowhere",
         {"git.repository", "index.ripgrep"},
     ),
+    "facade.check": (
+        "most memories have neither lineage nor an end, and are checked without what they point at",
+        {"capture.proposal", "links.lineage", "links.references", "memory.validity"},
+    ),
     "index.grep": ("few searches need these", {"heapq", "index.hit", "ripgrepy"}),
     "index.index": (
         "a search of a current index needs none",

@@ -18,7 +18,7 @@ from mdmem.vault.files import open_regular
 from mdmem.vault.paths import above
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
+    from collections.abc import Callable, Mapping, Sequence
 
     from mdmem.git.repository import Objects, Renamed, Repository
     from mdmem.vault.vault import Vault
@@ -212,6 +212,7 @@ class Workspace:
     Args:
         root: the folder.
         hides: says of a file, by its absolute path, whether it must not be looked at.
+        unsaved: what stands in an editor in the place of files, by their paths from the workspace.
 
     Attributes:
         root: the absolute path of the folder.
@@ -219,11 +220,17 @@ class Workspace:
     """
 
     @classmethod
-    def of(cls, vault: Vault) -> Self:
+    def of(cls, vault: Vault, unsaved: Mapping[str, bytes] | None = None) -> Self:
         """Return a look at what the memories of a vault talk about."""
-        return cls(vault.workspace, vault.hides)
+        return cls(vault.workspace, vault.hides, unsaved)
 
-    def __init__(self, root: str, hides: Callable[[str], bool] = lambda _: False) -> None:
+    def __init__(
+        self,
+        root: str,
+        hides: Callable[[str], bool] = lambda _: False,
+        unsaved: Mapping[str, bytes] | None = None,
+    ) -> None:
+        self._unsaved = unsaved or {}
         self.root = os.path.realpath(root)
         self._is_hidden = hides
         self.trouble = ""
@@ -268,6 +275,8 @@ class Workspace:
 
         A symlink is followed inside the workspace, and never out of it.
         """
+        if path in self._unsaved:
+            return self._make_source(path, self._unsaved[path])
         try:
             file = os.path.realpath(os.path.join(self.root, path), strict=True)
             if os.path.commonpath((file, self.root)) != self.root:

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from mdmem.diagnostic import Diagnostic, Span
+from mdmem.diagnostic import Diagnostic, Related, Span
 from mdmem.document import frontmatter
 from mdmem.document.tree import LINEAGE, Flaw, Parsed, TooDeep, parse_json
 from mdmem.errors import BinaryContent, EditRefused, NotEncodable, NotUtf8, TooLarge, TooManyParts, TooNested
@@ -282,10 +282,10 @@ class Document:
         hint = "keep what is right of both sides, and remove git's markers"
         return Flaw(span, "conflict-markers", message, hint, "conflict-markers")
 
-    def diagnose(self, flaw: Flaw) -> Diagnostic:
+    def diagnose(self, flaw: Flaw, related: tuple[Related, ...] = ()) -> Diagnostic:
         """Return a flaw of this document's text as a finding."""
         position = self.lines.position(flaw.span.start)
-        return Diagnostic(path=self.path, position=position, **flaw._asdict())
+        return Diagnostic(path=self.path, position=position, related=related, **flaw._asdict())
 
     def refused(self, reason: str, remedy: str = "") -> EditRefused:
         """Return the error about an edit of this memory that cannot be made exactly."""

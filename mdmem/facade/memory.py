@@ -13,20 +13,15 @@ from functools import cached_property, partial
 from typing import TYPE_CHECKING, Any
 
 from mdmem.arguments import texts_of
-from mdmem.diagnostic import Diagnostic, about_file, told
+from mdmem.diagnostic import Diagnostic
 from mdmem.document.document import SUFFIXES, Document
-from mdmem.document.tree import LINEAGE
 from mdmem.errors import (
-    DocumentRefused,
     MemoryNotFound,
     NamedNotFound,
-    StorageFailed,
-    SystemFailing,
     Usage,
 )
 from mdmem.facade.kinds import Kinds
 from mdmem.facade.lazy import Lazy
-from mdmem.kind import PROPOSAL, kind_at
 from mdmem.memory.content import utc_now
 from mdmem.memory.history import changed_since
 from mdmem.text.globs import matcher
@@ -769,68 +764,23 @@ class Memory(Kinds["Applied"]):
         return self.vault.templates.render(template, variables or {}, now=datetime.now(UTC))
 
     def check(self, paths: Sequence[StrPath] = (), *, links: bool = True) -> list[Diagnostic]:
-        """Everything that is wrong with memories: form, schema, secrets, links, and what they came from.
+        """Everything that is wrong with memories: form, schema, secrets, links, cited code, ids, lineage.
 
         Args:
             paths: memories or folders; all memories without any.
-            links: whether to look at links, for which the index is made current.
+            links: whether to look at links, citations and ids, for which the index is made current.
 
         Raises:
             MemoryNotFound: a path names nothing.
         """
+        from mdmem.facade.check import Check  # noqa: PLC0415 - start-up
+
         self.vault.enter()
-        findings: list[Diagnostic] = []
-        related: set[str] = set()
-        checked: list[str] = []
         paths = path_texts(paths)
-        for path in paths or ("",):
-            for file, problem in self.vault.report_progress("checking", list(self._named_memories(path))):
-                checked.append(file)
-                findings += self._check_one(file, problem, related)
+        findings = Check(self.vault, self._current_view).run(paths, links=links)
         if not paths and self.vault.store.stands(".mdmem/lexicon.toml"):
             findings += self.capture.check()
-        if related:
-            from mdmem.links.lineage import check_lineage  # noqa: PLC0415 - start-up
-
-            findings += check_lineage(self._current_view(), related)
-        if links and checked:
-            from mdmem.links.references import LINKS, occurrences, unresolved  # noqa: PLC0415 - start-up
-
-            view = self._current_view()
-            reported = {(each.path, each.position.line, each.code) for each in findings}
-            broken = unresolved(view, occurrences(view, types=LINKS, paths=checked if paths else None))
-            # What a memory came from is reported already, with its place in the frontmatter.
-            findings += (f for f in broken if (f.path, f.position.line, f.code) not in reported)
         return findings
-
-    def _named_memories(self, path: str) -> Iterator[tuple[str, str]]:
-        if path.endswith((".md", ".json")):
-            yield path, ""
-            return
-        files = list(self.vault.walk(path))
-        if path and not files:
-            raise MemoryNotFound(path=path)
-        yield from ((file.path, file.problem) for file in files)
-
-    def _check_one(self, path: str, problem: str, related: set[str]) -> list[Diagnostic]:
-        """Return what is wrong with one memory; with fields of lineage it is put into `related`."""
-        if problem:
-            return [about_file(path, "not-a-memory", f"left out: {problem}", severity="warning")]
-        try:
-            document = self.vault.read(path)
-            related.update(path for key in LINEAGE if document.fields.get(key))
-            findings = self.vault.check(document)
-            if not document.fields.keys().isdisjoint(("tier", "valid_to")):
-                from mdmem.memory.validity import check_validity  # noqa: PLC0415 - start-up
-
-                findings += check_validity(document, self.vault.config.tiers._fields)
-            if kind_at(path) is PROPOSAL:
-                from mdmem.capture.proposal import judge  # noqa: PLC0415 - start-up
-
-                findings += judge(document)
-            return told(findings)
-        except (DocumentRefused, StorageFailed, SystemFailing) as error:
-            return [about_file(path, error.code, error.message, error.hint)]
 
     def history(self, path: StrPath | Sequence[StrPath] | None = None) -> list[Entry]:
         """Return the changes to this namespace, newest first.

@@ -11,6 +11,7 @@ import re
 from collections.abc import Callable, Mapping, Sequence
 from functools import cached_property
 from itertools import accumulate, groupby
+from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
 
 from mdmem.document.anchor import AnchorHeading
@@ -23,6 +24,7 @@ from mdmem.vault.paths import join
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Iterable, Iterator
 
+    from mdmem.document.document import Document
     from mdmem.index.index import Index
     from mdmem.vault.paths import Namespace
     from mdmem.vault.vault import Vault
@@ -177,6 +179,9 @@ class View:
 
     Call `Index.sync` first: a view does not.
     """
+
+    unsaved: Mapping[str, bytes] = MappingProxyType({})
+    """What stands in an editor and not on the disk yet, by the file, relative to the workspace: nothing."""
 
     def __init__(self, index: Index, vault: Vault) -> None:
         self.index = index
@@ -352,6 +357,11 @@ class View:
             frozenset(block.casefold() for (block,) in blocks),
         )
 
+    def field_values(self, key: str) -> list[tuple[str, Value]]:
+        """List the values of a field, each with its memory, in the order of the paths."""
+        rows = self.part_rows("fields", "d.path, x.value", "AND x.key = ? ORDER BY d.path, x.n", (key,))
+        return [(self.inside(path), value) for path, value in rows]
+
     def citing(self, paths: Collection[str] | None = None) -> list[str]:
         """List the memories, or those of `paths`, that cite code."""
         return [path for path in self._list_paths("citations", "") if paths is None or path in paths]
@@ -371,6 +381,10 @@ class View:
     def in_workspace(self, path: str) -> str:
         """Return the file of the memory at `path`, relative to the workspace."""
         return self.vault.disk.in_workspace(self.outside(path))
+
+    def read(self, path: str) -> Document:
+        """Return the memory at `path`; see `Vault.read`."""
+        return self.vault.read(path)
 
 
 def _to_link_key(kind: str, name: str) -> str:

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, NamedTuple
 from mdmem.diagnostic import Diagnostic, Span, about_file
 from mdmem.document import properties
 from mdmem.document.tree import LINEAGE, Flaw, Node
-from mdmem.errors import DocumentRefused
+from mdmem.errors import DocumentRefused, MemoryNotFound
 from mdmem.links.references import file_named
 from mdmem.links.resolve import MARKDOWN, is_path, resolve
 from mdmem.markdown.link import external
@@ -26,6 +26,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 
     from mdmem.index.view import View
+    from mdmem.links.references import Around
     from mdmem.markdown.inline import Link
 
 DERIVED, CONTRADICTED = "derived_from", "contradicted_by"
@@ -53,17 +54,13 @@ class LineageReference(NamedTuple):
         return len(self.candidates) > 1
 
 
-def find_references(view: View, key: str) -> Iterator[LineageReference]:
+def find_references(view: Around, key: str) -> Iterator[LineageReference]:
     """Find what memories name in the field `key` of lineage, in the order of their paths."""
-    query = (
-        "SELECT d.path, f.value FROM fields AS f JOIN documents AS d ON d.id = f.document"
-        " WHERE {inside} AND f.key = ? ORDER BY d.path, f.n"
-    )
-    for outside, value in view.rows(query, (key,)):
-        yield from references_in(view, view.inside(outside), "" if value is None else str(value))
+    for path, value in view.field_values(key):
+        yield from references_in(view, path, "" if value is None else str(value))
 
 
-def references_in(view: View, path: str, text: str) -> Iterator[LineageReference]:
+def references_in(view: Around, path: str, text: str) -> Iterator[LineageReference]:
     """Find what a memory names in one value of a field of lineage."""
     links = [link for link in links_in(text) if link.target] if path.endswith(MARKDOWN) else []
     for link in links:
@@ -234,7 +231,7 @@ def find_circles(graph: Mapping[str, Collection[str]]) -> Iterator[list[str]]:
 # -- what is wrong with it -----------------------------------------------------------------------------------
 
 
-def check_lineage(view: View, paths: Collection[str] | None = None) -> Iterator[Diagnostic]:
+def check_lineage(view: Around, paths: Collection[str] | None = None) -> Iterator[Diagnostic]:
     """Find what is wrong with the fields of lineage: they lead nowhere, to several, to themselves or round.
 
     Args:
@@ -255,7 +252,7 @@ def check_lineage(view: View, paths: Collection[str] | None = None) -> Iterator[
             yield from _report_circle(view, key, circle, paths)
 
 
-def _find_flaw(view: View, reference: LineageReference) -> tuple[str, str, str] | None:
+def _find_flaw(view: Around, reference: LineageReference) -> tuple[str, str, str] | None:
     """Return the code, the message and the hint for what is wrong with a reference by itself."""
     path, name, goal, candidates = reference
     if goal is None and file_named(view, path, name) is None:
@@ -269,7 +266,7 @@ def _find_flaw(view: View, reference: LineageReference) -> tuple[str, str, str] 
 
 
 def _report_circle(
-    view: View, key: str, circle: Sequence[str], paths: Collection[str] | None
+    view: Around, key: str, circle: Sequence[str], paths: Collection[str] | None
 ) -> Iterator[Diagnostic]:
     start = next((number for number, path in enumerate(circle) if paths is None or path in paths), None)
     if start is not None:
@@ -280,11 +277,10 @@ def _report_circle(
         yield _make_finding(view, ordered[0], key, "lineage-circle", message, "remove one of the fields")
 
 
-def _make_finding(view: View, path: str, key: str, code: str, message: str, hint: str) -> Diagnostic:
-    document, message = view.vault.find(path), f"`{key}`: {message}"
-    if document is None:
-        return about_file(path, code, message, hint, severity="warning")
-    span = Span(0, 0)
-    with contextlib.suppress(DocumentRefused):
-        span = document.tree.nearest((key,)).span if document.tree else span
-    return document.diagnose(Flaw(span, code, message, hint, severity="warning"))
+def _make_finding(view: Around, path: str, key: str, code: str, message: str, hint: str) -> Diagnostic:
+    message = f"`{key}`: {message}"
+    with contextlib.suppress(DocumentRefused, MemoryNotFound):
+        document = view.read(path)
+        span = document.tree.nearest((key,)).span if document.tree else Span(0, 0)
+        return document.diagnose(Flaw(span, code, message, hint, severity="warning"))
+    return about_file(path, code, message, hint, severity="warning")

@@ -6,19 +6,22 @@ import os
 import posixpath
 import re
 from collections import Counter
+from contextlib import suppress
 from dataclasses import dataclass
 from functools import lru_cache, partial
 from itertools import chain
-from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple
+from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple, Protocol
 
-from mdmem.code.citations import AMBIGUOUS, DANGLING, MOVED, OK, STATES, candidates, judge, path_of
+from mdmem.code.citations import AMBIGUOUS, DANGLING, MOVED, OK, STALE, STATES, candidates, judge, path_of
 from mdmem.code.symbols import CLASS, FUNCTION, VARIABLE
 from mdmem.code.workspace import Source, Workspace
-from mdmem.diagnostic import Diagnostic, about_file
+from mdmem.diagnostic import Diagnostic, Related, Span
 from mdmem.document import anchor
 from mdmem.document.document import SUFFIXES
+from mdmem.document.tree import Flaw
+from mdmem.errors import DocumentRefused, MemoryNotFound, StorageFailed
 from mdmem.index.database import kept_citation, key_of, tag_key
-from mdmem.links.resolve import NOTHING, PATH_KINDS, Resolution, place_of, resolve
+from mdmem.links.resolve import NOTHING, PATH_KINDS, Names, Resolution, place_of, resolve, resolve_link
 from mdmem.text.regex import regex
 from mdmem.vault.paths import is_under
 
@@ -26,8 +29,10 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 
     from mdmem.code.citations import Judgement
+    from mdmem.document.document import Document
     from mdmem.index.view import Anchors, View
-    from mdmem.markdown.inline import Citation
+    from mdmem.markdown.inline import Citation, Link
+    from mdmem.vault.vault import Vault
 
 
 NOTE, HEADING, BLOCK, TAG, URL = "note", "heading", "block", "tag", "url"
@@ -204,6 +209,7 @@ def counted(references: Collection[Reference]) -> ReferenceStats:
 
 
 _FEW = 20
+_NAMED = 4  # of the memories that a link may mean
 _REMEMBERED = 1 << 16
 
 
@@ -246,18 +252,129 @@ def occurrences(
             yield Occurrence(URL, url, ReferencePlace(path, line, OK), day, url)
 
 
-def unresolved(view: View, links: Iterable[Occurrence]) -> Iterator[Diagnostic]:
-    """Yield what is wrong with links: there is nothing that they name, or more than one thing."""
-    moves = {key_of(old): new for old, new in sorted(view.moves().items(), reverse=True)}
-    for link in links:
-        path, line, state, detail = link.place
-        if state == DANGLING:
-            new = moves.get(key_of(link.written.partition("#")[0]))
+class Around(Names, Protocol):
+    """What stands around a memory, on disk or in an editor; every path is relative to the base namespace."""
+
+    @property
+    def vault(self) -> Vault:
+        """The vault of the namespace."""
+        ...
+
+    @property
+    def all_names(self) -> Names:
+        """The same names, for many questions."""
+        ...
+
+    def read(self, path: str) -> Document:
+        """Return the memory at `path`; see `Vault.read`."""
+        ...
+
+    def anchors(self, path: str) -> Anchors:
+        """Return what an anchor can name in the memory at `path`."""
+        ...
+
+    def in_workspace(self, path: str) -> str:
+        """Return the file of the memory at `path`, relative to the workspace."""
+        ...
+
+    def moves(self) -> dict[str, str]:
+        """Return the memories that other programs moved: old path to new."""
+        ...
+
+    def field_values(self, key: str) -> Iterable[tuple[str, Any]]:
+        """List the values of a field, each with its memory, in the order of the paths."""
+        ...
+
+    def first_seen(self, path: str) -> dict[tuple[Any, ...], str]:
+        """Return what was first seen of the code a memory cites; see `View.first_seen`."""
+        ...
+
+    @property
+    def unsaved(self) -> Mapping[str, bytes]:
+        """What stands in an editor and not on the disk yet, by the file, relative to the workspace."""
+        ...
+
+
+def unresolved(around: Around, links: Iterable[Occurrence]) -> Iterator[Diagnostic]:
+    """Yield what is wrong with the links of each memory of which one is broken."""
+    broken = (DANGLING, AMBIGUOUS)
+    for path in dict.fromkeys(link.place.path for link in links if link.place.state in broken):
+        with suppress(DocumentRefused, MemoryNotFound, StorageFailed):  # which is reported elsewhere
+            yield from check_links(around, around.read(path), around.all_names)
+
+
+def check_links(around: Around, document: Document, names: Names | None = None) -> Iterator[Diagnostic]:
+    """Yield what is wrong with the links of a memory: nothing is there, or more than one thing is meant.
+
+    Args:
+        around: what stands around the memory.
+        document: the memory.
+        names: the names of `around`, where these are loaded for many memories.
+    """
+    moves: dict[str, str] | None = None
+    for link in document.links:
+        meant = resolve_link(names or around, link, document.path)
+        judged = judge_link(around, document.path, link, meant, around.anchors)
+        if judged.state == OK:
+            continue
+        span = link.span if link.kind == "reference" else link.target_span
+        if meant.path and link.anchor_span.end > link.anchor_span.start and link.kind != "reference":
+            span = link.anchor_span if not meant.ambiguous else span
+        hint, code = "name its folder, or its id", "ambiguous-link"
+        if judged.state == DANGLING:
+            if moves is None:
+                moves = {key_of(old): new for old, new in sorted(around.moves().items(), reverse=True)}
+            new = moves.get(key_of(link.target))
             hint = f"it has moved to {new}: `mdmem doctor --fix`" if new else "make it, or remove the link"
-            yield about_file(path, "dangling-link", detail, hint, line=line, severity="warning")
-        elif state == AMBIGUOUS:
-            hint = "name its folder, or its id"
-            yield about_file(path, "ambiguous-link", detail, hint, line=line, severity="warning")
+            code = "dangling-link"
+        related = _list_related(around, document, meant, judged)
+        yield document.diagnose(Flaw(span, code, judged.detail, hint, link.target, "warning"), related)
+
+
+def _list_related(
+    around: Around, document: Document, meant: Resolution, judged: JudgedLink
+) -> tuple[Related, ...]:
+    """List the places that an ambiguous link may mean."""
+    if judged.lines:
+        lines = around.read(meant.path or document.path).lines
+        spans = [Span(lines.span(line).start, lines.content_end(line)) for line in judged.lines]
+        return tuple(Related(meant.path or document.path, span, "it may mean this") for span in spans)
+    others = meant.candidates if judged.state == AMBIGUOUS else ()
+    return tuple(Related(path, Span(0, 0), "it may mean this memory") for path in others[:_NAMED])
+
+
+def check_citations(around: Around, document: Document) -> Iterator[Diagnostic]:
+    """Yield the citations of code that has moved, was changed or is gone since they were written.
+
+    What nothing says was ever there is not reported: a text may name a file that it is about to make.
+    """
+    citations = document.citations
+    if not citations:
+        return
+    seen, citing = around.first_seen(document.path), around.in_workspace(document.path)
+    with Workspace.of(around.vault, around.unsaved) as workspace:
+        for citation in citations:
+            known = seen.get((citation.path, citation.first, citation.last, citation.symbol), "")
+            judgement = judge(workspace, citing, citation, known)
+            if judgement.state not in STALE or not _was_there(workspace, judgement):
+                continue
+            _, detail, locator = _describe_citation(citation, judgement, workspace)
+            place = f"{citation.path}{locator}"
+            message = f"{place}: {detail or judgement.reason}"
+            hint = _HINTS[judgement.state]
+            flaw = Flaw(citation.span, f"citation-{judgement.state}", message, hint, place, "warning")
+            yield document.diagnose(flaw)
+
+
+_HINTS = {
+    MOVED: "re-point it: `mdmem refs --fix`",
+    "changed": "read what it says again, then `mdmem refs --pin --accept`",
+    "gone": "cite what took its place, or remove it",
+}
+
+
+def _was_there(workspace: Workspace, judgement: Judgement) -> bool:
+    return bool(judgement.against) or workspace.follow(judgement.path).existed
 
 
 def _find_rows(
@@ -273,8 +390,13 @@ def _find_rows(
     return ((view.inside(path), *others) for path, *others in rows)
 
 
+def names_for(view: View, paths: Collection[str] | None) -> Names:
+    """Return what to ask for names: all of them at once, but for links of a few memories."""
+    return view.all_names if paths is None or len(paths) > _FEW else view
+
+
 def _link_occurrences(view: View, paths: Collection[str] | None) -> Iterator[Occurrence]:
-    names = view.all_names if paths is None or len(paths) > _FEW else view
+    names = names_for(view, paths)
 
     @lru_cache(maxsize=_REMEMBERED)
     def resolved(target: str, folder: str, as_path: bool) -> Resolution:
@@ -291,35 +413,69 @@ def _link_occurrences(view: View, paths: Collection[str] | None) -> Iterator[Occ
             if target
             else Resolution(path, (path,), "self")
         )
-        yield _judge_link(view, path, line, day, kind, target, mark, meant, headings)
+        judged = judge_link(view, path, _LinkRow(kind, target, mark), meant, headings)
+        written = f"{target}#{mark}" if mark else target
+        place = ReferencePlace(path, line, judged.state, judged.detail)
+        yield Occurrence(judged.type, judged.goal, place, day, written)
 
 
-def _judge_link(
-    view: View,
-    path: str,
-    line: int,
-    day: str,
-    kind: str,
-    target: str,
-    mark: str,
-    meant: Resolution,
-    headings: Callable[[str], Anchors],
-) -> Occurrence:
-    written = f"{target}#{mark}" if mark else target
+class _LinkRow(NamedTuple):
+    """What the index keeps of a link, as far as it is judged by that."""
+
+    kind: str
+    target: str
+    anchor: str
+
+
+class JudgedLink(NamedTuple):
+    """What a link leads to.
+
+    Attributes:
+        type: one of `NOTE`, `HEADING`, `BLOCK` and `FILE`.
+        goal: what it leads to, as `Reference.target`.
+        state: `OK`, `DANGLING` or `AMBIGUOUS`.
+        detail: why, in words; empty when all is well.
+        lines: the lines of all headings that its anchor may mean, where these are several.
+    """
+
+    type: str
+    goal: str
+    state: str = OK
+    detail: str = ""
+    lines: tuple[int, ...] = ()
+
+
+def judge_link(
+    around: Around, path: str, link: Link | _LinkRow, meant: Resolution, headings: Callable[[str], Anchors]
+) -> JudgedLink:
+    """Return what a link in the memory at `path` leads to.
+
+    Args:
+        around: what there is to link to.
+        path: the memory.
+        link: as it stands in the memory, or as the index keeps it.
+        meant: what its target means.
+        headings: what an anchor can name in a memory.
+    """
+    kind, target, mark = link.kind, link.target, link.anchor
     file = meant.path if meant.rule == "attachment" else None
     if meant.path is None and (kind in PATH_KINDS or kind == "field"):
-        file = (file_beside if kind in PATH_KINDS else file_named)(view, path, target)
+        file = (file_beside if kind in PATH_KINDS else file_named)(around, path, target)
     if file is not None:
-        return Occurrence(FILE, file, ReferencePlace(path, line, OK), day, written)
-    goal, state, detail = written, DANGLING, f"there is no memory {target!r}"
-    if meant.path is not None:
-        goal, state, detail = f"{meant.path}#{mark}" if mark else meant.path, OK, ""
-        if mark and meant.path.endswith(".md"):
-            state, detail = _judge_anchor(headings(meant.path), mark, meant.path)
-        if state == OK and meant.ambiguous:
-            state, detail = AMBIGUOUS, f"it may also mean {', '.join(meant.candidates[1:4])}"
+        return JudgedLink(FILE, file)
     type_ = (BLOCK if mark.startswith("^") else HEADING) if mark else NOTE
-    return Occurrence(type_, goal, ReferencePlace(path, line, state, detail), day, written)
+    if meant.path is None:
+        return JudgedLink(
+            type_, f"{target}#{mark}" if mark else target, DANGLING, f"there is no memory {target!r}"
+        )
+    goal = f"{meant.path}#{mark}" if mark else meant.path
+    if mark and meant.path.endswith(".md"):
+        state, detail, lines = _judge_anchor(headings(meant.path), mark, meant.path)
+        if state != OK:
+            return JudgedLink(type_, goal, state, detail, lines)
+    if meant.ambiguous:
+        return JudgedLink(type_, goal, AMBIGUOUS, f"it may also mean {', '.join(meant.candidates[1:_NAMED])}")
+    return JudgedLink(type_, goal)
 
 
 def _citation_occurrences(view: View, paths: Collection[str] | None) -> Iterator[Occurrence]:
@@ -327,7 +483,7 @@ def _citation_occurrences(view: View, paths: Collection[str] | None) -> Iterator
     rows = list(_find_rows(view, "citations", columns, paths))
     if not rows:
         return
-    with Workspace.of(view.vault) as workspace:
+    with Workspace.of(view.vault, view.unsaved) as workspace:
         for path, day, line, cited, first, last, symbol, pin, in_link, seen in rows:
             citation = kept_citation(cited, first, last, symbol, line=line, pin=pin, in_link=bool(in_link))
             citing = view.in_workspace(path)
@@ -337,7 +493,7 @@ def _citation_occurrences(view: View, paths: Collection[str] | None) -> Iterator
             yield _judge_citation(place, day, citation, judgement, file, workspace)
 
 
-def file_beside(view: View, path: str, target: str) -> str | None:
+def file_beside(view: Around, path: str, target: str) -> str | None:
     """Find the file of the workspace that a Markdown destination means, if it is no memory.
 
     Nothing in the vault is meant so: the namespace has its own links, and around it is a wall.
@@ -349,30 +505,40 @@ def file_beside(view: View, path: str, target: str) -> str | None:
     return None if is_under(os.path.realpath(file), os.path.realpath(view.vault.root)) else place
 
 
-def file_named(view: View, path: str, target: str) -> str | None:
+def file_named(view: Around, path: str, target: str) -> str | None:
     """Return the file of the workspace that a field of a memory names, seen from there or from the memory."""
     return file_beside(view, path, f"/{target}") or file_beside(view, path, target)
 
 
-def _judge_anchor(anchors: Anchors, mark: str, path: str) -> tuple[str, str]:
-    """Return whether a memory has what an anchor names: a state, and why."""
+def _judge_anchor(anchors: Anchors, mark: str, path: str) -> tuple[str, str, tuple[int, ...]]:
+    """Return whether a memory has what an anchor names: a state, why, and the lines it may mean."""
     if mark.startswith("^"):
         if mark[1:].casefold() in anchors.blocks:
-            return OK, ""
-        return DANGLING, f"{path} has no block {mark}"
+            return OK, "", ()
+        return DANGLING, f"{path} has no block {mark}", ()
     meaning = anchor.match(anchors.headings, mark)
     if meaning is None:
-        return DANGLING, f"{path} has no heading {mark!r}"
+        return DANGLING, f"{path} has no heading {mark!r}", ()
     if meaning.ambiguous:
-        lines = ", ".join(str(anchors.headings[index].line) for index in meaning.indexes)
-        return AMBIGUOUS, f"{path} has that heading in the lines {lines}"
-    return OK, ""
+        lines = tuple(anchors.headings[index].line for index in meaning.indexes)
+        return AMBIGUOUS, f"{path} has that heading in the lines {', '.join(map(str, lines))}", lines
+    return OK, "", ()
 
 
 def _judge_citation(
     place: ReferencePlace, day: str, citation: Citation, judgement: Judgement, path: str, workspace: Workspace
 ) -> Occurrence:
     """Return a citation of the file `path` of the workspace."""
+    type_, detail, locator = _describe_citation(citation, judgement, workspace)
+    if detail:
+        place = place._replace(detail=detail)
+    return Occurrence(type_, f"{path}{locator}", place, day, f"{citation.path}{locator}")
+
+
+def _describe_citation(
+    citation: Citation, judgement: Judgement, workspace: Workspace
+) -> tuple[str, str, str]:
+    """Return the type of what is cited, where it has moved, in words, and its locator as a target has it."""
     type_, locator, now = FILE, "", ""
     if citation.symbol:
         current = workspace.current(judgement.path)
@@ -382,9 +548,8 @@ def _judge_citation(
     elif citation.first is not None:
         type_, locator = LINES, shown_lines(citation.first, citation.last)
         now = shown_lines(judgement.first, judgement.last)
-    if judgement.state == MOVED:
-        place = place._replace(detail=f"moved to {judgement.path}{now}")
-    return Occurrence(type_, f"{path}{locator}", place, day, f"{citation.path}{locator}")
+    moved = f"moved to {judgement.path}{now}" if judgement.state == MOVED else ""
+    return type_, moved, locator
 
 
 def files_of(view: View, memories: Collection[str] | None = None) -> dict[str, set[str]]:

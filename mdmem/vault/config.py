@@ -83,6 +83,12 @@ class Secrets(NamedTuple):
     allow: Annotated[Texts, Key("16 digits of the SHA-256 of those that may stand here", pattern=_HASH)] = ()
 
 
+class CheckSettings(NamedTuple):
+    """What `check` and editors tell."""
+
+    silenced: Annotated[Texts, Key("codes of findings that are not told; a secret always is")] = ()
+
+
 class SessionSettings(NamedTuple):
     """Conversations."""
 
@@ -167,6 +173,7 @@ class Config(NamedTuple):
     working: WorkingSettings = WorkingSettings()
     preferences: PreferenceSettings = PreferenceSettings()
     secrets: Secrets = Secrets()
+    check: CheckSettings = CheckSettings()
     sessions: SessionSettings = SessionSettings()
     observation: ObservationSettings = ObservationSettings()
     results: ResultSettings = ResultSettings()

@@ -265,7 +265,7 @@ def test_doctor_mends_links_to_what_other_programs_moved(cli: Cli, files: Files)
     (files.root / "deep").mkdir()
     (files.root / "a.md").rename(files.root / "deep/a.md")
     found = cli.ok("doctor")
-    assert "b.md:1:1: dangling-link" in found.out
+    assert "b.md:1:5: dangling-link" in found.out
     assert "it has moved to deep/a.md: `mdmem doctor --fix`" in found.errors
     assert cli.ok("doctor", "--fix").out.endswith("clean\n")
     assert files.read("b.md") == b"[a](deep/a.md)\n"

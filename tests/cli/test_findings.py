@@ -222,7 +222,7 @@ def test_the_program_prints_lines(cli: Cli, files: Files) -> None:
         files.write(f"n{number:02}.md", b"[[gone]]\n")
     printed = cli("check")
     assert (printed.code, printed.out.count("\n")) == (0, 12)
-    assert printed.out.startswith("n00.md:1:1: dangling-link there is no memory 'gone' (warning)\n")
+    assert printed.out.startswith("n00.md:1:3: dangling-link there is no memory 'gone' (warning)\n")
     assert printed.errors.count("make it, or remove the link") == 1
     assert cli("check", "--strict").code == 1
     assert cli("check", "--no-links", "--strict") == (0, b"", "")

@@ -7,13 +7,23 @@ by a comment, `<!-- mdmem: silence dangling-link -->`. A secret is always told.
 from __future__ import annotations
 
 from contextlib import suppress
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from mdmem.code.citations import AMBIGUOUS, DANGLING, STALE
 from mdmem.diagnostic import SECRETS, Diagnostic, Related, Span, about_file, told
 from mdmem.document.tree import LINEAGE, Flaw
-from mdmem.errors import DocumentRefused, MemoryNotFound, StorageFailed, SystemFailing
+from mdmem.errors import (
+    BinaryContent,
+    DocumentRefused,
+    MemoryNotFound,
+    NotEncodable,
+    StorageFailed,
+    SystemFailing,
+    TooNested,
+)
 from mdmem.kind import PROPOSAL, kind_at
+from mdmem.text.lines import Lines
 from mdmem.text.regex import regex
 
 if TYPE_CHECKING:
@@ -80,6 +90,7 @@ class Check:
     def _check_one(self, path: str, problem: str) -> list[Diagnostic]:
         if problem:
             return [about_file(path, "not-a-memory", f"left out: {problem}", severity="warning")]
+        document: Document | None = None
         try:
             document = self._vault.read(path)
             if not document.fields.keys().isdisjoint(LINEAGE):
@@ -87,7 +98,9 @@ class Check:
             if codes := find_silenced(document):
                 self._silenced[path] = codes
             return check_document(self._vault, document)
-        except (DocumentRefused, StorageFailed, SystemFailing) as error:
+        except DocumentRefused as error:
+            return [describe_refusal(path, error, document.text if document else "")]
+        except (StorageFailed, SystemFailing) as error:
             return [about_file(path, error.code, error.message, error.hint)]
 
     def _check_pointing(self, paths: Collection[str] | None) -> Iterator[Diagnostic]:
@@ -145,6 +158,17 @@ def check_open(around: Around, document: Document) -> list[Diagnostic]:
     findings += drop_repeats(findings, (*pointing, *check_id(around, document)))
     silenced, here = around.vault.config.check.silenced, {document.path: find_silenced(document)}
     return [found for found in findings if not _is_silenced(found, silenced, here)]
+
+
+def describe_refusal(path: str, error: DocumentRefused, text: str = "") -> Diagnostic:
+    """Return why a text cannot be a memory, as a finding; with the text, at its place."""
+    found = about_file(path, error.code, error.message, error.hint)
+    at = text.find("\0") if isinstance(error, BinaryContent) else -1
+    if isinstance(error, NotEncodable):
+        at = error.offset
+    if isinstance(error, TooNested) and text:
+        at = Lines(text).span(error.line).start
+    return replace(found, span=Span(at, at + 1), position=Lines(text).position(at)) if at >= 0 else found
 
 
 def check_id(around: Around, document: Document) -> Iterator[Diagnostic]:

@@ -49,6 +49,7 @@ if TYPE_CHECKING:  # most commands use one of these, or none
     from mdmem.errors import MdmemError, NotAllowed
     from mdmem.facade.context import Context
     from mdmem.facade.doctor import Health
+    from mdmem.facade.editing import Editing
     from mdmem.facade.instructions import WorkspaceProject
     from mdmem.facade.past import PastCopy, PastState
     from mdmem.facade.statistics import MemoryStats
@@ -365,6 +366,12 @@ class Memory(Kinds["Applied"]):
         from mdmem.watch.watcher import Keeper  # noqa: PLC0415 - start-up
 
         return Keeper(self.index)
+
+    def editing(self) -> Editing:
+        """Return the memories as an editor sees them, unsaved texts included; see `mdmem.facade.editing`."""
+        from mdmem.facade.editing import Editing  # noqa: PLC0415 - start-up
+
+        return Editing(self)
 
     def doctor(self, *, fix: bool = False) -> Health:
         """Return what is wrong with the vault itself; see `mdmem.facade.doctor`.

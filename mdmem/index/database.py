@@ -198,6 +198,11 @@ class Database:
         """Return a number that differs after another connection has changed the database."""
         return int(self.rows("PRAGMA data_version")[0][0])
 
+    @property
+    def written(self) -> int:
+        """How many rows this connection has written."""
+        return self._connection.total_changes
+
     def value(self, key: str) -> Any:
         """Return a value of the table `meta`; None without it."""
         rows = self.rows("SELECT value FROM meta WHERE key = ?", (key,))

@@ -349,6 +349,10 @@ class Index:
         """Return the rows of a query of the database; `sync` first."""
         return self._query_stores(lambda database: database.rows(query, values))
 
+    def stamp(self) -> object:
+        """Return what differs after something was written to the database, by whichever process."""
+        return self._query_stores(lambda each: (each.identity, each.changes(), each.written))
+
     def text(self, ask: Callable[[TextIndex], R]) -> R:
         """Return the answer of the text index to a question; `sync` first."""
         return self.both(lambda _, text: ask(text))

@@ -270,7 +270,7 @@ class View:
             query += below + grouped
             rows = [row for at in paths for row in self.rows(query, (at, f"{at}/", f"{at}0"))]
         for path, ident, digest, names in rows:
-            keys = frozenset(_to_link_key(*name.split(" ", 1)) for name in names.split("\n") if " " in name)
+            keys = frozenset(link_key(*name.split(" ", 1)) for name in names.split("\n") if " " in name)
             yield self.inside(path), ident, digest, keys
 
     def tags(self) -> list[tuple[str, int]]:
@@ -342,7 +342,7 @@ class View:
     def keys_of(self, path: str) -> list[str]:
         """List every key that a link to the memory at `path` may have."""
         rows = self.part_rows("names", "x.kind, x.key", "AND d.path = ?", (self.outside(path),))
-        return sorted({_to_link_key(kind, name) for kind, name in rows})
+        return sorted({link_key(kind, name) for kind, name in rows})
 
     def anchors(self, path: str) -> Anchors:
         """Return what an anchor can name in the memory at `path`."""
@@ -356,6 +356,17 @@ class View:
             ),
             frozenset(block.casefold() for (block,) in blocks),
         )
+
+    def links_with(self, key: str) -> list[tuple[str, int, str, str, str, str]]:
+        """List the links with a key: memory, line, kind, target, anchor and alias of each."""
+        columns = "d.path, x.line, x.kind, x.target, x.anchor, x.alias"
+        rows = self.part_rows("links", columns, "AND x.key = ?", (key,))
+        return [(self.inside(path), *rest) for path, *rest in rows]
+
+    def titles(self) -> list[tuple[str, int, str]]:
+        """List the headings: memory, number in it from 0 on, and title of each, in order."""
+        rows = self.part_rows("sections", "d.path, x.n, x.path", "ORDER BY d.path, x.n")
+        return [(self.inside(path), number, titles.rpartition("\n")[2]) for path, number, titles in rows]
 
     def field_values(self, key: str) -> list[tuple[str, Value]]:
         """List the values of a field, each with its memory, in the order of the paths."""
@@ -387,7 +398,7 @@ class View:
         return self.vault.read(path)
 
 
-def _to_link_key(kind: str, name: str) -> str:
+def link_key(kind: str, name: str) -> str:
     """Return the key of a link that uses a name of this kind; see `mdmem.index.database.keys_of`."""
     return name if kind == "stem" else key_of(name)
 

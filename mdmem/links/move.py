@@ -51,7 +51,7 @@ class Known(NamedTuple):
 
 def known(view: View) -> Known:
     """Return what a move has to know, as the index says it."""
-    return Known(names=view, sources=view.sources, read=view.vault.read, stands=view.stands)
+    return Known(names=view, sources=view.sources, read=view.read, stands=view.stands)
 
 
 class Moved:

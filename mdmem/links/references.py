@@ -216,16 +216,12 @@ _REMEMBERED = 1 << 16
 def backlinks(view: View, path: str) -> tuple[Backlink, ...]:
     """Return the links to the memory at `path`, in the order of path and line."""
     names = view.all_names
-    columns = "d.path, x.line, x.kind, x.target, x.anchor, x.alias"
     links = []
     for key in view.keys_of(path):
-        for source, line, kind, target, mark, alias in view.part_rows(
-            "links", columns, "AND x.key = ?", (key,)
-        ):
-            inside = view.inside(source)
-            meant = resolve(names, target, inside, as_path=kind in PATH_KINDS) if target else NOTHING
+        for source, line, kind, target, mark, alias in view.links_with(key):
+            meant = resolve(names, target, source, as_path=kind in PATH_KINDS) if target else NOTHING
             if path in meant.candidates:
-                links.append(Backlink(inside, line, kind, mark, alias, meant.ambiguous))
+                links.append(Backlink(source, line, kind, mark, alias, meant.ambiguous))
     return tuple(sorted(links))
 
 

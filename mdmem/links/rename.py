@@ -33,7 +33,7 @@ _NOT_IN_WIKILINKS = regex(r"[#|^\[\]`\\\s]+")
 _NewAnchor = Callable[[Link, bool], tuple[str, bool] | None]
 
 
-def rename_heading(known: Known, path: str, old: str, new: str) -> EditPlan:
+def rename_heading(known: Known, path: str, old: str | int, new: str) -> EditPlan:
     """Return the plan that gives a heading another title, and every anchor that named it.
 
     An anchor keeps its style: the title, or the slug. Anchors of other headings follow where a slug with a
@@ -43,7 +43,7 @@ def rename_heading(known: Known, path: str, old: str, new: str) -> EditPlan:
     Args:
         known: the memories around.
         path: the memory.
-        old: its heading, or heading path, as `mdmem.document.section.find_section` reads it.
+        old: its heading, or heading path, as `mdmem.document.section.find_section` reads it; or its index.
         new: the new title.
 
     Raises:
@@ -52,7 +52,7 @@ def rename_heading(known: Known, path: str, old: str, new: str) -> EditPlan:
     """
     document = known.read(path)
     sections = document.sections
-    number = sections.index(section.find_section(document, old))
+    number = old if isinstance(old, int) else sections.index(section.find_section(document, old))
     edit, after = _retitle_heading(document, number, new.strip())
     before = anchor.headings(sections)
     renamed = _Renamed(path, before, anchor.headings(after), number)

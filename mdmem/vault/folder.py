@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import os
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
 from mdmem.document.document import SUFFIXES
@@ -26,11 +26,20 @@ def find(vault: str | os.PathLike[str] | None = None) -> str:
     """
     named = vault if vault is not None else os.environ.get("MDMEM_VAULT")
     start = os.path.abspath(os.path.expanduser(named or os.curdir))
-    for folder in (start,) if named else (start, *above(start)):
-        for place in (folder, os.path.join(folder, "memories")):
-            if _is_vault(place):
-                return place
-    raise VaultNotFound(start=start)
+    found = _find_in((start,)) if named else find_around(start)
+    if found is None:
+        raise VaultNotFound(start=start)
+    return found
+
+
+def find_around(folder: str) -> str | None:
+    """Return the nearest vault, upward from a folder, which may be in its `memories`; None without one."""
+    return _find_in((folder, *above(folder)))
+
+
+def _find_in(folders: Iterable[str]) -> str | None:
+    places = (place for folder in folders for place in (folder, os.path.join(folder, "memories")))
+    return next(filter(_is_vault, places), None)
 
 
 def workspace_of(root: str) -> str:

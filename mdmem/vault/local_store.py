@@ -67,6 +67,11 @@ class LocalStore:
             raise ConfigInvalid(path=config.CONFIG_PATH, reason=reason) from None
         return config.parse(content.data.decode("utf-8", "replace")) if content else config.Config()
 
+    def forget_config(self) -> None:
+        """Read the config again when it is needed next: for a process that goes on after it was changed."""
+        for name in ("config", "mounts"):
+            vars(self).pop(name, None)
+
     # -- where files are ----------------------------------------------------------------------------------
 
     @cached_property

@@ -1,0 +1,307 @@
+"""An overlay: the index of a namespace, with what is open in an editor in the place of what is on disk.
+
+The index says which memories may be concerned; what stands there, and where, is read in the memory itself. So
+the rows of what is open are left out, and what the open texts say is added.
+"""
+
+from __future__ import annotations
+
+from functools import cached_property
+from itertools import accumulate
+from threading import Lock
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+from mdmem.document import anchor
+from mdmem.document.document import parse_text
+from mdmem.errors import DocumentRefused, MemoryNotFound
+from mdmem.index.database import Record, record, tag_key
+from mdmem.index.view import Anchors, View, link_key
+from mdmem.vault.paths import is_under
+
+if TYPE_CHECKING:
+    from collections.abc import Collection, Iterable, Mapping, Sequence
+
+    from mdmem.document.document import Document, Limits
+    from mdmem.index.index import Index
+    from mdmem.index.view import Value
+    from mdmem.vault.vault import Vault
+
+Name = tuple[str, str]
+"""How a link may call a memory: a kind, and the key of that kind; see `Names.named`."""
+
+
+class Opened:
+    """A text that is open in an editor, parsed when that is needed.
+
+    Attributes:
+        text: all of it.
+        refused: why it cannot be a memory; None where it can.
+    """
+
+    def __init__(self, path: str, text: str, limits: Limits) -> None:
+        self.text = text
+        self.refused: DocumentRefused | None = None
+        self._document: Document | None = None
+        try:
+            self._document = parse_text(path, text, limits)
+        except DocumentRefused as error:
+            self.refused = error
+
+    @cached_property
+    def record(self) -> Record | None:
+        """The rows that the index would have of it; None where it could have none."""
+        try:
+            return record(self._document, 0.0) if self._document else None
+        except DocumentRefused as error:
+            self.refused = error
+            return None
+
+    @property
+    def document(self) -> Document | None:
+        """The memory that it is; None where it cannot be one."""
+        return self._document if self.record else None
+
+
+class Outline(NamedTuple):
+    """A memory as the index saw it last: its hash, title and type, and what links may call it."""
+
+    hash: str
+    title: str
+    type: str
+    names: tuple[Name, ...]
+
+
+class Memories:
+    """What the index says of all memories of a namespace, kept while it stays the same; for several threads.
+
+    Attributes:
+        outlines: the memories by path.
+    """
+
+    def __init__(self) -> None:
+        self.outlines: dict[str, Outline] = {}
+        self._named: dict[Name, tuple[str, ...]] = {}
+        self._stamp: object = None
+        self._touched: set[str] = set()
+        self._changed: set[Name] = set()
+        self._lock = Lock()
+
+    def named(self, kind: str, key: str) -> Sequence[str]:
+        """List the memories with the name `key` of this `kind`, by path."""
+        return self._named.get((kind, key), ())
+
+    def take_changes(self) -> tuple[set[str], set[Name]]:
+        """Return what `refresh` found since this was asked last.
+
+        Returns:
+            The memories that have come, gone or changed, and every name that these have or had.
+        """
+        with self._lock:
+            found = self._touched, self._changed
+            self._touched, self._changed = set(), set()
+            return found
+
+    def refresh(self, view: View) -> None:
+        """Look again, where the index has changed; `view` is of all memories, without anything open."""
+        with self._lock:
+            stamp = view.index.stamp()
+            if stamp != self._stamp:
+                self._look_again(view)
+                self._stamp = stamp
+
+    def _look_again(self, view: View) -> None:
+        query = (
+            "SELECT d.path, d.hash, d.title, d.type FROM documents AS d WHERE {inside} AND d.problem = ''"
+            " ORDER BY d.path"
+        )
+        known = self.outlines
+        now = {
+            view.inside(path): Outline(digest, title, type_, ())
+            for path, digest, title, type_ in view.rows(query)
+        }
+        touched = {path for path, each in now.items() if path not in known or known[path].hash != each.hash}
+        touched |= known.keys() - now.keys()
+        names: dict[str, list[Name]] = {}
+        few = "AND d.path = ?" if len(touched) <= _FEW else ""
+        for values in [(view.outside(path),) for path in touched] if few else [()]:
+            for path, kind, key in view.part_rows("names", "d.path, x.kind, x.key", few, values):
+                names.setdefault(view.inside(path), []).append((kind, key))
+        outlines = {path: each for path, each in known.items() if path not in touched}
+        changed = {name for path in touched & known.keys() for name in known[path].names}
+        arrived: dict[Name, set[str]] = {}
+        for path in touched & now.keys():
+            outlines[path] = now[path]._replace(names=tuple(names.get(path, ())))
+            for name in outlines[path].names:
+                arrived.setdefault(name, set()).add(path)
+        changed |= arrived.keys()
+        named = dict(self._named)
+        for name in changed:
+            stay = {path for path in named.get(name, ()) if path not in touched}
+            named[name] = tuple(sorted(stay | arrived.get(name, set())))
+        self.outlines, self._named = outlines, named
+        self._touched |= touched
+        self._changed |= changed
+
+
+_FEW = 100
+
+
+class Overlay(View):
+    """A view whose open memories are those of the editor; `Memories.refresh` first, as `Index.sync`."""
+
+    def __init__(self, index: Index, vault: Vault, known: Memories, opened: Mapping[str, Opened]) -> None:
+        super().__init__(index, vault)
+        self.opened = opened
+        self._known = known
+        self.disk = View(index, vault)
+        marks = ", ".join("?" * len(opened))
+        self._wall += f" AND d.path NOT IN ({marks})"
+        self._bounds += tuple(map(self.outside, opened))
+
+    @cached_property
+    def unsaved(self) -> Mapping[str, bytes]:  # type: ignore[override]
+        """What stands in the editor, by the file, relative to the workspace."""
+        documents = (each.document for each in self.opened.values())
+        return {self.in_workspace(d.path): d.data for d in documents if d}
+
+    @property
+    def outlines(self) -> dict[str, Outline]:
+        """Every memory by path, with its title and type."""
+        mine = {
+            path: Outline("", each.summary.title, each.summary.type, ())
+            for path, each in self._records.items()
+        }
+        known = self._known.outlines
+        return {**{path: each for path, each in known.items() if path not in self.opened}, **mine}
+
+    @cached_property
+    def _records(self) -> dict[str, Record]:
+        return {path: each.record for path, each in sorted(self.opened.items()) if each.record}
+
+    @cached_property
+    def _open_names(self) -> dict[Name, list[str]]:
+        found: dict[Name, list[str]] = {}
+        for path, each in self._records.items():
+            for kind, key in each.names:
+                found.setdefault((str(kind), str(key)), []).append(path)
+        return found
+
+    @property
+    def all_names(self) -> Overlay:  # type: ignore[override]
+        """The names, which are loaded already."""
+        return self
+
+    def named(self, kind: str, key: str) -> list[str]:
+        """List the memories with the name `key` of this `kind`, by path."""
+        found = [path for path in self._known.named(kind, key) if path not in self.opened]
+        mine = self._open_names.get((kind, key))
+        return sorted((*found, *mine)) if mine else found
+
+    def sources(self, keys: Iterable[str]) -> list[str]:
+        """List the memories that have a link with one of these keys, by path."""
+        keys = set(keys)
+        mine = (path for path, each in self._records.items() if any(link[7] in keys for link in each.links))
+        return sorted({*super().sources(keys), *mine})
+
+    def links_with(self, key: str) -> list[tuple[str, int, str, str, str, str]]:
+        """List the links with a key: memory, line, kind, target, anchor and alias of each."""
+        mine: list[Any] = [
+            (path, line, kind, target, mark, alias)
+            for path, each in self._records.items()
+            for _, line, _, _, kind, _, target, own, mark, alias in each.links
+            if own == key
+        ]
+        return [*super().links_with(key), *mine]
+
+    def titles(self) -> list[tuple[str, int, str]]:
+        """List the headings: memory, number in it from 0 on, and title of each, in order."""
+        mine: list[Any] = [
+            (path, number, str(titles).rpartition("\n")[2])
+            for path, each in self._records.items()
+            for number, _, _, titles, *_ in each.sections
+        ]
+        return sorted((*super().titles(), *mine)) if mine else super().titles()
+
+    def exists(self, path: str) -> bool:
+        """Return whether a file or folder is at `path`, in the namespace."""
+        return path in self._open_places or super().exists(path)
+
+    def stands(self, path: str) -> bool:
+        """Return whether a file is at `path`, relative to the namespace."""
+        return path in self._open_places or super().stands(path)
+
+    @cached_property
+    def _open_places(self) -> set[str]:
+        return {place for path in self.opened for place in accumulate(path.split("/"), "{}/{}".format)}
+
+    def read(self, path: str) -> Document:
+        """Return the memory at `path`, as it is in the editor or on disk; see `Vault.read`.
+
+        Raises:
+            DocumentRefused: what stands in the editor cannot be a memory.
+        """
+        opened = self.opened.get(path)
+        if opened is None:
+            return super().read(path)
+        if opened.document is None:
+            raise opened.refused or MemoryNotFound(path=path)
+        return opened.document
+
+    def keys_of(self, path: str) -> list[str]:
+        """List every key that a link to the memory at `path` may have."""
+        if path not in self.opened:
+            return super().keys_of(path)
+        mine = self._records.get(path)
+        return sorted({link_key(str(kind), str(key)) for kind, key in mine.names}) if mine else []
+
+    def anchors(self, path: str) -> Anchors:
+        """Return what an anchor can name in the memory at `path`."""
+        if path not in self.opened:
+            return super().anchors(path)
+        if path not in self._records:
+            return Anchors((), frozenset())
+        document = self.read(path)
+        blocks = frozenset(block.id.casefold() for block in document.blocks)
+        return Anchors(tuple(anchor.headings(document.sections)), blocks)
+
+    def tags(self) -> list[tuple[str, int]]:
+        """List the tags, each with the number of memories that have it, the most used first."""
+        found = {tag_key(name): (name, count) for name, count in super().tags()}
+        for each in self._records.values():
+            names: dict[str, str] = {}
+            for _, _, _, name, key in each.tags:
+                names[str(key)] = min(str(name), names.get(str(key), str(name)))
+            for key, name in names.items():
+                old, count = found.get(key, (name, 0))
+                found[key] = min(old, name), count + 1
+        return sorted(found.values(), key=lambda tag: (-tag[1], tag_key(tag[0])))
+
+    def tagged(self, tag: str) -> list[str]:
+        """List the memories that have a tag, or one below it, by path."""
+        wanted = tag_key(tag.removeprefix("#"))
+        mine = (
+            path
+            for path, each in self._records.items()
+            if any(is_under(str(key), wanted) for *_, key in each.tags)
+        )
+        return sorted((*super().tagged(tag), *mine))
+
+    def field_values(self, key: str) -> list[tuple[str, Value]]:
+        """List the values of a field, each with its memory, in the order of the paths."""
+        mine = [
+            (path, value)
+            for path, each in self._records.items()
+            for _, name, value in each.fields
+            if name == key
+        ]
+        found = super().field_values(key)
+        return sorted((*found, *mine), key=lambda pair: pair[0]) if mine else found
+
+    def first_seen(self, path: str) -> dict[tuple[Any, ...], str]:
+        """Return what was first seen of the code a memory cites, when it was saved last."""
+        return self.disk.first_seen(path)
+
+    def citing(self, paths: Collection[str] | None = None) -> list[str]:
+        """List the memories, or those of `paths`, that cite code."""
+        mine = (path for path, each in self._records.items() if each.citations)
+        return sorted((*super().citing(paths), *(p for p in mine if paths is None or p in paths)))

@@ -34,7 +34,7 @@ if TYPE_CHECKING:
 
     from mdmem.document.document import Document
     from mdmem.facade.memory import Memory
-    from mdmem.facade.places import Hover, Leads, OutlineItem, Spot, Standing, Symbols, Target
+    from mdmem.facade.places import Element, Goal, Hover, Leads, NamedPlaces, OutlineItem, Spot
     from mdmem.index.overlay import Name
     from mdmem.merging.conflict import MergeConflict
     from mdmem.vault.plan import EditPlan
@@ -175,8 +175,7 @@ class Editing:
 
     def file(self, path: str) -> str:
         """Return the absolute path of the file of a memory."""
-        place = self._vault.place(path)
-        return os.path.join(place.root, *place.parts)
+        return View(self.memory.index, self._vault).file_of(path)
 
     def path(self, file: str) -> str | None:
         """Return the memory that a file is, whether it is there or not; None for any other file."""
@@ -224,8 +223,8 @@ class Editing:
                     paths = None
                 watcher.taken()
                 if hints.settings:
-                    self._vault.disk.forget_config()
-                    index.vault.disk.forget_config()
+                    self._vault.forget_config()
+                    index.vault.forget_config()
                 yield self._list_concerned(everything=hints.settings or hints.everything, files=hints.code)
                 watcher.cite({file for files in self._list_cited().values() for file in files})
         finally:
@@ -314,12 +313,12 @@ class Editing:
         except MdmemError as error:
             return [about_file(path, error.code, error.message, error.hint)]
 
-    def at(self, path: str, offset: int) -> Standing | None:
+    def at(self, path: str, offset: int) -> Element | None:
         """Return what stands at an offset, and where; None for mere text."""
         document = self.document(path)
         return places.find_standing(document, offset) if document else None
 
-    def targets(self, path: str, offset: int) -> list[Target]:
+    def targets(self, path: str, offset: int) -> list[Goal]:
         """Return where what stands at an offset leads: the likeliest first."""
         document = self.document(path)
         return places.find_targets(self.around(), document, offset) if document else []
@@ -344,7 +343,7 @@ class Editing:
         document = self.document(path)
         return places.outline(document) if document else []
 
-    def symbols(self, query: str, limit: int) -> Symbols:
+    def symbols(self, query: str, limit: int) -> NamedPlaces:
         """Return the memories, headings and tags whose names hold all words of a query."""
         return places.find_symbols(self.around(), query, limit)
 

@@ -62,7 +62,7 @@ class Spot(NamedTuple):
     lines: Lines | None
 
 
-class Standing(NamedTuple):
+class Element(NamedTuple):
     """What stands at an offset.
 
     Attributes:
@@ -78,7 +78,7 @@ class Standing(NamedTuple):
     what: Link | Citation | Tag | Heading | Block | None = None
 
 
-class Target(NamedTuple):
+class Goal(NamedTuple):
     """Where something leads.
 
     Attributes:
@@ -115,7 +115,7 @@ class OutlineItem(NamedTuple):
     children: list[OutlineItem]
 
 
-class Symbol(NamedTuple):
+class NamedPlace(NamedTuple):
     """Something that has a name: a "memory", a "heading" or a "tag"; `container` is where it stands."""
 
     name: str
@@ -124,17 +124,17 @@ class Symbol(NamedTuple):
     spot: Spot
 
 
-class Symbols(NamedTuple):
+class NamedPlaces(NamedTuple):
     """What was found, and how many more there are."""
 
-    items: tuple[Symbol, ...]
+    items: tuple[NamedPlace, ...]
     left_out: int
 
 
 # -- what stands there -------------------------------------------------------------------------------------
 
 
-def find_standing(document: Document, offset: int) -> Standing | None:
+def find_standing(document: Document, offset: int) -> Element | None:
     """Return what stands at an offset, or ends there; None for mere text.
 
     Raises:
@@ -147,44 +147,44 @@ def find_standing(document: Document, offset: int) -> Standing | None:
     link = standing.what
     is_anchor = link.anchor and _is_at(link.anchor_span, offset) and offset != link.target_span.end
     if is_anchor or not link.target:
-        return Standing(ANCHOR, link.anchor_span, document.text[slice(*link.anchor_span)], link)
+        return Element(ANCHOR, link.anchor_span, document.text[slice(*link.anchor_span)], link)
     return standing
 
 
-def _list_standings(document: Document) -> Iterator[tuple[Span, Standing]]:
+def _list_standings(document: Document) -> Iterator[tuple[Span, Element]]:
     """Yield what has a name in a memory, each with the span from which it is reached."""
     text = document.text
     for link in document.links:
-        yield link.span, Standing(LINK, link.target_span, text[slice(*link.target_span)], link)
+        yield link.span, Element(LINK, link.target_span, text[slice(*link.target_span)], link)
     for citation in document.citations:
-        yield citation.span, Standing(CITATION, citation.span, text[slice(*citation.span)], citation)
+        yield citation.span, Element(CITATION, citation.span, text[slice(*citation.span)], citation)
     for tag in document.tags:
         mark = text.startswith("#", tag.span.start - 1)
-        yield Span(tag.span.start - mark, tag.span.end), Standing(TAG, tag.span, tag.name, tag)
+        yield Span(tag.span.start - mark, tag.span.end), Element(TAG, tag.span, tag.name, tag)
     for block in document.blocks:
         yield (
             Span(block.id_span.start - 1, block.id_span.end),
-            Standing(BLOCK, block.id_span, block.id, block),
+            Element(BLOCK, block.id_span, block.id, block),
         )
     for heading in document.headings:
         span = heading.title_span
-        yield Span(heading.span.start, span.end), Standing(HEADING, span, text[slice(*span)], heading)
+        yield Span(heading.span.start, span.end), Element(HEADING, span, text[slice(*span)], heading)
 
 
 def _is_at(span: Span, offset: int) -> bool:
     return span.start <= offset <= span.end
 
 
-def _find_field(document: Document, offset: int) -> Standing | None:
+def _find_field(document: Document, offset: int) -> Element | None:
     """Return the key or the value of a field that stands at an offset."""
     for path, member in document.tree.walk() if document.tree else ():
         name = ".".join(map(str, path))
         if _is_at(member.key_span, offset):
-            return Standing(KEY, member.key_span, name)
+            return Element(KEY, member.key_span, name)
         if _is_scalar_at(member.node, offset):
-            return Standing(ID if path == ("id",) else VALUE, _trim_quotes(document, member.node), name)
+            return Element(ID if path == ("id",) else VALUE, _trim_quotes(document, member.node), name)
         if member.node.kind == "list" and any(_is_scalar_at(item, offset) for item in member.node.items):
-            return Standing(VALUE, member.node.span, name)
+            return Element(VALUE, member.node.span, name)
     return None
 
 
@@ -200,7 +200,7 @@ def _trim_quotes(document: Document, node: Node) -> Span:
 # -- where it leads ----------------------------------------------------------------------------------------
 
 
-def find_targets(around: Overlay, document: Document, offset: int) -> list[Target]:
+def find_targets(around: Overlay, document: Document, offset: int) -> list[Goal]:
     """Return where what stands at an offset leads, the likeliest first."""
     standing = find_standing(document, offset)
     if standing is None or standing.what is None:
@@ -214,17 +214,12 @@ def find_targets(around: Overlay, document: Document, offset: int) -> list[Targe
     else:
         found = [(spot_in(around, document, standing.span), standing.what.span)]
     origin = standing.what.span if isinstance(standing.what, Link) else standing.span
-    return [Target(spot, whole, origin) for spot, whole in found]
+    return [Goal(spot, whole, origin) for spot, whole in found]
 
 
 def spot_in(around: Overlay, document: Document, span: Span) -> Spot:
     """Return a place in a memory."""
-    return Spot(_file_of(around, document.path), document.path, span, document.lines)
-
-
-def _file_of(around: Overlay, path: str) -> str:
-    place = around.vault.place(path)
-    return os.path.join(place.root, *place.parts)
+    return Spot(around.file_of(document.path), document.path, span, document.lines)
 
 
 def _follow_link(around: Overlay, document: Document, link: Link) -> list[tuple[Spot, Span]]:
@@ -334,7 +329,7 @@ def _find_links(around: Overlay, path: str, mark: str) -> Iterator[Spot]:
         with suppress(DocumentRefused, MemoryNotFound, StorageFailed):
             document = around.read(source)
             for link in document.links:
-                if link.target and key_of(link.target) not in keys:
+                if key_of(link.target) not in keys if link.target else not mark:
                     continue
                 if fits and not fits(link.anchor):
                     continue
@@ -464,7 +459,7 @@ def outline(document: Document) -> list[OutlineItem]:
     return top
 
 
-def find_symbols(around: Overlay, query: str, limit: int) -> Symbols:
+def find_symbols(around: Overlay, query: str, limit: int) -> NamedPlaces:
     """Return the memories, tags and headings whose names hold all words of a query, in this order."""
     words = query.casefold().split()
     found: list[tuple[str, str, str, int]] = []
@@ -479,21 +474,21 @@ def find_symbols(around: Overlay, query: str, limit: int) -> Symbols:
         take(f"#{name}", "tag", "", 0)
     for path, number, title in around.titles():
         take(title, "heading", path, number)
-    items: list[Symbol] = []
+    items: list[NamedPlace] = []
     for name, kind, path, number in found[:limit]:
         with suppress(MdmemError, IndexError, StopIteration):
             items.append(_locate_symbol(around, name, kind, path, number))
-    return Symbols(tuple(items), max(0, len(found) - limit))
+    return NamedPlaces(tuple(items), max(0, len(found) - limit))
 
 
-def _locate_symbol(around: Overlay, name: str, kind: str, path: str, number: int) -> Symbol:
+def _locate_symbol(around: Overlay, name: str, kind: str, path: str, number: int) -> NamedPlace:
     if kind == "tag":
         spot = next(_find_tagged(around, name.removeprefix("#")))
-        return Symbol(name, kind, spot.path, spot)
+        return NamedPlace(name, kind, spot.path, spot)
     if kind == "memory":
-        return Symbol(name, kind, path, Spot(_file_of(around, path), path, _NOWHERE, Lines("")))
+        return NamedPlace(name, kind, path, Spot(around.file_of(path), path, _NOWHERE, Lines("")))
     document = around.read(path)
-    return Symbol(name, kind, path, spot_in(around, document, document.headings[number].title_span))
+    return NamedPlace(name, kind, path, spot_in(around, document, document.headings[number].title_span))
 
 
 def plan_rename(around: Overlay, document: Document, offset: int, new: str) -> EditPlan:

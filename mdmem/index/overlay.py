@@ -62,7 +62,7 @@ class Opened:
         return self._document if self.record else None
 
 
-class Outline(NamedTuple):
+class MemoryOutline(NamedTuple):
     """A memory as the index saw it last: its hash, title and type, and what links may call it."""
 
     hash: str
@@ -79,7 +79,7 @@ class Memories:
     """
 
     def __init__(self) -> None:
-        self.outlines: dict[str, Outline] = {}
+        self.outlines: dict[str, MemoryOutline] = {}
         self._named: dict[Name, tuple[str, ...]] = {}
         self._stamp: object = None
         self._touched: set[str] = set()
@@ -116,7 +116,7 @@ class Memories:
         )
         known = self.outlines
         now = {
-            view.inside(path): Outline(digest, title, type_, ())
+            view.inside(path): MemoryOutline(digest, title, type_, ())
             for path, digest, title, type_ in view.rows(query)
         }
         touched = {path for path, each in now.items() if path not in known or known[path].hash != each.hash}
@@ -153,7 +153,7 @@ class Overlay(View):
         super().__init__(index, vault)
         self.opened = opened
         self._known = known
-        self.disk = View(index, vault)
+        self._saved = View(index, vault)
         marks = ", ".join("?" * len(opened))
         self._wall += f" AND d.path NOT IN ({marks})"
         self._bounds += tuple(map(self.outside, opened))
@@ -165,14 +165,15 @@ class Overlay(View):
         return {self.in_workspace(d.path): d.data for d in documents if d}
 
     @property
-    def outlines(self) -> dict[str, Outline]:
+    def outlines(self) -> dict[str, MemoryOutline]:
         """Every memory by path, with its title and type."""
         mine = {
-            path: Outline("", each.summary.title, each.summary.type, ())
+            path: MemoryOutline("", each.summary.title, each.summary.type, ())
             for path, each in self._records.items()
         }
         known = self._known.outlines
-        return {**{path: each for path, each in known.items() if path not in self.opened}, **mine}
+        found = {**{path: each for path, each in known.items() if path not in self.opened}, **mine}
+        return dict(sorted(found.items()))
 
     @cached_property
     def _records(self) -> dict[str, Record]:
@@ -299,7 +300,7 @@ class Overlay(View):
 
     def first_seen(self, path: str) -> dict[tuple[Any, ...], str]:
         """Return what was first seen of the code a memory cites, when it was saved last."""
-        return self.disk.first_seen(path)
+        return self._saved.first_seen(path)
 
     def citing(self, paths: Collection[str] | None = None) -> list[str]:
         """List the memories, or those of `paths`, that cite code."""

@@ -393,6 +393,11 @@ class View:
         """Return the file of the memory at `path`, relative to the workspace."""
         return self.vault.disk.in_workspace(self.outside(path))
 
+    def file_of(self, path: str) -> str:
+        """Return the absolute path of the file of the memory at `path`."""
+        place = self.vault.place(path)
+        return os.path.join(place.root, *place.parts)
+
     def read(self, path: str) -> Document:
         """Return the memory at `path`; see `Vault.read`."""
         return self.vault.read(path)

@@ -309,13 +309,14 @@ def check_links(around: Around, document: Document, names: Names | None = None) 
     """
     moves: dict[str, str] | None = None
     for link in document.links:
+        if link.kind == "reference":  # its definition says where it leads
+            continue
         meant = resolve_link(names or around, link, document.path)
         judged = judge_link(around, document.path, link, meant, around.anchors)
         if judged.state == OK:
             continue
-        span = link.span if link.kind == "reference" else link.target_span
-        if meant.path and link.anchor_span.end > link.anchor_span.start and link.kind != "reference":
-            span = link.anchor_span if not meant.ambiguous else span
+        is_anchor = judged.lines or (judged.state == DANGLING and meant.path)
+        span = link.anchor_span if is_anchor else link.target_span
         hint, code = "name its folder, or its id", "ambiguous-link"
         if judged.state == DANGLING:
             if moves is None:

@@ -68,7 +68,7 @@ class LocalStore:
         return config.parse(content.data.decode("utf-8", "replace")) if content else config.Config()
 
     def forget_config(self) -> None:
-        """Read the config again when it is needed next: for a process that goes on after it was changed."""
+        """See `Vault.forget_config`."""
         for name in ("config", "mounts"):
             vars(self).pop(name, None)
 

@@ -110,6 +110,10 @@ class Vault:
         """
         return self.store.config
 
+    def forget_config(self) -> None:
+        """Read the config again when it is needed next: for a process that goes on after it was changed."""
+        self.disk.forget_config()
+
     @property
     def disk(self) -> LocalStore:
         """The store, for what needs files: ripgrep, the index, the watcher, the programs of others.

@@ -168,6 +168,7 @@ BELOW = {
     "index/view.py": "code beside the vault",
     "facade/background.py": "the lock of whoever is at a session",
     "review/commits.py": "the lock of commits, and what git calls a memory",
+    "facade/editing.py": "the watcher",
     "facade/excerpt.py": "when a file was changed last",
     "facade/past.py": "where copies of the past stand",
     "facade/uses.py": "where the counts of use stand",

@@ -1,0 +1,111 @@
+"""What is wrong with memories: with its exact place, and what silences it."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import pytest
+
+import mdmem
+from mdmem.diagnostic import Related, Span
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from mdmem.facade.memory import Memory
+
+SECRET = "ghp_" + "0123456789abcdefghijABCDEFGHIJ012345"[:36]
+
+
+@pytest.fixture
+def memory(tmp_path: Path) -> Memory:
+    mdmem.init(tmp_path / "memories")
+    return mdmem.open(tmp_path / "memories")
+
+
+def put(memory: Memory, path: str, text: str) -> str:
+    with open(f"{memory.root}/{path}", "w", encoding="utf-8", newline="") as file:
+        file.write(text)
+    return text
+
+
+@pytest.mark.parametrize(
+    ("text", "code", "about"),
+    [
+        ("😀 [[gone]]\r\n", "dangling-link", "gone"),
+        ("\u2028 [[b#Nothing]]\n", "dangling-link", "Nothing"),
+        ("[[b#^none]]\n", "dangling-link", "^none"),
+        ("![[b#Twice|x]]\n", "ambiguous-link", "Twice"),
+        ("[[two]]\n", "ambiguous-link", "two"),
+        ("[x](gone.md#a 'title')\n", "dangling-link", "gone.md"),
+        ("[x][ref]\n\n[ref]: gone.md\n", "dangling-link", "gone.md"),
+        ("---\nnote: 'see [[gone]]'\n---\n", "dangling-link", "gone"),
+        ("---\nid: same\n---\n", "duplicate-id", "same"),
+    ],
+)
+def test_a_finding_stands_where_it_is_about(memory: Memory, text: str, code: str, about: str) -> None:
+    put(memory, "b.md", "---\nid: same\n---\n# B\n\n## Twice\n\n## Twice\n")
+    memory.write("x/two.md", "# T\n")
+    memory.write("y/two.md", "# T\n")
+    put(memory, "a.md", text)
+    (found,) = memory.check(["a.md"])
+    assert (found.code, text[slice(*found.span)]) == (code, about)
+    assert found.position.column == found.span.start - text.rfind("\n", 0, found.span.start)
+
+
+def test_a_finding_names_the_places_that_it_is_also_about(memory: Memory) -> None:
+    put(memory, "b.md", "# B\n\n## Twice\n\n## Twice\n")
+    memory.write("x/two.md", "---\nid: same\n---\n")
+    memory.write("y/two.md", "# T\n")
+    put(memory, "a.md", "---\nid: same\n---\n[[b#Twice]] [[two]]\n")
+    related = {found.code + str(found.position.line): found.related for found in memory.check(["a.md"])}
+    assert related["duplicate-id2"] == (Related("x/two.md", Span(0, 0), "it has the same id"),)
+    spans = [
+        place.span for found in memory.check(["a.md"]) for place in found.related if place.path == "b.md"
+    ]
+    assert spans == [Span(5, 13), Span(15, 23)]
+
+
+def test_code_that_a_memory_cites_is_compared_with_what_it_was(memory: Memory) -> None:
+    code = f"{memory.workspace}/app.py"
+    with open(code, "w", encoding="utf-8") as file:
+        file.write("".join(f"value_{n} = {n} * {n}\n" for n in range(9)))
+    text = put(memory, "a.md", "`app.py#L2-L3` `app.py#L5-L6` `never.py#L1`\n")
+    assert memory.check() == []
+    with open(code, "w", encoding="utf-8") as file:
+        file.write(
+            "new = 1\n" + "".join(f"value_{n} = {n} * {n}\n" for n in range(9)).replace("value_5", "x")
+        )
+    memory.sync()
+    found = memory.check()
+    assert {(f.code, text[slice(*f.span)]) for f in found} <= {
+        ("citation-moved", "app.py#L2-L3"),
+        ("citation-changed", "app.py#L2-L3"),
+        ("citation-changed", "app.py#L5-L6"),
+    }
+    assert len(found) == 2
+    assert memory.check(links=False) == []
+
+
+@pytest.mark.parametrize(
+    ("comment", "told"),
+    [
+        ("<!-- mdmem: silence dangling-link -->", []),
+        ("<!--mdmem: silence other, dangling-link-->", []),
+        ("<!-- mdmem: silence dangling-links -->", ["dangling-link"]),
+        ("```\n<!-- mdmem: silence dangling-link -->\n```", ["dangling-link"]),
+        ("<!-- mdmem: silence -->", ["dangling-link"]),
+    ],
+)
+def test_a_comment_silences_codes_in_its_memory(memory: Memory, comment: str, told: list[str]) -> None:
+    put(memory, "a.md", f"[[gone]]\n\n{comment}\n")
+    put(memory, "b.md", "[[gone]]\n")
+    assert [found.code for found in memory.check(["a.md"])] == told
+    assert [found.code for found in memory.check(["b.md"])] == ["dangling-link"]
+    assert [found.path for found in memory.check()] == ["a.md"] * len(told) + ["b.md"]
+
+
+def test_the_config_silences_codes_and_never_a_secret(memory: Memory) -> None:
+    put(memory, ".mdmem/config.toml", "[check]\nsilenced = ['dangling-link', 'secret']\n")
+    put(memory, "a.md", f"[[gone]]\n\n<!-- mdmem: silence secret -->\n\ntoken {SECRET}\n")
+    assert [found.code for found in mdmem.open(memory.root).check()] == ["secret"]

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
-Severity = Literal["error", "warning"]
+Severity = Literal["error", "warning", "note"]
 SECRETS = "secret"
 SECRETS_HINT = "leave it out, or name where it is kept"
 
@@ -69,7 +69,8 @@ class Diagnostic:
         code: names the kind of finding for programs and never changes.
         message: what is wrong.
         hint: what would be accepted, or what to do; may be empty.
-        severity: an error refuses a change that would bring it about; a warning does not.
+        severity: an error refuses a change that would bring it about; a warning does not, and a note is
+            nothing wrong: something else has changed, and the memory may have to.
         rule: which part of a schema or document it is about, stable while lines move: two findings
             with the same `path`, `code` and `rule` are the same finding before and after an edit.
         related: other places that it is about.

@@ -87,10 +87,11 @@ def ls_command(
 def check_command(memory: Memory, paths: tuple[str | None, ...], links: bool, form: str, strict: bool) -> int:
     """Report everything that is wrong with memories, as `path:line:column: code message`.
 
-    That is their form, their schema, secrets, links that lead nowhere or to several memories, and their
-    sources. Standard error says what to do about them. The exit code is 1 when one of them is an error, not a
-    warning. Files that are not memories of the vault, which git and its hooks may name, are skipped. With
-    github and sarif, paths begin at the root of the repository.
+    That is their form, their schema, secrets, links that lead nowhere or to several memories, their sources,
+    ids that several have, and cited code that is not what it was. Standard error says what to do about them.
+    The exit code is 1 when one of them is an error, not a warning or a note. Files that are not memories of
+    the vault, which git and its hooks may name, are skipped. With github and sarif, paths begin at the root
+    of the repository.
     """
     memories = [path for path in paths if path is not None]
     if skipped := len(paths) - len(memories):

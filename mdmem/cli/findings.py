@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from itertools import islice
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, get_args
 
 import click
 
 from mdmem.cli import render
+from mdmem.diagnostic import Severity
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Sequence
@@ -51,16 +52,17 @@ def print_findings(
 
 
 def exit_code(found: Iterable[Diagnostic], *, strict: bool = False) -> int:
-    """Return the exit code of a command that found this: 1 for an error, and for any finding if `strict`."""
-    return int(any(strict or finding.severity == "error" for finding in found))
+    """Return the exit code of a command that found this: 1 for an error, and for a warning if `strict`."""
+    wrong = ("error", "warning") if strict else ("error",)
+    return int(any(finding.severity in wrong for finding in found))
 
 
 def _print_lines(found: Sequence[Diagnostic]) -> None:
     """Print a line for each, then on standard error what to do about each kind, and how many there are."""
     hints: dict[str, list[str]] = {}
     for finding in found:
-        warning = " (warning)" if finding.severity == "warning" else ""
-        print(_join_lines(f"{finding}{warning}"))
+        less = f" ({finding.severity})" if finding.severity != "error" else ""
+        print(_join_lines(f"{finding}{less}"))
         hints.setdefault(finding.code, []).append(_join_lines(finding.hint))
     for code, group in hints.items():
         render.print_remarks(f"{code}: {hint}" for hint in islice(filter(None, dict.fromkeys(group)), _NAMED))
@@ -70,7 +72,7 @@ def _print_lines(found: Sequence[Diagnostic]) -> None:
 def count_findings(found: Sequence[Diagnostic]) -> str:
     """Count findings, as in `1 error, 12 warnings in 3 files`."""
     severities = [finding.severity for finding in found]
-    numbers = [_count_of(severities.count(each), each) for each in ("error", "warning") if each in severities]
+    numbers = [_count_of(severities.count(each), each) for each in get_args(Severity) if each in severities]
     files = len({finding.path for finding in found})
     return f"{', '.join(numbers)} in {_count_of(files, 'file')}"
 
@@ -89,7 +91,8 @@ def _format_annotation(finding: Diagnostic, file: str) -> str:
     line, column = finding.position
     path = _escape_data(file).replace(",", "%2C").replace(":", "%3A")
     text = _escape_data(_add_hint(finding))
-    return f"::{finding.severity} file={path},line={line},col={column},title={finding.code}::{text}"
+    kind = "notice" if finding.severity == "note" else finding.severity
+    return f"::{kind} file={path},line={line},col={column},title={finding.code}::{text}"
 
 
 def _add_hint(finding: Diagnostic) -> str:

@@ -12,7 +12,19 @@ from functools import lru_cache, partial
 from itertools import chain
 from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple, Protocol
 
-from mdmem.code.citations import AMBIGUOUS, DANGLING, MOVED, OK, STALE, STATES, candidates, judge, path_of
+from mdmem.code.citations import (
+    AMBIGUOUS,
+    CHANGED,
+    DANGLING,
+    GONE,
+    MOVED,
+    OK,
+    STALE,
+    STATES,
+    candidates,
+    judge,
+    path_of,
+)
 from mdmem.code.symbols import CLASS, FUNCTION, VARIABLE
 from mdmem.code.workspace import Source, Workspace
 from mdmem.diagnostic import Diagnostic, Related, Span
@@ -29,6 +41,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 
     from mdmem.code.citations import Judgement
+    from mdmem.diagnostic import Severity
     from mdmem.document.document import Document
     from mdmem.index.view import Anchors, View
     from mdmem.markdown.inline import Citation, Link
@@ -359,15 +372,25 @@ def check_citations(around: Around, document: Document) -> Iterator[Diagnostic]:
             place = f"{citation.path}{locator}"
             message = f"{place}: {detail or judgement.reason}"
             hint = _HINTS[judgement.state]
-            flaw = Flaw(citation.span, f"citation-{judgement.state}", message, hint, place, "warning")
+            flaw = Flaw(
+                citation.span,
+                f"citation-{judgement.state}",
+                message,
+                hint,
+                place,
+                _SEVERITIES[judgement.state],
+            )
             yield document.diagnose(flaw)
 
 
 _HINTS = {
     MOVED: "re-point it: `mdmem refs --fix`",
-    "changed": "read what it says again, then `mdmem refs --pin --accept`",
-    "gone": "cite what took its place, or remove it",
+    CHANGED: "read what it says again, then `mdmem refs --pin --accept`",
+    GONE: "cite what took its place, or remove it",
 }
+
+
+_SEVERITIES: dict[str, Severity] = {MOVED: "note", CHANGED: "note", GONE: "warning"}
 
 
 def _was_there(workspace: Workspace, judgement: Judgement) -> bool:

@@ -226,3 +226,19 @@ def test_the_program_prints_lines(cli: Cli, files: Files) -> None:
     assert printed.errors.count("make it, or remove the link") == 1
     assert cli("check", "--strict").code == 1
     assert cli("check", "--no-links", "--strict") == (0, b"", "")
+
+
+def test_a_note_is_nothing_wrong(cli: Cli, files: Files) -> None:
+    """Code that memories cite may change: a commit of it is not held up."""
+    (files.root.parent / "app.py").write_text("total = compute(1, 2, 3)\nother = total\n")
+    files.write("a.md", b"`app.py#L1` computes\n")
+    cli.ok("index")
+    (files.root.parent / "app.py").write_text("total = compute(4, 5, 6)\nother = total\n")
+    cli.ok("index")
+    checked = cli("check", "--strict")
+    assert (checked.code, checked.out) == (
+        0,
+        "a.md:1:2: citation-changed app.py#L1: the lines are others (note)\n",
+    )
+    assert checked.errors.endswith("1 note in 1 file\n")
+    assert cli.ok("check", "--format", "github").out.startswith("::notice file=memories/a.md,line=1,col=2")

@@ -17,7 +17,7 @@ from mdmem.document.document import parse_text
 from mdmem.document.edit import TextEdit, between
 from mdmem.document.frontmatter import BOM
 from mdmem.document.tree import LINEAGE
-from mdmem.errors import MdmemError, PathRefused
+from mdmem.errors import EditRefused, MdmemError, PathRefused
 from mdmem.facade import places
 from mdmem.facade.check import check_open, describe_refusal
 from mdmem.index.overlay import Memories, Opened, Overlay
@@ -26,7 +26,7 @@ from mdmem.links.references import files_of
 from mdmem.merging.merge import merge
 from mdmem.text.lines import line_ends, with_newline
 from mdmem.vault.folder import find_around
-from mdmem.vault.paths import check_memory
+from mdmem.vault.paths import check_memory, is_under
 from mdmem.watch.watcher import Keeper, Watcher
 
 if TYPE_CHECKING:
@@ -356,6 +356,25 @@ class Editing:
         """
         around = self.around()
         return places.plan_rename(around, around.read(path), offset, new)
+
+    def move(self, moves: Mapping[str, str]) -> EditPlan:
+        """Return the plan of what links have to say when an editor moves files or folders.
+
+        Args:
+            moves: absolute paths, old to new: of memories, attachments, and files of the workspace.
+
+        Raises:
+            EditRefused: a memory would leave the namespace, or is one that is mounted from elsewhere.
+            As `mdmem.links.move.move`.
+        """
+        for file in moves:
+            if (path := self.path(file)) and self.file(path) == file and not self._is_inside(file):
+                reason = "it is mounted, and nothing would be there any more"
+                raise EditRefused(path=path, reason=reason, remedy="change [mounts] in .mdmem/config.toml")
+        return places.plan_moves(self.around(), moves)
+
+    def _is_inside(self, file: str) -> bool:
+        return is_under(file, self._vault.root)
 
 
 def _as_edited(disk: str, edited: str) -> str:

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import os
 from contextlib import suppress
+from dataclasses import replace
 from typing import TYPE_CHECKING, NamedTuple
 
 from mdmem.code.citations import MOVED, judge
@@ -16,9 +17,10 @@ from mdmem.diagnostic import Span
 from mdmem.document import anchor
 from mdmem.document.anchor import BLOCK_MARK
 from mdmem.document.document import SUFFIXES
-from mdmem.errors import DocumentRefused, MdmemError, MemoryNotFound, StorageFailed
+from mdmem.errors import DocumentRefused, EditRefused, MdmemError, MemoryNotFound, StorageFailed
 from mdmem.index.database import key_of, tag_key
 from mdmem.links import move, rename
+from mdmem.links.outside import follow_files
 from mdmem.links.references import backlinks, file_beside, file_named
 from mdmem.links.resolve import PATH_KINDS, resolve_link
 from mdmem.markdown.blocks import Block, Heading
@@ -26,16 +28,18 @@ from mdmem.markdown.inline import Citation, Link, Tag
 from mdmem.text.lines import Lines
 from mdmem.text.regex import regex
 from mdmem.text.tokens import clipped, fenced, first_of, visible
-from mdmem.vault.paths import join
+from mdmem.vault.paths import is_under, join, relative
+from mdmem.vault.plan import EditPlan
+from mdmem.vault.walk import tree
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
+    from collections.abc import Callable, Iterator, Mapping
 
     from mdmem.code.citations import Judgement
     from mdmem.document.document import Document
+    from mdmem.document.edit import TextEdit
     from mdmem.document.tree import Node
     from mdmem.index.overlay import Overlay
-    from mdmem.vault.plan import EditPlan
 
 LINK, ANCHOR, CITATION, TAG = "link", "anchor", "citation", "tag"
 HEADING, BLOCK, ID, KEY, VALUE = "heading", "block", "id", "key", "value"
@@ -550,3 +554,74 @@ def _path_for(path: str, new: str) -> str:
     suffix = next(each for each in SUFFIXES if path.endswith(each))
     name = new if new.endswith(suffix) else new + suffix
     return name if "/" in name else join(path.rpartition("/")[0], name)
+
+
+def plan_moves(around: Overlay, moves: Mapping[str, str]) -> EditPlan:
+    """Return the plan of what links and citations have to say when an editor moves files or folders.
+
+    The editor moves the files: the plan only has edits. What leaves the namespace, and what comes from
+    elsewhere, is not followed.
+
+    Args:
+        around: the memories.
+        moves: absolute paths, old to new.
+
+    Raises:
+        EditRefused: a memory would leave the namespace, or a wikilink cannot name the new path.
+        AlreadyExists, PathRefused: as `mdmem.links.move.move`.
+    """
+    root, workspace = os.path.join(around.vault.root, around.base).rstrip(os.sep), around.vault.workspace
+    left_out: list[str] = []
+    inside = dict(_list_inside(around, root, moves, left_out))
+    outside = {
+        relative(old, workspace): relative(new, workspace)
+        for old, new in moves.items()
+        if is_under(old, workspace) and is_under(new, workspace) and not is_under(root, old)
+    }
+    known = move.known(around)
+    plan = move.move(known, inside) if inside else EditPlan(changes=())
+    follow = follow_files(around, known, outside, inside, left_out) if outside else ()
+    edits: dict[str, dict[int, TextEdit]] = {}
+    for change in (*plan.changes, *follow):
+        edits.setdefault(change.path, {}).update((edit.start, edit) for edit in change.edits)
+    changes = []
+    for change in {change.path: change for change in (*plan.changes, *follow)}.values():
+        text = change.before.text if change.before else ""
+        made = sorted(edit for edit in edits[change.path].values() if text[edit.start : edit.end] != edit.new)
+        if made:
+            changes.append(replace(change, edits=tuple(made), move_to=None))
+    return EditPlan(changes=tuple(changes), message=plan.message, left_out=(*plan.left_out, *left_out))
+
+
+def _list_inside(
+    around: Overlay, root: str, moves: Mapping[str, str], left_out: list[str]
+) -> Iterator[tuple[str, str]]:
+    """Yield the old and the new path of each file that moves; what cannot be read is left out.
+
+    Raises:
+        EditRefused: a memory would leave the namespace.
+    """
+    for old, new in moves.items():
+        for file in _list_files(old) if is_under(old, root) and old != root else ():
+            path, goal = relative(file, root).replace(os.sep, "/"), new + file[len(old) :]
+            if path.endswith(SUFFIXES):
+                if not is_under(goal, root):
+                    reason = "it would leave the memories, and links to it would lead nowhere"
+                    raise EditRefused(path=path, reason=reason, remedy="delete it, or move it back")
+                try:
+                    around.read(path)
+                except MdmemError as error:
+                    left_out.append(error.message)
+                    continue
+            if is_under(goal, root):
+                yield path, relative(goal, root).replace(os.sep, "/")
+
+
+def _list_files(place: str) -> Iterator[str]:
+    """Yield the files at and below a place; none is hidden."""
+    if not os.path.isdir(place):
+        yield place
+        return
+    for folder, folders, names in tree(place):
+        folders[:] = (name for name in folders if not name.startswith("."))
+        yield from (os.path.join(folder, name) for name in names if not name.startswith("."))

@@ -298,6 +298,16 @@ class Overlay(View):
         found = super().field_values(key)
         return sorted((*found, *mine), key=lambda pair: pair[0]) if mine else found
 
+    def cited_paths(self) -> list[tuple[str, str, int]]:
+        """List what memories cite: the memory, the path as cited, and whether it is that of a link."""
+        mine: list[Any] = [(p, row[4], row[9]) for p, each in self._records.items() for row in each.citations]
+        return [*super().cited_paths(), *mine]
+
+    def outward_links(self) -> list[tuple[str, str, str]]:
+        """List the links that may lead out of the vault: memory, kind and target of each."""
+        mine: list[Any] = [(p, row[4], row[6]) for p, each in self._records.items() for row in each.links]
+        return [*super().outward_links(), *mine]
+
     def first_seen(self, path: str) -> dict[tuple[Any, ...], str]:
         """Return what was first seen of the code a memory cites, when it was saved last."""
         return self._saved.first_seen(path)

@@ -377,6 +377,17 @@ class View:
         """List the memories, or those of `paths`, that cite code."""
         return [path for path in self._list_paths("citations", "") if paths is None or path in paths]
 
+    def cited_paths(self) -> list[tuple[str, str, int]]:
+        """List what memories cite: the memory, the path as cited, and whether it is that of a link."""
+        rows = self.part_rows("citations", "DISTINCT d.path, x.path, x.in_link")
+        return [(self.inside(path), cited, in_link) for path, cited, in_link in rows]
+
+    def outward_links(self) -> list[tuple[str, str, str]]:
+        """List the links that may lead out of the vault: memory, kind and target of each."""
+        kinds = "AND (x.kind = 'field' OR x.target LIKE '%..%' OR x.target LIKE '/%')"
+        rows = self.part_rows("links", "DISTINCT d.path, x.kind, x.target", kinds)
+        return [(self.inside(path), kind, target) for path, kind, target in rows]
+
     def citing_files(self, names: Collection[str]) -> list[str]:
         """List the memories that cite a file of one of these names, in any folder."""
         rows = self.part_rows("citations", "DISTINCT d.path, x.path")

@@ -12,13 +12,13 @@ from functools import cache
 from typing import TYPE_CHECKING, NamedTuple
 
 from mdmem.document import relink
-from mdmem.document.document import Document
+from mdmem.document.document import SUFFIXES, Document
 from mdmem.errors import AlreadyExists, DocumentRefused, EditRefused, MemoryNotFound, StorageFailed
 from mdmem.index.database import key_of, keys_of
 from mdmem.links import resolve
 from mdmem.links.resolve import Names, Resolution, is_path, resolve_link
 from mdmem.markdown import citation as text_citation
-from mdmem.vault.paths import check_memory
+from mdmem.vault.paths import check_folder, check_memory
 from mdmem.vault.plan import Change, EditPlan
 
 if TYPE_CHECKING:
@@ -63,7 +63,7 @@ class Moved:
         self._moves = moves
         self._places = frozenset((*moves.values(), *places))
         self._arrived: dict[str, list[str]] = {}
-        for new in sorted(self._places):
+        for new in sorted(place for place in self._places if place.endswith(SUFFIXES)):
             self._arrived.setdefault(key_of(new), []).append(new)
 
     def named(self, kind: str, key: str) -> Sequence[str]:
@@ -92,20 +92,23 @@ def move(known: Known, moves: Mapping[str, str]) -> EditPlan:
     A link that was ambiguous stays as it is. Where its winner becomes another one by that, the plan says so
     (`left_out`), as it does for memories that could not be looked into.
 
+    Args:
+        known: the memories around.
+        moves: memories, and attachments, which somebody else moves: of these only the links follow.
+
     Raises:
         AlreadyExists: a memory stands at a new path, or two would.
         PathRefused: a path that cannot be a memory's.
         EditRefused: a wikilink cannot name a new path.
         MemoryNotFound, DocumentRefused, StorageFailed: a memory that is to move cannot be read.
     """
-    moves = {check_memory(old): check_memory(new) for old, new in moves.items()}
-    moves = {old: new for old, new in moves.items() if old != new}
+    moves = {old: new for old, new in map(_check_move, moves.items()) if old != new}
     _refuse_standing(known.names, moves)
-    documents = {old: known.read(old) for old in moves}
+    documents = {old: known.read(old) for old in moves if old.endswith(SUFFIXES)}
     names = Remembered(known.names)
     shift = Shift(known, names, Moved(names, moves), moves)
     keys = {key for old, document in documents.items() for key in shift.keys(document, old)}
-    keys |= {key_of(new) for new in moves.values()}
+    keys |= {key_of(path) for pair in moves.items() for path in pair}
     changes = []
     for old, document in documents.items():
         new = moves[old]
@@ -176,6 +179,17 @@ def _describe_moves(action: str, moves: Mapping[str, str]) -> str:
         old, new = next(iter(moves.items()))
         return f"{action} {old} to {new}" if action == "move" else f"{action} {new}"
     return f"{action} {len(moves)} memories"
+
+
+def _check_move(pair: tuple[str, str]) -> tuple[str, str]:
+    """Return the old and the new path of a memory or an attachment, each in its one spelling.
+
+    Raises:
+        PathRefused: one of them cannot be one; a memory stays one.
+    """
+    old, new = pair
+    check_new = check_memory if new.endswith(SUFFIXES) or old.endswith(SUFFIXES) else check_folder
+    return (check_memory if old.endswith(SUFFIXES) else check_folder)(old), check_new(new)
 
 
 def _is_memory(names: Names, path: str) -> bool:

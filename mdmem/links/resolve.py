@@ -269,9 +269,13 @@ def spell(names: Names, link: Link, path: str, source: str, *, was: str = "") ->
         source: the memory that the link stands in.
         was: what the link has meant so far.
     """
-    if is_path(link) or path not in names.named("stem", key_of(path)):
+    if is_path(link):
         return _spell_path(names, link, path, source)
     written = nfc(link.target)
+    if path not in names.named("stem", key_of(path)):
+        ways = (path, route(path, source)) if written == was else (route(path, source), path)
+        fitting = (way for way in ways if means(resolve(names, way, source), path))
+        return next(fitting, "") or _spell_path(names, link, path, source)
     identifier = _complete_path(written, path, was or path, source)
     if not (identifier and means(resolve(names, identifier, source), path)):
         identifier = shortest(names, path, source, parts=written.count("/") + 1)

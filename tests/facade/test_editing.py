@@ -432,3 +432,71 @@ def test_a_rename_changes_open_texts_as_they_are(root: Path, editing: Editing) -
     assert changes["a.md"].before is editing.document("a.md")
     assert [edit.new for edit in changes["a.md"].edits] == ["new", "new"]
     assert (root / "b.md").exists()
+
+
+# -- files that an editor moves -----------------------------------------------------------------------------
+
+
+def moved(editing: Editing, *pairs: tuple[str, str]) -> dict[str, str]:
+    """The texts that change when files are moved, all relative to the workspace, by memory."""
+    workspace = editing.memory.workspace
+    plan = editing.move({f"{workspace}/{old}": f"{workspace}/{new}" for old, new in pairs})
+    assert not any(change.move_to for change in plan.changes)
+    after = (change.after(mdmem.document.document.DEFAULT_LIMITS) for change in plan.changes)
+    return {document.path: document.text for document in after if document}
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "text", "after"),
+    [
+        ("memories/a/pic.png", "memories/a/new.png", "![](a/pic.png) ![[a/pic.png|x]]", "![](a/new.png) ![[a/new.png|x]]"),
+        ("memories/a/pic.png", "memories/b c/pic.png", "[p](a/pic.png)", "[p](b%20c/pic.png)"),
+        ("memories/a", "memories/z", "![](a/pic.png) [[a/m]] [x](a/m.md#t)", "![](z/pic.png) [[z/m]] [x](z/m.md#t)"),
+        ("src/app.py", "src/new.py", "`src/app.py#L1` src/app.py:1-2 [c](../src/app.py#L2)", "`src/new.py#L1` src/new.py:1-2 [c](../src/new.py#L2)"),
+        ("src", "lib", "`src/app.py#run` ![](../src/logo.png)", "`lib/app.py#run` ![](../lib/logo.png)"),
+        ("src/app.py", "src/new.py", "`app.py#L1` other.py", "`src/new.py#L1` other.py"),
+        ("src/logo.png", "logo2.png", "---\nicon: '[[src/logo.png]]'\n---\n![](/src/logo.png)", "---\nicon: '[[logo2.png]]'\n---\n![](/logo2.png)"),
+        ("memories/a/m.md", "memories/a/n.md", "😀 [[m]] [[m#T]]", "😀 [[n]] [[n#T]]"),
+        ("other.txt", "another.txt", "nothing", None),
+    ],
+)  # fmt: skip
+def test_links_follow_what_an_editor_moves(
+    root: Path, editing: Editing, old: str, new: str, text: str, after: str | None
+) -> None:
+    workspace = root.parent
+    (workspace / ".git").mkdir()
+    for path in ("memories/a/pic.png", "src/logo.png", "src/app.py", "other.txt"):
+        (workspace / path).parent.mkdir(parents=True, exist_ok=True)
+        (workspace / path).write_bytes(b"def run():\n    return 1\n")
+    put(root, "a/m.md", "# T\n")
+    put(root, "b.md", "")
+    editing.open("b.md", text)
+    assert moved(editing, (old, new)) == ({"b.md": after} if after else {})
+    editing.close("b.md")
+    put(root, "b.md", text)
+    assert moved(editing, (old, new)) == ({"b.md": after} if after else {})
+
+
+def test_a_memory_takes_its_links_along_when_an_editor_moves_it(root: Path, editing: Editing) -> None:
+    put(root, "a/m.md", "![](pic.png) [n](n.md) `src/app.py#L1` [c](../../src/app.py)\n")
+    put(root, "a/pic.png", "x")
+    put(root, "a/n.md", "[m](m.md)\n")
+    (root.parent / "src").mkdir()
+    (root.parent / "src/app.py").write_text("a = 1\n")
+    assert moved(editing, ("memories/a/m.md", "memories/m.md")) == {
+        "a/m.md": "![](a/pic.png) [n](a/n.md) `src/app.py#L1` [c](../src/app.py)\n",
+        "a/n.md": "[m](../m.md)\n",
+    }
+    assert moved(editing, ("memories/a", "memories/z")) == {}
+    assert moved(editing, ("memories/a", "memories/z/y")) == {
+        "a/m.md": "![](pic.png) [n](n.md) `src/app.py#L1` [c](../../../src/app.py)\n"
+    }
+
+
+def test_an_editor_is_told_which_moves_no_link_can_follow(root: Path, editing: Editing) -> None:
+    put(root, "a.md", "# A\n")
+    put(root, "b.md", "# B\n")
+    for new in ("a.md", "memories/b.md", "memories/a.txt"):
+        with pytest.raises(MdmemError):
+            moved(editing, ("memories/a.md", new))
+    assert moved(editing, ("memories", "other")) == {}

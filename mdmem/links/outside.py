@@ -1,0 +1,131 @@
+"""Files of the workspace that memories point at: how citations and links follow when they are moved.
+
+The vault never writes such a file: an editor moves it, or git, and the memories follow.
+"""
+
+from __future__ import annotations
+
+import posixpath
+from typing import TYPE_CHECKING
+
+from mdmem.code.citations import candidates, path_of
+from mdmem.code.workspace import Workspace
+from mdmem.document import relink
+from mdmem.errors import EditRefused
+from mdmem.links.move import rewritten
+from mdmem.links.references import file_beside, file_named
+from mdmem.links.resolve import PATH_KINDS, as_written, place_of, resolve_link
+from mdmem.vault.paths import is_under
+
+if TYPE_CHECKING:
+    from collections.abc import Collection, Iterator, Mapping
+
+    from mdmem.document.document import Document
+    from mdmem.document.edit import TextEdit
+    from mdmem.index.view import View
+    from mdmem.links.move import Known
+    from mdmem.markdown.inline import Citation, Link
+    from mdmem.vault.plan import Change
+
+
+def follow_files(
+    view: View, known: Known, moves: Mapping[str, str], places: Mapping[str, str], left_out: list[str]
+) -> tuple[Change, ...]:
+    """Return the changes of the memories that point at files or folders of the workspace which are to move.
+
+    An edit may leave what it stands for as it is: where the memory moves as well, no other one is needed.
+
+    Args:
+        view: which memories; in an editor, with the texts that are open.
+        known: how they are read.
+        moves: old path to new path, both relative to the workspace.
+        places: which memories move, too: old path to new path.
+        left_out: what cannot be looked into is added to it, in words.
+
+    Raises:
+        EditRefused: a link cannot name the new path.
+    """
+    with Workspace.of(view.vault, view.unsaved) as workspace:
+
+        def edits_of(path: str, document: Document) -> list[TextEdit]:
+            edits = {edit.start: edit for edit in _follow_links(view, path, document, moves)}
+            here, there = view.in_workspace(path), view.in_workspace(places.get(path, path))
+            for citation in document.citations:
+                cited = path_of(workspace, here, citation)
+                new = _new_place(cited, moves) if cited else None
+                if cited and new:
+                    way = _spell_cited(citation, here, there, cited, new)
+                    edits.setdefault(citation.span.start, relink.repath(citation, document.text, way))
+            return sorted(edits.values())
+
+        return tuple(rewritten(known, _list_pointing(view, moves), edits_of, left_out))
+
+
+def _spell_cited(citation: Citation, here: str, there: str, old: str, new: str) -> str:
+    """Return the path by which a memory cites a file that moves, in its own style.
+
+    Args:
+        citation: as it is.
+        here, there: the memory before and after, which may move as well, from the workspace.
+        old, new: the file.
+    """
+    path = citation.path
+    if not citation.in_link:
+        return posixpath.basename(new) if path == posixpath.basename(new) != new else new
+    if path.startswith("/"):
+        return f"/{new}"
+    if posixpath.normpath(posixpath.join(posixpath.dirname(here), path)) != old:
+        return new
+    way = posixpath.relpath(new, posixpath.dirname(there) or ".")
+    return f"./{way}" if path.startswith("./") and not way.startswith("../") else way
+
+
+def _new_place(place: str, moves: Mapping[str, str]) -> str | None:
+    """Return where a file is after the moves; None where it stays."""
+    old = next((old for old in moves if is_under(place, old)), None)
+    return moves[old] + place[len(old) :] if old is not None else None
+
+
+def _list_pointing(view: View, moves: Collection[str]) -> set[str]:
+    """List the memories that may point at something that moves."""
+    names = {posixpath.basename(old) for old in moves}
+    found = {
+        path
+        for path, cited, in_link in view.cited_paths()
+        if cited in names
+        or any(
+            is_under(place, old)
+            for place in candidates(view.in_workspace(path), cited, in_link=bool(in_link))
+            for old in moves
+        )
+    }
+    for path, kind, target in view.outward_links():
+        starts = (target, f"/{target}") if kind == "field" else (target,)
+        places = (place_of(start, view.in_workspace(path)) for start in starts)
+        if any(place and is_under(place, old) for place in places for old in moves):
+            found.add(path)
+    return found
+
+
+def _follow_links(view: View, path: str, document: Document, moves: Mapping[str, str]) -> Iterator[TextEdit]:
+    for link in document.links:
+        if link.kind not in PATH_KINDS and link.kind != "field":
+            continue
+        if not link.target or resolve_link(view, link, path).path is not None:
+            continue
+        place = (file_beside if link.kind in PATH_KINDS else file_named)(view, path, link.target)
+        new = _new_place(place, moves) if place else None
+        if place and new:
+            try:
+                yield relink.retarget(link, document.text, _spell_place(view, link, path, place, new))
+            except EditRefused as error:
+                raise error.but(path=path) from None
+
+
+def _spell_place(view: View, link: Link, path: str, old: str, new: str) -> str:
+    """Return the target by which a link names a file of the workspace, in its own style."""
+    if link.target.startswith("/"):
+        return f"/{new}"
+    if link.kind == "field" and place_of(f"/{link.target}", "") == old:
+        return new
+    return as_written(link, posixpath.relpath(new, posixpath.dirname(view.in_workspace(path)) or "."))

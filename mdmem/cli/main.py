@@ -21,6 +21,7 @@ from mdmem import __version__
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
+    from mdmem import Scope
     from mdmem.facade.memory import Memory
 
 
@@ -34,11 +35,12 @@ class Target(NamedTuple):
     shared: bool
     actor: str
 
-    def open(self) -> Memory:
-        """Open the memories.
+    @property
+    def scope(self) -> Scope:
+        """Whose memories.
 
         Raises:
-            VaultNotFound, Usage, PathRefused: there are none.
+            Usage: it cannot be one.
         """
         import mdmem
         from mdmem.errors import Usage
@@ -47,8 +49,17 @@ class Target(NamedTuple):
         if self.resource and not (kind and slash and identifier):
             raise Usage(problem=f"--resource is TYPE/ID, not {self.resource!r}")
         resource = {"resource_type": kind or None, "resource_id": identifier or None}
-        scope = mdmem.Scope(user=self.user, project=self.project, shared=self.shared, **resource)
-        return mdmem.open(self.vault, scope, actor=self.actor)
+        return mdmem.Scope(user=self.user, project=self.project, shared=self.shared, **resource)
+
+    def open(self) -> Memory:
+        """Open the memories.
+
+        Raises:
+            VaultNotFound, Usage, PathRefused: there are none.
+        """
+        import mdmem
+
+        return mdmem.open(self.vault, self.scope, actor=self.actor)
 
 
 # `- one more`, or a frontmatter with its lines; not `--title=Use SQLite`.
@@ -122,7 +133,7 @@ _MODULES = {
     "references": "backlinks graph refs tags",
     "results": "results",
     "search": "grep search",
-    "serve": "index mcp watch",
+    "serve": "index lsp mcp watch",
     "sessions": "sessions summaries",
     "validity": "confirm contradict past prune reinstate revoke supersede why",
     "views": "diff stats today",

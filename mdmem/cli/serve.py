@@ -73,6 +73,26 @@ def mcp_command(target: Target, port: int | None, read_only: bool, thread: str |
             anyio.run(server.serve_stdio)
 
 
+@command("lsp", epilog="Example: mdmem lsp 2> lsp.log")
+@click.pass_obj
+def lsp_command(target: Target) -> int:
+    """Serve the memories to an editor: links, renames and findings, unsaved texts included.
+
+    It speaks the Language Server Protocol on standard input and output, for every vault in which a file is
+    opened, or for that of --vault. It writes no memory: the editor does.
+    """
+    from mdmem.errors import ExtraMissing
+
+    if find_spec("pygls") is None:
+        raise ExtraMissing(extra="lsp", package="pygls")
+    from mdmem.lsp.server import MemoryLanguageServer
+
+    server = MemoryLanguageServer(target.vault, target.scope, target.actor)
+    gc.freeze()
+    gc.enable()
+    return server.serve()
+
+
 @contextmanager
 def _commit_at_end(memory: Memory, say: Callable[[str], None]) -> Iterator[None]:
     """Commit to git what a server leaves, where the config asks for that, also when a signal ends it.

@@ -24,13 +24,13 @@ from mdmem.index.overlay import Memories, Opened, Overlay
 from mdmem.index.view import View, link_key
 from mdmem.links.references import files_of
 from mdmem.merging.merge import merge
-from mdmem.text.lines import line_ends, with_newline
+from mdmem.text.lines import Lines, line_ends, with_newline
 from mdmem.vault.folder import find_around
 from mdmem.vault.paths import check_memory, is_under
 from mdmem.watch.watcher import Keeper, Watcher
 
 if TYPE_CHECKING:
-    from collections.abc import Collection, Iterator, Mapping
+    from collections.abc import Callable, Collection, Iterator, Mapping
 
     from mdmem.document.document import Document
     from mdmem.facade.memory import Memory
@@ -173,6 +173,12 @@ class Editing:
             return self._vault.find(path)
         return None
 
+    def lines(self, path: str) -> Lines:
+        """Return the line table of a memory, also of an open text that cannot be one."""
+        buffer = self._buffers.get(path)
+        document = self.document(path)
+        return document.lines if document else Lines(buffer.opened.text if buffer else "")
+
     def file(self, path: str) -> str:
         """Return the absolute path of the file of a memory."""
         return View(self.memory.index, self._vault).file_of(path)
@@ -208,10 +214,13 @@ class Editing:
         """
         return self._list_concerned(everything=False, files=())
 
-    def changes(self) -> Iterator[tuple[str, ...]]:
+    def changes(self, progress: Callable[[int, int], None] | None = None) -> Iterator[tuple[str, ...]]:
         """Yield what is open and to be checked again each time that something changes on disk.
 
         It waits in between, so it is for a thread of its own; and ends when `stop` is called.
+
+        Args:
+            progress: told how many of how many files are read, at first.
         """
         index, root = self.memory.index, self._vault.root
         watcher = self._watcher = Watcher(root, mounts=index.vault.mounted("")).start()
@@ -219,8 +228,9 @@ class Editing:
         try:
             for hints in watcher if not self._is_stopped.is_set() else ():
                 paths = None if hints.everything else hints.paths
-                while not self._sync_index(paths):
+                while not self._sync_index(paths, progress):
                     paths = None
+                progress = None
                 watcher.taken()
                 if hints.settings:
                     self._vault.forget_config()
@@ -237,9 +247,9 @@ class Editing:
         if self._watcher:
             self._watcher.close()
 
-    def _sync_index(self, paths: Collection[str] | None) -> bool:
+    def _sync_index(self, paths: Collection[str] | None, progress: Callable[[int, int], None] | None) -> bool:
         try:
-            self.memory.index.sync(paths, texts=False)
+            self.memory.index.sync(paths, progress, texts=False)
         except MdmemError:
             return self._is_stopped.wait(_RETRY_SECONDS)
         return True
@@ -356,6 +366,11 @@ class Editing:
         """
         around = self.around()
         return places.plan_rename(around, around.read(path), offset, new)
+
+    def renamable(self, path: str, offset: int) -> Element | None:
+        """Return what stands at an offset and can be renamed; of a link, its name is the file's."""
+        document = self.document(path)
+        return places.find_renamable(self.around(), document, offset) if document else None
 
     def move(self, moves: Mapping[str, str]) -> EditPlan:
         """Return the plan of what links have to say when an editor moves files or folders.

@@ -22,7 +22,7 @@ from mdmem.index.database import key_of, tag_key
 from mdmem.links import move, rename
 from mdmem.links.outside import follow_files
 from mdmem.links.references import backlinks, file_beside, file_named
-from mdmem.links.resolve import PATH_KINDS, resolve_link
+from mdmem.links.resolve import MARKDOWN, PATH_KINDS, resolve_link
 from mdmem.markdown.blocks import Block, Heading
 from mdmem.markdown.inline import Citation, Link, Tag
 from mdmem.text.lines import Lines
@@ -493,6 +493,21 @@ def _locate_symbol(around: Overlay, name: str, kind: str, path: str, number: int
         return NamedPlace(name, kind, path, Spot(around.file_of(path), path, _NOWHERE, Lines("")))
     document = around.read(path)
     return NamedPlace(name, kind, path, spot_in(around, document, document.headings[number].title_span))
+
+
+def find_renamable(around: Overlay, document: Document, offset: int) -> Element | None:
+    """Return what stands at an offset and has a name of its own; see `plan_rename`."""
+    element = find_standing(document, offset)
+    if element is None or element.kind in {CITATION, KEY, VALUE}:
+        return None
+    if not isinstance(element.what, Link):
+        return element
+    meant = resolve_link(around, element.what, document.path)
+    if meant.path is None or meant.ambiguous or not meant.path.endswith(SUFFIXES):
+        return None
+    if element.kind == LINK:
+        return element._replace(name=meant.path.rpartition("/")[2].removesuffix(MARKDOWN))
+    return element
 
 
 def plan_rename(around: Overlay, document: Document, offset: int, new: str) -> EditPlan:

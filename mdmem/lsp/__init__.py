@@ -1,0 +1,1 @@
+"""The language server: memories for editors, unsaved texts included."""

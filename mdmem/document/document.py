@@ -188,6 +188,17 @@ class Document:
         """The lines that carry a block id, in order."""
         return self._scan_blocks.blocks
 
+    def takes_links(self, offset: int) -> bool:
+        """Return whether a link could stand at an offset of the body: in text, and not in code or HTML."""
+        from mdmem.markdown.blocks import CODE, HTML  # noqa: PLC0415 - start-up
+
+        scanned, text = self._scan_blocks, self.text
+        at = bisect(scanned.texts, (offset, len(text))) - 1
+        if at < 0 or text[scanned.texts[at].end : offset].strip(" \t"):
+            return False
+        opaque = (mark for mark in scanned.marks if mark.kind in {CODE, HTML})
+        return not any(mark.start < offset < mark.end for mark in opaque)
+
     @property
     def fences(self) -> tuple[Span, ...]:
         """The spans of fenced code."""

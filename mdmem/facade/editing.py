@@ -18,8 +18,9 @@ from mdmem.document.edit import TextEdit, between
 from mdmem.document.frontmatter import BOM
 from mdmem.document.tree import LINEAGE
 from mdmem.errors import EditRefused, MdmemError, PathRefused
-from mdmem.facade import places
+from mdmem.facade import completions, places
 from mdmem.facade.check import check_open, describe_refusal
+from mdmem.facade.completions import Completions
 from mdmem.index.overlay import Memories, Opened, Overlay
 from mdmem.index.view import View, link_key
 from mdmem.links.references import files_of
@@ -347,6 +348,13 @@ class Editing:
         """Return the links and citations of a memory that lead somewhere."""
         document = self.document(path)
         return places.list_links(self.around(), document) if document else []
+
+    def completions(self, path: str, offset: int, limit: int = 50) -> Completions:
+        """Return what can stand at an offset: links, anchors, tags, fields of the frontmatter."""
+        document = self.document(path)
+        return (
+            completions.complete(self.around(), document, offset, limit) if document else Completions((), 0)
+        )
 
     def outline(self, path: str) -> list[OutlineItem]:
         """Return the headings of a memory, each with those below it."""

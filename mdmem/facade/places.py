@@ -18,6 +18,7 @@ from mdmem.document import anchor
 from mdmem.document.anchor import BLOCK_MARK
 from mdmem.document.document import SUFFIXES
 from mdmem.errors import DocumentRefused, EditRefused, MdmemError, MemoryNotFound, StorageFailed
+from mdmem.facade.completions import explain
 from mdmem.index.database import key_of, tag_key
 from mdmem.links import move, rename
 from mdmem.links.outside import follow_files
@@ -381,6 +382,8 @@ def describe(around: Overlay, document: Document, offset: int) -> Hover | None:
     elif isinstance(standing.what, Tag):
         paths = around.tagged(standing.what.name)
         text = f"{_count(len(paths), 'memory', 'memories')}: {_name_few(paths)}"
+    elif standing.kind in {KEY, VALUE, ID}:
+        text = _describe_field(around, document, standing.name)
     else:
         return None
     return Hover(standing.what.span if isinstance(standing.what, Link) else standing.span, text)
@@ -417,6 +420,12 @@ def _describe_citation(around: Overlay, document: Document, citation: Citation) 
         suffix = os.path.splitext(judgement.path)[1].removeprefix(".")
         parts.append(_quote(spot.lines.text[slice(*spot.span)], suffix))
     return "\n\n".join(parts)
+
+
+def _describe_field(around: Overlay, document: Document, name: str) -> str:
+    path = [int(key) if key.isdecimal() else key for key in name.split(".")]
+    guide = around.vault.schemas.fields(document, path[:-1]).get(str(path[-1]))
+    return explain(guide) if guide else ""
 
 
 def _quote(text: str, language: str) -> str:

@@ -168,7 +168,9 @@ class Overlay(View):
     def outlines(self) -> dict[str, MemoryOutline]:
         """Every memory by path, with its title and type."""
         mine = {
-            path: MemoryOutline("", each.summary.title, each.summary.type, ())
+            path: MemoryOutline(
+                "", each.summary.title, each.summary.type, tuple((str(k), str(n)) for k, n in each.names)
+            )
             for path, each in self._records.items()
         }
         known = self._known.outlines

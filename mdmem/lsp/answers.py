@@ -11,9 +11,11 @@ from mdmem.lsp.vaults import uri_of
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
+    from mdmem.facade.completions import Completions
     from mdmem.facade.editing import Editing
     from mdmem.facade.places import Goal, Leads, NamedPlace, OutlineItem, Spot
-    from mdmem.lsp.documents import Documents
+    from mdmem.lsp.documents import Asked, Documents
+    from mdmem.lsp.edits import WorkspaceEdits
     from mdmem.lsp.positions import Positions, TextLines
 
 _SYMBOL_KINDS = {
@@ -21,6 +23,17 @@ _SYMBOL_KINDS = {
     "heading": types.SymbolKind.String,
     "tag": types.SymbolKind.Key,
 }
+_COMPLETION_KINDS = {
+    "memory": types.CompletionItemKind.File,
+    "file": types.CompletionItemKind.File,
+    "heading": types.CompletionItemKind.Reference,
+    "block": types.CompletionItemKind.Reference,
+    "tag": types.CompletionItemKind.Keyword,
+    "key": types.CompletionItemKind.Property,
+    "value": types.CompletionItemKind.Value,
+}
+APPLY = "mdmem.applyEdit"
+"""The command by which an editor asks for edits that it was given before."""
 _START = types.Position(0, 0)
 _NOWHERE = types.Range(_START, _START)
 
@@ -69,6 +82,29 @@ class Answers:
             )
             for goal in goals
         ]
+
+    def completions(self, asked: Asked, found: Completions, edits: WorkspaceEdits) -> types.CompletionList:
+        """Return what can stand in a document; what choosing one needs elsewhere is a command of its own."""
+        lines, items = asked.editing.lines(asked.path), []
+        for number, each in enumerate(found.items):
+            start, end, new = each.edit
+            item = types.CompletionItem(
+                label=each.label,
+                kind=_COMPLETION_KINDS[each.kind],
+                detail=each.detail or None,
+                filter_text=each.filter,
+                sort_text=f"{number:05}",
+                text_edit=types.TextEdit(self._positions.range(lines, (start, end)), new),
+            )
+            if each.documentation:
+                item.documentation = types.MarkupContent(types.MarkupKind.Markdown, each.documentation)
+            if each.plan and each.plan.paths == (asked.path,):
+                item.additional_text_edits = edits.text_edits(lines, each.plan.changes[0].edits)
+            elif each.plan:
+                edit = edits.convert(asked, each.plan, is_checked=True)
+                item.command = types.Command(each.plan.message, APPLY, arguments=[edit])
+            items.append(item)
+        return types.CompletionList(is_incomplete=found.left_out > 0, items=items)
 
     def document_links(
         self, editing: Editing, lines: TextLines, leads: list[Leads]

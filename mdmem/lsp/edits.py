@@ -44,14 +44,14 @@ class WorkspaceEdits:
             for start, end, new in sorted(edits)
         ]
 
-    def convert(self, asked: Asked, plan: EditPlan) -> types.WorkspaceEdit:
-        """Return what a plan does, which is checked first.
+    def convert(self, asked: Asked, plan: EditPlan, *, is_checked: bool = False) -> types.WorkspaceEdit:
+        """Return what a plan does, which is checked first, unless it was.
 
         Raises:
             MdmemError: the plan may not be done; or a file of it is not any more what it was made from.
             EditRefused: the client cannot do it.
         """
-        plan = asked.editing.memory.prepared(plan)
+        plan = plan if is_checked else asked.editing.memory.prepared(plan)
         changes: list[Any] = []
         for change in plan.changes:
             if change.before is None or change.move_to or change.delete:

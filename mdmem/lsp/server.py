@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import logging
+import os
+import sys
 from concurrent.futures import ThreadPoolExecutor
 from functools import partial
 from typing import TYPE_CHECKING, Any, TypeVar
@@ -16,7 +19,7 @@ from pygls.protocol.json_rpc import JsonRPCNotification
 
 from mdmem import __version__
 from mdmem.errors import MdmemError
-from mdmem.lsp.answers import Answers
+from mdmem.lsp.answers import APPLY, Answers
 from mdmem.lsp.checks import MOVED_ON, QUIET_SECONDS, Checks
 from mdmem.lsp.documents import Documents
 from mdmem.lsp.edits import WorkspaceEdits
@@ -40,6 +43,7 @@ _TAKE_OVER = "Take over what is on disk"
 _FILES = types.FileOperationRegistrationOptions(
     [types.FileOperationFilter(types.FileOperationPattern("**/*"), scheme="file")]
 )
+_COMPLETION = types.CompletionOptions(trigger_characters=["[", "(", "#", "^", "/", ":", " "])
 _ACTIONS = types.CodeActionOptions([types.CodeActionKind.QuickFix, types.CodeActionKind.RefactorExtract])
 _logger = logging.getLogger(__name__)
 
@@ -98,6 +102,7 @@ class MemoryLanguageServer(LanguageServer):
             types.SHUTDOWN: (self._shut_down, None),
             types.TEXT_DOCUMENT_DID_SAVE: (self._did_save, types.SaveOptions()),
             types.TEXT_DOCUMENT_WILL_SAVE_WAIT_UNTIL: (self._will_save, None),
+            types.TEXT_DOCUMENT_COMPLETION: (self._complete, _COMPLETION),
             types.TEXT_DOCUMENT_DEFINITION: (self._definition, None),
             types.TEXT_DOCUMENT_REFERENCES: (self._references, None),
             types.TEXT_DOCUMENT_HOVER: (self._hover, None),
@@ -107,6 +112,7 @@ class MemoryLanguageServer(LanguageServer):
             types.TEXT_DOCUMENT_CODE_ACTION: (self._code_actions, _ACTIONS),
             types.WORKSPACE_WILL_RENAME_FILES: (self._will_rename_files, _FILES),
         }
+        self.command(APPLY)(partial(self._apply))
         for name, (handle, options) in features.items():
             self.feature(name, options)(partial(handle))
 
@@ -149,7 +155,9 @@ class MemoryLanguageServer(LanguageServer):
 
     def serve(self) -> int:
         """Serve until the client says that it is over, or is gone; return the exit code."""
-        self.start_io()
+        # The SDK closes what it writes to, and the program may still have something to say.
+        with os.fdopen(os.dup(sys.stdout.fileno()), "wb") as out, contextlib.suppress(ValueError):
+            self.start_io(sys.stdin.buffer, out)
         if self._checks:
             self._checks.stop()
         self._vaults.stop()
@@ -234,9 +242,7 @@ class MemoryLanguageServer(LanguageServer):
         result = await asyncio.wait_for(running, seconds)
         document = self._documents.find(uri)
         if (document.version if document else None) != asked.version:
-            raise _fail(
-                types.LSPErrorCodes.ContentModified, "the document has changed since then"
-            )
+            raise _fail(types.LSPErrorCodes.ContentModified, "the document has changed since then")
         return result
 
     @staticmethod
@@ -249,6 +255,16 @@ class MemoryLanguageServer(LanguageServer):
 
     def _offset(self, asked: Asked, position: types.Position) -> int:
         return self._positions.offset(asked.editing.lines(asked.path), position)
+
+    async def _complete(self, params: types.CompletionParams) -> types.CompletionList | None:
+        def work(asked: Asked) -> types.CompletionList:
+            found = asked.editing.completions(asked.path, self._offset(asked, params.position))
+            return self._answers.completions(asked, found, self._edits)
+
+        return await self._ask(params.text_document.uri, work)
+
+    def _apply(self, edit: types.WorkspaceEdit) -> None:
+        self.workspace_apply_edit(types.ApplyWorkspaceEditParams(edit))
 
     async def _definition(self, params: types.DefinitionParams) -> Any:
         def work(asked: Asked) -> Any:

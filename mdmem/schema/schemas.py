@@ -11,12 +11,15 @@ from mdmem.errors import NamedNotFound
 from mdmem.kind import DEFAULT_SCHEMA, KINDS, WORKING, Kind, kind_at
 from mdmem.schema import formats, violation
 from mdmem.schema.catalog import BODY, Catalog
+from mdmem.schema.guide import FieldGuide, describe_item, list_fields
 from mdmem.schema.violation import escape, locate_start, show
 
 if TYPE_CHECKING:  # jsonschema takes longer to import than most commands take to run
     from collections.abc import Mapping, Sequence
 
     from jsonschema.protocols import Validator
+
+    from mdmem.document.tree import Key
 
 # What a memory may carry for mdmem's sake, whatever its schema allows; the last one in JSON only.
 _BOOKKEEPING = ("$schema", "ttl_seconds", "expires")
@@ -69,6 +72,14 @@ class Schemas:
         if found is None:
             raise NamedNotFound(kind="schema", name=name, near=self._catalog.near(name))
         return self._catalog.text(found)
+
+    def fields(self, document: Document, path: Sequence[Key] = ()) -> dict[str, FieldGuide]:
+        """Return the fields that the schema of a memory names; with `path`, those below a field."""
+        return list_fields(self._catalog, self.choose(document), path)
+
+    def items(self, document: Document, path: Sequence[Key]) -> FieldGuide:
+        """Return what the schema of a memory says of the items of the list at `path`."""
+        return describe_item(self._catalog, self.choose(document), path)
 
     def choose(self, document: Document) -> str:
         """Return the name of the schema that a memory follows.

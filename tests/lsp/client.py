@@ -1,4 +1,4 @@
-"""A client of the language server, as an editor is one: over the standard input and output of a real process."""
+"""A client of the language server, as an editor is one, of a real process over its standard streams."""
 
 from __future__ import annotations
 
@@ -172,7 +172,9 @@ class Client:
 
         def newest() -> Any:
             told = self.diagnostics[uri(file)]
-            return told[-1:] if told and (version is None or (told[-1].get("version") or 0) >= version) else None
+            return (
+                told[-1:] if told and (version is None or (told[-1].get("version") or 0) >= version) else None
+            )
 
         found: list[Any] = self.wait(newest)[0]["diagnostics"]
         return found

@@ -11,6 +11,7 @@ import json
 import posixpath
 import re
 from contextlib import suppress
+from heapq import nsmallest
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from mdmem.diagnostic import Span
@@ -27,7 +28,7 @@ from mdmem.text.tokens import clipped, in_line
 from mdmem.vault.plan import Change, EditPlan
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Iterator, Sequence
+    from collections.abc import Callable, Iterable, Iterator
 
     from mdmem.document.document import Document
     from mdmem.index.overlay import Overlay
@@ -51,6 +52,8 @@ _NOT_IN_ANCHORS = regex(r"[#|^\[\]`\\\s]+")
 _HEADING_MARK = regex(r" {0,3}#{1,6}\Z")
 _PLAIN = regex(r"[A-Za-z_][\w./ +-]*(?<! )")
 _UNNAMABLE = regex(r"[#|\[\]`]|(?:\A|/)\s|\s(?:/|\Z)")  # in a path that a wikilink is to say
+_MARKS = " -_/."  # before a word in a name
+_WORST = 4  # rank of a name that fits
 _ID_LENGTH = 6
 _MOST_SHOWN = 80  # characters of a label, and of a block
 
@@ -164,20 +167,19 @@ class _Typing:
     ) -> Completions:
         """Offer memories by name, path, id, alias and title."""
         source, wanted = self._document.path, typed.strip().casefold()
-        folder = source.rpartition("/")[0]
-        ranked: list[tuple[tuple[Any, ...], str, str]] = []
-        for path, each in self._around.outlines.items():
-            stem = path.rpartition("/")[2].removesuffix(MARKDOWN)
-            aliases = (key for kind, key in each.names if kind != "stem")
-            best = _rank_names(wanted, (stem, path, each.title, *aliases))
-            if best is not None and path != source and (in_destination or not _UNNAMABLE.search(path)):
-                is_near = path.rpartition("/")[0] == folder
-                ranked.append(((best[0], not is_near, path.count("/"), len(stem), path), path, best[1]))
-        ranked.sort()
+        folder, outlines = source.rpartition("/")[0], self._around.outlines
+        ranked = [
+            (rank, path.rpartition("/")[0] != folder, path.count("/"), len(path), path)
+            for path, each in outlines.items()
+            if (rank := _rank_called(wanted, each.called)) is not None
+            and path != source
+            and (in_destination or not _UNNAMABLE.search(path))
+        ]
         items = []
-        for _, path, name in ranked[: self._limit]:
-            outline = self._around.outlines[path]
-            label = _show(outline.title or path.rpartition("/")[2].removesuffix(MARKDOWN))
+        for *_, path in nsmallest(self._limit, ranked):
+            title, called = outlines[path].title, outlines[path].called.strip("\n").split("\n")
+            label = _show(title or path.rpartition("/")[2].removesuffix(MARKDOWN))
+            name = min(called, key=lambda each: _rank(wanted, each) or 0 if wanted in each else _WORST)
             items.append(Completion(label, path, MEMORY, TextEdit(*span, write(path)), name))
         return Completions(tuple(items), max(0, len(ranked) - self._limit))
 
@@ -431,16 +433,14 @@ def _count(number: int) -> str:
     return "1 memory" if number == 1 else f"{number:,} memories"
 
 
-def _rank_names(wanted: str, names: Sequence[str]) -> tuple[int, str] | None:
-    """Return how well the best of some names fits, the less the better, and it; None where none does."""
-    if not wanted:
-        return 0, names[0]
-    best: tuple[int, str] | None = None
-    for name in names:
-        rank = _rank(wanted, name) if name else None
-        if rank is not None and (best is None or rank < best[0]):
-            best = rank, name
-    return best
+def _rank_called(wanted: str, called: str) -> int | None:
+    """Return how well the best of several names fits, one a line; as `_rank`."""
+    if wanted not in called:
+        letters = iter(called)
+        return _WORST if all(letter in letters for letter in wanted) else None
+    if f"\n{wanted}" in called:
+        return int(f"\n{wanted}\n" not in called)
+    return 2 if any(f"{mark}{wanted}" in called for mark in _MARKS) else 3
 
 
 def _rank(wanted: str, name: str) -> int | None:
@@ -452,4 +452,4 @@ def _rank(wanted: str, name: str) -> int | None:
     if at > 0:
         return 2 if not folded[at - 1].isalnum() else 3
     letters = iter(folded)
-    return 4 if all(letter in letters for letter in wanted) else None
+    return _WORST if all(letter in letters for letter in wanted) else None

@@ -481,7 +481,7 @@ def find_symbols(around: Overlay, query: str, limit: int) -> NamedPlaces:
         if all(word in f"{name} {text}".casefold() for word in words):
             found.append((name, kind, path, number))
 
-    for path, each in around.outlines.items():
+    for path, each in sorted(around.outlines.items()):
         take(each.title or path.rpartition("/")[2], "memory", path, 0, path)
     for name, _ in around.tags():
         take(f"#{name}", "tag", "", 0)

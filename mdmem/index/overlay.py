@@ -12,7 +12,7 @@ from threading import Lock
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from mdmem.document import anchor
-from mdmem.document.document import parse_text
+from mdmem.document.document import SUFFIXES, parse_text
 from mdmem.errors import DocumentRefused, MemoryNotFound
 from mdmem.index.database import Record, record, tag_key
 from mdmem.index.view import Anchors, View, link_key
@@ -63,12 +63,29 @@ class Opened:
 
 
 class MemoryOutline(NamedTuple):
-    """A memory as the index saw it last: its hash, title and type, and what links may call it."""
+    """A memory as the index saw it last.
+
+    Attributes:
+        hash: of its bytes; empty for one that is open.
+        title: its title.
+        names: what links may call it.
+        called: all that somebody may call it, the name of its file first, casefolded: one a line, and a line
+            end in front and behind.
+    """
 
     hash: str
     title: str
-    type: str
     names: tuple[Name, ...]
+    called: str
+
+    @classmethod
+    def of(cls, path: str, digest: str, title: str, names: Iterable[tuple[Any, ...]]) -> MemoryOutline:
+        """Return that of a memory."""
+        known = tuple((str(kind), str(key)) for kind, key in names)
+        stem = path.rpartition("/")[2].removesuffix(SUFFIXES[0])
+        others = (key for kind, key in known if kind != "stem")
+        called = "\n".join((stem, path, title, *others)).casefold()
+        return cls(digest, title, known, f"\n{called}\n")
 
 
 class Memories:
@@ -111,15 +128,12 @@ class Memories:
 
     def _look_again(self, view: View) -> None:
         query = (
-            "SELECT d.path, d.hash, d.title, d.type FROM documents AS d WHERE {inside} AND d.problem = ''"
+            "SELECT d.path, d.hash, d.title FROM documents AS d WHERE {inside} AND d.problem = ''"
             " ORDER BY d.path"
         )
         known = self.outlines
-        now = {
-            view.inside(path): MemoryOutline(digest, title, type_, ())
-            for path, digest, title, type_ in view.rows(query)
-        }
-        touched = {path for path, each in now.items() if path not in known or known[path].hash != each.hash}
+        now = {view.inside(path): (digest, title) for path, digest, title in view.rows(query)}
+        touched = {path for path, each in now.items() if path not in known or known[path].hash != each[0]}
         touched |= known.keys() - now.keys()
         names: dict[str, list[Name]] = {}
         few = "AND d.path = ?" if len(touched) <= _FEW else ""
@@ -130,7 +144,7 @@ class Memories:
         changed = {name for path in touched & known.keys() for name in known[path].names}
         arrived: dict[Name, set[str]] = {}
         for path in touched & now.keys():
-            outlines[path] = now[path]._replace(names=tuple(names.get(path, ())))
+            outlines[path] = MemoryOutline.of(path, *now[path], names.get(path, ()))
             for name in outlines[path].names:
                 arrived.setdefault(name, set()).add(path)
         changed |= arrived.keys()
@@ -166,16 +180,13 @@ class Overlay(View):
 
     @property
     def outlines(self) -> dict[str, MemoryOutline]:
-        """Every memory by path, with its title and type."""
+        """Every memory by path, in no order."""
         mine = {
-            path: MemoryOutline(
-                "", each.summary.title, each.summary.type, tuple((str(k), str(n)) for k, n in each.names)
-            )
+            path: MemoryOutline.of(path, "", each.summary.title, each.names)
             for path, each in self._records.items()
         }
         known = self._known.outlines
-        found = {**{path: each for path, each in known.items() if path not in self.opened}, **mine}
-        return dict(sorted(found.items()))
+        return {**{path: each for path, each in known.items() if path not in self.opened}, **mine}
 
     @cached_property
     def _records(self) -> dict[str, Record]:

@@ -518,10 +518,10 @@ def _repoint(workspace: Workspace, judged: _Judged) -> Iterator[TextEdit]:
 def _make_plan(view: View, paths: Collection[str] | None, edits: Edits, message: str) -> EditPlan:
     changes: list[Change] = []
     left_out: list[str] = []
-    with Workspace.of(view.vault) as workspace:
+    with Workspace.of(view.vault, view.unsaved) as workspace:
         for path in view.citing(paths):
             try:
-                document = view.vault.read(path)
+                document = view.read(path)
             except (DocumentRefused, MemoryNotFound, StorageFailed) as error:
                 left_out.append(error.message)
                 continue

@@ -23,6 +23,7 @@ if TYPE_CHECKING:
 BLOCK_MARK = "^"
 _NESTED = "#"
 _NOT_LOOSE = regex(r"[^a-z0-9]")
+_NOT_IN_WIKILINKS = regex(r"[#|^\[\]`\\\s]+")
 _SPACES = regex(r"\s+")
 _CIRCLED = regex("[\u24b6-\u24e9\U0001f130-\U0001f149\U0001f150-\U0001f169\U0001f170-\U0001f189]")
 _MAY_BE_MARKED = regex(r"[\\`\[<&_*]")
@@ -135,6 +136,16 @@ def plain(title: str) -> str:
 
 def _collapse_blanks(title: str) -> str:
     return _SPACES.sub(" ", title).strip()
+
+
+def spell(among: Sequence[AnchorHeading], number: int) -> str | None:
+    """Return what a wikilink says to name one heading: its title, with those above it, or its slug."""
+    titles = [_NOT_IN_WIKILINKS.sub(" ", plain(title)).strip() for title in among[number].path]
+    for way in (*(_NESTED.join(titles[-count:]) for count in range(1, len(titles) + 1)), among[number].slug):
+        found = match(among, way)
+        if found and found.indexes == (number,):
+            return way
+    return None
 
 
 # ------------------------------------------------------------------------------------------------- finding

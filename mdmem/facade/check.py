@@ -34,7 +34,7 @@ if TYPE_CHECKING:
     from mdmem.links.references import Around
     from mdmem.vault.vault import Vault
 
-_COMMENT = regex(r"<!--[ \t]*mdmem:[ \t]*silence[ \t]+([a-z0-9, \t-]*?)[ \t]*-->")
+SILENCING = regex(r"<!--[ \t]*mdmem:[ \t]*silence[ \t]+([a-z0-9, \t-]*?)[ \t]*-->")
 _SIGN = "silence"
 _NAMED = 4  # of the memories that share an id
 
@@ -198,7 +198,7 @@ def find_silenced(document: Document) -> frozenset[str]:
     fences = document.fences
     comments = (
         found
-        for found in _COMMENT.finditer(document.text, document.body_span.start)
+        for found in SILENCING.finditer(document.text, document.body_span.start)
         if not any(fence.start <= found.start() < fence.end for fence in fences)
     )
     return frozenset(code for found in comments for code in found[1].replace(",", " ").split())

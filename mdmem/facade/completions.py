@@ -48,7 +48,6 @@ _REST_OF_TARGET = regex(r"[^\[\]|#\\\r\n]*(?=(?:#[^\[\]\r\n]*|\\?\|[^\[\]\r\n]*)
 _REST_OF_ANCHOR = regex(r"[^\[\]|\\\r\n]*(?=(?:\\?\|[^\[\]\r\n]*)?\]\])")
 _REST_OF_DESTINATION = regex(r"[^()<>\s]*")
 _CLOSED = regex(r"\]\]")
-_NOT_IN_ANCHORS = regex(r"[#|^\[\]`\\\s]+")
 _HEADING_MARK = regex(r" {0,3}#{1,6}\Z")
 _PLAIN = regex(r"[A-Za-z_][\w./ +-]*(?<! )")
 _UNNAMABLE = regex(r"[#|\[\]`]|(?:\A|/)\s|\s(?:/|\Z)")  # in a path that a wikilink is to say
@@ -217,14 +216,10 @@ class _Typing:
     def _list_headings(self, target: Document, span: Span, tail: str) -> Iterator[Completion]:
         headings = anchor.headings(target.sections)
         for number, heading in enumerate(headings):
-            titles = [_NOT_IN_ANCHORS.sub(" ", anchor.plain(title)).strip() for title in heading.path]
-            ways = ("#".join(titles[-count:]) for count in range(1, len(titles) + 1))
-            for way in (*ways, heading.slug):
-                found = anchor.match(headings, way) if way else None
-                if found and found.indexes == (number,):
-                    edit = TextEdit(*span, way + tail)
-                    yield Completion(_show(titles[-1]) or way, f"line {heading.line}", HEADING, edit, way)
-                    break
+            if way := anchor.spell(headings, number):
+                edit = TextEdit(*span, way + tail)
+                label = _show(anchor.plain(heading.path[-1])) or way
+                yield Completion(label, f"line {heading.line}", HEADING, edit, way)
 
     def _list_blocks(self, target: Document, span: Span, before: str, tail: str) -> Iterator[Completion]:
         """Offer the blocks of a memory; one without an id gets one when it is chosen."""

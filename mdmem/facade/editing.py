@@ -18,9 +18,10 @@ from mdmem.document.edit import TextEdit, between
 from mdmem.document.frontmatter import BOM
 from mdmem.document.tree import LINEAGE
 from mdmem.errors import EditRefused, MdmemError, PathRefused
-from mdmem.facade import completions, places
+from mdmem.facade import completions, fixes, places
 from mdmem.facade.check import check_open, describe_refusal
 from mdmem.facade.completions import Completions
+from mdmem.facade.fixes import Fix
 from mdmem.index.overlay import Memories, Opened, Overlay
 from mdmem.index.view import View, link_key
 from mdmem.links.references import files_of
@@ -33,6 +34,7 @@ from mdmem.watch.watcher import Keeper, Watcher
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Iterator, Mapping
 
+    from mdmem.diagnostic import Span
     from mdmem.document.document import Document
     from mdmem.facade.memory import Memory
     from mdmem.facade.places import Element, Goal, Hover, Leads, NamedPlaces, OutlineItem, Spot
@@ -355,6 +357,13 @@ class Editing:
         return (
             completions.complete(self.around(), document, offset, limit) if document else Completions((), 0)
         )
+
+    def fixes(self, path: str, span: Span) -> list[Fix]:
+        """Return what can be done about what stands in a span, or with what is selected."""
+        document = self.document(path)
+        if document is None:
+            return []
+        return list(fixes.list_fixes(self.around(), document, span, self.check(path)))
 
     def outline(self, path: str) -> list[OutlineItem]:
         """Return the headings of a memory, each with those below it."""

@@ -32,7 +32,8 @@ from mdmem.document import anchor
 from mdmem.document.document import SUFFIXES
 from mdmem.document.tree import Flaw
 from mdmem.errors import DocumentRefused, MemoryNotFound, StorageFailed
-from mdmem.index.database import kept_citation, key_of, tag_key
+from mdmem.index.database import kept_citation, tag_key
+from mdmem.links.move import Moved
 from mdmem.links.resolve import NOTHING, PATH_KINDS, Names, Resolution, place_of, resolve, resolve_link
 from mdmem.text.regex import regex
 from mdmem.vault.paths import is_under
@@ -321,6 +322,7 @@ def check_links(around: Around, document: Document, names: Names | None = None) 
         names: the names of `around`, where these are loaded for many memories.
     """
     moves: dict[str, str] | None = None
+    before: Moved | None = None
     for link in document.links:
         if link.kind == "reference":  # its definition says where it leads
             continue
@@ -332,9 +334,12 @@ def check_links(around: Around, document: Document, names: Names | None = None) 
         span = link.anchor_span if is_anchor else link.target_span
         hint, code = "name its folder, or its id", "ambiguous-link"
         if judged.state == DANGLING:
-            if moves is None:
-                moves = {key_of(old): new for old, new in sorted(around.moves().items(), reverse=True)}
-            new = moves.get(key_of(link.target))
+            if moves is None or before is None:
+                moves = around.moves()
+                before = Moved(names or around, {new: old for old, new in moves.items()}, moves)
+            # What `links.move.repair` would do: the whole path counts.
+            was = resolve_link(before, link, document.path) if moves and not is_anchor else NOTHING
+            new = moves.get(was.path or "") if not was.ambiguous else None
             hint = f"it has moved to {new}: `mdmem doctor --fix`" if new else "make it, or remove the link"
             code = "dangling-link"
         related = _list_related(around, document, meant, judged)

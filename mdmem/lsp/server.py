@@ -392,5 +392,16 @@ class MemoryLanguageServer(LanguageServer):
                 edit=types.WorkspaceEdit(document_changes=[types.TextDocumentEdit(named, list(edits))]),
             )
 
+        span = self._positions.span(asked.editing.lines(asked.path), params.range)
+        for fix in asked.editing.fixes(asked.path, span):
+            with contextlib.suppress(MdmemError):  # what this editor cannot do is not offered
+                yield types.CodeAction(
+                    fix.title,
+                    types.CodeActionKind(fix.kind),
+                    [each for each in params.context.diagnostics if each.code == fix.code] or None,
+                    is_preferred=fix.is_preferred or None,
+                    edit=self._edits.convert(asked, fix.plan, is_checked=True),
+                )
+
     def _warn(self, message: str) -> None:
         self.window_show_message(types.ShowMessageParams(types.MessageType.Warning, message))

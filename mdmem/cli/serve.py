@@ -87,6 +87,8 @@ def lsp_command(target: Target) -> int:
         raise ExtraMissing(extra="lsp", package="pygls")
     from mdmem.lsp.server import MemoryLanguageServer
 
+    if target.vault:
+        target.open()
     server = MemoryLanguageServer(target.vault, target.scope, target.actor)
     gc.freeze()
     gc.enable()

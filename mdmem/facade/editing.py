@@ -70,6 +70,12 @@ class _Buffer(NamedTuple):
     base: str
 
 
+class _Buffers(dict[str, _Buffer]):
+    """What is open at one time, by path: none is added; and the index with it over it, once that is asked."""
+
+    around: Overlay | None = None
+
+
 class _Interface(NamedTuple):
     """What others see of an open memory: its names, and what anchors can name in it."""
 
@@ -100,9 +106,9 @@ class Editing:
     def __init__(self, memory: Memory) -> None:
         self.memory = memory
         self._vault = memory.vault
-        self._buffers: Mapping[str, _Buffer] = {}
-        self._around: Overlay | None = None
+        self._buffers = _Buffers()
         # What follows is shared with what was frozen.
+        self._lock = threading.Lock()
         self._known = Memories()
         self._interfaces: dict[str, _Interface] = {}
         self._merged: dict[str, tuple[str, str]] = {}
@@ -129,20 +135,17 @@ class Editing:
             base = self._find_base(path, text)
         else:
             base = merged[1] if merged and merged[0] == text else before.base
-        self._set_buffers({**self._buffers, path: _Buffer(opened, base)})
+        self._buffers = _Buffers({**self._buffers, path: _Buffer(opened, base)})
 
     def close(self, path: str) -> None:
         """Let the disk count again."""
         self._merged.pop(path, None)
-        self._set_buffers({each: buffer for each, buffer in self._buffers.items() if each != path})
+        self._buffers = _Buffers({each: buffer for each, buffer in self._buffers.items() if each != path})
 
     def saved(self, path: str) -> None:
         """Note that what stands in the editor was written to the disk."""
         if buffer := self._buffers.get(path):
-            self._set_buffers({**self._buffers, path: buffer._replace(base=buffer.opened.text)})
-
-    def _set_buffers(self, buffers: Mapping[str, _Buffer]) -> None:
-        self._buffers, self._around = buffers, None
+            self._buffers = _Buffers({**self._buffers, path: buffer._replace(base=buffer.opened.text)})
 
     def _find_base(self, path: str, text: str) -> str:
         """Return what a text was made from that is opened.
@@ -203,10 +206,11 @@ class Editing:
         self._vault.enter()
         index.sync(texts=False)
         self._known.refresh(View(index, self._vault))
-        if self._around is None:
-            opened = {path: buffer.opened for path, buffer in self._buffers.items()}
-            self._around = Overlay(index, self._vault, self._known, opened)
-        return self._around
+        buffers = self._buffers  # of one moment: another thread may open a text meanwhile
+        if buffers.around is None:
+            opened = {path: buffer.opened for path, buffer in buffers.items()}
+            buffers.around = Overlay(index, self._vault, self._known, opened)
+        return buffers.around
 
     # -- what others change --------------------------------------------------------------------------------
 
@@ -264,18 +268,18 @@ class Editing:
         return {}
 
     def _list_concerned(self, *, everything: bool, files: Collection[str]) -> tuple[str, ...]:
-        around = self.around()
-        touched, names = self._known.take_changes()
-        opened = around.opened
-        for path in {*self._interfaces, *opened}:
-            before, now = self._interfaces.get(path, _Interface()), _Interface.of(opened.get(path))
-            if before != now:
-                names |= before.names | now.names
-                touched.add(path)
-            if path in opened:
-                self._interfaces[path] = now
-            else:
-                self._interfaces.pop(path, None)
+        with self._lock:
+            opened = self.around().opened
+            touched, names = self._known.take_changes()
+            for path in {*self._interfaces, *opened}:
+                before, now = self._interfaces.get(path, _Interface()), _Interface.of(opened.get(path))
+                if before != now:
+                    names |= before.names | now.names
+                    touched.add(path)
+                if path in opened:
+                    self._interfaces[path] = now
+                else:
+                    self._interfaces.pop(path, None)
         cited = self._list_cited() if files else {}
         keys = {link_key(*name) for name in names}
         return tuple(
@@ -311,7 +315,8 @@ class Editing:
         if merged.text is None:
             return TakenOver(edits=None, conflicts=merged.conflicts)
         self._merged[path] = merged.text, text
-        return TakenOver(edits=tuple(between(ours.text, merged.text)))
+        edits = tuple(between(ours.text, merged.text))
+        return TakenOver(edits=edits) if edits else None
 
     # -- questions -----------------------------------------------------------------------------------------
 

@@ -6,18 +6,21 @@ from typing import TYPE_CHECKING, Any
 
 from lsprotocol import types
 
-from mdmem.lsp.vaults import uri_of
+from mdmem.errors import MdmemError
+from mdmem.lsp.edits import WorkspaceEdits, convert_edits
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Iterable, Iterator, Sequence
 
+    from mdmem import EditPlan
     from mdmem.facade.completions import Completions
-    from mdmem.facade.editing import Editing
-    from mdmem.facade.places import Goal, Leads, NamedPlace, OutlineItem, Spot
-    from mdmem.lsp.documents import Asked, Documents
-    from mdmem.lsp.edits import WorkspaceEdits
-    from mdmem.lsp.positions import Positions, TextLines
+    from mdmem.facade.fixes import Fix
+    from mdmem.facade.places import Goal, Hover, Leads, NamedPlace, OutlineItem
+    from mdmem.lsp.documents import Asked
+    from mdmem.lsp.positions import TextPositions
 
+APPLY = "mdmem.applyEdit"
+"""The command by which an editor asks for an edit that it was given, with a document and its hash."""
 _SYMBOL_KINDS = {
     "memory": types.SymbolKind.File,
     "heading": types.SymbolKind.String,
@@ -32,124 +35,147 @@ _COMPLETION_KINDS = {
     "key": types.CompletionItemKind.Property,
     "value": types.CompletionItemKind.Value,
 }
-APPLY = "mdmem.applyEdit"
-"""The command by which an editor asks for edits that it was given before."""
-_START = types.Position(0, 0)
-_NOWHERE = types.Range(_START, _START)
 
 
 class Answers:
-    """Makes values of the protocol for one client.
+    """Makes values of the protocol, as one client takes them.
 
     Args:
-        documents: what is open.
-        positions: in the encoding that was agreed on.
-        has_links: whether the client takes location links.
-        has_tree: whether it takes symbols that stand below others.
+        client: what it can do.
+
+    Attributes:
+        edits: makes edits for it.
     """
 
-    def __init__(
-        self, documents: Documents, positions: Positions, *, has_links: bool, has_tree: bool
-    ) -> None:
-        self._documents = documents
-        self._positions = positions
-        self._has_links = has_links
-        self._has_tree = has_tree
+    def __init__(self, client: types.ClientCapabilities) -> None:
+        self.edits = WorkspaceEdits(client)
+        document = client.text_document or types.TextDocumentClientCapabilities()
+        definition, symbol = document.definition, document.document_symbol
+        self._has_links = bool(definition and definition.link_support)
+        self._has_tree = bool(symbol and symbol.hierarchical_document_symbol_support)
+        self._hover_format = _choose_format(document.hover.content_format if document.hover else None)
+        item = document.completion.completion_item if document.completion else None
+        self._about_format = _choose_format(item.documentation_format if item else None)
 
-    def _uri_of(self, spot: Spot) -> str:
-        return self._documents.uri(spot.file) if spot.path else uri_of(spot.file)
-
-    def _range(self, editing: Editing, spot: Spot, span: tuple[int, int] | None = None) -> types.Range:
-        if spot.lines is None:
-            return _NOWHERE
-        is_open = bool(spot.path) and editing.is_open(spot.path)
-        return self._positions.range(spot.lines, span or spot.span, is_open=is_open)
-
-    def locations(self, editing: Editing, spots: Iterable[Spot]) -> list[types.Location]:
-        """Return places."""
-        return [types.Location(self._uri_of(spot), self._range(editing, spot)) for spot in spots]
-
-    def definitions(self, editing: Editing, lines: TextLines, goals: list[Goal]) -> list[Any]:
-        """Return where something leads that stands in the text of `lines`."""
+    def definitions(self, asked: Asked, goals: list[Goal]) -> list[Any]:
+        """Return where something in the document leads."""
         if not self._has_links:
-            return self.locations(editing, (goal.spot for goal in goals))
+            return [asked.locate(goal.spot) for goal in goals]
+        text = asked.text
         return [
             types.LocationLink(
-                target_uri=self._uri_of(goal.spot),
-                target_range=self._range(editing, goal.spot, goal.whole),
-                target_selection_range=self._range(editing, goal.spot),
-                origin_selection_range=self._positions.range(lines, goal.origin),
+                target_uri=asked.uri_of(goal.spot.file),
+                target_range=asked.range_in(goal.spot, goal.whole),
+                target_selection_range=asked.range_in(goal.spot),
+                origin_selection_range=text.range(goal.origin),
             )
             for goal in goals
         ]
 
-    def completions(self, asked: Asked, found: Completions, edits: WorkspaceEdits) -> types.CompletionList:
-        """Return what can stand in a document; what choosing one needs elsewhere is a command of its own."""
-        lines, items = asked.editing.lines(asked.path), []
-        for number, each in enumerate(found.items):
+    def hover(self, asked: Asked, hover: Hover | None) -> types.Hover | None:
+        """Return what there is to say."""
+        if hover is None:
+            return None
+        return types.Hover(types.MarkupContent(self._hover_format, hover.text), asked.text.range(hover.span))
+
+    def completions(self, asked: Asked, found: Completions) -> types.CompletionList:
+        """Return what can stand in a document, in its order."""
+        items: list[types.CompletionItem] = []
+        text = asked.text
+        for each in found.items:
             start, end, new = each.edit
             item = types.CompletionItem(
                 label=each.label,
                 kind=_COMPLETION_KINDS[each.kind],
                 detail=each.detail or None,
                 filter_text=each.filter,
-                sort_text=f"{number:05}",
-                text_edit=types.TextEdit(self._positions.range(lines, (start, end)), new),
+                sort_text=f"{len(items):05}",
+                text_edit=types.TextEdit(text.range((start, end)), new),
             )
             if each.documentation:
-                item.documentation = types.MarkupContent(types.MarkupKind.Markdown, each.documentation)
+                item.documentation = types.MarkupContent(self._about_format, each.documentation)
             if each.plan and each.plan.paths == (asked.path,):
-                item.additional_text_edits = edits.text_edits(lines, each.plan.changes[0].edits)
-            elif each.plan:
-                edit = edits.convert(asked, each.plan, is_checked=True)
-                item.command = types.Command(each.plan.message, APPLY, arguments=[edit])
+                item.additional_text_edits = convert_edits(text, each.plan.changes[0].edits)
+            elif each.plan and not self._ask_for(asked, each.plan, item):
+                continue
             items.append(item)
         return types.CompletionList(is_incomplete=found.left_out > 0, items=items)
 
-    def document_links(
-        self, editing: Editing, lines: TextLines, leads: list[Leads]
-    ) -> list[types.DocumentLink]:
+    def _ask_for(self, asked: Asked, plan: EditPlan, item: types.CompletionItem) -> bool:
+        """Let choosing an item ask for the edit of another document; return whether that can be done."""
+        try:
+            edit = self.edits.convert(asked, plan, is_checked=True)
+        except MdmemError:
+            return False
+        change = plan.changes[0]
+        uri = asked.uri_of(asked.editing.file(change.path))
+        item.command = types.Command(plan.message, APPLY, arguments=[edit, uri, change.base])
+        return True
+
+    def document_links(self, asked: Asked, leads: list[Leads]) -> list[types.DocumentLink]:
         """Return links as clients open them: a file, with its line behind `#L`."""
-        found = []
+        found, text = [], asked.text
         for span, spot in leads:
-            line = self._range(editing, spot).start.line
+            line = asked.range_in(spot).start.line
             at = f"#L{line + 1}" if line else ""
-            found.append(types.DocumentLink(self._positions.range(lines, span), self._uri_of(spot) + at))
+            found.append(types.DocumentLink(text.range(span), asked.uri_of(spot.file) + at))
         return found
 
-    def outline(self, uri: str, lines: TextLines, items: list[OutlineItem]) -> list[Any]:
+    def outline(self, asked: Asked, items: list[OutlineItem]) -> list[Any]:
         """Return the headings of a document, below each other where the client takes that."""
+        text = asked.text
         if self._has_tree:
-            return [self._symbol(lines, item) for item in items]
+            return [_describe_heading(text, item) for item in items]
         return [
             types.SymbolInformation(
-                location=types.Location(uri, self._positions.range(lines, item.name_span)),
+                location=types.Location(asked.uri, text.range(item.name_span)),
                 name=item.name,
                 kind=types.SymbolKind.String,
             )
             for item in _flatten(items)
         ]
 
-    def _symbol(self, lines: TextLines, item: OutlineItem) -> types.DocumentSymbol:
-        return types.DocumentSymbol(
-            name=item.name,
-            kind=types.SymbolKind.String,
-            range=self._positions.range(lines, item.span),
-            selection_range=self._positions.range(lines, item.name_span),
-            children=[self._symbol(lines, each) for each in item.children],
-        )
-
-    def symbols(self, editing: Editing, items: Iterable[NamedPlace]) -> list[types.SymbolInformation]:
+    @staticmethod
+    def symbols(asked: Asked, items: Iterable[NamedPlace]) -> list[types.SymbolInformation]:
         """Return what has a name."""
         return [
             types.SymbolInformation(
-                location=types.Location(self._uri_of(item.spot), self._range(editing, item.spot)),
+                location=asked.locate(item.spot),
                 name=item.name,
                 kind=_SYMBOL_KINDS[item.kind],
                 container_name=item.container,
             )
             for item in items
         ]
+
+    def actions(
+        self, asked: Asked, fixes: Iterable[Fix], told: Sequence[types.Diagnostic]
+    ) -> Iterator[types.CodeAction]:
+        """Yield what can be done, of which the client shows these findings."""
+        for fix in fixes:
+            try:
+                edit = self.edits.convert(asked, fix.plan, is_checked=True)
+            except MdmemError:  # what this client cannot do is not offered
+                continue
+            about = [each for each in told if each.code == fix.code] or None
+            preferred = fix.is_preferred or None
+            kind = types.CodeActionKind(fix.kind)
+            yield types.CodeAction(fix.title, kind, about, is_preferred=preferred, edit=edit)
+
+
+def _choose_format(offered: Sequence[types.MarkupKind] | None) -> types.MarkupKind:
+    markdown = types.MarkupKind.Markdown
+    return markdown if offered is None or markdown in offered else types.MarkupKind.PlainText
+
+
+def _describe_heading(text: TextPositions, item: OutlineItem) -> types.DocumentSymbol:
+    return types.DocumentSymbol(
+        name=item.name,
+        kind=types.SymbolKind.String,
+        range=text.range(item.span),
+        selection_range=text.range(item.name_span),
+        children=[_describe_heading(text, each) for each in item.children],
+    )
 
 
 def _flatten(items: Iterable[OutlineItem]) -> Iterable[OutlineItem]:

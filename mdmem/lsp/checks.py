@@ -9,19 +9,22 @@ from typing import TYPE_CHECKING
 
 from lsprotocol import types
 
-from mdmem.lsp.positions import Positions
+from mdmem.errors import MdmemError
+from mdmem.lsp.positions import START
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
     from mdmem import Diagnostic
-    from mdmem.facade.editing import Editing, TakenOver
-    from mdmem.lsp.documents import Documents, OpenDocument
+    from mdmem.facade.editing import TakenOver
+    from mdmem.lsp.documents import Asked, Documents, OpenDocument
+    from mdmem.lsp.positions import TextPositions
+    from mdmem.lsp.vaults import ServedVault
 
     Publish = Callable[[types.PublishDiagnosticsParams], None]
 
-QUIET_SECONDS = 0.15  # after the last change of a document, before it is checked
 MOVED_ON = "changed-on-disk"
+_QUIET_SECONDS = 0.15  # between two changes that are each checked at once
 _SOURCE = "mdmem"
 _SEVERITIES = {
     "error": types.DiagnosticSeverity.Error,
@@ -33,43 +36,52 @@ _logger = logging.getLogger(__name__)
 
 
 class Checks:
-    """Checks documents in one thread, each after its changes have come to rest, and tells what is new.
+    """Checks documents in one thread, and tells what is new.
 
-    At most one check of a document is waiting; what is told of it never goes back to an older version.
+    A change is checked at once after a rest, and else when there is one. At most one check of a document is
+    waiting; what is told of it never goes back to an older version, and is told once.
 
     Args:
         documents: what is open.
-        positions: in the encoding that was agreed on.
         publish: tells the client.
         has_related: whether the client shows related places.
     """
 
-    def __init__(
-        self, documents: Documents, positions: Positions, publish: Publish, *, has_related: bool
-    ) -> None:
+    def __init__(self, documents: Documents, publish: Publish, *, has_related: bool) -> None:
         self._documents = documents
-        self._positions = positions
         self._publish = publish
         self._has_related = has_related
-        self._due: dict[str, float] = {}
+        self._due: dict[str | ServedVault, float] = {}
+        self._changed_at: dict[str, float] = {}
         self._told: dict[str, list[types.Diagnostic]] = {}
         self._changed = Condition()
         self._is_stopped = False
         self._thread = Thread(target=self._run, name="checks", daemon=True)
         self._thread.start()
 
-    def request(self, uri: str, *, quiet: float = 0.0) -> None:
-        """Check a document; with `quiet`, after so many seconds without a further change."""
+    def take_change(self, uri: str) -> None:
+        """Check a document that was changed: now if it has rested until now, or else when it rests."""
+        now = time.monotonic()
         with self._changed:
-            self._due[uri] = time.monotonic() + quiet
+            rests = now - self._changed_at.get(uri, 0.0) >= _QUIET_SECONDS and uri not in self._due
+            self._changed_at[uri] = now
+            self._due[uri] = now if rests else now + _QUIET_SECONDS
             self._changed.notify()
 
-    def close(self, uri: str) -> None:
+    def request(self, what: str | ServedVault) -> None:
+        """Check a document; or look which of the open ones in a vault are concerned by a change."""
+        with self._changed:
+            self._due.setdefault(what, time.monotonic())
+            self._changed.notify()
+
+    def close(self, document: OpenDocument) -> None:
         """Take back what was told of a document."""
         with self._changed:
-            self._due.pop(uri, None)
-            if self._told.pop(uri, None):
-                self._publish(types.PublishDiagnosticsParams(uri, []))
+            self._due.pop(document.uri, None)
+            self._changed_at.pop(document.uri, None)
+            if self._told.pop(document.uri, None) is not None:
+                self._publish(types.PublishDiagnosticsParams(document.uri, []))
+        self.request(document.vault)
 
     def stop(self) -> None:
         """End the thread."""
@@ -79,81 +91,81 @@ class Checks:
         self._thread.join(1.0)
 
     def _run(self) -> None:
-        while (uri := self._take_next()) is not None:
+        while (what := self._take_next()) is not None:
             try:
-                self._check(uri)
+                if isinstance(what, str):
+                    self._check(what)
+                else:
+                    self._look_around(what, "")
+            except MdmemError as error:  # the vault cannot be asked; it is checked again when it can
+                _logger.info("%s", error)
             except Exception:  # a bug in one check must not end the others
-                _logger.exception("%s was not checked", uri)
+                _logger.exception("not checked: %s", what)
 
-    def _take_next(self) -> str | None:
-        """Wait for the document whose check is due next; None when it is all over."""
+    def _take_next(self) -> str | ServedVault | None:
+        """Wait for what is due, the newest first; None when it is all over."""
         with self._changed:
             while not self._is_stopped:
-                uri = min(self._due, key=self._due.__getitem__, default=None)
-                left = self._due[uri] - time.monotonic() if uri is not None else None
-                if uri is not None and left is not None and left <= 0:
-                    del self._due[uri]
-                    return uri
-                self._changed.wait(left)
+                now = time.monotonic()
+                due = [what for what, at in self._due.items() if at <= now]
+                if due:
+                    what = max(due, key=self._due.__getitem__)
+                    del self._due[what]
+                    return what
+                self._changed.wait(min(self._due.values()) - now if self._due else None)
         return None
 
     def _check(self, uri: str) -> None:
-        document = self._documents.find(uri)
-        if document is None:
+        asked = self._documents.asked(uri)
+        document = asked.document if asked else None
+        if asked is None or document is None:
             return
-        editing = document.vault.editing.frozen()
-        if editing.text(document.path) is not document.text:  # it has just changed, and is checked again
-            self.request(uri)
-            return
-        found = [self._describe(document, editing, each) for each in editing.check(document.path)]
-        moved_on = editing.merge(document.path)
-        if moved_on:
-            found.insert(0, self.describe_moved_on(moved_on))
+        text = asked.text
+        found = [self._describe(asked, text, each) for each in asked.editing.check(asked.path)]
+        if moved_on := asked.editing.merge(asked.path):
+            found.insert(0, describe_moved_on(moved_on))
         with self._changed:
-            now = self._documents.find(uri)
-            if now is not None and now.version == document.version and self._told.get(uri, []) != found:
+            is_new = self._told.get(uri) != found
+            if is_new and self._documents.find(uri) is document:
                 self._told[uri] = found
                 self._publish(types.PublishDiagnosticsParams(uri, found, document.version))
-        for path in document.vault.editing.changed():
-            other = self._documents.at(document.vault.root, path)
+        self._look_around(document.vault, uri)
+
+    def _look_around(self, vault: ServedVault, uri: str) -> None:
+        """Check what is concerned by a change of an open document, but for itself."""
+        for path in vault.editing.changed():
+            other = self._documents.at(vault, path)
             if other and other.uri != uri:
                 self.request(other.uri)
 
-    def _describe(self, document: OpenDocument, editing: Editing, found: Diagnostic) -> types.Diagnostic:
-        lines = editing.lines(document.path)
-        message = f"{found.message}\n{found.hint}" if found.hint else found.message
-        related = (
-            list(self._describe_related(editing, found)) if self._has_related and found.related else None
-        )
+    def _describe(self, asked: Asked, text: TextPositions, found: Diagnostic) -> types.Diagnostic:
+        related = list(self._describe_related(asked, found)) if self._has_related else None
         return types.Diagnostic(
-            range=self._positions.range(lines, found.span),
-            message=message,
+            range=text.range(found.span),
+            message=f"{found.message}\n{found.hint}" if found.hint else found.message,
             severity=_SEVERITIES[found.severity],
             code=found.code,
             source=_SOURCE,
             related_information=related or None,
         )
 
-    def _describe_related(
-        self, editing: Editing, found: Diagnostic
-    ) -> Iterator[types.DiagnosticRelatedInformation]:
-        for path, span, message in found.related:
-            if document := editing.document(path):
-                is_open = editing.is_open(path)
-                place = self._positions.range(document.lines, span, is_open=is_open)
-                uri = self._documents.uri(editing.file(path))
-                yield types.DiagnosticRelatedInformation(types.Location(uri, place), message)
-
     @staticmethod
-    def describe_moved_on(taken: TakenOver) -> types.Diagnostic:
-        """Return what is told of a document when another program has written its file meanwhile."""
-        message = "the file has changed on disk since it was opened or saved last"
-        if taken.edits is None:
-            lines = ", ".join(str(conflict.line) for conflict in taken.conflicts[:_NAMED])
-            message += f"; both sides changed line {lines}\nmake these lines agree, then save"
-        else:
-            message += "\ntake over what is on disk, or save: both are kept"
-        start = types.Position(0, 0)
-        return types.Diagnostic(
-            types.Range(start, start), message, types.DiagnosticSeverity.Warning, MOVED_ON, source=_SOURCE
-        )
+    def _describe_related(asked: Asked, found: Diagnostic) -> Iterator[types.DiagnosticRelatedInformation]:
+        for path, span, message in found.related:
+            if document := asked.editing.document(path):
+                file = asked.editing.file(path)
+                place = asked.positions(file, document.lines).range(span)
+                location = types.Location(asked.uri_of(file), place)
+                yield types.DiagnosticRelatedInformation(location, message)
+
+
+def describe_moved_on(taken: TakenOver) -> types.Diagnostic:
+    """Return what is told of a document when another program has written its file meanwhile."""
+    message = "the file has changed on disk since it was opened or saved last"
+    if taken.edits is None:
+        lines = ", ".join(str(conflict.line) for conflict in taken.conflicts[:_NAMED])
+        message += f"; both sides changed line {lines}\nmake these lines agree, then save"
+    else:
+        message += "\ntake over what is on disk, or save: both are kept"
+    severity = types.DiagnosticSeverity.Warning
+    return types.Diagnostic(types.Range(START, START), message, severity, MOVED_ON, source=_SOURCE)

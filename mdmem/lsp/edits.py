@@ -7,42 +7,35 @@ from typing import TYPE_CHECKING, Any
 from lsprotocol import types
 
 from mdmem.errors import Conflict, EditRefused
+from mdmem.lsp.positions import START
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
 
     from mdmem import Change, EditPlan, TextEdit
-    from mdmem.lsp.documents import Asked, Documents
-    from mdmem.lsp.positions import Positions, TextLines
+    from mdmem.lsp.documents import Asked
+    from mdmem.lsp.positions import TextPositions
 
 _NEEDED = {types.ResourceOperationKind.Create, types.ResourceOperationKind.Rename}
+
+
+def convert_edits(text: TextPositions, edits: Iterable[TextEdit]) -> list[types.TextEdit]:
+    """Return edits of one text, in its order."""
+    return [types.TextEdit(text.range((start, end)), new) for start, end, new in sorted(edits)]
 
 
 class WorkspaceEdits:
     """Makes edits of a workspace for one client.
 
     Args:
-        documents: what is open.
-        positions: in the encoding that was agreed on.
         client: what the client can do.
     """
 
-    def __init__(self, documents: Documents, positions: Positions, client: types.ClientCapabilities) -> None:
-        self._documents = documents
-        self._positions = positions
+    def __init__(self, client: types.ClientCapabilities) -> None:
         edits = client.workspace.workspace_edit if client.workspace else None
         self._is_versioned = bool(edits and edits.document_changes)
         operations = edits.resource_operations if edits else None
         self._has_operations = self._is_versioned and _NEEDED.issubset(operations or ())
-
-    def text_edits(
-        self, lines: TextLines, edits: Iterable[TextEdit], *, is_open: bool = True
-    ) -> list[types.TextEdit]:
-        """Return edits of one text, in its order."""
-        return [
-            types.TextEdit(self._positions.range(lines, (start, end), is_open=is_open), new)
-            for start, end, new in sorted(edits)
-        ]
 
     def convert(self, asked: Asked, plan: EditPlan, *, is_checked: bool = False) -> types.WorkspaceEdit:
         """Return what a plan does, which is checked first, unless it was.
@@ -51,12 +44,21 @@ class WorkspaceEdits:
             MdmemError: the plan may not be done; or a file of it is not any more what it was made from.
             EditRefused: the client cannot do it.
         """
+        return self.join(self.convert_changes(asked, plan, is_checked=is_checked))
+
+    def convert_changes(self, asked: Asked, plan: EditPlan, *, is_checked: bool = False) -> list[Any]:
+        """Return the changes of a plan, as `convert`, for `join`."""
         plan = plan if is_checked else asked.editing.memory.prepared(plan)
-        changes: list[Any] = []
-        for change in plan.changes:
-            if change.before is None or change.move_to or change.delete:
-                self._require_operations(change)
-            changes += self._convert_change(asked, change)
+        return [each for change in plan.changes for each in self._convert_change(asked, change)]
+
+    def edit_document(self, asked: Asked, edits: Iterable[TextEdit]) -> types.WorkspaceEdit:
+        """Return edits of the document that was asked about."""
+        version = asked.document.version if asked.document else None
+        named = types.OptionalVersionedTextDocumentIdentifier(asked.uri, version)
+        return self.join([types.TextDocumentEdit(named, [*convert_edits(asked.text, edits)])])
+
+    def join(self, changes: Sequence[Any]) -> types.WorkspaceEdit:
+        """Return changes as the client takes them."""
         if self._is_versioned:
             return types.WorkspaceEdit(document_changes=changes)
         return types.WorkspaceEdit(changes={each.text_document.uri: each.edits for each in changes})
@@ -66,30 +68,24 @@ class WorkspaceEdits:
             reason = "this editor makes and renames no files for a language server"
             raise EditRefused(path=change.path, reason=reason, remedy="use mdmem mv, or another editor")
 
-    def _convert_change(self, asked: Asked, change: Change) -> Sequence[Any]:
-        editing = asked.editing
+    def _convert_change(self, asked: Asked, change: Change) -> list[Any]:
+        editing, before = asked.editing, change.before
         file = editing.file(change.path)
-        uri = self._documents.uri(file)
-        if change.before is None:
+        document, uri = asked.find(file), asked.uri_of(file)
+        if before is None or change.move_to:
+            self._require_operations(change)
+        if before is None:
             text = (change.content or b"").decode()
-            start = types.Position(0, 0)
-            fresh = types.OptionalVersionedTextDocumentIdentifier(uri, None)
-            insert = types.TextEdit(types.Range(start, start), text)
+            fresh = types.OptionalVersionedTextDocumentIdentifier(uri)
+            insert = types.TextEdit(types.Range(START, START), text)
             return [types.CreateFile(uri), types.TextDocumentEdit(fresh, [insert])]
-        document = self._documents.find(uri) if editing.is_open(change.path) else None
-        is_open = document is not None
-        now = document.text if document else _read_text(asked, change)
-        if now is not change.before.text and now != change.before.text:
-            raise Conflict(path=change.path, base=change.base, actual=None)
-        version = document.version if document else None
-        named = types.OptionalVersionedTextDocumentIdentifier(uri, version)
-        edits = self.text_edits(change.before.lines, change.edits, is_open=is_open)
-        result: list[Any] = [types.TextDocumentEdit(named, list(edits))] if edits else []
+        # Nothing says of which version edits are where a file is not open: it must be that of the plan.
+        now = None if document else editing.document(change.path)
+        if document is None and (now is None or now.hash != before.hash):
+            raise Conflict(path=change.path, base=change.base, actual=now.hash if now else None)
+        named = types.OptionalVersionedTextDocumentIdentifier(uri, document.version if document else None)
+        edits = convert_edits(asked.positions(file, before.lines), change.edits)
+        result: list[Any] = [types.TextDocumentEdit(named, [*edits])] if edits else []
         if change.move_to:
-            result.append(types.RenameFile(uri, self._documents.uri(editing.file(change.move_to))))
+            result.append(types.RenameFile(uri, asked.uri_of(editing.file(change.move_to))))
         return result
-
-
-def _read_text(asked: Asked, change: Change) -> str | None:
-    now = asked.editing.document(change.path)
-    return now.text if now else None

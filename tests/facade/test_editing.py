@@ -17,6 +17,7 @@ import pytest
 from hypothesis import given, settings, strategies as st
 
 import mdmem
+from mdmem.diagnostic import Span
 from mdmem.errors import MdmemError
 from tests.waiting import until
 
@@ -133,6 +134,8 @@ def plain(value: Any, root: str) -> Any:
     """An answer without what two vaults cannot have alike."""
     if hasattr(value, "starts"):
         return value.text
+    if isinstance(value, mdmem.EditPlan):
+        return value.diff()
     if hasattr(value, "_asdict"):
         return {name: plain(each, root) for name, each in value._asdict().items()}
     if isinstance(value, list | tuple):
@@ -166,6 +169,9 @@ def answers(editing: Editing, path: str, offsets: list[int], new: str) -> Iterat
         yield offset, asked(lambda: editing.uses(path, offset, declaration=True), root)  # noqa: B023
         yield offset, asked(lambda: editing.hover(path, offset), root)  # noqa: B023
     yield asked(lambda: editing.rename(path, offsets[0], new), root)
+    yield asked(lambda: editing.completions(path, offsets[0]), root)
+    for fix in editing.fixes(path, Span(offsets[0], offsets[0])):
+        yield fix.title, fix.plan.diff()
     yield asked(lambda: editing.links(path), root)
     yield asked(lambda: editing.outline(path), root)
 

@@ -66,7 +66,9 @@ class WorkspaceEdits:
     def _require_operations(self, change: Change) -> None:
         if not self._has_operations:
             reason = "this editor makes and renames no files for a language server"
-            raise EditRefused(path=change.path, reason=reason, remedy="rename it on the command line, or in another editor")
+            raise EditRefused(
+                path=change.path, reason=reason, remedy="rename it on the command line, or in another editor"
+            )
 
     def _convert_change(self, asked: Asked, change: Change) -> list[Any]:
         editing, before = asked.editing, change.before

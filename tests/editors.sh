@@ -126,6 +126,7 @@ extension() {
     cp -R editors/vscode/. LICENSE "$here/extension"
     (cd "$here/extension" && npm ci --ignore-scripts --no-audit --no-fund && npm test && npm run package) >"$log" 2>&1 || return 1
     mv "$here/extension/mdmem.vsix" "$here/mdmem.vsix"
+    rm -rf "$here/extension" "$here/cache"
 }
 
 # Installs a piece, or says why not: its name, what shows that it is there, the programs that it needs.
@@ -144,7 +145,12 @@ piece() {
 
 piece debian_editors "$here/bin/emacs" apt-get dpkg-deb
 piece python_packages "$npm_command"
-[ -e "$npm_command" ] && piece code_server "$here/bin/code-server" make g++ python3
+if [ -e "$npm_command" ]; then
+    piece code_server "$here/bin/code-server" make g++ python3
+    # Built again when something of it has changed.
+    [ -z "$(find editors/vscode -newer "$here/mdmem.vsix" 2>&1)" ] || rm -f "$here/mdmem.vsix"
+    piece extension "$here/mdmem.vsix"
+fi
 command -v chromium >/dev/null || piece chromium "$here/nowhere" apt-get
 rm -f "$log"
 if [ -n "${CI-}" ] && [ -n "$(ls "$here/missing")" ]; then

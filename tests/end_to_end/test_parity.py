@@ -62,6 +62,7 @@ REFS = ("list", "lookup", "stale", "stats", "pin", "fix")
 # Commands that are no verbs, with the reason.
 ONLY_CLI = {
     "tool": "mdmem.adapters.memory_tool.Tool: commands of a model, in its words",
+    "lsp": "a front end: `memory.editing()` for editors",
     "mcp": "a front end: the same verbs as tools of the Model Context Protocol",
     "refs": "one command for most of what references are asked",
     "init": "mdmem.init: there is no memory to open yet",
@@ -165,6 +166,7 @@ NO_JSON = {
     "help": "prints a text for people",
     "hook": "prints what the host reads",
     "tool": "prints nothing else",
+    "lsp": "speaks JSON",
     "mcp": "speaks JSON",
 }
 

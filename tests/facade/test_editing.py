@@ -17,6 +17,7 @@ import pytest
 from hypothesis import given, settings, strategies as st
 
 import mdmem
+from mdmem.diagnostic import Span
 from mdmem.errors import MdmemError
 from tests.waiting import until
 
@@ -133,6 +134,8 @@ def plain(value: Any, root: str) -> Any:
     """An answer without what two vaults cannot have alike."""
     if hasattr(value, "starts"):
         return value.text
+    if isinstance(value, mdmem.EditPlan):
+        return value.diff()
     if hasattr(value, "_asdict"):
         return {name: plain(each, root) for name, each in value._asdict().items()}
     if isinstance(value, list | tuple):
@@ -166,6 +169,9 @@ def answers(editing: Editing, path: str, offsets: list[int], new: str) -> Iterat
         yield offset, asked(lambda: editing.uses(path, offset, declaration=True), root)  # noqa: B023
         yield offset, asked(lambda: editing.hover(path, offset), root)  # noqa: B023
     yield asked(lambda: editing.rename(path, offsets[0], new), root)
+    yield asked(lambda: editing.completions(path, offsets[0]), root)
+    for fix in editing.fixes(path, Span(offsets[0], offsets[0])):
+        yield fix.title, fix.plan.diff()
     yield asked(lambda: editing.links(path), root)
     yield asked(lambda: editing.outline(path), root)
 
@@ -201,6 +207,7 @@ def compare(life: Life) -> None:
     memory.index.close()
 
 
+# README: It answers for the text on the screen, saved or not.
 @settings(max_examples=EXAMPLES)
 @given(st.integers(0, 1 << 32))
 def test_overlay_answers_as_a_vault_would_where_everything_open_is_saved(seed: int) -> None:
@@ -244,6 +251,7 @@ def taken(editing: Editing, path: str) -> str | None:
     return text
 
 
+# README: What an agent wrote beside an unsaved buffer is merged into it before a save, and both are kept; …
 def test_what_another_program_wrote_is_taken_over_beside_unsaved_work(root: Path, editing: Editing) -> None:
     editing.open("a.md", put(root, "a.md", "# A\n\none\n\n## B\n\ntwo\n"))
     editing.open("a.md", "# A\n\none, mine\n\n## B\n\ntwo\n")
@@ -420,6 +428,7 @@ def test_a_rename_that_cannot_be_is_refused(
         editing.rename("a.md", text.index(here) + 2, new)
 
 
+# README: It writes nothing: the editor does.
 def test_a_rename_changes_open_texts_as_they_are(root: Path, editing: Editing) -> None:
     put(root, "b.md", "# B\n")
     put(root, "c.md", "[[b]]\n")

@@ -7,13 +7,16 @@ import json
 import os
 import subprocess
 import sys
+import tempfile
 from collections import defaultdict
 from concurrent.futures import Future
 from pathlib import Path
-from queue import Queue
 from threading import Condition, Thread
-from typing import Any, Self
+from typing import TYPE_CHECKING, Any, Self
 from urllib.parse import quote
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
 
 SECONDS = 30.0
 UTF8, UTF16, UTF32 = "utf-8", "utf-16", "utf-32"
@@ -44,13 +47,15 @@ class Client:
     """A running server, and what it has said so far."""
 
     def __init__(self, *arguments: str, cwd: str | Path | None = None) -> None:
+        self._errors = tempfile.TemporaryFile()  # noqa: SIM115 - until the client is closed
         self.process = subprocess.Popen(
             [sys.executable, "-m", "mdmem", *arguments, "lsp"],
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
-            stderr=subprocess.PIPE,
+            stderr=self._errors,
             cwd=cwd,
         )
+        self.handlers: dict[str, Callable[[Any], Any]] = {}
         self._numbers = itertools.count(1)
         self._waiting: dict[Any, Future[Any]] = {}
         self.told: dict[str, list[Any]] = defaultdict(list)
@@ -58,7 +63,12 @@ class Client:
         self._came = Condition()
         self._thread = Thread(target=self._read, daemon=True)
         self._thread.start()
-        self.answers: Queue[Any] = Queue()
+
+    @property
+    def errors(self) -> str:
+        """What the server has written to standard error."""
+        descriptor = self._errors.fileno()  # which the server writes through, from where it stands
+        return os.pread(descriptor, os.fstat(descriptor).st_size, 0).decode()
 
     def __enter__(self) -> Self:
         return self
@@ -75,7 +85,8 @@ class Client:
             finally:
                 self.process.kill()
         self.process.wait(SECONDS)
-        for stream in (self.process.stdin, self.process.stdout, self.process.stderr):
+        self._thread.join(SECONDS)
+        for stream in (self.process.stdin, self.process.stdout):
             if stream:
                 stream.close()
         return self.process.returncode
@@ -101,7 +112,9 @@ class Client:
                     self.diagnostics[message["params"]["uri"]].append(message["params"])
                 self._came.notify_all()
             if "id" in message:
-                self.send({"jsonrpc": "2.0", "id": message["id"], "result": None})
+                handle = self.handlers.get(message["method"])
+                answer = handle(message["params"]) if handle else None
+                self.send({"jsonrpc": "2.0", "id": message["id"], "result": answer})
             return
         future = self._waiting.pop(message.get("id"), None)
         if future and "error" in message:

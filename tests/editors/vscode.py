@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import os
 import socket
 import subprocess
 import sys
@@ -54,7 +53,9 @@ class Window:
 
     def see(self, selector: str, text: str = "") -> Any:
         """Wait until something is shown, and return it."""
-        found = self.page.locator(selector, has_text=text).first if text else self.page.locator(selector).first
+        found = (
+            self.page.locator(selector, has_text=text).first if text else self.page.locator(selector).first
+        )
         found.wait_for(timeout=MILLISECONDS)
         return found
 
@@ -82,7 +83,12 @@ class Window:
         """Rename an entry of the explorer, and answer what is asked about the links."""
         self.see(".explorer-folders-view .monaco-list-row", name).click()
         field = self.page.locator(".explorer-folders-view input")
-        until(lambda: self.press("F2") or field.is_visible())  # a key is lost while the file is opened
+
+        def is_begun() -> bool:
+            self.press("F2")  # which is lost while the file is opened
+            return bool(field.is_visible())
+
+        until(is_begun)
         field.fill(new)
         self.press("Enter")
         if confirm:
@@ -108,7 +114,7 @@ class VsCode(NamedTuple):
             window.see(".explorer-folders-view .monaco-list-row")
             yield window
         except BaseException:
-            page.screenshot(path=os.environ.get("MDMEM_SCREENSHOT", FOLDER / "screenshot.png"))
+            page.screenshot(path=FOLDER / "screenshot.png")
             raise
         finally:
             context.close()
@@ -140,12 +146,11 @@ def start(browser: Any, folder: Path, *arguments: str, **own: str) -> Iterator[V
     subprocess.run(install, env=running, check=True, capture_output=True, timeout=60)
     with socket.socket() as free:
         free.bind(("127.0.0.1", 0))
-        address = "127.0.0.1:{}".format(free.getsockname()[1])
+        address = f"127.0.0.1:{free.getsockname()[1]}"
     listen = ["--auth", "none", "--bind-addr", address, "--disable-telemetry", "--disable-update-check"]
+    command = [program, *named, *listen, *arguments]
     with (folder / "log").open("w") as log:
-        server = subprocess.Popen(
-            [program, *named, *listen, *arguments], env=running, stdout=log, stderr=log, stdin=subprocess.DEVNULL
-        )
+        server = subprocess.Popen(command, env=running, stdin=subprocess.DEVNULL, stdout=log, stderr=log)
     try:
         until(lambda: is_up(f"http://{address}/healthz"))
         yield VsCode(f"http://{address}", browser)

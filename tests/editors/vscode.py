@@ -75,12 +75,15 @@ class Window:
         self.see(f'.tab.active[data-resource-name="{name}"]')
         self.see(".monaco-editor.focused")
 
-    def save_all(self) -> None:
+    def save_all(self, *changed: str) -> None:
+        """Save files, once VS Code shows that these are changed."""
+        for name in changed:
+            self.see(f'.tab.dirty[data-resource-name="{name}"]')
         self.run("File: Save All Files")
         self.page.wait_for_selector(".tab.dirty", state="detached", timeout=MILLISECONDS)
 
-    def rename(self, name: str, new: str, confirm: str = "OK") -> None:
-        """Rename an entry of the explorer, and answer what is asked about the links."""
+    def rename(self, name: str, new: str) -> None:
+        """Rename an entry of the explorer, and let links follow."""
         self.see(".explorer-folders-view .monaco-list-row", name).click()
         field = self.page.locator(".explorer-folders-view input")
 
@@ -91,10 +94,8 @@ class Window:
         until(is_begun)
         field.fill(new)
         self.press("Enter")
-        if confirm:
-            self.see(".monaco-dialog-box", "'mdmem' wants to make")
-            self.see(".monaco-dialog-box .monaco-button", confirm).click()
-        self.see(".explorer-folders-view .monaco-list-row", new.partition("/")[0])
+        self.see(".monaco-dialog-box", "'mdmem' wants to make")
+        self.see(".monaco-dialog-box .monaco-button", "OK").click()
 
 
 class VsCode(NamedTuple):

@@ -144,7 +144,7 @@ class _Fixing:
     def _name_nearest(self, link: Link) -> Iterator[Fix]:
         wanted = key_of(link.target)
         names: dict[str, list[str]] = {}
-        for path in self._around.outlines:
+        for path in sorted(self._around.outlines):
             if path != self._document.path:
                 names.setdefault(key_of(path), []).append(path)
         for name in get_close_matches(wanted, names, _NEAR, _LIKE):

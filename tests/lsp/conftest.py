@@ -1,0 +1,72 @@
+"""Servers that several tests share, each with a vault whose files a test replaces."""
+
+from __future__ import annotations
+
+import shutil
+from typing import TYPE_CHECKING
+
+import pytest
+
+import mdmem
+from tests.lsp.client import UTF8, UTF16, UTF32, Client
+from tests.lsp.editor import Editor
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+    from pathlib import Path
+
+
+class Desk:
+    """An editor beside a workspace with a vault."""
+
+    def __init__(self, client: Client, folder: Path, encoding: str) -> None:
+        self.client, self.folder = client, folder
+        self.root = folder / "memories"
+        self.editor = Editor(client, encoding)
+
+    def clear(self) -> None:
+        """Close everything, and leave an empty vault."""
+        for file in list(self.editor.buffers):
+            self.editor.close(file)
+        for place in (*self.folder.iterdir(), *self.root.iterdir()):
+            if place != self.root and place.name not in {".mdmem", ".gitignore"}:
+                shutil.rmtree(place) if place.is_dir() else place.unlink()
+        shutil.rmtree(self.root / ".mdmem/schemas", ignore_errors=True)
+        self.client.diagnostics.clear()
+        self.client.told.clear()
+
+    def write(self, path: str, text: str) -> Path:
+        file = self.root / path
+        file.parent.mkdir(parents=True, exist_ok=True)
+        file.write_bytes(text.encode())
+        return file
+
+    def read(self, path: str) -> str:
+        return self.editor.text(self.root / path)
+
+
+def make_desk(folder: Path, encoding: str, client: Client) -> Desk:
+    mdmem.init(folder / "memories")
+    client.initialize(folder, [encoding])
+    return Desk(client, folder, encoding)
+
+
+@pytest.fixture(scope="session")
+def desks(tmp_path_factory: pytest.TempPathFactory) -> Iterator[dict[str, Desk]]:
+    """A server for each encoding."""
+    found = {}
+    for encoding in (UTF8, UTF16, UTF32):
+        folder = tmp_path_factory.mktemp(encoding)
+        found[encoding] = make_desk(folder, encoding, Client(cwd=folder))
+    yield found
+    for desk in found.values():
+        assert desk.client.close() == 0
+        assert desk.client.errors == ""
+
+
+@pytest.fixture
+def desk(desks: dict[str, Desk]) -> Desk:
+    """One of them, emptied."""
+    found = desks[UTF16]
+    found.clear()
+    return found

@@ -186,6 +186,17 @@ def test_links_follow_a_renamed_file(neovim: Neovim, root: Path) -> None:
     assert mdmem.open(root / "memories").check(["notes/backlinks"]) == []
 
 
+def test_a_rename_on_a_link_renames_the_file(neovim: Neovim, root: Path) -> None:
+    notes = root / "memories/notes"
+    (notes / "solo.md").write_text("# Solo\n")
+    (notes / "duo.md").write_text("🦊 [[solo]]\n")
+    neovim.edit(notes / "duo.md")
+    neovim.keys("gg0/solo<CR>:lua vim.lsp.buf.rename('due 🦊')<CR>")
+    until((notes / "due 🦊.md").exists)
+    neovim.until("vim.fn.getline(1) == '🦊 [[due 🦊]]'")
+    assert not (notes / "solo.md").exists()
+
+
 def test_what_another_program_has_written_is_taken_over(neovim: Neovim, root: Path) -> None:
     """A write that is forced keeps both."""
     file = root / "memories/notes/both.md"

@@ -6,7 +6,7 @@ export PIP_DISABLE_PIP_VERSION_CHECK = 1
 export PIP_CACHE_DIR = $(CURDIR)/.venv/cache
 
 .DEFAULT_GOAL := test
-.PHONY: demo test lint format bench clean
+.PHONY: demo editors test lint format bench clean
 
 .venv/ready: pyproject.toml
 	$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11) and "mdmem needs Python 3.11 or newer; set PYTHON=python3.11")'
@@ -17,6 +17,11 @@ export PIP_CACHE_DIR = $(CURDIR)/.venv/cache
 
 demo: .venv/ready
 	@PATH="$(CURDIR)/.venv/bin:$$PATH" sh bench/demo.sh
+
+# Neovim, Emacs, Helix and VS Code, which tests/editors.sh installs into .venv; not part of `test`.
+editors: .venv/ready
+	sh tests/editors.sh
+	MDMEM_EDITORS=1 .venv/bin/pytest tests/editors
 
 lint: .venv/ready
 	.venv/bin/ruff check .

@@ -539,7 +539,7 @@ def plan_rename(around: Overlay, document: Document, offset: int, new: str) -> E
     if standing and standing.kind == ID:
         return rename.rename_id(known, document.path, new)
     if isinstance(what, Heading):
-        return rename.rename_heading(known, document.path, document.headings.index(what), new)
+        return rename.retitle_section(known, document.path, document.headings.index(what), new)
     if isinstance(what, Block):
         return rename.rename_block(known, document.path, what.id, new)
     if isinstance(what, Tag):
@@ -570,7 +570,7 @@ def _rename_target(around: Overlay, document: Document, link: Link, new: str, *,
     found = anchor.match(anchor.headings(target.sections), link.anchor)
     if found is None or found.ambiguous:
         raise document.refused(f"{meant.path} has no one heading {link.anchor!r}")
-    return rename.rename_heading(known, meant.path, found.indexes[0], new)
+    return rename.retitle_section(known, meant.path, found.indexes[0], new)
 
 
 def _path_for(path: str, new: str) -> str:

@@ -33,7 +33,7 @@ _NOT_IN_WIKILINKS = regex(r"[#|^\[\]`\\\s]+")
 _NewAnchor = Callable[[Link, bool], tuple[str, bool] | None]
 
 
-def rename_heading(known: Known, path: str, old: str | int, new: str) -> EditPlan:
+def rename_heading(known: Known, path: str, old: str, new: str) -> EditPlan:
     """Return the plan that gives a heading another title, and every anchor that named it.
 
     An anchor keeps its style: the title, or the slug. Anchors of other headings follow where a slug with a
@@ -43,7 +43,7 @@ def rename_heading(known: Known, path: str, old: str | int, new: str) -> EditPla
     Args:
         known: the memories around.
         path: the memory.
-        old: its heading, or heading path, as `mdmem.document.section.find_section` reads it; or its index.
+        old: its heading, or heading path, as `mdmem.document.section.find_section` reads it.
         new: the new title.
 
     Raises:
@@ -51,8 +51,23 @@ def rename_heading(known: Known, path: str, old: str | int, new: str) -> EditPla
         EditRefused: the title cannot be one, or stands there already; or no anchor could name it.
     """
     document = known.read(path)
+    return retitle_section(known, path, document.sections.index(section.find_section(document, old)), new)
+
+
+def retitle_section(known: Known, path: str, number: int, new: str) -> EditPlan:
+    """Return the plan that gives the heading of a section another title, as `rename_heading`.
+
+    Args:
+        known: the memories around.
+        path: the memory.
+        number: of the section, from 0 on.
+        new: the new title.
+
+    Raises:
+        EditRefused: as `rename_heading`.
+    """
+    document = known.read(path)
     sections = document.sections
-    number = old if isinstance(old, int) else sections.index(section.find_section(document, old))
     edit, after = _retitle_heading(document, number, new.strip())
     before = anchor.headings(sections)
     renamed = _Renamed(path, before, anchor.headings(after), number)

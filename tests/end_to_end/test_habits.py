@@ -262,7 +262,7 @@ GIT = [
 # ---------------------------------------------------------------------------------------------- checking
 
 CHECKING = [
-    Habit("mdmem check", out=r"^notes/decisions/two\.md:3:1: dangling-link there is no memory 'gone'"),
+    Habit("mdmem check", out=r"^notes/decisions/two\.md:3:7: dangling-link there is no memory 'gone'"),
     Habit("mdmem check | wc -l", out="^ *1$"),
     Habit("mdmem check --no-links", silent="."),
     Habit("mdmem check --strict", code=1, error="^1 warning in 1 file$"),

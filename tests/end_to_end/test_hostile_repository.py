@@ -188,7 +188,7 @@ FIRST: Sequence[Sequence[str]] = (
 )
 # Those that run until somebody ends them, those that write into the settings of other programs, and what git
 # runs on files of its own.
-OTHERS = {"mcp", "watch", "install", "uninstall", "git merge-driver"}
+OTHERS = {"lsp", "mcp", "watch", "install", "uninstall", "git merge-driver"}
 WRITES: Sequence[Sequence[str]] = (
     ("undo",),  # when nobody here has changed anything
     ("write", "notes/mine.md", "Mine.\n"),
@@ -867,6 +867,41 @@ def test_serving_it_runs_hangs_and_writes_nothing(name: str, base: Place, folder
         process.stdin.flush()
         answered = [json.loads(line)["id"] for line in islice(process.stdout, 1 + len(calls))]
     assert sorted(answered) == list(range(1 + len(calls)))
+
+
+@pytest.mark.parametrize("name", TOGETHER)
+def test_serving_an_editor_it_runs_hangs_and_writes_nothing(name: str, base: Place, folder: Path) -> None:
+    place = cloned(base, folder, *(((CASES | GUARDS)[each]) for each in TOGETHER[name]))
+    uri = (place.vault / "notes/a.md").as_uri()
+    named, at = {"textDocument": {"uri": uri}}, {"position": {"line": 2, "character": 3}}
+    text = (place.vault / "notes/a.md").read_text(errors="replace")
+    document = {"uri": uri, "languageId": "markdown", "version": 1, "text": text}
+    asked: list[dict[str, Any]] = [
+        {"id": 0, "method": "initialize", "params": {"capabilities": {}, "rootUri": place.vault.as_uri()}},
+        {"method": "initialized", "params": {}},
+        {"method": "textDocument/didOpen", "params": {"textDocument": document}},
+        *(
+            {"id": number, "method": f"textDocument/{question}", "params": {**named, **at}}
+            for number, question in enumerate(("definition", "hover", "completion", "documentLink"), 1)
+        ),
+        {"id": 5, "method": "workspace/symbol", "params": {"query": "a"}},
+        {"id": 6, "method": "shutdown"},
+    ]
+    with serving(place, "lsp") as process:
+        assert process.stdin
+        assert process.stdout
+        for message in asked:
+            body = json.dumps({"jsonrpc": "2.0", **message})
+            process.stdin.write(f"Content-Length: {len(body)}\r\n\r\n{body}")
+        process.stdin.flush()
+        answered: set[Any] = set()
+        while len(answered) < 7:
+            length = int(process.stdout.readline().partition(":")[2])
+            while process.stdout.readline().strip():
+                pass
+            message = json.loads(process.stdout.read(length))
+            answered |= {message["id"]} if "method" not in message else set()
+    assert answered == set(range(7))
 
 
 def test_every_command_is_run() -> None:

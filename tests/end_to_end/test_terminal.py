@@ -107,6 +107,7 @@ COMMANDS: dict[str, list[list[str]]] = {
     "insert": [[NOTE, "0", "x", "--dry-run"]],
     "install": [[BAD]],
     "ls": [[], ["--where", "title"], ["--json"], ["--long"], ["--tree"], [BAD]],
+    "lsp": [[f"--no{BAD}"]],
     "mcp": [["--budget", BAD]],
     "mv": [[NOTE, "notes/good.md", "--dry-run"], [f"a{BAD}.md", "b.md"]],
     "new": [["note", NOTE, "--var", "title=x"], [BAD, "x.md"], ["own", "--print"], [BAD, "--print"]],

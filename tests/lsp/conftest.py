@@ -51,7 +51,7 @@ def make_desk(folder: Path, encoding: str, client: Client) -> Desk:
     return Desk(client, folder, encoding)
 
 
-@pytest.fixture(scope="session")
+@pytest.fixture(scope="module")
 def desks(tmp_path_factory: pytest.TempPathFactory) -> Iterator[dict[str, Desk]]:
     """A server for each encoding."""
     found = {}

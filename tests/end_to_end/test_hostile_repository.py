@@ -25,6 +25,7 @@ from functools import partial
 from hashlib import sha256
 from itertools import cycle, islice
 from pathlib import Path
+from typing import Any
 
 import pytest
 

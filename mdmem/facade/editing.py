@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import os
 import threading
+import time
 from contextlib import suppress
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, NamedTuple
@@ -39,7 +40,6 @@ if TYPE_CHECKING:
     from mdmem.facade.memory import Memory
     from mdmem.facade.places import Element, Goal, Hover, Leads, NamedPlaces, OutlineItem, Spot
     from mdmem.index.overlay import Name
-    from mdmem.merging.conflict import MergeConflict
     from mdmem.vault.plan import EditPlan
 
 _RETRY_SECONDS = 1.0  # after the index could not be made current
@@ -55,19 +55,19 @@ class TakenOver:
     """What an open text becomes with what is on disk taken over.
 
     Attributes:
-        edits: of the open text; None where both sides changed the same places.
-        conflicts: these places; their lines are those of the open text.
+        edits: of the open text; None where a person has to decide.
+        lines: where that is in the open text, 1-based.
     """
 
     edits: tuple[TextEdit, ...] | None
-    conflicts: tuple[MergeConflict, ...] = ()
+    lines: tuple[int, ...] = ()
 
 
 class _Buffer(NamedTuple):
-    """An open text, and what it was when it was opened or saved last."""
+    """An open text, and what it was when it was opened or saved last; None where nobody knows."""
 
     opened: Opened
-    base: str
+    base: str | None
 
 
 class _Buffers(dict[str, _Buffer]):
@@ -106,6 +106,7 @@ class Editing:
     def __init__(self, memory: Memory) -> None:
         self.memory = memory
         self._vault = memory.vault
+        self._began = time.time()
         self._buffers = _Buffers()
         # What follows is shared with what was frozen.
         self._lock = threading.Lock()
@@ -134,7 +135,8 @@ class Editing:
         if before is None:
             base = self._find_base(path, text)
         else:
-            base = merged[1] if merged and merged[0] == text else before.base
+            is_merged = merged and merged[0] in {text, before.opened.text}
+            base = merged[1] if merged and is_merged else before.base
         self._buffers = _Buffers({**self._buffers, path: _Buffer(opened, base)})
 
     def close(self, path: str) -> None:
@@ -147,19 +149,20 @@ class Editing:
         if buffer := self._buffers.get(path):
             self._buffers = _Buffers({**self._buffers, path: buffer._replace(base=buffer.opened.text)})
 
-    def _find_base(self, path: str, text: str) -> str:
-        """Return what a text was made from that is opened.
+    def _find_base(self, path: str, text: str) -> str | None:
+        """Return what a text was made from that is opened; None where nothing tells.
 
         An editor opens what is on disk, or was there until a moment ago. Any other text is work that it has
-        kept unsaved from an earlier run; then the best guess is what is on disk.
+        kept unsaved from an earlier run, of what is on disk, unless that has come since this run began.
         """
-        with suppress(MdmemError):
+        with suppress(MdmemError, FileNotFoundError):
             disk = self._vault.find(path)
             if disk and _as_edited(disk.text, text) != text:
                 known = self._known.outlines.get(path)
                 opened = parse_text(path, text, self._vault.config.limits)
-                was_there = known is not None and known.hash == opened.hash
-                return text if was_there or self._vault.content(opened.hash) is not None else disk.text
+                if (known and known.hash == opened.hash) or self._vault.content(opened.hash) is not None:
+                    return text
+                return disk.text if os.stat(self.file(path)).st_mtime < self._began else None
         return text
 
     def is_open(self, path: str) -> bool:
@@ -303,9 +306,14 @@ class Editing:
             return None
         try:
             disk = self._vault.find(path)
-            text = _as_edited(disk.text, ours.text) if disk else buffer.base
-            if text in (ours.text, _as_edited(buffer.base, ours.text)):
+            text = _as_edited(disk.text, ours.text) if disk else ours.text
+            if disk and text == ours.text:
+                self._merged[path] = text, text
+            if text in (ours.text, buffer.base and _as_edited(buffer.base, ours.text)):
                 return None
+            if buffer.base is None:
+                differ = between(ours.text, text)
+                return TakenOver(edits=None, lines=tuple(ours.lines.number(edit.start) for edit in differ))
             limits = self._vault.config.limits
             base, theirs = (parse_text(path, each, limits) for each in (buffer.base, text))
         except MdmemError:  # what is there can be taken over when it is a memory again
@@ -313,7 +321,7 @@ class Editing:
         # Conflicts are told by the lines of the last argument.
         merged = merge(base, theirs, ours)
         if merged.text is None:
-            return TakenOver(edits=None, conflicts=merged.conflicts)
+            return TakenOver(edits=None, lines=tuple(conflict.line for conflict in merged.conflicts))
         self._merged[path] = merged.text, text
         edits = tuple(between(ours.text, merged.text))
         return TakenOver(edits=edits) if edits else None

@@ -31,7 +31,7 @@ _SEVERITIES = {
     "warning": types.DiagnosticSeverity.Warning,
     "note": types.DiagnosticSeverity.Information,
 }
-_NAMED = 5  # lines of conflicts
+_NAMED = 5  # lines
 _logger = logging.getLogger(__name__)
 
 
@@ -120,6 +120,8 @@ class Checks:
         document = asked.document if asked else None
         if asked is None or document is None:
             return
+        # First, so that what is written meanwhile is told by the next change.
+        self._look_around(document.vault, uri)
         text = asked.text
         found = [self._describe(asked, text, each) for each in asked.editing.check(asked.path)]
         if moved_on := asked.editing.merge(asked.path):
@@ -129,7 +131,6 @@ class Checks:
             if is_new and self._documents.find(uri) is document:
                 self._told[uri] = found
                 self._publish(types.PublishDiagnosticsParams(uri, found, document.version))
-        self._look_around(document.vault, uri)
 
     def _look_around(self, vault: ServedVault, uri: str) -> None:
         """Check what is concerned by a change of an open document, but for itself."""
@@ -163,7 +164,7 @@ def describe_moved_on(taken: TakenOver) -> types.Diagnostic:
     """Return what is told of a document when another program has written its file meanwhile."""
     message = "the file has changed on disk since it was opened or saved last"
     if taken.edits is None:
-        lines = ", ".join(str(conflict.line) for conflict in taken.conflicts[:_NAMED])
+        lines = ", ".join(map(str, taken.lines[:_NAMED]))
         message += f"; both sides changed line {lines}\nmake these lines agree, then save"
     else:
         message += "\ntake over what is on disk, or save: both are kept"

@@ -279,7 +279,7 @@ def test_a_conflict_says_in_which_line_of_the_open_text_it_is(root: Path, editin
     found = editing.merge("a.md")
     assert found is not None
     assert found.edits is None
-    assert [conflict.line for conflict in found.conflicts] == [5]
+    assert found.lines == (5,)
 
 
 def test_what_was_saved_is_the_base_of_the_next_merge(root: Path, editing: Editing) -> None:
@@ -312,11 +312,28 @@ def test_a_file_that_changed_while_it_was_opened_keeps_that_change(root: Path, e
 def test_unsaved_work_of_an_earlier_run_is_not_undone(root: Path, editing: Editing) -> None:
     """An editor that was restarted opens what it had kept, which nobody has seen on disk."""
     put(root, "a.md", "one\n\ntwo\n")
+    os.utime(root / "a.md", (1e9, 1e9))
     editing.around()
     editing.open("a.md", "one, mine\n\ntwo\n")
     assert editing.merge("a.md") is None
     put(root, "a.md", "one\n\ntwo, theirs\n")
     assert taken(editing, "a.md") == "one, mine\n\ntwo, theirs\n"
+
+
+def test_of_two_texts_without_a_known_beginning_a_person_decides(root: Path, editing: Editing) -> None:
+    """Either may be the newer one: a file that was written just now, and another text that is opened."""
+    old = "one\n\ntwo\n"
+    put(root, "a.md", "one\n\ntwo, theirs\n")
+    editing.open("a.md", old)
+    found = editing.merge("a.md")
+    assert found is not None
+    assert (found.edits, found.lines) == (None, (3,))
+    editing.open("a.md", "one\n\ntwo, theirs\n")
+    assert editing.merge("a.md") is None
+    editing.open("a.md", "one\n\ntwo, theirs and mine\n")
+    assert editing.merge("a.md") is None
+    put(root, "a.md", "zero\n\none\n\ntwo, theirs\n")
+    assert taken(editing, "a.md") == "zero\n\none\n\ntwo, theirs and mine\n"
 
 
 def test_a_deleted_file_has_nothing_to_take_over(root: Path, editing: Editing) -> None:

@@ -48,6 +48,7 @@ class Client:
 
     def __init__(self, *arguments: str, cwd: str | Path | None = None) -> None:
         self._errors = tempfile.TemporaryFile()  # noqa: SIM115 - until the client is closed
+        self.errors = ""
         self.process = subprocess.Popen(
             [sys.executable, "-m", "mdmem", *arguments, "lsp"],
             stdin=subprocess.PIPE,
@@ -64,12 +65,6 @@ class Client:
         self._thread = Thread(target=self._read, daemon=True)
         self._thread.start()
 
-    @property
-    def errors(self) -> str:
-        """What the server has written to standard error."""
-        descriptor = self._errors.fileno()  # which the server writes through, from where it stands
-        return os.pread(descriptor, os.fstat(descriptor).st_size, 0).decode()
-
     def __enter__(self) -> Self:
         return self
 
@@ -77,6 +72,8 @@ class Client:
         self.close()
 
     def close(self) -> int:
+        if self._errors.closed:
+            return self.process.returncode
         if self.process.poll() is None:
             try:
                 self.request("shutdown", None)
@@ -86,7 +83,9 @@ class Client:
                 self.process.kill()
         self.process.wait(SECONDS)
         self._thread.join(SECONDS)
-        for stream in (self.process.stdin, self.process.stdout):
+        self._errors.seek(0)
+        self.errors = self._errors.read().decode()
+        for stream in (self.process.stdin, self.process.stdout, self._errors):
             if stream:
                 stream.close()
         return self.process.returncode

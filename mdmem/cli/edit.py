@@ -210,7 +210,7 @@ def section_command(**given: Any) -> options.Verb:
 @options.change_options
 @click.pass_obj
 def mv_command(target: Target, /, arguments: tuple[str, ...], what: str | None, base: str | None) -> None:
-    """Move memories and folders of memories, all of them or none; every link to them follows.
+    """Move memories, attachments and folders, all of them or none; every link to them follows.
 
     A TARGET that is a folder, or ends in /, is moved into. With an option, something is renamed where it
     stands, and in all links that name it.

@@ -27,7 +27,7 @@ class Role(NamedTuple):
     """What an argument may name, and for which use.
 
     Attributes:
-        memory, folder: what it may be.
+        memory, folder, attachment: what it may be.
         writes: whether it is going to be changed: then nothing is guessed.
         new: whether it may be made.
         past: whether it may have been deleted.
@@ -37,6 +37,7 @@ class Role(NamedTuple):
 
     memory: bool = True
     folder: bool = False
+    attachment: bool = False
     writes: bool = False
     new: bool = False
     past: bool = False
@@ -58,6 +59,7 @@ PAST = Role(past=True)
 PAST_ANY = Role(folder=True, past=True)
 PAST_OTHER = Role(folder=True, past=True, other=True)
 PAST_WRITE = Role(writes=True, past=True)
+_MOVED = Role(folder=True, attachment=True, writes=True)
 _TARGET = Role(folder=True, writes=True, new=True)
 
 
@@ -142,7 +144,7 @@ def resolve_move(memory: Memory, source: str, target: str) -> tuple[str, str]:
     Raises:
         As `resolve_path`.
     """
-    old = resolve_path(memory, source, WRITE_ANY)
+    old = resolve_path(memory, source, _MOVED)
     new = resolve_path(memory, target.rstrip("/") or target, _TARGET)
     is_folder = target.endswith("/") or os.path.basename(target) in {".", ".."}
     if is_folder or not (new.endswith(SUFFIXES) or new.endswith("/")):
@@ -217,6 +219,8 @@ def can_name(memory: Memory, path: str, role: Role) -> bool:
     """Tell whether a path of the namespace names what its role may be."""
     if not (role.memory if path.endswith(SUFFIXES) else role.folder):
         return False
+    if role.attachment and os.path.isfile(_file_of(memory, path)) and not path.endswith(SUFFIXES):
+        return True
     try:
         return memory.exists(path) or (role.past and bool(memory.history(path)))
     except PathRefused:

@@ -254,7 +254,8 @@ def print_applied(applied: Applied) -> None:
         print(f"nothing to change{f': {applied.plan.message}' if applied.plan.message else ''}")
     elif len(applied.files) > MANY and not is_set("verbose"):
         merged = f", {len(applied.merged):,} merged with a change made meanwhile" if applied.merged else ""
-        print(f"changed {count_memories(len(applied.plan.changes))}{merged} (-v names each)")
+        moved = f", and {len(applied.plan.attachments):,} attachments" if applied.plan.attachments else ""
+        print(f"changed {count_memories(len(applied.plan.changes))}{moved}{merged} (-v names each)")
     else:
         for file in applied.files:
             merged = "  (merged with a change made meanwhile)" if file.path in applied.merged else ""

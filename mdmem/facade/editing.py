@@ -371,12 +371,12 @@ class Editing:
             completions.complete(self.around(), document, offset, limit) if document else Completions((), 0)
         )
 
-    def fixes(self, path: str, span: Span) -> list[Fix]:
-        """Return what can be done about what stands in a span, or with what is selected."""
+    def fixes(self, path: str, span: Span, shown: Collection[Span] = ()) -> list[Fix]:
+        """Return what can be done about what stands in a span or where else findings are `shown`."""
         document = self.document(path)
         if document is None:
             return []
-        return list(fixes.list_fixes(self.around(), document, span, self.check(path)))
+        return list(fixes.list_fixes(self.around(), document, span, shown, self.check(path)))
 
     def outline(self, path: str) -> list[OutlineItem]:
         """Return the headings of a memory, each with those below it."""

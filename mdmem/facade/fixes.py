@@ -24,7 +24,7 @@ from mdmem.vault.paths import check_memory, join
 from mdmem.vault.plan import Change, EditPlan, edit
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Iterator
+    from collections.abc import Callable, Collection, Iterable, Iterator
 
     from mdmem.document.document import Document
     from mdmem.document.tree import KeyPath
@@ -59,7 +59,11 @@ class Fix(NamedTuple):
 
 
 def list_fixes(
-    around: Overlay, document: Document, span: Span, findings: Iterable[Diagnostic]
+    around: Overlay,
+    document: Document,
+    span: Span,
+    shown: Collection[Span],
+    findings: Iterable[Diagnostic],
 ) -> Iterator[Fix]:
     """Yield what can be done about the findings that meet a span, and with what is selected by it.
 
@@ -67,9 +71,14 @@ def list_fixes(
         around: the memories.
         document: the memory.
         span: where the cursor stands, or what is selected.
+        shown: of which findings something is asked as well.
         findings: all findings of the memory.
     """
-    near = [found for found in findings if found.span.start <= span.end and span.start <= found.span.end]
+    near = [
+        found
+        for found in findings
+        if found.span in shown or (found.span.start <= span.end and span.start <= found.span.end)
+    ]
     offered = (fix for found in near for fix in _Fixing(around, document, found).list_fixes())
     for fix in (*offered, *_extract(around, document, span)):
         try:
@@ -346,7 +355,8 @@ def _extract(around: Overlay, document: Document, span: Span) -> Iterator[Fix]:
 
     Not where something is cut in two by that, or a link would mean something else.
     """
-    if span.start >= span.end or span.start < document.body_span.start or document.is_json:
+    # An editor with a block as its cursor always has one character selected.
+    if span.end - span.start <= 1 or span.start < document.body_span.start or document.is_json:
         return
     lines = document.lines
     chosen = Span(lines.around(span.start).start, lines.around(span.end - 1).end)

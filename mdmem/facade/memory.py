@@ -833,7 +833,7 @@ class Memory(Kinds["Applied"]):
 
     def _commit_if_wanted(self, applied: Applied) -> Applied:
         if applied.files and self.vault.config.git.commit == "auto":
-            word = self._commits.by_itself([file.path for file in applied.files])
+            word = self._commits.by_itself([f.path for f in applied.files if f.path.endswith(SUFFIXES)])
             self._words += [word] if word else []
         return applied
 

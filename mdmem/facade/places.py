@@ -21,7 +21,7 @@ from mdmem.errors import DocumentRefused, EditRefused, MdmemError, MemoryNotFoun
 from mdmem.facade.completions import explain
 from mdmem.index.database import key_of, tag_key
 from mdmem.links import move, rename
-from mdmem.links.outside import follow_files
+from mdmem.links.outside import move_files
 from mdmem.links.references import backlinks, file_beside, file_named
 from mdmem.links.resolve import MARKDOWN, PATH_KINDS, resolve_link
 from mdmem.markdown.blocks import Block, Heading
@@ -38,7 +38,6 @@ if TYPE_CHECKING:
 
     from mdmem.code.citations import Judgement
     from mdmem.document.document import Document
-    from mdmem.document.edit import TextEdit
     from mdmem.document.tree import Node
     from mdmem.index.overlay import Overlay
 
@@ -602,19 +601,9 @@ def plan_moves(around: Overlay, moves: Mapping[str, str]) -> EditPlan:
         for old, new in moves.items()
         if is_under(old, workspace) and is_under(new, workspace) and not is_under(root, old)
     }
-    known = move.known(around)
-    plan = move.move(known, inside) if inside else EditPlan(changes=())
-    follow = follow_files(around, known, outside, inside, left_out) if outside else ()
-    edits: dict[str, dict[int, TextEdit]] = {}
-    for change in (*plan.changes, *follow):
-        edits.setdefault(change.path, {}).update((edit.start, edit) for edit in change.edits)
-    changes = []
-    for change in {change.path: change for change in (*plan.changes, *follow)}.values():
-        text = change.before.text if change.before else ""
-        made = sorted(edit for edit in edits[change.path].values() if text[edit.start : edit.end] != edit.new)
-        if made:
-            changes.append(replace(change, edits=tuple(made), move_to=None))
-    return EditPlan(changes=tuple(changes), message=plan.message, left_out=(*plan.left_out, *left_out))
+    plan = move_files(around, inside, outside)
+    edited = tuple(replace(change, move_to=None) for change in plan.changes if change.edits)
+    return replace(plan, changes=edited, left_out=(*plan.left_out, *left_out))
 
 
 def _list_inside(

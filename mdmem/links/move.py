@@ -199,7 +199,8 @@ def _is_memory(names: Names, path: str) -> bool:
 def _refuse_standing(names: Names, moves: Mapping[str, str]) -> None:
     taken: set[str] = set()
     for new in moves.values():
-        if new in taken or _is_memory(names, new):
+        is_taken = _is_memory(names, new) if new.endswith(SUFFIXES) else names.exists(new)
+        if new in taken or is_taken:
             raise AlreadyExists(path=new, remedy="give another path, or move what stands there away first")
         taken.add(new)
 

@@ -1,21 +1,20 @@
-"""Files of the workspace that memories point at: how citations and links follow when they are moved.
-
-The vault never writes such a file: an editor moves it, or git, and the memories follow.
-"""
+"""Files that are no memories, in the vault or beside it: how what points at them follows when they move."""
 
 from __future__ import annotations
 
 import posixpath
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from mdmem.code.citations import candidates, path_of
 from mdmem.code.workspace import Workspace
 from mdmem.document import relink
 from mdmem.errors import EditRefused
-from mdmem.links.move import rewritten
+from mdmem.links import move
 from mdmem.links.references import file_beside, file_named
 from mdmem.links.resolve import PATH_KINDS, as_written, place_of, resolve_link
 from mdmem.vault.paths import is_under
+from mdmem.vault.plan import EditPlan
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterator, Mapping
@@ -28,7 +27,33 @@ if TYPE_CHECKING:
     from mdmem.vault.plan import Change
 
 
-def follow_files(
+def move_files(view: View, moves: Mapping[str, str], files: Mapping[str, str]) -> EditPlan:
+    """Return the plan that moves memories, and lets whatever points at them or at other files follow.
+
+    Args:
+        view: which memories; in an editor, with the texts that are open.
+        moves: memories and attachments, as `mdmem.links.move.move`.
+        files: files and folders that somebody moves: old path to new path, both relative to the workspace.
+
+    Raises:
+        As `mdmem.links.move.move`.
+    """
+    known, left_out = move.known(view), list[str]()
+    plan = move.move(known, moves) if moves else EditPlan(changes=())
+    follow = _follow_files(view, known, files, moves, left_out) if files else ()
+    edits: dict[str, dict[int, TextEdit]] = {}
+    for change in (*plan.changes, *follow):
+        edits.setdefault(change.path, {}).update((edit.start, edit) for edit in change.edits)
+    changes = []
+    for change in {each.path: each for each in (*follow, *plan.changes)}.values():
+        text = change.before.text if change.before else ""
+        made = sorted(edit for edit in edits[change.path].values() if text[edit.start : edit.end] != edit.new)
+        if made or change.move_to:
+            changes.append(replace(change, edits=tuple(made)))
+    return replace(plan, changes=tuple(changes), left_out=(*plan.left_out, *left_out))
+
+
+def _follow_files(
     view: View, known: Known, moves: Mapping[str, str], places: Mapping[str, str], left_out: list[str]
 ) -> tuple[Change, ...]:
     """Return the changes of the memories that point at files or folders of the workspace which are to move.
@@ -36,7 +61,7 @@ def follow_files(
     An edit may leave what it stands for as it is: where the memory moves as well, no other one is needed.
 
     Args:
-        view: which memories; in an editor, with the texts that are open.
+        view: which memories.
         known: how they are read.
         moves: old path to new path, both relative to the workspace.
         places: which memories move, too: old path to new path.
@@ -48,8 +73,8 @@ def follow_files(
     with Workspace.of(view.vault, view.unsaved) as workspace:
 
         def edits_of(path: str, document: Document) -> list[TextEdit]:
-            edits = {edit.start: edit for edit in _follow_links(view, path, document, moves)}
             here, there = view.in_workspace(path), view.in_workspace(places.get(path, path))
+            edits = {edit.start: edit for edit in _follow_links(view, path, there, document, moves)}
             for citation in document.citations:
                 cited = path_of(workspace, here, citation)
                 new = _new_place(cited, moves) if cited else None
@@ -58,7 +83,7 @@ def follow_files(
                     edits.setdefault(citation.span.start, relink.repath(citation, document.text, way))
             return sorted(edits.values())
 
-        return tuple(rewritten(known, _list_pointing(view, moves), edits_of, left_out))
+        return tuple(move.rewritten(known, _list_pointing(view, moves), edits_of, left_out))
 
 
 def _spell_cited(citation: Citation, here: str, there: str, old: str, new: str) -> str:
@@ -107,7 +132,9 @@ def _list_pointing(view: View, moves: Collection[str]) -> set[str]:
     return found
 
 
-def _follow_links(view: View, path: str, document: Document, moves: Mapping[str, str]) -> Iterator[TextEdit]:
+def _follow_links(
+    view: View, path: str, there: str, document: Document, moves: Mapping[str, str]
+) -> Iterator[TextEdit]:
     for link in document.links:
         if link.kind not in PATH_KINDS and link.kind != "field":
             continue
@@ -117,15 +144,15 @@ def _follow_links(view: View, path: str, document: Document, moves: Mapping[str,
         new = _new_place(place, moves) if place else None
         if place and new:
             try:
-                yield relink.retarget(link, document.text, _spell_place(view, link, path, place, new))
+                yield relink.retarget(link, document.text, _spell_place(link, there, place, new))
             except EditRefused as error:
                 raise error.but(path=path) from None
 
 
-def _spell_place(view: View, link: Link, path: str, old: str, new: str) -> str:
-    """Return the target by which a link names a file of the workspace, in its own style."""
+def _spell_place(link: Link, there: str, old: str, new: str) -> str:
+    """Return the target by which a link in the memory `there` names a file that moves, in its own style."""
     if link.target.startswith("/"):
         return f"/{new}"
     if link.kind == "field" and place_of(f"/{link.target}", "") == old:
         return new
-    return as_written(link, posixpath.relpath(new, posixpath.dirname(view.in_workspace(path)) or "."))
+    return as_written(link, posixpath.relpath(new, posixpath.dirname(there) or "."))

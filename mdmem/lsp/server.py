@@ -489,5 +489,7 @@ class MemoryLanguageServer(LanguageServer):
             edit = self._answers.edits.edit_document(asked, taken.edits)
             kind = types.CodeActionKind.QuickFix
             yield types.CodeAction(_TAKE_OVER, kind, moved_on, is_preferred=True, edit=edit)
-        fixes = asked.editing.fixes(asked.path, asked.text.span(params.range))
+        # Some editors name the place of the cursor only, and what they show of its line.
+        shown = [asked.text.span(found.range) for found in told]
+        fixes = asked.editing.fixes(asked.path, asked.text.span(params.range), shown)
         yield from self._answers.actions(asked, fixes, told)

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from mdmem.document.document import Document, parse
+from mdmem.document.document import SUFFIXES, Document, parse
 from mdmem.errors import Conflict, NamedNotFound, NotEncodable, UndoRefused, Usage
 from mdmem.text.diff import unified
 from mdmem.vault.paths import check_memory
-from mdmem.vault.plan import Change, EditPlan
+from mdmem.vault.plan import AttachmentMove, Change, EditPlan
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -144,8 +144,21 @@ def undone(vault: Vault, entry: Entry) -> EditPlan:
     """
     if entry.is_part:
         raise UndoRefused(change=entry.id)
-    changes = tuple(change for file in entry.files for change in _undo_file(vault, entry, file))
-    return EditPlan(changes=changes, message=f"undo {entry.id}: {entry.message}", brings_back=True)
+    memories = (file for file in entry.files if file.path.endswith(SUFFIXES))
+    changes = tuple(change for file in memories for change in _undo_file(vault, entry, file))
+    message = f"undo {entry.id}: {entry.message}"
+    attachments = tuple(_move_back(entry))
+    return EditPlan(changes=changes, message=message, brings_back=True, attachments=attachments)
+
+
+def _move_back(entry: Entry) -> Iterator[AttachmentMove]:
+    """Yield the moves that take the attachments of a change back."""
+    attached = [file for file in entry.files if not file.path.endswith(SUFFIXES)]
+    gone = [file for file in attached if file.after is None]
+    for made in (file for file in attached if file.after):
+        old = next(file for file in gone if file.before == made.after)
+        gone.remove(old)
+        yield AttachmentMove(made.path, old.path, old.before or "")
 
 
 def changed_since(vault: Vault, path: str, wanted: str | None) -> str:

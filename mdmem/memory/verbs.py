@@ -31,7 +31,7 @@ from mdmem.vault.paths import (
     path_texts,
     relative,
 )
-from mdmem.vault.plan import Change, EditPlan, deletion, edit, together
+from mdmem.vault.plan import AttachmentMove, Change, EditPlan, deletion, edit, together
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterable, Sequence
@@ -393,12 +393,12 @@ class Verbs(Generic[R]):
         return EditPlan(changes=tuple(changes), message=message, left_out=tuple(left_out))
 
     def mv(self, source: StrPath | Sequence[StrPath], target: StrPath, *, base: str | None = None) -> R:
-        """Move a memory, or a folder of memories, to a path where nothing stands; every link to it follows.
+        """Move a memory, an attachment, or a folder of both, to a path where nothing stands; links follow.
 
         A `target` with a slash at its end is a folder to move into, under the same name, also several at
         once, all of them or none. See `mdmem.links.move`.
         """
-        from mdmem.links.move import known, move  # noqa: PLC0415 - start-up
+        from mdmem.links.outside import move_files  # noqa: PLC0415 - start-up
 
         sources, target = _name_memories(source, base), path_text(target)
         if len(sources) > 1 and not target.endswith("/"):
@@ -406,11 +406,20 @@ class Verbs(Generic[R]):
 
         def build() -> EditPlan:
             moves: dict[str, str] = {}
+            attached: dict[str, str] = {}
             for old in map(check_folder, sources):
                 new = join(check_folder(target), old.rpartition("/")[2]) if target.endswith("/") else target
-                moves |= {each.path: new + each.path[len(old) :] for each in self._read_all(old, base)}
-            plan = move(known(self._view()), moves)
-            return dataclasses.replace(plan, message=f"move {first_of(sources, _NAMED)} to {target}")
+                found = {} if old.endswith(SUFFIXES) else dict(self._vault.attachments(old))
+                attached |= found
+                is_alone = found and base is None and next(self._vault.walk(old), None) is None
+                memories = [] if is_alone else [each.path for each in self._read_all(old, base)]
+                moves |= {path: new + path[len(old) :] for path in (*memories, *found)}
+            view = self._view()
+            outside = {view.in_workspace(path): view.in_workspace(moves[path]) for path in attached}
+            plan = move_files(view, moves, outside)
+            files = (AttachmentMove(path, moves[path], attached[path]) for path in attached)
+            message = f"move {first_of(sources, _NAMED)} to {target}"
+            return dataclasses.replace(plan, message=message, attachments=tuple(files))
 
         return self._run(build)
 

@@ -34,7 +34,7 @@ from mdmem.errors import FileBusy, MdmemError, MemoryNotFound, PathRefused
 from mdmem.vault import files
 from mdmem.vault.files import BUSY_SECONDS, Place, Raced
 from mdmem.vault.mark import believed, signed
-from mdmem.vault.paths import check_memory
+from mdmem.vault.paths import check_folder
 from mdmem.vault.store import Entry, FileChange, entry_from
 
 if TYPE_CHECKING:
@@ -346,7 +346,7 @@ def _read_record(staging: int, record: str) -> Entry | None:
         if shape is None:
             return None
         entry = entry_from(shape)
-        sound = all(check_memory(change.path) == change.path for change in entry.files)
+        sound = all(change.path and check_folder(change.path) == change.path for change in entry.files)
     except (ValueError, KeyError, TypeError, RecursionError, PathRefused):
         return None
     except OSError as error:

@@ -12,12 +12,12 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from mdmem.diagnostic import SECRETS, SECRETS_HINT, Diagnostic, Severity, about_file
 from mdmem.document import secret
-from mdmem.document.document import Document, Limits, parse, parse_text
+from mdmem.document.document import SUFFIXES, Document, Limits, parse, parse_text
 from mdmem.document.edit import TextEdit, between, inverse, splice
 from mdmem.errors import EditRefused, Invalid, PathRefused
 from mdmem.text.diff import unified
 from mdmem.vault.config import CONFIG_PATH, Secrets
-from mdmem.vault.paths import check_memory, decode_id, is_under, join, relative, unportable
+from mdmem.vault.paths import check_folder, check_memory, decode_id, is_under, join, relative, unportable
 from mdmem.vault.store import FileChange
 
 if TYPE_CHECKING:
@@ -79,6 +79,14 @@ class Change:
         return parse_text(path, splice(self.before.text, self.edits, path), limits)
 
 
+class AttachmentMove(NamedTuple):
+    """An attachment that moves as it is: its path, its new one, and the SHA-256 of its bytes."""
+
+    path: str
+    move_to: str
+    hash: str
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class EditPlan:
     """Changes that happen together or not at all.
@@ -91,6 +99,7 @@ class EditPlan:
         warnings: what was found in it that does not refuse it, such as secrets that were taken out.
         brings_back: it restores what stood there before. That is checked against neither schemas nor the
             rule for new names: what was deleted can be restored, whatever it was, and whatever its name.
+        attachments: what moves with it that is no memory.
     """
 
     changes: tuple[Change, ...]
@@ -99,16 +108,21 @@ class EditPlan:
     left_out: tuple[str, ...] = ()
     warnings: tuple[Diagnostic, ...] = ()
     brings_back: bool = False
+    attachments: tuple[AttachmentMove, ...] = ()
 
     @property
     def paths(self) -> tuple[str, ...]:
         """Every path that the plan touches, in order, without repeats."""
-        touched = (path for c in self.changes for path in (c.path, c.move_to) if path)
+        moves = [
+            *((c.path, c.move_to) for c in self.changes),
+            *((a.path, a.move_to) for a in self.attachments),
+        ]
+        touched = (path for move in moves for path in move if path)
         return tuple(dict.fromkeys(touched))
 
     @property
     def files(self) -> tuple[FileChange, ...]:
-        """The memories that would change, with their hashes before and after.
+        """The memories that would change, and the attachments, with their hashes before and after.
 
         Raises:
             DocumentRefused, EditRefused: as `Change.after`.
@@ -122,6 +136,9 @@ class EditPlan:
                 changed.append(FileChange(path=change.path, before=base, after=None))
             elif base != new:
                 changed.append(FileChange(path=change.path, before=base, after=new))
+        for each in self.attachments:
+            changed.append(FileChange(path=each.move_to, before=None, after=each.hash))
+            changed.append(FileChange(path=each.path, before=each.hash, after=None))
         return tuple(changed)
 
     def json_shape(self) -> dict[str, Any]:
@@ -139,6 +156,7 @@ class EditPlan:
             after = change.after(_ANY_SIZE)
             old, new = change.before.text if change.before else None, after.text if after else None
             parts.append(unified(old, new, change.path, new_path=change.move_to))
+        parts += (unified("", "", each.path, new_path=each.move_to) for each in self.attachments)
         return "".join(parts)
 
 
@@ -181,19 +199,22 @@ def together(plans: Iterable[EditPlan], message: str) -> EditPlan:
     return EditPlan(changes=tuple(change for plan in plans for change in plan.changes), message=message)
 
 
-def refuse_repeats(plan: EditPlan) -> None:
-    """Refuse a plan that names a memory twice.
+def refuse_paths(plan: EditPlan) -> None:
+    """Refuse a plan that names a file twice, or what cannot be one, or makes a memory of an attachment.
 
     Raises:
-        EditRefused, PathRefused: it does, or names what can be none.
+        EditRefused, PathRefused: it does.
     """
     seen: set[str] = set()
-    for change in plan.changes:
-        for path in filter(None, (change.path, change.move_to)):
-            name = check_memory(path)
-            if name in seen:
-                raise EditRefused(path=name, reason="a plan changes every memory at most once")
-            seen.add(name)
+    memories = [check_memory(path) for c in plan.changes for path in (c.path, c.move_to) if path]
+    attached = [check_folder(path) for each in plan.attachments for path in (each.path, each.move_to)]
+    for name in (*memories, *attached):
+        if name in seen:
+            raise EditRefused(path=name, reason="a plan changes every file at most once")
+        seen.add(name)
+    for path in (name for name in attached if name.endswith(SUFFIXES)):
+        reason = "an attachment does not become a memory by its name"
+        raise PathRefused(path=path, reason=reason, remedy="make the memory with `mdmem write`")
 
 
 class NewNames:
@@ -226,6 +247,8 @@ class NewNames:
         for change in () if plan.brings_back else plan.changes:
             if change.before is None or change.move_to:
                 self.refuse_of(change)
+        for each in () if plan.brings_back else plan.attachments:
+            self._refuse_name(check_folder(each.move_to), check_folder(each.path))
 
     def refuse_of(self, change: Change) -> None:
         """See `refuse`, for one change that makes a memory; what was made before counts.
@@ -233,9 +256,13 @@ class NewNames:
         Raises:
             PathRefused: its name is refused.
         """
-        path = check_memory(change.move_to or change.path)
+        source = check_memory(change.path)
+        self._refuse_name(check_memory(change.move_to or source), source if change.move_to else "")
+
+    def _refuse_name(self, path: str, old: str) -> None:
+        """Refuse the name of a file that is made, or was `old` before."""
         parts = join(self._namespace, path).split("/")
-        source = join(self._namespace, check_memory(change.path)).split("/") if change.move_to else []
+        source = join(self._namespace, old).split("/") if old else []
         first = self._first_new(parts)
         if first == len(parts):
             return

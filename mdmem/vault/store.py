@@ -26,6 +26,10 @@ if TYPE_CHECKING:
     from mdmem.vault.walk import Found
 
 
+MOST_ATTACHED_BYTES = 64 * 1024 * 1024
+"""The largest attachment that is moved: all of it is held in memory meanwhile."""
+
+
 class Store(Protocol):
     """The files of one vault.
 

@@ -12,15 +12,15 @@ from mdmem.merging.merge import merge
 from mdmem.text.diff import unified
 from mdmem.text.lines import LINE_END
 from mdmem.vault.files import BUSY_SECONDS, Raced
-from mdmem.vault.paths import check_memory, join, relative, seen_from
+from mdmem.vault.paths import check_folder, check_memory, join, relative, seen_from
 from mdmem.vault.plan import change_shape
-from mdmem.vault.store import Entry, FileChange, Step, changed_by, hashed, new_entry
+from mdmem.vault.store import MOST_ATTACHED_BYTES, Entry, FileChange, Step, changed_by, hashed, new_entry
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping, Sequence
 
     from mdmem.vault.files import Content
-    from mdmem.vault.plan import Change, EditPlan, Prepared
+    from mdmem.vault.plan import AttachmentMove, Change, EditPlan, Prepared
     from mdmem.vault.store import Store
 
 # How often a program that takes no lock may come in between before we give up.
@@ -93,9 +93,9 @@ class Transaction:
         with seen_from(self.namespace):
             self.store.commit(entry, steps)
 
-    def _read_content(self, path: str, *, exact: bool = False) -> Content | None:
+    def _read_content(self, path: str, *, exact: bool = False, limit: int = 0) -> Content | None:
         with seen_from(self.namespace):
-            return self.store.read(path, self.limits.max_bytes, exact=exact, settled=True)
+            return self.store.read(path, limit or self.limits.max_bytes, exact=exact, settled=True)
 
     def _make_entry(self, steps: Sequence[Step], message: str) -> Entry:
         return new_entry(self.prepared.plan.actor or self.actor, message, changed_by(steps))
@@ -123,6 +123,19 @@ class Transaction:
                     raise AlreadyExists(path=change.move_to, remedy="move or delete that one first")
                 yield Step(path=new, before=None, after=content, like=now, spelled=self.store.spelled(new))
                 yield Step(path=path, before=now, after=None, spelled=spelled)
+        for each in self.prepared.plan.attachments:
+            yield from self._move_attachment(each)
+
+    def _move_attachment(self, moved: AttachmentMove) -> Iterator[Step]:
+        old, new = (join(self.namespace, check_folder(path)) for path in (moved.path, moved.move_to))
+        now = self._read_content(old, limit=MOST_ATTACHED_BYTES)
+        actual = hashed(now.data) if now else None
+        if now is None or actual != moved.hash:
+            raise Conflict(path=moved.path, base=moved.hash, actual=actual)
+        if self.store.stands(new):
+            raise AlreadyExists(path=moved.move_to, remedy="move or delete that one first")
+        yield Step(path=new, before=None, after=now.data, like=now, spelled=self.store.spelled(new))
+        yield Step(path=old, before=now, after=None, spelled=self.store.spelled(old))
 
     def _as_it_was(self, back: FileChange) -> Content | None:
         """Return what was deleted, with its permissions and owner; None where it is not kept."""

@@ -9,7 +9,7 @@ from difflib import get_close_matches
 from typing import TYPE_CHECKING, Any, TypeVar, cast
 
 from mdmem.diagnostic import Diagnostic, told
-from mdmem.document.document import Document, parse
+from mdmem.document.document import SUFFIXES, Document, digest, parse
 from mdmem.errors import (
     AlreadyExists,
     ConfigInvalid,
@@ -34,7 +34,8 @@ from mdmem.vault.paths import (
     relative,
     seen_from,
 )
-from mdmem.vault.plan import EditPlan, NewNames, Prepared, refuse_repeats, screen, standing
+from mdmem.vault.plan import EditPlan, NewNames, Prepared, refuse_paths, screen, standing
+from mdmem.vault.store import MOST_ATTACHED_BYTES
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
@@ -310,6 +311,21 @@ class Vault:
         for each in self.store.walk(self.wall._replace(folder=folder)):
             yield each._replace(path=relative(each.path, self.namespace))
 
+    def attachments(self, path: str) -> Iterator[tuple[str, str]]:
+        """Yield each file at a path or below it that is no memory, with its hash. Hidden ones are left out.
+
+        Raises:
+            PathRefused: one of them is a link or a device.
+            TooLarge: it has more than `MOST_ATTACHED_BYTES`.
+        """
+        self.store.recover()
+        full = self.folder(path)
+        below = self.store.walk(self.wall._replace(folder=full), ("",)) if self.store.names(full) else ()
+        for name in (each.path for each in below) if below else (full,):
+            content = None if name.endswith(SUFFIXES) else self.store.read(name, MOST_ATTACHED_BYTES)
+            if content:
+                yield relative(name, self.namespace), digest(content.data)
+
     def mounted(self, folder: str) -> dict[str, str]:
         """Return the mounts under `folder` of the vault: path in the vault to absolute path."""
         return self.disk.mounted(self.wall._replace(folder=folder or self.namespace))
@@ -405,9 +421,9 @@ class Vault:
         Raises:
             Invalid, PathRefused, EditRefused, DocumentRefused: as `apply` would.
         """
-        refuse_repeats(plan)
+        refuse_paths(plan)
         for path in plan.paths:
-            self._full_path(check_memory(path))
+            self._full_path(check_folder(path))
         self.new_names().refuse(plan)
         prepared = Prepared(plan, [change.after(self.config.limits) for change in plan.changes])
         if plan.brings_back:

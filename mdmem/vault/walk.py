@@ -13,7 +13,7 @@ from typing import NamedTuple, TypeAlias
 from mdmem.document.document import SUFFIXES
 from mdmem.errors import MemoryNotFound, PathRefused
 from mdmem.vault import files
-from mdmem.vault.paths import MAX_PATH_BYTES, check_memory, nfc
+from mdmem.vault.paths import MAX_PATH_BYTES, check_folder, check_memory, nfc
 
 _SHADOWED = "in another Unicode spelling, the same name is there twice"
 _GONE = (FileNotFoundError, NotADirectoryError)
@@ -204,7 +204,7 @@ class _FolderEntry(NamedTuple):
         path, problem = self.path, find_file_problem(status)
         if checked and not problem:
             try:
-                path = check_memory(path)
+                path = (check_memory if path.endswith(SUFFIXES) else check_folder)(path)
             except PathRefused as error:
                 problem = error.reason
         if problem:

@@ -4,9 +4,9 @@ For each line on standard input, `[FOLDER, WHAT, HOW, STRIDE, INNER]` as JSON, i
 trial runs in a fork of this process, which has one thread and everything imported, so that a trial takes
 milliseconds.
 
-WHAT is the plan: `change`, `make`, `move` or `delete` a memory, `mounted` (change the one that is mounted),
-`sweep` (change one where the trash is full, and its log has old entries), or `many`, which is all of these at
-once, but for the sweep, and changes of 7 more.
+WHAT is the plan: `change`, `make`, `move` or `delete` a memory, `attach` (move an attachment with one that
+points at it), `mounted` (change the one that is mounted), `sweep` (change one where the trash is full, and
+its log has old entries), or `many`, which is all of these at once, but for the sweep, and changes of 7 more.
 
 HOW is one of these, where a call is one of the system's file functions, and a step a call that finds other
 files than the one before it did. Nothing but files is left of who was killed, so a kill before any other call
@@ -44,7 +44,7 @@ from mdmem.errors import MdmemError
 from mdmem.facade.memory import Memory
 from mdmem.vault import files
 from mdmem.vault.mark import signed
-from mdmem.vault.plan import Change, EditPlan
+from mdmem.vault.plan import AttachmentMove, Change, EditPlan
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
@@ -54,6 +54,7 @@ CALLS = (
     *("rename", "mkdir", "rmdir", "unlink", "link", "fchmod", "fchown"),
 )
 NOTES, MOUNTED, MADE = 10, 100, 99
+ATTACHED = b"1,2\n"
 MOST_CALLS = 100_000
 DOCTOR_EVERY = 20  # it makes an index, which takes longer than the trial
 AGAIN_EVERY = 10
@@ -107,6 +108,8 @@ def prepare(workspace: str, what: str = "") -> str:
         with open(f"{root}/notes/{number}.md", "wb") as note:
             note.write(content(number, 0))
         os.chmod(f"{root}/notes/{number}.md", 0o600 if number % 2 else 0o664)
+    with open(f"{root}/notes/data.csv", "wb") as attachment:
+        attachment.write(ATTACHED)
     if what == "sweep":
         fill(root)
     return root
@@ -125,8 +128,12 @@ def plan(memory: Memory, what: str) -> EditPlan:
         "move": Change(path=moved.path, before=moved, move_to="moved/it.md"),
         "delete": Change(path=deleted.path, before=deleted, delete=True),
     }
+    attached = (AttachmentMove("notes/data.csv", "moved/data.csv", sha256(ATTACHED).hexdigest()),)
+    if what == "attach":
+        return EditPlan(changes=(single["change"],), attachments=attached)
     if what == "many":
-        return EditPlan(changes=(*changes[1:], *(c for name, c in single.items() if name != "sweep")))
+        some = (*changes[1:], *(c for name, c in single.items() if name != "sweep"))
+        return EditPlan(changes=some, attachments=attached)
     return EditPlan(changes=(single[what],))
 
 

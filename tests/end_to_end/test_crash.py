@@ -57,7 +57,7 @@ def trials() -> Iterator[Try]:
 
 
 @pytest.mark.parametrize("file_system", ["", ":plain"])
-@pytest.mark.parametrize("what", ["change", "mounted", "make", "move", "delete", "sweep", "many"])
+@pytest.mark.parametrize("what", ["change", "mounted", "make", "move", "attach", "delete", "sweep", "many"])
 # README: A program that is killed, or loses its power, in the middle …
 def test_a_change_is_killed_at_every_step(swift: Path, trials: Try, what: str, file_system: str) -> None:
     found = trials(swift, what, f"kill{file_system}", 1)
@@ -111,7 +111,7 @@ def test_taking_a_change_back_is_killed(
         ("delete", "kill+kill:plain", (1, 1)),
         ("sweep", "kill+kill", (2, 2)),
         ("many", "kill+kill", (11, 3)),
-        ("many", "kill+kill:plain", (17, 5)),
+        ("many", "kill+kill:plain", (13, 5)),
     ],
 )
 def test_the_recovery_from_a_crash_is_killed(

@@ -13,7 +13,7 @@ from mdmem.errors import MemoryNotFound
 from mdmem.index.database import Row, key_of, record
 from mdmem.links.move import Known
 from mdmem.links.resolve import Resolution, resolve_link
-from mdmem.vault.plan import EditPlan, refuse_repeats
+from mdmem.vault.plan import EditPlan, refuse_paths
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
@@ -69,7 +69,7 @@ class Notes:
 
     def after(self, plan: EditPlan) -> Notes:
         """The memories as they are when the plan is applied."""
-        refuse_repeats(plan)
+        refuse_paths(plan)
         texts = self.texts
         for change in plan.changes:
             assert change.before is not None

@@ -35,12 +35,14 @@ from mdmem.errors import (
     TemplateFailed,
     TextAmbiguous,
     TextNotFound,
+    TooLarge,
     UndoRefused,
     Usage,
 )
 from mdmem.index.index import Index
 from mdmem.index.view import View
 from mdmem.memory.verbs import Verbs
+from mdmem.vault.store import MOST_ATTACHED_BYTES
 from mdmem.vault.vault import Vault
 
 if TYPE_CHECKING:
@@ -565,6 +567,107 @@ def test_a_folder_moves_wholly_or_not_at_all(tree: Path, verbs: Verbs[Applied]) 
     with pytest.raises(AlreadyExists, match=r"archive/deep/d\.json"):
         verbs.mv("notes", "archive")
     assert memories(tree) == before
+
+
+@pytest.fixture
+def attached(root: Path) -> Path:
+    """Memories beside attachments, and what points at these in each way."""
+    put(root, "notes/a.md", "![[pic.png]] ![x](pic.png) [y](../notes/pic.png) [z](deep/data.csv)\n")
+    put(root, "b.md", "[csv](notes/deep/data.csv) ![[notes/pic.png]]\n")
+    put(root, "notes/deep/data.csv", "1,2\n")
+    (root / "notes/pic.png").write_bytes(b"\x89PNG\0")
+    (root / "notes/pic.png").chmod(0o640)
+    return root
+
+
+def attachments(root: Path) -> dict[str, tuple[int, bytes]]:
+    found = (file for file in root.rglob("*.*") if file.is_file() and file.suffix in {".png", ".csv"})
+    return {str(file.relative_to(root)): (file.stat().st_mode & 0o777, file.read_bytes()) for file in found}
+
+
+def test_an_attachment_moves_with_what_points_at_it_and_comes_back(
+    attached: Path, verbs: Verbs[Applied]
+) -> None:
+    before, texts = attachments(attached), memories(attached)
+    done = verbs.mv("notes/pic.png", "img/")
+    assert attachments(attached) == {
+        "img/pic.png": (0o640, b"\x89PNG\0"),
+        "notes/deep/data.csv": before["notes/deep/data.csv"],
+    }
+    moved = "![[../img/pic.png]] ![x](../img/pic.png) [y](../img/pic.png) [z](deep/data.csv)\n"
+    assert memories(attached)["notes/a.md"] == moved
+    assert memories(attached)["b.md"] == "[csv](notes/deep/data.csv) ![[img/pic.png]]\n"
+    verbs.undo(done.id)
+    assert (attachments(attached), memories(attached)) == (before, texts)
+
+
+def test_attachments_move_with_their_folder_and_come_back(attached: Path, verbs: Verbs[Applied]) -> None:
+    before, texts = attachments(attached), memories(attached)
+    done = verbs.mv("notes", "archive/")
+    assert attachments(attached) == {f"archive/{path}": each for path, each in before.items()}
+    assert {path: text for path, text in memories(attached).items() if path.endswith(".md")} == {
+        "archive/notes/a.md": "![[pic.png]] ![x](pic.png) [y](pic.png) [z](deep/data.csv)\n",
+        "b.md": "[csv](archive/notes/deep/data.csv) ![[archive/notes/pic.png]]\n",
+    }
+    assert not (attached / "notes").exists()
+    verbs.undo(done.id)
+    assert (attachments(attached), memories(attached)) == (before, texts)
+
+
+def test_a_folder_of_attachments_alone_moves(attached: Path, verbs: Verbs[Applied]) -> None:
+    verbs.mv("notes/deep", "data")
+    assert set(attachments(attached)) == {"notes/pic.png", "data/data.csv"}
+    assert memories(attached)["b.md"] == "[csv](data/data.csv) ![[notes/pic.png]]\n"
+
+
+@pytest.mark.parametrize(
+    ("source", "target", "error"),
+    [
+        ("notes/pic.png", "notes/deep/data.csv", AlreadyExists),
+        ("notes/pic.png", "notes/a.md", AlreadyExists),
+        ("notes/pic.png", "notes/pic.md", PathRefused),
+        ("notes/pic.png", "../pic.png", PathRefused),
+        ("notes/pic.png", ".hidden/", PathRefused),
+        ("notes/pic.png", "notes/DEEP/pic.png", PathRefused),
+        ("notes/link.png", "img/", PathRefused),
+        ("notes/gone.png", "img/", MemoryNotFound),
+        ("big", "img/", TooLarge),
+    ],
+)
+def test_an_attachment_that_cannot_move_stays(
+    attached: Path, verbs: Verbs[Applied], source: str, target: str, error: type[MdmemError]
+) -> None:
+    put(attached, "big/a.md", "[b](b.bin)\n")
+    os.truncate(os.open(attached / "big/b.bin", os.O_CREAT | os.O_WRONLY), MOST_ATTACHED_BYTES + 1)
+    (attached / "notes/link.png").symlink_to("pic.png")
+    before, texts = attachments(attached), memories(attached)
+    with pytest.raises(error):
+        verbs.mv(source, target)
+    assert (attachments(attached), memories(attached)) == (before, texts)
+
+
+def test_a_folder_with_a_link_does_not_move(attached: Path, verbs: Verbs[Applied]) -> None:
+    (attached / "notes/link.png").symlink_to("pic.png")
+    with pytest.raises(PathRefused, match=r"notes/link\.png"):
+        verbs.mv("notes", "archive")
+    assert (attached / "notes/link.png").is_symlink()
+
+
+def test_an_attachment_that_has_changed_since_is_not_moved_back(
+    attached: Path, verbs: Verbs[Applied]
+) -> None:
+    done = verbs.mv("notes/pic.png", "img/")
+    (attached / "img/pic.png").write_bytes(b"another")
+    with pytest.raises(Conflict, match=r"img/pic\.png"):
+        verbs.undo(done.id)
+    assert set(attachments(attached)) == {"img/pic.png", "notes/deep/data.csv"}
+
+
+def test_a_plan_shows_where_attachments_move(attached: Path, vault: Vault) -> None:
+    plan = Verbs(vault, lambda build: build(), viewing(vault)).mv("notes/pic.png", "img/")
+    assert "rename from notes/pic.png\nrename to img/pic.png\n" in plan.diff()
+    assert {"img/pic.png", "notes/pic.png"} < {file.path for file in plan.files}
+    assert set(attachments(attached)) == {"notes/pic.png", "notes/deep/data.csv"}
 
 
 def test_a_memory_or_a_folder_is_deleted(tree: Path, verbs: Verbs[Applied]) -> None:

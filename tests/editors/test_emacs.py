@@ -160,5 +160,5 @@ def test_a_rename_that_emacs_cannot_make_is_refused(root: Path) -> None:
         (tell (condition-case refused (eglot-rename "core") (error (error-message-string refused))))
         """,
     )
-    assert "mdmem mv" in told
+    assert "on the command line" in told
     assert read_notes(root) == NOTES

@@ -17,7 +17,10 @@ ways than it is stored (`¤` and `¶` are such that YAML takes them as a letter,
 
 from __future__ import annotations
 
+import json
 import re
+import subprocess
+import sys
 import time
 from itertools import pairwise
 from pathlib import Path
@@ -39,6 +42,7 @@ DATA = Path(__file__).parents[1] / "data/lsp"
 CURSOR, OPENING, CLOSING, NUL = "‸⟦⟧␀"
 ODD = {"§": "😀é日\u2028\x0c ", "¤": "😀é日", "¶": "\u2028"}
 MOMENT_NS = 50_000_000  # in which a file may be written again and have the same times
+UNPLACED = {"binary"}  # on disk, it has no place
 Ranges = set[tuple[str, int, int]]
 Found = tuple[Ranges, list[str]]
 Parts = list[tuple[str, str]]
@@ -356,3 +360,41 @@ def test_it_answers(desks: dict[str, Desk], parts: Parts, encoding: str, spellin
     ranges, answer = QUESTIONS[name](run, *arguments)
     assert (ranges, answer) == (run.ranges, run.answer)
     assert run.files() == run.expected
+
+
+def checked(desk: Desk) -> dict[str, list[tuple[int, int, str]]]:
+    """What the command line says is wrong with each memory, in offsets of an editor, which hides a mark."""
+    command = [sys.executable, "-m", "mdmem", "check", "--json"]
+    done = subprocess.run(command, cwd=desk.folder, capture_output=True, check=False)
+    found: dict[str, list[tuple[int, int, str]]] = {}
+    for line in done.stdout.splitlines():
+        each = json.loads(line)
+        shift = (desk.root / each["path"]).read_text("utf-8").startswith(BOM)
+        place = (0, 0) if each["code"] in UNPLACED else (each["start"] - shift, each["end"] - shift)
+        found.setdefault(each["path"], []).append((*place, each["code"]))
+    return {path: sorted(places) for path, places in found.items()}
+
+
+@pytest.mark.parametrize("encoding", [UTF8, UTF16, UTF32])
+def test_findings_of_saved_files_are_those_of_check(desks: dict[str, Desk], encoding: str) -> None:
+    desk = desks[encoding]
+    desk.clear()
+    runs = [
+        Run(desk, parts, STRANGE)
+        for _, parts in read_cases("findings")
+        if "file .mdmem/config.toml" not in dict(parts)
+    ]
+    paths = [path for run in runs for path in run.expected if path.endswith(".md")]
+    assert len(paths) == len(set(paths))  # a file of one case is none of another
+    expected = checked(desk)
+    assert len({code for found in expected.values() for *_, code in found}) > len(runs) // 2
+    for path in paths:
+        file = desk.root / path
+        if file not in desk.editor.buffers:
+            desk.editor.open(file)
+        told = desk.client.codes(file, [code for *_, code in expected.get(path, ())])
+        found = [
+            (*((0, 0) if each["code"] in UNPLACED else runs[0].span(path, each["range"])), each["code"])
+            for each in told
+        ]
+        assert sorted(found) == expected.get(path, [])

@@ -8,11 +8,11 @@ from typing import TYPE_CHECKING
 import pytest
 
 import mdmem
-from tests.lsp.client import UTF8, UTF16, UTF32, Client
+from tests.lsp.client import UTF16, Client
 from tests.lsp.editor import Editor
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Callable, Iterator
     from pathlib import Path
 
 
@@ -56,12 +56,22 @@ def make_desk(folder: Path, encoding: str, client: Client) -> Desk:
     return Desk(client, folder, encoding)
 
 
+class Desks(dict[str, Desk]):
+    """A server for each encoding, started when it is asked for."""
+
+    def __init__(self, make_folder: Callable[[str], Path]) -> None:
+        self._make_folder = make_folder
+
+    def __missing__(self, encoding: str) -> Desk:
+        folder = self._make_folder(encoding)
+        self[encoding] = make_desk(folder, encoding, Client(cwd=folder))
+        return self[encoding]
+
+
 @pytest.fixture(scope="module")
 def desks(tmp_path_factory: pytest.TempPathFactory) -> Iterator[dict[str, Desk]]:
     """A server for each encoding."""
-    folders = {encoding: tmp_path_factory.mktemp(encoding) for encoding in (UTF8, UTF16, UTF32)}
-    clients = {encoding: Client(cwd=folder) for encoding, folder in folders.items()}
-    found = {encoding: make_desk(folders[encoding], encoding, clients[encoding]) for encoding in folders}
+    found = Desks(tmp_path_factory.mktemp)
     yield found
     for desk in found.values():
         assert desk.client.close() == 0

@@ -11,8 +11,9 @@ A case in `tests/data/lsp` has these parts:
     gone PATH              a file that is no more there
 
 All other files stay as they are. `‸` is where the cursor stands, two of them what is selected, and the ranges
-of the answer are marked `⟦…⟧` in the files. `§`, `¤` and `¶` are nothing, or text that editors count in other
-ways than it is stored (`¤` and `¶` are such that YAML takes them as a letter, and in quotes). `␀` is NUL.
+of the answer are marked `⟦…⟧` in the files. `§` is text that editors count in other ways than it is stored;
+`¤` and `¶` are parts of it that YAML takes: as a letter, and in quotes. `␀` is NUL. Each memory has a byte-order
+mark, CRLF, and no newline at its end.
 """
 
 from __future__ import annotations
@@ -24,7 +25,7 @@ import sys
 import time
 from itertools import pairwise
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any
 
 import pytest
 from markdown_it import MarkdownIt
@@ -40,6 +41,7 @@ if TYPE_CHECKING:
 
 DATA = Path(__file__).parents[1] / "data/lsp"
 CURSOR, OPENING, CLOSING, NUL = "‸⟦⟧␀"
+NEWLINE = "\r\n"
 ODD = {"§": "😀é日\u2028\x0c ", "¤": "😀é日", "¶": "\u2028"}
 MOMENT_NS = 50_000_000  # in which a file may be written again and have the same times
 UNPLACED = {"binary"}  # on disk, it has no place
@@ -48,30 +50,15 @@ Found = tuple[Ranges, list[str]]
 Parts = list[tuple[str, str]]
 
 
-class Spelling(NamedTuple):
-    """How the files of a case are written."""
-
-    is_odd: bool
-
-    @property
-    def newline(self) -> str:
-        return "\r\n" if self.is_odd else "\n"
-
-    def spell(self, text: str) -> str:
-        for mark, odd in ODD.items():
-            text = text.replace(mark, odd if self.is_odd else "")
-        return text.replace("\n", self.newline)
-
-    def spell_file(self, text: str) -> str:
-        """What stands in a file: an odd one has no newline at its end."""
-        return self.spell(text.removesuffix("\n") if self.is_odd else text)
-
-    def mark(self, path: str) -> str:
-        return BOM if self.is_odd and path.endswith(".md") else ""
+def spell(text: str) -> str:
+    for mark, odd in ODD.items():
+        text = text.replace(mark, odd)
+    return text.replace("\n", NEWLINE)
 
 
-PLAIN, STRANGE = Spelling(is_odd=False), Spelling(is_odd=True)
-VARIANTS = [(UTF8, STRANGE), (UTF16, STRANGE), (UTF32, STRANGE), (UTF16, PLAIN)]
+def spell_file(text: str) -> str:
+    """What stands in a file, which has no newline at its end."""
+    return spell(text.removesuffix("\n"))
 
 
 def read_cases(name: str) -> Iterator[tuple[str, Parts]]:
@@ -106,8 +93,8 @@ def unmarked(text: str) -> tuple[str, list[int], list[tuple[int, int]]]:
 class Run:
     """A case at one desk."""
 
-    def __init__(self, desk: Desk, parts: Parts, spelling: Spelling) -> None:
-        self.desk, self.spelling = desk, spelling
+    def __init__(self, desk: Desk, parts: Parts) -> None:
+        self.desk = desk
         self.expected: dict[str, str] = {}
         self.ranges: Ranges = set()
         self.answer: list[str] = []
@@ -130,8 +117,8 @@ class Run:
         old.rename(new)
 
     def put(self, path: str, text: str) -> None:
-        plain, cursors, ranges = unmarked(self.spelling.spell_file(text))
-        self.desk.write(path, self.spelling.mark(path) + plain)
+        plain, cursors, ranges = unmarked(spell_file(text))
+        self.desk.write(path, BOM * path.endswith(".md") + plain)
         if not path.startswith(".mdmem"):
             self.expected[path] = plain
         self.ranges |= {(path, *each) for each in ranges}
@@ -143,10 +130,10 @@ class Run:
         self.opened.append(path)
 
     def expect(self, path: str, text: str) -> None:
-        self.expected[path] = self.spelling.spell_file(text)
+        self.expected[path] = spell_file(text)
 
     def expect_made(self, path: str, text: str) -> None:
-        self.expected[path] = self.spelling.spell(text)
+        self.expected[path] = spell(text)
 
     def expect_fresh(self, path: str, text: str) -> None:
         self.expected[path] = text
@@ -155,7 +142,7 @@ class Run:
         del self.expected[path]
 
     def expect_answer(self, _: str, text: str) -> None:
-        lines = self.spelling.spell(text).split(self.spelling.newline)[:-1]
+        lines = spell(text).split(NEWLINE)[:-1]
         self.answer = lines if text.strip() else []
 
     def take_question(self, question: str, _: str) -> None:
@@ -350,12 +337,12 @@ QUESTIONS: dict[str, Callable[..., Found]] = {
 }
 
 
-@pytest.mark.parametrize(("encoding", "spelling"), VARIANTS, ids=["utf-8", "utf-16", "utf-32", "plain"])
+@pytest.mark.parametrize("encoding", [UTF8, UTF16, UTF32])
 @pytest.mark.parametrize("parts", cases())
-def test_it_answers(desks: dict[str, Desk], parts: Parts, encoding: str, spelling: Spelling) -> None:
+def test_it_answers(desks: dict[str, Desk], parts: Parts, encoding: str) -> None:
     desk = desks[encoding]
     desk.clear()
-    run = Run(desk, parts, spelling)
+    run = Run(desk, parts)
     name, *arguments = run.question.split(" ")
     ranges, answer = QUESTIONS[name](run, *arguments)
     assert (ranges, answer) == (run.ranges, run.answer)
@@ -380,7 +367,7 @@ def test_findings_of_saved_files_are_those_of_check(desks: dict[str, Desk], enco
     desk = desks[encoding]
     desk.clear()
     runs = [
-        Run(desk, parts, STRANGE)
+        Run(desk, parts)
         for _, parts in read_cases("findings")
         if "file .mdmem/config.toml" not in dict(parts)
     ]

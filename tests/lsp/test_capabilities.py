@@ -12,8 +12,8 @@ A case in `tests/data/lsp` has these parts:
 
 All other files stay as they are. `‸` is where the cursor stands, two of them what is selected, and the ranges
 of the answer are marked `⟦…⟧` in the files. `§` is text that editors count in other ways than it is stored;
-`¤` and `¶` are parts of it that YAML takes: as a letter, and in quotes. `␀` is NUL. Each memory has a byte-order
-mark, CRLF, and no newline at its end.
+`¤` and `¶` are parts of it that YAML takes: as a letter, and in quotes. `␀` is NUL. Each memory has a
+byte-order mark, CRLF, and no newline at its end.
 """
 
 from __future__ import annotations

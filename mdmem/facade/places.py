@@ -11,7 +11,7 @@ from contextlib import suppress
 from dataclasses import replace
 from typing import TYPE_CHECKING, NamedTuple
 
-from mdmem.code.citations import MOVED, judge
+from mdmem.code.citations import judge
 from mdmem.code.workspace import Source, Workspace
 from mdmem.diagnostic import Span
 from mdmem.document import anchor
@@ -248,8 +248,9 @@ def _find_anchor(around: Overlay, document: Document, mark: str) -> tuple[Spot, 
     if target is None:
         return spot_in(around, document, _NOWHERE), _NOWHERE
     titles = (heading.title_span for heading in document.headings if heading.line == target.line)
-    span = target.span if target.rule == "block" else next(titles, target.span)
-    return spot_in(around, document, span), target.span
+    content = document.text[slice(*target.span)].rstrip("\r\n")
+    block = Span(target.span.start, target.span.start + len(content))
+    return spot_in(around, document, block if target.rule == "block" else next(titles, block)), target.span
 
 
 def _follow_citation(around: Overlay, document: Document, citation: Citation) -> list[Spot]:
@@ -409,12 +410,9 @@ def _describe_link(around: Overlay, document: Document, link: Link) -> str:
 
 def _describe_citation(around: Overlay, document: Document, citation: Citation) -> str:
     judgement, spot = _judge_citation(around, document, citation)
-    now = ""
-    if judgement.state == MOVED and judgement.first:
-        now = f", to {_code(f'{judgement.path}#L{judgement.first}-L{judgement.last or judgement.first}')}"
-    told = f"{_code(judgement.path)} is {judgement.state}{now}"
     against = f" (compared with {judgement.against})" if judgement.against else ""
-    parts = [f"{told}{against}." + (f" {_escape(judgement.reason)}." if judgement.reason else "")]
+    reason = f": {_escape(judgement.reason)}" if judgement.reason else ""
+    parts = [f"{_code(judgement.path)} is {judgement.state}{against}{reason}."]
     if spot and spot.lines and spot.span.end:
         suffix = os.path.splitext(judgement.path)[1].removeprefix(".")
         parts.append(_quote(spot.lines.text[slice(*spot.span)], suffix))

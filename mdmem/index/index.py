@@ -221,6 +221,9 @@ class Index:
             if paths is None and where == set() and not _compare_stores(database, text):
                 return Synced()
             changes, look = database.changes(), self._find_changes(database, where)
+            if where and (look.changed or look.gone):
+                # Of a file that was moved amid this look, only one that begins later sees both ends.
+                look = self._find_changes(database, where)
             synced = Synced()
             if look.changed or look.gone or _list_racy_paths(database) or _compare_stores(database, text):
                 ((pending,),) = database.rows("SELECT count(*) FROM pending")

@@ -48,7 +48,7 @@ class Client:
 
     def __init__(self, *arguments: str, cwd: str | Path | None = None) -> None:
         self._errors = tempfile.TemporaryFile()  # noqa: SIM115 - until the client is closed
-        self.errors = ""
+        self._written = ""
         self.process = subprocess.Popen(
             [sys.executable, "-m", "mdmem", *arguments, "lsp"],
             stdin=subprocess.PIPE,
@@ -65,6 +65,14 @@ class Client:
         self._thread = Thread(target=self._read, daemon=True)
         self._thread.start()
 
+    @property
+    def errors(self) -> str:
+        """What the server has written to standard error."""
+        if self._errors.closed:
+            return self._written
+        descriptor = self._errors.fileno()  # which the server writes through, from where it stands
+        return os.pread(descriptor, os.fstat(descriptor).st_size, 0).decode()
+
     def __enter__(self) -> Self:
         return self
 
@@ -72,8 +80,6 @@ class Client:
         self.close()
 
     def close(self) -> int:
-        if self._errors.closed:
-            return self.process.returncode
         if self.process.poll() is None:
             try:
                 self.request("shutdown", None)
@@ -83,11 +89,11 @@ class Client:
                 self.process.kill()
         self.process.wait(SECONDS)
         self._thread.join(SECONDS)
-        self._errors.seek(0)
-        self.errors = self._errors.read().decode()
-        for stream in (self.process.stdin, self.process.stdout, self._errors):
+        for stream in (self.process.stdin, self.process.stdout):
             if stream:
                 stream.close()
+        self._written = self.errors
+        self._errors.close()
         return self.process.returncode
 
     def _read(self) -> None:
@@ -192,10 +198,10 @@ class Client:
         return found
 
     def codes(self, file: Path, wanted: list[str]) -> list[Any]:
-        """Wait until these are the codes of what is wrong with a document."""
+        """Wait until these are the codes of what is wrong with a document that is open."""
 
         def are_told() -> Any:
-            told = self.diagnostics[uri(file)]
+            told = [each for each in self.diagnostics[uri(file)] if "version" in each]
             found = told[-1]["diagnostics"] if told else []
             return [found] if sorted(each["code"] for each in found) == sorted(wanted) else None
 

@@ -8,11 +8,11 @@ from typing import TYPE_CHECKING
 import pytest
 
 import mdmem
-from tests.lsp.client import UTF8, UTF16, UTF32, Client
+from tests.lsp.client import UTF16, Client
 from tests.lsp.editor import Editor
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Callable, Iterator
     from pathlib import Path
 
 
@@ -23,6 +23,7 @@ class Desk:
         self.client, self.folder = client, folder
         self.root = folder / "memories"
         self.editor = Editor(client, encoding)
+        self._config = (self.root / ".mdmem/config.toml").read_bytes()
 
     def clear(self) -> None:
         """Close everything, and leave an empty vault."""
@@ -32,6 +33,10 @@ class Desk:
             if place != self.root and place.name not in {".mdmem", ".gitignore"}:
                 shutil.rmtree(place) if place.is_dir() else place.unlink()
         shutil.rmtree(self.root / ".mdmem/schemas", ignore_errors=True)
+        if (self.root / ".mdmem/config.toml").read_bytes() != self._config:
+            (self.root / ".mdmem/config.toml").write_bytes(self._config)
+        # Once this is answered, nothing more is told of what was closed.
+        self.client.ask("hover", self.folder / "none", {"line": 0, "character": 0})
         self.client.diagnostics.clear()
         self.client.told.clear()
 
@@ -51,13 +56,22 @@ def make_desk(folder: Path, encoding: str, client: Client) -> Desk:
     return Desk(client, folder, encoding)
 
 
+class Desks(dict[str, Desk]):
+    """A server for each encoding, started when it is asked for."""
+
+    def __init__(self, make_folder: Callable[[str], Path]) -> None:
+        self._make_folder = make_folder
+
+    def __missing__(self, encoding: str) -> Desk:
+        folder = self._make_folder(encoding)
+        self[encoding] = make_desk(folder, encoding, Client(cwd=folder))
+        return self[encoding]
+
+
 @pytest.fixture(scope="module")
 def desks(tmp_path_factory: pytest.TempPathFactory) -> Iterator[dict[str, Desk]]:
     """A server for each encoding."""
-    found = {}
-    for encoding in (UTF8, UTF16, UTF32):
-        folder = tmp_path_factory.mktemp(encoding)
-        found[encoding] = make_desk(folder, encoding, Client(cwd=folder))
+    found = Desks(tmp_path_factory.mktemp)
     yield found
     for desk in found.values():
         assert desk.client.close() == 0

@@ -84,9 +84,13 @@ class Served:
 
     @property
     def ticks(self) -> int:
-        """The processor time that it has taken, in hundredths of a second (proc(5))."""
-        fields = Path(f"/proc/{self.process.pid}/stat").read_text().rpartition(")")[2].split()
-        return int(fields[11]) + int(fields[12])
+        return ticks_of(self.process.pid)
+
+
+def ticks_of(process: int) -> int:
+    """The processor time that a process has taken, in hundredths of a second (proc(5))."""
+    fields = Path(f"/proc/{process}/stat").read_text().rpartition(")")[2].split()
+    return int(fields[11]) + int(fields[12])
 
 
 def measure(setting: Setting) -> list[Row]:

@@ -22,6 +22,7 @@ import inbox_crash
 import index
 import large
 import long
+import lsp
 import machine
 import moving
 import observation
@@ -66,6 +67,8 @@ _MEASUREMENTS: dict[str, Callable[[Setting], list[Row]]] = {
     "observation": observation.measure,
     "truth": truth.measure,
     "truth-crash": truth_crash.measure,
+    "lsp": lsp.measure,
+    "lsp-fuzz": lsp.measure_messages,
 }
 # Minutes, gigabytes, and a part of another one: only when it is named.
 _ON_REQUEST = {

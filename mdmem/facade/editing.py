@@ -27,7 +27,8 @@ from mdmem.index.overlay import Memories, Opened, Overlay
 from mdmem.index.view import View, link_key
 from mdmem.links.references import files_of
 from mdmem.merging.merge import merge
-from mdmem.text.lines import Lines, line_ends, with_newline
+from mdmem.text.diff import Versions, regions
+from mdmem.text.lines import Lines, line_ends, whole_lines, with_newline
 from mdmem.vault.folder import find_around
 from mdmem.vault.paths import check_memory, is_under
 from mdmem.watch.watcher import Keeper, Watcher
@@ -40,9 +41,11 @@ if TYPE_CHECKING:
     from mdmem.facade.memory import Memory
     from mdmem.facade.places import Element, Goal, Hover, Leads, NamedPlaces, OutlineItem, Spot
     from mdmem.index.overlay import Name
+    from mdmem.merging.conflict import MergeConflict
     from mdmem.vault.plan import EditPlan
 
 _RETRY_SECONDS = 1.0  # after the index could not be made current
+_LEFT = 50  # texts that were closed: whoever renames a file closes it and opens the other
 
 
 def vault_around(file: str) -> str | None:
@@ -112,7 +115,8 @@ class Editing:
         self._lock = threading.Lock()
         self._known = Memories()
         self._interfaces: dict[str, _Interface] = {}
-        self._merged: dict[str, tuple[str, str]] = {}
+        self._merged: dict[str, tuple[str | None, str, str]] = {}
+        self._left: dict[str, str | None] = {}
         self._watcher: Watcher | None = None
         self._is_stopped = threading.Event()
 
@@ -135,13 +139,15 @@ class Editing:
         if before is None:
             base = self._find_base(path, text)
         else:
-            is_merged = merged and merged[0] in {text, before.opened.text}
-            base = merged[1] if merged and is_merged else before.base
+            is_merged = merged and merged[0] is before.base and merged[1] in {text, before.opened.text}
+            base = merged[2] if merged and is_merged else before.base
         self._buffers = _Buffers({**self._buffers, path: _Buffer(opened, base)})
 
     def close(self, path: str) -> None:
         """Let the disk count again."""
         self._merged.pop(path, None)
+        if buffer := self._buffers.get(path):
+            self._left = dict([*self._left.items(), (buffer.opened.text, buffer.base)][-_LEFT:])
         self._buffers = _Buffers({each: buffer for each, buffer in self._buffers.items() if each != path})
 
     def saved(self, path: str) -> None:
@@ -158,6 +164,8 @@ class Editing:
         with suppress(MdmemError, FileNotFoundError):
             disk = self._vault.find(path)
             if disk and _as_edited(disk.text, text) != text:
+                if text in self._left:
+                    return self._left[text]
                 known = self._known.outlines.get(path)
                 opened = parse_text(path, text, self._vault.config.limits)
                 if (known and known.hash == opened.hash) or self._vault.content(opened.hash) is not None:
@@ -308,21 +316,22 @@ class Editing:
             disk = self._vault.find(path)
             text = _as_edited(disk.text, ours.text) if disk else ours.text
             if disk and text == ours.text:
-                self._merged[path] = text, text
-            if text in (ours.text, buffer.base and _as_edited(buffer.base, ours.text)):
+                self._merged[path] = buffer.base, text, text
+            base = None if buffer.base is None else _as_edited(buffer.base, ours.text)
+            if text in (ours.text, base):
                 return None
-            if buffer.base is None:
+            if base is None:
                 differ = between(ours.text, text)
                 return TakenOver(edits=None, lines=tuple(ours.lines.number(edit.start) for edit in differ))
             limits = self._vault.config.limits
-            base, theirs = (parse_text(path, each, limits) for each in (buffer.base, text))
+            before, theirs = (parse_text(path, each, limits) for each in (base, text))
         except MdmemError:  # what is there can be taken over when it is a memory again
             return None
         # Conflicts are told by the lines of the last argument.
-        merged = merge(base, theirs, ours)
+        merged = merge(before, theirs, ours)
         if merged.text is None:
-            return TakenOver(edits=None, lines=tuple(conflict.line for conflict in merged.conflicts))
-        self._merged[path] = merged.text, text
+            return TakenOver(edits=None, lines=_list_contested(before, theirs, ours, merged.conflicts))
+        self._merged[path] = buffer.base, merged.text, text
         edits = tuple(between(ours.text, merged.text))
         return TakenOver(edits=edits) if edits else None
 
@@ -435,6 +444,22 @@ def _as_edited(disk: str, edited: str) -> str:
         if edited.endswith(ends[0]) and disk and not disk.endswith(ends[0]):
             disk += ends[0]
     return disk
+
+
+def _list_contested(
+    base: Document, disk: Document, ours: Document, conflicts: Collection[MergeConflict]
+) -> tuple[int, ...]:
+    """Return the lines of an open text that conflicts are about, also of one that is about the whole text."""
+    if not any(each.reason for each in conflicts):
+        return tuple(each.line for each in conflicts)
+    texts = Versions(base, disk, ours).map(lambda document: whole_lines(document.text))
+    mine: list[int] = []
+    both: list[int] = []
+    for place in regions(*texts):
+        before, there, here = texts.paired(place, lambda side, part: side[part])
+        if here != before:
+            (mine if there in (before, here) else both).append(place.theirs.start + 1)
+    return tuple(both or mine)
 
 
 def _is_concerned(opened: Opened, keys: Collection[str], names: Collection[Name], *, is_any: bool) -> bool:

@@ -85,13 +85,13 @@ class _Protocol(LanguageServerProtocol):
     def handle_message(self, message: Any) -> None:
         """Answer a message, or say why it is none that can be answered now."""
         method, number = _read_member(message, "method"), _read_member(message, "id")
-        refused = self._refuse(message, method)
+        refused = self._refuse(message, method, number)
         if refused is None:
             super().handle_message(message)
         elif number is not None and method:
             self._send_response(number, error=refused.to_response_error())
 
-    def _refuse(self, message: Any, method: str | None) -> JsonRpcException | None:
+    def _refuse(self, message: Any, method: str | None, number: Any) -> JsonRpcException | None:
         """Return why a message is not answered; None where it is."""
         if getattr(message, "jsonrpc", None) != self.VERSION:
             return _fail(types.ErrorCodes.InvalidRequest, "this is no message of JSON-RPC 2.0")
@@ -101,6 +101,9 @@ class _Protocol(LanguageServerProtocol):
             return _fail(types.ErrorCodes.InvalidRequest, f"{method} comes too late")
         if not self.is_begun and method != types.INITIALIZE:
             return _fail(types.ErrorCodes.ServerNotInitialized, f"{method} comes before {types.INITIALIZE}")
+        is_question = number is not None or asyncio.iscoroutinefunction(self.fm.features.get(method))
+        if is_question and not isinstance(number, int | str):
+            return _fail(types.ErrorCodes.InvalidRequest, "a question has an id, a number or a text")
         self.is_begun = True
         self.is_over = method == types.SHUTDOWN
         return None

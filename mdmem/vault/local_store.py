@@ -10,7 +10,7 @@ from __future__ import annotations
 import contextlib
 import os
 import unicodedata
-from functools import cached_property
+from functools import cached_property, lru_cache
 from typing import TYPE_CHECKING
 
 from mdmem.document.document import SUFFIXES, digest
@@ -102,7 +102,7 @@ class LocalStore:
     def in_workspace(self, path: str) -> str:
         """Return the path of a memory's file relative to the workspace."""
         root, parts = self.place(path)
-        return os.path.relpath(os.path.join(root, *parts), self.workspace)
+        return os.path.normpath(os.path.join(_relate(root, self.workspace), *parts))
 
     # -- reading ------------------------------------------------------------------------------------------
 
@@ -301,3 +301,9 @@ class LocalStore:
         with files.translated(name, "make it"), files.opened(self.local(name)) as folder:
             own = name_for(folder)
         return self.local(f"{name}/{own}")
+
+
+# Asked of each memory that cites something, and always of the same few folders.
+@lru_cache
+def _relate(root: str, workspace: str) -> str:
+    return os.path.relpath(root, workspace)

@@ -291,6 +291,41 @@ def test_what_was_saved_is_the_base_of_the_next_merge(root: Path, editing: Editi
     assert taken(editing, "a.md") == "one, mine\n\ntheirs\n"
 
 
+def test_what_was_merged_and_saved_is_the_base_of_the_next_merge(root: Path, editing: Editing) -> None:
+    editing.open("a.md", put(root, "a.md", "one\n\ntwo\n"))
+    editing.open("a.md", "one, mine\n\ntwo\n")
+    put(root, "a.md", "one\n\ntwo, theirs\n")
+    merged = taken(editing, "a.md")
+    assert merged == "one, mine\n\ntwo, theirs\n"
+    editing.open("a.md", put(root, "a.md", merged))
+    editing.saved("a.md")
+    editing.open("a.md", "one, mine again\n\ntwo, theirs\n")
+    assert editing.merge("a.md") is None
+
+
+def test_an_open_file_that_is_renamed_keeps_what_another_program_wrote(root: Path, editing: Editing) -> None:
+    """An editor closes what it renames, and opens the other name with the text of the buffer."""
+    editing.open("a.md", put(root, "a.md", "one\n\ntwo\n"))
+    editing.open("a.md", "one, mine\n\ntwo\n")
+    put(root, "a.md", "one\n\ntwo, theirs\n")
+    (root / "a.md").rename(root / "b.md")
+    editing.close("a.md")
+    editing.open("b.md", "one, mine\n\ntwo\n")
+    assert taken(editing, "b.md") == "one, mine\n\ntwo, theirs\n"
+
+
+def test_a_conflict_about_a_whole_text_names_the_lines_that_both_changed(
+    root: Path, editing: Editing
+) -> None:
+    base = "---\ntitle: T\n---\n\n# A\n\n## B\n\ntext\n\nlast"
+    editing.open("a.md", put(root, "a.md", base))
+    editing.open("a.md", base.replace("## B\n", "## B\n## Mine\n") + "\n")
+    put(root, "a.md", base.replace("## B\n", "## B\n\n## Theirs\n"))
+    found = editing.merge("a.md")
+    assert found is not None
+    assert (found.edits, found.lines) == (None, (8,))
+
+
 @pytest.mark.parametrize("disk", ["\ufeffone\n\ntwo\n", "one\r\n\r\ntwo\r\n", "one\n\ntwo"])
 def test_what_editors_hide_of_a_file_is_no_change(root: Path, editing: Editing, disk: str) -> None:
     put(root, "a.md", disk)

@@ -8,7 +8,7 @@ import os
 import subprocess
 import sys
 import tempfile
-from collections import defaultdict
+from collections import Counter, defaultdict
 from concurrent.futures import Future
 from pathlib import Path
 from threading import Condition, Thread
@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any, Self
 from urllib.parse import quote
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Mapping
 
 SECONDS = 30.0
 UTF8, UTF16, UTF32 = "utf-8", "utf-16", "utf-32"
@@ -46,7 +46,9 @@ class Refused(Exception):
 class Client:
     """A running server, and what it has said so far."""
 
-    def __init__(self, *arguments: str, cwd: str | Path | None = None) -> None:
+    def __init__(
+        self, *arguments: str, cwd: str | Path | None = None, env: Mapping[str, str] | None = None
+    ) -> None:
         self._errors = tempfile.TemporaryFile()  # noqa: SIM115 - until the client is closed
         self._written = ""
         self.process = subprocess.Popen(
@@ -55,10 +57,12 @@ class Client:
             stdout=subprocess.PIPE,
             stderr=self._errors,
             cwd=cwd,
+            env=env,
         )
         self.handlers: dict[str, Callable[[Any], Any]] = {}
         self._numbers = itertools.count(1)
-        self._waiting: dict[Any, Future[Any]] = {}
+        self._waiting: dict[str, Future[Any]] = {}
+        self.answered: Counter[str] = Counter()
         self.told: dict[str, list[Any]] = defaultdict(list)
         self.diagnostics: dict[str, list[Any]] = defaultdict(list)
         self._came = Condition()
@@ -121,7 +125,9 @@ class Client:
                 answer = handle(message["params"]) if handle else None
                 self.send({"jsonrpc": "2.0", "id": message["id"], "result": answer})
             return
-        future = self._waiting.pop(message.get("id"), None)
+        number = json.dumps(message.get("id"))
+        self.answered[number] += 1
+        future = self._waiting.pop(number, None)
         if future and "error" in message:
             future.set_exception(Refused(message["error"]))
         elif future:
@@ -135,9 +141,14 @@ class Client:
         self.process.stdin.write(b"Content-Length: %d\r\n\r\n%b" % (len(body), body))
         self.process.stdin.flush()
 
+    def expect(self, number: Any) -> Future[Any]:
+        """The answer to a question with this id, once it has come."""
+        future = self._waiting[json.dumps(number)] = Future[Any]()
+        return future
+
     def start(self, method: str, params: Any) -> tuple[int, Future[Any]]:
-        number, future = next(self._numbers), Future[Any]()
-        self._waiting[number] = future
+        number = next(self._numbers)
+        future = self.expect(number)
         self.send({"jsonrpc": "2.0", "id": number, "method": method, "params": params})
         return number, future
 

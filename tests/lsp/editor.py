@@ -13,7 +13,7 @@ from urllib.parse import unquote
 from tests.lsp.client import UTF16, Refused, uri
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Callable, Iterable
 
     from tests.lsp.client import Client
 
@@ -56,7 +56,7 @@ def edited(text: str, edits: Iterable[dict[str, Any]], encoding: str) -> str:
 
 @dataclass
 class Buffer:
-    """What is open: its text, the version that the server knows, and the bytes on disk that it knows of."""
+    """What is open: its text, the version that the server knows, and the bytes that it was made from."""
 
     text: str
     version: int
@@ -65,17 +65,25 @@ class Buffer:
 
 
 class Editor:
-    """An editor over a client; what it does to files of which none is open, it does on disk."""
+    """An editor over a client; what it does to files of which none is open, it does on disk.
+
+    `pause` is what happens elsewhere between an answer and what the editor does with it.
+    """
 
     def __init__(self, client: Client, encoding: str = UTF16) -> None:
         self.client, self.encoding = client, encoding
         self.buffers: dict[Path, Buffer] = {}
         self.refused: list[str] = []
+        self.pause: Callable[[], None] = lambda: None
 
     def open(self, file: Path) -> None:
         data = file.read_bytes()
         text = data.decode()
         self.buffers[file] = Buffer(text.removeprefix(BOM), 1, data, text.startswith(BOM))
+        self.show(file)
+
+    def show(self, file: Path) -> None:
+        """Tell the server of a buffer that is new."""
         self.client.open(file, self.buffers[file].text)
 
     def type(self, file: Path, text: str) -> None:
@@ -93,8 +101,10 @@ class Editor:
         buffer = self.buffers[file]
         while True:
             before = file.read_bytes() if file.exists() else None
-            edits = self.client.ask("willSaveWaitUntil", file, reason=1)
+            edits = self.ask("willSaveWaitUntil", file, reason=1)
             self.type(file, edited(buffer.text, edits or (), self.encoding))
+            buffer.seen = before if edits else buffer.seen
+            self.pause()
             if before == (file.read_bytes() if file.exists() else None):
                 break
         buffer.seen = (BOM * buffer.has_mark + buffer.text).encode()
@@ -155,7 +165,7 @@ class Editor:
             moved = new / file.relative_to(old)
             buffer.version = 1
             self.buffers[moved] = buffer
-            self.client.open(moved, buffer.text)
+            self.show(moved)
 
     def move(self, *pairs: tuple[Path, Path]) -> dict[str, Any] | None:
         """Rename files as a file explorer does: the server is asked first."""

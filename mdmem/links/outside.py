@@ -114,17 +114,36 @@ def _new_place(place: str, moves: Mapping[str, str]) -> str | None:
 def _list_pointing(view: View, moves: Collection[str]) -> set[str]:
     """List the memories that may point at something that moves."""
     names = {posixpath.basename(old) for old in moves}
+    root = posixpath.relpath(posixpath.join(view.vault.root, view.base), view.vault.workspace)
+    folders = [posixpath.relpath(old, root) for old in moves if is_under(old, root)]
+    mounted = view.vault.mounted("")
+
+    def may_name(path: str, text: str) -> bool:
+        # To find out what a text names takes long; one that holds none of these names seldom does.
+        return (
+            any(name in text for name in names)
+            or "%" in text
+            or not text.isascii()
+            or any(is_under(path, folder) for folder in folders)
+            or view.outside(path) in mounted
+        )
+
     found = {
         path
         for path, cited, in_link in view.cited_paths()
         if cited in names
-        or any(
-            is_under(place, old)
-            for place in candidates(view.in_workspace(path), cited, in_link=bool(in_link))
-            for old in moves
+        or (
+            may_name(path, cited)
+            and any(
+                is_under(place, old)
+                for place in candidates(view.in_workspace(path), cited, in_link=bool(in_link))
+                for old in moves
+            )
         )
     }
     for path, kind, target in view.outward_links():
+        if not may_name(path, target):
+            continue
         starts = (target, f"/{target}") if kind == "field" else (target,)
         places = (place_of(start, view.in_workspace(path)) for start in starts)
         if any(place and is_under(place, old) for place in places for old in moves):

@@ -12,6 +12,7 @@ import posixpath
 import re
 from contextlib import suppress
 from heapq import nsmallest
+from itertools import islice
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from mdmem.diagnostic import Span
@@ -167,20 +168,23 @@ class _Typing:
         """Offer memories by name, path, id, alias and title."""
         source, wanted = self._document.path, typed.strip().casefold()
         folder, outlines = source.rpartition("/")[0], self._around.outlines
-        ranked = [
-            (rank, path.rpartition("/")[0] != folder, path.count("/"), len(path), path)
-            for path, each in outlines.items()
-            if (rank := _rank_called(wanted, each.called)) is not None
-            and path != source
-            and (in_destination or not _UNNAMABLE.search(path))
-        ]
+        fitting: list[list[str]] = [[] for _ in range(_WORST + 1)]
+        for path, each in outlines.items():
+            if (rank := _rank_called(wanted, each.called)) is not None and path != source:
+                fitting[rank].append(path)
+
+        def distance(path: str) -> tuple[bool, int, int, str]:
+            return path.rpartition("/")[0] != folder, path.count("/"), len(path), path
+
+        ordered = (path for paths in fitting for path in nsmallest(self._limit, paths, key=distance))
+        namable = (path for path in ordered if in_destination or not _UNNAMABLE.search(path))
         items = []
-        for *_, path in nsmallest(self._limit, ranked):
+        for path in islice(namable, self._limit):
             title, called = outlines[path].title, outlines[path].called.strip("\n").split("\n")
             label = _show(title or path.rpartition("/")[2].removesuffix(MARKDOWN))
             name = min(called, key=lambda each: _rank(wanted, each) or 0 if wanted in each else _WORST)
             items.append(Completion(label, path, MEMORY, TextEdit(*span, write(path)), name))
-        return Completions(tuple(items), max(0, len(ranked) - self._limit))
+        return Completions(tuple(items), sum(map(len, fitting)) - len(items))
 
     # -- anchors -------------------------------------------------------------------------------------------
 

@@ -73,7 +73,10 @@ class _Protocol(LanguageServerProtocol):
     def structure_message(self, data: dict[str, Any]) -> Any:
         """Return a message as a value; of one that cannot be read, something that is ignored."""
         if "method" in data:
-            data.setdefault("params", None)
+            params = data.setdefault("params", None)
+            # The SDK takes a command that is given no arguments for one that has none.
+            if data["method"] == types.WORKSPACE_EXECUTE_COMMAND and isinstance(params, dict):
+                params["arguments"] = params.get("arguments") or []
         try:
             return super().structure_message(data)
         except JsonRpcException as error:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import pytest
 
@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
     from tests.lsp.conftest import Desk
 
-NOT_INITIALIZED, NO_METHOD, INVALID_REQUEST = -32002, -32601, -32600
+NOT_INITIALIZED, NO_METHOD, INVALID_REQUEST, BAD_ARGUMENTS = -32002, -32601, -32600, -32602
 LINK = "[[b]]\n"
 SYMBOLS = {"textDocument/documentSymbol": "document", "workspace/symbol": "workspace"}
 NAMES = {
@@ -93,6 +93,14 @@ def test_an_unknown_command_or_method_is_an_error(desk: Desk, file: Path) -> Non
         desk.client.request("textDocument/none", {})
     assert refused.value.code == NO_METHOD
     desk.client.notify("textDocument/none", {})
+    assert answers(desk, file)
+
+
+@pytest.mark.parametrize("given", [{}, {"arguments": None}, {"arguments": [{}]}, {"arguments": [1, 2, 3]}])
+def test_a_command_without_what_it_needs_is_an_error(desk: Desk, file: Path, given: dict[str, Any]) -> None:
+    with pytest.raises(Refused) as refused:
+        desk.client.request("workspace/executeCommand", {"command": "mdmem.applyEdit", **given})
+    assert refused.value.code == BAD_ARGUMENTS
     assert answers(desk, file)
 
 

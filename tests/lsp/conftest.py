@@ -35,6 +35,11 @@ class Desk:
         shutil.rmtree(self.root / ".mdmem/schemas", ignore_errors=True)
         if (self.root / ".mdmem/config.toml").read_bytes() != self._config:
             (self.root / ".mdmem/config.toml").write_bytes(self._config)
+            probe = self.write("probe.md", "[[none]]\n")
+            self.editor.open(probe)
+            self.client.codes(probe, ["dangling-link"])  # which the config silenced, maybe
+            self.editor.close(probe)
+            probe.unlink()
         # Once this is answered, nothing more is told of what was closed.
         self.client.ask("hover", self.folder / "none", {"line": 0, "character": 0})
         self.client.diagnostics.clear()

@@ -165,7 +165,7 @@ def describe_moved_on(taken: TakenOver) -> types.Diagnostic:
     message = "the file has changed on disk since it was opened or saved last"
     if taken.edits is None:
         lines = ", ".join(map(str, taken.lines[:_NAMED]))
-        message += f"; both sides changed line {lines}\nmake these lines agree, then save"
+        message += f", and cannot be merged: see line {lines}\nmake the two agree there, then save"
     else:
         message += "\ntake over what is on disk, or save: both are kept"
     severity = types.DiagnosticSeverity.Warning

@@ -36,7 +36,7 @@ WORKER = Path(__file__).with_name("agent_worker.py")
 TOKEN = re.compile(r"(?<!#)\b[eao][0-9]+x[0-9]+\b")  # behind `#` is only what a link names
 LINK = re.compile(r"\[\[([^\]#|]+)(?:#([^\]|]+))?\]\]|\[x\]\(([^)]+)\)")
 HEADING = re.compile(r"^#+ (.*?)\r?$", re.MULTILINE)
-NAMED_LINE = re.compile(r"both sides changed line ([0-9, ]+)")
+NAMED_LINE = re.compile(r"cannot be merged: see line ([0-9, ]+)")
 MOVED_ON = "changed-on-disk"
 
 

@@ -44,6 +44,7 @@ if TYPE_CHECKING:
     from mdmem.merging.conflict import MergeConflict
     from mdmem.vault.plan import EditPlan
 
+_BEGAN = time.time()
 _RETRY_SECONDS = 1.0  # after the index could not be made current
 _LEFT = 50  # texts that were closed: whoever renames a file closes it and opens the other
 
@@ -109,7 +110,6 @@ class Editing:
     def __init__(self, memory: Memory) -> None:
         self.memory = memory
         self._vault = memory.vault
-        self._began = time.time()
         self._buffers = _Buffers()
         # What follows is shared with what was frozen.
         self._lock = threading.Lock()
@@ -170,7 +170,7 @@ class Editing:
                 opened = parse_text(path, text, self._vault.config.limits)
                 if (known and known.hash == opened.hash) or self._vault.content(opened.hash) is not None:
                     return text
-                return disk.text if os.stat(self.file(path)).st_mtime < self._began else None
+                return disk.text if os.stat(self.file(path)).st_mtime < _BEGAN else None
         return text
 
     def is_open(self, path: str) -> bool:

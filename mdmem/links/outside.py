@@ -116,7 +116,7 @@ def _list_pointing(view: View, moves: Collection[str]) -> set[str]:
     names = {posixpath.basename(old) for old in moves}
     root = posixpath.relpath(posixpath.join(view.vault.root, view.base), view.vault.workspace)
     folders = [posixpath.relpath(old, root) for old in moves if is_under(old, root)]
-    mounted = view.vault.mounted("")
+    mounts = view.vault.config.mounts
 
     def may_name(path: str, text: str) -> bool:
         # To find out what a text names takes long; one that holds none of these names seldom does.
@@ -125,7 +125,7 @@ def _list_pointing(view: View, moves: Collection[str]) -> set[str]:
             or "%" in text
             or not text.isascii()
             or any(is_under(path, folder) for folder in folders)
-            or view.outside(path) in mounted
+            or view.outside(path) in mounts
         )
 
     found = {

@@ -214,7 +214,7 @@ class Client:
         def are_told() -> Any:
             told = [each for each in self.diagnostics[uri(file)] if "version" in each]
             found = told[-1]["diagnostics"] if told else []
-            return [found] if sorted(each["code"] for each in found) == sorted(wanted) else None
+            return [found] if told and sorted(each["code"] for each in found) == sorted(wanted) else None
 
         found: list[Any] = self.wait(are_told)[0]
         return found

@@ -152,11 +152,17 @@ def undone(vault: Vault, entry: Entry) -> EditPlan:
 
 
 def _move_back(entry: Entry) -> Iterator[AttachmentMove]:
-    """Yield the moves that take the attachments of a change back."""
+    """Yield the moves that take the attachments of a change back.
+
+    Raises:
+        Conflict: one of them was changed, by another program, and not moved.
+    """
     attached = [file for file in entry.files if not file.path.endswith(SUFFIXES)]
     gone = [file for file in attached if file.after is None]
     for made in (file for file in attached if file.after):
-        old = next(file for file in gone if file.before == made.after)
+        old = next((file for file in gone if file.before == made.after), None)
+        if old is None:
+            raise Conflict(path=made.path, base=made.before, actual=made.after)
         gone.remove(old)
         yield AttachmentMove(made.path, old.path, old.before or "")
 

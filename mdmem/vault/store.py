@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 
 
 MOST_ATTACHED_BYTES = 64 * 1024 * 1024
-"""The largest attachment that is moved: all of it is held in memory meanwhile."""
+"""What attachments that are moved together hold at most: all of it is in memory meanwhile."""
 
 
 class Store(Protocol):

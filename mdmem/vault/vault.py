@@ -14,6 +14,7 @@ from mdmem.errors import (
     AlreadyExists,
     ConfigInvalid,
     Conflict,
+    EditRefused,
     Invalid,
     MemoryNotFound,
     PathRefused,
@@ -316,14 +317,23 @@ class Vault:
 
         Raises:
             PathRefused: one of them is a link or a device.
-            TooLarge: it has more than `MOST_ATTACHED_BYTES`.
+            EditRefused: together they have more than `MOST_ATTACHED_BYTES`.
         """
+        left = MOST_ATTACHED_BYTES
         self.store.recover()
         full = self.folder(path)
         below = self.store.walk(self.wall._replace(folder=full), ("",)) if self.store.names(full) else ()
         for name in (each.path for each in below) if below else (full,):
-            content = None if name.endswith(SUFFIXES) else self.store.read(name, MOST_ATTACHED_BYTES)
+            try:
+                content = None if name.endswith(SUFFIXES) else self.store.read(name, left)
+            except TooLarge:
+                reason = (
+                    f"what is no memory has more than {MOST_ATTACHED_BYTES:,} bytes, too many to move at once"
+                )
+                remedy = "move less at once, or with git and then `mdmem doctor --fix`"
+                raise EditRefused(path=path, reason=reason, remedy=remedy) from None
             if content:
+                left -= len(content.data)
                 yield relative(name, self.namespace), digest(content.data)
 
     def mounted(self, folder: str) -> dict[str, str]:

@@ -11,6 +11,7 @@ import re
 import subprocess
 import sys
 import tempfile
+from dataclasses import replace
 from hashlib import sha256
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -35,14 +36,13 @@ from mdmem.errors import (
     TemplateFailed,
     TextAmbiguous,
     TextNotFound,
-    TooLarge,
     UndoRefused,
     Usage,
 )
 from mdmem.index.index import Index
 from mdmem.index.view import View
 from mdmem.memory.verbs import Verbs
-from mdmem.vault.store import MOST_ATTACHED_BYTES
+from mdmem.vault.store import MOST_ATTACHED_BYTES, FileChange
 from mdmem.vault.vault import Vault
 
 if TYPE_CHECKING:
@@ -631,14 +631,16 @@ def test_a_folder_of_attachments_alone_moves(attached: Path, verbs: Verbs[Applie
         ("notes/pic.png", "notes/DEEP/pic.png", PathRefused),
         ("notes/link.png", "img/", PathRefused),
         ("notes/gone.png", "img/", MemoryNotFound),
-        ("big", "img/", TooLarge),
+        ("big", "img/", EditRefused),
     ],
 )
 def test_an_attachment_that_cannot_move_stays(
     attached: Path, verbs: Verbs[Applied], source: str, target: str, error: type[MdmemError]
 ) -> None:
     put(attached, "big/a.md", "[b](b.bin)\n")
-    os.truncate(os.open(attached / "big/b.bin", os.O_CREAT | os.O_WRONLY), MOST_ATTACHED_BYTES + 1)
+    for name in ("b.bin", "c.bin"):  # each alone could move
+        with (attached / "big" / name).open("wb") as file:
+            file.truncate(MOST_ATTACHED_BYTES // 2 + 1)
     (attached / "notes/link.png").symlink_to("pic.png")
     before, texts = attachments(attached), memories(attached)
     with pytest.raises(error):
@@ -661,6 +663,18 @@ def test_an_attachment_that_has_changed_since_is_not_moved_back(
     with pytest.raises(Conflict, match=r"img/pic\.png"):
         verbs.undo(done.id)
     assert set(attachments(attached)) == {"img/pic.png", "notes/deep/data.csv"}
+
+
+def test_what_another_program_did_to_an_attachment_is_not_undone(
+    attached: Path, verbs: Verbs[Applied], vault: Vault
+) -> None:
+    """Such an entry is written when a program writes in the instant of a move."""
+    verbs.mv("notes/pic.png", "img/")
+    entry = next(iter(vault.history()))
+    aside = FileChange(path="img/pic.png", before="0" * 64, after="1" * 64)
+    vault.disk.trash.record(replace(entry, id=f"{entry.id}.0", files=(aside,)))
+    with pytest.raises(Conflict, match=r"img/pic\.png"):
+        verbs.undo(f"{entry.id}.0")
 
 
 def test_a_plan_shows_where_attachments_move(attached: Path, vault: Vault) -> None:

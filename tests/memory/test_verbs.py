@@ -675,6 +675,7 @@ def test_what_another_program_did_to_an_attachment_is_not_undone(
     vault.disk.trash.record(replace(entry, id=f"{entry.id}.0", files=(aside,)))
     with pytest.raises(Conflict, match=r"img/pic\.png"):
         verbs.undo(f"{entry.id}.0")
+    assert set(attachments(attached)) == {"img/pic.png", "notes/deep/data.csv"}
 
 
 def test_a_plan_shows_where_attachments_move(attached: Path, vault: Vault) -> None:

@@ -74,7 +74,7 @@ for number in range(100_000):
 '
 python -c "$writer" Ann & ann=$!
 python -c "$writer" Ben & ben=$!
-until mdmem sessions history talk --last 1 --json 2>/dev/null | grep -q '"seq": [0-9][0-9][0-9]' &&
+until mdmem sessions history talk --limit 1 --json 2>/dev/null | grep -q '"seq": [0-9][0-9][0-9]' &&
     mdmem sessions history talk | grep -q '^Ben says'; do :; done
 kill -9 $ann
 kill $ben

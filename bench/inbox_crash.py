@@ -62,7 +62,7 @@ class _Inbox:
 
     def numbers(self, memory: Memory) -> int:
         """How many messages there are; each one has its number as its id."""
-        last = memory.sessions.history(_KEY, last=1)
+        last = memory.sessions.history(_KEY, limit=1)
         return int(last[0].id) if last else 0
 
     def look(self, done: int) -> Counter[str]:

@@ -158,7 +158,7 @@ def _commands(path: str, root: str) -> Iterator[tuple[str, Sequence[str], str]]:
         ["ls"],
         ["ls", "--where", "tag=a"],
         ["show", path],
-        ["show", "--heading", "a", path],
+        ["show", "--section", "a", path],
         ["check"],
         ["refs"],
         ["refs", "--stats"],
@@ -175,7 +175,7 @@ def _commands(path: str, root: str) -> Iterator[tuple[str, Sequence[str], str]]:
         ["tool", json.dumps({"command": "view", "path": f"/memories/{path}"})],
         ["mv", path, f"notes/elsewhere-{name}", "--dry-run"],
         ["mv", "notes/other.md", "notes/another.md", "--dry-run"],
-        ["mv", "--tag", "a", "b", "--dry-run"],
+        ["mv", "--what", "tag", "a", "b", "--dry-run"],
         ["replace", path, "needle", "found", "--dry-run"],
     ):
         told = " ".join(each for each in arguments if len(each) < 30 and each not in {path, name})

@@ -113,7 +113,7 @@ def crash(setting: Setting) -> list[Row]:
             said = 0
         said = kill_after(_go_on(root, said), chance.uniform(0, _LONGEST), said)
         memory = Memory(root)
-        wrong += _wrong(memory, said) if memory.sessions.history(_KEY, last=1) else Counter()
+        wrong += _wrong(memory, said) if memory.sessions.history(_KEY, limit=1) else Counter()
         said = len(memory.sessions.history(_KEY))
         if number % _KILLS_OF_A_VAULT == _KILLS_OF_A_VAULT - 1:
             made += len(memory.observations.list(_KEY)) + len(memory.observations.reflections(_KEY))
@@ -133,7 +133,7 @@ def _observe(setting: Setting) -> Row:
     os.makedirs(plain)
     mine, theirs = [], []
     for number in range(setting.count(_TIMES)):
-        seen = max((message.seq for message in memory.sessions.history(_KEY, last=1)), default=0)
+        seen = max((message.seq for message in memory.sessions.history(_KEY, limit=1)), default=0)
         for message in _messages(100 * number, 100):
             memory.sessions.add_message(_KEY, message)
         mine.append(clock(lambda: memory.observations.observe(_KEY)))
@@ -147,7 +147,7 @@ def _observe(setting: Setting) -> Row:
 
 
 def _read(sessions: Sessions, since: int) -> None:
-    for message in sessions.history(_KEY, since=since):
+    for message in sessions.history(_KEY, after=since):
         _WORD.findall(message.text)
 
 

@@ -37,7 +37,7 @@ _BESIDE_MOST, _BESIDE_MORE = 1.05, 0.005
 _SAID = "A sentence of a conversation, about one thing or another, as long as most of them are."
 _HISTORY = """
 import sys, mdmem
-assert len(mdmem.open(sys.argv[1]).sessions.history("s", last=50)) == 50
+assert len(mdmem.open(sys.argv[1]).sessions.history("s", limit=50)) == 50
 with open("/proc/self/status") as status:
     print(next(line.split()[1] for line in status if line.startswith("VmHWM")))
 """

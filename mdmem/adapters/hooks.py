@@ -277,7 +277,7 @@ def _observed_key(memory: Memory, given: Given) -> str | None:
     """Return the key of the conversation of a host, where there is any observation of it."""
     if not os.path.isdir(os.path.join(memory.folder, _OBSERVATIONS)):
         return None
-    return next((key for key in _conversation_keys(given) if memory.observations.list(key, recent=1)), None)
+    return next((key for key in _conversation_keys(given) if memory.observations.list(key, limit=1)), None)
 
 
 _ANSWERS = {

@@ -26,7 +26,8 @@ _HOSTS = ("claude-code", "codex", "cursor", "vscode", "windsurf", "zed")
 
 
 _project_option = click.option(
-    "--project/--user",
+    "--local/--global",
+    "project",
     default=None,
     help="Write the settings of this project (default), or your own, for every project.",
 )
@@ -39,12 +40,13 @@ _host_argument = click.argument("host", type=click.Choice(_HOSTS))
 @options.setup_options
 @click.pass_obj
 def install_command(target: Target, host: str, *, project: bool | None) -> int:
-    """Put the MCP server into a host's settings, and for Claude Code and Codex the hooks.
+    """Connect an agent: Claude Code, Codex, Cursor, VS Code, ….
 
-    It shows the diff and asks; everything else in those files stays as it is, to the byte. A file that is not
-    plain JSON, as it has comments, is not changed: what belongs into it is printed, and the exit code is 1.
-    The server and the hooks see what --vault, --user, --project and --resource before `install` name; without
-    a user, project or resource what everyone shares, as with --shared.
+    This puts the MCP server into the settings of the host, and for Claude Code and Codex the hooks. It shows
+    the diff and asks; everything else in those files stays as it is, to the byte. A file that is not plain
+    JSON, as it has comments, is not changed: what belongs into it is printed, and the exit code is 1. The
+    server and the hooks see what --vault, --user, --project and --resource before `install` name; without a
+    user, project or resource what everyone shares, as with --shared.
     """
     from mdmem.facade.instructions import install
 
@@ -58,7 +60,7 @@ def install_command(target: Target, host: str, *, project: bool | None) -> int:
 @options.setup_options
 @click.pass_obj
 def uninstall_command(target: Target, host: str, *, project: bool | None) -> int:
-    """Take out of a host's settings what `install` put in.
+    """Take out of the settings of an agent's host what `install` put in.
 
     It shows the diff and asks. A file is restored to the byte; where it has changed since, only the entries
     themselves are taken out. Of a file that is not plain JSON, it says what to take out by hand, and the exit
@@ -113,7 +115,7 @@ def carry_out(setup: Setup | MergeSetup) -> int:
     return 0
 
 
-@command("tool", epilog="""Example: mdmem tool '{"command": "view", "path": "/memories"}'""")
+@command("tool", hidden=True, epilog="""Example: mdmem tool '{"command": "view", "path": "/memories"}'""")
 @click.argument("given", metavar="[COMMAND]", default="-")
 @click.pass_obj
 def tool_command(target: Target, given: str) -> int:
@@ -162,7 +164,7 @@ def _out_of_time(_signal: int, _frame: object) -> None:
     raise TimeoutError(f"no answer within {_MOST_SECONDS} s")
 
 
-@command("hook", epilog="""Example: mdmem hook post-edit <<< '{"tool_input": {}}'""")
+@command("hook", hidden=True, epilog="""Example: mdmem hook post-edit <<< '{"tool_input": {}}'""")
 @click.argument("event", metavar="EVENT")
 @click.pass_obj
 def hook_command(target: Target, event: str) -> None:
@@ -222,11 +224,11 @@ def project_append(**given: Any) -> options.Verb:
 
 @project_command.command("sync", epilog="Example: mdmem project sync --dry-run")
 @click.option(
-    "--tool",
+    "--host",
     "tools",
     multiple=True,
     type=click.Choice(_WRITTEN),
-    help="Write only the files of this tool; repeatable.",
+    help="Write only the files of this one; repeatable.",
 )
 @click.option("--check", is_flag=True, help="Write nothing; exit with 1 when something differs.")
 @options.dry_run_option

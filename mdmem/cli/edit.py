@@ -48,7 +48,10 @@ _MOVED = {
 @options.path_option("--supersedes", role=WRITE, help="Let it take the place of PATH, as supersede does.")
 @options.change_command
 def write_command(**given: Any) -> options.Verb:
-    """Write a whole memory; replace one that is there only with --base or --overwrite."""
+    """Write a whole memory.
+
+    One that is there is replaced only with --base or --overwrite.
+    """
     return lambda m: m.write(**given)
 
 
@@ -62,11 +65,12 @@ _AGAIN = "edit it again? what you save then replaces what is there"
 @options.json_option
 @click.pass_obj
 def edit_command(target: Target, /, path: str) -> int:
-    """Change a memory, or write a new one, in your editor: VISUAL, else EDITOR, else vim, nano or vi.
+    """Change a memory in your editor, or write a new one.
 
-    The editor gets a copy outside of the vault. When it ends, the text is checked as in any change, and
-    merged with what has changed in the memory meanwhile. Text that is refused is kept, and the file with it
-    is named. An editor that returns at once needs its option to wait, as in EDITOR='code --wait'.
+    The editor is VISUAL, else EDITOR, else vim, nano or vi. It gets a copy outside of the vault. When it
+    ends, the text is checked as in any change, and merged with what has changed in the memory meanwhile. Text
+    that is refused is kept, and the file with it is named. An editor that returns at once needs its option to
+    wait, as in EDITOR='code --wait'.
     """
     from mdmem.cli.editor import edit_data, keep_data
 
@@ -129,7 +133,7 @@ def append_command(**given: Any) -> options.Verb:
     return lambda m: m.append(**given)
 
 
-@command("prepend", epilog="Example: mdmem prepend notes/db.md 'Read this first.'")
+@command("prepend", hidden=True, epilog="Example: mdmem prepend notes/db.md 'Read this first.'")
 @options.path_argument(role=WRITE)
 @options.text_argument()
 @options.base_option
@@ -139,7 +143,7 @@ def prepend_command(**given: Any) -> options.Verb:
     return lambda m: m.prepend(**given)
 
 
-@command("insert", epilog="Example: mdmem insert notes/db.md 4 'A line after line 4.'")
+@command("insert", hidden=True, epilog="Example: mdmem insert notes/db.md 4 'A line after line 4.'")
 @options.path_argument(role=WRITE)
 @click.argument("line", type=int)
 @options.text_argument()
@@ -150,7 +154,7 @@ def insert_command(**given: Any) -> options.Verb:
     return lambda m: m.insert(**given)
 
 
-@command("delete-lines", epilog="Example: mdmem delete-lines notes/db.md 4 6")
+@command("delete-lines", hidden=True, epilog="Example: mdmem delete-lines notes/db.md 4 6")
 @options.path_argument(role=WRITE)
 @click.argument("first", type=int)
 @click.argument("last", type=int, required=False)
@@ -190,8 +194,8 @@ def unset_command(**given: Any) -> options.Verb:
 @options.text_argument()
 @click.option("--replace", "where", flag_value="replace", default="replace", help="Replace its text.")
 @click.option("--append", "where", flag_value="append", help="Add to the end of its text.")
-@click.option("--before", "where", flag_value="before", help="Insert before it.")
-@click.option("--after", "where", flag_value="after", help="Insert after it and its subsections.")
+@click.option("--insert-before", "where", flag_value="before", help="Insert before it.")
+@click.option("--insert-after", "where", flag_value="after", help="Insert after it and its subsections.")
 @click.option("--keep-subsections", is_flag=True, help="Keep its subsections, with --replace.")
 @options.base_option
 @options.change_command
@@ -202,22 +206,25 @@ def section_command(**given: Any) -> options.Verb:
 
 @command("mv", epilog="Example: mdmem mv notes/db.md notes/storage/")
 @options.path_argument("arguments", nargs=-1, required=True, metavar="SOURCE… TARGET")
-@click.option("--heading", "what", flag_value="heading", help="Rename a heading: FILE OLD NEW.")
-@click.option("--block", "what", flag_value="block", help="Rename a block id: FILE OLD NEW.")
-@click.option("--id", "what", flag_value="id", help="Change the id of a memory: FILE NEW.")
-@click.option("--tag", "what", flag_value="tag", help="Rename a tag and its subtags: OLD NEW.")
+@click.option("--what", type=click.Choice([*filter(None, _MOVED)]), help="Rename this, not a memory.")
 @options.base_option
 @options.change_options
 @click.pass_obj
 def mv_command(target: Target, /, arguments: tuple[str, ...], what: str | None, base: str | None) -> None:
-    """Move memories, attachments and folders, all of them or none; every link to them follows.
+    """Move or rename; every link to what is moved follows.
 
-    A TARGET that is a folder, or ends in /, is moved into. With an option, something is renamed where it
-    stands, and in all links that name it.
-    """
+    Memories, attachments and folders can be moved, all of them or none. A TARGET that is a folder, or ends in
+    /, is moved into. With --what, something is renamed where it stands, and in all links that name it:
+
+    \b
+    --what heading FILE OLD NEW   a heading
+    --what block FILE OLD NEW     a block id
+    --what id FILE NEW            the id of a memory
+    --what tag OLD NEW            a tag and its subtags
+    """  # noqa: D301 - as in mdmem.cli.make
     expected = _MOVED[what]
     if len(arguments) < 2 or (what and len(arguments) != len(expected.split())):  # noqa: PLR2004 - a pair
-        raise click.UsageError(f"give {expected}{f' with --{what}' if what else ''}")
+        raise click.UsageError(f"give {expected}{f' with --what {what}' if what else ''}")
     if what is not None and base is not None:
         raise click.UsageError("--base is for moving: a rename may change many memories")
     memory = options.open_memory(target)
@@ -239,9 +246,10 @@ def mv_command(target: Target, /, arguments: tuple[str, ...], what: str | None, 
 @options.change_options
 @click.pass_obj
 def rm_command(target: Target, /, path: tuple[str, ...], **given: Any) -> int:
-    """Delete memories, all of them or none; restore or undo brings them back.
+    """Delete memories, which undo and restore bring back.
 
-    A folder needs -r. On a terminal, you are asked about more than 10 memories, and with --cascade always.
+    All of them are deleted or none. A folder needs -r. On a terminal, you are asked about more than 10
+    memories, and with --cascade always.
     """
     memory = options.open_memory(target)
     given |= resolve_paths(memory, {"path": path})
@@ -259,10 +267,10 @@ def rm_command(target: Target, /, path: tuple[str, ...], **given: Any) -> int:
 @command("replace", epilog="Example: mdmem replace --in notes --glob '*.md' MySQL SQLite --dry-run")
 @click.argument("arguments", nargs=-1, required=True, metavar="[PATH] OLD NEW")
 @options.number_option("--count", least=1, help="Require N occurrences of OLD (1).")
-@click.option("--all", "every", is_flag=True, help="Replace every occurrence.")
-@click.option("--regex", is_flag=True, help="Read OLD as a regular expression; NEW may name its groups, \\1.")
-@options.in_option(role=WRITE_FOLDER, metavar="FOLDER", help="Replace in all memories below this folder.")
-@click.option("--glob", "globs", multiple=True, help="Replace in all memories that match.")
+@options.all_option("every")
+@options.regex_option
+@options.in_option(role=WRITE_FOLDER, metavar="FOLDER")
+@options.globs_option
 @options.yes_option
 @options.base_option
 @options.change_options
@@ -270,9 +278,12 @@ def rm_command(target: Target, /, path: tuple[str, ...], **given: Any) -> int:
 def replace_command(
     target: Target, /, arguments: tuple[str, ...], count: int | None, every: bool, **given: Any
 ) -> int:
-    """Replace text in the memory PATH; with --in or --glob, in many at once, all of them or none.
+    r"""Replace text in a memory, or in many, all of them or none.
 
-    OLD must occur exactly once, unless --count or --all says otherwise.
+    It is replaced in the memory PATH; with --in or --glob in many.
+
+    OLD must occur exactly once, unless --count or --all says otherwise. With --regex, NEW may name groups
+    of OLD, as in `\1`.
     """
     across = given["within"] is not None or bool(given["globs"])
     if len(arguments) != (2 if across else 3):
@@ -308,13 +319,13 @@ _SHORT = 12  # digits of a hash that tell versions apart
 
 @command("history", epilog="Example: mdmem history notes/db.md --limit 5")
 @options.path_argument(role=PAST, nargs=-1, metavar="[PATH]…")
-@options.number_option("--limit", "-n", default=20, help="List at most N changes.", least=1)
+@options.limit_option(default=20)
 @options.verbose_option
 @options.read_command
 def history_command(memory: Memory, path: tuple[str, ...], limit: int) -> None:
-    """List the changes made through mdmem, newest first, with the hashes that restore takes.
+    """List the changes made through mdmem, newest first.
 
-    With PATH, those to one of these memories.
+    Each has the hashes that restore takes. With PATH, those to one of these memories.
     """
     entries = memory.history(path)
     older = len(entries) - limit
@@ -347,10 +358,11 @@ def restore_command(**given: Any) -> options.Verb:
 @click.argument("change", required=False)
 @options.change_command
 def undo_command(**given: Any) -> options.Verb:
-    """Take back the last change, or the one with this id, in all its memories at once.
+    """Take back the last change.
 
-    Standard error names the change. An undo is a change as well: a second one takes back the first. Take back
-    an earlier change by its id, which `mdmem history` lists.
+    With CHANGE, that one is taken back, in all its memories at once. Standard error names the change. An undo
+    is a change as well: a second one takes back the first. Take back an earlier change by its id, which
+    `mdmem history` lists.
     """
     return lambda m: _name_undone(m.undo(**given))
 

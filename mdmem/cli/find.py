@@ -16,21 +16,25 @@ if TYPE_CHECKING:
     from mdmem import Memory
 
 
-@command("show", epilog="Example: mdmem show notes/db.md --heading Decision")
+@command("show", epilog="Example: mdmem show notes/db.md --section Decision")
 @options.path_argument(nargs=-1, required=True, metavar="PATH…")
-@click.option("--heading", metavar="HEADING", help="Print only the section under this heading.")
+@click.option("--section", "heading", metavar="HEADING", help="Print only the section under this heading.")
 @click.option("--number", "-n", is_flag=True, help="Number the lines.")
-@click.option("--hash", "only_hash", is_flag=True, help="Print only the hash.")
-@click.option("--at", metavar="WHEN", help="Print them as they were then: a day, a time or a revision.")
+@click.option("--only-hash", is_flag=True, help="Print only the hash.")
+@click.option("--as-of", metavar="WHEN", help="Answer as of then: a day or a time.")
 @options.read_command
 def show_command(
-    memory: Memory, path: Any, heading: str | None, number: bool, only_hash: bool, at: str | None
+    memory: Memory, path: Any, heading: str | None, number: bool, only_hash: bool, as_of: str | None
 ) -> None:
-    """Print memories exactly as they are, one after the other; their hashes go to standard error."""
-    if at is not None:
-        states = [memory.state_at(each, at) for each in path]
+    """Print memories exactly as they are.
+
+    Their hashes go to standard error. --as-of prints them as they were at a day, a time, or a revision of
+    git.
+    """
+    if as_of is not None:
+        states = [memory.state_at(each, as_of) for each in path]
         render.print_remarks(f"{each.path}: {each.certainty}" for each in states if each.certainty != "exact")
-    for document in [memory.show(each, at=at) for each in path]:
+    for document in [memory.show(each, as_of=as_of) for each in path]:
         if only_hash:
             print(document.hash)
             continue
@@ -44,8 +48,8 @@ def show_command(
 
 @command("ls", epilog="Example: mdmem ls notes --where 'created>=2026-01' --sort -created")
 @options.path_argument("paths", READ_ANY, nargs=-1, metavar="[PATH]…")
-@click.option("--glob", "-g", "globs", multiple=True, help="List only memories that match.")
-@click.option("--where", multiple=True, metavar="CONDITION", help="List only memories of which this is true.")
+@options.globs_option
+@options.where_option
 @click.option("--sort", default="", metavar="FIELD", help="Sort by a field; -FIELD: the largest first.")
 @click.option("--long", "-l", is_flag=True, help="Print columns: bytes, day, type, path, title.")
 @click.option("--tree", is_flag=True, help="Print a tree of the folders.")
@@ -58,10 +62,11 @@ def ls_command(
     same: bool,  # noqa: ARG001 - it is so anyway
     **given: Any,
 ) -> None:
-    """List memories: all, or those that PATHs name, which are folders and memories.
+    """List memories, by folder, field or date.
 
-    A CONDITION is FIELD=VALUE, or with !=, <, <=, >, >=, ~ (contains); FIELD alone: it is there; !FIELD: it
-    is not. Fields may be dotted; path, title, size, date and tag need no field.
+    PATHs are folders and memories; without one, all are listed. A CONDITION is FIELD=VALUE, or with !=, <,
+    <=, >, >=, ~ (contains); FIELD alone: it is there; !FIELD: it is not. Fields may be dotted; path, title,
+    size, date and tag need no field.
     """
     # Of one folder, globs are seen from there.
     within = paths[0].strip("/") if len(paths) == 1 and not paths[0].endswith(SUFFIXES) else ""
@@ -81,17 +86,17 @@ def ls_command(
 @command("check", epilog="Example: mdmem check notes --no-links --format github")
 @options.path_argument("paths", CHECKED, nargs=-1)
 @click.option("--links/--no-links", default=True, help="Check links, too.  [default: yes]")
-@options.format_option
+@options.format_option()
 @strict_option
 @options.read_command
 def check_command(memory: Memory, paths: tuple[str | None, ...], links: bool, form: str, strict: bool) -> int:
-    """Report everything that is wrong with memories, as `path:line:column: code message`.
+    """Report what is wrong with memories.
 
-    That is their form, their schema, secrets, links that lead nowhere or to several memories, their sources,
-    ids that several have, and cited code that is not what it was. Standard error says what to do about them.
-    The exit code is 1 when one of them is an error, not a warning or a note. Files that are not memories of
-    the vault, which git and its hooks may name, are skipped. With github and sarif, paths begin at the root
-    of the repository.
+    Each finding is a line `path:line:column: code message`. That is their form, their schema, secrets, links
+    that lead nowhere or to several memories, their sources, ids that several have, and cited code that is not
+    what it was. Standard error says what to do about them. The exit code is 1 when one of them is an error,
+    not a warning or a note. Files that are not memories of the vault, which git and its hooks may name, are
+    skipped. With github and sarif, paths begin at the root of the repository.
     """
     memories = [path for path in paths if path is not None]
     if skipped := len(paths) - len(memories):
@@ -101,7 +106,7 @@ def check_command(memory: Memory, paths: tuple[str | None, ...], links: bool, fo
 
 
 @command("doctor", epilog="Example: mdmem doctor --fix")
-@click.option("--fix", is_flag=True, help="Fix first what is safe: links to what was moved, leftovers.")
+@options.fix_option
 @strict_option
 @options.read_command
 def doctor_command(memory: Memory, fix: bool, strict: bool) -> int:
@@ -122,15 +127,9 @@ def doctor_command(memory: Memory, fix: bool, strict: bool) -> int:
 
 @command("context", epilog="Example: mdmem context which database --for src/app.py --thread t1 --budget 2000")
 @click.argument("words", metavar="[QUERY]...", nargs=-1)
-@click.option(
-    "--for",
-    "files",
-    multiple=True,
-    metavar="FILE",
-    help="Take only rules that apply to this file; repeatable.",
-)
-@click.option("--thread", metavar="ID", help="Add the working memory of this thread.")
-@options.number_option("--budget", default=4000, help="Print at most N tokens.", least=1)
+@click.option("--for", "files", multiple=True, metavar="FILE", help="Take only rules for this file.")
+@options.thread_option
+@options.budget_option(4_000, least=1)
 @click.option("--estimated", is_flag=True, help="Estimate tokens, even where a tokenizer is installed.")
 @options.read_command
 def context_command(memory: Memory, words: tuple[str, ...], **given: Any) -> None:

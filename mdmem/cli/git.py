@@ -54,16 +54,16 @@ _MOST_SECONDS = 30  # that git waits for one file
 
 @group("git")
 def git_command() -> None:
-    """Show who changed which fact, when, and why, in the git repository around the vault.
+    """Review memory in git: who changed which fact, when, and why.
 
-    The vault has one of its own, which needs no
-    repository: `mdmem history`, `mdmem undo` and `mdmem restore`.
+    The vault has a history of its own, which needs no repository: `mdmem history`, `mdmem undo` and
+    `mdmem restore`.
     """
 
 
 @git_command.command("log", epilog="Example: mdmem git log notes/db.md --oneline --limit 5")
 @click.argument("target", required=False)
-@options.number_option("--limit", "-n", help="List at most N commits.", least=1)
+@options.limit_option()
 @click.option("--oneline", is_flag=True, help="Print only commit, day and subject, a line each.")
 @options.verbose_option
 @options.read_command
@@ -117,7 +117,7 @@ def _name_author(said: MemoryCommit | SaidFact, mark: str = "") -> str:
 
 @git_command.command("diff", epilog="Example: mdmem git diff HEAD notes/db.md")
 @options.path_argument("given", PAST_OTHER, nargs=-1, metavar="[REVISIONS] [PATH]…")
-@options.in_option("paths", role=PAST_ANY, metavar="PATH", help="Compare only this memory or folder.")
+@options.in_option("paths", role=PAST_ANY, metavar="PATH")
 @click.option("--exit-code", is_flag=True, help="Exit with 1 when anything differs.")
 @options.read_command
 def git_diff(memory: Memory, given: tuple[str, ...], paths: tuple[str, ...], exit_code: bool) -> int:
@@ -274,7 +274,7 @@ def git_uninstall(target: Target) -> int:
 
 
 @git_command.command(
-    "merge-driver", epilog="Example: mdmem git merge-driver base.md ours.md theirs.md 7 a.md"
+    "merge-driver", hidden=True, epilog="Example: mdmem git merge-driver base.md ours.md theirs.md 7 a.md"
 )
 @click.argument("base")
 @click.argument("ours")
@@ -306,7 +306,7 @@ def git_merge_driver(base: str, ours: str, theirs: str, size: int, path: str, la
 @git_command.command("commit", epilog="Example: mdmem git commit -m 'What we decided' --only notes")
 @click.option("--message", "-m", default="", metavar="TEXT", help="Write this message; else what was done.")
 @options.path_option("--only", role=PAST_ANY, multiple=True, metavar="PATH", help="Commit only this one.")
-@click.option("--session", default="", metavar="KEY", help="Name this session in a trailer.")
+@options.session_option
 @click.option("--hooks", is_flag=True, help="Run the programs that the repository itself names.")
 @click.option("-a", "--all", "same", is_flag=True, help="Change nothing: this is the default.")
 @options.dry_run_option

@@ -9,21 +9,28 @@ import click
 
 from mdmem.cli import render
 from mdmem.cli.main import command
+from mdmem.cli.options import all_option
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Container, Iterable
 
-# What each group of commands is for, in the order in which somebody needs them.
+# What each group of commands is for, in the order in which somebody needs them; hidden ones are in none.
 GROUPS = {
-    "start": "init import install uninstall completion help",
-    "find and read": "search grep ls show today refs backlinks tags graph",
-    "what counts": "supersede contradict reinstate confirm why past revoke prune",
-    "change": "write append prepend insert replace section set unset delete-lines mv rm new edit",
-    "kinds of memory": "notes preferences project rules working sessions summaries observations results",
-    "review": "check diff history undo restore git inbox capture",
-    "agents": "context mcp lsp hook tool observe",
-    "the vault": "doctor stats index watch schema template",
+    "start": "init install status uninstall import completion help",
+    "find and read": "search grep show ls refs backlinks tags graph today",
+    "change": "remember write edit replace mv rm append section set unset new",
+    "go back, and review": "undo redo history check git diff restore doctor inbox",
+    "give to agents": "context mcp",
+    "what counts": "supersede contradict reinstate confirm why revoke prune",
+    "kinds of memory": "notes working preferences project rules sessions results",
+    "the vault": "watch schema template",
 }
+# Those that the first screen shows; `--all` shows the rest.
+FIRST = (
+    "init install status search grep show ls refs remember write edit replace mv rm"
+    " undo history check git context mcp"
+)
+_FIRST_OPTIONS = ("vault", "user", "project")
 
 _TOPICS = os.path.join(os.path.dirname(__file__), "topics")
 _OTHERWISE = os.path.join(os.path.dirname(__file__), "otherwise")
@@ -49,18 +56,50 @@ def sentence(of: click.Command) -> str:
 
 
 def write_commands(group: click.Group, context: click.Context, formatter: click.HelpFormatter) -> None:
-    """Write the commands of a group, each with its first sentence, and the program's own in groups."""
-    names = group.list_commands(context)
-    sections = {"commands": names}
-    if context.parent is None:
-        sections = {title: each.split() for title, each in GROUPS.items()}
-    for title, members in sections.items():
-        found = [(name, group.get_command(context, name)) for name in members if name in names]
+    """Write the commands of a group, each with its first sentence."""
+    _write_section("commands", group.list_commands(context), group, context, formatter)
+
+
+def write_first_screen(group: click.Group, context: click.Context, formatter: click.HelpFormatter) -> None:
+    """Write the commands and the options that come first, a line each, and how to see all."""
+    first = FIRST.split()
+    for title, names in GROUPS.items():
+        _write_section(title, [name for name in names.split() if name in first], group, context, formatter)
+    _write_options(context, formatter, _FIRST_OPTIONS)
+    formatter.write("\nmdmem --help --all lists everything, mdmem help COMMAND explains one.\n")
+
+
+def write_all(group: click.Group, context: click.Context, formatter: click.HelpFormatter) -> None:
+    """Write all commands of the program in groups, its options, and the topics."""
+    _write_options(context, formatter)
+    for title, names in GROUPS.items():
+        _write_section(title, names.split(), group, context, formatter)
+    with formatter.section("Topics, as in `mdmem help json`"):
+        formatter.write_dl([(name, read_topic(name)[0]) for name in topics()])
+
+
+def _write_section(
+    title: str,
+    names: Iterable[str],
+    group: click.Group,
+    context: click.Context,
+    formatter: click.HelpFormatter,
+) -> None:
+    """Write commands with their first sentences below a title, without those that are hidden."""
+    found = [(name, group.get_command(context, name)) for name in names]
+    rows = [(name, sentence(each)) for name, each in found if each and not each.hidden]
+    if rows:
         with formatter.section(title.capitalize()):
-            formatter.write_dl([(name, sentence(each)) for name, each in found if each])
-    if context.parent is None:
-        with formatter.section("Topics, as in `mdmem help json`"):
-            formatter.write_dl([(name, read_topic(name)[0]) for name in topics()])
+            formatter.write_dl(rows)
+
+
+def _write_options(
+    context: click.Context, formatter: click.HelpFormatter, names: Container[str] | None = None
+) -> None:
+    """Write the options of a command, or those with these names."""
+    found = [each for each in context.command.get_params(context) if names is None or each.name in names]
+    with formatter.section("Options"):
+        formatter.write_dl([record for each in found if (record := each.get_help_record(context))])
 
 
 def read_other_names(of: str) -> dict[str, str]:
@@ -109,11 +148,13 @@ def _find_context(context: click.Context, names: tuple[str, ...]) -> click.Conte
 
 @command("help", epilog="Example: mdmem help conditions")
 @click.argument("names", nargs=-1, metavar="[COMMAND|TOPIC]")
+@all_option()
 @click.pass_context
-def help_command(ctx: click.Context, names: tuple[str, ...]) -> None:
-    """Explain a command or a topic; without one, list them all."""
+def help_command(ctx: click.Context, names: tuple[str, ...], all: bool) -> None:  # noqa: A002 - click passes it by name
+    """Explain a command or a topic; without one, list the commands."""
     render.start_paging()
     root = ctx.find_root()
+    root.meta["all"] = all
     found = _find_context(root, names)
     if found is None and (len(names) > 1 or names[0] not in topics()):
         known = (

@@ -1,9 +1,8 @@
-"""The commands of the inbox and of capture: what is proposed, and what was stated in conversations."""
+"""The commands of the inbox: what is proposed, for a person to accept."""
 
 from __future__ import annotations
 
 import functools
-from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 import click
@@ -16,7 +15,6 @@ from mdmem.errors import MdmemError
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
-    from mdmem.capture.capture import Captured
     from mdmem.capture.proposal import Proposal
     from mdmem.facade.memory import Memory
 
@@ -36,7 +34,7 @@ def inbox_command() -> None:
 @options.text_argument("arguments")
 @click.option("--reason", default="", help="Say why.")
 @click.option("--author", default="", help="Name who proposes it; else --actor.")
-@click.option("--source", "sources", multiple=True, help="Name where it was said; repeatable.")
+@options.source_option("sources", multiple=True)
 @options.change_command
 def inbox_propose(arguments: str, **given: Any) -> options.Verb:
     """Propose a change: a verb, and its arguments as a JSON object.
@@ -47,10 +45,13 @@ def inbox_propose(arguments: str, **given: Any) -> options.Verb:
 
 
 @inbox_command.command("list", epilog="Example: mdmem inbox list --all")
-@click.option("--all", is_flag=True, help="List also those that were rejected or have expired.")
+@options.all_option()
 @options.read_command
 def inbox_list(memory: Memory, all: bool) -> int:  # noqa: A002 - click passes it by name
-    """List the open proposals: id, status, verb, target, reason; the exit code is 1 when there are none."""
+    """List the open proposals: id, status, verb, target, reason; the exit code is 1 when there are none.
+
+    With --all, also those that were rejected or have expired.
+    """
     found = memory.inbox.list(all=all)
     render.print_remarks([] if found else ["no proposals"])
     return render.print_each(found, _format_proposal)
@@ -133,41 +134,8 @@ def inbox_reject(base: str | None) -> Callable[[str], options.Verb]:
     return lambda each: lambda m: m.inbox.reject(each, base=base)
 
 
-@inbox_command.command("sweep", epilog="Example: mdmem inbox sweep")
+@inbox_command.command("sweep", hidden=True, epilog="Example: mdmem inbox sweep")
 @options.change_command
 def inbox_sweep() -> options.Verb:
     """Remove the proposals that have expired, except those that were rejected."""
     return lambda m: m.inbox.sweep()
-
-
-@group("capture")
-def capture_command() -> None:
-    """Make memories, or proposals of memories, of what is stated in conversations."""
-
-
-@capture_command.command("run", epilog="Example: mdmem capture run t3 --policy inbox")
-@click.argument("key")
-@click.option("--policy", help="Take off, inbox or apply; else [capture] policy of the config.")
-@options.model_option
-@options.dry_run_option
-@options.json_option
-@click.pass_obj
-def capture_run(target: Target, /, **given: Any) -> int:
-    """Capture what was said in a session since the last time; the exit code is 1 when that is nothing."""
-    memory = target.open()
-    done = (memory.plan if render.is_set("dry_run") else memory).capture.run(**given)
-    if render.is_set("dry_run"):
-        items = (replace(item, change=item.change and memory.prepared(item.change)) for item in done.items)
-        done = replace(done, items=tuple(items))
-    render.print_found(done, _print_captured)
-    render.print_notes(memory)
-    return 0 if done.items else 1
-
-
-def _print_captured(done: Captured) -> None:
-    for item in done.items:
-        what = f"{item.candidate.kind}: {item.candidate.value}"
-        print("  ".join(filter(None, (item.outcome, item.path, item.source, what, item.reason))))
-        if render.is_set("dry_run") and item.change is not None:
-            render.print_diff(item.change)
-    render.print_remarks([done.told] if done.told else [])

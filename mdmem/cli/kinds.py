@@ -32,7 +32,7 @@ def notes_append(**given: Any) -> options.Verb:
     return lambda m: m.notes.append(**given)
 
 
-@notes_command.command("list", epilog="Example: mdmem notes list decisions")
+@notes_command.command("list", hidden=True, epilog="Example: mdmem notes list decisions")
 @click.argument("within", default="", metavar="[FOLDER]")
 @options.read_command
 def notes_list(memory: Memory, within: str) -> None:
@@ -41,9 +41,9 @@ def notes_list(memory: Memory, within: str) -> None:
 
 
 def owner_options(command: Any) -> Any:
-    """Declare the options --thread and --resource."""
-    command = click.option("--resource", metavar="ID", help="Use the memory of this resource.")(command)
-    return click.option("--thread", metavar="ID", help="Use the memory of this thread.")(command)
+    """Declare the options --thread and --resource-id."""
+    about = "Use the memory of this resource."
+    return options.thread_option(click.option("--resource-id", "resource", metavar="ID", help=about)(command))
 
 
 _ttl_option = options.number_option("--ttl", help="Let it expire in N seconds (0: never); else see config.")
@@ -82,7 +82,7 @@ def working_update(**given: Any) -> options.Verb:
 
 
 @working_command.command(
-    "find-and-replace", epilog="Example: mdmem working find-and-replace red green --thread t1"
+    "find-and-replace", hidden=True, epilog="Example: mdmem working find-and-replace red green --thread t1"
 )
 @click.argument("search")
 @options.text_argument("new")
@@ -102,7 +102,7 @@ def working_clear(**given: Any) -> options.Verb:
     return lambda m: m.working.clear(**given)
 
 
-@working_command.command("sweep", epilog="Example: mdmem working sweep --dry-run")
+@working_command.command("sweep", hidden=True, epilog="Example: mdmem working sweep --dry-run")
 @options.change_command
 def working_sweep() -> options.Verb:
     """Delete all working memory that has expired."""
@@ -123,6 +123,7 @@ def _format_working(info: WorkingInfo) -> str:
 
 _POLICIES = click.Choice(["keep-latest", "keep-stronger", "merge"])
 _SHARE = click.FloatRange(0, 1)
+_hidden_option = click.option("--hidden", is_flag=True, help="Take also what has faded.")
 
 
 @group("preferences")
@@ -137,7 +138,7 @@ def preferences_command() -> None:
 @click.option("--strength", type=_SHARE, help="Say how much it matters, 0 to 1 (0.7).")
 @click.option("--confidence", type=_SHARE, help="Say how sure it is, 0 to 1 (0.8).")
 @click.option("--why", help="Give the reason.")
-@click.option("--policy", type=_POLICIES, help="Say what happens to another value.")
+@click.option("--existing", "policy", type=_POLICIES, help="Say what happens to another value.")
 @options.base_option
 @options.change_command
 def preferences_set(category: str, key: str, value: str, **given: Any) -> options.Verb:
@@ -150,7 +151,7 @@ def preferences_set(category: str, key: str, value: str, **given: Any) -> option
 @preferences_command.command("get", epilog="Example: mdmem preferences get ui theme")
 @click.argument("category")
 @click.argument("key")
-@click.option("--hidden", is_flag=True, help="Print it also if it has faded.")
+@_hidden_option
 @options.read_command
 def preferences_get(memory: Memory, category: str, key: str, hidden: bool) -> None:
     """Print a preference with its strength as of now."""
@@ -159,7 +160,7 @@ def preferences_get(memory: Memory, category: str, key: str, hidden: bool) -> No
 
 @preferences_command.command("list", epilog="Example: mdmem preferences list ui")
 @click.argument("category", required=False)
-@click.option("--hidden", is_flag=True, help="List also those that have faded.")
+@_hidden_option
 @options.read_command
 def preferences_list(memory: Memory, category: str | None, hidden: bool) -> None:
     """List the preferences, or those of a category."""
@@ -175,7 +176,7 @@ def preferences_delete(**given: Any) -> options.Verb:
     return lambda m: m.preferences.delete(**given)
 
 
-@preferences_command.command("sweep", epilog="Example: mdmem preferences sweep --dry-run")
+@preferences_command.command("sweep", hidden=True, epilog="Example: mdmem preferences sweep --dry-run")
 @options.change_command
 def preferences_sweep() -> options.Verb:
     """Delete the preferences that have faded."""

@@ -128,18 +128,17 @@ _MODULES = {
     "edit": "append delete-lines edit insert mv prepend replace rm section set unset write"
     " history restore undo",
     "git": "git",
-    "inbox": "capture inbox",
+    "inbox": "inbox",
     "help": "help",
     "find": "check context doctor ls show",
     "kinds": "notes preferences rules working",
     "main": "completion",
     "make": "import init new schema template",
-    "observe": "observations observe",
     "references": "backlinks graph refs tags",
     "results": "results",
     "search": "grep search",
     "serve": "index lsp mcp watch",
-    "sessions": "sessions summaries",
+    "sessions": "sessions",
     "validity": "confirm contradict past prune reinstate revoke supersede why",
     "views": "diff stats today",
 }
@@ -148,6 +147,17 @@ _COMMANDS = {name: module for module, names in _MODULES.items() for name in name
 
 class LazyGroup(Group):
     """A group that knows the names of its commands, and imports a module when one of its commands runs."""
+
+    def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
+        """Parse the arguments; --help is answered while that is done, and has to know of --all."""
+        ctx.meta["all"] = "--all" in args
+        return super().parse_args(ctx, args)
+
+    def format_options(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        """Write what comes first, or with --all everything."""
+        module = _import_module("help")
+        write = module.write_all if ctx.meta.get("all") else module.write_first_screen
+        write(self, ctx, formatter)
 
     def list_commands(self, ctx: click.Context) -> list[str]:  # noqa: ARG002 - click's signature
         """Return the names of all commands."""
@@ -178,20 +188,23 @@ class LazyGroup(Group):
     callback=lambda ctx, _, given: ctx.meta.update(no_pager=given),
     help="Print long output directly; else PAGER or less shows it on a terminal.",
 )
+@click.option(
+    "--all",
+    is_flag=True,
+    expose_value=False,
+    callback=lambda ctx, _, given: _refuse_all(ctx) if given else None,
+    help="Take all of them, not one or some.",
+)
 @click.pass_context
 def app(ctx: click.Context, /, **named: Any) -> None:
-    """Keep an agent's memory as plain Markdown and JSON files.
-
-    \b
-    mdmem init                                   make a vault in ./memories
-    mdmem notes append db "One file." --title SQLite
-    mdmem search sqlite                          find it
-    mdmem replace notes/db.md "One" "A single"   change exactly that
-    mdmem undo                                   take it back
-
-    Every command has --json; every change has --dry-run, which prints the diff.
-    """  # noqa: D301 - the backspace is click's mark for lines that stay as they are
+    """Keep an agent's memory as plain Markdown and JSON files."""
     ctx.obj = Target(**named)
+
+
+def _refuse_all(ctx: click.Context) -> None:
+    """Refuse --all of the program, which --help has answered where it is there as well."""
+    if not ctx.resilient_parsing:
+        raise click.UsageError("--all goes with --help: `mdmem --help --all`")
 
 
 _HELP = {"-h", "--help"}

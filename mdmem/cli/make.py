@@ -25,7 +25,10 @@ if TYPE_CHECKING:
 @options.dry_run_option
 @options.json_option
 def init_command(folder: str) -> None:
-    """Make a vault; inside a git repository, the repository's AGENTS.md is mounted as project memory."""
+    """Make a vault, a folder of memories.
+
+    Inside of a git repository, the AGENTS.md at its root is mounted as project memory.
+    """
     made = mdmem.init(folder, dry_run=render.is_set("dry_run"))
     if render.is_set("as_json"):
         render.print_json({"applied": not render.is_set("dry_run"), **mdmem.as_json(made)})
@@ -71,10 +74,10 @@ def new_command(
 @command("import", epilog="Example: mdmem import mcp-memory memory.jsonl --dry-run")
 @click.argument("format_", metavar="FORMAT", type=click.Choice(FORMATS))
 @click.argument("source")
-@options.path_option("--to", role=NEW_FOLDER, metavar="FOLDER", help="The target folder (default: notes).")
+@options.path_option("--to", role=NEW_FOLDER, metavar="FOLDER", help="Write it there.")
 @options.change_command
 def import_command(format_: str, source: str, to: str | None) -> options.Verb:
-    """Import the memory of another system, as one change that `mdmem undo` takes back.
+    """Import the memory of another system into notes, as one change that `mdmem undo` takes back.
 
     \b
     mcp-memory    the JSONL file of the MCP memory server: a note for each entity
@@ -83,7 +86,7 @@ def import_command(format_: str, source: str, to: str | None) -> options.Verb:
     obsidian      a vault: as it is, with a warning for each link that is unclear
 
     Nothing is overwritten; what was not imported is listed on standard error, with the reason.
-    """  # noqa: D301 - as in mdmem.cli.main
+    """  # noqa: D301 - the backspace is click's mark for lines that stay as they are
     return lambda m: m.import_(format_, source, to=to)
 
 
@@ -146,7 +149,7 @@ def schema_show(memory: Memory, name: str) -> None:
 
 
 @schema_command.command("check", epilog="Example: mdmem schema check")
-@options.format_option
+@options.format_option()
 @strict_option
 @options.read_command
 def schema_check(memory: Memory, form: str, strict: bool) -> int:

@@ -68,13 +68,55 @@ def choice_option(*declared: str, choices: str, **settings: Any) -> Callable[[F]
     return click.option(*declared, type=click.Choice(words), default=words[0], show_default=True, **settings)
 
 
+def limit_option(*declared: str, default: int | None = None) -> Callable[[F], F]:
+    """Declare the option --limit, or another name of it: how many are wanted."""
+    names = declared or ("--limit", "-n")
+    return number_option(*names, least=1, default=default, help="Take at most N.")
+
+
+def budget_option(default: int | None = None, least: int = 0) -> Callable[[F], F]:
+    """Declare the option --budget: how many tokens are wanted."""
+    return number_option("--budget", default=default, least=least, help="Keep to N tokens.")
+
+
 def in_option(name: str = "within", role: Role = READ_FOLDER, **settings: Any) -> Callable[[F], F]:
     """Declare the option --in, which is a path of a folder, or of several folders and memories."""
-    return path_option("--in", name, role=role, multiple=name == "paths", **settings)
+    multiple = name == "paths"
+    return path_option("--in", name, role=role, multiple=multiple, help="Look only here.", **settings)
 
 
-token_option = number_option("--budget", default=4_000, help="Print at most N tokens.")
-format_option = choice_option("--format", "form", choices="text json github sarif")
+def format_option(choices: str = "text json github sarif") -> Callable[[F], F]:
+    """Declare the option --format: what the output is for."""
+    return choice_option("--format", "form", choices=choices, help="Print it in this form.")
+
+
+def since_option(default: str | None = None) -> Callable[[F], F]:
+    """Declare the option --since: the first day or time."""
+    return click.option("--since", metavar="TIME", default=default, help="Take what is from then on.")
+
+
+def before_option(default: str | None = None) -> Callable[[F], F]:
+    """Declare the option --before: the first day or time that is too late."""
+    return click.option("--before", metavar="TIME", default=default, help="Take what is from before then.")
+
+
+def all_option(name: str = "all") -> Callable[[F], F]:
+    """Declare the option --all; `name` is that of the argument."""
+    return click.option("--all", name, is_flag=True, help="Take all of them, not one or some.")
+
+
+regex_option = click.option("--regex", is_flag=True, help="Read the pattern as a regular expression.")
+
+
+def source_option(name: str, **settings: Any) -> Callable[[F], F]:
+    """Declare the option --source: what a memory rests on."""
+    about = "Name where it was said, such as sessions/t1#7."
+    return click.option("--source", name, metavar="ID", help=about, **settings)
+
+
+case_option = choice_option("--case", choices="ignore smart exact", help="Tell whether case counts.")
+session_option = click.option("--session", metavar="KEY", help="Name the session that it belongs to.")
+thread_option = click.option("--thread", metavar="ID", help="Use the memory of this thread.")
 
 
 def json_option(command: F) -> F:
@@ -194,10 +236,31 @@ def read_object(text: str | bytes, name: str) -> dict[str, Any]:
     return value
 
 
-def where_option(function: F) -> F:
-    """Declare --where, conditions that memories have to meet."""
-    about = "Take only memories of which this is true: `mdmem help conditions`."
-    return click.option("--where", multiple=True, metavar="CONDITION", help=about)(function)
+where_option = click.option(
+    "--where",
+    multiple=True,
+    metavar="CONDITION",
+    help="Take only memories of which this is true: `mdmem help conditions`.",
+)
+
+
+def type_option(*letters: str) -> Callable[[F], F]:
+    """Declare the option --type: the types of memories."""
+    about = "Take only memories of this type; repeatable."
+    return click.option("--type", *letters, "types", multiple=True, metavar="TYPE", help=about)
+
+
+globs_option = click.option(
+    "--glob", "-g", "globs", multiple=True, help="Take memories that match; !GLOB: that do not."
+)
+
+
+def kind_option(name: str, **settings: Any) -> Callable[[F], F]:
+    """Declare the option --kind: the kinds of references."""
+    return click.option("--kind", name, metavar="KIND", help="Take only references of this kind.", **settings)
+
+
+fix_option = click.option("--fix", is_flag=True, help="Fix what can be fixed without asking.")
 
 
 def change_command(function: Callable[..., Verb]) -> Callable[..., None]:

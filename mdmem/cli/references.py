@@ -24,16 +24,16 @@ if TYPE_CHECKING:
 _MERMAID_SPECIAL = re.compile(r"[^\w ./:-]")
 
 
-@command("refs", epilog="Example: mdmem refs --type line_range --in notes")
+@command("refs", epilog="Example: mdmem refs --kind line_range --in notes")
 @options.path_argument("target", READ_OTHER, required=False)
-@click.option("--type", "types", multiple=True, help="List only these types: note, url, line_range, …")
+@options.kind_option("types", multiple=True)
 @click.option("--state", "states", multiple=True, help="List only these states: dangling, moved, gone, …")
 @click.option("--stale", is_flag=True, help="List only code that has moved, has changed or is gone.")
-@options.in_option("paths", role=READ_ANY, metavar="PATH", help="Look only in this memory or folder.")
+@options.in_option("paths", role=READ_ANY, metavar="PATH")
 @click.option("--stats", is_flag=True, help="Print counts instead of the list.")
 @click.option("--pin", is_flag=True, help="Pin every citation of code that has no pin.")
 @click.option("--accept", is_flag=True, help="With --pin, also renew the pins of code that has changed.")
-@click.option("--fix", is_flag=True, help="Update every citation of code that has moved.")
+@options.fix_option
 @options.dry_run_option
 @options.verbose_option
 @options.json_option
@@ -41,10 +41,11 @@ _MERMAID_SPECIAL = re.compile(r"[^\w ./:-]")
 def refs_command(
     vault: Target, /, paths: tuple[str, ...], pin: bool, accept: bool, fix: bool, **asked: Any
 ) -> int:
-    """List references of memories with their state, or pin or fix citations of code.
+    """List links and citations of code with their state, or fix them.
 
     TARGET is a memory, a URL, a #tag, a file or a symbol, whole or shortened. The exit code is 1 when nothing
-    points at it. With --stale it is 1 when something is stale, and 0 otherwise.
+    points at it. With --stale it is 1 when something is stale, and 0 otherwise. KIND is note, url, line_range
+    and the like. --fix updates the citations of code that has moved.
     """
     if (pin and fix) or ((pin or fix) and any(asked.values())):
         raise click.UsageError("--pin or --fix can be combined only with --in and --dry-run")
@@ -116,8 +117,8 @@ def tags_command(memory: Memory) -> None:
 
 
 @command("graph", epilog="Example: mdmem graph --in notes --format mermaid")
-@options.in_option(default="", metavar="FOLDER", help="Take only the memories below this folder.")
-@options.choice_option("--format", "form", choices="dot mermaid json")
+@options.in_option(default="", metavar="FOLDER")
+@options.format_option("dot mermaid json")
 @options.read_command
 def graph_command(memory: Memory, within: str, form: str) -> None:
     """Print what memories link to, embed, cite and are tagged with, as a graph."""

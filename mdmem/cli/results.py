@@ -10,10 +10,15 @@ from mdmem.cli import options, render
 from mdmem.cli.main import group
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from mdmem import Memory
 
-session_option = click.option("--session", metavar="KEY", help="Take only what this session has stored.")
-tool_option = click.option("--tool", metavar="NAME", help="List only outputs of this tool.")
+
+def tool_option(*, required: bool = False) -> Callable[[options.F], options.F]:
+    """Declare the option --tool: what printed an output."""
+    about = "Name the tool that printed it: Bash, Read, Grep, WebFetch …"
+    return click.option("--tool", metavar="NAME", required=required, help=about)
 
 
 @group("results")
@@ -23,8 +28,8 @@ def results_command() -> None:
 
 @results_command.command("compress", epilog="Example: mdmem results compress --tool Bash build.log")
 @click.argument("output", type=click.File("rb"), default="-")
-@click.option("--tool", required=True, metavar="NAME", help="Name the tool: Bash, Read, Grep, WebFetch …")
-@click.option("--session", metavar="KEY", help="Name the session of the output.")
+@tool_option(required=True)
+@options.session_option
 @options.read_command
 def results_compress(memory: Memory, output: Any, tool: str, session: str | None) -> None:
     """Store the output of a tool, from a file or standard input, and print its short form.
@@ -40,7 +45,7 @@ def results_compress(memory: Memory, output: Any, tool: str, session: str | None
 @results_command.command("recover", epilog="Example: mdmem results recover a376dc05a0db --lines 10-20")
 @click.argument("hash_", metavar="HASH")
 @click.option("--lines", metavar="A-B", help="Print only these lines, from 1 on.")
-@session_option
+@options.session_option
 @options.read_command
 def results_recover(memory: Memory, hash_: str, lines: str | None, session: str | None) -> None:
     """Print all of an output, byte for byte, by its hash or 8 digits of it or more."""
@@ -54,8 +59,8 @@ def results_recover(memory: Memory, hash_: str, lines: str | None, session: str 
 
 
 @results_command.command("list", epilog="Example: mdmem results list --tool Bash")
-@session_option
-@tool_option
+@options.session_option
+@tool_option()
 @options.read_command
 def results_list(memory: Memory, session: str | None, tool: str | None) -> None:
     """List the stored outputs, the oldest first: bytes, time, hash, tool, session."""
@@ -65,18 +70,21 @@ def results_list(memory: Memory, session: str | None, tool: str | None) -> None:
     )
 
 
-@results_command.command("references", epilog="Example: mdmem results references --type url --recent 10")
-@click.option("--type", help="List only file_path, url, class, function, variable or line_range.")
-@session_option
-@tool_option
-@options.number_option("--recent", help="List the N used last, the last one first.")
+@results_command.command("references", epilog="Example: mdmem results references --kind url --limit 10")
+@options.kind_option("type")
+@options.session_option
+@tool_option()
+@options.limit_option()
 @options.read_command
 def results_references(memory: Memory, **given: Any) -> None:
-    """List what outputs name: how often, type, name."""
+    """List what outputs name: how often, kind, name; with --limit those that were named last.
+
+    KIND is file_path, url, class, function, variable or line_range.
+    """
     render.print_each(memory.results.references(**given), lambda r: f"{r.count:7,}  {r.type:10}  {r.value}")
 
 
-@results_command.command("sweep", epilog="Example: mdmem results sweep --max-age 7")
+@results_command.command("sweep", hidden=True, epilog="Example: mdmem results sweep --max-age 7")
 @click.option(
     "--max-age",
     type=click.FloatRange(0),

@@ -46,29 +46,29 @@ grouped_option = click.option(
     metavar="PATTERN",
     help="Give a PATTERN that begins with a dash, or several.",
 )
-@options.in_option(default="", metavar="FOLDER", help="Search only below this folder.")
-@click.option("-g", "--glob", "globs", multiple=True, help="Take memories that match; !GLOB: that do not.")
-@click.option("-t", "--type", "types", multiple=True, metavar="TYPE", help="Take memories of this type.")
+@options.in_option(default="", metavar="FOLDER")
+@options.globs_option
+@options.type_option("-t")
 @click.option(
     *("--regex", "-E", "--extended-regexp", "-P", "--perl-regexp"),
     is_flag=True,
-    help="Read PATTERN as a regular expression, not as plain text.",
+    help="Read the pattern as a regular expression.",
 )
 @click.option("-F", "--fixed-strings", "literal", is_flag=True, help="Read PATTERN as plain text (default).")
-@options.choice_option("--case", choices="ignore smart exact")
+@options.case_option
 @click.option("-i", "--ignore-case", "case", flag_value="ignore", help="Ignore case.")
 @click.option("-s", "--case-sensitive", "case", flag_value="exact", help="Respect case, as in ripgrep.")
 @click.option("-S", "--smart-case", "case", flag_value="smart", help="Respect case if PATTERN has capitals.")
 @click.option("-w", "--word-regexp", "word", is_flag=True, help="Match only whole words.")
 @options.number_option("-A", "--after-context", "after", help="Print N lines after a hit.")
 @options.number_option("-B", "--before-context", "before", help="Print N lines before a hit.")
-@options.number_option("-C", "--context", default=0, help="Print N lines around each hit.")
+@options.number_option("-C", "--context", default=0, help="Print N lines around a hit.")
 @click.option("-l", "--files-with-matches", "shown", flag_value="paths", help="Print only the paths.")
-@click.option("-c", "--count", "shown", flag_value="counts", help="Count matching lines, by memory.")
+@click.option("-c", "shown", flag_value="counts", help="Count matching lines, by memory.")
 @click.option("-o", "--only-matching", "shown", flag_value="matches", help="Print only what matches.")
 @click.option("-q", "--quiet", "shown", flag_value="nothing", help="Print nothing; exit with 0 for a hit.")
 @options.where_option
-@options.number_option("--limit", help="Print at most N hits, or N memories.", least=1)
+@options.limit_option("--limit")
 @grouped_option
 @click.option(
     *("-n", "-r", "-R", "-H", "--line-number", "--recursive", "same"),
@@ -78,11 +78,12 @@ grouped_option = click.option(
 @options.json_option
 @click.pass_obj
 def grep_command(target: Target, /, **asked: Any) -> int:
-    """Find the lines that match, in the order of path and line.
+    """Find the lines that match a text or a pattern.
 
-    Into a pipe each is PATH:LINE:TEXT, and around it PATH-LINE-TEXT. The exit code is 0 with hits, 1 without,
-    and 2 where something could not be searched, which is named on standard error. A file of more than 64 MiB,
-    which cannot be a memory, is searched only where it is named; `mdmem check` reports such files.
+    They are in the order of path and line. Into a pipe each is PATH:LINE:TEXT, and around it PATH-LINE-TEXT.
+    The exit code is 0 with hits, 1 without, and 2 where something could not be searched, which is named on
+    standard error. A file of more than 64 MiB, which cannot be a memory, is searched only where it is named;
+    `mdmem check` reports such files.
 
     TYPE is what a memory says of itself, or md or json: the form of its file. PATHs are memories and folders.
     """
@@ -263,28 +264,31 @@ class HitPrinter:
 
 @command("search", epilog="Example: mdmem search which database --in notes --limit 5")
 @click.argument("words", nargs=-1, required=True)
-@options.in_option(default="", metavar="FOLDER", help="Search only below this folder.")
-@click.option("--type", "types", multiple=True, metavar="TYPE", help="Take memories of one of these types.")
+@options.in_option(default="", metavar="FOLDER")
+@options.type_option()
 @click.option("--tag", "tags", multiple=True, metavar="TAG", help="Take memories with all of these tags.")
-@click.option("--since", default="", metavar="DATE", help="Take memories from this day, month or year on.")
-@click.option("--before", default="", metavar="DATE", help="Take memories before this date.")
-@options.number_option("--limit", "-n", default=10, help="Print at most N hits.", least=1)
-@options.number_option("--budget", help="Print whole passages, up to N tokens.", least=1)
-@options.number_option("--context", "-C", help="Print N lines around a hit; else its passage.")
+@options.since_option("")
+@options.before_option("")
+@options.limit_option(default=10)
+@options.budget_option(least=1)
+@options.number_option("--context", "-C", help="Print N lines around a hit.")
 @click.option("--passages", is_flag=True, help="Rank passages: a memory may have several hits.")
 @click.option("--explain", is_flag=True, help="Explain each score.")
 @options.where_option
 @click.option("--any-state", is_flag=True, help="Find what does not count, too, each with its state.")
-@click.option("--as-of", default="", metavar="WHEN", help="Find what counted then, a day or a time.")
+@click.option("--as-of", default="", metavar="WHEN", help="Answer as of then: a day or a time.")
 @grouped_option
 @options.read_command
 def search_command(
     memory: Memory, words: tuple[str, ...], passages: bool, grouped: bool | None, **given: Any
 ) -> int:
-    """Find the memories that fit best, each with its best lines in context.
+    """Find the memories that fit some words best, with their lines.
 
     Any of WORDS may be there; "some words" have to be, in this order. Also begin*, tag:, type:, path:,
     after:, before:, and -without: put -- before words that begin with a dash, or all in quotes.
+
+    Lines around a hit are those of its passage, or as many as --context says; with --budget, whole passages
+    are printed. --since and --before compare the date of a memory with a day, a month or a year.
 
     With a user and a project, what is wider is found as well: it is named user:…, project:… or shared:…, as
     `show` takes it.

@@ -31,23 +31,24 @@ _ENDING = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
     "--http", "port", type=click.IntRange(0, 65535), metavar="PORT", help="Serve HTTP on localhost."
 )
 @click.option("--read-only", is_flag=True, help="Offer no tool that changes anything.")
-@click.option("--thread", metavar="ID", help="Serve only the sessions and observations of this thread.")
+@options.thread_option
 @click.option(
     "--budget",
     type=click.IntRange(200, 25_000),
     default=6_000,
     show_default=True,
-    metavar="TOKENS",
-    help="Limit an answer to about this many tokens.",
+    metavar="N",
+    help="Keep to N tokens.",
 )
 @click.pass_obj
 def mcp_command(target: Target, port: int | None, read_only: bool, thread: str | None, budget: int) -> None:
-    """Serve the memories to an agent: tools, resources and prompts of the Model Context Protocol.
+    """Serve the memories to an agent by the Model Context Protocol.
 
-    It speaks on standard input and output, or with --http at http://127.0.0.1:PORT/mcp (0: a free port) to
-    clients that give the bearer token MDMEM_MCP_TOKEN; without that variable, a token is made and printed on
-    standard error. A client can reach what --vault, --user, --project and --resource name, and the rules
-    that everybody shares.
+    It has tools, resources and prompts, and speaks on standard input and output, or with --http at
+    http://127.0.0.1:PORT/mcp (0: a free port) to clients that give the bearer token MDMEM_MCP_TOKEN; without
+    that variable, a token is made and printed on standard error. An answer keeps to about as many tokens as
+    --budget says. A client can reach what --vault, --user, --project and --resource name, and the rules that
+    everybody shares; of sessions and observations only those of --thread, where that is given.
     """
     from mdmem.errors import ExtraMissing
 
@@ -73,7 +74,7 @@ def mcp_command(target: Target, port: int | None, read_only: bool, thread: str |
             anyio.run(server.serve_stdio)
 
 
-@command("lsp", epilog="Example: mdmem lsp 2> lsp.log")
+@command("lsp", hidden=True, epilog="Example: mdmem lsp 2> lsp.log")
 @click.pass_obj
 def lsp_command(target: Target) -> int:
     """Serve the memories to an editor: links, renames and findings, unsaved texts included.
@@ -126,7 +127,7 @@ def _commit_at_end(memory: Memory, say: Callable[[str], None]) -> Iterator[None]
     leave()
 
 
-@command("index", epilog="Example: mdmem index --rebuild")
+@command("index", hidden=True, epilog="Example: mdmem index --rebuild")
 @click.option("--rebuild", is_flag=True, help="Rebuild it from nothing.")
 @options.read_command
 def index_command(memory: Memory, rebuild: bool) -> None:

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import signal
 import sys
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 import click
@@ -11,12 +13,17 @@ import mdmem
 from mdmem.cli import options, render
 from mdmem.cli.findings import print_findings, strict_option
 from mdmem.cli.main import group
+from mdmem.cli.serve import end_program
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from mdmem import Program, RunSummary, SessionHits
+    from mdmem.capture.capture import Captured
+    from mdmem.cli.main import Target
     from mdmem.facade.memory import Memory
+    from mdmem.observations.observations import Observation
+    from mdmem.observations.observer import ObservedSession
 
 
 @group("sessions")
@@ -35,19 +42,19 @@ def sessions_add(memory: Memory, key: str, role: str, content: str) -> None:
     render.print_found({"seq": seq}, lambda _: print("not kept" if seq is None else seq))
 
 
-@sessions_command.command("history", epilog="Example: mdmem sessions history t1 --last 20")
+@sessions_command.command("history", epilog="Example: mdmem sessions history t1 --limit 20")
 @click.argument("key")
-@options.number_option("--last", help="Print only the last N messages.")
-@click.option("--since", default="0", metavar="SEQ", help="Print only messages after this: 12, or KEY#12.")
+@options.limit_option()
+@click.option("--after", default="0", metavar="SEQ", help="Take only messages after this: 12, or KEY#12.")
 @options.read_command
 def sessions_history(memory: Memory, key: str, **given: Any) -> int:
-    """Print the messages of a session; the exit code is 1 when there are none."""
+    """Print the messages of a session, with --limit the last ones; the exit code is 1 when there are none."""
     found = memory.sessions.history(key, **given)
     render.print_remarks([] if found else [f"no messages of {key}"])
     return render.print_found(found, render.print_messages)
 
 
-@sessions_command.command("assemble", epilog="Example: mdmem sessions assemble t1 8000")
+@sessions_command.command("assemble", hidden=True, epilog="Example: mdmem sessions assemble t1 8000")
 @click.argument("key")
 @click.argument("budget", type=click.IntRange(0), metavar="TOKENS")
 @options.number_option("--tail", default=32, help="Take N messages before any summary.")
@@ -71,7 +78,7 @@ def sessions_assemble(memory: Memory, key: str, budget: int, tail: int, user_fir
 
 @sessions_command.command("compact", epilog="Example: mdmem sessions compact t1 --budget 8000")
 @click.argument("key")
-@click.option("--budget", type=click.IntRange(0), metavar="TOKENS", help="Compact to fewer tokens than this.")
+@options.budget_option()
 @options.model_option
 @options.read_command
 def sessions_compact(memory: Memory, key: str, budget: int | None, generator: Program | None) -> None:
@@ -93,7 +100,7 @@ def _print_compacted(done: Any) -> None:
 @sessions_command.command("expand", epilog="Example: mdmem sessions expand t1 41 --depth 1")
 @click.argument("key")
 @click.argument("ids", nargs=-1, required=True, metavar="SEQ…")
-@options.token_option
+@options.budget_option(4_000)
 @options.number_option("--depth", help="Go N levels down; else to the messages.")
 @options.read_command
 def sessions_expand(memory: Memory, key: str, ids: Sequence[str], budget: int, depth: int | None) -> None:
@@ -127,14 +134,16 @@ def finding_options(command: Any) -> Any:
     """Declare the options of a search in sessions."""
     declared: list[Any] = [
         click.argument("key", required=False),
-        click.option("--all", is_flag=True, help="Search every session instead of one."),
+        options.all_option(),
         click.option("--role", help="Find only what user, assistant, tool or another says."),
         click.option("--last", metavar="SPAN", help="Find only what was said in the last 2h, 3d, 1w or 1m."),
-        click.option("--since", metavar="TIME", help="Find only what was said from this time on."),
-        click.option("--before", metavar="TIME", help="Find only what was said before this time."),
-        options.choice_option("--scope", choices="both message summary"),
+        options.since_option(),
+        options.before_option(),
+        options.choice_option(
+            "--part", "scope", choices="both message summary", help="Look only in messages, or in summaries."
+        ),
         click.option("--dropped", is_flag=True, help="Find also what is no longer in the history."),
-        options.number_option("--limit", default=20, help="Print at most N hits.", least=1),
+        options.limit_option(default=20),
         options.read_command,
     ]
     for option in reversed(declared):
@@ -144,8 +153,8 @@ def finding_options(command: Any) -> Any:
 
 @sessions_command.command("grep", epilog="Example: mdmem sessions grep 'which database' t1 --last 1w")
 @click.argument("pattern")
-@click.option("--regex", is_flag=True, help="Read PATTERN as a regular expression, not as a text.")
-@options.choice_option("--case", choices="ignore smart exact")
+@options.regex_option
+@options.case_option
 @finding_options
 def sessions_grep(memory: Memory, **given: Any) -> int:
     """Find the messages and summaries of a session that contain a text, the newest first."""
@@ -190,7 +199,7 @@ def sessions_import(memory: Memory, format_: str, source: str, key: str | None, 
     openai-messages      messages of chat completions, as a JSON list or as JSON lines
 
     What is left out is named on standard error, with the reason; the exit code is 1 then.
-    """  # noqa: D301 - as in mdmem.cli.main
+    """  # noqa: D301 - as in mdmem.cli.make
     done = memory.sessions.import_(format_, source, key=key, rename=rename)
     if render.is_set("as_json"):
         render.print_json(done)
@@ -251,24 +260,22 @@ def sessions_vacuum(memory: Memory, key: str, purge: bool) -> None:
 
 @sessions_command.command("check", epilog="Example: mdmem sessions check t1")
 @click.argument("key", required=False)
-@click.option("--fix", is_flag=True, help="Rewrite damaged logs; the archive keeps the old ones.")
+@options.fix_option
 @strict_option
 @options.read_command
 def sessions_check(memory: Memory, key: str | None, fix: bool, strict: bool) -> int:
-    """Report what is wrong in the log of a session, or of all; the exit code is 1 for an error."""
+    """Report what is wrong in the log of a session, or of all; the exit code is 1 for an error.
+
+    --fix rewrites damaged logs; the archive keeps the old ones.
+    """
     return print_findings(memory.sessions.check(key, fix=fix), strict=strict)
 
 
-@group("summaries")
-def summaries_command() -> None:
-    """Keep what sessions came to, each as a memory sessions/<key>.md."""
-
-
-@summaries_command.command("summarize", epilog="Example: mdmem summaries summarize t1")
+@sessions_command.command("summarize", epilog="Example: mdmem sessions summarize t1")
 @click.argument("key")
 @options.model_option
 @options.change_command
-def summaries_summarize(key: str, generator: Program | None) -> options.Verb:
+def sessions_summarize(key: str, generator: Program | None) -> options.Verb:
     """Write what was said since the last time into the memory of a session, by rules without a model.
 
     With --dry-run no model is asked: the diff is what rules give.
@@ -276,30 +283,134 @@ def summaries_summarize(key: str, generator: Program | None) -> options.Verb:
     return lambda m: m.summaries.summarize(key, generator)
 
 
-@summaries_command.command("keep", epilog="Example: mdmem summaries keep t1 --to talks/database")
+@sessions_command.command("keep", epilog="Example: mdmem sessions keep t1 --to talks/database")
 @click.argument("key")
-@click.option("--to", metavar="NOTE", help="Write to this note; else to one named after the session.")
+@click.option("--to", metavar="NOTE", help="Write it there.")
 @options.number_option("--min-tokens", default=0, help="Refuse a shorter conversation.")
 @options.change_command
-def summaries_keep(**given: Any) -> options.Verb:
-    """Write a conversation as a note."""
+def sessions_keep(**given: Any) -> options.Verb:
+    """Write a conversation as a note, which is named after the session without --to."""
     return lambda m: m.summaries.keep(**given)
 
 
-@summaries_command.command("delete", epilog="Example: mdmem summaries delete t1")
-@click.argument("key")
-@options.change_command
-def summaries_delete(key: str) -> options.Verb:
-    """Remove the summary of a session; the session stays."""
-    return lambda m: m.summaries.delete(key)
-
-
-@summaries_command.command("list", epilog="Example: mdmem summaries list")
+@sessions_command.command("summaries", epilog="Example: mdmem sessions summaries")
 @options.read_command
-def summaries_list(memory: Memory) -> None:
+def sessions_summaries(memory: Memory) -> None:
     """List the summaries of sessions."""
     found = memory.summaries.list()
     render.print_each(found, lambda each: f"{each.path}\t{each.messages:,} messages, up to #{each.through}")
+
+
+@sessions_command.command("observe", epilog="Example: mdmem sessions observe t1")
+@click.argument("session", metavar="[KEY]", required=False)
+@options.all_option()
+@click.option("--watch", is_flag=True, help="Go on, as they grow, until it is stopped.")
+@options.model_option
+@options.read_command
+def sessions_observe(memory: Memory, watch: bool, **given: Any) -> int:
+    """Note what sessions came to since the last time, and let a model reflect on that, where it is due.
+
+    When it is, the config says under [observation]. Each memory that is made is printed. A session that
+    another process observes is left to that one. The exit code is 1 where anything went wrong.
+    """
+    if watch:
+        render.stop_paging()
+        signal.signal(signal.SIGTERM, end_program)
+    code = 0
+    for each in memory.observe(watch=watch, **given):
+        code = 1 if each.problems else code
+        render.print_found(each, _print_observed)
+        sys.stdout.flush()
+    return code
+
+
+def _print_observed(each: ObservedSession) -> None:
+    for path in each.made:
+        print(f"created {path}")
+    if each.compacted:
+        print(f"{each.compacted:,} stand for their messages in a prompt of {each.session}")
+    busy = ["another process observes it"] if each.is_busy else []
+    render.print_remarks(f"{each.session}: {problem}" for problem in (*busy, *each.problems))
+
+
+@sessions_command.command("reflect", epilog="Example: mdmem sessions reflect t1")
+@click.argument("session", metavar="KEY")
+@click.option("--meta", is_flag=True, help="Reflect on reflections instead of observations.")
+@options.model_option
+@options.read_command
+def sessions_reflect(memory: Memory, session: str, meta: bool, generator: Program | None) -> int:
+    """Let a model sum up what no reflection covers; the exit code is 1 when that is nothing."""
+    made = memory.observations.reflect(session, meta=meta, generator=generator)
+    return render.print_found([made] if made else [], _print_observations)
+
+
+@sessions_command.command("observations", epilog="Example: mdmem sessions observations t1 --limit 5")
+@click.argument("session", metavar="KEY")
+@options.limit_option()
+@options.read_command
+def sessions_observations(memory: Memory, session: str, limit: int | None) -> None:
+    """Print the observations of a session, the oldest first, with --limit the newest ones."""
+    render.print_found(memory.observations.list(session, limit), _print_observations)
+
+
+@sessions_command.command("observed", epilog="Example: mdmem sessions observed t1/0123abcd-1-14")
+@click.argument("id_", metavar="ID")
+@options.budget_option(4_000)
+@options.read_command
+def sessions_observed(memory: Memory, id_: str, budget: int) -> None:
+    """Print the messages that an observation is about, also those that left the history."""
+    render.print_found(memory.observations.expand(id_, budget), _print_observed_messages)
+
+
+def _print_observed_messages(found: Any) -> None:
+    render.print_messages(found.messages)
+    render.print_left_out(found.left_out)
+
+
+@sessions_command.command(
+    "delete-observations", hidden=True, epilog="Example: mdmem sessions delete-observations --session t1"
+)
+@click.argument("ids", metavar="ID…", nargs=-1)
+@options.session_option
+@options.change_command
+def sessions_delete_observations(ids: Sequence[str], session: str | None) -> options.Verb:
+    """Remove observations and reflections; what they are about stays, and is not observed again."""
+    return lambda m: m.observations.delete(ids, session)
+
+
+def _print_observations(found: Sequence[Observation]) -> None:
+    for each in found:
+        kind = f"reflection {each.generation}" if each.generation else "observation"
+        render.print_head(f"{each.path}  {kind} of #{each.first} to #{each.last}, by {each.by}")
+        print(each.text or each.problem, end="\n\n")
+
+
+@sessions_command.command("capture", epilog="Example: mdmem sessions capture t3 --policy inbox")
+@click.argument("key")
+@click.option("--policy", help="Take off, inbox or apply; else [capture] policy of the config.")
+@options.model_option
+@options.dry_run_option
+@options.json_option
+@click.pass_obj
+def sessions_capture(target: Target, /, **given: Any) -> int:
+    """Capture what was said in a session since the last time; the exit code is 1 when that is nothing."""
+    memory = target.open()
+    done = (memory.plan if render.is_set("dry_run") else memory).capture.run(**given)
+    if render.is_set("dry_run"):
+        items = (replace(item, change=item.change and memory.prepared(item.change)) for item in done.items)
+        done = replace(done, items=tuple(items))
+    render.print_found(done, _print_captured)
+    render.print_notes(memory)
+    return 0 if done.items else 1
+
+
+def _print_captured(done: Captured) -> None:
+    for item in done.items:
+        what = f"{item.candidate.kind}: {item.candidate.value}"
+        print("  ".join(filter(None, (item.outcome, item.path, item.source, what, item.reason))))
+        if render.is_set("dry_run") and item.change is not None:
+            render.print_diff(item.change)
+    render.print_remarks([done.told] if done.told else [])
 
 
 def _print_summaries(summaries: Sequence[RunSummary]) -> None:

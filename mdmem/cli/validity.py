@@ -47,10 +47,10 @@ def reinstate_command(**given: Any) -> options.Verb:
 
 @command("confirm", epilog="Example: mdmem confirm notes/db.md --source sessions/t1#7")
 @options.path_argument(role=WRITE)
-@click.option("--source", metavar="ID", help="Add what confirms it to its sources, such as sessions/t1#7.")
+@options.source_option("source")
 @options.change_command
 def confirm_command(**given: Any) -> options.Verb:
-    """Note that a memory was found right today."""
+    """Note that a memory was found right today; --source is added to its sources."""
     return lambda m: m.confirm(**given)
 
 
@@ -106,7 +106,7 @@ def _print_why(why: Why) -> None:
         print(f"line {bullet.line}: {bullet.text} ({' '.join(bullet.sources)})")
 
 
-@command("past", epilog="Example: mdmem past 2999-12-31")
+@command("past", hidden=True, epilog="Example: mdmem past 2999-12-31")
 @click.argument("when")
 @options.read_command
 def past_command(memory: Memory, when: str) -> None:

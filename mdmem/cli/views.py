@@ -20,18 +20,18 @@ if TYPE_CHECKING:
 
 @command("diff", epilog="Example: mdmem diff notes/db.md")
 @options.path_argument(role=PAST, required=False)
-@click.option("--since", metavar="HASH|CHANGE", help="Compare with it, not with the last version.")
+@click.option("--against", metavar="HASH|CHANGE", help="Compare with it, not with the last version.")
 @options.read_command
-def diff_command(memory: Memory, path: str | None, since: str | None) -> None:
+def diff_command(memory: Memory, path: str | None, against: str | None) -> None:
     """Print what has changed in a memory, whichever program changed it.
 
-    --since takes a hash or a change that `mdmem history` lists: the content with this hash, or before this
+    --against takes a hash or a change that `mdmem history` lists: the content with this hash, or before this
     change. This is the vault's own history; `mdmem git diff` shows that of git.
     """
     if path is None:
         instead = "`mdmem git diff` shows all since the last commit, `mdmem history` lists changes"
         raise click.UsageError(f"Missing argument 'PATH': {instead}")
-    found = {"path": path, "since": since, "diff": memory.diff(path, since=since)}
+    found = {"path": path, "against": against, "diff": memory.diff(path, against=against)}
     render.print_found(found, lambda _: render.print_hunks(str(found["diff"])))
 
 
@@ -67,7 +67,7 @@ def today_command(target: Target, /, content: str | None) -> None:
 _MOST_MONTHS = 24
 
 
-@command("stats", epilog="Example: mdmem stats")
+@command("stats", hidden=True, epilog="Example: mdmem stats")
 @options.read_command
 def stats_command(memory: Memory) -> None:
     """Print how much memory there is: memories, bytes and tokens, by folder and by month.

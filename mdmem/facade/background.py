@@ -97,7 +97,7 @@ def work(memory: Memory, given: Mapping[str, object], generator: Generator | Non
 
 
 def _last_number(memory: Memory, key: str) -> int:
-    newest = memory.sessions.history(key, last=1)
+    newest = memory.sessions.history(key, limit=1)
     return newest[0].seq if newest else 0
 
 

@@ -429,24 +429,24 @@ class Memory(Kinds["Applied"]):
             return self.vault.exists(path)
         return next(self.vault.walk(path), None) is not None
 
-    def show(self, path: StrPath, *, at: datetime | str | None = None) -> Document:
+    def show(self, path: StrPath, *, as_of: datetime | str | None = None) -> Document:
         """Return the memory at `path`: its bytes, text, hash, fields, headings; see `Vault.read`.
 
         Args:
             path: of the memory.
-            at: as it was then: a day, a time, or a revision of git; `state_at` says how certain that is.
+            as_of: as it was then: a day, a time, or a revision of git; `state_at` says how certain that is.
 
         Raises:
             MemoryNotFound: it is not there, or was not then.
             NamedNotFound: its text of then is not kept.
         """
         self.vault.enter()
-        if at is None:
+        if as_of is None:
             return self.vault.read(path_text(path), recovered=True)
-        state = self.state_at(path, at)
+        state = self.state_at(path, as_of)
         if state.certainty == "not kept":
             raise NamedNotFound(
-                kind=f"state of {state.path}", name=str(at), remedy="neither the history nor git has it"
+                kind=f"state of {state.path}", name=str(as_of), remedy="neither the history nor git has it"
             )
         if state.document is None:
             raise MemoryNotFound(path=state.path)
@@ -801,19 +801,19 @@ class Memory(Kinds["Applied"]):
         names = {check_memory(name) for name in given}
         return [e for e in self.vault.history() if not names or any(f.path in names for f in e.files)]
 
-    def diff(self, path: StrPath, *, since: str | None = None) -> str:
+    def diff(self, path: StrPath, *, against: str | None = None) -> str:
         """Return what has changed in a memory, as a unified diff; empty when nothing has.
 
         Args:
             path: of a memory, which may be gone by now.
-            since: the hash of what it was, or the id of a change, which counts; without it, the last change;
-                see `history`.
+            against: the hash of what it was, or the id of a change, which counts; without it, the last
+                change; see `history`.
 
         Raises:
             NamedNotFound: it was never changed through mdmem, or not so, or what it was is not kept any more.
             Usage: a hash of fewer than eight digits.
         """
-        return changed_since(self.vault, path_text(path), since)
+        return changed_since(self.vault, path_text(path), against)
 
     def stats(self) -> MemoryStats:
         """Return how much memory there is, by folder and by month; see `mdmem.facade.statistics`."""

@@ -40,7 +40,7 @@ def show(call: Bound, path: str, line: int = 1, limit: int = 0, column: int = 1)
     """
     key, seq = _parse_place(call, path)
     if seq is None:
-        found = call.memory.sessions.history(key, last=min(limit or _LAST, _MOST))
+        found = call.memory.sessions.history(key, limit=min(limit or _LAST, _MOST))
         if not found:
             raise Usage(problem=f"nothing was said in the session {key!r}", remedy="name another one")
         return _answer_messages(call, key, found)

@@ -135,18 +135,18 @@ class Observations(KindVerbs[R]):
 
     # -- asking -------------------------------------------------------------------------------------------
 
-    def list(self, session: str, recent: int | None = None) -> builtins.list[Observation]:
+    def list(self, session: str, limit: int | None = None) -> builtins.list[Observation]:
         """List the observations of a session's log, the oldest first; without a log, all there are.
 
         Args:
             session: its key.
-            recent: only this many, the newest ones.
+            limit: only this many, the newest ones.
         """
-        return self._list_observations(session, recent, reflections=False)
+        return self._list_observations(session, limit, reflections=False)
 
-    def reflections(self, session: str, recent: int | None = None) -> builtins.list[Observation]:
+    def reflections(self, session: str, limit: int | None = None) -> builtins.list[Observation]:
         """Return the reflections on a session, of every generation; otherwise as `list`."""
-        return self._list_observations(session, recent, reflections=True)
+        return self._list_observations(session, limit, reflections=True)
 
     def newest(
         self,
@@ -306,12 +306,12 @@ class Observations(KindVerbs[R]):
     # -- what stands where --------------------------------------------------------------------------------
 
     def _list_observations(
-        self, session: str, recent: int | None, *, reflections: bool
+        self, session: str, limit: int | None, *, reflections: bool
     ) -> builtins.list[Observation]:
-        check_natural(recent=recent or 0)
+        check_natural(limit=limit or 0)
         log, places = self._current_session(session)
         wanted = [place for place in places if bool(place.generation) == reflections]
-        start = 0 if recent is None else max(0, len(wanted) - recent)
+        start = 0 if limit is None else max(0, len(wanted) - limit)
         if log:
             return [self._observation_at(place) for place in wanted[start:]]
         return sorted(map(self._observation_at, wanted), key=lambda each: each.created)[start:]

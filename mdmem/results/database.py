@@ -366,7 +366,7 @@ def list_references(
     namespace: str,
     columns: Mapping[str, str | None],
     *,
-    recent: int | None = None,
+    limit: int | None = None,
     ending: str | None = None,
 ) -> list[ResultReference]:
     """Return what outputs name: as it was found first, or the last used ones, the newest first.
@@ -374,18 +374,18 @@ def list_references(
     Args:
         connection, namespace: of which outputs.
         columns: only where type, session or tool are so; None for any.
-        recent: at most this many, the last used ones.
+        limit: at most this many, the last used ones.
         ending: only what is called so, or whose path ends so.
     """
     where, values = _where(namespace, **columns)
     if ending is not None:
         where += " AND (value = ? OR substr(value, -length(?) - 1) = '/' || ?)"
         values = (*values, ending, ending, ending)
-    order = "min(id)" if recent is None else "max(used) DESC, max(id) DESC"
+    order = "min(id)" if limit is None else "max(used) DESC, max(id) DESC"
     rows = connection.execute(
         f"SELECT type, value, max(context), sum(count), {_time('min(created)')}, {_time('max(used)')}"  # noqa: S608 - our names
         f" FROM named WHERE {where} GROUP BY type, value ORDER BY {order} LIMIT ?",
-        (*values, -1 if recent is None else recent),
+        (*values, -1 if limit is None else limit),
     )
     names = ("type", "value", "context", "count", "created", "used")
     return [ResultReference(**dict(zip(names, row, strict=True))) for row in rows]

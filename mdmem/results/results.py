@@ -266,7 +266,7 @@ class ToolResults:
         type: str | None = None,  # noqa: A002 - the field's name
         session: str | None = None,
         tool: str | None = None,
-        recent: int | None = None,
+        limit: int | None = None,
     ) -> builtins.list[ResultReference]:
         """Return what outputs name, in the order in which it was found first.
 
@@ -274,13 +274,13 @@ class ToolResults:
             type: only these (`mdmem.results.named.TYPES`).
             session: only what this one has stored.
             tool: only what this one printed.
-            recent: as many as were used last, the last one first.
+            limit: as many as were used last, the last one first.
 
         Raises:
-            Usage: there is no such type, or `recent` is negative.
+            Usage: there is no such type, or `limit` is negative.
         """
-        check_natural(recent=recent or 0)
-        return self._list_references(type, session, tool, recent=recent)
+        check_natural(limit=limit or 0)
+        return self._list_references(type, session, tool, limit=limit)
 
     def register(
         self,

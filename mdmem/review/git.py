@@ -144,7 +144,7 @@ class Git(KindVerbs[R]):
         message: str = "",
         *,
         only: Sequence[StrPath] = (),
-        session: str = "",
+        session: str | None = None,
         hooks: bool = False,
         dry_run: bool = False,
     ) -> Committed:
@@ -174,7 +174,9 @@ class Git(KindVerbs[R]):
         from mdmem.review.commits import Commits  # noqa: PLC0415 - start-up
 
         commits = Commits(self._vault)
-        return commits.commit(message, only=path_texts(only), session=session, hooks=hooks, dry_run=dry_run)
+        return commits.commit(
+            message, only=path_texts(only), session=session or "", hooks=hooks, dry_run=dry_run
+        )
 
     def allow(self, what: str, *, off: bool = False) -> None:
         """Let something be done for the user of this machine; with `off`, no longer.

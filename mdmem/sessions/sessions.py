@@ -243,19 +243,19 @@ class Sessions:
 
     # -- asking -------------------------------------------------------------------------------------------
 
-    def history(self, key: str, last: int | None = None, since: int | str = 0) -> list[Message]:
+    def history(self, key: str, limit: int | None = None, after: int | str = 0) -> list[Message]:
         """Return the messages in the history, in order.
 
         Args:
-            last: the most messages, the newest ones.
-            since: only those with a higher number.
+            limit: the most messages, the newest ones.
+            after: only those with a higher number.
         """
-        after = self.logs.number(key, since)
-        with self.logs.reading(key, None if last is None else self.logs.end) as conversation:
-            if last is None:
-                return list(conversation.messages(after + 1))
-            newest = takewhile(lambda message: message.seq > after, conversation.messages_back())
-            return list(islice(newest, max(last, 0)))[::-1]
+        seq = self.logs.number(key, after)
+        with self.logs.reading(key, None if limit is None else self.logs.end) as conversation:
+            if limit is None:
+                return list(conversation.messages(seq + 1))
+            newest = takewhile(lambda message: message.seq > seq, conversation.messages_back())
+            return list(islice(newest, max(limit, 0)))[::-1]
 
     def message(self, key: str, seq: int | str) -> Message:
         """Return a message by its number (`61`, `"61"` or `"<key>#61"`), also one that left the history.

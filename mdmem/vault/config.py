@@ -106,7 +106,7 @@ class SessionSettings(NamedTuple):
 class ObservationSettings(NamedTuple):
     """Observation of sessions; a number that is not above 0 means the default."""
 
-    enabled: Annotated[bool, Key("hooks start `mdmem observe` where a session has something new")] = False
+    enabled: Annotated[bool, Key("hooks observe a session in which something is new")] = False
     compact: Annotated[bool, Key("a session that was observed is also compacted")] = False
     message_tokens: Annotated[int, Key("of messages after which they are observed", least=_LEAST)] = 1000
     observation_tokens: Annotated[int, Key("of what is then reflected on", least=_LEAST)] = 2000

@@ -442,7 +442,7 @@ def test_what_was_taken_out_of_a_note_in_between_is_kept_again(memory: Memory) -
     assert outcomes(memory.capture.from_message("t", 2, policy="apply")) == ["kept"]
 
 
-# README: `capture run` takes what was stated in a session since the last time …
+# README: `sessions capture` takes what was stated in a session since the last time …
 def test_a_session_is_read_on_from_where_it_was_left(memory: Memory) -> None:
     said(memory, WISH)
     assert outcomes(memory.capture.run("t")) == ["kept"]

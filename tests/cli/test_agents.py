@@ -30,8 +30,8 @@ if TYPE_CHECKING:
 SCOPES = [
     (host, scope)
     for host in HOSTS
-    for scope in ("--user", "--project")
-    if (host, scope) != ("windsurf", "--project")
+    for scope in ("--global", "--local")
+    if (host, scope) != ("windsurf", "--local")
 ]
 JSON_TEXT = '\ufeff{\r\n\t"other": [1,   2],\r\n\t"mine": true\r\n}'
 TOML_TEXT = "# mine\r\nmodel = 'x' # kept\r\n\r\n[table]\r\na.b = 1"
@@ -198,20 +198,20 @@ def test_the_hooks_of_claude_code_run_as_they_are_written(cli: Cli, home: Path) 
 def test_codex_gets_its_hooks_where_it_has_some(cli: Cli, home: Path) -> None:
     folder = home / ".codex"
     folder.mkdir()
-    cli.ok("install", "codex", "--user", "--yes")
+    cli.ok("install", "codex", "--global", "--yes")
     config = tomllib.loads((folder / "config.toml").read_text())
     assert config["hooks"]["PostToolUse"][0]["matcher"] == "apply_patch"
     vault = str(home.parent / "project/memories")
     command = f"mdmem --vault {vault} --shared hook stop"
     assert config["hooks"]["Stop"] == [{"hooks": [{"type": "command", "command": command, "timeout": 10}]}]
-    cli.ok("uninstall", "codex", "--user", "--yes")
+    cli.ok("uninstall", "codex", "--global", "--yes")
     assert not folder.exists()  # nothing is in it any more
     folder.mkdir()
     (folder / "hooks.json").write_text('{"hooks": {}}')
-    cli.ok("install", "codex", "--user", "--yes")
+    cli.ok("install", "codex", "--global", "--yes")
     assert "hooks" not in tomllib.loads((folder / "config.toml").read_text())
     assert set(json.loads((folder / "hooks.json").read_text())["hooks"]) == set(config["hooks"])
-    cli.ok("uninstall", "codex", "--user", "--yes")
+    cli.ok("uninstall", "codex", "--global", "--yes")
     assert (folder / "hooks.json").read_text() == '{"hooks": {}}'
     assert not (folder / "config.toml").exists()
 
@@ -257,11 +257,11 @@ def test_a_link_is_followed_and_named(cli: Cli, home: Path) -> None:
     link = home / ".cursor/mcp.json"
     link.parent.mkdir()
     link.symlink_to(real)
-    ended = cli.ok("install", "cursor", "--user", "--yes")
+    ended = cli.ok("install", "cursor", "--global", "--yes")
     assert f"{link} is reached by a link: {real} is what is written" in ended.errors
     assert link.is_symlink()
     assert "mdmem" in real.read_text()
-    cli.ok("uninstall", "cursor", "--user", "--yes")
+    cli.ok("uninstall", "cursor", "--global", "--yes")
     assert (link.is_symlink(), real.read_text()) == (True, "{}")
 
 
@@ -274,7 +274,7 @@ def test_a_link_of_a_project_is_not_followed(cli: Cli, home: Path) -> None:
         (project / name).symlink_to(home / target)
         before = everything(home.parent)
         for verb in ("install", "uninstall"):
-            ended = cli(verb, "claude-code", "--project", "--yes")
+            ended = cli(verb, "claude-code", "--local", "--yes")
             assert (ended.code, "symbolic link" in ended.errors) == (2, True)
         assert everything(home.parent) == before
         (project / name).unlink()
@@ -287,7 +287,7 @@ def test_a_link_to_somebody_elses_file_is_not_followed(cli: Cli, home: Path) -> 
     os.chown(theirs, 65534, 65534)
     (home / ".cursor").mkdir()
     (home / ".cursor/mcp.json").symlink_to(theirs)
-    ended = cli("install", "cursor", "--user", "--yes")
+    ended = cli("install", "cursor", "--global", "--yes")
     assert (ended.code, "which belongs to another user" in ended.errors) == (2, True)
     assert theirs.read_text() == "{}"
 
@@ -295,7 +295,7 @@ def test_a_link_to_somebody_elses_file_is_not_followed(cli: Cli, home: Path) -> 
 def test_what_install_overwrites_is_kept(cli: Cli, home: Path) -> None:
     (home / ".cursor").mkdir()
     (home / ".cursor/mcp.json").write_text('{"mine": 1}')
-    cli.ok("install", "cursor", "--user", "--yes")
+    cli.ok("install", "cursor", "--global", "--yes")
     kept = home / ".local/state/mdmem/kept"
     assert b'{"mine": 1}' in [path.read_bytes() for path in kept.iterdir()]
 
@@ -311,14 +311,14 @@ def test_another_entry_of_our_name_is_refused(cli: Cli, home: Path) -> None:
 
 
 def test_a_host_without_project_settings_says_so(cli: Cli, home: Path) -> None:
-    ended = cli("install", "windsurf", "--project", "--yes")
+    ended = cli("install", "windsurf", "--local", "--yes")
     assert (ended.code, "say --user" in ended.errors) == (2, True)
     cli.ok("install", "windsurf", "--yes")
     assert (home / ".codeium/windsurf/mcp_config.json").exists()
 
 
 def test_both_scopes_at_once_are_refused(cli: Cli, home: Path) -> None:
-    assert cli("install", "cursor", "--user", "--project").code == 2
+    assert cli("install", "cursor", "--global", "--local").code == 2
     assert not list(home.iterdir())
 
 

@@ -54,8 +54,8 @@ def db(files: Files) -> Files:
             b"# A\n\n## B\n\nold\n",
             b"# A\n\n## B\n\nold\n\nnew\n",
         ),
-        (["section", "PATH", "A > B", "new", "--before"], b"# A\n\n## B\n", b"# A\n\nnew\n\n## B\n"),
-        (["section", "PATH", "B", "new", "--after"], b"# A\n\n## B\n", b"# A\n\n## B\n\nnew\n"),
+        (["section", "PATH", "A > B", "new", "--insert-before"], b"# A\n\n## B\n", b"# A\n\nnew\n\n## B\n"),
+        (["section", "PATH", "B", "new", "--insert-after"], b"# A\n\n## B\n", b"# A\n\n## B\n\nnew\n"),
         (
             ["section", "PATH", "A", "new", "--keep-subsections"],
             b"# A\n\nold\n\n## B\n\nb\n",
@@ -77,7 +77,7 @@ def test_a_verb_changes_exactly_what_it_says(
 def test_a_new_memory_is_written_and_told_with_its_hash(cli: Cli, files: Files) -> None:
     ended = cli.ok("write", "notes/new.md", "# New\r\n")
     assert files.everything() == {"notes/new.md": b"# New\r\n"}
-    digest = cli.ok("show", "notes/new.md", "--hash").out.strip()
+    digest = cli.ok("show", "notes/new.md", "--only-hash").out.strip()
     assert ended.out == f"created notes/new.md  {digest}\n"
 
 
@@ -85,7 +85,7 @@ def test_a_new_memory_is_written_and_told_with_its_hash(cli: Cli, files: Files) 
 def test_json_tells_what_was_done(cli: Cli) -> None:
     done = cli.ok("append", "notes/db.md", "more", "--json").json
     assert [file["path"] for file in done["files"]] == ["notes/db.md"]
-    assert cli.ok("show", "notes/db.md", "--hash").out.strip() == done["files"][0]["after"]
+    assert cli.ok("show", "notes/db.md", "--only-hash").out.strip() == done["files"][0]["after"]
 
 
 def test_a_memory_is_moved_with_its_name_into_a_folder(cli: Cli, db: Files) -> None:
@@ -110,13 +110,13 @@ def test_links_follow_what_is_moved(cli: Cli, db: Files) -> None:
     ("arguments", "before", "after"),
     [
         (
-            ["--heading", "a.md", "Old", "New one"],
+            ["--what", "heading", "a.md", "Old", "New one"],
             b"[[b]] [[a#Old]] [x](a.md#old)",
             b"[[b]] [[a#New one]] [x](a.md#new-one)",
         ),
-        (["--block", "a.md", "one", "two"], b"[[a#^one]]", b"[[a#^two]]"),
-        (["--id", "a.md", "m2"], b"[[m1]] [[a]]", b"[[m2]] [[a]]"),
-        (["--tag", "db", "store"], b"#db #db/x #dbs", b"#store #store/x #dbs"),
+        (["--what", "block", "a.md", "one", "two"], b"[[a#^one]]", b"[[a#^two]]"),
+        (["--what", "id", "a.md", "m2"], b"[[m1]] [[a]]", b"[[m2]] [[a]]"),
+        (["--what", "tag", "db", "store"], b"#db #db/x #dbs", b"#store #store/x #dbs"),
     ],
 )
 def test_a_rename_takes_everything_along_that_names_it(
@@ -139,13 +139,13 @@ def test_a_rename_takes_everything_along_that_names_it(
     [
         (["notes/db.md"], 2),
         (["notes/db.md", "a.md", "b.md"], 2),
-        (["--heading", "notes/db.md", "Why"], 2),
-        (["--tag", "a", "b", "c"], 2),
-        (["--id", "notes/db.md"], 2),
-        (["--tag", "a", "b", "--base", "12345678"], 2),
-        (["--heading", "notes/db.md", "Nowhere", "New"], 1),
-        (["--tag", "nobody", "b"], 1),
-        (["--id", "notes/none.md", "b"], 1),
+        (["--what", "heading", "notes/db.md", "Why"], 2),
+        (["--what", "tag", "a", "b", "c"], 2),
+        (["--what", "id", "notes/db.md"], 2),
+        (["--what", "tag", "a", "b", "--base", "12345678"], 2),
+        (["--what", "heading", "notes/db.md", "Nowhere", "New"], 1),
+        (["--what", "tag", "nobody", "b"], 1),
+        (["--what", "id", "notes/none.md", "b"], 1),
     ],
 )
 def test_a_rename_says_what_it_has_to_be_given(cli: Cli, arguments: list[str], code: int) -> None:
@@ -356,7 +356,7 @@ def test_what_is_refused_changes_nothing(
 
 # README: What changes a memory that you have read takes `--base HASH` …
 def test_a_base_that_was_seen_is_taken_and_a_stale_one_shows_the_difference(cli: Cli, db: Files) -> None:
-    seen = cli.ok("show", "notes/db.md", "--hash").out.strip()
+    seen = cli.ok("show", "notes/db.md", "--only-hash").out.strip()
     cli.ok("append", "notes/db.md", "first", "--base", seen[:8])
     ended = cli("append", "notes/db.md", "second", "--base", seen)
     assert ended.code == 2
@@ -524,7 +524,7 @@ def test_the_history_names_changes_newest_first(cli: Cli) -> None:
     assert lines[3].startswith("    a.md  absent → ")
     newest, oldest = cli.ok("history", "--json").objects
     assert newest["files"][0]["before"] == oldest["files"][0]["after"]
-    assert newest["files"][0]["after"] == cli.ok("show", "a.md", "--hash").out.strip()
+    assert newest["files"][0]["after"] == cli.ok("show", "a.md", "--only-hash").out.strip()
 
 
 @pytest.mark.usefixtures("changed")

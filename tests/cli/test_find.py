@@ -37,7 +37,7 @@ def test_show_prints_exactly_the_bytes(cli: Cli, files: Files, data: bytes) -> N
     assert shown.data == data
     path, digest = shown.errors.split()
     assert path == "a.md"
-    assert cli.ok("show", "a.md", "--hash").out == f"{digest}\n"
+    assert cli.ok("show", "a.md", "--only-hash").out == f"{digest}\n"
 
 
 def test_the_real_program_prints_exactly_the_bytes(cli: Cli, files: Files) -> None:
@@ -48,11 +48,12 @@ def test_the_real_program_prints_exactly_the_bytes(cli: Cli, files: Files) -> No
 def test_show_can_number_lines_and_take_one_section(cli: Cli, files: Files) -> None:
     files.write("a.md", b"# A\r\n\r\n## B\r\none\r\n## C\r\n")
     assert (
-        cli.ok("show", "a.md", "-n").out == "     1\t# A\n     2\t\n     3\t## B\n     4\tone\n     5\t## C\n"
+        cli.ok("show", "a.md", "--number").out
+        == "     1\t# A\n     2\t\n     3\t## B\n     4\tone\n     5\t## C\n"
     )
-    assert cli.ok("show", "a.md", "--heading", "A > B").data == b"## B\r\none\r\n"
-    assert cli.ok("show", "a.md", "--heading", "B", "--number").out == "     3\t## B\n     4\tone\n"
-    assert cli("show", "a.md", "--heading", "D").code == 1
+    assert cli.ok("show", "a.md", "--section", "A > B").data == b"## B\r\none\r\n"
+    assert cli.ok("show", "a.md", "--section", "B", "--number").out == "     3\t## B\n     4\tone\n"
+    assert cli("show", "a.md", "--section", "D").code == 1
 
 
 def test_show_as_json_has_the_fields(cli: Cli, files: Files) -> None:
@@ -60,7 +61,7 @@ def test_show_as_json_has_the_fields(cli: Cli, files: Files) -> None:
     shown = cli.ok("show", "a.md", "--json").json
     assert shown["fields"] == {"title": "T", "created": "2024-01-31"}
     assert shown["text"] == "---\ntitle: T\ncreated: 2024-01-31\n---\nbody\r\n"
-    assert shown["hash"] == cli.ok("show", "a.md", "--hash").out.strip()
+    assert shown["hash"] == cli.ok("show", "a.md", "--only-hash").out.strip()
 
 
 @pytest.mark.parametrize(

@@ -9,11 +9,12 @@ import click
 import pytest
 
 import mdmem
-from mdmem.cli.help import GROUPS, read_other_names, read_topic, sentence, topics
+from mdmem.cli.help import FIRST, GROUPS, read_other_names, read_topic, sentence, topics
 from mdmem.cli.main import app, main
 
 CONTEXT = click.Context(app, info_name="mdmem")
-COMMANDS = {name: app.get_command(CONTEXT, name) for name in app.list_commands(CONTEXT)}
+ALL = {name: app.get_command(CONTEXT, name) for name in app.list_commands(CONTEXT)}
+COMMANDS = {name: each for name, each in ALL.items() if each and not each.hidden}
 
 
 def told(capsys: pytest.CaptureFixture[str], *arguments: str, code: int = 0) -> str:
@@ -36,27 +37,80 @@ def test_every_command_is_in_one_group() -> None:
     assert sorted(grouped) == sorted(COMMANDS)
 
 
-def test_the_list_has_whole_sentences_in_groups(capsys: pytest.CaptureFixture[str]) -> None:
+# README: `mdmem --help` fits on a screen; `mdmem --help --all` lists all commands.
+def test_the_first_screen_has_a_line_for_each_command(capsys: pytest.CaptureFixture[str]) -> None:
     text = told(capsys, "--help")
+    assert len(text.splitlines()) <= 45
+    listed = dict(re.findall(r"^  ([a-z]+)  +(\S.*)$", text, re.MULTILINE))
+    assert sorted(listed) == sorted(FIRST.split())
+    assert all(listed[name] == sentence(COMMANDS[name]) for name in listed)
+    assert "mdmem --help --all" in text
+    assert told(capsys, "help") == text == told(capsys, "-h") == told(capsys, code=2)
+
+
+def test_the_list_of_all_has_whole_sentences_in_groups(capsys: pytest.CaptureFixture[str]) -> None:
+    text = told(capsys, "--help", "--all")
     assert "..." not in text.partition("\n")[2]
     for name, each in COMMANDS.items():
-        assert each
         assert in_one_line(f"{name} {sentence(each)}") in in_one_line(text)
         assert sentence(each).endswith(".")
     titles = re.findall(r"^(\w.*):$", text, re.MULTILINE)
     assert titles == ["Options", *(title.capitalize() for title in GROUPS), "Topics, as in `mdmem help json`"]
-    assert told(capsys, "help") == text == told(capsys, "-h")
+    assert told(capsys, "help", "--all") == text == told(capsys, "--all", "-h")
+    assert "--help --all" in told(capsys, "--all", "ls", code=2)
+    assert not {name for name, each in ALL.items() if each and each.hidden} & set(
+        re.findall(r"^  ([a-z-]+)  ", text, re.MULTILINE)
+    )
+
+
+def leaves(group: click.Group = app, above: str = "") -> dict[str, click.Command]:
+    """The commands that people type, without those that are hidden, by their whole names."""
+    found: dict[str, click.Command] = {}
+    for name in group.list_commands(CONTEXT):
+        each = group.get_command(CONTEXT, name)
+        assert each
+        if not each.hidden:
+            found |= (
+                leaves(each, f"{above}{name} ") if isinstance(each, click.Group) else {above + name: each}
+            )
+    return found
+
+
+def test_there_are_no_more_commands_than_one_can_hold() -> None:
+    assert len(COMMANDS) <= 55
+    assert len(leaves()) <= 105
+
+
+# Commands that take the letters of another program, each as it means there.
+BY_HABIT = {"grep": "ripgrep", "ls": "ls", "show": "cat", "git commit": "git"}
+
+
+def test_a_flag_means_one_thing() -> None:
+    """What the help says of a flag is the same wherever it is, but for the letters of other programs."""
+    meanings: dict[str, dict[str, str]] = {}
+    for name, each in {"": app, **leaves()}.items():
+        for option in each.params:
+            assert isinstance(option, click.Option | click.Argument)
+            for flag in [*option.opts, *option.secondary_opts] if isinstance(option, click.Option) else []:
+                if option.name != "same" and not (len(flag) == len("-n") and name in BY_HABIT):
+                    meanings.setdefault(flag, {})[name] = option.help or ""
+    several = {flag: where for flag, where in meanings.items() if len(set(where.values())) > 1}
+    assert several == {}
+    assert all(text for where in meanings.values() for text in where.values())
 
 
 @pytest.mark.parametrize("name", [name for name, each in COMMANDS.items() if isinstance(each, click.Group)])
 def test_a_group_lists_its_commands_with_whole_sentences(
     name: str, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    group = COMMANDS[name]
+    group = ALL[name]
     assert isinstance(group, click.Group)
     text = told(capsys, name, "--help")
     assert "..." not in text.partition("\n")[2]
     for each in group.commands.values():
+        if each.hidden:
+            assert f"\n  {each.name}  " not in text
+            continue
         assert in_one_line(f"{each.name} {sentence(each)}") in in_one_line(text)
 
 
@@ -107,10 +161,10 @@ def test_an_option_is_answered_too(capsys: pytest.CaptureFixture[str]) -> None:
 
 def test_words_of_other_programs_are_none_of_ours_and_mean_one() -> None:
     names = read_other_names("commands")
-    assert not names.keys() & COMMANDS.keys()
+    assert not names.keys() & ALL.keys()
     assert len(names) > 40
     for meant in names.values():
-        assert {each.split()[0] for each in meant.split(", ")} <= {*COMMANDS, "--version"}
+        assert {each.split()[0] for each in meant.split(", ")} <= {*ALL, "--version"}
 
 
 # --------------------------------------------------------------------------------------- help of something
@@ -127,11 +181,11 @@ def test_the_version_has_a_short_option(capsys: pytest.CaptureFixture[str]) -> N
     assert told(capsys, "-V") == told(capsys, "--version") == f"mdmem {mdmem.__version__}\n"
 
 
-# README: `mdmem help` lists the commands in groups and explains topics, …
+# README: `mdmem help` explains commands and topics, …
 @pytest.mark.parametrize("name", topics())
 def test_a_topic_is_printed_whole(name: str, capsys: pytest.CaptureFixture[str]) -> None:
     title, text = read_topic(name)
-    assert name not in COMMANDS
+    assert name not in ALL
     assert title[0].isupper()
     assert not title.endswith(".")
     printed = told(capsys, "help", name)

@@ -5,8 +5,6 @@ from __future__ import annotations
 import json
 from typing import TYPE_CHECKING
 
-import pytest
-
 if TYPE_CHECKING:
     from tests.cli.conftest import Cli
 
@@ -71,18 +69,3 @@ def test_what_cannot_be_accepted_says_why_and_ends_with_one(cli: Cli) -> None:
     assert cli("inbox", "propose", "append", "[1]").code == 2
     assert cli("inbox", "propose", "append", "[" * 100_000).code == 2
     assert "a verb is one of" in cli("inbox", "propose", "mv", "{}").errors
-
-
-@pytest.mark.parametrize(("policy", "outcome"), [("inbox", "proposed"), ("apply", "kept")])
-def test_a_session_is_captured_where_a_policy_says_so(cli: Cli, policy: str, outcome: str) -> None:
-    cli.ok("sessions", "add", "t", "user", "I prefer dark mode.")
-    off = cli("capture", "run", "t")
-    assert off.code == 1
-    assert "policy is off" in off.errors
-    dry = cli.ok("capture", "run", "t", "--policy", policy, "--dry-run")
-    assert outcome in dry.out
-    assert "dark" in dry.out
-    told = cli.ok("capture", "run", "t", "--policy", policy, "--json").json
-    assert [each["outcome"] for each in told["items"]] == [outcome]
-    assert cli("capture", "run", "t", "--policy", policy).code == 1
-    assert cli("capture", "run", "t", "--policy", "all").code == 2

@@ -38,11 +38,11 @@ def test_a_check_fails_until_a_sync_was_made(cli: Cli, files: Files, workspace: 
 
 def test_only_the_files_of_a_tool(cli: Cli, files: Files, workspace: Path) -> None:
     files.write("rules/python.md", RULE)
-    cli.ok("project", "sync", "--tool", "cursor")
+    cli.ok("project", "sync", "--host", "cursor")
     assert (workspace / ".cursor").exists()
     assert not (workspace / ".claude").exists()
     assert cli("project", "sync", "--check").code == 1
-    assert cli("project", "sync", "--check", "--tool", "cursor").code == 0
+    assert cli("project", "sync", "--check", "--host", "cursor").code == 0
 
 
 def test_what_somebody_wrote_is_told_and_left(cli: Cli, files: Files, workspace: Path) -> None:

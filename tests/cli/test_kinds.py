@@ -72,14 +72,16 @@ def test_a_json_memory_is_replaced_and_checked(cli: Cli, files: Files) -> None:
     files.write(
         ".mdmem/schemas/step.json", b'{"type": "object", "properties": {"step": {"type": "integer"}}}'
     )
-    owner = ("--resource", "r/1")
+    owner = ("--resource-id", "r/1")
     cli.ok("working", "update", '{"step": 1, "note": "x"}', *owner, "--schema", "step")
     assert cli("working", "update", '{"step": "two"}', *owner).code == 2
     assert json.loads(cli.ok("working", "get", *owner).out)["note"] == "x"
     assert list(files.everything()) == ["working/resources/r%2F1.json"]
 
 
-@pytest.mark.parametrize("owner", [[], [*THREAD, "--resource", "r1"], ["--thread", ".."], ["--thread", ""]])
+@pytest.mark.parametrize(
+    "owner", [[], [*THREAD, "--resource-id", "r1"], ["--thread", ".."], ["--thread", ""]]
+)
 def test_a_working_memory_belongs_to_one_thread_or_resource(cli: Cli, files: Files, owner: list[str]) -> None:
     assert cli("working", "update", "text", *owner).code == 2
     assert not files.everything()
@@ -101,7 +103,7 @@ def test_what_expires_is_listed_and_swept(cli: Cli, files: Files) -> None:
 
 def test_a_stale_base_is_refused(cli: Cli, files: Files) -> None:
     cli.ok("working", "update", "one", *THREAD)
-    seen = cli.ok("show", "working/threads/t1.md", "--hash").out.strip()
+    seen = cli.ok("show", "working/threads/t1.md", "--only-hash").out.strip()
     cli.ok("working", "update", "two", *THREAD, "--base", seen)
     assert cli("working", "update", "three", *THREAD, "--base", seen).code == 2
     assert files.read("working/threads/t1.md") == b"two\n"
@@ -148,7 +150,7 @@ def test_what_has_faded_is_hidden_and_swept(cli: Cli, files: Files) -> None:
         ["--strength", "2"],
         ["--strength", "x"],
         ["--confidence", "-1"],
-        ["--policy", "none"],
+        ["--existing", "none"],
         ["--base", "00000000"],
     ],
 )
@@ -160,7 +162,7 @@ def test_wrong_options_are_refused(cli: Cli, files: Files, options: list[str]) -
 def test_a_stronger_preference_can_be_kept(cli: Cli) -> None:
     cli.ok("preferences", "set", "ui", "theme", "dark", "--strength", "0.9")
     ended = cli.ok(
-        "preferences", "set", "ui", "theme", "light", "--strength", "0.2", "--policy", "keep-stronger"
+        "preferences", "set", "ui", "theme", "light", "--strength", "0.2", "--existing", "keep-stronger"
     )
     assert ended.out.startswith("nothing to change: kept preference ui/theme")
 

@@ -484,9 +484,9 @@ def complete(cli: Cli, monkeypatch: pytest.MonkeyPatch, line: str) -> list[str]:
         ("mdmem mv notes/db", ["notes/db.md"]),
         ("mdmem --user alice show ", ["mine.md"]),
         ("mdmem --resource broken show ", []),
-        ("mdmem prep", ["prepend"]),
-        ("mdmem notes l", ["list"]),
-        ("mdmem show --ha", ["--hash"]),
+        ("mdmem appe", ["append"]),
+        ("mdmem notes a", ["append"]),
+        ("mdmem show --only", ["--only-hash"]),
         ("mdmem check --format ", ["text", "json", "github", "sarif"]),
     ],
 )

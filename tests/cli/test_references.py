@@ -58,15 +58,15 @@ def test_refs_prints_a_line_for_each_place(cli: Cli) -> None:
     [
         (["db"], 0, 3),
         (["nobody"], 1, 0),
-        (["--type", "note", "--type", "url"], 0, 3),
-        (["--type", "class"], 0, 0),
+        (["--kind", "note", "--kind", "url"], 0, 3),
+        (["--kind", "class"], 0, 0),
         (["--state", "dangling"], 0, 1),
         (["--in", "notes/new.md"], 0, 3),
         (["--in", "notes/new.md", "--in", "notes/"], 0, 8),
         (["src/app.py", "--in", "notes/new.md"], 1, 0),
         (["--stale"], 0, 0),
         (["src/app.py", "--stale"], 0, 0),
-        (["--type", "nota"], 2, 0),
+        (["--kind", "nota"], 2, 0),
         (["--state", "bad"], 2, 0),
         (["--in", "nowhere"], 1, 0),
         (["--stats", "db"], 2, 0),
@@ -75,7 +75,7 @@ def test_refs_prints_a_line_for_each_place(cli: Cli) -> None:
         (["--pin", "--fix"], 2, 0),
         (["--pin", "--stale"], 2, 0),
         (["--fix", "src/app.py"], 2, 0),
-        (["--fix", "--type", "note"], 2, 0),
+        (["--fix", "--kind", "note"], 2, 0),
         (["--fix", "--accept"], 2, 0),
     ],
 )
@@ -130,7 +130,7 @@ def test_numbers_are_printed_instead_of_places(cli: Cli) -> None:
         "    2  #db\n    1  #Storage\n    1  https://example.org/x\n    1  notes/db.md\n"
         "    1  notes/new.md#Why\n    1  nowhere\n    1  src/app.py#L4-L6\n"
     )
-    assert cli.ok("refs", "--stats", "--type", "tag", "--json").json["total"] == 2
+    assert cli.ok("refs", "--stats", "--kind", "tag", "--json").json["total"] == 2
 
 
 # README: `refs --fix` re-points what has only moved. …

@@ -34,9 +34,9 @@ def test_messages_are_added_and_printed(cli: Cli, files: Files) -> None:
     printed = cli.ok("sessions", "history", "t:1").out.split("\n")
     assert printed[0].startswith("#1  user  20")
     assert (printed[1], printed[4]) == ("Which database?", "SQLite.")
-    (last,) = cli.ok("sessions", "history", "t:1", "--last", "1", "--json").objects
+    (last,) = cli.ok("sessions", "history", "t:1", "--limit", "1", "--json").objects
     assert (last["seq"], last["data"]) == (2, {"role": "assistant", "content": "SQLite.\n"})
-    assert texts(cli, "t:1", "--since", "1") == ["SQLite.\n"]
+    assert texts(cli, "t:1", "--after", "1") == ["SQLite.\n"]
     assert cli("sessions", "history", "none").code == 1
 
 
@@ -56,7 +56,7 @@ def test_messages_are_named_by_number_or_with_their_session(cli: Cli) -> None:
     extend(TURNS)
     for name in ("1", "t#1"):
         assert "one" in cli.ok("sessions", "expand", "t", name).out
-        assert texts(cli, "t", "--since", name) == ["two"]
+        assert texts(cli, "t", "--after", name) == ["two"]
     assert cli("sessions", "expand", "t", "u#1").code == 2
     assert cli("sessions", "expand", "t", "one").code == 2
 
@@ -164,15 +164,15 @@ def test_what_is_too_large_for_a_budget_is_named(cli: Cli) -> None:
 
 def test_a_session_is_summarized_and_kept_as_a_note(cli: Cli, files: Files) -> None:
     extend(TURNS)
-    assert "+# t" in cli.ok("summaries", "summarize", "t", "--dry-run").out
-    cli.ok("summaries", "summarize", "t")
-    assert cli.ok("summaries", "list").out == "sessions/t.md\t2 messages, up to #2\n"
-    assert cli.ok("summaries", "list", "--json").json["through"] == 2
+    assert "+# t" in cli.ok("sessions", "summarize", "t", "--dry-run").out
+    cli.ok("sessions", "summarize", "t")
+    assert cli.ok("sessions", "summaries").out == "sessions/t.md\t2 messages, up to #2\n"
+    assert cli.ok("sessions", "summaries", "--json").json["through"] == 2
     assert b"# t\n\n## Summary\n\nuser said: one (#" in files.read("sessions/t.md")
-    cli.ok("summaries", "keep", "t", "--to", "talk")
+    cli.ok("sessions", "keep", "t", "--to", "talk")
     assert b"> one" in files.read("notes/talk.md")
-    cli.ok("summaries", "delete", "t")
-    assert cli.ok("summaries", "list").out == ""
+    cli.ok("rm", "sessions/t.md")
+    assert cli.ok("sessions", "summaries").out == ""
 
 
 def program(folder: Path, text: str) -> str:
@@ -192,10 +192,10 @@ def test_a_program_is_asked_where_the_command_line_or_the_environment_names_one(
     printed = cli.ok("sessions", "compact", "t", "--budget", "1000", "--model", model)
     assert "by model.sh\nSQLite it is." in printed.out
     monkeypatch.setenv("MDMEM_MODEL", program(tmp_path, """echo '{"summary": "SQLite it is."}'"""))
-    cli.ok("summaries", "summarize", "t")
+    cli.ok("sessions", "summarize", "t")
     assert "SQLite it is." in cli.ok("show", "sessions/t.md").out
     cli.ok("sessions", "add", "t", "user", "We decided to use files.")
-    cli.ok("summaries", "summarize", "t", "--model", "none")
+    cli.ok("sessions", "summarize", "t", "--model", "none")
     assert "We decided to use files." in cli.ok("show", "sessions/t.md").out
 
 
@@ -206,7 +206,7 @@ def test_why_no_model_answered_is_said_and_the_rules_do_it(cli: Cli, tmp_path: P
     done = cli.ok("sessions", "compact", "t", "--budget", "1000", "--model", model)
     assert "by extract" in done.out
     assert "without the model: model.sh: it ended with 1: the quota is used up\n" in done.errors
-    cli.ok("summaries", "summarize", "t", "--model", model)
+    cli.ok("sessions", "summarize", "t", "--model", model)
     fields = cli.ok("show", "sessions/t.md", "--json").json["fields"]
     assert (fields["by"], fields["problem"]) == ("rules", "model.sh: it ended with 1: the quota is used up")
     unknown = cli("sessions", "compact", "t", "--model", "gpt-5")
@@ -217,12 +217,12 @@ def test_why_no_model_answered_is_said_and_the_rules_do_it(cli: Cli, tmp_path: P
 def test_a_dry_run_asks_no_model(cli: Cli, tmp_path: Path) -> None:
     extend(TURNS + b'{"role": "user", "content": "I prefer dark mode."}\n')
     model = program(tmp_path, f"cat >> {tmp_path}/asked; echo SQLite it is.")
-    diff = cli.ok("summaries", "summarize", "t", "--model", model, "--dry-run").out
+    diff = cli.ok("sessions", "summarize", "t", "--model", model, "--dry-run").out
     assert "+by: rules\n" in diff
-    dry = ("capture", "run", "t", "--policy", "apply", "--dry-run")
+    dry = ("sessions", "capture", "t", "--policy", "apply", "--dry-run")
     assert cli.ok(*dry, "--model", model).out == cli.ok(*dry).out
     assert not (tmp_path / "asked").exists()
-    cli.ok("summaries", "summarize", "t", "--model", model)
+    cli.ok("sessions", "summarize", "t", "--model", model)
     assert (tmp_path / "asked").exists()
 
 
@@ -243,3 +243,64 @@ def test_what_is_not_there_is_not_said_to_be_nowhere(cli: Cli, asked: tuple[str,
     told = cli("sessions", *asked)
     assert told.code == 1
     assert "at all" not in told.errors
+
+
+# ---------------------------------------------------------------------------------- what sessions come to
+
+DECIDED = "We decided on SQLite, and weighed it for a while against all the others. " * 60
+
+
+def test_what_is_due_is_observed_and_printed(cli: Cli) -> None:
+    cli.ok("sessions", "add", "t:1", "user", DECIDED)
+    (line,) = cli.ok("sessions", "observe", "t:1").out.splitlines()
+    path = line.removeprefix("created ")
+    assert path.startswith("observations/t%3A1/")
+    assert cli.ok("sessions", "observe", "--all", "--json").objects == []
+    assert cli.ok("sessions", "observations", "t:1").out.startswith(
+        f"{path}  observation of #1 to #1, by extract\n"
+    )
+    assert "We decided on SQLite" in cli.ok("sessions", "observed", path).out
+    assert [each["path"] for each in cli.ok("sessions", "observations", "t:1", "--json").objects] == [path]
+    assert cli("sessions", "observe").code == cli("sessions", "observe", "t:1", "--all").code == 2
+
+
+def test_observations_are_made_listed_and_removed(cli: Cli) -> None:
+    reflect = ("sessions", "reflect", "t", "--model", "head -c 40")
+    assert cli(*reflect).code == 1
+    assert "only a model makes a reflection" in cli("sessions", "reflect", "t").errors
+    for text in ("We take SQLite.", "It is one file."):
+        cli.ok("sessions", "add", "t", "user", text)
+        Memory("memories").observations.observe("t")
+    assert cli.ok("sessions", "observations", "t", "--limit", "1").out.count("observation of") == 1
+    assert "reflection 1 of #1 to #3" in cli.ok(*reflect).out
+    assert "reflection 2" in cli.ok(*reflect, "--meta").out
+    assert (
+        "--- a/observations" in cli.ok("sessions", "delete-observations", "--session", "t", "--dry-run").out
+    )
+    cli.ok("sessions", "delete-observations", "--session", "t")
+    assert cli.ok("sessions", "observations", "t", "--json").objects == []
+    cli.ok("undo")
+    assert len(cli.ok("sessions", "observations", "t", "--json").objects) == 2
+    assert cli("sessions", "delete-observations").code == 2
+    assert cli("sessions", "delete-observations", "t/none-1-1").code == 1
+
+
+def test_what_goes_wrong_is_told_and_is_the_exit_code(cli: Cli) -> None:
+    cli.ok("sessions", "add", "t", "user", DECIDED)
+    assert cli("sessions", "observe", "..").code == 1
+    assert "no session can have the key" in cli("sessions", "observe", "..").errors
+
+
+@pytest.mark.parametrize(("policy", "outcome"), [("inbox", "proposed"), ("apply", "kept")])
+def test_a_session_is_captured_where_a_policy_says_so(cli: Cli, policy: str, outcome: str) -> None:
+    cli.ok("sessions", "add", "t", "user", "I prefer dark mode.")
+    off = cli("sessions", "capture", "t")
+    assert off.code == 1
+    assert "policy is off" in off.errors
+    dry = cli.ok("sessions", "capture", "t", "--policy", policy, "--dry-run")
+    assert outcome in dry.out
+    assert "dark" in dry.out
+    told = cli.ok("sessions", "capture", "t", "--policy", policy, "--json").json
+    assert [each["outcome"] for each in told["items"]] == [outcome]
+    assert cli("sessions", "capture", "t", "--policy", policy).code == 1
+    assert cli("sessions", "capture", "t", "--policy", "all").code == 2

@@ -28,11 +28,11 @@ def test_diff_takes_what_history_prints(cli: Cli) -> None:
     cli.ok("append", "a.md", "two")
     cli.ok("append", "a.md", "three")
     *_, change, files = [line.split() for line in cli.ok("history", "a.md", "--limit", "2").out.splitlines()]
-    by_change, by_hash = (cli.ok("diff", "a.md", "--since", each).out for each in (change[0], files[1]))
+    by_change, by_hash = (cli.ok("diff", "a.md", "--against", each).out for each in (change[0], files[1]))
     assert by_change == by_hash
     assert "+two\n+three\n" in by_hash
-    shown = cli.ok("diff", "a.md", "--since", files[1], "--json").json
-    assert shown == {"path": "a.md", "since": files[1], "diff": by_hash}
+    shown = cli.ok("diff", "a.md", "--against", files[1], "--json").json
+    assert shown == {"path": "a.md", "against": files[1], "diff": by_hash}
 
 
 def test_diff_says_what_it_does_not_know(cli: Cli, files: Files) -> None:
@@ -41,7 +41,7 @@ def test_diff_says_what_it_does_not_know(cli: Cli, files: Files) -> None:
     assert (ended.code, ended.out) == (1, "")
     assert "no change of a.md" in ended.errors
     assert cli("diff", "none.md").code == 1
-    assert cli("diff", "a.md", "--since", "xyz").code == 1
+    assert cli("diff", "a.md", "--against", "xyz").code == 1
 
 
 # ---------------------------------------------------------------------------------------------------- today

@@ -229,13 +229,13 @@ READS: Sequence[Sequence[str]] = (
     *(("sessions", name, "license", "--all") for name in ("grep", "search")),
     ("sessions", "assemble", "t", "1000"),
     ("sessions", "expand", "t", "1"),
-    ("summaries", "list"),
+    ("sessions", "summaries"),
     ("inbox", "list", "--all"),
     ("inbox", "show", "0"),
     *(("results", name) for name in ("list", "references", "sweep")),
     ("results", "recover", "0" * 8),
-    ("observations", "list", "t"),
-    ("observations", "expand", "t"),
+    ("sessions", "observations", "t"),
+    ("sessions", "observed", "t"),
     ("ls", "tree", "--glob", "*.md", "--json"),
     ("ls", "--where", "title~license", "--sort", "-size"),
     ("ls", "--long"),
@@ -247,7 +247,7 @@ READS: Sequence[Sequence[str]] = (
     ("index", "--rebuild", "--json"),
     ("refs",),
     ("refs", "LICENSE"),
-    ("refs", "--type", "url", "--stats", "--json"),
+    ("refs", "--kind", "url", "--stats", "--json"),
     ("refs", "--stale", "--in", "odd"),
     ("backlinks", "odd/crlf.md"),
     ("tags",),
@@ -284,7 +284,7 @@ READS: Sequence[Sequence[str]] = (
     ("template", "show", "note"),
     ("context", "install", "--thread", "0", "--for", "src/app.py"),
     ("new", "note", "--print", "--var", "title=Idea"),
-    ("show", "odd/bom-crlf.md", "--heading", "Title"),
+    ("show", "odd/bom-crlf.md", "--section", "Title"),
     ("show", "odd/mixed-ends.md", "--number"),
 )
 
@@ -402,15 +402,14 @@ DRY: Mapping[str, Sequence[str]] = {
     "git install": ("git", "install"),
     "git uninstall": ("git", "uninstall"),
     "project sync": ("project", "sync"),
-    "capture run": ("capture", "run", "t"),
+    "sessions capture": ("sessions", "capture", "t"),
     "inbox propose": ("inbox", "propose", "append", '{"path": "notes/0.md", "text": "More."}'),
     "inbox accept": ("inbox", "accept", "0"),
     "inbox reject": ("inbox", "reject", "0"),
     "inbox sweep": ("inbox", "sweep"),
-    "observations delete": ("observations", "delete", "--session", "t"),
-    "summaries delete": ("summaries", "delete", "t"),
-    "summaries keep": ("summaries", "keep", "t"),
-    "summaries summarize": ("summaries", "summarize", "t"),
+    "sessions delete-observations": ("sessions", "delete-observations", "--session", "t"),
+    "sessions keep": ("sessions", "keep", "t"),
+    "sessions summarize": ("sessions", "summarize", "t"),
 }
 # Those that write logs, which are no memories.
 LOGGING = {
@@ -418,7 +417,7 @@ LOGGING = {
     for name in (*("add", "import", "clear", "compact", "delete", "restore", "vacuum", "allow-capture"),)
 } | {
     *("git allow", "git merge-driver", "results compress"),
-    *("observe", "observations reflect"),
+    *("sessions observe", "sessions reflect"),
 }
 
 
@@ -629,7 +628,7 @@ def test_no_content_breaks_a_command(small_root: Path, content: bytes) -> None:
         ("preferences", "list", "--hidden"),
         ("project", "summary"),
         ("working", "get", "--thread", "x"),
-        ("working", "get", "--resource", "x"),
+        ("working", "get", "--resource-id", "x"),
         ("append", "notes/x.md", "More.", "--dry-run"),
         ("set", "notes/x.md", "title=New", "--dry-run"),
         ("set", "x.json", "a.b=1", "--dry-run"),
@@ -638,7 +637,7 @@ def test_no_content_breaks_a_command(small_root: Path, content: bytes) -> None:
         ("replace", "notes/x.md", "a", "b", "--all", "--dry-run"),
         ("project", "append", "A", "New.", "--dry-run"),
         ("preferences", "set", "ui", "x", "dark", "--dry-run"),
-        ("working", "merge", '{"a": null}', "--resource", "x", "--dry-run"),
+        ("working", "merge", '{"a": null}', "--resource-id", "x", "--dry-run"),
         ("working", "update", "New.", "--thread", "x", "--dry-run"),
         ("notes", "append", "x", "New.", "--dry-run"),
     ):

@@ -37,7 +37,7 @@ _FIND_NOTHING = {
 }
 _ASK = {"git install", "git uninstall", "install", "uninstall"}
 _NO_PLAN = {"refs"}
-_ASKS_A_MODEL = {"observations reflect"}
+_ASKS_A_MODEL = {"sessions reflect"}
 BUILD_LOG = "compiling src/app.py\n" * 200
 
 

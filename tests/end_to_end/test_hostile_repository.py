@@ -59,12 +59,12 @@ READS: Sequence[Sequence[str]] = (
     ("ls",),
     *(("sessions", name) for name in ("list", "check")),
     *(("sessions", name, "apple", "--all") for name in ("grep", "search")),
-    ("summaries", "list"),
+    ("sessions", "summaries"),
     ("inbox", "list", "--all"),
     ("inbox", "show", "a"),
     *(("results", name) for name in ("list", "references")),
     ("results", "recover", "0" * 8),
-    ("observations", "list", "mine"),
+    ("sessions", "observations", "mine"),
     ("ls", "--where", "tags=fruit"),
     ("ls", "--long"),
     ("ls", "--tree"),
@@ -144,7 +144,7 @@ READS: Sequence[Sequence[str]] = (
             ("notes", "overwrite", "a", "More."),
             ("working", "update", "More.", "--thread", "t1"),
             ("working", "find-and-replace", "green", "red", "--thread", "t1"),
-            ("working", "merge", '{"a": 1}', "--resource", "r1"),
+            ("working", "merge", '{"a": 1}', "--resource-id", "r1"),
             ("working", "clear", "--thread", "t1"),
             ("working", "sweep"),
             ("preferences", "set", "ui", "theme", "light"),
@@ -211,15 +211,15 @@ WRITES: Sequence[Sequence[str]] = (
 # In one sweep: each writes its log, and most of them ask it first.
 LOGGING: Sequence[Sequence[str]] = (
     *(("sessions", "add", "mine", "user", f"Mine, number {number}.") for number in range(3)),
-    ("capture", "run", "mine"),
+    ("sessions", "capture", "mine"),
     *(("sessions", name, "mine") for name in ("history", "compact")),
     ("sessions", "expand", "mine", "1"),
     ("sessions", "assemble", "mine", "1000"),
-    *(("summaries", name, "mine") for name in ("summarize", "keep", "delete")),
-    ("observe", "--session", "mine"),
-    ("observations", "reflect", "mine"),
-    ("observations", "expand", "mine/0-1-1"),
-    ("observations", "delete", "--session", "mine"),
+    *(("sessions", name, "mine") for name in ("summarize", "keep")),
+    ("sessions", "observe", "mine"),
+    ("sessions", "reflect", "mine"),
+    ("sessions", "observed", "mine/0-1-1"),
+    ("sessions", "delete-observations", "--session", "mine"),
     *(("sessions", name, "mine") for name in ("vacuum", "clear", "delete", "restore")),
     ("sessions", "import", "openai-messages", "/dev/null"),
     ("sessions", "allow-capture", "--off"),
@@ -923,7 +923,7 @@ def test_install_into_it_writes_through_no_link(base: Place, tmp_path: Path) -> 
     before = place.state()
     program = "import sys; from mdmem.cli.main import main; sys.exit(main(sys.argv[1:]))"
     for host in ("claude-code", "vscode"):
-        words = [sys.executable, "-c", program, "install", host, "--project", "--yes"]
+        words = [sys.executable, "-c", program, "install", host, "--local", "--yes"]
         ended = subprocess.run(words, cwd=place.work, capture_output=True, text=True, timeout=60, check=False)
         assert ended.returncode == 2, ended
     assert place.state() == before

@@ -46,7 +46,7 @@ def state(root: Path) -> State:
     return {name: path.read_bytes() for name, path in every.items() if "/.mdmem/local/" not in name}
 
 
-@pytest.mark.parametrize("where", ["--user", "--project"])
+@pytest.mark.parametrize("where", ["--global", "--local"])
 def test_killed_at_any_step_each_file_is_old_or_new(
     swift: Path, monkeypatch: pytest.MonkeyPatch, where: str
 ) -> None:
@@ -55,7 +55,7 @@ def test_killed_at_any_step_each_file_is_old_or_new(
     monkeypatch.chdir(swift)
     monkeypatch.setenv("HOME", str(root / "home"))
     # So that not each fork loads what it needs.
-    assert main(["--vault", str(root / "work/memories"), "install", *HOW, "--user", "--dry-run"]) == 0
+    assert main(["--vault", str(root / "work/memories"), "install", *HOW, "--global", "--dry-run"]) == 0
     assert not installed(root, where)
     after = state(root)
     changed = {name for name in after if after[name] != before.get(name)}
@@ -63,7 +63,7 @@ def test_killed_at_any_step_each_file_is_old_or_new(
     seen: set[frozenset[str]] = set()
     was_killed, stop = True, 0
     while was_killed:
-        stop += 1 if where == "--user" else 2
+        stop += 1 if where == "--global" else 2
         made(root)
         was_killed = installed(root, where, stop)
         now = state(root)

@@ -54,6 +54,16 @@ CALLED = {
     "today": "notes.today",  # typed every day
     "import": "import_",  # a word of Python's own
     "sessions.import": "sessions.import_",
+    # What sessions come to is asked where sessions are.
+    "sessions.summarize": "summaries.summarize",
+    "sessions.keep": "summaries.keep",
+    "sessions.summaries": "summaries.list",
+    "sessions.observe": "observe",
+    "sessions.reflect": "observations.reflect",
+    "sessions.observations": "observations.list",
+    "sessions.observed": "observations.expand",
+    "sessions.delete_observations": "observations.delete",
+    "sessions.capture": "capture.run",
 }
 
 REFS = ("list", "lookup", "stale", "stats", "pin", "fix")
@@ -124,30 +134,34 @@ SPELLED = {
     "literal": {"--fixed-strings"},
     "case": {"--case", "--ignore-case", "--case-sensitive", "--smart-case"},
     "word": {"--word-regexp"},
-    "after": {"--after-context"},
+    "after": {"--after", "--after-context"},
     "before": {"--before", "--before-context"},
-    "shown": {"--files-with-matches", "--count", "--only-matching", "--quiet"},
+    "shown": {"--files-with-matches", "--only-matching", "--quiet"},
     "grouped": {"--heading"},
+    "heading": {"--section"},  # of `show`: --heading groups hits
     "same": {"--all", "--line-number", "--recursive"},
     "within": {"--in"},
     "for_file": {"--for"},
     "files": {"--for"},
     "globs": {"--glob"},
     "every": {"--all"},
-    "where": {"--replace", "--append", "--before", "--after", "--where"},
-    "what": {"--heading", "--block", "--id", "--tag"},
-    "types": {"--type"},
+    "where": {"--replace", "--append", "--insert-before", "--insert-after", "--where"},
+    "types": {"--type", "--kind"},
+    "type": {"--kind"},  # of what outputs name
     "tags": {"--tag"},
-    "tools": {"--tool"},
+    "tools": {"--host"},
     "states": {"--state"},
     "paths": {"--in"},
     "sources": {"--source"},
-    "only_hash": {"--hash"},
     "only_print": {"--print"},
     "form": {"--format"},
     "generator": {"--model"},  # a function in Python, a program on the command line
     "variables": {"--var"},
     "port": {"--http"},
+    "project": {"--local"},
+    "resource": {"--resource-id"},
+    "policy": {"--policy", "--existing"},
+    "scope": {"--part"},  # of a search in sessions
     "as_json": {"--json"},
 }
 

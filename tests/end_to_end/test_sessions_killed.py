@@ -64,7 +64,7 @@ def test_a_full_disk_is_an_error_and_loses_nothing(vault_root: Path, room: int) 
     assert len(said) in {2, 2 * acknowledged}
     assert sessions.check() == []
     sessions.add("s", "user", "goes on")
-    assert sessions.history("s", last=1)[0].text == "goes on"
+    assert sessions.history("s", limit=1)[0].text == "goes on"
 
 
 @contextlib.contextmanager

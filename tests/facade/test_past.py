@@ -50,9 +50,9 @@ def test_what_mdmem_wrote_is_exact_at_every_moment(memory: Memory) -> None:
     states = [memory.state_at("notes/a.md", at) for at in (first, second, third)]
     assert [each.certainty for each in states] == ["exact"] * 3
     assert [each.document and each.document.text for each in states] == ["one\n", "two\n", None]
-    assert memory.show("notes/a.md", at=first).text == "one\n"
+    assert memory.show("notes/a.md", as_of=first).text == "one\n"
     with pytest.raises(MemoryNotFound):
-        memory.show("notes/a.md", at=third)
+        memory.show("notes/a.md", as_of=third)
 
 
 def test_an_edit_of_another_program_makes_the_time_between_unsure(memory: Memory) -> None:
@@ -73,7 +73,7 @@ def test_todays_text_never_stands_for_another_day(memory: Memory) -> None:
 
     assert memory.state_at("notes/a.md", last_time(memory)).certainty == "not kept"
     with pytest.raises(NamedNotFound, match="neither the history nor git has it"):
-        memory.show("notes/a.md", at=last_time(memory))
+        memory.show("notes/a.md", as_of=last_time(memory))
 
 
 def git(folder: Path, *arguments: str, date: str = "2026-03-01T00:00:00Z") -> None:
@@ -82,7 +82,7 @@ def git(folder: Path, *arguments: str, date: str = "2026-03-01T00:00:00Z") -> No
     subprocess.run(["git", *names, *arguments], cwd=folder, env=env, check=True, capture_output=True)
 
 
-# README: `show --at` and `past` give what memories said …
+# README: `show --as-of` and `past` give what memories said …
 def test_git_says_what_the_log_does_not(memory: Memory, tmp_path: Path) -> None:
     git(tmp_path, "init", "--quiet")
     note = Path(memory.root, "notes/a.md")
@@ -95,8 +95,8 @@ def test_git_says_what_the_log_does_not(memory: Memory, tmp_path: Path) -> None:
 
     state = memory.state_at("notes/a.md", "2026-01-15")
     assert (state.certainty, state.document and state.document.text) == ("git", "one\n")
-    assert memory.show("notes/a.md", at="HEAD~1").text == "one\n"
-    assert memory.show("notes/a.md", at="2026-02-01").text == "two\n"
+    assert memory.show("notes/a.md", as_of="HEAD~1").text == "one\n"
+    assert memory.show("notes/a.md", as_of="2026-02-01").text == "two\n"
     with pytest.raises(Usage, match="kept"):
         memory.state_at("notes/a.md", "2025-12-31")
 

@@ -42,10 +42,10 @@ def test_from_a_hash_and_from_a_change_on(memory: Memory) -> None:
     first = memory.show("a.md").hash
     change = memory.append("a.md", "two").id
     memory.append("a.md", "three")
-    assert lines(memory.diff("a.md", since=first)) == ["+two", "+three"]
-    assert lines(memory.diff("a.md", since=first[:8].upper())) == ["+two", "+three"]
-    assert memory.diff("a.md", since=change) == memory.diff("a.md", since=first)
-    assert memory.diff("a.md", since=memory.show("a.md").hash) == ""
+    assert lines(memory.diff("a.md", against=first)) == ["+two", "+three"]
+    assert lines(memory.diff("a.md", against=first[:8].upper())) == ["+two", "+three"]
+    assert memory.diff("a.md", against=change) == memory.diff("a.md", against=first)
+    assert memory.diff("a.md", against=memory.show("a.md").hash) == ""
 
 
 def test_what_other_programs_have_changed_counts(memory: Memory, vault_root: Path) -> None:
@@ -67,7 +67,7 @@ def test_it_knows_what_a_memory_was_under_another_name(memory: Memory) -> None:
     memory.append("a.md", "two")
     memory.mv("a.md", "b/c.md")
     assert lines(memory.diff("b/c.md")) == ["+two"]
-    assert lines(memory.diff("b/c.md", since=first)) == ["+two"]
+    assert lines(memory.diff("b/c.md", against=first)) == ["+two"]
 
 
 def test_what_is_not_known_is_refused(memory: Memory, vault_root: Path) -> None:
@@ -78,12 +78,12 @@ def test_what_is_not_known_is_refused(memory: Memory, vault_root: Path) -> None:
     with pytest.raises(MemoryNotFound):
         memory.diff("none.md")
     with pytest.raises(Usage):
-        memory.diff("a.md", since="abc")
+        memory.diff("a.md", against="abc")
     with pytest.raises(NamedNotFound, match="no version or change '00000000'"):
-        memory.diff("a.md", since="00000000")
+        memory.diff("a.md", against="00000000")
     memory.append("b.md", "x")
     with pytest.raises(NamedNotFound):
-        memory.diff("b.md", since=change)
+        memory.diff("b.md", against=change)
     with pytest.raises(PathRefused):
         memory.diff("../a.md")
 
@@ -97,7 +97,7 @@ def test_it_sees_nothing_of_other_namespaces(memory: Memory, vault_root: Path) -
     mine = alice.show("notes/a.md").hash
     for since in (theirs, change):
         with pytest.raises(NamedNotFound) as refused:
-            alice.diff("notes/a.md", since=since)
+            alice.diff("notes/a.md", against=since)
         assert "users" not in str(refused.value)
         assert refused.value.near in {(), (mine[:12],)}
 
@@ -120,7 +120,7 @@ def test_the_diff_is_that_of_the_texts(tmp_path_factory: pytest.TempPathFactory,
         memory.write("a.md", text, overwrite=True)
         states.append((memory.show("a.md").hash, text))
     for digest, text in states:
-        diff = memory.diff("a.md", since=digest)
+        diff = memory.diff("a.md", against=digest)
         assert (diff == "") == (text == texts[-1])
 
 

@@ -389,7 +389,7 @@ def test_a_vault_that_names_a_program_starts_nothing(
     for arguments in (
         ("sessions", "import", "openai-messages", str(tmp_path / "messages.jsonl"), "--key", "t"),
         ("sessions", "compact", "t", "--budget", "100"),
-        ("summaries", "summarize", "t"),
+        ("sessions", "summarize", "t"),
     ):
         ended = subprocess.run(
             [sys.executable, "-m", "mdmem", *arguments],

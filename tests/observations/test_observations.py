@@ -90,7 +90,7 @@ def errors(memory: Memory) -> list[str]:
 # -- observing --------------------------------------------------------------------------------------------
 
 
-# README: `mdmem observe` notes what a session came to …
+# README: `mdmem sessions observe` notes what a session came to …
 def test_an_observation_names_the_first_and_the_last_message_exactly(memory: Memory) -> None:
     found = observed(memory, "We decided to use SQLite for Atlas.", "Good: it is one file.")
     log = found.log
@@ -387,13 +387,13 @@ def test_one_reflection_names_only_so_many(memory: Memory, monkeypatch: pytest.M
 def test_lists_ascend_and_recent_takes_the_newest(memory: Memory) -> None:
     found = [observed(memory, f"Part {number}.") for number in range(11)]
     assert memory.observations.list(KEY) == found
-    assert memory.observations.list(KEY, recent=2) == found[-2:]
-    assert memory.observations.list(KEY, recent=0) == []
-    assert memory.observations.list(KEY, recent=99) == found
+    assert memory.observations.list(KEY, limit=2) == found[-2:]
+    assert memory.observations.list(KEY, limit=0) == []
+    assert memory.observations.list(KEY, limit=99) == found
     assert memory.observations.reflections(KEY) == []
     assert memory.observations.list("unknown") == []
     with pytest.raises(Usage):
-        memory.observations.list(KEY, recent=-1)
+        memory.observations.list(KEY, limit=-1)
 
 
 def test_sessions_and_namespaces_stand_apart(memory: Memory) -> None:

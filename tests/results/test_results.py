@@ -317,12 +317,12 @@ def test_what_is_registered_twice_counts_twice(results: ToolResults) -> None:
 def test_list_recent_gives_those_used_last(results: ToolResults) -> None:
     for name in "abc":
         results.compress("Bash", LOG.replace("app", name))
-    assert values(results.references(recent=2)) == ["src/c.py", "src/b.py"]
+    assert values(results.references(limit=2)) == ["src/c.py", "src/b.py"]
     assert values(results.mark("src/a.py")) == ["src/a.py"]
-    assert values(results.references(recent=2)) == ["src/a.py", "src/c.py"]
-    assert values(results.references(recent=0)) == []
+    assert values(results.references(limit=2)) == ["src/a.py", "src/c.py"]
+    assert values(results.references(limit=0)) == []
     with pytest.raises(Usage):
-        results.references(recent=-1)
+        results.references(limit=-1)
 
 
 def test_mark_counts_a_use_and_lookup_finds_by_the_end_of_a_path(results: ToolResults) -> None:

@@ -50,7 +50,7 @@ def seqs(folder: Path) -> list[int]:
     """What a new reader reads, whichever way it reads."""
     sessions = Memory(str(folder.parent)).sessions
     found = [each.seq for each in sessions.history("s")]
-    assert [each.seq for each in sessions.history("s", last=1_000)] == found
+    assert [each.seq for each in sessions.history("s", limit=1_000)] == found
     with sessions.logs.opened("s") as opened:
         assert [each.record.seq for block in opened.blocks_back() for each in reversed(block)] == [
             record.seq for record in opened.records()
@@ -68,7 +68,7 @@ def goes_on(folder: Path) -> None:
     before = [each.seq for each in sessions.history("s")]
     number = sessions.add("s", "user", "goes on")
     assert seqs(folder) == [*before, number]
-    assert Memory(str(folder.parent)).sessions.history("s", last=1)[0].text == "goes on"
+    assert Memory(str(folder.parent)).sessions.history("s", limit=1)[0].text == "goes on"
 
 
 SUMMARY = b'{"seq":%d,"depth":1,"first":1,"last":%d,"messages":3%s'
@@ -366,9 +366,9 @@ def test_a_large_log_is_not_read_whole(
 
     monkeypatch.setattr(os, "pread", counted)
     looks: list[Any] = [
-        lambda cold: cold.history("s", last=50),
+        lambda cold: cold.history("s", limit=50),
         lambda cold: cold.message("s", 7_777),
-        lambda cold: cold.history("s", since=19_990),
+        lambda cold: cold.history("s", after=19_990),
         lambda cold: cold.summary("s"),
     ]
     for look in looks:
@@ -479,7 +479,7 @@ def test_of_two_sides_that_were_joined_both_are_mended(folder: Path) -> None:
     """As a merge of two copies that went on leaves it: the same numbers say something else."""
     write(folder, [*lines_to(3), message(4, "a"), message(5, "b"), message(4, "c"), message(5, "d")])
     for last in (None, 10):
-        found = Memory(str(folder.parent)).sessions.history("s", last=last)
+        found = Memory(str(folder.parent)).sessions.history("s", limit=last)
         assert [each.text for each in found] == ["1", "2", "3", "a", "b"]
     assert Memory(str(folder.parent)).sessions.message("s", 5).text == "b"
     assert Memory(str(folder.parent)).sessions.check(fix=True) == []
@@ -548,8 +548,8 @@ def damage(sessions: Sessions, log: Path, step: str, count: int) -> None:
 def told(sessions: Sessions) -> tuple[Any, ...]:
     """What a reader sees of a session, whichever way it reads."""
     found = sessions.history("s")
-    assert sessions.history("s", last=10**6) == found
-    assert sessions.history("s", last=2) == found[-2:]
+    assert sessions.history("s", limit=10**6) == found
+    assert sessions.history("s", limit=2) == found[-2:]
     for each in found:
         assert sessions.message("s", each.seq) == each
     with sessions.logs.opened("s") as opened:
@@ -614,7 +614,7 @@ def test_property_a_number_that_was_changed_hides_no_other_message(
         cold = Memory(str(vault_root)).sessions
         found = [each.text for each in cold.history("s")]
         assert [each for each in found if each != own] == [each for each in others if each != own]
-        assert [each.text for each in cold.history("s", last=100)] == found
+        assert [each.text for each in cold.history("s", limit=100)] == found
         cold.check(fix=True)
         mended = [each.text for each in cold.history("s")]
         assert [each for each in mended if each != own] == [each for each in others if each != own]

@@ -353,7 +353,7 @@ def test_races_the_model_thinks_without_the_lock(sessions: Sessions) -> None:
 
     (leaf,) = sessions.compact(KEY, generator=meanwhile).summaries
     assert leaf.seq == 42
-    assert sessions.history(KEY, last=1)[0].text == "while it thought"
+    assert sessions.history(KEY, limit=1)[0].text == "while it thought"
 
 
 @pytest.mark.parametrize("change", ["truncate", "clear", "delete", "set_history", "amend"])

@@ -348,7 +348,7 @@ def test_summary_role_not_user(sessions: Sessions) -> None:
     sessions.compact(KEY)
     prompt = sessions.assemble(KEY, 10_000)
     assert prompt.summary.startswith('<summary id="41"')
-    assert [message.data for message in prompt.messages] == [m.data for m in sessions.history(KEY, last=32)]
+    assert [message.data for message in prompt.messages] == [m.data for m in sessions.history(KEY, limit=32)]
 
 
 def test_the_deepest_summaries_are_the_last_to_go(sessions: Sessions) -> None:

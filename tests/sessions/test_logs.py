@@ -283,7 +283,7 @@ def test_a_sparse_log_is_read_and_written_beside_its_hole(
         assert cold.add("s", "user", "word 9") == 10
         cold = Memory(str(folder.parent)).sessions
     said = [f"word {number}" for number in range(9 + is_written_behind)]
-    assert [each.text for each in cold.history("s", last=3)] == said[-3:]
+    assert [each.text for each in cold.history("s", limit=3)] == said[-3:]
     assert [each.text for each in cold.history("s")] == said
     assert [(each.key, each.messages) for each in cold.list()] == [("s", len(said)), ("small", 1)]
     assert cold.message("s", 4).text == "word 3"
@@ -346,7 +346,7 @@ def test_of_a_large_log_only_the_end_is_read_unasked(
     looks: dict[str, Any] = {
         "list": lambda cold: [each.problem for each in cold.list()],
         "info": lambda cold: cold.info("s").problem,
-        "history": lambda cold: cold.history("s", last=2)[0].role,
+        "history": lambda cold: cold.history("s", limit=2)[0].role,
         "add": lambda cold: cold.add("s", "user", "more") and "",
         "grep": lambda cold: [hit.key for hit in cold.grep("word", all=True).hits],
         "search": lambda cold: [hit.key for hit in cold.search("word", all=True).hits],
@@ -384,7 +384,7 @@ def test_a_large_log_whose_end_says_too_little_is_named_and_mended(large: Sessio
     assert "sessions/s.jsonl" in info.problem
     for ask in (
         lambda: large.add("s", "user", "a"),
-        lambda: large.history("s", last=1),
+        lambda: large.history("s", limit=1),
         lambda: large.info("s"),
     ):
         with pytest.raises(LimitReached) as refused:
@@ -395,7 +395,7 @@ def test_a_large_log_whose_end_says_too_little_is_named_and_mended(large: Sessio
     assert [each.code for each in large.check("s")] == ["limit-reached"]
     assert large.check("s", fix=True) == []
     cold = Memory(str(folder.parent)).sessions
-    assert cold.history("s", last=1)[0].text == "2999"
+    assert cold.history("s", limit=1)[0].text == "2999"
     assert (cold.add("s", "user", "3000") or 0) > 2_999
 
 

@@ -131,9 +131,9 @@ def says(sessions: Sessions, key: str, told: Told) -> None:
     assert [each.seq for each in found] == sorted(told.messages)
     assert sessions.summary(key) == told.text
     for last in (1, 3):
-        assert sessions.history(key, last=last) == found[-last:]
+        assert sessions.history(key, limit=last) == found[-last:]
     for since in (each.seq for each in found[:3]):
-        assert sessions.history(key, since=since) == [each for each in found if each.seq > since]
+        assert sessions.history(key, after=since) == [each for each in found if each.seq > since]
 
 
 def same(state: State) -> tuple[Any, ...]:

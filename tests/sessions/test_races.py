@@ -187,7 +187,7 @@ def test_a_reader_during_vacuums_sees_an_old_state_or_a_new_one(sessions: Sessio
     while writer.poll() is None or not looks:
         for reader in (sessions, Memory(str(folder.parent)).sessions):
             assert tuple(each.text for each in reader.history("s")) in allowed
-            assert tuple(each.text for each in reader.history("s", last=6)) in allowed
+            assert tuple(each.text for each in reader.history("s", limit=6)) in allowed
             looks += 1
     assert writer.communicate()[0] == b"done\n"
     assert [each.text for each in sessions.history("s")] == ["39 c", "39 d"]

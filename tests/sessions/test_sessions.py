@@ -59,7 +59,7 @@ def test_the_history_since_a_number(sessions: Sessions) -> None:
         (0, -1, ""),
         (0, 99, "cde"),
     ):
-        found = sessions.history("s", last=last, since=since)
+        found = sessions.history("s", limit=last, after=since)
         assert "".join(each.text for each in found) == expected
 
 
@@ -232,7 +232,7 @@ def test_a_session_that_is_taken_over_keeps_numbers_summaries_and_bytes(
     for each in (sessions, Memory(str(folder.parent)).sessions):
         for key in ("old", target):
             assert each.history(key) == said
-            assert each.history(key, last=3) == said[-3:]
+            assert each.history(key, limit=3) == said[-3:]
             assert each.message(key, 1).text == "a"  # of the archive
             assert [m.text for m in each.expand(key, [summary]).messages] == ["c", "d"]
             info = each.info(key)
@@ -288,7 +288,7 @@ def test_a_message_has_one_name_in_three_forms(sessions: Sessions) -> None:
         assert sessions.message("me#2", name).text == "b"
         assert [each.text for each in sessions.expand("t:1", [name]).messages] == ["b"]
         assert sessions.above("t:1", name) == []
-        assert [each.text for each in sessions.history("t:1", since=name)] == ["c"]
+        assert [each.text for each in sessions.history("t:1", after=name)] == ["c"]
         with pytest.raises(SessionConflict):
             sessions.sync("t:1", [], expected=name)
 
@@ -303,7 +303,7 @@ def test_a_name_of_another_session_or_of_none_is_refused(sessions: Sessions, nam
         lambda: sessions.message("t:1", name),
         lambda: sessions.expand("t:1", [name]),
         lambda: sessions.above("t:1", name),
-        lambda: sessions.history("t:1", since=name),
+        lambda: sessions.history("t:1", after=name),
         lambda: sessions.sync("t:1", [], expected=name),
     ):
         with pytest.raises(Usage):

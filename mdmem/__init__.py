@@ -5,6 +5,24 @@ Example:
     memory.notes.append("db.md", "SQLite: one file.", title="Decision")
     plan = memory.plan.replace("notes/db.md", "one file", "a single file")
     memory.apply(plan)
+
+What is public is what stands here; everything else may change without a word.
+
+    open, init, Scope               begin: a vault, and whose memory
+    Memory                          all that is asked and changed: help(mdmem.Memory)
+    EditPlan, Change, TextEdit      a change that is not made yet, as memory.plan returns it
+    Applied                         what a change did
+    Document, Span, Position        a memory, and places in its text
+    Hit, Reference                  what grep, search and references find
+    Diagnostic                      what is wrong with a memory
+    Message, RunSummary, SessionHits, ResultReference      what sessions and results hold
+    Event, Watch, Keeper            what memory.watch() gives
+    MdmemError                      every error, with its code: NotFound, Refused, Conflict, Invalid,
+                                    PathRefused, Unavailable
+    Generator, Program, command, configured                a model that is asked
+    MergedFile, merge_files         git's merges
+    Setup                           what install would write
+    as_json, check_folder, check_memory, clipped, estimate, fenced, find_section, read_value, visible
 """
 
 from __future__ import annotations

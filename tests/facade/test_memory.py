@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import inspect
+import re
 import sys
 import tempfile
 from hashlib import sha256
@@ -110,6 +111,11 @@ def test_every_public_name_loads_when_it_is_asked_for() -> None:
         assert getattr(mdmem, name) is getattr(sys.modules[home], name)
     with pytest.raises(AttributeError, match="module 'mdmem' has no attribute 'nothing'"):
         mdmem.nothing  # noqa: B018 - it is looked for
+
+
+def test_help_on_the_package_names_what_is_public() -> None:
+    listed = (mdmem.__doc__ or "").partition("What is public")[2]
+    assert {*mdmem.__all__} - {*re.findall(r"\w+", listed)} == {"__version__"}
 
 
 def test_a_vault_is_found_upward(root: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -276,6 +276,45 @@ CHECKING = [
     Habit("mdmem lint", code=2, error="Did you mean 'check'"),
 ]
 
+# --------------------------------------------------------------------------------- one flag, one meaning
+
+FLAGS = [
+    Habit("mdmem 2>&1 | grep -c '^  [a-z]'", out="^20$"),
+    Habit("mdmem --help | wc -l | xargs -I{} test {} -le 45 && echo fits", out="^fits$"),
+    Habit("mdmem --help --all | grep -c supersede", out="^1$"),
+    Habit("mdmem help --all", out="^  supersede ", silent="^  insert "),
+    Habit("mdmem --all ls", code=2, error="--help --all"),
+    Habit("mdmem observe t1", code=2, error="Did you mean 'sessions observe'"),
+    Habit("mdmem summaries list", code=2, error="'sessions summaries'"),
+    Habit("mdmem capture run t1", code=2, error="'sessions capture'"),
+    Habit("mdmem insert notes/db.md 0 First", out=r"^changed notes/db\.md"),
+    Habit(
+        "mdmem prepend notes/db.md First && mdmem delete-lines notes/db.md 1", out=r"^changed notes/db\.md"
+    ),
+    Habit("mdmem index | cat", out="6 memories"),
+    Habit("mdmem show notes/db.md --only-hash | wc -c", out="^ *65$"),
+    Habit("mdmem show notes/db.md --as-of 2999-01-01", out="^# Database"),
+    Habit("mdmem show notes/db.md --heading Decision", code=2, error="No such option"),
+    Habit("mdmem mv --what tag storage store", out=r"^changed notes/old\.md"),
+    Habit("mdmem mv --what heading notes/db.md Decision Choice", out=r"^changed notes/old\.md"),
+    Habit("mdmem mv --what tag storage", code=2, error="give OLD NEW with --what tag"),
+    Habit("mdmem section notes/db.md Decision '## Context' --insert-before", out=r"^changed notes/db\.md"),
+    Habit("mdmem refs --kind note", out=r"decisions/two\.md"),
+    Habit("mdmem grep --count sqlite", code=2, error="use -c"),
+    Habit("mdmem search sqlite --limit 1 | grep -c :", out="^1$", error="1 more"),
+    Habit("mdmem replace --in notes --glob 'o*.md' Old New --all --dry-run", out=r"^\+# New$"),
+    Habit("mdmem sessions add t1 user Hello && mdmem sessions history t1 -n 1 | cat", out="Hello"),
+    Habit(
+        "mdmem sessions add t1 user Hello && mdmem sessions history t1 --after 1",
+        code=1,
+        error="^no messages",
+    ),
+    Habit("mdmem sessions grep Hello", code=2, error="--all|all"),
+    Habit(
+        "mdmem preferences set ui theme dark --existing keep-latest", out=r"^created preferences/ui/theme\.md"
+    ),
+]
+
 # -------------------------------------------------------------------------------------------------------
 
 AREAS = {
@@ -288,6 +327,7 @@ AREAS = {
     "json": JSON,
     "git": GIT,
     "checking": CHECKING,
+    "flags": FLAGS,
 }
 ALL = [pytest.param(habit, id=f"{area}: {habit.typed}") for area, habits in AREAS.items() for habit in habits]
 SHELL = re.compile(r"[|<>;&]|\$\(")

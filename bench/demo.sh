@@ -51,7 +51,7 @@ run new decision notes/decisions/demo.md --var title='Show it' --var decision='A
 run show notes/decisions/demo.md
 
 say '5. Replace across files: the diff first, then all of them or none'
-run replace --in notes/decisions --glob '*.md' 'status: accepted' 'status: superseded' --yes
+run replace --in notes/decisions --glob '*.md' --all 'status: accepted' 'status: superseded' --yes
 
 say '6. Undo'
 run undo

@@ -130,11 +130,15 @@ class MemoryNotFound(NotFound, code="memory-not-found"):
 
 
 class NearLine(NamedTuple):
-    """A line that is almost what was looked for: its 1-based number, its text, and what differs."""
+    """A line that is almost what was looked for: its 1-based number, its text, and what differs.
+
+    `path` is the memory that it stands in, where several were looked into.
+    """
 
     line: int
     text: str
     differs: str
+    path: str = ""
 
 
 class TextNotFound(NotFound, code="text-not-found"):
@@ -144,6 +148,7 @@ class TextNotFound(NotFound, code="text-not-found"):
     old: str
     near: tuple[NearLine, ...] = ()
     left_out: tuple[str, ...] = ()
+    remedy: str = ""
 
     @property
     def message(self) -> str:
@@ -151,11 +156,15 @@ class TextNotFound(NotFound, code="text-not-found"):
 
     @property
     def hint(self) -> str:
-        near = [f"  line {n.line}: {_shorten_text(n.text)} ({n.differs})" for n in self.near]
+        near = [
+            f"  {f'{n.path}:' if n.path else 'line '}{n.line}: {_shorten_text(n.text)} ({n.differs})"
+            for n in self.near
+        ]
         unread = [f"  {each}" for each in self.left_out]
         parts = ("nearest lines:", near), ("these could not be looked into:", unread)
         lines = [line for title, part in parts if part for line in (title, *part)]
-        return "\n".join(lines) or "no line is similar: look at the memory again with `mdmem show`"
+        none = self.remedy or "no line is similar: look at the memory again with `mdmem show`"
+        return "\n".join(lines) or none
 
 
 class SectionNotFound(NotFound, code="section-not-found"):
@@ -232,26 +241,38 @@ class EditRefused(Refused, code="edit-refused"):
 
 
 class TextAmbiguous(Refused, code="text-ambiguous"):
-    """The text to replace stands a different number of times than expected."""
+    """The text to replace stands a different number of times than expected.
+
+    `lines` are those of the occurrences in the memory `path`; where `path` is a folder, `counts` says how
+    often it occurs in each memory.
+    """
 
     path: str
     old: str
     expected: int
-    lines: tuple[int, ...]
+    lines: tuple[int, ...] = ()
     overlapping: bool = False
+    counts: tuple[tuple[str, int], ...] = ()
 
     @property
     def message(self) -> str:
-        where = ", ".join(map(str, self.lines[:_MOST_LINES]))
-        times = len(self.lines)
-        where += f" and {times - _MOST_LINES} more" if times > _MOST_LINES else ""
-        found = f"{times} times, in lines {where}" if times > 1 else f"once, in line {where}"
-        return f"{self.path}: {_shorten_text(self.old)} occurs {found}; expected {self.expected}"
+        times = sum(count for _, count in self.counts) or len(self.lines)
+        names = [f"{path} ({count})" for path, count in self.counts] or list(map(str, self.lines))
+        where = ", ".join(names[:_MOST_LINES])
+        where += f" and {len(names) - _MOST_LINES} more" if len(names) > _MOST_LINES else ""
+        if self.counts:
+            where = f"{len(names)} memories: {where}" if len(names) > 1 else where
+        else:
+            where = f"lines {where}" if times > 1 else f"line {where}"
+        often = f"{times} times" if times > 1 else "once"
+        return f"{self.path}: {_shorten_text(self.old)} occurs {often}, in {where}; expected {self.expected}"
 
     @property
     def hint(self) -> str:
         if self.overlapping:
             return "the occurrences overlap: give a longer text that stands apart"
+        if self.counts:
+            return "replace them all with --all, or say how many there are with --count N"
         return "give more of the text around it, or say how many there are (--count N, --all)"
 
 

@@ -61,6 +61,7 @@ EXAMPLES: dict[str, Any] = {
     "expected": 1,
     "lines": (3, 14),
     "overlapping": False,
+    "counts": (("notes/a.md", 2),),
     "base": "a" * 64,
     "actual": "b" * 64,
     "hash": "c" * 64,
@@ -184,7 +185,7 @@ def test_findings_and_near_lines_are_objects_in_json() -> None:
     refused = as_json(errors.Invalid(findings=(FINDING,)))
     assert refused["findings"] == [as_json(FINDING)]
     missing = as_json(example(errors.TextNotFound))
-    assert missing["near"] == [{"line": 3, "text": "almost it", "differs": "case"}]
+    assert missing["near"] == [{"line": 3, "text": "almost it", "differs": "case", "path": ""}]
 
 
 def test_an_error_is_raised_and_caught_by_its_base() -> None:
@@ -206,6 +207,8 @@ def test_an_ambiguous_text_tells_its_lines_and_what_helps() -> None:
     assert once.message == "a.md: 'x' occurs once, in line 4; expected 2"
     twice = errors.TextAmbiguous(path="a.md", old="x", expected=1, lines=(4, 9))
     assert twice.message == "a.md: 'x' occurs 2 times, in lines 4, 9; expected 1"
+    across = errors.TextAmbiguous(path="notes", old="x", expected=1, counts=(("notes/a.md", 3),))
+    assert across.message == "notes: 'x' occurs 3 times, in notes/a.md (3); expected 1"
     assert (
         twice.hint
         != errors.TextAmbiguous(path="a.md", old="x", expected=1, lines=(4, 9), overlapping=True).hint

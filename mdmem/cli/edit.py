@@ -264,7 +264,7 @@ def rm_command(target: Target, /, path: tuple[str, ...], **given: Any) -> int:
     return 0
 
 
-@command("replace", epilog="Example: mdmem replace --in notes --glob '*.md' MySQL SQLite --dry-run")
+@command("replace", epilog="Example: mdmem replace --in notes --glob '*.md' --all MySQL SQLite --dry-run")
 @click.argument("arguments", nargs=-1, required=True, metavar="[PATH] OLD NEW")
 @options.number_option("--count", least=1, help="Require N occurrences of OLD (1).")
 @options.all_option("every")
@@ -280,18 +280,17 @@ def replace_command(
 ) -> int:
     r"""Replace text in a memory, or in many, all of them or none.
 
-    It is replaced in the memory PATH; with --in or --glob in many.
-
-    OLD must occur exactly once, unless --count or --all says otherwise. With --regex, NEW may name groups
-    of OLD, as in `\1`.
+    It is replaced in the memory PATH; with --in or --glob in many. OLD must occur exactly once, in all of
+    them together, unless --count or --all says otherwise. With --regex, NEW may name groups of OLD, as in
+    `\1`.
     """
     across = given["within"] is not None or bool(given["globs"])
     if len(arguments) != (2 if across else 3):
         raise click.UsageError("give OLD and NEW with --in or --glob, else PATH, OLD and NEW")
     if count and every:
         raise click.UsageError("--count and --all exclude each other")
-    if across and (count or given["base"]):
-        raise click.UsageError("--count and --base are about one memory: give its PATH instead")
+    if across and given["base"]:
+        raise click.UsageError("--base is about one memory: give its PATH instead")
     old, new = arguments[-2:]
     given["count"] = "all" if every else count or 1
     memory = options.open_memory(target)
@@ -302,6 +301,7 @@ def replace_command(
         return 0
     given["within"] = resolve_paths(memory, given)["within"] or ""
     plan = memory.prepared(memory.plan.replace(None, old, new, **given))
+    render.print_remarks([plan.message])
     if render.is_set("dry_run"):
         render.print_diff(plan)
         return 0

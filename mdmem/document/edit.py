@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 from array import array
 from bisect import bisect_left, bisect_right
 from collections.abc import Iterable, Iterator, Sequence
@@ -13,7 +14,7 @@ from typing import Any, Literal, NamedTuple
 from mdmem.diagnostic import Span
 from mdmem.document.document import Document, parse_text
 from mdmem.document.frontmatter import BOM
-from mdmem.errors import EditRefused, NearLine, TextAmbiguous, TextNotFound
+from mdmem.errors import EditRefused, MdmemError, NearLine, TextAmbiguous, TextNotFound
 from mdmem.text.diff import hunks, shared
 from mdmem.text.lines import LINE_END, whole_lines, with_newline
 from mdmem.text.regex import Allowance, expanded, foreign, regex
@@ -21,6 +22,8 @@ from mdmem.text.regex import Allowance, expanded, foreign, regex
 _CRLF = regex(r"\r\n")
 # More edits of one memory are made as one.
 _MOST_EDITS = 10_000
+# What helps where a pattern matches nowhere.
+NO_MATCH = "no line matches the pattern: try it with `mdmem grep --regex`"
 
 
 class TextEdit(NamedTuple):
@@ -107,29 +110,47 @@ def replace(
         PatternInvalid: the pattern cannot be compiled, or `new` names a group that it has not.
         PatternTooSlow: the pattern takes too long.
     """
+    found = find_replacements(document, old, new, regex=regex)
+    if not found.starts:
+        near = find_slips(document, old, regex=True) if regex else nearest(document, old)
+        raise TextNotFound(path=document.path, old=old, near=near, remedy=NO_MATCH if regex else "")
+    if count != "all" and count != len(found.starts):  # noqa: PLR1714 - mypy learns nothing from `not in`
+        lines = tuple(map(document.lines.number, found.starts))
+        raise TextAmbiguous(path=document.path, old=old, expected=count, lines=lines)
+    return found.as_edits(document.text)
+
+
+class Replacements(NamedTuple):
+    """The occurrences of a text, first to last: where each starts and ends, and what replaces it."""
+
+    starts: array[int]
+    ends: array[int]
+    texts: list[str]
+
+    def as_edits(self, text: str) -> list[TextEdit]:
+        """Return the edits of `text` that replace all of them."""
+        starts, ends, texts = self
+        if len(starts) <= _MOST_EDITS:
+            return list(map(TextEdit, starts, ends, texts))
+        gaps = zip(texts, ends, starts[1:], strict=False)
+        changed = "".join([f"{each}{text[end:start]}" for each, end, start in gaps])
+        return [TextEdit(starts[0], ends[-1], changed + texts[-1])]
+
+
+def find_replacements(document: Document, old: str, new: str, *, regex: bool = False) -> Replacements:
+    """Find every occurrence of `old`, and what replaces it; arguments and errors are as of `replace`."""
     if not old:
         raise document.refused("the text to replace is empty", "say what to replace")
     if regex:
-        starts, ends, texts = _find_regex_matches(document, old, new)
+        found = _find_regex_matches(document, old, new)
     else:
         starts = array("l", _find_occurrences(document.text, old))
         ends = array("l", (at + len(old) for at in starts))
-        texts = [fitted(document, new)] * len(starts)
-    if not starts:
-        near = () if regex else nearest(document, old)
-        raise TextNotFound(path=document.path, old=old, near=near)
-    overlapping = any(map(gt, ends, starts[1:]))
-    if overlapping or (count != "all" and len(starts) != count):
-        lines = tuple(map(document.lines.number, starts))
-        expected = len(starts) if count == "all" else count
-        raise TextAmbiguous(
-            path=document.path, old=old, expected=expected, lines=lines, overlapping=overlapping
-        )
-    if len(starts) <= _MOST_EDITS:
-        return list(map(TextEdit, starts, ends, texts))
-    text, gaps = document.text, zip(texts, ends, starts[1:], strict=False)
-    changed = "".join([f"{each}{text[end:start]}" for each, end, start in gaps])
-    return [TextEdit(starts[0], ends[-1], changed + texts[-1])]
+        found = Replacements(starts, ends, [fitted(document, new)] * len(starts))
+    if any(map(gt, found.ends, found.starts[1:])):
+        lines = tuple(map(document.lines.number, found.starts))
+        raise TextAmbiguous(path=document.path, old=old, expected=len(lines), lines=lines, overlapping=True)
+    return found
 
 
 def _find_occurrences(text: str, old: str) -> Iterator[int]:
@@ -140,7 +161,7 @@ def _find_occurrences(text: str, old: str) -> Iterator[int]:
         at = text.find(old, at + 1)
 
 
-def _find_regex_matches(document: Document, old: str, new: str) -> tuple[array[int], array[int], list[str]]:
+def _find_regex_matches(document: Document, old: str, new: str) -> Replacements:
     pattern = foreign(old, lines=True)
     # For a pattern only a line feed ends a line, so `$` would never match before a carriage return.
     plain = with_newline(document.text, "\n")
@@ -164,7 +185,7 @@ def _find_regex_matches(document: Document, old: str, new: str) -> tuple[array[i
     if has_groups or "\n" in new or "\r" in new:
         spans = map(Span, starts, ends)
         texts = [_with_line_ends(document, text, span) for text, span in zip(texts, spans, strict=True)]
-    return starts, ends, texts
+    return Replacements(starts, ends, texts)
 
 
 def _with_line_ends(document: Document, text: str, span: Span) -> str:
@@ -284,10 +305,29 @@ _MOST_LINES = 20_000
 def nearest(document: Document, old: str) -> tuple[NearLine, ...]:
     """Return the lines of `document` that are almost `old`, best first; at most three.
 
-    What differs is tried from the smallest slip up: line ends, a newline at the edge, whitespace, case, both;
-    then lines that are similar to the first line of `old`.
+    They are those of `find_slips`, else lines that are similar to the first line of `old`.
     """
-    lines = [document.lines.content(number) for number in range(1, len(document.lines) + 1)]
+    if slips := find_slips(document, old):
+        return slips
+    wanted = next((line for line in LINE_END.sub("\n", old).split("\n") if line.strip()), "")
+    return _find_similar_lines(wanted, _list_lines(document))
+
+
+def find_slips(document: Document, old: str, *, regex: bool = False) -> tuple[NearLine, ...]:
+    """Return the lines of `document` in which `old` stands but for a slip; at most three.
+
+    What differs is tried from the smallest slip up: line ends, a newline at the edge, whitespace, case, both;
+    for a pattern only case.
+    """
+    if regex:
+        with contextlib.suppress(MdmemError):
+            starts = find_replacements(document, f"(?i){old}", "", regex=True).starts
+            found_in = map(document.lines.number, starts[:_MOST])
+            return _name_lines("case", found_in, _list_lines(document))
+        return ()
+    if "".join(old.split()).casefold() not in "".join(document.text.split()).casefold():
+        return ()  # which is told much faster than any slip
+    lines = _list_lines(document)
     ended = [*lines, ""] if document.text.endswith(("\n", "\r")) else lines
     wanted = LINE_END.sub("\n", old)
     spaced, words = " ".join(old.split()), [word for line in lines for word in line.split()]
@@ -305,7 +345,11 @@ def nearest(document: Document, old: str) -> tuple[NearLine, ...]:
         found = _find_places(needle, searched, separator)
         if found:
             return _name_lines(differs, (numbers[place] for place in found), lines)
-    return _find_similar_lines(next((line for line in wanted.split("\n") if line.strip()), ""), lines)
+    return ()
+
+
+def _list_lines(document: Document) -> list[str]:
+    return [document.lines.content(number) for number in range(1, len(document.lines) + 1)]
 
 
 def _name_lines(differs: str, numbers: Iterable[int], lines: Sequence[str]) -> tuple[NearLine, ...]:

@@ -6,6 +6,7 @@ returns what was applied; `memory.plan.replace(…)` returns the plan, and nothi
 
 from __future__ import annotations
 
+import contextlib
 import dataclasses
 import os
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -15,7 +16,15 @@ from typing import TYPE_CHECKING, Any, Generic, Literal, NamedTuple, TypeVar
 from mdmem.arguments import json_value, require_text, texts_of
 from mdmem.document import edit as text_edit, field, section as text_section
 from mdmem.document.document import SUFFIXES, Document, parse
-from mdmem.errors import AlreadyExists, DocumentRefused, MemoryNotFound, StorageFailed, TextNotFound, Usage
+from mdmem.errors import (
+    AlreadyExists,
+    DocumentRefused,
+    MemoryNotFound,
+    StorageFailed,
+    TextAmbiguous,
+    TextNotFound,
+    Usage,
+)
 from mdmem.memory import history
 from mdmem.memory.content import sliding, stamp_of, utc_now
 from mdmem.memory.history import change_named, restored, undone
@@ -38,8 +47,12 @@ if TYPE_CHECKING:
 
     from mdmem.document.edit import TextEdit
     from mdmem.document.tree import Key
+    from mdmem.errors import NearLine
     from mdmem.index.view import Value, View
     from mdmem.vault.vault import Vault
+
+
+_NO_SLIP = "no line differs only in case, whitespace or line ends: look for it with `mdmem search`"
 
 
 class Listed(NamedTuple):
@@ -352,45 +365,76 @@ class Verbs(Generic[R]):
 
         Args:
             path: the memory, or None for every memory below the folder `within` that fits one of `globs`.
-            old, new, count, regex: as `mdmem.document.edit.replace`; across memories every occurrence counts.
+            old, new, count, regex: as `mdmem.document.edit.replace`; across memories, `count` is of all
+                occurrences together.
             within, globs: which memories.
             base: the hash that the caller saw.
 
         Raises:
             TextNotFound, TextAmbiguous, EditRefused, PatternInvalid, PatternTooSlow: as
                 `mdmem.document.edit.replace`.
+            MemoryNotFound: no memory is below `within`.
         """
         if path is not None:
             return self._edit_memory(
                 path, base, "replace in", lambda d: text_edit.replace(d, old, new, count=count, regex=regex)
             )
         return self._run_renewed(
-            lambda: self._replace_across(old, new, regex=regex, within=within, globs=globs)
+            lambda: self._replace_across(old, new, count=count, regex=regex, within=within, globs=globs)
         )
 
     def _replace_across(
-        self, old: str, new: str, *, regex: bool, within: StrPath, globs: Sequence[str]
+        self,
+        old: str,
+        new: str,
+        *,
+        count: int | Literal["all"],
+        regex: bool,
+        within: StrPath,
+        globs: Sequence[str],
     ) -> EditPlan:
         fits, folder = matcher(globs), check_folder(within)
-        changes, left_out = [], []
-        walked = [found for found in self._vault.walk(folder) if fits(relative(found.path, folder))]
+        changes, counts, left_out = [], [], []
+        walked = list(self._vault.walk(folder))
+        if folder and not walked:
+            if folder.endswith(SUFFIXES) and self._vault.exists(folder):
+                raise Usage(problem=f"{folder} is a memory, not a folder", remedy="give it as PATH")
+            raise MemoryNotFound(path=folder)
+        walked = [found for found in walked if fits(relative(found.path, folder))]
         for found in self._vault.report_progress("replacing", walked):
             try:
                 if found.problem:
                     left_out.append(f"{found.path}: {found.problem}")
                     continue
                 document = self._vault.read(found.path)
-                edits = text_edit.replace(document, old, new, count="all", regex=regex)
-            except TextNotFound:
-                continue
+                places = text_edit.find_replacements(document, old, new, regex=regex)
             except (DocumentRefused, MemoryNotFound, StorageFailed) as error:
                 left_out.append(error.message)
                 continue
-            changes.append(Change(path=found.path, before=document, edits=tuple(edits), merge=False))
+            if places.starts:
+                edits = tuple(places.as_edits(document.text))
+                changes.append(Change(path=found.path, before=document, edits=edits, merge=False))
+                counts.append((found.path, len(places.starts)))
+        name = folder or "every memory"
         if not changes:
-            raise TextNotFound(path=folder or "every memory", old=old, left_out=tuple(left_out))
-        message = f"replace in {len(changes)} {'memory' if len(changes) == 1 else 'memories'}"
+            near = self._find_slips((found.path for found in walked if not found.problem), old, regex=regex)
+            remedy = text_edit.NO_MATCH if regex else _NO_SLIP
+            raise TextNotFound(path=name, old=old, near=near, left_out=tuple(left_out), remedy=remedy)
+        times = sum(number for _, number in counts)
+        if count != "all" and count != times:  # noqa: PLR1714 - mypy learns nothing from `not in`
+            raise TextAmbiguous(path=name, old=old, expected=count, counts=tuple(counts))
+        often = f"{times} {'occurrence' if times == 1 else 'occurrences'}"
+        memories = f"{len(changes)} {'memory' if len(changes) == 1 else 'memories'}"
+        message = f"replace {often} in {memories}"
         return EditPlan(changes=tuple(changes), message=message, left_out=tuple(left_out))
+
+    def _find_slips(self, paths: Iterable[str], old: str, *, regex: bool) -> tuple[NearLine, ...]:
+        """Return lines of the first of these memories in which a text stands but for a slip."""
+        for path in paths:
+            with contextlib.suppress(DocumentRefused, MemoryNotFound, StorageFailed):
+                if near := text_edit.find_slips(self._vault.read(path), old, regex=regex):
+                    return tuple(line._replace(path=path) for line in near)
+        return ()
 
     def mv(self, source: StrPath | Sequence[StrPath], target: StrPath, *, base: str | None = None) -> R:
         """Move a memory, an attachment, or a folder of both, to a path where nothing stands; links follow.

@@ -208,7 +208,10 @@ def eleven(files: Files) -> Files:
     [
         (["rm", "-r", "notes"], "changed 11 memories (-v names each)\n"),
         (["mv", "notes", "old"], "changed 12 memories (-v names each)\n"),
-        (["replace", "--in", "notes", "MySQL", "SQLite", "--yes"], "changed 11 memories (-v names each)\n"),
+        (
+            ["replace", "--in", "notes", "--all", "MySQL", "SQLite", "--yes"],
+            "changed 11 memories (-v names each)\n",
+        ),
     ],
 )
 def test_many_are_told_in_numbers_and_named_with_v(
@@ -340,7 +343,10 @@ def test_a_text_that_is_given_as_an_argument_may_be_empty(cli: Cli, files: Files
         (["replace", "notes/db.md", "x"], 2, "usage"),
         (["replace", "--in", "notes", "a", "b", "c"], 2, "usage"),
         (["replace", "notes/db.md", "a", "b", "--count", "1", "--all"], 2, "usage"),
-        (["replace", "--in", "notes", "a", "b", "--count", "1"], 2, "usage"),
+        (["replace", "--in", "notes", "--all", "a", "b", "--count", "1"], 2, "usage"),
+        (["replace", "--in", "notes", "l", "b"], 2, "text-ambiguous"),
+        (["replace", "--in", "notes", "file", "b", "--count", "2"], 2, "text-ambiguous"),
+        (["replace", "--in", "nowhere", "l", "b", "--all"], 1, "memory-not-found"),
         (["replace", "--in", "notes", "a", "b", "--base", "00000000"], 2, "usage"),
         (["replace", "--in", "notes", "nothing", "b"], 1, "text-not-found"),
     ],
@@ -427,7 +433,7 @@ def many(files: Files) -> Files:
 
 
 def test_replacing_across_memories_shows_the_diff_and_changes_all(cli: Cli, many: Files) -> None:
-    ended = cli.ok("replace", "--in", "notes", "MySQL", "SQLite")
+    ended = cli.ok("replace", "--in", "notes", "--all", "MySQL", "SQLite")
     assert "-MySQL, MySQL\n+SQLite, SQLite\n" in ended.out
     assert "changed notes/a.md  " in ended.out
     assert many.everything() == {
@@ -442,13 +448,27 @@ def test_replacing_across_memories_shows_the_diff_and_changes_all(cli: Cli, many
 def test_replacing_across_memories_is_all_or_nothing(cli: Cli, many: Files) -> None:
     many.write("notes/z.md", b"---\ntags: [MySQL]\n---\n")
     before = many.everything()
-    ended = cli("replace", "--in", "notes", "[MySQL]|MySQL", "5", "--regex")
+    ended = cli("replace", "--in", "notes", "--all", "[MySQL]|MySQL", "5", "--regex")
     assert ended.code == 2
     assert many.everything() == before
 
 
+def test_replacing_across_memories_wants_a_word_for_more_than_one(cli: Cli, many: Files) -> None:
+    before = many.everything()
+    for options in ([], ["--dry-run"], ["--yes"], ["--count", "2"]):
+        ended = cli("replace", "--in", "notes", "MySQL", "SQLite", *options)
+        assert (ended.code, ended.out) == (2, "")
+        assert "'MySQL' occurs 3 times, in 2 memories: notes/a.md (2), notes/deep/b.md (1)" in ended.errors
+        assert "--all" in ended.errors
+    assert many.everything() == before
+    assert cli.ok("replace", "--in", "notes", "MySQL", "SQLite", "--count", "3").errors == (
+        "replace 3 occurrences in 2 memories\n"
+    )
+    assert many.read("notes/deep/b.md") == b"SQLite\r\n"
+
+
 def test_globs_choose_where_to_replace(cli: Cli, many: Files) -> None:
-    cli.ok("replace", "--glob", "a.md", "--glob", "c.md", "MySQL", "SQLite", "--json")
+    cli.ok("replace", "--glob", "a.md", "--glob", "c.md", "--all", "MySQL", "SQLite", "--json")
     assert many.read("notes/deep/b.md") == b"MySQL\r\n"
     assert many.read("notes/a.md") == b"SQLite, SQLite\n"
     assert many.read("other/c.md") == b"SQLite\n"
@@ -456,7 +476,7 @@ def test_globs_choose_where_to_replace(cli: Cli, many: Files) -> None:
 
 def test_what_cannot_be_looked_into_is_told(cli: Cli, many: Files) -> None:
     many.write("notes/broken.md", b"MySQL \xff\n")
-    ended = cli.ok("replace", "--in", "notes", "MySQL", "SQLite")
+    ended = cli.ok("replace", "--in", "notes", "--all", "MySQL", "SQLite")
     assert "left out: notes/broken.md:1: not UTF-8" in ended.errors
     assert many.read("notes/broken.md") == b"MySQL \xff\n"
 
@@ -470,16 +490,17 @@ def test_on_a_terminal_replacing_across_memories_asks(
 ) -> None:
     question = "change 2 memories? [y/N]: "
     ended, seen = cli.on_terminal(
-        "replace", "--in", "notes", "MySQL", "SQLite", question=question, answer=answer
+        "replace", "--in", "notes", "--all", "MySQL", "SQLite", question=question, answer=answer
     )
     assert ended == code
+    assert "replace 3 occurrences in 2 memories" in seen.partition("MySQL, MySQL")[0]
     assert question in seen
     assert ("nothing was changed" in seen) == bool(code)
     assert many.read("notes/a.md") == after
 
 
 def test_on_a_terminal_yes_answers_beforehand(cli: Cli, many: Files) -> None:
-    code, seen = cli.on_terminal("replace", "--in", "notes", "MySQL", "SQLite", "--yes")
+    code, seen = cli.on_terminal("replace", "--in", "notes", "--all", "MySQL", "SQLite", "--yes")
     assert code == 0
     assert "change 2 memories?" not in seen
     assert many.read("notes/a.md") == b"SQLite, SQLite\n"
@@ -488,7 +509,7 @@ def test_on_a_terminal_yes_answers_beforehand(cli: Cli, many: Files) -> None:
 def test_leaving_at_the_question_changes_nothing(cli: Cli, many: Files) -> None:
     end_of_file = "\x04"
     code, _ = cli.on_terminal(
-        *("replace", "--in", "notes", "MySQL", "SQLite"), question="[y/N]: ", answer=end_of_file
+        *("replace", "--in", "notes", "--all", "MySQL", "SQLite"), question="[y/N]: ", answer=end_of_file
     )
     assert code == 130
     assert many.read("notes/a.md") == b"MySQL, MySQL\n"

@@ -56,7 +56,7 @@ def test_a_replacement_in_many_memories_shows_what_it_takes_out(
 ) -> None:
     configure(files, "redact")
     cli.ok("write", "a.md", "here\n")
-    ended = cli.ok("replace", "--glob", "*.md", "here", TOKEN, *options)
+    ended = cli.ok("replace", "--glob", "*.md", "--all", "here", TOKEN, *options)
     assert f"+{WORD}" in ended.out
     assert "warning: a.md:1:1" in ended.errors
     assert TOKEN not in ended.out + ended.errors

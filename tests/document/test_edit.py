@@ -278,9 +278,12 @@ def test_a_pattern_that_matches_nothing_at_all_is_refused(old: str) -> None:
         replaced("ab\n", old, "x", count="all", regex=True)
 
 
-def test_a_pattern_that_is_not_there_has_no_nearest_line() -> None:
-    with pytest.raises(TextNotFound) as caught:
-        replaced("A\n", "^a$", "x", regex=True)
+def test_a_pattern_that_is_not_there_is_told_of_where_only_the_case_differs() -> None:
+    with pytest.raises(TextNotFound, match=r"line 2: 'A' \(case\)") as caught:
+        replaced("b\nA\n", "^a$", "x", regex=True)
+    assert caught.value.near == (NearLine(2, "A", "case"),)
+    with pytest.raises(TextNotFound, match="no line matches the pattern") as caught:
+        replaced("b\nA\n", "^c$", "x", regex=True)
     assert caught.value.near == ()
 
 

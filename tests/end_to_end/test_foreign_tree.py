@@ -458,7 +458,7 @@ def test_a_dry_run_changes_nothing(tree: Tree, name: str, monkeypatch: pytest.Mo
 
 def test_a_dry_run_over_all_files_changes_nothing(tree: Tree) -> None:
     before = hashes(tree.root)
-    assert run(tree.root, "replace", "--in", "tree", "the", "THE", "--dry-run").code == 0
+    assert run(tree.root, "replace", "--in", "tree", "--all", "the", "THE", "--dry-run").code == 0
     assert (
         run(
             tree.root, "mv", "tree/cut" if (tree.root / "tree/cut").exists() else "rules", "to", "--dry-run"
@@ -577,7 +577,7 @@ def test_a_replacement_in_many_files_changes_all_that_hold_the_text(tree: Tree) 
         if path.startswith("tree/") and _is_text(data) and b"License" in data:
             expected[path] = data.replace(b"License", b"Licence")
     assert expected
-    edit = Edit(("replace", "--in", "tree", "License", "Licence"), expected)
+    edit = Edit(("replace", "--in", "tree", "--all", "License", "Licence"), expected)
     assert_changed(tree.root, edit, before)
 
 

@@ -65,7 +65,14 @@ PATHS = [
         error=r"use \./AGENTS\.md or \.\./AGENTS\.md",
         folder="memories/notes",
     ),
-    Habit("mdmem replace --in . SQLite DuckDB", out="DuckDB", folder="memories/notes"),
+    Habit("mdmem replace --in . --all SQLite DuckDB", out="DuckDB", folder="memories/notes"),
+    Habit(
+        "mdmem replace --in . e E",
+        code=2,
+        error=r"'e' occurs \d+ times, in \d+ memories: [\s\S]*replace them all with --all",
+        folder="memories/notes",
+    ),
+    Habit("mdmem replace --in nots SQLite DuckDB", code=1, error=r"^mdmem: nots: no such memory"),
     Habit("mdmem mv notes/old.md notes/decisions", out=r"^created notes/decisions/old\.md"),
     Habit(
         "mdmem mv notes/*.md rules archive/ | cat", out=r"^created archive/rules/python", folder="memories"

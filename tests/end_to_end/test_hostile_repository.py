@@ -124,7 +124,7 @@ READS: Sequence[Sequence[str]] = (
             ("insert", "notes/b.md", "1", "More."),
             ("delete-lines", "notes/b.md", "1"),
             ("replace", "notes/a.md", "An apple", "One"),
-            ("replace", "--in", "notes", "apple", "pear"),
+            ("replace", "--in", "notes", "--all", "apple", "pear"),
             ("section", "notes/a.md", "Apple", "More."),
             ("set", "notes/a.md", "tags=[x]"),
             ("unset", "notes/a.md", "tags"),

@@ -88,7 +88,7 @@ def deep(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
         (["check"], "not-a-memory left out: a folder"),
         (["doctor"], "not-a-memory a folder"),
         (["index", "--rebuild"], "; 1 memory"),
-        (["replace", "--in", "notes", "needle", "found", "--dry-run"], "left out: notes/ddd"),
+        (["replace", "--in", "notes", "--all", "needle", "found", "--dry-run"], "left out: notes/ddd"),
         (["rm", "-r", "notes"], "is a folder that is left out"),
     ],
     ids=lambda value: " ".join(value) if isinstance(value, list) else "",

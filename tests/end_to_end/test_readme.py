@@ -37,7 +37,7 @@ TRANSCRIPT = {
     "set notes/db.md tags='[db, decision]'": ["changed notes/db.md"],
     'section notes/db.md SQLite "Backed up." --append': ["changed notes/db.md"],
     'new decision notes/sqlite.md --var title="Use SQLite"': ["created notes/sqlite.md"],
-    "replace --in notes SQLite DuckDB --dry-run": ["-## SQLite", "+## DuckDB", "+title: Use DuckDB"],
+    "replace --in notes --all SQLite DuckDB --dry-run": ["-## SQLite", "+## DuckDB", "+title: Use DuckDB"],
     "mv notes/sqlite.md notes/decisions/": ["created notes/decisions/sqlite.md", "deleted notes/sqlite.md"],
     "refs --stale": [],
     "check": [],

@@ -102,7 +102,7 @@ def calls(draw: st.DrawFn, texts: dict[str, str]) -> Callable[[Memory], str]:
     changes: list[Callable[[Memory], str]] = [
         lambda memory: memory.rm(what, recursive=True).id,
         lambda memory: memory.mv(what, target).id,
-        lambda memory: memory.replace(None, "one", "1").id,
+        lambda memory: memory.replace(None, "one", "1", count="all").id,
         lambda memory: memory.append(path, "more").id,
         lambda memory: taken_in(memory, more),
         swept,

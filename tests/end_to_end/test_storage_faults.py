@@ -55,7 +55,7 @@ CHANGES: Mapping[str, Sequence[str]] = {
     "rm": ("rm", "notes/old.md"),
     "rm a folder": ("rm", "-r", "notes"),
     "replace": ("replace", "notes/db.md", "MySQL", "SQLite"),
-    "replace in many": ("replace", "--in", "notes", "MySQL", "SQLite"),
+    "replace in many": ("replace", "--in", "notes", "--all", "MySQL", "SQLite"),
     "restore": ("restore", "notes/db.md"),
     "undo": ("undo",),
     "new": ("new", "note", "notes/made.md", "--var", "title=Idea"),
@@ -439,7 +439,7 @@ def test_a_memory_that_may_not_be_read_is_named_and_hinders_no_other(root: Path,
     checked = worker.run("check")
     assert checked.code == 1
     assert "notes/old.md" in checked.out
-    replaced = worker.run("replace", "--in", "notes", "MySQL", "SQLite")
+    replaced = worker.run("replace", "--in", "notes", "--all", "MySQL", "SQLite")
     assert replaced.code == 0
     assert "left out: notes/old.md" in replaced.errors
     assert (root / "notes/db.md").read_text().count("SQLite") == 1
@@ -548,8 +548,8 @@ def linked(tmp_path: Path) -> Path:
 @pytest.mark.parametrize(
     ("names", "arguments"),
     [
-        ("b.md", ["replace", "--in", "notes", "MySQL", "SQLite", "--yes"]),
-        ("notes", ["replace", "--in", "", "MySQL", "SQLite", "--yes"]),
+        ("b.md", ["replace", "--in", "notes", "--all", "MySQL", "SQLite", "--yes"]),
+        ("notes", ["replace", "--in", "", "--all", "MySQL", "SQLite", "--yes"]),
         ("b.md", ["mv", "notes/a.md", "notes/other.md"]),
         ("notes.json", ["set", "notes/a.md", "title=[no, text]"]),
         ("y.md", ["import", "obsidian", "../from"]),

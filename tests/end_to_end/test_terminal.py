@@ -123,7 +123,11 @@ COMMANDS: dict[str, list[list[str]]] = {
     "project summary": [[]],
     "project sync": [["--dry-run"]],
     "refs": [[], ["--json"], [f"gone{BIDI}.py"], ["--stats"]],
-    "replace": [[NOTE, "needle", BAD, "--dry-run"], [NOTE, BAD, "x"], ["--in", "notes", "needle", "pin"]],
+    "replace": [
+        [NOTE, "needle", BAD, "--dry-run"],
+        [NOTE, BAD, "x"],
+        ["--in", "notes", "--all", "needle", "pin"],
+    ],
     "restore": [[NOTE]],
     "rm": [[NOTE, "--dry-run"]],
     "rules list": [[]],

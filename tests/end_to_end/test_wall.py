@@ -193,7 +193,7 @@ def root(tmp_path: Path) -> Path:
     )
     owner = mdmem.open(root)
     owner.mv("users/bob/notes/secret.md", "users/alice/notes/given.md")
-    owner.replace(None, "zebra", "okapi")
+    owner.replace(None, "zebra", "okapi", count="all")
     owner.mv("notes/shared.md", "users/bob/notes/taken.md")
     return root
 

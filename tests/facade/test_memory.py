@@ -354,7 +354,7 @@ WRITES: list[Callable[[Any, str], Any]] = [
     lambda m, p: m.write(p, "x", overwrite=True),
     lambda m, p: m.append(p, "x"),
     lambda m, p: m.replace(p, "bob", "x"),
-    lambda m, p: m.replace(None, "bob", "x", within=p),
+    lambda m, p: m.replace(None, "bob", "x", count="all", within=p),
     lambda m, p: m.mv("mine.md", p),
     lambda m, p: m.mv(p, "mine/too.md"),
     lambda m, p: m.rm(p),

@@ -428,14 +428,14 @@ def make_tree(root: Path) -> Path:
 
 
 def test_replace_across_memories(tree: Path, verbs: Verbs[Applied]) -> None:
-    applied = verbs.replace(None, "old", "new")
+    applied = verbs.replace(None, "old", "new", count="all")
     assert {path: text for path, text in memories(tree).items() if "new" in text} == {
         "a.md": "new a\n",
         "notes/b.md": "new b, new\r\n",
         "notes/deep/d.json": '"new d"\n',
         "notesx/e.md": "new e\n",
     }
-    assert (applied.plan.message, applied.plan.left_out) == ("replace in 4 memories", ())
+    assert (applied.plan.message, applied.plan.left_out) == ("replace 5 occurrences in 4 memories", ())
 
 
 @pytest.mark.parametrize(
@@ -454,20 +454,60 @@ def test_replace_across_memories(tree: Path, verbs: Verbs[Applied]) -> None:
 def test_replace_across_only_what_is_asked_for(
     planned: Verbs[EditPlan], within: str, globs: tuple[str, ...], paths: list[str]
 ) -> None:
-    assert list(planned.replace(None, "old", "new", within=within, globs=globs).paths) == paths
+    plan = planned.replace(None, "old", "new", count="all", within=within, globs=globs)
+    assert list(plan.paths) == paths
 
 
 @pytest.mark.usefixtures("tree")
 def test_replace_across_by_a_pattern(verbs: Verbs[Applied]) -> None:
-    applied = verbs.replace(None, r"^old (\w)$", r"\1", regex=True)
+    applied = verbs.replace(None, r"^old (\w)$", r"\1", count=2, regex=True)
     assert [f.path for f in applied.files] == ["a.md", "notesx/e.md"]
-    assert applied.plan.message == "replace in 2 memories"
-    assert verbs.replace(None, "nothing", "x").plan.message == "replace in 1 memory"
+    assert applied.plan.message == "replace 2 occurrences in 2 memories"
+    assert verbs.replace(None, "nothing", "x").plan.message == "replace 1 occurrence in 1 memory"
+
+
+@pytest.mark.parametrize("count", [1, 4, 6])
+def test_replace_across_wants_as_many_occurrences_in_all_as_expected(
+    tree: Path, verbs: Verbs[Applied], count: int
+) -> None:
+    before = memories(tree)
+    with pytest.raises(TextAmbiguous) as caught:
+        verbs.replace(None, "old", "new", count=count)
+    assert caught.value.message == (
+        "every memory: 'old' occurs 5 times, in 4 memories:"
+        f" a.md (1), notes/b.md (2), notes/deep/d.json (1), notesx/e.md (1); expected {count}"
+    )
+    assert "--all" in caught.value.hint
+    assert memories(tree) == before
+    assert len(verbs.replace(None, "old", "new", count=5).files) == 4
+
+
+@pytest.mark.parametrize(
+    ("old", "regex", "near"),
+    [
+        ("OLD B", False, [("notes/b.md", 1, "case")]),
+        ("old\nb", False, [("notes/b.md", 1, "whitespace")]),
+        ("O.D A", True, [("a.md", 1, "case")]),
+        ("odl", False, []),
+        ("o{5}", True, []),
+    ],
+)
+@pytest.mark.usefixtures("tree")
+def test_what_is_nowhere_but_for_a_slip_is_told_with_its_place(
+    planned: Verbs[EditPlan], old: str, regex: bool, near: list[tuple[str, int, str]]
+) -> None:
+    with pytest.raises(TextNotFound) as caught:
+        planned.replace(None, old, "new", regex=regex)
+    assert [(line.path, line.line, line.differs) for line in caught.value.near] == near
+    assert "is similar" not in caught.value.hint
+    for path, line, differs in near:
+        assert f"{path}:{line}: " in caught.value.hint
+        assert f"({differs})" in caught.value.hint
 
 
 def test_a_dry_replace_shows_exactly_what_would_change(tree: Path, planned: Verbs[EditPlan]) -> None:
     before = memories(tree)
-    plan = planned.replace(None, "old", "new", globs=["*.md"], within="notes")
+    plan = planned.replace(None, "old", "new", count=2, globs=["*.md"], within="notes")
     assert plan.diff() == ("--- a/notes/b.md\n+++ b/notes/b.md\n@@ -1 +1 @@\n-old b, old\r\n+new b, new\r\n")
     assert memories(tree) == before
 
@@ -478,7 +518,7 @@ def test_replace_across_is_all_or_nothing(tree: Path, verbs: Verbs[Applied]) -> 
     with pytest.raises(Invalid, match=r"z\.md"):
         verbs.replace(None, "[old]", "3")
     with pytest.raises(Invalid, match=r"z\.md"):
-        verbs.replace(None, "old", "]")
+        verbs.replace(None, "old", "]", count="all")
     assert memories(tree) == before
 
 
@@ -486,7 +526,7 @@ def test_what_cannot_be_looked_into_is_told(tree: Path, verbs: Verbs[Applied]) -
     put(tree, "notes/latin.md", b"old \xe9\n")
     put(tree, "notes/zero.md", b"old \0\n")
     os.symlink(tree / "a.md", tree / "notes/link.md")
-    applied = verbs.replace(None, "old", "new", within="notes")
+    applied = verbs.replace(None, "old", "new", count="all", within="notes")
     assert [f.path for f in applied.files] == ["notes/b.md", "notes/deep/d.json"]
     told = [
         "notes/latin.md:1: not UTF-8: byte 0xe9 at offset 4",
@@ -502,11 +542,17 @@ def test_what_cannot_be_looked_into_is_told(tree: Path, verbs: Verbs[Applied]) -
     assert told[0] in caught.value.hint
 
 
-def test_replace_across_an_empty_folder_finds_nothing(verbs: Verbs[Applied]) -> None:
+def test_replace_across_an_empty_vault_finds_nothing(verbs: Verbs[Applied]) -> None:
     with pytest.raises(TextNotFound, match="every memory"):
         verbs.replace(None, "a", "b")
-    with pytest.raises(TextNotFound, match="gone"):
-        verbs.replace(None, "a", "b", within="gone")
+
+
+@pytest.mark.usefixtures("tree")
+def test_replace_across_wants_a_folder_that_is_there(verbs: Verbs[Applied]) -> None:
+    with pytest.raises(MemoryNotFound, match="gone: no such memory"):
+        verbs.replace(None, "old", "new", count="all", within="gone")
+    with pytest.raises(Usage, match=r"a\.md is a memory, not a folder"):
+        verbs.replace(None, "old", "new", count="all", within="a.md")
 
 
 def test_a_memory_moves(root: Path, verbs: Verbs[Applied]) -> None:
@@ -943,7 +989,7 @@ def test_restore_keeps_to_its_memory(root: Path, verbs: Verbs[Applied]) -> None:
         lambda v: v.rm("notes", recursive=True),
         lambda v: v.mv("a.md", "b/c.md"),
         lambda v: v.mv("notes", "archive/"),
-        lambda v: v.replace(None, "old", "new"),
+        lambda v: v.replace(None, "old", "new", count="all"),
     ],
     ids=["edit", "creation", "deletion", "deletion of many", "move", "move of many", "edit of many"],
 )
@@ -965,7 +1011,7 @@ def test_undo_takes_a_change_back_and_undo_of_that_makes_it_again(
 def test_undo_of_an_older_change_keeps_what_came_since(root: Path, verbs: Verbs[Applied]) -> None:
     put(root, "n.md", NOTE)
     put(root, "b.md", "Text\n")
-    done = verbs.replace(None, "Text", "Words")
+    done = verbs.replace(None, "Text", "Words", count="all")
     verbs.section("n.md", "Index", "- two", where="append")
     verbs.undo(done.id)
     assert memories(root) == {"n.md": NOTE.replace("- one", "- one\n- two"), "b.md": "Text\n"}
@@ -976,7 +1022,7 @@ def test_undo_of_what_has_changed_since_is_refused_for_all_of_its_memories(
 ) -> None:
     put(root, "n.md", NOTE)
     put(root, "b.md", "Text\n")
-    done = verbs.replace(None, "Text", "Words")
+    done = verbs.replace(None, "Text", "Words", count="all")
     verbs.replace("n.md", "Words.", "Other words.")
     before = memories(root)
     with pytest.raises(Conflict, match=r"n\.md") as caught:
@@ -1093,7 +1139,7 @@ def test_undoing_every_change_gives_every_state_back(steps: list[tuple[Any, ...]
 MORE: list[tuple[str, Callable[[Verbs[Any]], Any]]] = [
     ("write", lambda v: v.write("new.md", "x\n")),
     ("append to nothing", lambda v: v.append("new.md", "x")),
-    ("replace across", lambda v: v.replace(None, "one", "two")),
+    ("replace across", lambda v: v.replace(None, "one", "two", count="all")),
     ("mv", lambda v: v.mv("n.md", "m/")),
     ("mv folder", lambda v: v.mv("c", "d")),
     ("rm", lambda v: v.rm("n.md")),

@@ -611,7 +611,7 @@ SLIDES: dict[str, tuple[Any, Callable[[Any], Any]]] = {
     "delete lines": ("one\ntwo", lambda m: m.delete_lines("working/threads/t.md", 7, 7)),
     "replace": ("one", lambda m: m.replace("working/threads/t.md", "one", "two")),
     "replace in JSON": ({"a": "one"}, lambda m: m.replace("working/threads/t.json", "one", "two")),
-    "replace everywhere": ("one", lambda m: m.replace(None, "one", "two")),
+    "replace everywhere": ("one", lambda m: m.replace(None, "one", "two", count="all")),
     "section": ("# H\none", lambda m: m.section("working/threads/t.md", "H", "two")),
     "set": ("one", lambda m: m.set("working/threads/t.md", {"a": 1})),
     "set in JSON": ({"a": 1}, lambda m: m.set("working/threads/t.json", {"a": 2})),

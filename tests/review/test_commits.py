@@ -394,7 +394,7 @@ def test_trailers_of_a_message_stay_trailers(project: Project) -> None:
 def test_many_operations_are_counted(project: Project) -> None:
     for number in range(205):
         project.write(f"memories/notes/{number}.md", "a\n")
-    project.memory.replace(None, "a", "b")
+    project.memory.replace(None, "a", "b", count="all")
     for number in range(205):
         project.memory.append("notes/1.md", str(number))
     done = project.committed()

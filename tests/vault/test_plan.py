@@ -284,7 +284,7 @@ WRITES: dict[str, Callable[[Memory], object]] = {
     "append": lambda m: m.append("notes/a.md", f"key: {TOKEN}"),
     "append to a new one": lambda m: m.append("notes/b.md", f"key: {TOKEN}"),
     "replace": lambda m: m.replace("notes/a.md", "ask", f"use {TOKEN}"),
-    "replace across": lambda m: m.replace(None, "ask", TOKEN, within="notes"),
+    "replace across": lambda m: m.replace(None, "ask", TOKEN, count="all", within="notes"),
     "insert": lambda m: m.insert("notes/a.md", 1, TOKEN),
     "section": lambda m: m.section("notes/a.md", "Deploy", TOKEN),
     "set": lambda m: m.set("notes/a.md", {"source.ids": [TOKEN]}),

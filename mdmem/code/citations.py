@@ -3,7 +3,8 @@
 What is cited is unchanged, moved, changed or gone since the citation was written. It is compared with what
 was cited then. That says, in this order: the pin behind the citation; git, by the file in the commit that
 last touched the citing line; what the index first saw. Lines are compared exactly, apart from their ends: a
-change of indentation is a change.
+change of indentation is a change. Where none of them saw it, what is not there is unknown, and never gone: a
+text may name what it is about to make, or what is somewhere else.
 
 Where git has the whole file of then, its diff with the file of now says where the lines went. Lines that are
 deleted by that are looked for by content, but only among lines that are new, so that an old copy elsewhere is
@@ -221,11 +222,13 @@ def judge(workspace: Workspace, citing: str, citation: Citation, seen: str = "")
     followed = workspace.follow(path)
     target = workspace.current(followed.path) if followed.path else None
     if target is None:
-        return _judge_absent(workspace, citation, path, followed)
+        return _judge_absent(workspace, citation, path, followed, seen)
     return _judge_renamed(judging.judgement(target), followed.path or path, citation)
 
 
-def _judge_absent(workspace: Workspace, citation: Citation, path: str, followed: Followed) -> Judgement:
+def _judge_absent(
+    workspace: Workspace, citation: Citation, path: str, followed: Followed, seen: str
+) -> Judgement:
     """Return what became of a citation whose file is not there."""
     first, last = lines_of(citation) or (None, None)
     named = namesakes(workspace, citation)
@@ -238,14 +241,15 @@ def _judge_absent(workspace: Workspace, citation: Citation, path: str, followed:
         return Judgement(AMBIGUOUS, path, first, last, reason)
     deletion = followed.deletion
     reason = f"the file was deleted in {deletion[:12]}" if deletion else "there is no such file"
-    return Judgement(GONE, path, first, last, reason)
+    was_there = followed.existed or citation.pin or seen
+    return Judgement(GONE if was_there else UNKNOWN, path, first, last, reason)
 
 
 def pin_now(workspace: Workspace, citing: str, citation: Citation) -> str:
     """Return the pin of what is cited, as it is now; empty when it is not there or cannot be read.
 
-    It is what stands in a pin behind the citation, and what an index keeps of a citation when it first sees
-    it. That of a symbol is of the lines of all its definitions, one after the other.
+    It is what stands in a pin behind the citation. That of a symbol is of the lines of all its definitions,
+    one after the other.
     """
     path = path_of(workspace, citing, citation)
     current = workspace.current(path) if path is not None else None
@@ -345,7 +349,7 @@ class _Judging(NamedTuple):
             return Judgement(UNCHANGED, current.path, against=against)
         if problem:
             return Judgement(UNKNOWN, current.path, reason=problem, against=against)
-        if old and then and not then.pin:
+        if then is None or not then.pin:
             reason = f"the file defines no {symbol}, and is not known to have done so"
             return Judgement(UNKNOWN, current.path, reason=reason, against=against)
         return Judgement(GONE, current.path, reason=f"the file defines no {symbol}", against=against)
@@ -370,7 +374,7 @@ class _Judging(NamedTuple):
             return self._judge_by_pin(then, current, first, last)
         if last <= len(current.lines):
             return Judgement(OK, current.path, first, last)
-        return Judgement(GONE, current.path, first, last, _describe_end(current))
+        return Judgement(UNKNOWN, current.path, first, last, _describe_end(current))
 
     def _judge_by_pin(self, then: _Then, current: Source, first: int, last: int) -> Judgement:
         """Return what became of lines of which only the pin is known."""
@@ -538,6 +542,18 @@ def _make_plan(view: View, paths: Collection[str] | None, edits: Edits, message:
 
 @contextmanager
 def pinning(vault: Vault) -> Iterator[Callable[[str, Citation], str]]:
-    """Says, in a context, what the pin of a citation would be now; see `pin_now`."""
+    """Says, in a context, what an index keeps of a citation when it first sees it; see `pin_now`."""
     with Workspace.of(vault) as workspace:
-        yield lambda citing, citation: pin_now(workspace, citing, citation)
+        yield lambda citing, citation: _pin_seen(workspace, citing, citation)
+
+
+def _pin_seen(workspace: Workspace, citing: str, citation: Citation) -> str:
+    """Return what is kept of a citation: its pin; of a whole file only where it is plainly there.
+
+    Whole files are cited by the thousand in prose: git and the rest of the workspace are not asked for each.
+    """
+    if citation.first is not None or citation.symbol:
+        return pin_now(workspace, citing, citation)
+    possible = candidates(citing, citation.path, in_link=citation.in_link)
+    found = map(workspace.current, possible)
+    return next((_pin_for(each, citation) for each in found if isinstance(each, Source)), "")

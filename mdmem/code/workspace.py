@@ -192,15 +192,19 @@ class Unread(NamedTuple):
 
 
 class Followed(NamedTuple):
-    """What git says of a file that is gone: its new path, or the commit that deleted it, or neither."""
+    """What git says of a file that is gone: its new path, or the commit that deleted it, or neither.
+
+    `is_committed` says that it is in the commit that is checked out: only the work tree lacks it.
+    """
 
     path: str | None = None
     deletion: str | None = None
+    is_committed: bool = False
 
     @property
     def existed(self) -> bool:
         """Whether git knows of the file at all."""
-        return self.path is not None or self.deletion is not None
+        return self.path is not None or self.deletion is not None or self.is_committed
 
 
 class Workspace:
@@ -415,7 +419,7 @@ class Workspace:
             if following is None:
                 break
             name = following
-        return Followed(deletion=deletion)
+        return Followed(deletion=deletion, is_committed=self.then(self.head, path) is not None)
 
     def _renames_of(self, commit: str, *, before: bool = False) -> tuple[Renamed, ...]:
         if self.repository is None:

@@ -114,7 +114,7 @@ def replace(
     if not found.starts:
         near = find_slips(document, old, regex=True) if regex else nearest(document, old)
         raise TextNotFound(path=document.path, old=old, near=near, remedy=NO_MATCH if regex else "")
-    if count != "all" and count != len(found.starts):  # noqa: PLR1714 - mypy learns nothing from `not in`
+    if count != "all" and count != len(found.starts):
         lines = tuple(map(document.lines.number, found.starts))
         raise TextAmbiguous(path=document.path, old=old, expected=count, lines=lines)
     return found.as_edits(document.text)

@@ -139,7 +139,7 @@ class FirstSeen(contextlib.ExitStack):
     def _look_up_pin(self, path: str, row: Row) -> str:
         """Return the pin of a citation's code; many memories cite the same."""
         *_, cited, first, last, symbol, pin, in_link, _ = row
-        if pin or not (first or symbol):
+        if pin:
             return ""
         key = cited, first, last, symbol, path.rpartition("/")[0] if in_link else None
         if key not in self._pins:

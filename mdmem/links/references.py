@@ -371,7 +371,7 @@ def check_citations(around: Around, document: Document) -> Iterator[Diagnostic]:
         for citation in citations:
             known = seen.get((citation.path, citation.first, citation.last, citation.symbol), "")
             judgement = judge(workspace, citing, citation, known)
-            if judgement.state not in STALE or not _was_there(workspace, judgement):
+            if judgement.state not in STALE:
                 continue
             _, detail, locator = _describe_citation(citation, judgement, workspace)
             place = f"{citation.path}{locator}"
@@ -396,10 +396,6 @@ _HINTS = {
 
 
 _SEVERITIES: dict[str, Severity] = {MOVED: "note", CHANGED: "note", GONE: "warning"}
-
-
-def _was_there(workspace: Workspace, judgement: Judgement) -> bool:
-    return bool(judgement.against) or workspace.follow(judgement.path).existed
 
 
 def _find_rows(

@@ -6,7 +6,7 @@ import os
 from typing import TYPE_CHECKING, Generic, TypeVar
 
 from mdmem.code import citations
-from mdmem.code.citations import BROKEN, STALE, STATES
+from mdmem.code.citations import BROKEN, CHANGED, GONE, MOVED, STALE, STATES
 from mdmem.document.document import SUFFIXES
 from mdmem.errors import MemoryNotFound, Usage
 from mdmem.links.graph import triples
@@ -27,7 +27,7 @@ from mdmem.links.references import (
 from mdmem.vault.paths import StrPath, check_folder, check_memory, path_texts
 
 if TYPE_CHECKING:  # only what looks across memories needs the index
-    from collections.abc import Callable, Collection, Iterator
+    from collections.abc import Callable, Collection, Iterable, Iterator
 
     from mdmem.index.view import View
     from mdmem.links.graph import Triple
@@ -36,6 +36,7 @@ if TYPE_CHECKING:  # only what looks across memories needs the index
     from mdmem.vault.vault import Vault
 
 R = TypeVar("R")
+_STALE_ORDER = (CHANGED, MOVED, GONE)
 
 
 class References(Generic[R]):
@@ -58,18 +59,20 @@ class References(Generic[R]):
         stale: bool = False,
         paths: Collection[StrPath] | None = None,
     ) -> tuple[Reference, ...]:
-        """Return what is pointed at, in the order of type and target.
+        """Return what is pointed at, in the order of type and target; what is stale by its state first.
 
         Args:
             types: only these (`mdmem.links.references.TYPES`); all without.
             states: only places in one of these states (`mdmem.links.references.STATES`).
-            stale: also those to code that has moved, has changed or is gone; without `states`, only those.
+            stale: also those to code that has changed, has moved or is gone; without `states`, only those,
+                in this order.
             paths: only places in these.
 
         Raises:
             Usage: there is no such type or state.
         """
-        return gathered(self._find_occurrences(types, states, stale, paths))
+        found = gathered(self._find_occurrences(types, states, stale, paths))
+        return _sort_stale(found) if stale and not states else found
 
     def lookup(
         self,
@@ -88,9 +91,9 @@ class References(Generic[R]):
             types, states, stale, paths: as `list` takes them.
         """
         wanted = lookup_key(target)
-        return gathered(
-            each for each in self._find_occurrences(types, states, stale, paths) if is_named(each, wanted)
-        )
+        asked = self._find_occurrences(types, states, stale, paths)
+        found = gathered(each for each in asked if is_named(each, wanted))
+        return _sort_stale(found) if stale and not states else found
 
     def _find_occurrences(
         self,
@@ -107,7 +110,7 @@ class References(Generic[R]):
         return (each for each in found if not states or each.place.state in states)
 
     def stale(self, paths: Collection[StrPath] | None = None) -> tuple[Reference, ...]:
-        """Citations of code that has moved, has changed or is gone since they were written."""
+        """Return citations of code that has changed, has moved or is gone since they were written."""
         return self.list(stale=True, paths=paths)
 
     def broken(self, paths: Collection[StrPath], files: Collection[StrPath]) -> tuple[Occurrence, ...]:
@@ -191,6 +194,11 @@ class References(Generic[R]):
             return citations.repointed(view, _find_memories(view, paths))
 
         return self._run(build)
+
+
+def _sort_stale(found: Iterable[Reference]) -> tuple[Reference, ...]:
+    """Put first what has to be read again, then what `fix` re-points, then what is gone."""
+    return tuple(sorted(found, key=lambda reference: _STALE_ORDER.index(reference.state)))
 
 
 def _check_names(types: Collection[str], states: Collection[str]) -> None:

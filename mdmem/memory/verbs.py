@@ -421,7 +421,7 @@ class Verbs(Generic[R]):
             remedy = text_edit.NO_MATCH if regex else _NO_SLIP
             raise TextNotFound(path=name, old=old, near=near, left_out=tuple(left_out), remedy=remedy)
         times = sum(number for _, number in counts)
-        if count != "all" and count != times:  # noqa: PLR1714 - mypy learns nothing from `not in`
+        if count != "all" and count != times:  # noqa: PLR1714 - so that mypy sees an int
             raise TextAmbiguous(path=name, old=old, expected=count, counts=tuple(counts))
         often = f"{times} {'occurrence' if times == 1 else 'occurrences'}"
         memories = f"{len(changes)} {'memory' if len(changes) == 1 else 'memories'}"

@@ -141,9 +141,9 @@ def test_only_a_bare_name_is_looked_for_and_only_where_nothing_is(project: Proje
     project.write("app.py", FILE)
     project.noted("src/app.py", ["other"])
     assert project.judge("app.py").path == "app.py"
-    assert project.state("lib/app.py") == "gone"
-    assert project.state("app.js") == "gone"
-    assert project.state("no.py", in_link=True) == "gone"
+    assert project.state("lib/app.py") == "unknown"
+    assert project.state("app.js") == "unknown"
+    assert project.state("no.py", in_link=True) == "unknown"
 
     (project.root / "app.py").unlink()
     project.commit()
@@ -308,14 +308,14 @@ def test_a_citing_line_that_is_not_committed_has_no_baseline_in_git(project: Pro
     project.commit()
     project.write(NOTE, "cited\n")
     assert project.judge("a.py:5-7") == Judgement("ok", "a.py", 5, 7)
-    assert project.judge("a.py:14-16")[:5] == ("gone", "a.py", 14, 16, "the file has 15 lines")
+    assert project.judge("a.py:14-16")[:5] == ("unknown", "a.py", 14, 16, "the file has 15 lines")
 
 
 def test_lines_that_were_not_there_yet_have_no_baseline_in_git(project: Project) -> None:
     project.noted("a.py", FILE[:3])
     project.write("a.py", FILE)
     assert project.state("a.py:5-7") == "ok"
-    assert project.state("b.py:5-7") == "gone"
+    assert project.state("b.py:5-7") == "unknown"
 
 
 # -------------------------------------------------------------------------------------------------- pins
@@ -465,7 +465,7 @@ def test_a_bare_path_is_there_or_renamed_or_gone(project: Project) -> None:
     (project.root / "b.py").unlink()
     project.git("add", "--all")
     assert project.judge("src/a.py")[:5] == ("gone", "src/a.py", None, None, "there is no such file")
-    assert project.state("never.py") == "gone"
+    assert project.state("never.py") == "unknown"
 
 
 # ----------------------------------------------------------------------------------------------- symbols
@@ -507,6 +507,25 @@ def test_a_symbol_is_changed_when_its_lines_or_decorators_are(project: Project) 
     assert project.state("shop.py#Box.open") == "unchanged"
 
 
+def test_gone_is_only_what_was_seen_once(plain: Project) -> None:
+    plain.write("a.py", FILE)
+    plain.write("shop.py", SHOP)
+    seen = {written: plain.pin(written) for written in ("a.py", "a.py:5-7", "shop.py#total")}
+    assert all(seen.values())
+    plain.write("a.py", OTHERS[:2])
+    plain.write("shop.py", SHOP.replace("def total", "def sum_of"))
+    for written, pin in seen.items():
+        if written != "a.py":
+            assert plain.state(written) == "unknown"
+            assert plain.state(written, seen=pin) == plain.state(written, pin=pin) == "gone"
+    (plain.root / "a.py").unlink()
+    (plain.root / "shop.py").unlink()
+    for written, pin in seen.items():
+        assert plain.judge(written).reason == "there is no such file"
+        assert plain.state(written) == "unknown"
+        assert plain.state(written, seen=pin) == plain.state(written, pin=pin) == "gone"
+
+
 def test_a_symbol_that_the_file_no_longer_defines_is_gone(project: Project) -> None:
     project.noted("shop.py", SHOP)
     project.write("shop.py", SHOP.replace("def total", "def sum_of"))
@@ -546,7 +565,7 @@ def test_a_symbol_is_found_in_the_renamed_file(project: Project) -> None:
 def test_without_a_baseline_a_symbol_is_there_or_not(plain: Project) -> None:
     plain.write("shop.py", SHOP)
     assert plain.judge("shop.py#Box.open") == Judgement("ok", "shop.py", 8, 9)
-    assert plain.state("shop.py#none") == "gone"
+    assert plain.state("shop.py#none") == "unknown"
 
 
 def test_a_pinned_symbol_is_compared_by_all_its_definitions(plain: Project) -> None:
@@ -656,7 +675,7 @@ def test_a_link_is_relative_to_its_note_first_and_then_to_the_workspace(project:
     assert project.judge("/src/a.py:1", in_link=True).path == "src/a.py"
     assert project.judge("../../../a.py:1", in_link=True).state == "unknown"
     assert project.judge("b.py:1").path == "memories/notes/b.py"
-    assert project.judge("notes/b.py:1").state == "gone"
+    assert project.judge("notes/b.py:1").state == "unknown"
     project.git("mv", "memories/notes/b.py", "src/c.py")
     assert project.judge("b.py:1", in_link=True)[:2] == ("moved", "src/c.py")
 

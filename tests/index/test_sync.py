@@ -135,7 +135,7 @@ def test_code_that_is_not_there_yet_is_seen_when_its_memory_is_taken_in_again(
     (root.parent / "src/new.py").write_text("def f(): pass\n")
     note(root, "See `src/new.py#L1`, `src/new.py#f` and `src/new.py`.\n\n", "notes/b.md")
     expected = pin_of(["def f(): pass"])
-    assert seen(index) == [SEEN, expected, expected, ""]
+    assert seen(index) == [SEEN, expected, expected, expected]
 
 
 def test_a_pinned_citation_needs_nothing_of_it(root: Path, index: Index) -> None:

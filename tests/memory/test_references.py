@@ -113,7 +113,7 @@ def test_every_type_is_listed_with_its_state_in_order(memory: Memory) -> None:
         ("file_path", "src/app.py", "ok", 2),
         ("line_range", "src/app.py#L3", "unchanged", 1),
         ("line_range", "src/app.py#L6-L8", "unchanged", 1),
-        ("line_range", "src/never.py#L3", "gone", 1),
+        ("line_range", "src/never.py#L3", "unknown", 1),
         ("function", "src/app.py#total", "unchanged", 1),
         ("class", "src/app.py#Cart", "unchanged", 1),
         ("variable", "src/app.py#RATE", "unchanged", 1),
@@ -231,7 +231,7 @@ def test_numbers_count_references_and_places(memory: Memory) -> None:
     stats = memory.references.stats()
     assert (stats.total, stats.places) == (21, 30)
     assert stats.by_type["line_range"] == 3
-    assert stats.by_state == {"dangling": 3, "gone": 1, "ok": 12, "unchanged": 5}
+    assert stats.by_state == {"dangling": 3, "ok": 12, "unchanged": 5, "unknown": 1}
     assert stats.most_cited[0][1] == 3
     assert as_json(memory.references.stats(types=["class"])) == {
         "total": 1,
@@ -281,11 +281,10 @@ def test_a_link_finds_its_target_when_that_appears(work: Workspace) -> None:
 
 # README: *unchanged*, *moved*, *changed* or *gone*. …
 def test_what_is_stale_says_where_it_is_now(work: Workspace) -> None:
-    assert targets(work.memory.references.stale()) == ["src/never.py#L3"]
+    assert work.memory.references.stale() == ()
     work.write("src/app.py", "import os\n\n" + APP.replace("0.19", "0.2"))
     stale = {each.target: each.places[0] for each in work.memory.references.stale()}
     assert stale.keys() == {
-        "src/never.py#L3",
         "src/app.py#L3",
         "src/app.py#L6-L8",
         "src/app.py#RATE",
@@ -296,6 +295,29 @@ def test_what_is_stale_says_where_it_is_now(work: Workspace) -> None:
     )
     assert {stale[target].state for target in ("src/app.py#L3", "src/app.py#RATE")} == {"changed"}
     assert work.memory.references.stale(paths=["notes/load.md"]) == ()
+
+
+def test_what_is_stale_is_what_was_there_and_what_changed_comes_first(work: Workspace) -> None:
+    work.write("src/index.py", "# nobody but the index has seen this\n")
+    names = "`src/app.py`, `src/index.py`, `render.js`, `docs/plan.py#L1-L4`, `a.py#b`"
+    work.note("notes/names.md", f"{names}\n")
+    work.memory.sync()
+    changed = APP.replace("0.19", "0.2").replace("class Cart", "class Box")
+    work.write("src/app.py", f"import os\n\n{changed}")
+    (work.root / "src/index.py").unlink()
+    memory = work.memory
+    assert [(each.state, each.target) for each in memory.references.stale()] == [
+        ("changed", "src/app.py#L3"),
+        ("changed", "src/app.py#RATE"),
+        ("moved", "src/app.py#L6-L8"),
+        ("gone", "src/index.py"),
+        ("gone", "src/app.py#Cart"),
+    ]
+    assert memory.references.list(stale=True) == memory.references.stale()
+    assert [each.state for each in memory.references.lookup("index.py", stale=True)] == ["gone"]
+    assert [found.code for found in memory.check(["notes/names.md"])] == ["citation-gone"]
+    unknown = [each.target for each in memory.references.list(states=["unknown"], paths=["notes/names.md"])]
+    assert unknown == ["render.js", "docs/plan.py#L1-L4", "a.py#b"]
 
 
 def test_what_moved_is_cited_where_it_is_now_and_nothing_else_changes(work: Workspace) -> None:
@@ -311,7 +333,7 @@ def test_what_moved_is_cited_where_it_is_now_and_nothing_else_changes(work: Work
     ).replace("app.py#L3", "app.py#L5")
     assert work.text("memories/notes/load.md") == FILES["notes/load.md"].replace("src", "lib")
     work.commit()
-    assert targets(work.memory.references.stale()) == ["src/never.py#L3"]
+    assert work.memory.references.stale() == ()
     assert not work.memory.plan.references.fix().changes
 
 

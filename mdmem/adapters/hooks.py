@@ -80,22 +80,34 @@ def _session_start(memory: Memory, given: Given) -> dict[str, Any] | None:
     from mdmem.facade.context import context  # noqa: PLC0415 - other events need none
 
     _forget_old_sessions(memory)
-    threads = [info.id for info, _ in _live_memories(memory) if info.kind == "thread"]
+    threads = {info.id: changed for info, changed in _live_memories(memory) if info.kind == "thread"}
     own = _thread_of(given)
     thread = own if own in threads else next(iter(threads), None)
-    text = context(
+    given_now = context(
         memory,
         thread=thread,
         budget=CONTEXT_TOKENS,
         estimated=True,
         excluded=_read_by_host(memory, given),
-        session=_observed_key(memory, given),
-    ).text
+        session=_observed_key(memory, given) or own,
+    )
+    text = given_now.text
+    if thread and thread != own and any(part.name == "working" for part in given_now.parts):
+        text = f"{text}\n{_name_other_thread(thread, threads[thread], own)}\n"
     told = _add_context("SessionStart", text) if text else {}
     refused = [str(each) for each in (memory.capture_refused, memory.commit_refused) if each]
     if refused:
         told["systemMessage"] = "\n".join(refused)  # for the user, who alone can say so
     return told or None
+
+
+def _name_other_thread(thread: str, changed: float, own: str) -> str:
+    """Say whose the working memory is that a session begins with and does not own."""
+    word = f"The working memory above is of another session, thread {thread} ({_format_age(changed)})."
+    if not own:
+        return f"{word} Go on with it only in the same work."
+    command = f"`mdmem working update TEXT --thread {shlex.quote(own)}`"
+    return f"{word} Go on from it only in the same work, and keep the state of this session with {command}."
 
 
 def _read_by_host(memory: Memory, given: Given) -> frozenset[str]:
@@ -231,25 +243,23 @@ def _ask_to_continue(memory: Memory, given: Given) -> dict[str, Any] | None:
     if given.get("stop_hook_active") is not False or not _edited_since(memory, given, 0):
         return None
     working = _live_memories(memory)
-    if not working:
-        return None
     own = _thread_of(given)
-    mine = next((each for each in working if (each[0].kind, each[0].id) == ("thread", own)), None)
-    # A session that has none of its own goes on with the only one that there is.
-    info, changed = mine or (working[0] if len(working) == 1 or not own else (None, 0))
+    if not working or not own:
+        return None
+    mine = (each for each in working if (each[0].kind, each[0].id) == ("thread", own))
+    info, changed = next(mine, (None, 0))
     if not _edited_since(memory, given, changed):
         return None
     os.unlink(_mark_file(memory, given))
-    kind, name, since = "thread", own, "in this session"
+    since = "in this session"
     if info:
-        age = _format_age(changed)
-        kind, name, since = info.kind, info.id, f"since the working memory {info.path} was written ({age})"
+        since = f"since the working memory {info.path} was written ({_format_age(changed)})"
     return {
         "decision": "block",
         "reason": (
             f"Files were edited {since}."
             " If state, decisions or the next step have changed, write them there:"
-            f" `mdmem working update TEXT --{kind} {shlex.quote(name)}`. Otherwise finish."
+            f" `mdmem working update TEXT --thread {shlex.quote(own)}`. Otherwise finish."
         ),
     }
 

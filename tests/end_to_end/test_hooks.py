@@ -231,10 +231,10 @@ def test_a_memory_of_another_namespace_is_none_of_its_business(repository: Repos
 # -- beginning, compaction, end ---------------------------------------------------------------------------
 
 
-def working(repository: Repository, text: str, seconds_ago: float = 0) -> None:
+def working(repository: Repository, text: str, seconds_ago: float = 0, thread: str = "t1") -> None:
     memory = open_memory(repository.vault)
-    memory.working.update(text, thread="t1")
-    path = repository.vault / "working/threads/t1.md"
+    memory.working.update(text, thread=thread)
+    path = repository.vault / f"working/threads/{thread}.md"
     then = path.stat().st_mtime - seconds_ago
     os.utime(path, (then, then))
 
@@ -285,7 +285,21 @@ def test_a_session_begins_with_its_own_thread_else_with_the_newest(repository: R
     working(repository, "State: of another session.")
     for session, own in (("5e1f", "mine"), ("new", "of another session")):
         given = {"session_id": session, "cwd": str(repository.root), "source": "resume"}
-        assert f"State: {own}" in repository.hook("session-start", given).context
+        context = repository.hook("session-start", given).context
+        assert f"State: {own}" in context
+        assert ("of another session, thread t1 (0 min ago)" in context) == (session == "new")
+        assert ("`mdmem working update TEXT --thread new`" in context) == (session == "new")
+
+
+def test_a_session_is_given_no_observations_of_another_one(repository: Repository) -> None:
+    working(repository, "State: of another session.")
+    text = "---\nsession: t1\n---\nIt was said elsewhere.\n"
+    (repository.vault / "observations/t1").mkdir(parents=True)
+    (repository.vault / "observations/t1/0a1b2c3d-1-5.md").write_text(text)
+    given = {"session_id": "new", "cwd": str(repository.root)}
+    context = repository.hook("session-start", given).context
+    assert "State: of another session." in context
+    assert "It was said elsewhere." not in context
 
 
 # -- with a prompt ----------------------------------------------------------------------------------------
@@ -381,14 +395,14 @@ def test_before_compaction_each_host_is_told_in_its_form(repository: Repository)
 
 
 def test_a_stop_behind_edits_asks_once_for_the_working_memory(repository: Repository) -> None:
-    working(repository, "State: red.", seconds_ago=180)
+    working(repository, "State: red.", seconds_ago=180, thread="5e1f")
     assert repository.hook("stop", repository.stopped()).out == ""
     repository.hook("post-edit", repository.edited("src/app.py"))
     assert repository.hook("stop", repository.stopped(again=True)).out == ""
     said = repository.hook("stop", repository.stopped())
     assert said.json["decision"] == "block"
-    assert "working/threads/t1.md was written (3 min ago)" in said.json["reason"]
-    assert "`mdmem working update TEXT --thread t1`" in said.json["reason"]
+    assert "working/threads/5e1f.md was written (3 min ago)" in said.json["reason"]
+    assert "`mdmem working update TEXT --thread 5e1f`" in said.json["reason"]
     assert repository.hook("stop", repository.stopped()).out == ""
 
 
@@ -405,10 +419,12 @@ def test_a_stop_names_the_thread_of_its_own_session(repository: Repository) -> N
     assert "--thread 5e1f`" in reason
 
 
-def test_a_stop_without_a_thread_of_its_own_names_no_other_session_s(repository: Repository) -> None:
-    memory = open_memory(repository.vault)
-    memory.working.update("State: b.", thread="b")
-    working(repository, "State: of another session.")
+@pytest.mark.parametrize("others", [("t1",), ("t1", "b")])
+def test_a_stop_without_a_thread_of_its_own_names_no_other_session_s(
+    repository: Repository, others: tuple[str, ...]
+) -> None:
+    for other in others:
+        working(repository, "State: of another session.", thread=other)
     stopped = {**repository.stopped(), "session_id": "a b"}
     repository.hook("post-edit", {**repository.edited("src/app.py"), "session_id": "a b"})
     reason = repository.hook("stop", stopped).json["reason"]
@@ -418,7 +434,7 @@ def test_a_stop_without_a_thread_of_its_own_names_no_other_session_s(repository:
 
 def test_a_stop_says_nothing_where_working_memory_is_newer_than_the_edits(repository: Repository) -> None:
     repository.hook("post-edit", repository.edited("src/app.py"))
-    working(repository, "State: green.")
+    working(repository, "State: green.", thread="5e1f")
     assert repository.hook("stop", repository.stopped()).out == ""
 
 

@@ -110,12 +110,14 @@ class Check:
             LINKS,
             check_citations,
             check_links,
+            find_repairs,
             names_for,
             occurrences,
         )
 
         view = self._view()
         names = names_for(view, paths)
+        repairs = find_repairs(view, names)
         wrong = (AMBIGUOUS, DANGLING)
         broken = {o.place.path for o in occurrences(view, types=LINKS, paths=paths) if o.place.state in wrong}
         stale = {o.place.path for o in occurrences(view, types=CODE, paths=paths) if o.place.state in STALE}
@@ -123,7 +125,7 @@ class Check:
         for path in sorted(broken | stale | (shared if paths is None else shared.intersection(paths))):
             with suppress(DocumentRefused, MemoryNotFound, StorageFailed):  # which is told already
                 document = view.read(path)
-                yield from check_links(view, document, names) if path in broken else ()
+                yield from check_links(view, document, repairs, names) if path in broken else ()
                 yield from check_citations(view, document) if path in stale else ()
                 yield from check_id(view, document)
 
@@ -149,12 +151,13 @@ def check_document(vault: Vault, document: Document) -> list[Diagnostic]:
 def check_open(around: Around, document: Document) -> list[Diagnostic]:
     """Return everything that is wrong with a memory in an editor, as a run over the saved one would."""
     from mdmem.links.lineage import check_lineage  # noqa: PLC0415 - start-up
-    from mdmem.links.references import check_citations, check_links  # noqa: PLC0415 - start-up
+    from mdmem.links.references import check_citations, check_links, find_repairs  # noqa: PLC0415 - start-up
 
     findings = check_document(around.vault, document)
     if not document.fields.keys().isdisjoint(LINEAGE):
         findings += check_lineage(around, {document.path})
-    pointing = (*check_links(around, document), *check_citations(around, document))
+    links = check_links(around, document, find_repairs(around))
+    pointing = (*links, *check_citations(around, document))
     findings += drop_repeats(findings, (*pointing, *check_id(around, document)))
     silenced, here = around.vault.config.check.silenced, {document.path: find_silenced(document)}
     return [found for found in findings if not _is_silenced(found, silenced, here)]

@@ -132,22 +132,69 @@ def repair(known: Known, moved: Mapping[str, str]) -> EditPlan:
     Raises:
         EditRefused: a wikilink cannot name a new path.
     """
-    names = Remembered(known.names)
-    moved = {old: new for old, new in moved.items() if _is_memory(names, new) and not _is_memory(names, old)}
-    came_from: dict[str, list[str]] = {}
-    for old, new in moved.items():
-        came_from.setdefault(new, []).append(old)
-    # One that moved several times had several names, and its own links may be from any of them.
-    before = Moved(names, {new: olds[0] for new, olds in came_from.items()}, moved)
-    shift = Shift(known, before, names, moved, is_done=True)
+    repairs = Repairs(known, moved)
+    shift = repairs.shift
 
     def edits(path: str, document: Document) -> list[TextEdit]:
-        return next(filter(None, (shift.edits(document, old, path) for old in came_from[path])), [])
+        return sorted(repairs.find_edits(path, document)[1].values())
 
-    changes = rewritten(known, came_from, edits, shift.left_out)
-    changes += shift.others({key_of(path) for path in (*moved, *came_from)}, came_from)
+    changes = rewritten(known, repairs.came_from, edits, shift.left_out)
+    changes += shift.others(repairs.keys, repairs.came_from)
+    message = _describe_moves("fix links to", repairs.moved)
     left_out = tuple(dict.fromkeys(shift.left_out))
-    return EditPlan(changes=tuple(changes), message=_describe_moves("fix links to", moved), left_out=left_out)
+    return EditPlan(changes=tuple(changes), message=message, left_out=left_out)
+
+
+class Repairs:
+    """What `repair` does with each link, also for those who say it beforehand.
+
+    Attributes:
+        moved: the moves that count, old path to new path.
+        came_from: the old paths of each memory that was moved.
+        keys: what a link to one of them has as its key.
+        shift: the change of names that the moves are.
+    """
+
+    def __init__(self, known: Known, moved: Mapping[str, str]) -> None:
+        names = Remembered(known.names)
+        self.moved = {
+            old: new for old, new in moved.items() if _is_memory(names, new) and not _is_memory(names, old)
+        }
+        self.came_from: dict[str, list[str]] = {}
+        for old, new in self.moved.items():
+            self.came_from.setdefault(new, []).append(old)
+        self.keys = {key_of(path) for path in (*self.moved, *self.came_from)}
+        # One that moved several times had several names, and its own links may be from any of them.
+        self._before = Moved(names, {new: olds[0] for new, olds in self.came_from.items()}, self.moved)
+        self.shift = Shift(known, self._before, names, self.moved, is_done=True)
+
+    def find_edits(self, path: str, document: Document) -> tuple[str, dict[int, TextEdit]]:
+        """Return where the memory at `path` was when its links were right, and the edits that fix them.
+
+        Each edit is named by the place where the target of its link begins.
+
+        Raises:
+            EditRefused: as `repair`.
+        """
+        if path not in self.came_from:
+            return path, self.shift.find_edits(document, path, path, self.keys)
+        for old in self.came_from[path]:
+            if edits := self.shift.find_edits(document, old, path):
+                return old, edits
+        return path, {}
+
+    def find_targets(self, document: Document) -> dict[int, tuple[str, bool]]:
+        """Return where each link leads that is fixed, by the place of its target, and whether that moved."""
+        try:
+            old, edits = self.find_edits(document.path, document)
+        except EditRefused:
+            return {}
+        targets = {}
+        for link in document.links if edits else ():
+            was = resolve_link(self._before, link, old).path
+            if link.target_span.start in edits and was is not None:
+                targets[link.target_span.start] = self.moved.get(was, was), was in self.moved
+        return targets
 
 
 def rewritten(
@@ -264,11 +311,17 @@ class Shift:
         Raises:
             EditRefused: a wikilink cannot name its target any more.
         """
+        return sorted(self.find_edits(document, here, there, keys).values())
+
+    def find_edits(
+        self, document: Document, here: str, there: str, keys: Collection[str] | None = None
+    ) -> dict[int, TextEdit]:
+        """Return the same edits, each by the place where the target of its link begins."""
         try:
             links, citations = document.links, document.citations
         except DocumentRefused as error:
             self.left_out.append(error.message)
-            return []
+            return {}
         edits: dict[int, TextEdit] = {}
         told: dict[tuple[str, str, str], str] = {}  # links that say the same have to say the same
         for link in links:
@@ -289,7 +342,7 @@ class Shift:
                 path = self._new_cited_path(citation, here, there)
                 if path:
                     edits.setdefault(citation.span.start, relink.repath(citation, document.text, path))
-        return sorted(edits.values())
+        return edits
 
     def _retarget_link(self, document: Document, link: Link, target: str) -> TextEdit:
         try:

@@ -33,7 +33,7 @@ from mdmem.document.document import SUFFIXES
 from mdmem.document.tree import Flaw
 from mdmem.errors import DocumentRefused, MemoryNotFound, StorageFailed
 from mdmem.index.database import kept_citation, tag_key
-from mdmem.links.move import Moved
+from mdmem.links.move import Known, Repairs
 from mdmem.links.resolve import NOTHING, PATH_KINDS, Names, Resolution, place_of, resolve, resolve_link
 from mdmem.text.regex import regex
 from mdmem.vault.paths import is_under
@@ -287,6 +287,14 @@ class Around(Names, Protocol):
         """Return the file of the memory at `path`, relative to the workspace."""
         ...
 
+    def sources(self, keys: Iterable[str]) -> list[str]:
+        """List the memories that have a link with one of these keys."""
+        ...
+
+    def stands(self, path: str) -> bool:
+        """Return whether a file is at `path`, relative to the namespace."""
+        ...
+
     def moves(self) -> dict[str, str]:
         """Return the memories that other programs moved: old path to new."""
         ...
@@ -307,22 +315,29 @@ class Around(Names, Protocol):
 
 def unresolved(around: Around, links: Iterable[Occurrence]) -> Iterator[Diagnostic]:
     """Yield what is wrong with the links of each memory of which one is broken."""
-    broken = (DANGLING, AMBIGUOUS)
+    broken, repairs = (DANGLING, AMBIGUOUS), find_repairs(around, around.all_names)
     for path in dict.fromkeys(link.place.path for link in links if link.place.state in broken):
         with suppress(DocumentRefused, MemoryNotFound, StorageFailed):  # which is reported elsewhere
-            yield from check_links(around, around.read(path), around.all_names)
+            yield from check_links(around, around.read(path), repairs, around.all_names)
 
 
-def check_links(around: Around, document: Document, names: Names | None = None) -> Iterator[Diagnostic]:
+def find_repairs(around: Around, names: Names | None = None) -> Repairs:
+    """Return what `doctor --fix` would do with links; `names` as `check_links` takes them."""
+    return Repairs(Known(names or around, around.sources, around.read, around.stands), around.moves())
+
+
+def check_links(
+    around: Around, document: Document, repairs: Repairs, names: Names | None = None
+) -> Iterator[Diagnostic]:
     """Yield what is wrong with the links of a memory: nothing is there, or more than one thing is meant.
 
     Args:
         around: what stands around the memory.
         document: the memory.
+        repairs: what `find_repairs` returns.
         names: the names of `around`, where these are loaded for many memories.
     """
-    moves: dict[str, str] | None = None
-    before: Moved | None = None
+    targets: dict[int, tuple[str, bool]] | None = None
     for link in document.links:
         if link.kind == "reference":  # its definition says where it leads
             continue
@@ -334,14 +349,13 @@ def check_links(around: Around, document: Document, names: Names | None = None) 
         span = link.anchor_span if is_anchor else link.target_span
         hint, code = "name its folder, or its id", "ambiguous-link"
         if judged.state == DANGLING:
-            if moves is None or before is None:
-                moves = around.moves()
-                before = Moved(names or around, {new: old for old, new in moves.items()}, moves)
-            # What `links.move.repair` would do: the whole path counts.
-            was = resolve_link(before, link, document.path) if moves and not is_anchor else NOTHING
-            new = moves.get(was.path or "") if not was.ambiguous else None
-            hint = f"it has moved to {new}: `mdmem doctor --fix`" if new else "make it, or remove the link"
-            code = "dangling-link"
+            if targets is None:
+                targets = repairs.find_targets(document) if repairs.moved else {}
+            target, has_moved = targets.get(link.target_span.start, ("", False))
+            code, hint = "dangling-link", "make it, or remove the link"
+            if target and not is_anchor:
+                what = "it has moved to" if has_moved else "this memory has moved, and the link means"
+                hint = f"{what} {target}: `mdmem doctor --fix`"
         related = _list_related(around, document, meant, judged)
         yield document.diagnose(Flaw(span, code, judged.detail, hint, link.target, "warning"), related)
 

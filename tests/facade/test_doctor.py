@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pytest
+from hypothesis import example, given, strategies as st
 
 from mdmem.diagnostic import as_json
 from mdmem.facade.memory import Memory
@@ -394,6 +395,74 @@ def test_each_link_to_what_other_programs_moved_is_told_its_own_new_place(root: 
         ("there is no memory 'never'", "make it, or remove the link"),
     ]
     memory.index.close()
+
+
+# Memories of a few folders that link to each other in every form, and where other programs move them.
+PLACES = ["a.md", "b.md", "x/a.md", "x/b.md", "x/c.md", "y/a.md", "y/d.md", "y/z/c.md"]
+FORMS = [
+    "[[{stem}]]",
+    "[[{path}]]",
+    "[t]({way})",
+    "[t](./{way}#h)",
+    "[t](/{path})",
+    "[[{path}#H]]",
+    "![[{stem}]]",
+]
+
+
+@st.composite
+def moved_trees(draw: st.DrawFn) -> tuple[dict[str, str], list[tuple[str, str]]]:
+    """Draw memories, with a link in each line, and moves of some of them."""
+    paths = draw(st.lists(st.sampled_from(PLACES), min_size=2, max_size=5, unique=True))
+    files = {}
+    for path in paths:
+        lines = [f"# H\n\nText of {path}.\n\n"]
+        for target, form in draw(
+            st.lists(st.tuples(st.sampled_from(PLACES), st.sampled_from(FORMS)), max_size=4)
+        ):
+            way = os.path.relpath(target, os.path.dirname(path))
+            lines.append(form.format(stem=target.rpartition("/")[2][:-3], path=target[:-3], way=way) + "\n\n")
+        files[path] = "".join(lines)
+    free = [place for place in (*PLACES, "w/a.md", "w/e.md", "f.md") if place not in paths]
+    olds = draw(st.lists(st.sampled_from(paths), min_size=1, max_size=2, unique=True))
+    news = draw(st.lists(st.sampled_from(free), min_size=len(olds), max_size=len(olds), unique=True))
+    return files, list(zip(olds, news, strict=True))
+
+
+@given(tree=moved_trees())
+@example(
+    tree=({"x/a.md": "# H\n\n[t](b.md)\n", "y/b.md": "# B\n"}, [("x/a.md", "y/a.md"), ("y/b.md", "w/b.md")])
+)
+@example(tree=({"x/a.md": "# H\n\n[t](b.md#none)\n", "x/b.md": "# B\n"}, [("x/a.md", "y/a.md")]))
+@example(tree=({"a.md": "# H\n\n[t](x/b.md)\n\n[[y/b]]\n", "y/b.md": "# B\n"}, [("y/b.md", "w/e.md")]))
+def test_the_doctor_mends_each_link_of_which_it_is_said_and_no_other(
+    tree: tuple[dict[str, str], list[tuple[str, str]]], tmp_path_factory: pytest.TempPathFactory
+) -> None:
+    files, moves = tree
+    root = tmp_path_factory.mktemp("moved") / "memories"
+    init(root)
+    put(root, files)
+    Memory(str(root)).sync()
+    for old, new in moves:
+        (root / new).parent.mkdir(parents=True, exist_ok=True)
+        (root / old).rename(root / new)
+    memory = Memory(str(root))
+
+    def dangling() -> dict[tuple[str, int], tuple[str, str]]:
+        found = (each for each in memory.check() if each.code == "dangling-link")
+        return {(each.path, each.position.line): (each.message, each.hint) for each in found}
+
+    before = dangling()
+    said = {place for place, (_, hint) in before.items() if "mdmem doctor --fix" in hint}
+    told = {(f.message, f.hint) for f in memory.doctor().findings if f.code == "dangling-link"}
+    assert told == set(before.values())
+    memory.doctor(fix=True)
+    after = dangling()
+    memory.index.close()
+    assert not any("mdmem doctor --fix" in hint for _, hint in after.values())
+    # Of what was mended, at most the heading is not there.
+    assert all("has no heading" in after[place][0] for place in said & after.keys())
+    assert {place for place in after if place not in said} == before.keys() - said
 
 
 def statements(memory: Memory) -> int:

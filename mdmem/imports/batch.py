@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 from mdmem.document import field as text_field
 from mdmem.document.document import Document, Limits, parse, parse_text
 from mdmem.document.yaml_edit import inline, scalar
-from mdmem.errors import DocumentRefused, EditRefused, StorageFailed, Usage
+from mdmem.errors import DocumentRefused, EditRefused, NamedNotFound, StorageFailed, Usage
 from mdmem.vault.files import failure, open_regular
 from mdmem.vault.walk import tree
 
@@ -17,6 +17,9 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping, Sequence
 
     from mdmem.index.sync import Progress
+
+
+_NAMED = 5  # of what was left out, where nothing else is there
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -55,6 +58,7 @@ def folder(
 
     Raises:
         Usage: there is no such folder.
+        NamedNotFound: no Markdown file is there that can be read.
     """
     if not os.path.isdir(root):
         raise Usage(problem=f"{root}: there is no such folder")
@@ -73,7 +77,17 @@ def folder(
             left_out.append(error.message)
         if progress:
             progress(number, len(paths))
+    if not documents:
+        looked = "looked for files that end in .md, in it and below, but for hidden folders"
+        raise nothing_found("Markdown note", root, looked, left_out)
     return Batch(documents=tuple(documents), left_out=tuple(left_out))
+
+
+def nothing_found(what: str, source: str, looked: str, left_out: Sequence[str]) -> NamedNotFound:
+    """Return the error of a source with nothing to import: what was looked for, and what was left out."""
+    others = [f"and {len(left_out) - _NAMED:,} more"] if len(left_out) > _NAMED else []
+    remedy = "\n".join((looked, *(f"  {line}" for line in (*left_out[:_NAMED], *others))))
+    return NamedNotFound(kind=f"{what} in", name=source, remedy=remedy)
 
 
 def _list_files(root: str, left_out: list[str]) -> Iterator[str]:

@@ -16,7 +16,7 @@ from urllib.parse import quote
 
 from mdmem.document.document import SUFFIXES, Document, Limits
 from mdmem.errors import DocumentRefused, PathRefused, Usage
-from mdmem.imports.batch import Batch, made, read
+from mdmem.imports.batch import Batch, made, nothing_found, read
 from mdmem.kind import DEFAULT_SCHEMA, KINDS
 from mdmem.text.lines import LINE_END
 from mdmem.text.regex import regex
@@ -52,15 +52,15 @@ def convert(source: str, limits: Limits, progress: Progress | None = None) -> Ba
     """Return the notes of a graph.
 
     Raises:
-        Usage: there is no such file, or it holds nothing that can be read.
+        Usage: there is no such file, or it is not UTF-8.
+        NamedNotFound: there is no entity in it.
     """
     graph = _Graph()
     for where, entry in _iterate_entries(source, graph):
         _take_entry(graph, where, entry)
     if not graph.types:
-        raise Usage(
-            problem=f"{source}: no entity of the MCP memory server in it", remedy="\n".join(graph.left_out)
-        )
+        looked = 'looked for JSON lines with "type": "entity" and a "name", or for one object with "entities"'
+        raise nothing_found("entity of the MCP memory server", source, looked, graph.left_out)
     for relation in graph.relations:
         if relation.source not in graph.types:
             graph.left_out.append(f"{' '.join(relation)}: there is no entity {relation.source!r}")

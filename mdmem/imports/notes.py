@@ -21,7 +21,7 @@ def convert_obsidian(source: str, limits: Limits, progress: Progress | None = No
     """Return the notes of a vault, as they are.
 
     Raises:
-        Usage: there is no such folder.
+        Usage, NamedNotFound: as `mdmem.imports.batch.folder`.
     """
     return folder(source, limits, lambda document: document, progress)
 
@@ -30,7 +30,7 @@ def convert_claude_code(source: str, limits: Limits, progress: Progress | None =
     """Return the memories of a folder `~/.claude/projects/<repository>`, or of the folder `memory` in it.
 
     Raises:
-        Usage: there is no such folder.
+        Usage, NamedNotFound: as `mdmem.imports.batch.folder`.
     """
     inner = os.path.join(source, "memory")
     return folder(inner if os.path.isdir(inner) else source, limits, _name_document, progress)
@@ -53,7 +53,7 @@ def convert_basic_memory(source: str, limits: Limits, progress: Progress | None 
     """Return the notes of a folder.
 
     Raises:
-        Usage: there is no such folder.
+        Usage, NamedNotFound: as `mdmem.imports.batch.folder`.
     """
     return folder(source, limits, _called_by_links, progress)
 

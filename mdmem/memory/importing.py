@@ -33,7 +33,8 @@ def importing(vault: Vault, form: str, source: str, to: StrPath | None) -> Calla
     """Return what makes the plan of an import; the source is read now, and once.
 
     Raises:
-        Usage: there is no such format, or the source is not of it.
+        Usage: there is no such format, or no such source.
+        NamedNotFound: there is nothing to import in it.
     """
     if form not in FORMATS:
         raise Usage(problem=f"a format is one of {', '.join(FORMATS)}, not {form!r}")

@@ -623,7 +623,8 @@ class Verbs(Generic[R]):
             to: the folder to put it in; without one `notes`.
 
         Raises:
-            Usage: there is no such format, or the source is not of it.
+            Usage: there is no such format, or no such source.
+            NamedNotFound: there is nothing to import in it.
             Invalid: a secret is in it.
         """
         from mdmem.memory.importing import importing  # noqa: PLC0415 - start-up

@@ -10,7 +10,7 @@ from hypothesis import HealthCheck, given, settings, strategies as st
 
 import mdmem
 from mdmem.document.document import DEFAULT_LIMITS
-from mdmem.errors import Invalid, Usage
+from mdmem.errors import Invalid, NamedNotFound, Usage
 from mdmem.facade.memory import Memory
 from mdmem.imports.mcp_memory import convert
 
@@ -145,13 +145,26 @@ def test_the_graph_as_one_object_is_read_too(memory: Memory, source: Path) -> No
     assert "- knows [[B]]" in memory.show("notes/A.md").text
 
 
-@pytest.mark.parametrize("content", [b"", b"{}", b"no graph\n", b"\xff\xfe", None])
-def test_what_is_no_graph_is_refused(memory: Memory, source: Path, content: bytes | None) -> None:
+@pytest.mark.parametrize("content", [b"\xff\xfe", None])
+def test_what_is_no_text_is_refused(memory: Memory, source: Path, content: bytes | None) -> None:
     if content is not None:
         source.write_bytes(content)
     with pytest.raises(Usage) as refused:
         memory.import_("mcp-memory", str(source))
     assert str(source) in refused.value.message
+
+
+@pytest.mark.parametrize("content", [b"", b"{}", b"no graph\n"])
+def test_an_import_of_nothing_is_no_match_and_says_what_was_looked_for(
+    memory: Memory, source: Path, content: bytes
+) -> None:
+    source.write_bytes(content)
+    with pytest.raises(NamedNotFound, match="no entity of the MCP memory server in") as missing:
+        memory.import_("mcp-memory", str(source))
+    assert missing.value.exit_code == 1
+    assert str(source) in missing.value.message
+    assert 'looked for JSON lines with "type": "entity"' in missing.value.hint
+    assert ("this is not JSON" in missing.value.hint) == (content == b"no graph\n")
 
 
 def test_a_secret_in_a_graph_refuses_the_import(memory: Memory, source: Path) -> None:
@@ -174,7 +187,7 @@ def test_any_graph_gives_valid_notes_or_says_what_it_leaves_out(
     write(source, *(entity(name, kind, *texts) for name, kind, texts in entities))
     try:
         batch = convert(str(source), DEFAULT_LIMITS)
-    except Usage:
+    except NamedNotFound:
         assert all(not name.strip() for name, _, _ in entities)
         return
     paths = [document.path.casefold() for document in batch.documents]

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 import mdmem
-from mdmem.errors import Usage
+from mdmem.errors import NamedNotFound, Usage
 from mdmem.facade.memory import Memory, open as open_memory
 
 if TYPE_CHECKING:
@@ -296,6 +296,25 @@ def test_a_reason_does_not_quote_a_secret(basic_memory_memory: Memory, basic_mem
     (reason,) = basic_memory_memory.import_("basic-memory", str(basic_memory_source)).plan.left_out
     assert reason.startswith("notes/bad.md: line 2: ")
     assert token not in reason
+
+
+@pytest.mark.parametrize("form", ["basic-memory", "claude-code", "obsidian"])
+def test_an_import_of_nothing_is_no_match_and_says_what_was_looked_for(
+    basic_memory_memory: Memory, tmp_path: Path, form: str
+) -> None:
+    source = tmp_path / "empty"
+    (source / ".hidden").mkdir(parents=True)
+    (source / ".hidden/a.md").write_text("a\n")
+    with pytest.raises(NamedNotFound, match="no Markdown note in") as missing:
+        basic_memory_memory.import_(form, str(source))
+    assert missing.value.exit_code == 1
+    assert missing.value.hint == "looked for files that end in .md, in it and below, but for hidden folders"
+    for number in range(7):
+        (source / f"{number}.mdx").write_text("a\n")
+    with pytest.raises(NamedNotFound) as missing:
+        basic_memory_memory.import_(form, str(source))
+    assert missing.value.hint.splitlines()[1:3] == ["  0.mdx: no Markdown", "  1.mdx: no Markdown"]
+    assert missing.value.hint.endswith("  and 2 more")
 
 
 def test_a_folder_that_is_not_there_is_refused(basic_memory_memory: Memory, tmp_path: Path) -> None:

@@ -102,7 +102,10 @@ def check_command(memory: Memory, paths: tuple[str | None, ...], links: bool, fo
     if skipped := len(paths) - len(memories):
         render.print_remarks([f"note: {skipped:,} file{'s' * (skipped != 1)} skipped: not in the vault"])
     found = memory.check(memories, links=links) if memories or not paths else []
-    return print_findings(found, form, memory.in_workspace, strict=strict)
+    code = print_findings(found, form, memory.in_workspace, strict=strict)
+    if not paths:
+        render.print_passed_over(memory.passed_over())
+    return code
 
 
 @command("doctor", epilog="Example: mdmem doctor --fix")

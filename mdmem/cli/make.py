@@ -36,6 +36,7 @@ def init_command(folder: str) -> None:
     print(f"{'would make' if render.is_set('dry_run') else 'made'} the vault {made.root}")
     for path in made.files:
         print(f"    {path}")
+    render.print_passed_over(made.passed_over)
 
 
 @command("new", epilog="Example: mdmem new decision notes/sqlite.md --var title='Use SQLite'")

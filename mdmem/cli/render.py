@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, Literal, TypeVar
 import click
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Sequence
+    from collections.abc import Callable, Iterable, Mapping, Sequence
 
     from mdmem import Applied, Document, EditPlan, Memory, Message
     from mdmem.diagnostic import Span
@@ -271,6 +271,15 @@ def count_memories(count: int) -> str:
 def _print_warnings(plan: EditPlan) -> None:
     print_remarks(f"left out: {line}" for line in plan.left_out)
     print_remarks(f"warning: {finding}\n    {finding.hint}" for finding in plan.warnings)
+
+
+def print_passed_over(counts: Mapping[str, int]) -> None:
+    """Print how many files of text are no memories by their names, and what to do about it."""
+    if counts:
+        number = sum(counts.values())
+        names = ", ".join(f"{count:,} {suffix}" for suffix, count in counts.items())
+        files = f"{number:,} {'file' if number == 1 else 'files'} passed over: {names}"
+        print_remarks([f"note: {files}; a memory ends in .md or .json: rename what is to be one"])
 
 
 def print_notes(memory: Memory) -> None:

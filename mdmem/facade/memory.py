@@ -789,6 +789,11 @@ class Memory(Kinds["Applied"]):
             findings += self.capture.check()
         return findings
 
+    def passed_over(self) -> dict[str, int]:
+        """Count the files of text that are no memories by their names, such as `a.mdx`, by suffix."""
+        self.vault.enter()
+        return self.vault.passed_over()
+
     def history(self, path: StrPath | Sequence[StrPath] | None = None) -> list[Entry]:
         """Return the changes to this namespace, newest first.
 

@@ -13,6 +13,7 @@ from mdmem.kind import KINDS
 from mdmem.vault import files
 from mdmem.vault.config import CONFIG_PATH, DEFAULT_TEXT, MOST_MOUNTS
 from mdmem.vault.paths import above, check_memory, path_text
+from mdmem.vault.walk import count_passed_over, walk
 
 PAST_MARK = ".mdmem/past.json"
 """The file that marks a copy of what a vault said in the past, which is not changed."""
@@ -105,10 +106,15 @@ _GITIGNORE = "".join(
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Made:
-    """A vault that was made (or would be): its folder, and its new files with their text."""
+    """A vault that was made (or would be): its folder, and its new files with their text.
+
+    `passed_over` says of the files of text that were there, by suffix, how many are no memories; see
+    `mdmem.vault.walk.count_passed_over`.
+    """
 
     root: str
     files: dict[str, str]
+    passed_over: dict[str, int]
 
 
 def init(folder: str | os.PathLike[str] = "memories", *, dry_run: bool = False) -> Made:
@@ -139,7 +145,7 @@ def init(folder: str | os.PathLike[str] = "memories", *, dry_run: bool = False) 
     made = {path: text for path, text in made.items() if not os.path.exists(os.path.join(root, path))}
     if not dry_run:
         _write_files(root, made)
-    return Made(root=root, files=made)
+    return Made(root=root, files=made, passed_over=count_passed_over(walk(root, suffixes=("",))))
 
 
 def _refuse_nested(root: str) -> None:

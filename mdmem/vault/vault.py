@@ -37,6 +37,7 @@ from mdmem.vault.paths import (
 )
 from mdmem.vault.plan import EditPlan, NewNames, Prepared, refuse_paths, screen, standing
 from mdmem.vault.store import MOST_ATTACHED_BYTES
+from mdmem.vault.walk import count_passed_over
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
@@ -311,6 +312,10 @@ class Vault:
         folder = self.folder(namespace)
         for each in self.store.walk(self.wall._replace(folder=folder)):
             yield each._replace(path=relative(each.path, self.namespace))
+
+    def passed_over(self) -> dict[str, int]:
+        """Count the files of text that are no memories; see `mdmem.vault.walk.count_passed_over`."""
+        return count_passed_over(self.store.walk(self.wall, ("",)))
 
     def attachments(self, path: str) -> Iterator[tuple[str, str]]:
         """Yield each file at a path or below it that is no memory, with its hash. Hidden ones are left out.

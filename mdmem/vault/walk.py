@@ -7,6 +7,7 @@ import errno
 import os
 import stat
 import unicodedata
+from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from typing import NamedTuple, TypeAlias
 
@@ -57,6 +58,10 @@ class Look(NamedTuple):
     doubles: list[Found]
 
 
+# Files of text that somebody may take for memories; also a memory's own suffixes, in capital letters.
+_TEXTS = frozenset((*SUFFIXES, ".adoc", ".markdown", ".mdown", ".mdx", ".mkd", ".org", ".rst", ".txt"))
+
+
 Known = Mapping[str, tuple[int, int, int, int]]
 _MOST_BYTES = 4  # of a character
 # Of wanted paths: a name to what is wanted of the folder of that name; None: the file, or all of the folder.
@@ -104,6 +109,13 @@ def walk(
     while pending:
         path = pending.pop()[1]
         yield from _find_mounted(path, mounts[path])
+
+
+def count_passed_over(files: Iterable[Found]) -> dict[str, int]:
+    """Count the files of text that are no memories by their names, by suffix, the most frequent first."""
+    names = (found.path for found in files)
+    counts = Counter(os.path.splitext(name)[1] for name in names if not name.endswith(SUFFIXES))
+    return {suffix: count for suffix, count in counts.most_common() if suffix.lower() in _TEXTS}
 
 
 def compare_files(root: str, known: Known, mounts: Mapping[str, str] | None = None) -> Look:

@@ -189,6 +189,17 @@ def test_check_of_sound_memories_says_nothing(cli: Cli, files: Files) -> None:
     assert cli.ok("check", "a.md", "--format", "github").out == ""
 
 
+def test_check_says_what_is_passed_over(cli: Cli, files: Files) -> None:
+    for name in ("a.md", "pages/b.mdx", "pages/c.mdx", "pages/d.markdown", "picture.png"):
+        files.write(name, b"# A\n")
+    note = "note: 3 files passed over: 2 .mdx, 1 .markdown; a memory ends in .md or .json: rename what is to"
+    ended = cli.ok("check")
+    assert ended.out == ""
+    assert ended.errors.startswith(note)
+    assert cli.ok("check", "--json").objects == []
+    assert cli.ok("check", "a.md").errors == ""
+
+
 def test_check_tells_place_code_and_what_to_do(cli: Cli, files: Files) -> None:
     files.write("notes/bad.md", b"---\ntitle: T\ntags: 5\n---\n")
     ended = cli("check")

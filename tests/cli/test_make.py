@@ -65,6 +65,20 @@ def test_no_vault_is_made_inside_another(
     assert {p: p.read_bytes() for p in files.root.parent.rglob("*") if p.is_file()} == before
 
 
+def test_init_in_a_folder_says_what_is_passed_over_there(cli: Cli, tmp_path: Path) -> None:
+    for name in ("a.mdx", "deep/b.mdx", "deep/c.txt", "d.MD", "e.md", "f.png", ".hidden/g.txt"):
+        (tmp_path / "site" / name).parent.mkdir(parents=True, exist_ok=True)
+        (tmp_path / "site" / name).write_text("text\n")
+    note = "note: 4 files passed over: 2 .mdx, 1 .MD, 1 .txt; a memory ends in .md or .json: "
+    assert cli.ok("init", str(tmp_path / "site"), "--dry-run").errors.startswith(note)
+    assert cli.ok("init", str(tmp_path / "site")).errors.startswith(note)
+    assert cli.ok("init", str(tmp_path / "new")).errors == ""
+    (tmp_path / "deep").mkdir()
+    (tmp_path / "deep/a.mdx").write_text("text\n")
+    ended = cli.ok("init", str(tmp_path / "deep"), "--json", "--dry-run")
+    assert (ended.json["passed_over"], ended.errors) == ({".mdx": 1}, "")
+
+
 def test_init_in_a_repository_mounts_its_project_memory(
     cli: Cli, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -318,6 +318,16 @@ def test_the_history_of_a_memory_takes_its_path_in_any_spelling(memory: Memory) 
         memory.history("../x.md")
 
 
+def test_what_is_passed_over_is_counted_behind_the_wall_only(tmp_path: Path) -> None:
+    root = Path(mdmem.init(tmp_path / "memories").root)
+    for name in ("a.txt", "users/al/b.mdx", "users/bob/c.rst"):
+        (root / name).parent.mkdir(parents=True, exist_ok=True)
+        (root / name).write_text("text\n")
+    assert mdmem.open(root).passed_over() == {".txt": 1, ".mdx": 1, ".rst": 1}
+    assert mdmem.open(root, scope=mdmem.Scope(user="al")).passed_over() == {".mdx": 1}
+    assert mdmem.open(root, scope=mdmem.Scope(shared=True)).passed_over() == {".txt": 1}
+
+
 # --------------------------------------------------------------------------------------------------- the wall
 
 SECRET, NAME = "what only bob knows", "unguessed"

@@ -366,7 +366,11 @@ def test_a_vault_has_a_config_and_leaves_working_memory_and_sessions_out_of_git(
         ".mdmem/config.toml": config.DEFAULT_TEXT,
     }
     assert made.files == files_below(tmp_path / "memories")
-    assert json.loads(json.dumps(as_json(made))) == {"root": made.root, "files": made.files}
+    assert json.loads(json.dumps(as_json(made))) == {
+        "root": made.root,
+        "files": made.files,
+        "passed_over": {},
+    }
     assert Vault(made.root).config == config.Config()
     assert list(Vault(made.root).walk()) == []
 

@@ -13,7 +13,7 @@ import pytest
 from hypothesis import given, settings, strategies as st
 
 from mdmem.errors import PathRefused, StorageFailed
-from mdmem.vault.walk import Found, Look, compare_files, compare_paths, tree, walk
+from mdmem.vault.walk import Found, Look, compare_files, compare_paths, count_passed_over, tree, walk
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Mapping
@@ -54,6 +54,16 @@ def test_a_file_is_found_with_its_size_and_time(tmp_path: Path) -> None:
 def test_what_is_hidden_or_no_memory_is_never_met(tmp_path: Path) -> None:
     fill(tmp_path, ".a.md", ".git/a.md", ".mdmem/schemas/a.json", "n/.obsidian/a.json", "a.txt", "b.MD", "md")
     assert paths(tmp_path) == []
+
+
+def test_files_of_text_that_are_no_memories_are_counted_by_suffix(tmp_path: Path) -> None:
+    for name in ("a.md", "b.json", "c.txt", "d/e.mdx", "d/f.mdx", "G.MD", "h.png", "i", ".j.txt", ".k/l.mdx"):
+        (tmp_path / name).parent.mkdir(exist_ok=True)
+        (tmp_path / name).write_text("text\n")
+    counts = count_passed_over(walk(str(tmp_path), suffixes=("",)))
+    assert next(iter(counts.items())) == (".mdx", 2)
+    assert counts == {".mdx": 2, ".txt": 1, ".MD": 1}
+    assert count_passed_over(walk(str(tmp_path / "d/none"), suffixes=("",))) == {}
 
 
 def test_of_two_spellings_of_one_name_only_one_can_be_read(tmp_path: Path) -> None:

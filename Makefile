@@ -6,7 +6,7 @@ export PIP_DISABLE_PIP_VERSION_CHECK = 1
 export PIP_CACHE_DIR = $(CURDIR)/.venv/cache
 
 .DEFAULT_GOAL := test
-.PHONY: demo editors test lint format bench clean
+.PHONY: demo docs editors test lint format bench clean
 
 .venv/ready: pyproject.toml
 	$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11) and "mdmem needs Python 3.11 or newer; set PYTHON=python3.11")'
@@ -40,6 +40,11 @@ format: .venv/ready
 
 docs/config.schema.json: mdmem/vault/config.py .venv/ready
 	.venv/bin/python -c 'import json, mdmem.vault.config as c; print(json.dumps(c.schema(), indent=2))' > $@
+
+# The site, in .venv/site: its reference pages are made from the code first.
+docs: .venv/ready docs/config.schema.json
+	.venv/bin/python bench/pages.py
+	.venv/bin/zensical build --strict --clean
 
 bench: .venv/ready
 	.venv/bin/python bench/run.py

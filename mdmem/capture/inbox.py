@@ -120,7 +120,7 @@ class Inbox(KindVerbs[R]):
             Usage: another verb, an argument that it does not take, or nothing would change.
             PathRefused: an argument leaves the namespace, or names a proposal.
             LimitReached: as many proposals wait as the config allows.
-            As the verb, where what is proposed cannot be done now.
+            MdmemError: as the verb, where what is proposed cannot be done now.
         """
         given = [*dict.fromkeys(texts_of(sources, "sources"))]
         said = {"reason": reason, "author": author or self._vault.actor, "sources": given}
@@ -181,7 +181,7 @@ class Inbox(KindVerbs[R]):
             NamedNotFound: there is none: it was accepted already, or never made.
             Conflict: it is not the one that `base` names, or was changed in this moment.
             EditRefused: it was rejected, has expired, cannot be read, or would change nothing.
-            As its verb, where what is proposed no longer fits.
+            MdmemError: as its verb, where what is proposed no longer fits.
         """
         document = self._require_proposal(id, base)
         found = self._read_proposal(document)

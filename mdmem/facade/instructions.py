@@ -34,7 +34,7 @@ class WorkspaceProject(Project["Applied"]):
         Raises:
             Usage: there is no such tool, or a user, project or resource is bound: the files are everyone's.
             Conflict: another program wrote in between.
-            As `Vault.apply`, where a memory changes.
+            MdmemError: as `Vault.apply`, where a memory changes.
         """
         from mdmem.agents.sync import sync  # noqa: PLC0415 - start-up
 

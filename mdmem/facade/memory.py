@@ -381,7 +381,7 @@ class Memory(Kinds["Applied"]):
                 rebuild the index where it is wrong.
 
         Raises:
-            As `Vault.apply`, with `fix`.
+            MdmemError: as `Vault.apply`, with `fix`.
         """
         from mdmem.facade.doctor import examine, fix_vault  # noqa: PLC0415 - start-up
 
@@ -560,22 +560,24 @@ class Memory(Kinds["Applied"]):
     ) -> Hits:
         """Return the lines that match, as they are found, in the order of path and line.
 
-        See `mdmem.index.grep`.
-
         Args:
             pattern: what to look for.
             paths: only in these memories and folders.
             within: only below this folder, from which globs are seen.
             types: only in memories of one of these types.
             where: only in memories that meet these conditions, as in `ls`.
-            globs, regex, case, word, limit: as `mdmem.index.grep` takes them.
+            globs: only files that match one of these, and none that begins with `!`.
+            regex: whether the pattern is a regular expression, not a text.
+            case: whether upper and lower case differ.
+            word: only whole words.
+            limit: the most lines.
             context: lines before and after each hit.
             before, after: instead of `context`.
 
         Raises:
             MemoryNotFound: a path names nothing.
             Usage: an argument that cannot mean anything; or paths and a folder.
-            As `mdmem.index.grep.grep`.
+            MdmemError: as `mdmem.index.grep.grep`.
         """
         from mdmem.index.grep import grep  # noqa: PLC0415 - start-up
 
@@ -662,8 +664,18 @@ class Memory(Kinds["Applied"]):
         """Return the passages that fit a query best, of memories that count now.
 
         Args:
-            query, within, types, tags, since, before, limit, budget, each, context, explain, where,
-            any_state, as_of: as `mdmem.index.query.SearchRequest` says.
+            query: words, `"phrases"`, `prefix*`, `-not`, `tag:` `type:` `path:` `before:` `after:`.
+            within: a folder or memory; all without.
+            types, tags: only memories with one of the types, and all of the tags.
+            since, before: the first day, and the first that is too late: `2026`, `2026-01` or `2026-01-31`.
+            limit: the most hits; the first ones are the same for every limit.
+            budget: the most tokens of text, estimated; whole passages are left out, and counted.
+            each: what is ranked; a memory, or passage, has at most one hit.
+            context: the lines of its section to give before and after each hit; its passage without.
+            explain: whether to return the parts of each score.
+            where: conditions on fields, all of which have to hold, as in `ls`.
+            any_state: also give what does not count, with its state.
+            as_of: a day or a time: what counted then.
             only: search these memories, by their paths; all without.
 
         Raises:

@@ -181,7 +181,7 @@ class SessionObservations(Observations["Applied"]):
 
         Raises:
             LockTimeout: another process has observed the session for ten seconds.
-            As `Vault.apply`.
+            MdmemError: as `Vault.apply`.
         """
         key = self._sessions.resolve(session)
         with self.held(key):
@@ -234,7 +234,7 @@ class SessionObservations(Observations["Applied"]):
         Raises:
             Usage: the text is blank, or no message since the last observation has a number up to `through`.
             LockTimeout: another process has observed the session for ten seconds.
-            As `Vault.apply`.
+            MdmemError: as `Vault.apply`.
         """
         if not in_line(text):
             raise Usage(problem="the text of an observation is blank")
@@ -289,7 +289,7 @@ class SessionObservations(Observations["Applied"]):
         Raises:
             Usage: no model is given.
             ProgramFailed: it gave no sound answer.
-            As `observe`.
+            MdmemError: as `observe`.
         """
         key = self._sessions.resolve(session)
         with self.held(key):

@@ -85,7 +85,7 @@ class Summaries(KindVerbs[R]):
         Raises:
             Usage: nothing was said since.
             SessionConflict: somebody else summarized the session meanwhile.
-            As `Vault.apply`.
+            MdmemError: as `Vault.apply`.
         """
         key = self._sessions.resolve(key)
         path = self._path_of(key)

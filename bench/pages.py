@@ -1,0 +1,251 @@
+"""Make the reference pages of docs/ from the code: the command line, Python, MCP, the config.
+
+bench/pages.py            writes them
+bench/pages.py --check    names those that are not what the code says, and ends with 1
+"""
+
+from __future__ import annotations
+
+import json
+import re
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+
+import mdmem
+from examples import Page
+from mdmem.cli import help as topics
+from mdmem.cli.main import app
+from mdmem.mcp.prompts import describe_prompts
+from mdmem.mcp.tools import TOOLS
+from mdmem.vault.config import schema
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+DOCS = Path(__file__).parents[1] / "docs"
+WIDTH = 80
+_MADE = "<!-- Made by bench/pages.py from the code. -->"
+
+# What is below `memory`, with the class that its verbs are of.
+PARTS = {
+    "notes": "mdmem.memory.notes.Notes",
+    "working": "mdmem.memory.working.Working",
+    "preferences": "mdmem.memory.preferences.Preferences",
+    "project": "mdmem.facade.instructions.WorkspaceProject",
+    "rules": "mdmem.memory.rules.Rules",
+    "references": "mdmem.memory.references.References",
+    "lineage": "mdmem.links.lineage.Lineage",
+    "git": "mdmem.review.git.Git",
+    "sessions": "mdmem.sessions.sessions.Sessions",
+    "summaries": "mdmem.observations.summaries.Summaries",
+    "observations": "mdmem.observations.observer.SessionObservations",
+    "capture": "mdmem.capture.capture.Capture",
+    "inbox": "mdmem.capture.inbox.Inbox",
+    "results": "mdmem.results.results.ToolResults",
+    "uses": "mdmem.facade.uses.Uses",
+    "store": "mdmem.facade.store.VaultStore",
+}
+BEGINS = ("init", "open", "Scope")
+ERRORS = ("MdmemError", "NotFound", "Refused", "Invalid", "Conflict", "PathRefused", "Unavailable")
+
+
+def write_commands() -> Iterator[str]:
+    """The page of the command line: what `--help` says of each command, and the topics of `mdmem help`."""
+    yield from ("# Command line", "", _MADE, "")
+    yield "What `mdmem COMMAND --help` prints for each command, and below them the [topics](#topics) of `mdmem help`."
+    yield "Options before the command choose the vault and [whose memories](concepts.md#scopes) are meant."
+    root = click.Context(app, info_name="mdmem", terminal_width=WIDTH)
+    names = [name for name in app.list_commands(root) if not _get_command(root, name).hidden]
+    groups = {
+        title: [each for each in members.split() if each in names] for title, members in topics.GROUPS.items()
+    }
+    grouped = {name for members in groups.values() for name in members}
+    if others := [name for name in names if name not in grouped]:
+        groups["others"] = others
+    for title, members in groups.items():
+        yield from ("", f"## {title.capitalize()}")
+        for name in members:
+            yield from _write_command(_get_command(root, name), root, name)
+    yield from ("", "## Topics")
+    for name in topics.topics():
+        title, text = topics.read_topic(name)
+        lines = [line if line.startswith("    ") else line.replace("<", "&lt;") for line in text.split("\n")]
+        yield from ("", f"### help {name}", "", f"{title}.", "", *lines)
+
+
+def _get_command(context: click.Context, name: str) -> click.Command:
+    command = context.command.get_command(context, name)  # type: ignore[attr-defined]  # it is a group's
+    assert isinstance(command, click.Command)
+    return command
+
+
+def _write_command(command: click.Command, parent: click.Context, name: str) -> Iterator[str]:
+    context = click.Context(command, info_name=name, parent=parent, terminal_width=WIDTH)
+    yield from (
+        "",
+        f"### {context.command_path}",
+        "",
+        "```text",
+        *command.get_help(context).split("\n"),
+        "```",
+    )
+    if isinstance(command, click.Group):
+        for each in command.list_commands(context):
+            if not (below := _get_command(context, each)).hidden:
+                yield from _write_command(below, context, each)
+
+
+def write_python() -> Iterator[str]:
+    """The page of the Python reference: directives for mkdocstrings, and which guides show each name."""
+    shown = {page: Page(page).code() for page in sorted(DOCS.glob("*.md"))}
+
+    def links(pattern: str) -> str:
+        pages = [page for page, code in shown.items() if re.search(pattern, code)]
+        named = ", ".join(
+            f"[{page.read_text().partition(chr(10))[0].removeprefix('# ')}]({page.name})" for page in pages
+        )
+        return f"Shown in: {named}." if named else ""
+
+    yield from ("# Python", "", _MADE, "")
+    yield "What the command line has, Python has under the same name. `mdmem.open` returns a [`Memory`](#memory), whose"
+    yield "parts keep notes, preferences, conversations and so on. Each verb that changes something does it at once;"
+    yield "the same verb of `memory.plan` returns the edit plan and writes nothing."
+    yield from (
+        "",
+        "An error is a `mdmem.MdmemError` with a stable `code`. It means that nothing was changed.",
+    )
+    values = [each for each in mdmem.__all__ if each not in (*BEGINS, *ERRORS, "Memory", "__version__")]
+    for title, names in (("Begin", BEGINS), ("Memory", ("Memory",))):
+        yield from ("", f"## {title}")
+        for name in names:
+            yield from _write_name(f"mdmem.{name}", _home(name), links(rf"\bmdmem\.{name}\b"))
+    yield from ("", "## The parts of a memory")
+    for part, home in PARTS.items():
+        yield from _write_name(f"memory.{part}", home, links(rf"\bmemory(\.plan)?\.{part}\b"))
+    for title, chosen in (("Values and functions", values), ("Errors", [*ERRORS])):
+        yield from ("", f"## {title}")
+        for name in chosen:
+            yield from _write_name(f"mdmem.{name}", _home(name), links(rf"\bmdmem\.{name}\b"))
+
+
+def _home(name: str) -> str:
+    return f"{getattr(mdmem, name).__module__}.{name}"
+
+
+def _write_name(title: str, home: str, shown: str) -> Iterator[str]:
+    yield from ("", f"### {title}", "")
+    if shown:
+        yield from (shown, "")
+    yield f"::: {home}"
+
+
+def write_mcp() -> Iterator[str]:
+    """The page of the MCP server: its tools, resources and prompts."""
+    yield from ("# MCP", "", _MADE, "")
+    yield "`mdmem mcp` serves the memories of one scope on standard input and output, and `mdmem mcp --http PORT` on this"
+    yield "machine alone. [Connect a host](hosts.md) says how a host starts it. This page lists what an agent is offered."
+    yield from (
+        "",
+        "`--read-only` leaves out every tool that changes memories. A tool that changes a memory also takes",
+    )
+    yield "`base`, the hash that was read, and `dry_run`, which returns the diff and changes nothing."
+    yield from ("", "## Tools")
+    for tool in TOOLS:
+        yield from ("", f"### {tool.name}", "", tool.about, "")
+        hints = {"It changes memories.": tool.changes, "It may remove what was there.": tool.destructive}
+        yield from ("| argument | type | |", "| --- | --- | --- |")
+        required = tool.schema.get("required", ())
+        for name, form in tool.schema["properties"].items():
+            about = [
+                each for each in ("required" if name in required else "", form.get("description", "")) if each
+            ]
+            yield f"| `{name}` | {_name_type(form)} | {_cell(', '.join(about))} |"
+        if told := " ".join(hint for hint, holds in hints.items() if holds):
+            yield from ("", told)
+    yield from (
+        "",
+        "## Resources",
+        "",
+        "Every memory of the namespace is a resource: `mdmem:///notes/db.md`.",
+    )
+    yield from ("", "## Prompts", "")
+    for prompt in describe_prompts():
+        arguments = ", ".join(f"`{each.name}`: {each.description}" for each in prompt.arguments or ())
+        yield f"- `{prompt.name}`: {prompt.description} {arguments}"
+
+
+def _name_type(form: dict[str, Any]) -> str:
+    if "enum" in form:
+        return _cell(" or ".join(f"`{each}`" for each in form["enum"]))
+    if "anyOf" in form:
+        return " or ".join(map(_name_type, form["anyOf"]))
+    kind = str(form.get("type", "any value"))
+    return f"array of {_name_type(form['items'])}" if kind == "array" and "items" in form else kind
+
+
+def _cell(text: str) -> str:
+    return text.replace("|", "\\|")
+
+
+def write_config() -> Iterator[str]:
+    """The page of the config: each table with its keys."""
+    yield from ("# Config", "", _MADE, "")
+    yield "A vault has its settings in `.mdmem/config.toml`, which git tracks. Every key has a default, so the file may be"
+    yield "empty. An unknown key, and a value that cannot be, is an error that names its line."
+    yield "[config.schema.json](config.schema.json) is the same as JSON Schema, for editors."
+    for table, form in schema()["properties"].items():
+        if "properties" not in form:
+            continue
+        yield from ("", f"## {table}", "", "| key | default | |", "| --- | --- | --- |")
+        for name, key in form["properties"].items():
+            choices = (
+                " One of " + ", ".join(f"`{json.dumps(each)}`" for each in key["enum"]) + "."
+                if "enum" in key
+                else ""
+            )
+            yield f"| `{name}` | `{json.dumps(key['default'])}` | {_cell(key['description'])}.{choices} |"
+    yield from (
+        "",
+        "## kinds",
+        "",
+        "`[kinds.NAME]` declares [a kind of memory of your own](templates.md#a-kind-of-your-own).",
+        "",
+    )
+    yield from ("| key | default | |", "| --- | --- | --- |")
+    for name, key in next(iter(schema()["properties"]["kinds"]["patternProperties"].values()))[
+        "properties"
+    ].items():
+        yield f"| `{name}` | `{json.dumps(key['default'])}` | {_cell(key['description'])}. |"
+    yield from ("", "## mounts", "")
+    yield '`[mounts]` shows one file of the workspace as a memory of the vault: `"AGENTS.md" = "../AGENTS.md"`.'
+
+
+PAGES = {
+    "commands.md": write_commands,
+    "python.md": write_python,
+    "mcp.md": write_mcp,
+    "config.md": write_config,
+}
+
+
+def main(arguments: list[str]) -> int:
+    stale = []
+    for name, write in PAGES.items():
+        text = re.sub(r"[ \t]+$", "", "\n".join(write()), flags=re.MULTILINE) + "\n"
+        file = DOCS / name
+        if file.is_file() and file.read_text() == text:
+            continue
+        if arguments == ["--check"]:
+            stale.append(name)
+        else:
+            file.write_text(text)
+    if stale:
+        print(f"not what the code says: {', '.join(stale)}; write them with: make docs")
+    return bool(stale)
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))

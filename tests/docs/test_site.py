@@ -1,0 +1,83 @@
+"""The site: it builds without a warning, its reference is what the code says, and it asks nobody else for anything."""
+
+from __future__ import annotations
+
+import re
+import shutil
+import subprocess
+import sys
+import tomllib
+from html.parser import HTMLParser
+from pathlib import Path
+
+import mdmem
+
+CHECKOUT = Path(__file__).parents[2]
+DOCS = CHECKOUT / "docs"
+MOST_PAGES = 25
+
+
+class Fetched(HTMLParser):
+    """Addresses that a browser asks for by itself."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.addresses: list[str] = []
+
+    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        given = dict(attrs)
+        if tag == "link" and given.get("rel") in {"canonical", "next", "prev", "edit"}:
+            return
+        name = {"link": "href", "script": "src", "img": "src", "iframe": "src", "source": "src"}.get(tag)
+        if name and (address := given.get(name)):
+            self.addresses.append(address)
+
+
+def test_the_site_builds_without_a_warning_and_asks_no_other_host(tmp_path: Path) -> None:
+    config = (CHECKOUT / "zensical.toml").read_text()
+    for old, new in (('".venv/site"', '"site"'), ('paths = ["."]', f'paths = ["{CHECKOUT}"]')):
+        assert old in config
+        config = config.replace(old, new)
+    (tmp_path / "zensical.toml").write_text(config)
+    shutil.copytree(DOCS, tmp_path / "docs")
+    built = subprocess.run(
+        [sys.executable, "-m", "zensical", "build", "--strict"],
+        cwd=tmp_path,
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    told = built.stdout + built.stderr
+    assert built.returncode == 0, told
+    assert not re.search("griffe|[Ww]arning|[Ee]rror", told), told
+    pages = [*(tmp_path / "site").glob("*.html")]
+    assert {page.stem for page in pages} >= {page.stem for page in DOCS.glob("*.md")}
+    fetched = Fetched()
+    for page in pages:
+        fetched.feed(page.read_text())
+    for sheet in (tmp_path / "site").rglob("*.css"):
+        fetched.addresses += re.findall(r"""(?:url\(|@import)\s*['"]?([^'")\s]+)""", sheet.read_text())
+    assert len(fetched.addresses) > len(pages)
+    assert [each for each in fetched.addresses if re.match(r"(\w+:)?//", each)] == []
+
+
+def test_every_page_is_in_the_menu() -> None:
+    menu = tomllib.loads((CHECKOUT / "zensical.toml").read_text())["project"]["nav"]
+    named = [page for group in menu for pages in group.values() for each in pages for page in each.values()]
+    assert sorted(named) == sorted(page.name for page in DOCS.glob("*.md"))
+    assert len(named) <= MOST_PAGES
+
+
+def test_the_reference_is_what_the_code_says() -> None:
+    checked = [sys.executable, "bench/pages.py", "--check"]
+    done = subprocess.run(checked, cwd=CHECKOUT, capture_output=True, text=True, check=False)
+    assert (done.stdout, done.returncode) == ("", 0), done.stderr
+
+
+def test_every_public_name_of_python_is_shown_in_an_example() -> None:
+    text = (DOCS / "python.md").read_text()
+    parts = re.findall(r"^### (mdmem\.\w+|memory\.\w+)\n+(?!Shown in: )", text, re.MULTILINE)
+    assert parts == []
+    assert {f"mdmem.{name}" for name in mdmem.__all__ if name != "__version__"} <= {
+        *re.findall(r"^### (\S+)$", text, re.MULTILINE)
+    }

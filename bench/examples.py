@@ -241,7 +241,11 @@ class Page:
                 new.append((block, [*self._run_commands(place, block)]))
             elif block.language == "python":
                 code = "\n" * block.line + "\n".join(block.lines)
-                told = place.execute(code, str(self.path)).replace(str(home), HOME)
+                try:
+                    told = place.execute(code, str(self.path)).replace(str(home), HOME)
+                except Exception:  # noqa: BLE001 - whatever it is belongs to the page
+                    told = ""
+                    self.problems.append(f"{self.path}: ended with {traceback.format_exc()}")
                 after = blocks[number + 1] if number + 1 < len(blocks) else None
                 if (
                     after

@@ -5,7 +5,7 @@ set -eu
 here=$(cd "$(dirname "$0")/.." && pwd)
 work=$(mktemp -d "$here/.venv/demo.XXXXXX")
 trap 'rm -rf "$work"' EXIT
-cp -R "$here/memories" "$here/AGENTS.md" "$here/README.md" "$here/CONTRIBUTING.md" "$here/docs" "$work"
+cp -R "$here/memories" "$here/AGENTS.md" "$here/README.md" "$here/docs" "$work"
 rm -rf "$work/memories/.mdmem/local" # a clone has none
 git init --quiet "$work" # the copy is its own workspace
 cd "$work"

@@ -3,9 +3,9 @@
     bench/examples.py docs/find.md            puts in what is printed now
     bench/examples.py --check docs/*.md       says what differs, and ends with 1
 
-Each page has a folder of its own, from top to bottom. In a block of `console`, `$` begins a command, and what it
-prints follows, as on a terminal; a command that fails is followed by `$ echo $?`. A block of `python` is executed,
-and a block of `text` right after it is what it prints. `…` stands for anything. Other blocks are not run.
+Each page has a folder of its own, from top to bottom. In a block of `console`, `$` begins a command, and what
+it prints follows, as on a terminal; a command that fails is followed by `$ echo $?`. A block of `python` is
+executed, and a block of `text` right after it is what it prints. `…` stands for anything. Others are not run.
 """
 
 from __future__ import annotations

@@ -13,9 +13,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
+from examples import Page
 
 import mdmem
-from examples import Page
 from mdmem.cli import help as topics
 from mdmem.cli.main import app
 from mdmem.mcp.prompts import describe_prompts

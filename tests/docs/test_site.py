@@ -76,7 +76,7 @@ def test_the_reference_is_what_the_code_says() -> None:
 
 def test_every_public_name_of_python_is_shown_in_an_example() -> None:
     text = (DOCS / "python.md").read_text()
-    parts = re.findall(r"^### (mdmem\.\w+|memory\.\w+)\n+(?!Shown in: )", text, re.MULTILINE)
+    parts = re.findall(r"^### (mdmem\.\w+|memory\.\w+)\n\n(?!Shown in: )", text, re.MULTILINE)
     assert parts == []
     assert {f"mdmem.{name}" for name in mdmem.__all__ if name != "__version__"} <= {
         *re.findall(r"^### (\S+)$", text, re.MULTILINE)

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import re
-from typing import TYPE_CHECKING
+import sys
+from itertools import takewhile
+from pathlib import Path
 
-from tests.end_to_end.test_docs import Reviewed, walked
+CHECKOUT = Path(__file__).parents[2]
+sys.path.append(str(CHECKOUT / "bench"))
 
-if TYPE_CHECKING:
-    from pathlib import Path
+import examples  # noqa: E402 - it is where programs that measure are
 
 QUESTIONS = (
     *("mdmem ls", "mdmem show notes/db.md", "mdmem search database", "mdmem grep database", "mdmem check"),
@@ -16,18 +18,29 @@ QUESTIONS = (
 )
 
 
-def begun(folder: Path) -> Reviewed:
-    """A repository and a vault as the walkthrough begins; nothing but `mdmem git commit` commits."""
-    made = Reviewed(folder)
-    folder.mkdir()
-    for command, _ in walked():
+class Repository(examples.Place):
+    """A repository with a vault, in which each command succeeds."""
+
+    def run(self, command: str) -> str:
+        printed = super().run(command)
+        assert self.code == 0, (command, printed)
+        return printed
+
+
+def begun(home: Path) -> Repository:
+    """A repository and a vault as the page about git begins; nothing but `mdmem git commit` commits."""
+    made = Repository(home)
+    blocks = [each for each in examples.Page(CHECKOUT / "docs/git.md").blocks() if each.language == "console"]
+    commands = [shown.removeprefix("$ ") for block in blocks for shown, _ in block.commands()]
+    for command in takewhile(lambda each: "git install" not in each, commands):
         made.run(command)
     return made
 
 
-def cloned(made: Reviewed, folder: Path) -> Reviewed:
-    made.run(f"git clone --quiet '{made.root}' '{folder}'")
-    return Reviewed(folder)
+def cloned(made: Repository, home: Path) -> Repository:
+    clone = Repository(home)
+    clone.run(f"git clone --quiet '{made.folder}' .")
+    return clone
 
 
 def test_a_clone_of_the_walkthrough_answers_the_same(tmp_path: Path) -> None:
@@ -57,7 +70,7 @@ def test_schemas_and_templates_of_a_vault_hold_in_its_clone(tmp_path: Path) -> N
 
 
 def test_a_commit_says_which_settings_go_along(tmp_path: Path) -> None:
-    made = Reviewed(tmp_path)
+    made = Repository(tmp_path / "work")
     made.run("git init --quiet --initial-branch=main && mdmem init && mdmem append a.md 'One.'")
     for how in (" --dry-run", ""):
         told = made.run(f"mdmem git commit{how}")

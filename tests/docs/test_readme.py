@@ -7,8 +7,6 @@ What only a fresh checkout can show is shown by `.ci/run`, which quotes it as we
 from __future__ import annotations
 
 import re
-import shlex
-import subprocess
 import sys
 import tomllib
 from functools import cache
@@ -24,6 +22,10 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
 CHECKOUT = Path(__file__).parents[2]
+sys.path.append(str(CHECKOUT / "bench"))
+
+import examples  # noqa: E402 - it is where programs that measure are
+
 README = (CHECKOUT / "README.md").read_text()
 TESTS = CHECKOUT / "tests"
 
@@ -31,7 +33,7 @@ TESTS = CHECKOUT / "tests"
 TRANSCRIPT = {
     "init": ["made the vault", "memories"],
     'notes append db "The database is one file." --title SQLite': ["created notes/db.md"],
-    "grep sqlite notes/": ["notes/db.md:1:## SQLite"],
+    "grep sqlite notes/": ["notes/db.md", "1:## SQLite"],
     'search "which database"': ["notes/db.md", "The database is one file."],
     'replace notes/db.md "one file" "a single file"': ["changed notes/db.md"],
     "set notes/db.md tags='[db, decision]'": ["changed notes/db.md"],
@@ -92,23 +94,21 @@ def test_what_tests_quote_stands_in_the_readme() -> None:
     assert [quote for quote in quoted() if not any(each.startswith(quote) for each in sentences)] == []
 
 
+@pytest.fixture
+def place(tmp_path: Path) -> examples.Place:
+    return examples.Place(tmp_path / "ada")
+
+
 # README: mdmem keeps an agent's memory as plain Markdown and JSON files …
 # README: It finds things, changes them exactly, checks them against schemas …
-def test_the_commands_print_what_is_said(tmp_path: Path) -> None:
+def test_the_commands_print_what_is_said(place: examples.Place) -> None:
     commands = [line.partition("  #")[0].strip() for line in block("## Use it", "sh").splitlines()]
     assert [command.removeprefix("mdmem ") for command in commands] == [*TRANSCRIPT]
     for command, expected in TRANSCRIPT.items():
-        ended = subprocess.run(
-            [sys.executable, "-m", "mdmem", *shlex.split(command)],
-            cwd=tmp_path,
-            capture_output=True,
-            text=True,
-            check=False,
-            timeout=60,
-        )
-        assert ended.returncode == 0, (command, ended.stderr)
-        assert [text for text in expected if text not in ended.stdout] == [], (command, ended.stdout)
-        assert bool(expected) == bool(ended.stdout)
+        printed = place.run(f"mdmem --no-pager {command}")
+        assert place.code == 0, (command, printed)
+        assert [text for text in expected if text not in printed] == [], (command, printed)
+        assert bool(expected) == bool(printed)
 
 
 # What the README shows under "Review in git", and what it prints once an agent has added a fact.
@@ -121,46 +121,31 @@ REVIEW = {
 }
 
 
-def test_the_review_shows_what_an_agent_has_learnt(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    for who in ("AUTHOR", "COMMITTER"):
-        monkeypatch.setenv(f"GIT_{who}_NAME", "A")
-        monkeypatch.setenv(f"GIT_{who}_EMAIL", "a@example.org")
+def test_the_review_shows_what_an_agent_has_learnt(place: examples.Place) -> None:
+    def run(command: str) -> str:
+        printed = place.run(command)
+        assert place.code == 0, (command, printed)
+        return printed
 
-    def run(*command: str) -> str:
-        ended = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, check=False, timeout=60)
-        assert ended.returncode == 0, (command, ended.stderr)
-        return ended.stdout
-
-    ours = (sys.executable, "-m", "mdmem")
-    run("git", "init", "--quiet")
-    run(*ours, "init")
-    run(*ours, "notes", "append", "db", "The database is one file.", "--title", "SQLite")
-    run("git", "add", "--all")
-    run("git", "commit", "--quiet", "--message", "Begin")
-    run(*ours, "--actor", "claude", "append", "notes/db.md", "\nBacked up.")
+    run("git init --quiet")
+    run("mdmem init")
+    run('mdmem notes append db "The database is one file." --title SQLite')
+    run("git add --all && git commit --quiet --message Begin")
+    run("mdmem --actor claude append notes/db.md $'\\nBacked up.'")
     commands = [line.partition("  #")[0].strip() for line in block("## Review in git", "sh").splitlines()]
     assert [command.removeprefix("mdmem ") for command in commands] == [*REVIEW]
     for command, expected in REVIEW.items():
-        printed = run(*ours, *shlex.split(command))
+        printed = run(f"mdmem {command}")
         assert [text for text in expected if text not in printed] == [], (command, printed)
-    run(*ours, *shlex.split("git revert 'notes/db.md:Backed up.'"))
-    assert "Backed up." not in (tmp_path / "memories/notes/db.md").read_text()
+    run("mdmem git revert 'notes/db.md:Backed up.'")
+    assert "Backed up." not in (place.folder / "memories/notes/db.md").read_text()
 
 
-def test_the_python_finds_what_it_looks_for(tmp_path: Path) -> None:
-    code = block("### From Python", "python")
-    ended = subprocess.run(
-        [sys.executable, "-W", "error", "-c", code],
-        cwd=tmp_path,
-        capture_output=True,
-        text=True,
-        check=False,
-        timeout=60,
-    )
-    assert ended.stderr == ""
-    assert "+The database is SQLite: a single file." in ended.stdout
+def test_the_python_finds_what_it_looks_for(place: examples.Place) -> None:
+    printed = place.execute(block("### From Python", "python"), "README.md")
+    assert "+The database is SQLite: a single file." in printed
     # grep, then search: both find the line.
-    assert ended.stdout.count("a single file.") == 3, ended.stdout
+    assert printed.count("a single file.") == 3, printed
 
 
 def test_the_table_of_commands_is_complete() -> None:
@@ -204,7 +189,7 @@ def test_the_version_of_python_is_the_one_that_is_asked_for() -> None:
 
 @pytest.mark.parametrize("name", ["AGENTS.md", "CHANGELOG.md", "LICENSE", "bench/README.md", "docs/git.md"])
 # README: `make bench` measures mdmem beside …
-# README: [docs/git.md](docs/git.md) has the merge driver, …
+# README: [docs/git.md](docs/git.md) has a review from beginning to end, …
 def test_the_files_that_it_points_at_are_there(name: str) -> None:
     assert f"({name})" in README
     assert (CHECKOUT / name).is_file()

@@ -168,10 +168,11 @@ def preload() -> None:
 
 
 def run_program(words: list[str]) -> None:
-    """Be `mdmem`, as a process of its own is."""
+    """Be `mdmem`, as a process of its own is; its files stay open until the end."""
     sys.argv = words
     for name, number in (("stdin", 0), ("stdout", 1), ("stderr", 2)):
-        setattr(sys, name, open(number, "r" if number == 0 else "w", encoding="utf-8", closefd=False))
+        file = open(number, "w" if number else "r", encoding="utf-8", closefd=False)  # noqa: SIM115 - as above
+        setattr(sys, name, file)
     program()
 
 
@@ -321,7 +322,7 @@ def run_page(name: str, *, is_check: bool) -> int:
             page.path.write_text(text)
             print(f"{name}: {len(page.problems)} outputs are new")
         code = bool(wrong)
-    except BaseException:
+    except Exception:  # noqa: BLE001 - a process that was forked off ends here
         traceback.print_exc(file=sys.stdout)
     finally:
         sys.stdout.flush()

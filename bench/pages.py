@@ -28,6 +28,27 @@ if TYPE_CHECKING:
 DOCS = Path(__file__).parents[1] / "docs"
 WIDTH = 80
 _MADE = "<!-- Made by bench/pages.py from the code. -->"
+_COMMANDS = """\
+What `mdmem COMMAND --help` prints for each command, and below them the [topics](#topics) of `mdmem help`.
+Options before the command choose the vault and [whose memories](concepts.md#scopes) are meant."""
+_PYTHON = """\
+What the command line has, Python has under the same name. `mdmem.open` returns a [`Memory`](#memory), whose
+parts keep notes, preferences, conversations and so on. Each verb that changes something does it at once; the same
+verb of `memory.plan` returns the edit plan and writes nothing.
+
+An error is a `mdmem.MdmemError` with a stable `code`. It means that nothing was changed."""
+_MCP = """\
+`mdmem mcp` serves the memories of one scope on standard input and output, and `mdmem mcp --http PORT` on this
+machine alone. [Connect a host](hosts.md) says how a host starts it. This page lists what an agent is offered.
+
+`--read-only` leaves out every tool that changes memories. A tool that changes a memory also takes `base`, the
+hash that was read, and `dry_run`, which returns the diff and changes nothing."""
+_CONFIG = """\
+A vault has its settings in `.mdmem/config.toml`, which git tracks. Every key has a default, so the file may
+be empty. An unknown key, and a value that cannot be, is an error that names its line.
+[config.schema.json](config.schema.json) is the same as JSON Schema, for editors."""
+_MOUNTS = """\
+`[mounts]` shows one file of the workspace as a memory of the vault, as in `"AGENTS.md" = "../AGENTS.md"`."""
 
 # What is below `memory`, with the class that its verbs are of.
 PARTS = {
@@ -54,9 +75,7 @@ ERRORS = ("MdmemError", "NotFound", "Refused", "Invalid", "Conflict", "PathRefus
 
 def write_commands() -> Iterator[str]:
     """The page of the command line: what `--help` says of each command, and the topics of `mdmem help`."""
-    yield from ("# Command line", "", _MADE, "")
-    yield "What `mdmem COMMAND --help` prints for each command, and below them the [topics](#topics) of `mdmem help`."
-    yield "Options before the command choose the vault and [whose memories](concepts.md#scopes) are meant."
+    yield from ("# Command line", "", _MADE, "", _COMMANDS)
     root = click.Context(app, info_name="mdmem", terminal_width=WIDTH)
     names = [name for name in app.list_commands(root) if not _get_command(root, name).hidden]
     groups = {
@@ -109,14 +128,7 @@ def write_python() -> Iterator[str]:
         )
         return f"Shown in: {named}." if named else ""
 
-    yield from ("# Python", "", _MADE, "")
-    yield "What the command line has, Python has under the same name. `mdmem.open` returns a [`Memory`](#memory), whose"
-    yield "parts keep notes, preferences, conversations and so on. Each verb that changes something does it at once;"
-    yield "the same verb of `memory.plan` returns the edit plan and writes nothing."
-    yield from (
-        "",
-        "An error is a `mdmem.MdmemError` with a stable `code`. It means that nothing was changed.",
-    )
+    yield from ("# Python", "", _MADE, "", _PYTHON)
     values = [each for each in mdmem.__all__ if each not in (*BEGINS, *ERRORS, "Memory", "__version__")]
     for title, names in (("Begin", BEGINS), ("Memory", ("Memory",))):
         yield from ("", f"## {title}")
@@ -144,14 +156,7 @@ def _write_name(title: str, home: str, shown: str) -> Iterator[str]:
 
 def write_mcp() -> Iterator[str]:
     """The page of the MCP server: its tools, resources and prompts."""
-    yield from ("# MCP", "", _MADE, "")
-    yield "`mdmem mcp` serves the memories of one scope on standard input and output, and `mdmem mcp --http PORT` on this"
-    yield "machine alone. [Connect a host](hosts.md) says how a host starts it. This page lists what an agent is offered."
-    yield from (
-        "",
-        "`--read-only` leaves out every tool that changes memories. A tool that changes a memory also takes",
-    )
-    yield "`base`, the hash that was read, and `dry_run`, which returns the diff and changes nothing."
+    yield from ("# MCP", "", _MADE, "", _MCP)
     yield from ("", "## Tools")
     for tool in TOOLS:
         yield from ("", f"### {tool.name}", "", tool.about, "")
@@ -192,10 +197,7 @@ def _cell(text: str) -> str:
 
 def write_config() -> Iterator[str]:
     """The page of the config: each table with its keys."""
-    yield from ("# Config", "", _MADE, "")
-    yield "A vault has its settings in `.mdmem/config.toml`, which git tracks. Every key has a default, so the file may be"
-    yield "empty. An unknown key, and a value that cannot be, is an error that names its line."
-    yield "[config.schema.json](config.schema.json) is the same as JSON Schema, for editors."
+    yield from ("# Config", "", _MADE, "", _CONFIG)
     for table, form in schema()["properties"].items():
         if "properties" not in form:
             continue
@@ -219,8 +221,7 @@ def write_config() -> Iterator[str]:
         "properties"
     ].items():
         yield f"| `{name}` | `{json.dumps(key['default'])}` | {_cell(key['description'])}. |"
-    yield from ("", "## mounts", "")
-    yield '`[mounts]` shows one file of the workspace as a memory of the vault: `"AGENTS.md" = "../AGENTS.md"`.'
+    yield from ("", "## mounts", "", _MOUNTS)
 
 
 PAGES = {

@@ -1,4 +1,4 @@
-"""The site: it builds without a warning, its reference is what the code says, and it asks nobody else for anything."""
+"""The site: it builds without a warning, its reference is what the code says, and it asks no other host."""
 
 from __future__ import annotations
 

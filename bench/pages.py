@@ -6,6 +6,7 @@ bench/pages.py --check    names those that are not what the code says, and ends 
 
 from __future__ import annotations
 
+import inspect
 import json
 import re
 import sys
@@ -27,14 +28,15 @@ if TYPE_CHECKING:
 
 DOCS = Path(__file__).parents[1] / "docs"
 WIDTH = 80
+MOST_LINKS = 3
 _MADE = "<!-- Made by bench/pages.py from the code. -->"
 _COMMANDS = """\
 What `mdmem COMMAND --help` prints for each command, and below them the [topics](#topics) of `mdmem help`.
 Options before the command choose the vault and [whose memories](concepts.md#scopes) are meant."""
 _PYTHON = """\
 What the command line has, Python has under the same name. `mdmem.open` returns a [`Memory`](#memory), whose
-parts keep notes, preferences, conversations and so on. Each verb that changes something does it at once; the same
-verb of `memory.plan` returns the edit plan and writes nothing.
+parts keep notes, preferences, conversations and so on. Each verb that changes something does it at once; the
+same verb of `memory.plan` returns the edit plan and writes nothing.
 
 An error is a `mdmem.MdmemError` with a stable `code`. It means that nothing was changed."""
 _MCP = """\
@@ -123,9 +125,8 @@ def write_python() -> Iterator[str]:
 
     def links(pattern: str) -> str:
         pages = [page for page, code in shown.items() if re.search(pattern, code)]
-        named = ", ".join(
-            f"[{page.read_text().partition(chr(10))[0].removeprefix('# ')}]({page.name})" for page in pages
-        )
+        titles = [page.read_text().partition("\n")[0].removeprefix("# ") for page in pages[:MOST_LINKS]]
+        named = ", ".join(f"[{title}]({page.name})" for title, page in zip(titles, pages, strict=False))
         return f"Shown in: {named}." if named else ""
 
     yield from ("# Python", "", _MADE, "", _PYTHON)
@@ -151,6 +152,10 @@ def _write_name(title: str, home: str, shown: str) -> Iterator[str]:
     yield from ("", f"### {title}", "")
     if shown:
         yield from (shown, "")
+    name = title.removeprefix("mdmem.")
+    if name in mdmem.__all__ and inspect.isfunction(function := getattr(mdmem, name)):
+        signature = re.sub(r"(: |-> )'([^']*)'", r"\1\2", str(inspect.signature(function)))
+        yield from ("```text", f"{title}{signature}", "```", "")
     yield f"::: {home}"
 
 

@@ -566,9 +566,10 @@ class Memory(Kinds["Applied"]):
             within: only below this folder, from which globs are seen.
             types: only in memories of one of these types.
             where: only in memories that meet these conditions, as in `ls`.
-            globs: only files that match one of these, and none that begins with `!`.
+            globs: which memories; the last one that matches decides, `!` excludes, and without a slash the name
+                is compared.
             regex: whether the pattern is a regular expression, not a text.
-            case: whether upper and lower case differ.
+            case: `ignore`, `exact`, or `smart`: ignored unless the pattern has a capital letter.
             word: only whole words.
             limit: the most lines.
             context: lines before and after each hit.

@@ -50,7 +50,7 @@ def page(tmp_path: Path) -> Path:
     >
     > Made on 2026-01-31.
     > END
-    $ mdmem show --hash memories/a.md
+    $ mdmem show --only-hash memories/a.md
     0123456789abcdef
     $ mdmem show nothing
     …

@@ -50,4 +50,4 @@ bench: .venv/ready
 	.venv/bin/python bench/run.py
 
 clean:
-	rm -rf .venv dist .mypy_cache .ruff_cache .pytest_cache .import_linter_cache .hypothesis
+	rm -rf .venv .cache dist .mypy_cache .ruff_cache .pytest_cache .import_linter_cache .hypothesis

@@ -566,8 +566,8 @@ class Memory(Kinds["Applied"]):
             within: only below this folder, from which globs are seen.
             types: only in memories of one of these types.
             where: only in memories that meet these conditions, as in `ls`.
-            globs: which memories; the last one that matches decides, `!` excludes, and without a slash the name
-                is compared.
+            globs: which memories; the last one that matches decides, `!` excludes, and without a slash the
+                name is compared.
             regex: whether the pattern is a regular expression, not a text.
             case: `ignore`, `exact`, or `smart`: ignored unless the pattern has a capital letter.
             word: only whole words.

@@ -1,5 +1,7 @@
 """Make the reference pages of docs/ from the code: the command line, Python, MCP, the config.
 
+The examples of the page about Python are written there by hand; they stay where they are.
+
 bench/pages.py            writes them
 bench/pages.py --check    names those that are not what the code says, and ends with 1
 """
@@ -121,7 +123,8 @@ def _write_command(command: click.Command, parent: click.Context, name: str) -> 
 
 def write_python() -> Iterator[str]:
     """The page of the Python reference: directives for mkdocstrings, and which guides show each name."""
-    shown = {page: Page(page).code() for page in sorted(DOCS.glob("*.md"))}
+    shown = {page: Page(page).code() for page in sorted(DOCS.glob("*.md")) if page.name != "python.md"}
+    examples = read_examples(DOCS / "python.md")
 
     def links(pattern: str) -> str:
         pages = [page for page, code in shown.items() if re.search(pattern, code)]
@@ -134,21 +137,31 @@ def write_python() -> Iterator[str]:
     for title, names in (("Begin", BEGINS), ("Memory", ("Memory",))):
         yield from ("", f"## {title}")
         for name in names:
-            yield from _write_name(f"mdmem.{name}", _home(name), links(rf"\bmdmem\.{name}\b"))
+            yield from _write_name(f"mdmem.{name}", _home(name), links(rf"\bmdmem\.{name}\b"), examples)
     yield from ("", "## The parts of a memory")
     for part, home in PARTS.items():
-        yield from _write_name(f"memory.{part}", home, links(rf"\bmemory(\.plan)?\.{part}\b"))
+        yield from _write_name(f"memory.{part}", home, links(rf"\bmemory(\.plan)?\.{part}\b"), examples)
     for title, chosen in (("Values and functions", values), ("Errors", [*ERRORS])):
         yield from ("", f"## {title}")
         for name in chosen:
-            yield from _write_name(f"mdmem.{name}", _home(name), links(rf"\bmdmem\.{name}\b"))
+            yield from _write_name(f"mdmem.{name}", _home(name), links(rf"\bmdmem\.{name}\b"), examples)
 
 
 def _home(name: str) -> str:
     return f"{getattr(mdmem, name).__module__}.{name}"
 
 
-def _write_name(title: str, home: str, shown: str) -> Iterator[str]:
+def read_examples(page: Path) -> dict[str, str]:
+    """Read the examples of a page, by the heading that they stand under."""
+    sections = re.split(r"^### (\S+)\n", page.read_text(), flags=re.MULTILINE) if page.is_file() else [""]
+    found = {}
+    for name, text in zip(sections[1::2], sections[2::2], strict=True):
+        if example := re.search(r"^```python\n.*?(?=^:::)", text, re.MULTILINE | re.DOTALL):
+            found[name] = example[0].rstrip()
+    return found
+
+
+def _write_name(title: str, home: str, shown: str, examples: dict[str, str]) -> Iterator[str]:
     yield from ("", f"### {title}", "")
     if shown:
         yield from (shown, "")
@@ -156,6 +169,8 @@ def _write_name(title: str, home: str, shown: str) -> Iterator[str]:
     if name in mdmem.__all__ and inspect.isfunction(function := getattr(mdmem, name)):
         signature = re.sub(r"(: |-> )'([^']*)'", r"\1\2", str(inspect.signature(function)))
         yield from ("```text", f"{title}{signature}", "```", "")
+    if title in examples:
+        yield from (examples[title], "")
     yield f"::: {home}"
 
 

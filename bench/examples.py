@@ -152,7 +152,7 @@ class Place:
 
 def find_words(command: str) -> list[str]:
     """Return the words of a command that needs no shell, else none."""
-    if re.search(r"[|<>$;&*?~`()\\#\n]", re.sub(r"'[^'\n]*'", "", command)):
+    if re.search(r"[|<>$;&*?~`()\\#\n]", re.sub(r"'[^']*'", "", command)):
         return []
     return shlex.split(command)
 

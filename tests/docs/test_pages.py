@@ -104,15 +104,38 @@ def test_what_only_looks_leaves_no_trace(reviewed: Reviewed) -> None:
     assert reviewed.state() == before
 
 
-def test_every_command_that_the_page_about_git_names_is_there() -> None:
-    named = {tuple(words.split()) for words in re.findall(r"mdmem ((?:git )?[a-z-]+)", GIT)}
-    git = app.get_command(click.Context(app), "git")
-    assert isinstance(git, click.Group)
-    known: set[tuple[str, ...]] = {(name,) for name in app.list_commands(click.Context(app))}
-    known |= {("git", name) for name in git.commands}
-    commands = {words for words in named if (words[0],) in known}
-    assert commands <= known
-    assert ("git", "install") in commands
+def unknown(line: str) -> str:
+    """What a command line names that is not there; empty where all of it is."""
+    context = click.Context(app, info_name="mdmem")
+    words = re.split(r"\s+", line)[1:]
+    while words:
+        word = words.pop(0).partition("=")[0]
+        if word.startswith("-"):
+            known = {
+                name: each for each in context.command.params for name in each.opts + each.secondary_opts
+            }
+            if word not in {*known, "--help", "--json", "-h"}:
+                return f"{context.command_path} {word}"
+            if isinstance(option := known.get(word), click.Option) and not option.is_flag and words:
+                words.pop(0)
+        elif isinstance(context.command, click.Group):
+            found = context.command.get_command(context, word)
+            if found is None:
+                return "" if word.isupper() or word == "…" else f"{context.command_path} {word}"
+            context = click.Context(found, info_name=word, parent=context)
+    return ""
+
+
+@pytest.mark.parametrize("page", sorted((CHECKOUT / "docs").glob("*.md")), ids=lambda page: page.name)
+def test_every_command_and_option_that_a_page_names_is_there(page: Path) -> None:
+    """Also in its prose, and in blocks that are not run."""
+    blocks = re.findall(r"^```(\w+)\n(.*?)^```$", page.read_text(), re.MULTILINE | re.DOTALL)
+    prose = re.sub(r"^```.*?^```$", "", page.read_text(), flags=re.MULTILINE | re.DOTALL)
+    named = re.findall(r"`(mdmem [^`\n]+)`", prose)
+    for language, text in blocks:
+        if language == "sh":
+            named += re.findall(r"^(mdmem .+?)(?:\s+#.*)?$", text, re.MULTILINE)
+    assert [each for line in named if (each := unknown(line))] == []
 
 
 def test_the_hooks_of_the_page_are_those_of_the_repository() -> None:

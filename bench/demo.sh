@@ -86,14 +86,14 @@ summary=$(mdmem sessions assemble talk 2000 --json |
     python -c 'import json, sys; print(json.load(sys.stdin)["summaries"][0])')
 run sessions search 'when does the backup of disk 40 run' talk --limit 1
 run sessions expand talk "$summary" --budget 200
-run summaries summarize talk
+run sessions summarize talk
 
 say '9. What a conversation leaves behind, and what a tool printed; no model is asked'
 run sessions add review user 'Please always use tabs for indentation. How is the vault locked?'
 run sessions add review assistant 'We decided to use flock, because a crash gives it back.'
 python -c 'import mdmem; mdmem.open("memories").observations.observe("review")'
-run observations list review
-run capture run review --policy inbox
+run sessions observations review
+run sessions capture review --policy inbox
 proposal=$(mdmem inbox list --json |
     python -c 'import json, sys; print(next(json.loads(line)["id"] for line in sys.stdin if "tabs" in line))')
 run inbox show "$proposal"

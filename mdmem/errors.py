@@ -13,6 +13,7 @@ what it says.
 
 from __future__ import annotations
 
+import shlex
 from functools import partial
 from typing import Any, ClassVar, NamedTuple, Self, dataclass_transform
 
@@ -120,6 +121,12 @@ class VaultNotFound(NotFound, code="vault-not-found"):
     says = "no vault found at or above {start}"
     advice = "make one with `mdmem init`, or name one with --vault or MDMEM_VAULT"
     start: str
+    near: tuple[str, ...] = ()
+
+    @property
+    def hint(self) -> str:
+        named = " or ".join(f"`--vault {shlex.quote(folder)}`" for folder in self.near)
+        return f"there is a vault below: name it with {named}, or MDMEM_VAULT" if named else self.advice
 
 
 class MemoryNotFound(NotFound, code="memory-not-found"):

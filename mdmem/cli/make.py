@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import os
+import shlex
 from typing import TYPE_CHECKING, Any
 
 import click
@@ -12,6 +14,7 @@ from mdmem.cli import options, render
 from mdmem.cli.findings import print_findings, strict_option
 from mdmem.cli.main import Target, command, group
 from mdmem.cli.paths import NEW, NEW_FOLDER, resolve_paths
+from mdmem.errors import Usage
 from mdmem.memory.importing import FORMATS
 
 if TYPE_CHECKING:
@@ -21,15 +24,20 @@ if TYPE_CHECKING:
 
 
 @command("init", epilog="Example: mdmem init memories")
-@click.argument("folder", default="memories")
+@click.argument("folder", required=False)
 @options.dry_run_option
 @options.json_option
-def init_command(folder: str) -> None:
-    """Make a vault, a folder of memories.
+@click.pass_obj
+def init_command(target: Target, folder: str | None) -> None:
+    """Make a vault, a folder of memories: memories, unless --vault or MDMEM_VAULT names another.
 
     Inside of a git repository, the AGENTS.md at its root is mounted as project memory.
     """
-    made = mdmem.init(folder, dry_run=render.is_set("dry_run"))
+    named, _, _ = target.binding
+    if folder and named and os.path.realpath(folder) != os.path.realpath(os.path.expanduser(named)):
+        remedy = "give one of them: each names the folder of the vault"
+        raise Usage(problem=f"{folder} is not {named}, which --vault or MDMEM_VAULT names", remedy=remedy)
+    made = mdmem.init(named or folder, dry_run=render.is_set("dry_run"))
     if render.is_set("as_json"):
         render.print_json({"applied": not render.is_set("dry_run"), **mdmem.as_json(made)})
         return
@@ -37,6 +45,9 @@ def init_command(folder: str) -> None:
     for path in made.files:
         print(f"    {path}")
     render.print_passed_over(made.passed_over)
+    if not made.is_found:
+        place = shlex.quote(os.path.relpath(made.root))
+        render.print_remarks([f"it is not found from here: name it with `--vault {place}`, or MDMEM_VAULT"])
 
 
 @command("new", epilog="Example: mdmem new decision notes/sqlite.md --var title='Use SQLite'")

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import json
 import os
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
+from itertools import islice
 
 from mdmem.document.document import SUFFIXES
 from mdmem.errors import AlreadyExists, ConfigInvalid, PathRefused, StorageFailed, VaultNotFound
@@ -14,6 +15,9 @@ from mdmem.vault import files
 from mdmem.vault.config import CONFIG_PATH, DEFAULT_TEXT, MOST_MOUNTS
 from mdmem.vault.paths import above, check_memory, path_text
 from mdmem.vault.walk import count_passed_over, walk
+
+_MOST_ENTRIES = 1_000  # of a folder that are looked into for a vault
+_MOST_NEAR = 5  # vaults that an error names
 
 PAST_MARK = ".mdmem/past.json"
 """The file that marks a copy of what a vault said in the past, which is not changed."""
@@ -29,7 +33,8 @@ def find(vault: str | os.PathLike[str] | None = None) -> str:
     start = os.path.abspath(os.path.expanduser(named or os.curdir))
     found = _find_in((start,)) if named else find_around(start)
     if found is None:
-        raise VaultNotFound(start=start)
+        near = (os.path.join(named, name) if named else name for name in _list_vaults(start))
+        raise VaultNotFound(start=start, near=tuple(near))
     return found
 
 
@@ -39,8 +44,23 @@ def find_around(folder: str) -> str | None:
 
 
 def _find_in(folders: Iterable[str]) -> str | None:
-    places = (place for folder in folders for place in (folder, os.path.join(folder, "memories")))
-    return next(filter(_is_vault, places), None)
+    return next(filter(_is_vault, _list_places(folders)), None)
+
+
+def _list_places(folders: Iterable[str]) -> Iterator[str]:
+    """Yield where a vault is looked for."""
+    return (place for folder in folders for place in (folder, os.path.join(folder, "memories")))
+
+
+def _list_vaults(folder: str) -> list[str]:
+    """List the vaults one folder down, by name: some of them, of a folder with a great many files."""
+    try:
+        with os.scandir(folder) as entries:
+            names = sorted(entry.name for entry in islice(entries, _MOST_ENTRIES))
+    except OSError:
+        return []
+    shown = (name for name in names if name.isprintable() and _is_vault(os.path.join(folder, name)))
+    return list(islice(shown, _MOST_NEAR))
 
 
 def workspace_of(root: str) -> str:
@@ -106,21 +126,30 @@ _GITIGNORE = "".join(
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Made:
-    """A vault that was made (or would be): its folder, and its new files with their text.
+    """A vault that was made (or would be).
 
-    `passed_over` says of the files of text that were there, by suffix, how many are no memories; see
-    `mdmem.vault.walk.count_passed_over`.
+    Attributes:
+        root: the absolute path of its folder.
+        files: its new files with their text.
+        passed_over: of the files of text that were there, by suffix, how many are no memories; see
+            `mdmem.vault.walk.count_passed_over`.
+        is_found: whether it is the vault that is found from the current folder, without its name.
     """
 
     root: str
     files: dict[str, str]
     passed_over: dict[str, int]
+    is_found: bool
 
 
-def init(folder: str | os.PathLike[str] = "memories", *, dry_run: bool = False) -> Made:
+def init(folder: str | os.PathLike[str] | None = None, *, dry_run: bool = False) -> Made:
     """Make a vault. Inside a git repository, the repository's `AGENTS.md` is mounted as project memory.
 
-    Files that are there stay as they are. With `dry_run` nothing is written.
+    Files that are there stay as they are.
+
+    Args:
+        folder: the vault's folder; without one MDMEM_VAULT names it, else it is `memories`.
+        dry_run: write nothing.
 
     Raises:
         AlreadyExists: the folder is a vault.
@@ -128,7 +157,7 @@ def init(folder: str | os.PathLike[str] = "memories", *, dry_run: bool = False) 
         PathRefused: it is inside a vault, or holds one as `memories`.
         StorageFailed: the folder cannot be written to.
     """
-    named = path_text(folder)
+    named = path_text(os.environ.get("MDMEM_VAULT") or "memories" if folder is None else folder)
     if not named or "\0" in named:
         raise PathRefused(path=named, reason="this cannot be a folder", remedy="name one, such as memories")
     root = os.path.realpath(os.path.expanduser(named))
@@ -145,7 +174,16 @@ def init(folder: str | os.PathLike[str] = "memories", *, dry_run: bool = False) 
     made = {path: text for path, text in made.items() if not os.path.exists(os.path.join(root, path))}
     if not dry_run:
         _write_files(root, made)
-    return Made(root=root, files=made, passed_over=count_passed_over(walk(root, suffixes=("",))))
+    passed_over = count_passed_over(walk(root, suffixes=("",)))
+    return Made(root=root, files=made, passed_over=passed_over, is_found=_is_found(root))
+
+
+def _is_found(root: str) -> bool:
+    """Tell whether `find` leads to a vault at `root`, which may not be there yet."""
+    named = os.environ.get("MDMEM_VAULT")
+    here = os.path.abspath(os.path.expanduser(named or os.curdir))
+    places = map(os.path.realpath, _list_places((here,) if named else (here, *above(here))))
+    return next((place for place in places if place == root or _is_vault(place)), None) == root
 
 
 def _refuse_nested(root: str) -> None:

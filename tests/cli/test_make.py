@@ -9,6 +9,8 @@ from typing import TYPE_CHECKING
 
 import pytest
 
+import mdmem
+
 if TYPE_CHECKING:
     from pathlib import Path
 
@@ -31,6 +33,40 @@ def test_init_makes_a_vault_and_says_what_is_in_it(
     assert made.out == dry.out.replace("would make", "made")
     assert (folder / "memories/.mdmem/config.toml").is_file()
     assert cli.ok("ls").out == ""
+
+
+def test_init_makes_the_vault_that_the_options_and_the_environment_name(
+    cli: Cli, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    assert cli.ok("--vault", "one", "init").out.startswith(f"made the vault {tmp_path}/one\n")
+    monkeypatch.setenv("MDMEM_VAULT", str(tmp_path / "two"))
+    made = cli.ok("init")
+    assert made.out.startswith(f"made the vault {tmp_path}/two\n")
+    assert not made.errors  # the next command finds it
+    assert mdmem.init(dry_run=True, folder="three").is_found is False
+    assert cli.ok("ls").code == 0
+    refused = cli("--vault", "two", "init", "four")
+    assert refused.code == 2
+    assert "four is not two, which --vault or MDMEM_VAULT names" in refused.errors
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["one", "two", "work"]
+    assert "already exists" in cli("--vault", "./two", "init", "two").errors
+
+
+def test_a_vault_that_is_not_found_from_here_says_how_to_name_it(
+    cli: Cli, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    folder = tmp_path / "new"
+    folder.mkdir()
+    monkeypatch.chdir(folder)
+    said = "it is not found from here: name it with `--vault docs`, or MDMEM_VAULT\n"
+    assert cli.ok("init", "docs", "--dry-run").errors == said
+    assert cli.ok("init", "docs").errors == said
+    lost = cli("ls")
+    assert lost.code == 2
+    assert lost.errors.endswith("\nthere is a vault below: name it with `--vault docs`, or MDMEM_VAULT\n")
+    assert cli.ok("--vault", "docs", "ls")
+    assert cli.ok("init", "memories").errors == ""
 
 
 @pytest.mark.parametrize(

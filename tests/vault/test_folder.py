@@ -17,10 +17,17 @@ import pytest
 
 from mdmem.diagnostic import as_json
 from mdmem.document.edit import append
-from mdmem.errors import AlreadyExists, ConfigInvalid, MemoryNotFound, PathRefused, StorageFailed
+from mdmem.errors import (
+    AlreadyExists,
+    ConfigInvalid,
+    MemoryNotFound,
+    PathRefused,
+    StorageFailed,
+    VaultNotFound,
+)
 from mdmem.vault import config
 from mdmem.vault.config import CONFIG_PATH
-from mdmem.vault.folder import init, resolve, workspace_of
+from mdmem.vault.folder import find, init, resolve, workspace_of
 from mdmem.vault.plan import Change, EditPlan, edit
 from mdmem.vault.vault import Vault
 
@@ -58,6 +65,25 @@ def test_the_workspace_is_the_repository_or_the_parent(tmp_path: Path) -> None:
         assert workspace_of(str(root)) == str(tmp_path / "a/b")
     (tmp_path / "a/.git").write_text("gitdir: elsewhere\n")
     assert workspace_of(str(root)) == str(tmp_path / "a")
+
+
+# ------------------------------------------------------------------------------------------------------ find
+
+
+def test_the_error_names_vaults_one_folder_down_and_opens_none(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.delenv("MDMEM_VAULT", raising=False)
+    for name in ("b", "a b", "c/deep", *(f"v{number}" for number in range(9))):
+        init(tmp_path / name)
+    with pytest.raises(VaultNotFound) as refused:
+        find()
+    assert refused.value.near == ("a b", "b", "v0", "v1", "v2")
+    assert "`--vault 'a b'` or `--vault b`" in refused.value.hint
+    with pytest.raises(VaultNotFound) as refused:
+        find("c")
+    assert refused.value.near == ("c/deep",)
 
 
 # --------------------------------------------------------------------------------------------------- resolve
@@ -370,6 +396,7 @@ def test_a_vault_has_a_config_and_leaves_working_memory_and_sessions_out_of_git(
         "root": made.root,
         "files": made.files,
         "passed_over": {},
+        "is_found": False,
     }
     assert Vault(made.root).config == config.Config()
     assert list(Vault(made.root).walk()) == []

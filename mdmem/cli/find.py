@@ -61,26 +61,29 @@ def ls_command(
     tree: bool,
     same: bool,  # noqa: ARG001 - it is so anyway
     **given: Any,
-) -> None:
+) -> int:
     """List memories, by folder, field or date.
 
     PATHs are folders and memories; without one, all are listed. A CONDITION is FIELD=VALUE, or with !=, <,
     <=, >, >=, ~ (contains); FIELD alone: it is there; !FIELD: it is not. Fields may be dotted; path, title,
-    size, date and tag need no field.
+    size, modified, date and tag need no field. The exit code is 1 when paths, globs or conditions leave
+    nothing.
     """
     # Of one folder, globs are seen from there.
     within = paths[0].strip("/") if len(paths) == 1 and not paths[0].endswith(SUFFIXES) else ""
     listed = memory.ls(within, paths=() if within else paths, **given)
-    if render.is_set("as_json"):
-        render.print_json(listed)
-        return
     memories = [entry for entry in listed if not entry.problem]
-    if tree or given["long"]:
+    if render.is_set("as_json"):
+        render.print_json([*listed])
+    elif tree or given["long"]:
         render.print_tree(memories, within) if tree else render.print_long(memories)
     else:
         for entry in memories:
             print(entry.path)
     render.print_remarks(f"left out: {entry.path}: {entry.problem}" for entry in listed if entry.problem)
+    render.print_remarks(f"note: {sentence}" for sentence in listed.unknown.values())
+    is_asked = bool(paths or given["globs"] or given["where"])
+    return 0 if memories else render.say_nothing("memories", is_asked=is_asked)
 
 
 @command("check", epilog="Example: mdmem check notes --no-links --format github")

@@ -227,6 +227,20 @@ def print_remarks(lines: Iterable[str]) -> None:
         print(line, file=sys.stderr)
 
 
+def say_nothing(what: str, *, is_asked: bool) -> int:
+    """Say on standard error that there is nothing of a kind, such as `memories`.
+
+    Args:
+        what: what there is none of.
+        is_asked: whether it was asked for by its name or by a condition, instead of as a list of everything.
+
+    Returns:
+        The exit code: 1 where it was asked for.
+    """
+    print_remarks([f"no {what}"])
+    return int(is_asked)
+
+
 def print_some(lines: Sequence[str], most: int, indent: str) -> None:
     """Print lines, without --verbose the first of them and how many more there are."""
     shown = lines if is_set("verbose") else lines[:most]

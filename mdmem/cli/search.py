@@ -136,6 +136,7 @@ def _print_matches(
         apart = any(asked[name] for name in ("context", "before", "after"))
         found = _print_hits(hits, HitPrinter(grouped=grouped, apart=apart, only_matches=shown == "matches"))
     render.print_remarks(f"{finding.path or '.'}: {finding.message}" for finding in hits.findings)
+    render.print_remarks(f"note: {note}" for note in hits.notes)
     if is_guess and not found and any(map(_LIKE_REGEX.search, patterns)):
         render.print_remarks(["note: PATTERN was taken as plain text; -E takes it as a regular expression"])
     return 2 if hits.findings else int(not found)

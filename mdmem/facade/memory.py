@@ -9,6 +9,7 @@ from __future__ import annotations
 import os
 import unicodedata
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from dataclasses import replace
 from functools import cached_property, partial
 from typing import TYPE_CHECKING, Any
 
@@ -65,7 +66,7 @@ if TYPE_CHECKING:  # most commands use one of these, or none
     from mdmem.kind import Kind
     from mdmem.markdown.inline import Citation
     from mdmem.memory.validity import State
-    from mdmem.memory.verbs import Build, Listed
+    from mdmem.memory.verbs import Build, Listing
     from mdmem.models.generator import Generator
     from mdmem.observations.observer import ObservedSession, SessionObservations
     from mdmem.results.results import ToolResults
@@ -504,18 +505,19 @@ class Memory(Kinds["Applied"]):
         where: Sequence[str] = (),
         sort: str = "",
         long: bool = False,
-    ) -> list[Listed]:
+    ) -> Listing:
         """List memories in the order of their paths: below the folder `within`, or among `paths`.
 
-        Files that look like memories and cannot be one come with their `problem`, except with conditions.
+        Files that look like memories and cannot be one come with their `problem`, except with conditions. A
+        field of `where` or `sort` that no memory has is in the listing's `unknown`.
 
         Args:
             within: a folder; everything without.
             paths: only these memories and folders.
             globs: a memory has to fit one of them, seen from `within`.
             where: conditions on fields, all of which have to hold; see `mdmem.index.view`.
-            sort: a field to sort by; with `-` before it, the largest value first. Memories without it come
-                last.
+            sort: a field to sort by, of the frontmatter or path, title, size, modified, date, tag; with `-`
+                before it, the largest value first. Memories without it come last.
             long: with its day, its type and its title.
 
         Raises:
@@ -523,7 +525,7 @@ class Memory(Kinds["Applied"]):
             PatternInvalid: a glob or a condition that cannot be read.
             Usage: paths and a folder.
         """
-        from mdmem.memory.verbs import Listed, among, conditional, detailed  # noqa: PLC0415 - start-up
+        from mdmem.memory.verbs import Listed, Listing, among, conditional, detailed  # noqa: PLC0415 - start-up
 
         self.vault.enter()
         paths, within = path_texts(paths), path_text(within)
@@ -535,11 +537,12 @@ class Memory(Kinds["Applied"]):
             if within and not files:
                 raise MemoryNotFound(path=within)
             named = among((f.path for f in files), paths)
-            memories = [Listed(f.path, f.size, f.mtime_ns, f.problem) for f in files if f.path in named]
+            listed = (Listed(f.path, f.size, f.mtime_ns, f.problem) for f in files if f.path in named)
+            memories = Listing(listed, {})
         else:
             memories = conditional(self._current_view(), paths or [within], where, sort)
         fitting = [listed for listed in memories if fits(listed.path[inside:])]
-        return detailed(self._current_view(), fitting) if long else fitting
+        return Listing(detailed(self._current_view(), fitting) if long else fitting, memories.unknown)
 
     def grep(
         self,
@@ -592,7 +595,8 @@ class Memory(Kinds["Applied"]):
         base = self.vault.namespace
         folder = self.vault.folder(within)
         targets = list(map(self.vault.folder, paths))
-        return grep(
+        only, unknown = self._select_memories(types, where)
+        hits = grep(
             pattern,
             root=self.vault.root,
             mounts=self.vault.mounted(folder),
@@ -602,7 +606,7 @@ class Memory(Kinds["Applied"]):
             wall=self.vault.wall,
             # Ripgrep is given names as the disk spells them.
             targets=[self.vault.store.spelled(each) or each for each in targets] or None,
-            only=self._select_memories(types, where),
+            only=only,
             globs=texts_of(globs, "globs"),
             regex=regex,
             case=case,
@@ -611,20 +615,30 @@ class Memory(Kinds["Applied"]):
             after=context if after is None else after,
             limit=limit,
         )
+        hits.notes = unknown
+        return hits
 
-    def _select_memories(self, types: Sequence[str], where: Sequence[str]) -> set[str] | None:
-        """Return the memories of these types that meet conditions, as the vault names them; None: all."""
+    def _select_memories(
+        self, types: Sequence[str], where: Sequence[str]
+    ) -> tuple[set[str] | None, tuple[str, ...]]:
+        """Return the memories of these types that meet conditions, as the vault names them; None: all.
+
+        Returns:
+            Also what is to be said of fields that no memory has.
+        """
         from mdmem.memory.verbs import conditional  # noqa: PLC0415 - start-up
 
         if not (types or where):
-            return None
+            return None, ()
         view, wanted = self._current_view(), {name.casefold() for name in texts_of(types, "types")}
         of_types = {
             path
             for path, _, _, fields in view.memories({"type"})
             if not types or not wanted.isdisjoint(str(value).casefold() for value in fields.get("type", ()))
         }
-        return {view.outside(each.path) for each in conditional(view, (), where, "") if each.path in of_types}
+        listed = conditional(view, (), where, "")
+        selected = {view.outside(each.path) for each in listed if each.path in of_types}
+        return selected, tuple(listed.unknown.values())
 
     def ripgrep(self, pattern: str) -> Ripgrepy:
         """Return a `Ripgrepy` bound to the files of this namespace, to be given options and run.
@@ -708,10 +722,11 @@ class Memory(Kinds["Applied"]):
         index.sync(progress=self._index_progress())
         read = partial(index.vault.read, recovered=True)
         own = View(index, self.vault)
-        states, wanted = self._find_states(own, request.as_of), self._find_wanted(own, request.where)
+        states = self._find_states(own, request.as_of)
+        wanted, unknown = self._find_wanted(own, request.where)
         if only is not None:
             wanted = {*only} if wanted is None else wanted.intersection(only)
-        return index.both(
+        results = index.both(
             lambda database, text: search(
                 text,
                 request,
@@ -722,6 +737,7 @@ class Memory(Kinds["Applied"]):
                 wanted=wanted,
             )
         )
+        return replace(results, notes=(*unknown, *results.notes))
 
     def states(self, *, as_of: str = "") -> dict[str, State]:
         """Return what does not count now, or did not at a moment: the state of each such memory, by its path.
@@ -754,17 +770,20 @@ class Memory(Kinds["Applied"]):
 
         return explain(self, self._current_view(), path_text(path))
 
-    def _find_wanted(self, own: View, where: Sequence[str]) -> set[str] | None:
-        """Return the memories of all layers that meet conditions; None without any."""
+    def _find_wanted(self, own: View, where: Sequence[str]) -> tuple[set[str] | None, tuple[str, ...]]:
+        """Return the memories of all layers that meet conditions; None without any.
+
+        Returns:
+            Also what is to be said of fields that no memory has.
+        """
         from mdmem.memory.verbs import conditional  # noqa: PLC0415 - start-up
 
         if not where:
-            return None
-        return {
-            layer.shown(view.outside(listed.path))
-            for layer, view in self._layer_views(own)
-            for listed in conditional(view, (), where, "")
-        }
+            return None, ()
+        listings = [(layer, view, conditional(view, (), where, "")) for layer, view in self._layer_views(own)]
+        wanted = {layer.shown(view.outside(each.path)) for layer, view, listed in listings for each in listed}
+        unknown = listings[0][2].unknown
+        return wanted, tuple(unknown[key] for key in unknown if all(key in of.unknown for *_, of in listings))
 
     def _layer_views(self, own: View) -> Iterator[tuple[Layer, View]]:
         """Yield each layer that is searched, with what the index knows of it."""

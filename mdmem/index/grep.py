@@ -48,6 +48,8 @@ class Hits(Iterator["Hit"]):
     """
 
     most_counted = COUNTED
+    notes: tuple[str, ...] = ()
+    """What is to be said of what was asked, such as a field that no memory has."""
 
     def __init__(self, search: _GrepRun) -> None:
         self._search = search

@@ -243,6 +243,10 @@ class View:
                 known["tag"] = [*sorted(tags[number])]
             yield self.inside(path), size, mtime_ns, known | values.get(number, {})
 
+    def field_names(self) -> list[str]:
+        """List the names of all fields, of nested ones dotted."""
+        return [name for (name,) in self.part_rows("fields", "DISTINCT x.key")]
+
     def _load_all_tags(self) -> dict[int, set[str]]:
         """Return the tags of each document, by its number, and those above them."""
         tags: dict[int, set[str]] = {}

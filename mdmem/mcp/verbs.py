@@ -145,7 +145,8 @@ def grep(
     finally:
         hits.close()
     left_out = found[-1].left_out if found else 0
-    notes = [f"[{finding.path or 'a folder'}: {finding.message}]" for finding in hits.findings]
+    notes = [f"[{note}]" for note in hits.notes]
+    notes += [f"[{finding.path or 'a folder'}: {finding.message}]" for finding in hits.findings]
     if left_out >= hits.most_counted:
         notes.append(f"[counting ended at {left_out:,}]")
     return _answer_hits(call, found[offset:], offset, left_out, notes)
@@ -178,7 +179,9 @@ def ls(
         "total": len(memories),
         "problems": problems[:PAGE],
     }
-    tail = [f"[cannot be a memory: {problem}]" for problem in problems[:PAGE]]
+    notes = [*listed.unknown.values()]
+    data |= {"notes": notes} if notes else {}
+    tail = [f"[{note}]" for note in notes] + [f"[cannot be a memory: {each}]" for each in problems[:PAGE]]
     return answer_page(data, [text for _, text in taken], offset, len(memories) - offset - len(taken), tail)
 
 

@@ -83,7 +83,15 @@ class Listed(NamedTuple):
         return {**shape, "problem": self.problem} if self.problem else shape
 
 
-def detailed(view: View, listed: Sequence[Listed]) -> list[Listed]:
+class Listing(list[Listed]):
+    """The memories of a listing; `unknown` has a sentence on each field that was asked for and is nowhere."""
+
+    def __init__(self, listed: Iterable[Listed], unknown: Mapping[str, str]) -> None:
+        super().__init__(listed)
+        self.unknown = unknown
+
+
+def detailed(view: View, listed: Iterable[Listed]) -> list[Listed]:
     """Return a listing with what the index knows of each memory; nothing where it cannot be read."""
     fields = {path: values for path, _, _, values in view.memories({"type"})}
 
@@ -121,13 +129,17 @@ def among(listed: Iterable[str], named: Sequence[str]) -> set[str]:
     return found
 
 
-def conditional(view: View, named: Sequence[str], where: Sequence[str], sort: str) -> list[Listed]:
+_COMPUTED = frozenset({"path", "title", "size", "modified", "date", "tag", "state", "confidence"})
+"""Fields that need not stand in a memory."""
+
+
+def conditional(view: View, named: Sequence[str], where: Sequence[str], sort: str) -> Listing:
     """Return the memories that are named and meet all conditions, in the order of a field; see `Memory.ls`.
 
     Args:
         view: of which memories.
         named: memories and folders; all without.
-        where: the conditions; the fields `state` and `confidence` are what they are now.
+        where: the conditions; the fields `state`, `confidence` and `modified` are what they are now.
         sort: the field to sort by.
 
     Raises:
@@ -138,7 +150,8 @@ def conditional(view: View, named: Sequence[str], where: Sequence[str], sort: st
 
     wanted = [conditions.parse(text) for text in texts_of(where, "where")]
     key, descending = conditions.sort_order(sort)
-    judged = list(_judge_memories(view, {key, *(c.key for c in wanted)}, utc_now()))
+    asked = dict.fromkeys(each for each in (*(c.key for c in wanted), key) if each)
+    judged = list(_judge_memories(view, asked.keys(), utc_now()))
     inside = among((memory[0] for memory in judged), named)
     found = [memory for memory in judged if memory[0] in inside and conditions.fits(wanted, memory[3])]
     if sort:
@@ -146,7 +159,23 @@ def conditional(view: View, named: Sequence[str], where: Sequence[str], sort: st
         # Sorted twice, so that memories without a value are last in both directions.
         found.sort(key=lambda memory: conditions.sort_key(firsts[memory[0]]), reverse=descending)
         found.sort(key=lambda memory: firsts[memory[0]] is None)
-    return [Listed(path, size, mtime_ns) for path, size, mtime_ns, _ in found]
+    there = {each for *_, fields in judged for each, values in fields.items() if values}
+    nowhere = asked.keys() - _COMPUTED - there if judged else ()
+    unknown = _describe_unknown(view, nowhere) if nowhere else {}
+    return Listing((Listed(path, size, mtime_ns) for path, size, mtime_ns, _ in found), unknown)
+
+
+def _describe_unknown(view: View, keys: Iterable[str]) -> dict[str, str]:
+    """Say of each key that no memory has such a field, with the nearest names that there are."""
+    from difflib import get_close_matches  # noqa: PLC0415 - seldom needed
+
+    names = {name.casefold(): name for name in sorted({*view.field_names(), *_COMPUTED})}
+
+    def describe(key: str) -> str:
+        near = ", ".join(names[each] for each in get_close_matches(key.casefold(), names))
+        return f"no memory has a field {key!r}{f'; nearest names: {near}' if near else ''}"
+
+    return {key: describe(key) for key in sorted(keys)}
 
 
 def _judge_memories(
@@ -164,6 +193,8 @@ def _judge_memories(
 
         sure = dict(find_confidences(view, moment))
     for path, size, mtime_ns, fields in view.memories(keys):
+        if "modified" in keys:
+            fields.setdefault("modified", [stamp_of(mtime_ns)])
         if "state" in keys:
             fields["state"] = [states.get(path, "live")]
         if "confidence" in keys:

@@ -100,7 +100,6 @@ def several(files: Files) -> Files:
         (["--glob", "*.json"], ["b.json"]),
         (["notes", "--glob", "2026-*"], ["notes/2026-01.md"]),
         (["--glob", "*.md", "--glob", "!x.md"], ["a.md", "notes/2026-01.md", "notes-2/y.md"]),
-        (["--glob", "nothing"], []),
     ],
 )
 def test_ls_lists_memories_in_order(cli: Cli, several: Files, arguments: list[str], paths: list[str]) -> None:
@@ -111,9 +110,31 @@ def test_ls_lists_memories_in_order(cli: Cli, several: Files, arguments: list[st
 
 
 @pytest.mark.usefixtures("several")
+def test_ls_of_what_no_memory_fits_is_no_match(cli: Cli) -> None:
+    for arguments in (["--glob", "nothing"], ["--where", "size>100000"], ["--glob", "nothing", "--json"]):
+        assert cli("ls", *arguments) == (1, b"", "no memories\n")
+
+
+@pytest.mark.usefixtures("several")
 def test_ls_of_a_folder_that_is_not_there_is_not_found(cli: Cli) -> None:
     assert cli("ls", "nowhere").code == 1
     assert cli("ls", "..").code == 2
+
+
+def test_a_field_that_no_memory_has_is_said_with_the_nearest_names(cli: Cli, files: Files) -> None:
+    files.write("a.md", b"---\ncreated: 2026-01-01\n---\nSQLite\n")
+    said = "note: no memory has a field 'creatd'; nearest names: created\n"
+    nothing = cli("ls", "--where", "creatd>=2026")
+    assert (nothing.code, nothing.out, nothing.errors) == (1, "", f"{said}no memories\n")
+    sorted_by = cli.ok("ls", "--sort", "-creatd")
+    assert (sorted_by.out, sorted_by.errors) == ("a.md\n", said)
+    assert cli("ls", "--where", "creatd", "--json").errors == f"{said}no memories\n"
+    for arguments in (["grep", "sqlite"], ["search", "sqlite"]):
+        ended = cli(*arguments, "--where", "creatd")
+        assert (ended.code, ended.out) == (1, "")
+        assert said in ended.errors
+    for known in ("modified", "size", "path", "title", "date", "tag", "state", "confidence"):
+        assert "no memory has" not in cli("ls", "--sort", known, "--where", f"!{known}").errors
 
 
 # README: `ls --where 'type=decision' …
@@ -126,14 +147,15 @@ def test_ls_lists_what_meets_conditions_in_the_order_of_a_field(cli: Cli, files:
     assert cli.ok("ls", "--sort", "created").out == "notes/c.md\na.md\nnotes/b.md\n"
     assert cli.ok("ls", "notes", *both).out == "notes/b.md\n"
     assert [entry["path"] for entry in cli.ok("ls", "--where", "tag=db", "--json").objects] == ["notes/b.md"]
-    assert cli.ok("ls", "--where", "type=nothing").out == ""
+    nothing = cli("ls", "--where", "type=nothing")
+    assert (nothing.code, nothing.out, nothing.errors) == (1, "", "no memories\n")
     refused = cli("ls", "--where", "type decision")
     assert (refused.code, refused.out) == (2, "")
     assert "FIELD=VALUE" in refused.errors
 
 
 def test_an_empty_vault_lists_nothing(cli: Cli) -> None:
-    assert cli.ok("ls") == (0, b"", "")
+    assert cli.ok("ls") == (0, b"", "no memories\n")
 
 
 @pytest.fixture

@@ -164,6 +164,10 @@ def test_ls_lists_and_says_what_cannot_be_a_memory(tools: Tools, vault_root: Pat
     assert answer.texts[0] == f"notes/db.md  hash {note}  {len(NOTE)} bytes"
     assert answer.texts[1].startswith("[cannot be a memory: notes/link.md")
     assert tools("ls", where="type=other").data["total"] == 0
+    for _ in "again":  # a field that nobody has is said each time
+        answer = tools("ls", sort="typ")
+        assert answer.data["notes"] == ["no memory has a field 'typ'; nearest names: type"]
+        assert answer.texts[1] == "[no memory has a field 'typ'; nearest names: type]"
 
 
 @pytest.mark.usefixtures("note")

@@ -146,6 +146,27 @@ def test_sizes_and_times_are_those_of_the_files(memory: Memory) -> None:
     assert all(plain[entry.path] == entry for entry in memory.ls(sort="-size"))
 
 
+def test_a_listing_says_which_fields_no_memory_has(memory: Memory) -> None:
+    found = memory.ls(where=["Titel", "wieght>1", "zzz!=1"], sort="-titel")
+    assert found.unknown == {
+        "Titel": "no memory has a field 'Titel'; nearest names: title, state",
+        "titel": "no memory has a field 'titel'; nearest names: title, state",
+        "wieght": "no memory has a field 'wieght'; nearest names: weight",
+        "zzz": "no memory has a field 'zzz'",
+    }
+    assert memory.ls(where=["!supersedes", "size>0"], sort="modified").unknown.keys() == {"supersedes"}
+    assert memory.ls().unknown == {}
+    assert memory.search("alpha", where=["wieght"]).notes[0] == found.unknown["wieght"]
+    assert memory.grep("alpha", where=["wieght"]).notes == (found.unknown["wieght"],)
+
+
+def test_the_time_of_change_is_a_field(memory: Memory, tmp_path: Path) -> None:
+    os.utime(tmp_path / "memories/notes/b.md", (1_000_000_000, 1_000_000_000))
+    assert listed(memory, sort="modified")[0] == "notes/b.md"
+    assert listed(memory, sort="-modified")[-1] == "notes/b.md"
+    assert listed(memory, "modified<2002") == ["notes/b.md"]
+
+
 def test_a_listing_is_current_whoever_writes(memory: Memory) -> None:
     assert listed(memory, "type=fresh") == []
     Path(memory.vault.root, "notes/new.md").write_bytes(b"---\ntype: fresh\n---\n")

@@ -542,7 +542,7 @@ class ProgramFailed(
 
 class ExtraMissing(Unavailable, code="extra-missing"):
     says = "the package {package!r} is not installed"
-    advice = "install the extra that brings it: pip install 'mdmem[{extra}]'"
+    advice = "it comes with the extra {extra}: pip install '.[{extra}]' in a clone of mdmem"
     extra: str
     package: str
 

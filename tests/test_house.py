@@ -55,6 +55,7 @@ SHORT = {
     "memory.provenance": "how sure memories are, apart from when they count",
     "merging.facts": "the view of a tree that comparison and blame read, and what a fact is",
     "facade.lazy": "the descriptor of the façade's attributes",
+    "facade.service": "what serves memories to others, apart from what a program asks of them",
     "facade.statistics": "how much there is: one question, which needs no other",
     "sessions.outline": "what a conversation came to is found without any memory",
 }
@@ -111,6 +112,10 @@ INLINE = {
         {"review.commits", "review.merge_setup", "review.reverts"},
     ),
     "memory.history": ("few changes are undone behind later ones", {"merging.merge"}),
+    "facade.service": (
+        "few vaults ask for conversations to be kept, or for commits",
+        {"facade.background", "review.commits", "sessions.logs"},
+    ),
     "facade.instructions": (
         "most commands are about no tool's files",
         {"agents.files", "agents.hosts", "agents.sync"},

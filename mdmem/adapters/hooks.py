@@ -95,7 +95,7 @@ def _session_start(memory: Memory, given: Given) -> dict[str, Any] | None:
     if thread and thread != own and any(part.name == "working" for part in given_now.parts):
         text = f"{text}\n{_name_other_thread(thread, threads[thread], own)}\n"
     told = _add_context("SessionStart", text) if text else {}
-    refused = [str(each) for each in (memory.capture_refused, memory.commit_refused) if each]
+    refused = [str(each) for each in (memory.service.capture_refused, memory.service.commit_refused) if each]
     if refused:
         told["systemMessage"] = "\n".join(refused)  # for the user, who alone can say so
     return told or None
@@ -186,7 +186,8 @@ def _limit_lines(lines: Iterable[str]) -> list[str]:
 def _post_tool(memory: Memory, given: Given) -> None:
     """Keep a long output of a tool, which can be got back when it has left the context."""
     tool, keys = given.get("tool_name"), _conversation_keys(given)
-    if not memory.is_captured or memory.capture_refused or not isinstance(tool, str) or not keys:
+    service = memory.service
+    if not service.is_captured or service.capture_refused or not isinstance(tool, str) or not keys:
         return
     # Those of our own server give back what is kept.
     if memory.sessions.is_kept(keys[0]) and not tool.startswith("mcp__mdmem__"):
@@ -233,7 +234,7 @@ def _answer_stop(memory: Memory, given: Given) -> dict[str, Any] | None:
     _capture_conversation(memory, given)
     asked = _ask_to_continue(memory, given)
     # While the agent goes on, there is more to come. What may not be was told when the session began.
-    word = "" if asked or memory.commit_refused else memory.commit_left()
+    word = "" if asked or memory.service.commit_refused else memory.service.commit_left()
     return {"systemMessage": f"mdmem: {word}"} if word else asked
 
 
@@ -275,7 +276,7 @@ def _capture_conversation(memory: Memory, given: Given) -> None:
         except MdmemError as error:  # what goes wrong is no reason to say nothing else
             logging.getLogger("mdmem.sessions").warning("capture: %s", error)
     with contextlib.suppress(MdmemError):
-        any(map(memory.start_background, [key] if key else _conversation_keys(given)))
+        any(map(memory.service.start_background, [key] if key else _conversation_keys(given)))
 
 
 def _conversation_keys(given: Given) -> list[str]:

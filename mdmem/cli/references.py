@@ -88,7 +88,7 @@ def _print_stats(counted: Any) -> None:
 def _print_references(found: Iterable[Reference]) -> None:
     for reference in found:
         for place in reference.places:
-            line = f"{reference.type:10} {reference.target}  {place.state}  {place.path}:{place.line}"
+            line = f"{place.path}:{place.line}  {place.state}  {reference.type} {reference.target}"
             print(f"{line}  {place.detail}".rstrip())
 
 

@@ -298,7 +298,7 @@ def print_passed_over(counts: Mapping[str, int]) -> None:
 
 def print_notes(memory: Memory) -> None:
     """Print on standard error, behind the output, the remarks of the vault and the index."""
-    print_remarks(f"note: {remark}" for remark in memory.remarks)
+    print_remarks(f"note: {remark}" for remark in memory.service.remarks)
 
 
 def print_diff(plan: EditPlan) -> None:

@@ -106,7 +106,7 @@ def _commit_at_end(memory: Memory, say: Callable[[str], None]) -> Iterator[None]
     """
 
     def leave() -> None:
-        if word := memory.commit_left():
+        if word := memory.service.commit_left():
             say(word)
 
     def ended(number: int, _: object) -> None:

@@ -258,7 +258,7 @@ def _by_grammar(path: str, data: bytes) -> Symbols:
     try:
         parser = _make_parser(language.module, language.function)
     except ImportError:
-        return Symbols((), "its language needs an extra: pip install 'mdmem[symbols]'")
+        return Symbols((), "its language needs an extra: pip install '.[symbols]' in a clone of mdmem")
     # To a grammar a lone carriage return is a blank; to everything here it ends a line.
     root = parser.parse(data.replace(b"\r\n", b"\n").replace(b"\r", b"\n")).root_node
     found = tuple(_read_tree(language, root))

@@ -57,7 +57,7 @@ def digest(data: bytes) -> str:
 
 
 # Not slotted: its parsed parts are cached in the instance the first time that they are needed.
-@dataclass(frozen=True, kw_only=True, eq=False)
+@dataclass(frozen=True, kw_only=True, eq=False, repr=False)
 class Document:
     """A memory as it was read: `data` is exactly what stands in the file, `text` the same decoded.
 
@@ -69,6 +69,9 @@ class Document:
     data: bytes
     text: str
     limits: Limits = DEFAULT_LIMITS
+
+    def __repr__(self) -> str:
+        return f"Document({self.path!r}, {len(self.data):,} bytes, hash {self.hash[:8]})"
 
     @cached_property
     def hash(self) -> str:

@@ -38,7 +38,7 @@ def start(memory: Memory, session: str) -> bool:
     Returns:
         Whether one was started, or is at it already.
     """
-    if memory.capture_refused:
+    if memory.service.capture_refused:
         return False  # a config comes with the files, and can only ask
     is_observed = memory.vault.config.observation.enabled and memory.observations.due(session)
     if not (is_observed or memory.capture.due(session)):
@@ -81,7 +81,7 @@ def work(memory: Memory, given: Mapping[str, object], generator: Generator | Non
     key = given.get(_KEY)
     if not isinstance(key, str):
         raise Usage(problem=f"{_KEY} names no session", remedy="hooks start this by themselves")
-    if memory.capture_refused:
+    if memory.service.capture_refused:
         return
     seen: int | None = None
     while (last := _last_number(memory, key)) != seen:

@@ -47,12 +47,12 @@ if TYPE_CHECKING:  # most commands use one of these, or none
     from ripgrepy import Ripgrepy
 
     from mdmem.capture.capture import Capture
-    from mdmem.errors import MdmemError, NotAllowed
     from mdmem.facade.context import Context
     from mdmem.facade.doctor import Health
     from mdmem.facade.editing import Editing
     from mdmem.facade.instructions import WorkspaceProject
     from mdmem.facade.past import PastCopy, PastState
+    from mdmem.facade.service import Service
     from mdmem.facade.statistics import MemoryStats
     from mdmem.facade.store import VaultStore
     from mdmem.facade.uses import Uses
@@ -70,7 +70,6 @@ if TYPE_CHECKING:  # most commands use one of these, or none
     from mdmem.models.generator import Generator
     from mdmem.observations.observer import ObservedSession, SessionObservations
     from mdmem.results.results import ToolResults
-    from mdmem.review.commits import Commits
     from mdmem.schema import Schemas
     from mdmem.sessions.sessions import Sessions
     from mdmem.template.templates import Templates
@@ -123,7 +122,6 @@ class Memory(Kinds["Applied"]):
         "sessions",
         doc="What stretches of sessions left behind, and what makes it.",
     )
-    _commits: Lazy[Commits] = Lazy("mdmem.review.commits:Commits", "vault", doc="What commits to git.")
 
     def __init__(
         self, root: str, scope: Scope | None = None, *, actor: str = "", thread: str | None = None
@@ -137,7 +135,6 @@ class Memory(Kinds["Applied"]):
 
             self.vault = bound_to(thread, self.vault)
         super().__init__(self.vault, scope, self._apply_built, self._current_view)
-        self._words: list[str] = []
 
     def __repr__(self) -> str:
         return f"Memory({self.vault.root!r}, {self.scope!r})"
@@ -191,40 +188,6 @@ class Memory(Kinds["Applied"]):
         """The templates, the vault's own over the built-in ones."""
         return self.vault.templates
 
-    @property
-    def remarks(self) -> list[str]:
-        """Warnings of the vault, the index and git so far, oldest first, without repeats."""
-        of_index = self.index.notes if "index" in vars(self) else []
-        return list(dict.fromkeys((*self.vault.notes, *of_index, *self._words)))
-
-    @property
-    def capture_refused(self) -> NotAllowed | None:
-        """Why hooks keep and observe no conversations, where the config asks for that; None otherwise."""
-        config = self.vault.config
-        if not (config.sessions.capture or config.observation.enabled or self.is_captured):
-            return None
-        from mdmem.sessions.logs import capture_refused  # noqa: PLC0415 - start-up
-
-        return capture_refused(self.vault)
-
-    @property
-    def is_captured(self) -> bool:
-        """Whether the config asks for what is stated, and for outputs of tools, to be kept."""
-        return self.vault.config.capture.policy != "off"
-
-    @property
-    def commit_refused(self) -> MdmemError | None:
-        """Why nothing is committed to git by itself, where the config asks for that; None otherwise."""
-        return self._commits.refused() if self.vault.config.git.commit != "off" else None
-
-    def commit_left(self) -> str:
-        """Commit to git what a session or a server leaves, where the config asks for that and it may be.
-
-        Returns:
-            A word about what was not committed, and why; no error is raised.
-        """
-        return self._commits.by_itself() if self.vault.config.git.commit != "off" else ""
-
     @cached_property
     def plan(self) -> Kinds[EditPlan]:
         """The same verbs, which return an edit plan and write nothing."""
@@ -236,6 +199,13 @@ class Memory(Kinds["Applied"]):
         from mdmem.facade.store import VaultStore  # noqa: PLC0415 - start-up
 
         return VaultStore(self)
+
+    @cached_property
+    def service(self) -> Service:
+        """What a program that serves the memories looks after: warnings, consent, commits."""
+        from mdmem.facade.service import Service  # noqa: PLC0415 - start-up
+
+        return Service(self)
 
     @property
     def sessions(self) -> Sessions:
@@ -271,14 +241,6 @@ class Memory(Kinds["Applied"]):
             return self.observations.every(generator)
         return [self.observations.work(session, generator)]
 
-    def start_background(self, session: str) -> bool:
-        """Let another process observe and capture a session; see `mdmem.facade.background.start`."""
-        if not (self.vault.config.observation.enabled or self.is_captured):
-            return False
-        from mdmem.facade.background import start  # noqa: PLC0415 - few vaults want it
-
-        return start(self, session)
-
     def sync(self, *, rebuild: bool = False, progress: FileProgress | None = None) -> Synced:
         """Bring the index up to date; every question does so by itself.
 
@@ -296,7 +258,7 @@ class Memory(Kinds["Applied"]):
 
     def apply(self, plan: EditPlan) -> Applied:
         """Do what a plan says, all of it or nothing; see `Vault.apply`. Then it is committed, if wanted."""
-        return self._commit_if_wanted(self.vault.apply(plan))
+        return self.service.commit_applied(self.vault.apply(plan))
 
     def prepared(self, plan: EditPlan) -> EditPlan:
         """Return a plan as `apply` would do it: checked, and without the secrets that it may not add."""
@@ -863,16 +825,10 @@ class Memory(Kinds["Applied"]):
 
     def _apply_built(self, build: Build, *, locked: bool = False) -> Applied:
         """Apply the plan that `build` makes, then commit it to git where the config wants that."""
-        return self._commit_if_wanted(self.vault.transact(build, locked=locked))
+        return self.service.commit_applied(self.vault.transact(build, locked=locked))
 
     def _apply_locked(self, build: Build) -> Applied:
         return self._apply_built(build, locked=True)
-
-    def _commit_if_wanted(self, applied: Applied) -> Applied:
-        if applied.files and self.vault.config.git.commit == "auto":
-            word = self._commits.by_itself([f.path for f in applied.files if f.path.endswith(SUFFIXES)])
-            self._words += [word] if word else []
-        return applied
 
     @cached_property
     def index(self) -> Index:

@@ -111,7 +111,7 @@ class Toolbox:
 
     def _with_remarks(self, answer: Answer) -> Answer:
         """Add remarks not yet reported; an error answer gets none."""
-        new = [remark for remark in self._bound.memory.remarks if remark not in self._remarks]
+        new = [remark for remark in self._bound.memory.service.remarks if remark not in self._remarks]
         if answer.is_error or not new:
             return answer
         self._remarks.update(new)

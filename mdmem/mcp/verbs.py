@@ -84,7 +84,7 @@ def search(
     limit: Positive = 10,
     offset: Number = 0,
 ) -> Answer:
-    """Find the memories that fit best by meaning of words, each with its best lines.
+    """Find the memories that fit best by words, each with its best lines.
 
     Take it for a question or a topic. Words, "phrases", prefix*, -not, tag: type: path:.
     """

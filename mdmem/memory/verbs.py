@@ -11,6 +11,7 @@ import dataclasses
 import os
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from datetime import UTC, datetime
+from difflib import get_close_matches
 from typing import TYPE_CHECKING, Any, Generic, Literal, NamedTuple, TypeVar
 
 from mdmem.arguments import json_value, require_text, texts_of
@@ -167,8 +168,6 @@ def conditional(view: View, named: Sequence[str], where: Sequence[str], sort: st
 
 def _describe_unknown(view: View, keys: Iterable[str]) -> dict[str, str]:
     """Say of each key that no memory has such a field, with the nearest names that there are."""
-    from difflib import get_close_matches  # noqa: PLC0415 - seldom needed
-
     names = {name.casefold(): name for name in sorted({*view.field_names(), *_COMPUTED})}
 
     def describe(key: str) -> str:

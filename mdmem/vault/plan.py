@@ -6,7 +6,7 @@ What none may bring into a vault stands here as well: names that not every syste
 from __future__ import annotations
 
 import sys
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from itertools import takewhile
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -16,6 +16,7 @@ from mdmem.document.document import SUFFIXES, Document, Limits, parse, parse_tex
 from mdmem.document.edit import TextEdit, between, inverse, splice
 from mdmem.errors import EditRefused, Invalid, PathRefused
 from mdmem.text.diff import unified
+from mdmem.text.tokens import first_of
 from mdmem.vault.config import CONFIG_PATH, Secrets
 from mdmem.vault.paths import check_folder, check_memory, decode_id, is_under, join, relative, unportable
 from mdmem.vault.store import FileChange
@@ -26,6 +27,7 @@ if TYPE_CHECKING:
     from mdmem.document.secret import Secret
 
 # What is shown of a plan has been held to the limits of its vault before, or will be.
+_NAMED = 4  # paths in a representation
 _ANY_SIZE = Limits(max_bytes=sys.maxsize)
 
 
@@ -49,7 +51,7 @@ class Change:
     path: str
     before: Document | None
     edits: tuple[TextEdit, ...] = ()
-    content: bytes | None = None
+    content: bytes | None = field(default=None, repr=False)
     delete: bool = False
     move_to: str | None = None
     merge: bool = True
@@ -87,7 +89,7 @@ class AttachmentMove(NamedTuple):
     hash: str
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, slots=True, kw_only=True, repr=False)
 class EditPlan:
     """Changes that happen together or not at all.
 
@@ -109,6 +111,9 @@ class EditPlan:
     warnings: tuple[Diagnostic, ...] = ()
     brings_back: bool = False
     attachments: tuple[AttachmentMove, ...] = ()
+
+    def __repr__(self) -> str:
+        return f"EditPlan({self.message!r}, paths: {first_of(self.paths, _NAMED)})"
 
     @property
     def paths(self) -> tuple[str, ...]:

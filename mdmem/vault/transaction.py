@@ -11,6 +11,7 @@ from mdmem.errors import AlreadyExists, Conflict, DocumentRefused, FileBusy
 from mdmem.merging.merge import merge
 from mdmem.text.diff import unified
 from mdmem.text.lines import LINE_END
+from mdmem.text.tokens import first_of
 from mdmem.vault.files import BUSY_SECONDS, Raced
 from mdmem.vault.paths import check_folder, check_memory, join, relative, seen_from
 from mdmem.vault.plan import change_shape
@@ -25,9 +26,10 @@ if TYPE_CHECKING:
 
 # How often a program that takes no lock may come in between before we give up.
 _RACES = 50
+_NAMED = 4  # memories in a representation
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, slots=True, kw_only=True, repr=False)
 class Applied:
     """What a plan did.
 
@@ -42,6 +44,10 @@ class Applied:
     files: tuple[FileChange, ...]
     merged: tuple[str, ...]
     plan: EditPlan
+
+    def __repr__(self) -> str:
+        done = [f"{file.did} {file.path}" for file in self.files]
+        return f"Applied({self.id!r}, {first_of(done, _NAMED)})"
 
     def json_shape(self) -> dict[str, Any]:
         """Return what changed, as a JSON object; `diff` is what was planned, also where a file was merged."""

@@ -63,7 +63,7 @@ def test_without_the_package_the_extra_is_named() -> None:
     code = "import sys; sys.modules['anthropic'] = None; import mdmem.adapters.anthropic"
     ran = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
     assert "ExtraMissing: the package 'anthropic' is not installed" in ran.stderr
-    assert "pip install 'mdmem[anthropic]'" in ran.stderr
+    assert "pip install '.[anthropic]'" in ran.stderr
 
 
 # ------------------------------------------------------------------------------- as the SDK's own tool

@@ -121,18 +121,18 @@ def test_no_hook_captures_without_consent_or_without_a_policy(
 
 def test_a_session_begins_with_a_word_where_the_config_asks_in_vain(vault_root: Path) -> None:
     memory = opened(vault_root, "inbox", is_allowed=False)
-    assert memory.capture_refused
-    assert "[capture] policy" in memory.capture_refused.message
-    assert "allow-capture" in str(memory.capture_refused)
+    assert memory.service.capture_refused
+    assert "[capture] policy" in memory.service.capture_refused.message
+    assert "allow-capture" in str(memory.service.capture_refused)
     memory.sessions.allow_capture()
-    assert memory.capture_refused is None
+    assert memory.service.capture_refused is None
 
 
 def test_the_process_captures_what_comes_while_it_works_and_is_alone(vault_root: Path) -> None:
     memory = opened(vault_root, "apply")
     for number in range(12):
         memory.sessions.add("t", "user", f"We decided to use the tool{number}.")
-        memory.start_background("t")
+        memory.service.start_background("t")
     until(lambda: not memory.capture.due("t"))
     assert len(memory.show("notes/decisions.md").text.splitlines()) == 12
 

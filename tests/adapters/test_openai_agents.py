@@ -30,7 +30,7 @@ def test_without_the_package_the_extra_is_named() -> None:
     code = "import sys; sys.modules['agents'] = None; import mdmem.adapters.openai_agents"
     ran = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
     assert "ExtraMissing: the package 'openai-agents' is not installed" in ran.stderr
-    assert "pip install 'mdmem[openai-agents]'" in ran.stderr
+    assert "pip install '.[openai-agents]'" in ran.stderr
 
 
 def items(chance: random.Random, number: int) -> list[Any]:

@@ -143,7 +143,7 @@ def test_codex_needs_the_extra_that_edits_its_settings(home: Path) -> None:
     command = [sys.executable, "-c", without + run]
     ended = subprocess.run(command, capture_output=True, text=True, check=False)
     assert (ended.returncode, ended.stdout) == (2, "")
-    assert "pip install 'mdmem[codex]'" in ended.stderr
+    assert "pip install '.[codex]'" in ended.stderr
     assert not everything(home)
 
 
@@ -338,7 +338,7 @@ def test_without_the_extra_that_the_server_needs_nothing_is_installed(home: Path
     command = [sys.executable, "-c", without, "install", "cursor", *options]
     ended = subprocess.run(command, capture_output=True, text=True, check=False)
     assert (ended.returncode, ended.stdout) == (2, "")
-    assert "pip install 'mdmem[mcp]'" in ended.stderr
+    assert "pip install '.[mcp]'" in ended.stderr
     assert not everything(home)
 
 

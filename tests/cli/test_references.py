@@ -43,12 +43,12 @@ def moved() -> None:
 @pytest.mark.usefixtures("linked")
 def test_refs_prints_a_line_for_each_place(cli: Cli) -> None:
     assert cli.ok("refs").out.splitlines() == [
-        "note       notes/db.md  ok  notes/new.md:2",
-        "note       nowhere  dangling  notes/db.md:3  there is no memory 'nowhere'",
-        *("heading    notes/new.md#Why  ok  notes/db.md:3", "tag        #Storage  ok  notes/db.md:3"),
-        *("tag        #db  ok  notes/db.md:3", "tag        #db  ok  notes/new.md:8"),
-        "url        https://example.org/x  ok  notes/new.md:8",
-        "line_range src/app.py#L4-L6  unchanged  notes/db.md:3",
+        "notes/new.md:2  ok  note notes/db.md",
+        "notes/db.md:3  dangling  note nowhere  there is no memory 'nowhere'",
+        *("notes/db.md:3  ok  heading notes/new.md#Why", "notes/db.md:3  ok  tag #Storage"),
+        *("notes/db.md:3  ok  tag #db", "notes/new.md:8  ok  tag #db"),
+        "notes/new.md:8  ok  url https://example.org/x",
+        "notes/db.md:3  unchanged  line_range src/app.py#L4-L6",
     ]
 
 
@@ -93,7 +93,7 @@ def test_stale_code_is_a_finding_that_says_where_it_is_now(cli: Cli) -> None:
     ended = cli("refs", "--stale")
     assert (ended.code, ended.out) == (
         1,
-        "line_range src/app.py#L4-L6  moved  notes/db.md:3  moved to src/app.py#L6-L8\n",
+        "notes/db.md:3  moved  line_range src/app.py#L4-L6  moved to src/app.py#L6-L8\n",
     )
     assert cli("refs", "app.py", "--stale").code == 1
     assert cli("refs", "--stale", "--in", "notes/new.md") == (0, b"", "")

@@ -164,7 +164,7 @@ def test_without_the_extra_other_languages_are_unknown(monkeypatch: pytest.Monke
     monkeypatch.setitem(sys.modules, "tree_sitter", None)
     found = symbols("a.go", b"package p\nfunc F() {}\n")
     assert found.found == ()
-    assert found.problem == "its language needs an extra: pip install 'mdmem[symbols]'"
+    assert found.problem == "its language needs an extra: pip install '.[symbols]' in a clone of mdmem"
 
 
 def test_python_needs_no_grammar() -> None:

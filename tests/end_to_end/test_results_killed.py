@@ -126,7 +126,7 @@ def test_a_kill_at_each_instant_of_storing_leaves_all_of_it_or_nothing(
 def memory_remarks(root: Path) -> list[str]:
     memory = Memory(str(root))
     memory.results.list()
-    return memory.remarks
+    return memory.service.remarks
 
 
 def test_processes_that_meet_a_damaged_database_at_once_put_it_aside_once(

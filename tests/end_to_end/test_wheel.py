@@ -128,6 +128,7 @@ def the_quick_start_works(programs: Path, folder: Path, wheel: Path) -> None:
         "PIP_QUIET": "1",
     }
     (folder / "home").mkdir()
+    succeed(programs / "pip", "install", f"mdmem[mcp] @ {wheel.as_uri()}", cwd=folder, env=env)
     succeed("sh", "-eu", "-c", script, cwd=folder, env=env)
     assert (folder / "memories/notes/db.md").read_text() == "## SQLite\n\nOne file, no server.\n"
     server = json.loads((folder / ".mcp.json").read_text())["mcpServers"]["mdmem"]

@@ -95,10 +95,38 @@ def test_a_memory_says_where_it_is_and_what_its_vault_has(root: Path, tmp_path: 
 
 def test_what_had_to_give_is_remarked_once(root: Path) -> None:
     memory = Memory(str(root))
-    assert memory.remarks == []
+    assert memory.service.remarks == []
     memory.vault.notes.extend(["a link was passed over"] * 2)
     memory.index.notes.extend(["a link was passed over", "the index was rebuilt"])
-    assert memory.remarks == ["a link was passed over", "the index was rebuilt"]
+    assert memory.service.remarks == ["a link was passed over", "the index was rebuilt"]
+
+
+def test_what_is_printed_of_a_memory_and_a_change_is_short(root: Path) -> None:
+    memory = Memory(str(root))
+    text = "a secret of many words\n" * 1_000
+    plan = memory.plan.write("notes/long.md", text)
+    assert repr(plan) == "EditPlan('write notes/long.md', paths: notes/long.md)"
+    applied = memory.apply(plan)
+    assert repr(applied) == f"Applied({applied.id!r}, created notes/long.md)"
+    document = memory.show("notes/long.md")
+    assert repr(document) == f"Document('notes/long.md', 23,000 bytes, hash {document.hash[:8]})"
+    assert len(repr(plan.changes)) < 400
+    for number in range(9):
+        memory.write(f"many/{number}.md", "word\n")
+    assert repr(memory.rm("many", recursive=True)).endswith("deleted many/3.md and 5 more)")
+
+
+def test_what_is_listed_of_memories_is_what_a_program_may_use(root: Path) -> None:
+    internal = {
+        "remarks",
+        "commit_left",
+        "commit_refused",
+        "capture_refused",
+        "is_captured",
+        "start_background",
+    }
+    assert internal.isdisjoint(dir(Memory(str(root))))
+    assert internal < {*dir(Memory(str(root)).service)}
 
 
 # ------------------------------------------------------------------------------------------- the public API
@@ -416,7 +444,7 @@ def test_no_path_shows_what_belongs_to_another_user(shared: tuple[Path, Memory],
     _, alice = shared
     for verb in READS:
         found = attempt(verb, alice, path)
-        told = str(found) + repr(found)
+        told = f"{found}{found!r}{mdmem.as_json(found)}"
         assert SECRET not in told
         assert NAME not in told
 

@@ -27,7 +27,7 @@ def test_without_its_package_it_names_the_extra(vault_root: Path) -> None:
         check=False,
     )
     assert ended.returncode == 2
-    assert "pip install 'mdmem[mcp]'" in ended.stderr
+    assert "pip install '.[mcp]'" in ended.stderr
     assert not ended.stdout
 
 

@@ -194,7 +194,7 @@ def test_a_secret_is_taken_out_though_the_log_keeps_it(vault_root: Path) -> None
     found = observed(memory, f"We decided that the token is {token} for now.")
     assert token not in memory.show(found.path).text
     assert "REDACTED" in found.text
-    assert any("looks like a secret" in note for note in memory.remarks)
+    assert any("looks like a secret" in note for note in memory.service.remarks)
 
 
 # README: An observation without a model is a list …
@@ -585,7 +585,7 @@ def test_every_step_is_due_when_there_is_enough_of_it(memory: Memory) -> None:
 def test_off_has_no_effect(memory: Memory) -> None:
     """Hooks start nothing then; whoever asks himself is heard."""
     say(memory, *[LONG] * 10)
-    assert not memory.start_background(KEY)
+    assert not memory.service.start_background(KEY)
     assert memory.observations.list(KEY) == []
 
 

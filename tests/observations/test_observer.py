@@ -255,16 +255,16 @@ def test_a_watch_tells_what_it_does_as_sessions_grow(root: Path) -> None:
 
 def test_a_process_that_is_started_observes_and_nobody_waits(root: Path) -> None:
     memory = opened(root, enabled=True)
-    assert not memory.start_background("none")
+    assert not memory.service.start_background("none")
     scoped = mdmem.open(root, mdmem.Scope(user="alice", project="demo"))
     for each in (memory, scoped):
         say(each, 10, "-t 1")
         each.sessions.allow_capture(off=True)
-        assert not each.start_background("-t 1")  # a config comes with the files, and can only ask
+        assert not each.service.start_background("-t 1")  # a config comes with the files, and can only ask
         each.sessions.allow_capture()
-        assert each.start_background("-t 1")
+        assert each.service.start_background("-t 1")
         until(lambda each=each: not each.observations.due("-t 1"))  # type: ignore[misc]
-        assert not each.start_background("-t 1")
+        assert not each.service.start_background("-t 1")
         assert len(each.observations.list("-t 1")) == 1
 
 
@@ -277,7 +277,7 @@ def test_nothing_beside_the_program_is_run(root: Path, tmp_path: Path) -> None:
     (tmp_path / "mdmem").mkdir()
     (tmp_path / "mdmem/__init__.py").write_text(f"open({str(mark)!r}, 'w')\n")
     (tmp_path / "mdmem/__main__.py").touch()
-    code = "import sys, mdmem; mdmem.open(sys.argv[1]).start_background('t')"
+    code = "import sys, mdmem; mdmem.open(sys.argv[1]).service.start_background('t')"
     subprocess.run([sys.executable, "-P", "-c", code, str(root)], cwd=tmp_path, check=True)
     until(lambda: memory.observations.list("t"))
     assert not mark.exists()

@@ -457,7 +457,7 @@ def test_a_database_that_cannot_be_used_is_put_aside_with_a_word(vault_root: Pat
     assert memory.results.references() == []
     done = memory.results.compress("Bash", LOG)
     assert memory.results.recover(done.hash) == LOG.encode()
-    assert "put aside" in " ".join(memory.remarks)
+    assert "put aside" in " ".join(memory.service.remarks)
     assert os.path.lexists(file.with_name(f"{database.NAME}.damaged"))
 
 

@@ -485,8 +485,8 @@ def test_auto_commits_each_change_as_it_is_made(project: Project) -> None:
     memory.apply(memory.plan.append("notes/c.md", "Three."))
     memory.git.revert("notes/c.md:Three")
     assert project.git("rev-list", "--count", "HEAD") == "5"
-    assert memory.remarks == []
-    assert memory.commit_left() == ""
+    assert memory.service.remarks == []
+    assert memory.service.commit_left() == ""
     assert project.git("log", "-1", "--format=%s") == "Add notes/direct.md"
 
 
@@ -495,8 +495,8 @@ def test_a_change_stands_where_its_commit_fails_and_it_is_said(project: Project)
     memory = project.open()
     memory.append("notes/a.md", "One.")
     assert memory.show("notes/a.md").text == "One.\n"
-    assert "mdmem git allow commit" in memory.remarks[0]
-    assert "not allowed" in str(memory.commit_refused)
+    assert "mdmem git allow commit" in memory.service.remarks[0]
+    assert "not allowed" in str(memory.service.commit_refused)
     Commits(memory.vault).allow("commit")
     hook = project.root / ".git/hooks/pre-commit"
     hook.parent.mkdir(exist_ok=True)
@@ -504,7 +504,7 @@ def test_a_change_stands_where_its_commit_fails_and_it_is_said(project: Project)
     hook.chmod(0o755)
     again = project.open()
     again.append("notes/a.md", "Two.")
-    assert "hook pre-commit" in again.remarks[0]
+    assert "hook pre-commit" in again.service.remarks[0]
     assert project.git("rev-list", "--all") == ""
     assert project.git("status", "--porcelain") == "?? memories/"
 
@@ -516,12 +516,12 @@ def test_batch_commits_what_is_left_at_the_end(project: Project) -> None:
     memory.append("notes/b.md", "Two.")
     assert project.git("rev-list", "--all") == ""
     Commits(memory.vault).allow("commit")
-    assert memory.commit_left() == ""
+    assert memory.service.commit_left() == ""
     assert project.git("rev-list", "--count", "HEAD") == "1"
     off = project.root / "memories/.mdmem/config.toml"
     off.write_text("")
     project.write("memories/notes/a.md", "More.\n")
-    assert project.open().commit_left() == ""
+    assert project.open().service.commit_left() == ""
     assert project.git("rev-list", "--count", "HEAD") == "1"
 
 

@@ -68,7 +68,7 @@ function restart(): Promise<void> {
             client = started;
         } catch (error) {
             output.error(String(error));
-            const told = "mdmem does not start. Does it have its language server: pip install 'mdmem[lsp]'?";
+            const told = "mdmem does not start. Does it have its language server, the extra lsp?";
             void vscode.window.showErrorMessage(told, "Show Log").then((chosen) => chosen && output.show());
         }
     });
@@ -89,7 +89,7 @@ function listFolders(): string[] {
 }
 
 async function explainMissing(): Promise<void> {
-    const told = "There is no mdmem to start. Install it by: pip install 'mdmem[lsp]'. Or set where it is.";
+    const told = "There is no mdmem to start. Install it with its extra lsp, or set where it is.";
     const setting = "Open Setting";
     if ((await vscode.window.showWarningMessage(told, setting)) === setting) {
         await vscode.commands.executeCommand("workbench.action.openSettings", "mdmem.path");

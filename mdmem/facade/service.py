@@ -1,0 +1,74 @@
+"""What a program that serves memories to others looks after beside them: warnings, consent, commits."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from mdmem.document.document import SUFFIXES
+from mdmem.facade.lazy import Lazy
+
+if TYPE_CHECKING:
+    from mdmem.errors import MdmemError, NotAllowed
+    from mdmem.facade.memory import Memory
+    from mdmem.review.commits import Commits
+    from mdmem.vault.transaction import Applied
+
+
+class Service:
+    """What front ends ask of memories that they serve; see `Memory.service`."""
+
+    _commits: Lazy[Commits] = Lazy("mdmem.review.commits:Commits", "_vault", doc="What commits to git.")
+
+    def __init__(self, memory: Memory) -> None:
+        self._memory = memory
+        self._vault = memory.vault
+        self._words: list[str] = []
+
+    @property
+    def remarks(self) -> list[str]:
+        """Warnings of the vault, the index and git so far, oldest first, without repeats."""
+        of_index = self._memory.index.notes if "index" in vars(self._memory) else []
+        return list(dict.fromkeys((*self._vault.notes, *of_index, *self._words)))
+
+    @property
+    def capture_refused(self) -> NotAllowed | None:
+        """Why hooks keep and observe no conversations, where the config asks for that; None otherwise."""
+        config = self._vault.config
+        if not (config.sessions.capture or config.observation.enabled or self.is_captured):
+            return None
+        from mdmem.sessions.logs import capture_refused  # noqa: PLC0415 - start-up
+
+        return capture_refused(self._vault)
+
+    @property
+    def is_captured(self) -> bool:
+        """Whether the config asks for what is stated, and for outputs of tools, to be kept."""
+        return self._vault.config.capture.policy != "off"
+
+    @property
+    def commit_refused(self) -> MdmemError | None:
+        """Why nothing is committed to git by itself, where the config asks for that; None otherwise."""
+        return self._commits.refused() if self._vault.config.git.commit != "off" else None
+
+    def commit_left(self) -> str:
+        """Commit to git what a session or a server leaves, where the config asks for that and it may be.
+
+        Returns:
+            A word about what was not committed, and why; no error is raised.
+        """
+        return self._commits.by_itself() if self._vault.config.git.commit != "off" else ""
+
+    def commit_applied(self, applied: Applied) -> Applied:
+        """Commit a change to git, where the config asks for each to be, and return it."""
+        if applied.files and self._vault.config.git.commit == "auto":
+            word = self._commits.by_itself([f.path for f in applied.files if f.path.endswith(SUFFIXES)])
+            self._words += [word] if word else []
+        return applied
+
+    def start_background(self, session: str) -> bool:
+        """Let another process observe and capture a session; see `mdmem.facade.background.start`."""
+        if not (self._vault.config.observation.enabled or self.is_captured):
+            return False
+        from mdmem.facade.background import start  # noqa: PLC0415 - few vaults want it
+
+        return start(self._memory, session)

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from mdmem import as_json
 from mdmem.cli import options, render
 from mdmem.cli.findings import exit_code, print_findings, strict_option
 from mdmem.cli.main import command
@@ -113,6 +114,7 @@ def check_command(memory: Memory, paths: tuple[str | None, ...], links: bool, fo
 
 @command("doctor", epilog="Example: mdmem doctor --fix")
 @options.fix_option
+@options.dry_run_option
 @strict_option
 @options.read_command
 def doctor_command(memory: Memory, fix: bool, strict: bool) -> int:
@@ -120,12 +122,14 @@ def doctor_command(memory: Memory, fix: bool, strict: bool) -> int:
 
     The exit code is 1 when one of the findings is an error, not a warning.
     """
-    health = memory.doctor(fix=fix)
+    dry_run = render.is_set("dry_run")
+    health = memory.doctor(fix=fix, dry_run=dry_run)
     if render.is_set("as_json"):
-        render.print_json(health)
+        render.print_json({"applied": fix and not dry_run, **as_json(health)})
         return exit_code(health.findings, strict=strict)
     for name, value in health.facts.items():
-        print(f"{name}: {value}")
+        print(f"{'would be ' * (dry_run and name == 'fixed')}{name}: {value}")
+    render.print_hunks(health.diff)
     if not health.findings:
         print("clean")
     return print_findings(health.findings, strict=strict)

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+import mdmem
 from mdmem.cli import options, render
 from mdmem.cli.main import group
 
@@ -91,9 +92,15 @@ def results_references(memory: Memory, **given: Any) -> None:
     metavar="DAYS",
     help="Keep what was used in this many days; else max_days of the config.",
 )
+@options.dry_run_option
 @options.read_command
 def results_sweep(memory: Memory, max_age: float | None) -> None:
     """Remove outputs and references that nobody has used for some days."""
-    done = memory.results.sweep(max_age)
-    removed = f"{done.outputs:,} outputs and {done.references:,} references were removed"
-    render.print_found(done, lambda _: render.print_remarks([removed]))
+    dry_run = render.is_set("dry_run")
+    done = memory.results.sweep(max_age, dry_run=dry_run)
+    would = "would be" if dry_run else "were"
+    removed = f"{done.outputs:,} outputs and {done.references:,} references {would} removed"
+    if render.is_set("as_json"):
+        render.print_json({"applied": not dry_run, **mdmem.as_json(done)})
+    else:
+        render.print_remarks([removed])

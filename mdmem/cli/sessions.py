@@ -14,6 +14,7 @@ from mdmem.cli import options, render
 from mdmem.cli.findings import print_findings, strict_option
 from mdmem.cli.main import group
 from mdmem.cli.serve import end_program
+from mdmem.errors import Usage
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -218,44 +219,77 @@ def sessions_allow_capture(memory: Memory, off: bool) -> None:
     You say so for yourself, on this machine; a copy of the vault has to be allowed again.
     """
     memory.sessions.allow_capture(off=off)
-    _print_done({"allowed": not off})
+    _print_done({"allowed": not off}, "allow it")
 
 
 @sessions_command.command("clear", epilog="Example: mdmem sessions clear t1")
 @click.argument("key")
+@options.dry_run_option
 @options.read_command
 def sessions_clear(memory: Memory, key: str) -> None:
     """Empty the history and the context of a session; the log keeps all of it."""
-    memory.sessions.clear(key)
-    _print_done({"key": key})
+    messages = memory.sessions.clear(key, dry_run=render.is_set("dry_run"))
+    _print_done({"key": key}, f"clear {messages:,} messages of {key}")
 
 
 @sessions_command.command("delete", epilog="Example: mdmem sessions delete t1")
 @click.argument("key")
+@options.dry_run_option
 @options.read_command
 def sessions_delete(memory: Memory, key: str) -> int:
     """Move a session to the archive, from where `restore` brings it back; 1 when there is none."""
-    was_there = memory.sessions.delete(key)
-    _print_done({"key": key, "deleted": was_there})
-    return 0 if was_there else 1
+    was_there = memory.sessions.delete(key, dry_run=render.is_set("dry_run"))
+    _print_done({"key": key, "deleted": was_there}, f"delete {key}" if was_there else "")
+    return 0 if was_there else render.say_nothing(f"session {key}", is_asked=True)
 
 
 @sessions_command.command("restore", epilog="Example: mdmem sessions restore t2")
 @click.argument("key")
+@options.dry_run_option
 @options.read_command
 def sessions_restore(memory: Memory, key: str) -> None:
     """Bring back the session of a key that was deleted last."""
-    memory.sessions.restore(key)
-    _print_done({"key": key})
+    memory.sessions.restore(key, dry_run=render.is_set("dry_run"))
+    _print_done({"key": key}, f"restore {key}")
 
 
 @sessions_command.command("vacuum", epilog="Example: mdmem sessions vacuum t1")
 @click.argument("key")
 @click.option("--purge", is_flag=True, help="Remove it from the archive, too; nothing brings that back.")
+@options.yes_option
+@options.dry_run_option
 @options.read_command
-def sessions_vacuum(memory: Memory, key: str, purge: bool) -> None:
-    """Rewrite a log without what is no longer in the history; the archive keeps the old log."""
-    _print_done({"key": key, "written": memory.sessions.vacuum(key, purge=purge)})
+def sessions_vacuum(memory: Memory, key: str, purge: bool) -> int:
+    """Rewrite a log without what is no longer in the history; the archive keeps the old log.
+
+    On a terminal, you are asked before --purge; elsewhere it needs --yes.
+    """
+    dry_run = render.is_set("dry_run")
+    if purge and not dry_run and not _is_purge_confirmed(key):
+        return 1
+    written = memory.sessions.vacuum(key, purge=purge, dry_run=dry_run)
+    rewrite = f"rewrite the log of {key}" if written else f"leave the log of {key} as it is"
+    _print_done({"key": key, "written": written}, f"{rewrite}{', and purge the archive of it' * purge}")
+    return 0
+
+
+def _is_purge_confirmed(key: str) -> bool:
+    """Ask whether what the archive has of a session may go for good.
+
+    Raises:
+        Usage: nobody can be asked.
+    """
+    if render.is_set("yes"):
+        return True
+    if not options.may_ask():
+        raise Usage(
+            problem="nothing was changed: --purge is for good, and nobody can be asked", remedy="say --yes"
+        )
+    render.stop_paging()
+    if click.confirm(f"remove for good what the archive has of {key}?"):
+        return True
+    render.print_remarks(["nothing was changed"])
+    return False
 
 
 @sessions_command.command("check", epilog="Example: mdmem sessions check t1")
@@ -420,9 +454,10 @@ def _print_summaries(summaries: Sequence[RunSummary]) -> None:
         print(each.text, end="\n\n")
 
 
-def _print_done(done: dict[str, Any]) -> None:
-    """Print what a change did, for a program; people see that nothing went wrong."""
+def _print_done(done: dict[str, Any], would: str) -> None:
+    """Print what a change did, or with --dry-run would do; people see that nothing went wrong."""
+    dry_run = render.is_set("dry_run")
     if render.is_set("as_json"):
-        render.print_json(done)
-    else:
-        print("done", file=sys.stderr)
+        render.print_json({"applied": not dry_run, **done})
+    elif would:
+        render.print_remarks([f"would {would}" if dry_run else "done"])

@@ -40,17 +40,28 @@ _NAMED = 4  # of the memories that share an id
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Health:
-    """What the doctor found: facts by name, and findings; without findings the vault is clean."""
+    """What the doctor found: facts by name, and findings; without findings the vault is clean.
+
+    `diff` is what a dry run of the fixes would change in memories, which the fact `fixed` names.
+    """
 
     facts: Facts
     findings: tuple[Diagnostic, ...]
+    diff: str = ""
 
 
-def examine(vault: Vault, view: Callable[[], View], fixed: Applied | None = None) -> Health:
-    """Repair what a crash left; then look at config, mounts, names, schemas, programs, index and links."""
+def examine(vault: Vault, view: Callable[[], View], fixed: Applied | EditPlan | None = None) -> Health:
+    """Repair what a crash left; then look at config, mounts, names, schemas, programs, index and links.
+
+    Args:
+        vault: the vault.
+        view: returns what the index knows of it.
+        fixed: what was fixed before, or the plan of it.
+    """
     facts: Facts = {"vault": vault.root, "workspace": vault.workspace}
     if fixed:
-        facts["fixed"] = ", ".join(changed.path for changed in fixed.files) or "nothing"
+        paths = ", ".join(changed.path for changed in fixed.files)
+        facts["fixed"] = paths or "nothing"
     findings: list[Diagnostic] = []
     for look in (_check_files, _check_mounts, _check_schemas, _check_programs, _check_sessions):
         findings += _look_safely(partial(look, vault, facts))
@@ -59,7 +70,8 @@ def examine(vault: Vault, view: Callable[[], View], fixed: Applied | None = None
         findings += _look_safely(partial(_find_foreign_state, vault))
     findings += _look_safely(lambda: _check_index(view(), facts))
     # A broken config is met wherever it is needed.
-    return Health(facts=facts, findings=tuple(dict.fromkeys(findings)))
+    diff = fixed.diff() if isinstance(fixed, EditPlan) else ""
+    return Health(facts=facts, findings=tuple(dict.fromkeys(findings)), diff=diff)
 
 
 def _look_safely(look: Callable[[], Iterable[Diagnostic]]) -> Iterator[Diagnostic]:
@@ -122,6 +134,11 @@ def fix_vault(vault: Vault, view: View) -> EditPlan:
     if any(find_differing(view)):
         view.index.rebuild()
         view.forget_names()
+    return plan_fixes(view)
+
+
+def plan_fixes(view: View) -> EditPlan:
+    """Return the plan that fixes links to memories that were moved by other programs."""
     return repair(known(view), view.moves())
 
 

@@ -336,19 +336,23 @@ class Memory(Kinds["Applied"]):
 
         return Editing(self)
 
-    def doctor(self, *, fix: bool = False) -> Health:
+    def doctor(self, *, fix: bool = False, dry_run: bool = False) -> Health:
         """Return what is wrong with the vault itself; see `mdmem.facade.doctor`.
 
         Args:
             fix: first fix links to memories that other programs have moved, remove what crashes left, and
                 rebuild the index where it is wrong.
+            dry_run: with `fix`, fix nothing; the result has the diff.
 
         Raises:
             MdmemError: as `Vault.apply`, with `fix`.
         """
-        from mdmem.facade.doctor import examine, fix_vault  # noqa: PLC0415 - start-up
+        from mdmem.facade.doctor import examine, fix_vault, plan_fixes  # noqa: PLC0415 - start-up
 
-        fixed = self._apply_built(lambda: fix_vault(self.vault, self._current_view())) if fix else None
+        fixed: Applied | EditPlan | None = None
+        if fix:
+            build = partial(fix_vault, self.vault, self._current_view())
+            fixed = plan_fixes(self._current_view()) if dry_run else self._apply_built(build)
         return examine(self.vault, self._current_view, fixed)
 
     # -- questions: none of them changes a memory ----------------------------------------------------------

@@ -307,6 +307,16 @@ def expire(connection: sqlite3.Connection, namespace: str, days: float) -> tuple
     return len(rows), references
 
 
+def count_expired(connection: sqlite3.Connection, namespace: str, days: float) -> tuple[int, int]:
+    """Count what `expire` would remove."""
+    oldest = (namespace, time.time() - days * _DAY)
+    query = "SELECT count(*) FROM {} WHERE namespace = ? AND used <= ?"
+    outputs, references = (
+        connection.execute(query.format(table), oldest).fetchone()[0] for table in ("outputs", "named")
+    )
+    return outputs, references
+
+
 # -- asking -----------------------------------------------------------------------------------------------
 
 

@@ -386,11 +386,12 @@ class ToolResults:
             bytes=sum(sizes.values()),
         )
 
-    def sweep(self, max_age: float | None = None) -> SweptResults:
+    def sweep(self, max_age: float | None = None, *, dry_run: bool = False) -> SweptResults:
         """Remove outputs and references that nobody has used for so long.
 
         Args:
             max_age: in days; `max_days` of the config without.
+            dry_run: only count them.
 
         Raises:
             Usage: it is negative.
@@ -402,8 +403,11 @@ class ToolResults:
         if not self._has_folder:
             return SweptResults(outputs=0, references=0)
         namespace = self._vault.namespace
-        outputs, references = self._open_database().write(lambda c: database.expire(c, namespace, days))
-        return SweptResults(outputs=outputs, references=references)
+        if dry_run:
+            counts = self._ask_database(lambda c: database.count_expired(c, namespace, days)) or (0, 0)
+        else:
+            counts = self._open_database().write(lambda c: database.expire(c, namespace, days))
+        return SweptResults(outputs=counts[0], references=counts[1])
 
     @property
     def _has_folder(self) -> bool:

@@ -410,7 +410,7 @@ class SessionLogs:
                 conversation.log.put_aside(self._archive_path(conversation.state, _DELETED))
             return not conversation.is_new
 
-    def restore(self, key: str) -> None:
+    def restore(self, key: str, *, dry_run: bool = False) -> None:
         """Bring back the log of a key that was deleted last, as `Sessions.restore`."""
         path = self.path(key)
         kept = [each for each in self.archived(key) if each.endswith(_DELETED)]
@@ -419,7 +419,8 @@ class SessionLogs:
         with self.vault.store.appending(path) as (log,):
             if log.size:
                 raise AlreadyExists(path=path, remedy="delete it first, or keep it")
-            log.bring_back(kept[-1])
+            if not dry_run:
+                log.bring_back(kept[-1])
 
     def vacuum(self, key: str) -> bool:
         """Rewrite a log without what left the history; return whether anything had."""

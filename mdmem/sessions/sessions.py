@@ -231,15 +231,23 @@ class Sessions:
         popped: Message | None = self._commit_lines(key, build)
         return popped
 
-    def clear(self, key: str) -> None:
-        """Take everything out of the history and the context; the summary of `set_summary` goes as well."""
+    def clear(self, key: str, *, dry_run: bool = False) -> int:
+        """Take everything out of the history and the context; the summary of `set_summary` goes as well.
 
-        def build(conversation: Conversation) -> tuple[LogRecord | None, None]:
+        Args:
+            key: of the session.
+            dry_run: change nothing.
+
+        Returns:
+            How many messages the history had.
+        """
+
+        def build(conversation: Conversation) -> tuple[LogRecord | None, int]:
             state = conversation.state
             has_anything = state.live or state.text
-            return (LogRecord(seq=0, drop=state.everything, text="") if has_anything else None), None
+            return (LogRecord(seq=0, drop=state.everything, text="") if has_anything else None), state.live
 
-        self._commit_lines(key, build)
+        return self.info(key).messages if dry_run else self._commit_lines(key, build) or 0
 
     # -- asking -------------------------------------------------------------------------------------------
 
@@ -481,24 +489,34 @@ class Sessions:
         """Make a key a session of its own again; return whether it was an alias."""
         return self.logs.unalias(alias)
 
-    def delete(self, key: str) -> bool:
-        """Put a session into the archive; return whether there was one. Of an alias only the name goes."""
-        return self.logs.delete(key)
+    def delete(self, key: str, *, dry_run: bool = False) -> bool:
+        """Put a session into the archive; return whether there was one. Of an alias only the name goes.
 
-    def restore(self, key: str) -> None:
-        """Bring back the session of a key that was deleted last.
+        With `dry_run` it stays where it is.
+        """
+        if not dry_run:
+            return self.logs.delete(key)
+        with self.logs.opened(key) as conversation:
+            return not conversation.is_new
+
+    def restore(self, key: str, *, dry_run: bool = False) -> None:
+        """Bring back the session of a key that was deleted last; with `dry_run` only say whether that may be.
 
         Raises:
             NamedNotFound: none was deleted.
             AlreadyExists: there is one of this key again.
         """
-        self.logs.restore(key)
+        self.logs.restore(key, dry_run=dry_run)
 
-    def vacuum(self, key: str, *, purge: bool = False) -> bool:
+    def vacuum(self, key: str, *, purge: bool = False, dry_run: bool = False) -> bool:
         """Rewrite a log without what left the history; return whether there was anything to leave out.
 
         The old log is kept in the archive. `purge` removes all that the archive has of this key, for good.
+        With `dry_run` nothing is written.
         """
+        if dry_run:
+            with self.logs.reading(key) as conversation:
+                return conversation.state.has_dropped
         was_written = self.logs.vacuum(key)
         if purge:
             self.logs.purge(self.resolve(key))

@@ -48,7 +48,50 @@ def test_messages_leave_the_history_and_stay_in_the_log(cli: Cli) -> None:
     assert "one" in cli.ok("sessions", "expand", "t", "1").out
     assert cli.ok("sessions", "vacuum", "t", "--json").json["written"]
     assert cli.ok("sessions", "expand", "t", "1", "--json").json["messages"][0]["data"]["content"] == "one"
-    cli.ok("sessions", "vacuum", "t", "--purge")
+    refused = cli("sessions", "vacuum", "t", "--purge")
+    assert refused.code == 2
+    assert refused.errors.endswith("--purge is for good, and nobody can be asked\nsay --yes\n")
+    assert cli.ok("sessions", "expand", "t", "1").out
+    cli.ok("sessions", "vacuum", "t", "--purge", "--yes")
+    assert cli("sessions", "expand", "t", "1").code == 1
+
+
+def test_a_dry_run_of_a_session_says_what_would_be_done_and_does_nothing(cli: Cli, files: Files) -> None:
+    extend(TURNS)
+    before = files.everything()
+    assert cli.ok("sessions", "clear", "t", "--dry-run") == (0, b"", "would clear 2 messages of t\n")
+    assert cli.ok("sessions", "delete", "t", "--dry-run").errors == "would delete t\n"
+    assert cli.ok("sessions", "delete", "t", "--dry-run", "--json").json == {
+        "applied": False,
+        "key": "t",
+        "deleted": True,
+    }
+    assert cli("sessions", "delete", "u", "--dry-run") == (1, b"", "no session u\n")
+    assert "as it is" in cli.ok("sessions", "vacuum", "t", "--dry-run").errors
+    assert files.everything() == before
+    cli.ok("sessions", "clear", "t")
+    cleared = files.everything()
+    said = cli.ok("sessions", "vacuum", "t", "--purge", "--dry-run").errors
+    assert said == "would rewrite the log of t, and purge the archive of it\n"
+    assert files.everything() == cleared
+    cli.ok("sessions", "delete", "t")
+    deleted = files.everything()
+    assert cli.ok("sessions", "restore", "t", "--dry-run").errors == "would restore t\n"
+    assert cli("sessions", "restore", "u", "--dry-run").code == 1
+    assert files.everything() == deleted
+
+
+def test_a_purge_asks_on_a_terminal(cli: Cli) -> None:
+    extend(TURNS)
+    cli.ok("sessions", "clear", "t")
+    cli.ok("sessions", "vacuum", "t")
+    question = "remove for good what the archive has of t? [y/N]: "
+    code, seen = cli.on_terminal("sessions", "vacuum", "t", "--purge", question=question, answer="n\n")
+    assert code == 1
+    assert "nothing was changed" in seen
+    assert "one" in cli.ok("sessions", "expand", "t", "1").out
+    code, _ = cli.on_terminal("sessions", "vacuum", "t", "--purge", question=question, answer="y\n")
+    assert code == 0
     assert cli("sessions", "expand", "t", "1").code == 1
 
 
@@ -79,7 +122,11 @@ def test_a_session_is_listed_deleted_and_brought_back(cli: Cli) -> None:
     listed = [line.split() for line in cli.ok("sessions", "list").out.splitlines()]
     assert [(line[0], *line[2:]) for line in listed] == [("0", "me", "→", "t"), ("2", "t")]
     assert [each["alias_of"] for each in cli.ok("sessions", "list", "--json").objects] == ["t", ""]
-    assert cli.ok("sessions", "delete", "t", "--json").json == {"key": "t", "deleted": True}
+    assert cli.ok("sessions", "delete", "t", "--json").json == {
+        "applied": True,
+        "key": "t",
+        "deleted": True,
+    }
     assert cli("sessions", "delete", "t").code == 1
     assert cli("sessions", "history", "me").code == 1
     cli.ok("sessions", "restore", "t")

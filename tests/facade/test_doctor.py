@@ -60,7 +60,7 @@ def test_a_sound_vault_has_facts_and_no_findings(root: Path) -> None:
     assert found.facts["recovered"] == 0
     assert found.facts["kept versions"] == 1
     assert str(found.facts["ripgrep"]).split()[0].endswith("rg")
-    assert as_json(found) == {"facts": found.facts, "findings": []}
+    assert as_json(found) == {"facts": found.facts, "findings": [], "diff": ""}
 
 
 def test_a_scope_counts_its_own_memories(root: Path) -> None:
@@ -320,6 +320,21 @@ def garbled(root: Path) -> Memory:
     with database.writing():
         database.set_value("opstamp", text.commit())
     return memory
+
+
+def test_a_dry_run_of_the_fixes_shows_them_and_makes_none(root: Path) -> None:
+    memory = Memory(str(root))
+    memory.write("goal.md", "# Goal\n\nIt stays what it is.\n")
+    memory.write("way.md", "See [[goal]].\n")
+    memory.sync()
+    (root / "goal.md").rename(root / "moved.md")
+    would = memory.doctor(fix=True, dry_run=True)
+    assert would.facts["fixed"] == "way.md"
+    assert "+See [[moved]]." in would.diff
+    assert memory.show("way.md").text == "See [[goal]].\n"
+    fixed = memory.doctor(fix=True)
+    assert (fixed.facts["fixed"], fixed.diff) == ("way.md", "")
+    assert memory.show("way.md").text == "See [[moved]].\n"
 
 
 def test_an_index_that_differs_from_the_files_is_found_and_made_anew(root: Path) -> None:

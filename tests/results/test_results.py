@@ -369,7 +369,10 @@ def test_cleanup_removes_what_nobody_used_for_so_long_and_says_when(
     age(vault_root, 3)
     age(vault_root, 3, "named")
     new = results.compress("Bash", LOG.replace("app", "new")).hash
+    would = results.sweep(2, dry_run=True)
+    assert results.sweep(2, dry_run=True) == would
     swept = results.sweep(2)
+    assert swept == would
     assert (swept.outputs, swept.references) == (1, 1)
     assert results.can_recover(new)
     found = results.can_recover(old[:8])

@@ -207,9 +207,11 @@ def project_command() -> None:
 @project_command.command("summary", epilog="Example: mdmem project summary --max-chars 2000")
 @options.number_option("--max-chars", help="Print at most N characters.")
 @options.read_command
-def project_summary(memory: Memory, max_chars: int | None) -> None:
+def project_summary(memory: Memory, max_chars: int | None) -> int:
     """Print the preferences and decisions of the project memory."""
-    render.print_text("summary", memory.project.summary(max_chars))
+    summary = memory.project.summary(max_chars)
+    render.print_text("summary", summary)
+    return 0 if summary else render.say_nothing("preferences and decisions in project memory", is_asked=False)
 
 
 @project_command.command("append", epilog="Example: mdmem project append Decisions 'Use SQLite' --date")

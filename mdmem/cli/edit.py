@@ -256,7 +256,7 @@ def rm_command(target: Target, /, path: tuple[str, ...], **given: Any) -> int:
     if not render.is_set("dry_run") and options.may_ask():
         plan = memory.plan.rm(**given)
         if given["cascade"]:
-            render.print_each(plan.paths, str)
+            render.print_list(plan.paths, str, "memories")
         is_asked = given["cascade"] or len(plan.changes) > render.MANY
         if is_asked and not options.is_confirmed(plan, "delete"):
             return 1
@@ -322,22 +322,28 @@ _SHORT = 12  # digits of a hash that tell versions apart
 @options.limit_option(default=20)
 @options.verbose_option
 @options.read_command
-def history_command(memory: Memory, path: tuple[str, ...], limit: int) -> None:
+def history_command(memory: Memory, path: tuple[str, ...], limit: int) -> int:
     """List the changes made through mdmem, newest first.
 
-    Each has the hashes that restore takes. With PATH, those to one of these memories.
+    Each has the hashes that restore takes. With PATH, those to one of these memories; the exit code is 1 when
+    there are none.
     """
     entries = memory.history(path)
     older = len(entries) - limit
     if older > 0:
         changes = "change" if older == 1 else "changes"
         render.print_remarks([f"{older} older {changes} left out: raise --limit"])
+    if not entries:
+        return render.say_nothing(
+            " of ".join(filter(None, ("changes", ", ".join(path)))), is_asked=bool(path)
+        )
     if render.is_set("as_json"):
         render.print_json(entries[:limit])
-        return
+        return 0
     for entry in entries[:limit]:
         print(f"{entry.id}  {entry.time}  {entry.actor or '-'}  {entry.message}")
         render.print_some([_format_change(file) for file in entry.files], render.MANY, "    ")
+    return 0
 
 
 def _format_change(file: Any) -> str:

@@ -68,7 +68,7 @@ def git_command() -> None:
 @options.verbose_option
 @options.read_command
 def git_log(memory: Memory, target: str | None, limit: int | None, oneline: bool) -> int:
-    """List the commits that touched memories, newest first; the exit code is 1 when there are none.
+    """List the commits that touched memories, newest first; the exit code is 1 when none touched TARGET.
 
     TARGET is a memory, which is followed through renames. MEMORY#HEADING or MEMORY#^id lists only the commits
     that changed this section, or the fact with this block id.
@@ -84,8 +84,7 @@ def git_log(memory: Memory, target: str | None, limit: int | None, oneline: bool
         else:
             sys.stdout.write("\n" if number else "")
             _print_commit(commit)
-    render.print_remarks([] if found else ["no commits"])
-    return 0 if found else 1
+    return 0 if found else render.say_nothing("commits", is_asked=target is not None)
 
 
 def _describe_subject(commit: MemoryCommit) -> str:
@@ -128,7 +127,7 @@ def git_diff(memory: Memory, given: tuple[str, ...], paths: tuple[str, ...], exi
     similar.
     """
     found = _compare_states(memory, given, paths)
-    render.print_found(found, _print_comparison)
+    render.print_found(found, _print_comparison, "differences")
     return int(bool(found) and exit_code)
 
 
@@ -217,7 +216,7 @@ def git_blame(memory: Memory, path: str) -> None:
     A `?` behind an agent: the commit also holds a direct edit of the memory, or operations of other agents,
     and git cannot say which of them changed the fact. With -v the operations in each commit follow.
     """
-    render.print_found(memory.git.blame(path), _print_blame)
+    render.print_found(memory.git.blame(path), _print_blame, f"facts in {path}")
 
 
 def _print_blame(found: Sequence[SaidFact]) -> None:

@@ -48,13 +48,11 @@ def inbox_propose(arguments: str, **given: Any) -> options.Verb:
 @options.all_option()
 @options.read_command
 def inbox_list(memory: Memory, all: bool) -> int:  # noqa: A002 - click passes it by name
-    """List the open proposals: id, status, verb, target, reason; the exit code is 1 when there are none.
+    """List the open proposals: id, status, verb, target, reason.
 
     With --all, also those that were rejected or have expired.
     """
-    found = memory.inbox.list(all=all)
-    render.print_remarks([] if found else ["no proposals"])
-    return render.print_each(found, _format_proposal)
+    return render.print_list(memory.inbox.list(all=all), _format_proposal, "proposals")
 
 
 def _format_proposal(found: Proposal) -> str:

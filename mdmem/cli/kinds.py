@@ -35,9 +35,11 @@ def notes_append(**given: Any) -> options.Verb:
 @notes_command.command("list", hidden=True, epilog="Example: mdmem notes list decisions")
 @click.argument("within", default="", metavar="[FOLDER]")
 @options.read_command
-def notes_list(memory: Memory, within: str) -> None:
+def notes_list(memory: Memory, within: str) -> int:
     """List the notes with their titles."""
-    render.print_each(memory.notes.list(within), lambda info: f"{info.path}\t{info.title}")
+    found = memory.notes.list(within)
+    what = f"notes{f' in {within}' if within else ''}"
+    return render.print_list(found, lambda info: f"{info.path}  {info.title}", what, is_asked=bool(within))
 
 
 def owner_options(command: Any) -> Any:
@@ -66,7 +68,8 @@ def working_get(memory: Memory, **given: Any) -> int:
         render.print_json({"content": content})
     elif content:
         print(content)
-    return 0 if content else 1
+    owner = given["thread"] or given["resource"]
+    return 0 if content else render.say_nothing(f"working memory of {owner}", is_asked=True)
 
 
 @working_command.command("update", epilog="Example: mdmem working update 'Tests green.' --thread t1 --ttl 60")
@@ -111,14 +114,14 @@ def working_sweep() -> options.Verb:
 
 @working_command.command("list", epilog="Example: mdmem working list")
 @options.read_command
-def working_list(memory: Memory) -> None:
+def working_list(memory: Memory) -> int:
     """List all working memory."""
-    render.print_each(memory.working.list(), _format_working)
+    return render.print_list(memory.working.list(), _format_working, "working memory")
 
 
 def _format_working(info: WorkingInfo) -> str:
     state = "expired" if info.expired else f"expires {info.expires}" if info.expires else ""
-    return f"{info.kind}\t{info.id}\t{info.path}\t{state}".rstrip()
+    return f"{info.path}  {info.kind} {info.id}  {state}".rstrip()
 
 
 _POLICIES = click.Choice(["keep-latest", "keep-stronger", "merge"])
@@ -155,16 +158,20 @@ def preferences_set(category: str, key: str, value: str, **given: Any) -> option
 @options.read_command
 def preferences_get(memory: Memory, category: str, key: str, hidden: bool) -> None:
     """Print a preference with its strength as of now."""
-    render.print_each([memory.preferences.get(category, key, hidden=hidden)], _format_preference)
+    render.print_list(
+        [memory.preferences.get(category, key, hidden=hidden)], _format_preference, "preferences"
+    )
 
 
 @preferences_command.command("list", epilog="Example: mdmem preferences list ui")
 @click.argument("category", required=False)
 @_hidden_option
 @options.read_command
-def preferences_list(memory: Memory, category: str | None, hidden: bool) -> None:
+def preferences_list(memory: Memory, category: str | None, hidden: bool) -> int:
     """List the preferences, or those of a category."""
-    render.print_each(memory.preferences.list(category, hidden=hidden), _format_preference)
+    found = memory.preferences.list(category, hidden=hidden)
+    what = f"preferences{f' of {category}' if category else ''}"
+    return render.print_list(found, _format_preference, what, is_asked=category is not None)
 
 
 @preferences_command.command("delete", epilog="Example: mdmem preferences delete ui theme")
@@ -185,7 +192,7 @@ def preferences_sweep() -> options.Verb:
 
 def _format_preference(found: Preference) -> str:
     hidden = "  (faded)" if found.hidden else ""
-    return f"{found.name}\t{found.value}\t{found.strength:.2f}{hidden}"
+    return f"{found.name}  {found.value}  {found.strength:.2f}{hidden}"
 
 
 _for_option = click.option("--for", "for_file", metavar="FILE", help="Take only rules for this file.")
@@ -200,9 +207,14 @@ def rules_command() -> None:
 @_for_option
 @click.option("--disabled", is_flag=True, help="List also those that are turned off.")
 @options.read_command
-def rules_list(memory: Memory, for_file: str | None, disabled: bool) -> None:
+def rules_list(memory: Memory, for_file: str | None, disabled: bool) -> int:
     """List the rules, the most important first."""
-    render.print_each(memory.rules.list(for_file, disabled=disabled), _format_rule)
+    found = memory.rules.list(for_file, disabled=disabled)
+    return render.print_list(found, _format_rule, _name_rules(for_file), is_asked=for_file is not None)
+
+
+def _name_rules(for_file: str | None) -> str:
+    return f"rules{f' for {for_file}' if for_file else ''}"
 
 
 def _format_rule(rule: Rule) -> str:
@@ -215,6 +227,8 @@ def _format_rule(rule: Rule) -> str:
 @_for_option
 @options.number_option("--max-chars", help="Print at most N characters.")
 @options.read_command
-def rules_text(memory: Memory, for_file: str | None, max_chars: int | None) -> None:
+def rules_text(memory: Memory, for_file: str | None, max_chars: int | None) -> int:
     """Print the rules as one text, to be given to a model."""
-    render.print_text("text", memory.rules.text(for_file, max_chars))
+    text = memory.rules.text(for_file, max_chars)
+    render.print_text("text", text)
+    return 0 if text else render.say_nothing(_name_rules(for_file), is_asked=for_file is not None)

@@ -72,9 +72,12 @@ def _print_query(memory: Memory, *, target: str | None, stats: bool, **asked: An
         render.print_notes(memory)
         return 0
     found = known.lookup(target, **asked) if target else known.list(**asked)
-    render.print_found(found, _print_references)
+    what = "stale citations" if asked["stale"] else "references"
+    conditions = {**asked, "stale": False}  # that nothing is stale is no miss
+    is_asked = not asked["stale"] and bool(target or any(conditions.values()))
+    code = render.print_found(found, _print_references, what, is_asked=is_asked)
     render.print_notes(memory)
-    return int(bool(found) if asked["stale"] else bool(target and not found))
+    return int(bool(found)) if asked["stale"] else code
 
 
 def _print_stats(counted: Any) -> None:
@@ -98,8 +101,7 @@ def _print_references(found: Iterable[Reference]) -> None:
 def backlinks_command(memory: Memory, path: str) -> int:
     """List the links to a memory; the exit code is 1 when there are none."""
     found = memory.references.backlinks(path)
-    render.print_remarks([] if found else [f"no links to {path}"])
-    return render.print_each(found, _format_backlink)
+    return render.print_list(found, _format_backlink, f"links to {path}", is_asked=True)
 
 
 def _format_backlink(link: Any) -> str:
@@ -110,17 +112,17 @@ def _format_backlink(link: Any) -> str:
 
 @command("tags", epilog="Example: mdmem tags")
 @options.read_command
-def tags_command(memory: Memory) -> None:
+def tags_command(memory: Memory) -> int:
     """List the tags, each with the number of memories that have it, the most used first."""
     tags = [{"name": name, "memories": count} for name, count in memory.references.tags()]
-    render.print_each(tags, lambda tag: f"{tag['memories']:5}  #{tag['name']}")
+    return render.print_list(tags, lambda tag: f"{tag['memories']:5}  #{tag['name']}", "tags")
 
 
 @command("graph", epilog="Example: mdmem graph --in notes --format mermaid")
 @options.in_option(default="", metavar="FOLDER")
 @options.format_option("dot mermaid json")
 @options.read_command
-def graph_command(memory: Memory, within: str, form: str) -> None:
+def graph_command(memory: Memory, within: str, form: str) -> int:
     """Print what memories link to, embed, cite and are tagged with, as a graph."""
     triples = memory.references.graph(within)
     if form == "json":
@@ -130,6 +132,7 @@ def graph_command(memory: Memory, within: str, form: str) -> None:
             triples,
             lambda _: print(format_dot(triples) if form == "dot" else format_mermaid(triples), end=""),
         )
+    return 0 if triples else render.say_nothing("links, citations or tags", is_asked=bool(within))
 
 
 def format_dot(triples: Iterable[tuple[str, str, str]]) -> str:

@@ -144,33 +144,39 @@ def _spell_numbers(shape: Any) -> Any:
     return str(shape) if type(shape) is int and abs(shape) > _MOST_EXACT else shape
 
 
-def print_found(found: T, as_text: Callable[[T], object]) -> int:
-    """Print what was found, with --json as JSON, else by `as_text`.
+def print_found(
+    found: T, as_text: Callable[[T], object], nothing: str = "", *, is_asked: bool = False
+) -> int:
+    """Print what was found, with --json as JSON, else by `as_text`; of nothing, what there is none of.
 
     Returns:
-        The exit code: 1 when nothing was found.
+        The exit code, as of `say_nothing`.
     """
     if is_set("as_json"):
         print_json(found)
-    else:
+    elif found or not nothing:
         as_text(found)
-    return 0 if found else 1
+    return say_nothing(nothing, is_asked=is_asked) if nothing and not found else 0
 
 
-def print_each(found: Iterable[T], line: Callable[[T], object]) -> int:
-    """Print what was found, each in a line of its own; the exit code as of `print_found`."""
-    code = 1
+def print_list(found: Iterable[T], line: Callable[[T], object], what: str, *, is_asked: bool = False) -> int:
+    """Print what was found, each in a line of its own; of nothing, what there is none of.
+
+    Returns:
+        The exit code, as of `say_nothing`.
+    """
+    is_empty = True
     for each in found:
         print_found(each, lambda one: print(" ".join(str(line(one)).splitlines())))
-        code = 0
-    return code
+        is_empty = False
+    return say_nothing(what, is_asked=is_asked) if is_empty else 0
 
 
 def print_text(name: str, text: str) -> None:
     """Print one text, in JSON under a name."""
     if is_set("as_json"):
         print_json({name: text})
-    else:
+    elif text:
         print(text)
 
 

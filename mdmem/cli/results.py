@@ -63,26 +63,32 @@ def results_recover(memory: Memory, hash_: str, lines: str | None, session: str 
 @options.session_option
 @tool_option()
 @options.read_command
-def results_list(memory: Memory, session: str | None, tool: str | None) -> None:
+def results_list(memory: Memory, session: str | None, tool: str | None) -> int:
     """List the stored outputs, the oldest first: bytes, time, hash, tool, session."""
-    render.print_each(
+    return render.print_list(
         memory.results.list(session, tool),
         lambda r: f"{r.size:12,}  {r.created}  {r.hash[:16]}  {r.tool}  {r.session}".rstrip(),
+        "outputs",
+        is_asked=bool(session or tool),
     )
 
 
-@results_command.command("references", epilog="Example: mdmem results references --kind url --limit 10")
+@results_command.command("references", epilog="Example: mdmem results references --limit 10")
 @options.kind_option("type")
 @options.session_option
 @tool_option()
 @options.limit_option()
 @options.read_command
-def results_references(memory: Memory, **given: Any) -> None:
+def results_references(memory: Memory, **given: Any) -> int:
     """List what outputs name: how often, kind, name; with --limit those that were named last.
 
     KIND is file_path, url, class, function, variable or line_range.
     """
-    render.print_each(memory.results.references(**given), lambda r: f"{r.count:7,}  {r.type:10}  {r.value}")
+    found = memory.results.references(**given)
+    is_asked = any(given[name] for name in ("type", "session", "tool"))
+    return render.print_list(
+        found, lambda r: f"{r.count:7,}  {r.type:10}  {r.value}", "references", is_asked=is_asked
+    )
 
 
 @results_command.command("sweep", hidden=True, epilog="Example: mdmem results sweep --max-age 7")

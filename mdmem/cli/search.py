@@ -137,6 +137,8 @@ def _print_matches(
         found = _print_hits(hits, HitPrinter(grouped=grouped, apart=apart, only_matches=shown == "matches"))
     render.print_remarks(f"{finding.path or '.'}: {finding.message}" for finding in hits.findings)
     render.print_remarks(f"note: {note}" for note in hits.notes)
+    if not (found or hits.findings or shown == "nothing"):
+        render.say_nothing("matches", is_asked=True)
     if is_guess and not found and any(map(_LIKE_REGEX.search, patterns)):
         render.print_remarks(["note: PATTERN was taken as plain text; -E takes it as a regular expression"])
     return 2 if hits.findings else int(not found)
@@ -310,4 +312,4 @@ def search_command(
         remedy = "raise --budget" if tokens else "raise --limit, or narrow with --in, --type or --tag"
         render.print_remarks([f"{results.left_out:,} more fit{beyond}: {remedy}"])
     render.print_remarks(f"note: {note}" for note in results.notes)
-    return 0 if results.hits else 1
+    return 0 if results.hits else render.say_nothing("matches", is_asked=True)

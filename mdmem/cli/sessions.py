@@ -51,8 +51,7 @@ def sessions_add(memory: Memory, key: str, role: str, content: str) -> None:
 def sessions_history(memory: Memory, key: str, **given: Any) -> int:
     """Print the messages of a session, with --limit the last ones; the exit code is 1 when there are none."""
     found = memory.sessions.history(key, **given)
-    render.print_remarks([] if found else [f"no messages of {key}"])
-    return render.print_found(found, render.print_messages)
+    return render.print_found(found, render.print_messages, f"messages of {key}", is_asked=True)
 
 
 @sessions_command.command("assemble", hidden=True, epilog="Example: mdmem sessions assemble t1 8000")
@@ -65,16 +64,18 @@ def sessions_history(memory: Memory, key: str, **given: Any) -> int:
     help="Leave out messages before the first one of the user.  [default: yes]",
 )
 @options.read_command
-def sessions_assemble(memory: Memory, key: str, budget: int, tail: int, user_first: bool) -> None:
+def sessions_assemble(memory: Memory, key: str, budget: int, tail: int, user_first: bool) -> int:
     """Print the messages of a session that fit a prompt: summaries, and the newest messages."""
     found = memory.sessions.assemble(key, budget, tail, user_first=user_first)
     if render.is_set("as_json"):
         render.print_json(found)
-        return
-    if found.summary:
-        print(found.summary, end="\n\n")
-    render.print_messages(found.messages)
-    render.print_left_out(found.left_out)
+    else:
+        if found.summary:
+            print(found.summary, end="\n\n")
+        render.print_messages(found.messages)
+        render.print_left_out(found.left_out)
+    is_there = found.summary or found.messages or found.left_out
+    return 0 if is_there else render.say_nothing(f"messages of {key}", is_asked=True)
 
 
 @sessions_command.command("compact", epilog="Example: mdmem sessions compact t1 --budget 8000")
@@ -117,12 +118,13 @@ def _print_expanded(found: Any) -> None:
 
 @sessions_command.command("list", epilog="Example: mdmem sessions list")
 @options.read_command
-def sessions_list(memory: Memory) -> None:
+def sessions_list(memory: Memory) -> int:
     """List the sessions: messages, time of the last one, key, title."""
     found = memory.sessions.list()
-    render.print_each(found, _format_session)
+    code = render.print_list(found, _format_session, "sessions")
     if not render.is_set("as_json"):
         render.print_remarks(each.problem for each in found if each.problem)
+    return code
 
 
 def _format_session(session: Any) -> str:
@@ -181,7 +183,7 @@ def _print_hits(found: SessionHits, *, is_most: bool = False) -> int:
         print(hit.snippet, end="\n\n")
     more = [f"{'at most ' * is_most}{found.left_out:,} more"] if found.left_out else []
     render.print_remarks((*found.notes, *more))
-    return 0 if found.hits else 1
+    return 0 if found.hits else render.say_nothing("matches", is_asked=True)
 
 
 @sessions_command.command("import", epilog="Example: mdmem sessions import openai-messages chat.json")
@@ -205,7 +207,7 @@ def sessions_import(memory: Memory, format_: str, source: str, key: str | None, 
     if render.is_set("as_json"):
         render.print_json(done)
     else:
-        render.print_each(done.sessions, lambda each: f"{each.messages:7,}  {each.key}")
+        render.print_list(done.sessions, lambda each: f"{each.messages:7,}  {each.key}", "new messages")
         render.print_remarks(done.left_out)
     return 1 if done.left_out else 0
 
@@ -329,10 +331,12 @@ def sessions_keep(**given: Any) -> options.Verb:
 
 @sessions_command.command("summaries", epilog="Example: mdmem sessions summaries")
 @options.read_command
-def sessions_summaries(memory: Memory) -> None:
+def sessions_summaries(memory: Memory) -> int:
     """List the summaries of sessions."""
     found = memory.summaries.list()
-    render.print_each(found, lambda each: f"{each.path}\t{each.messages:,} messages, up to #{each.through}")
+    return render.print_list(
+        found, lambda each: f"{each.path}  {each.messages:,} messages, up to #{each.through}", "summaries"
+    )
 
 
 @sessions_command.command("observe", epilog="Example: mdmem sessions observe t1")
@@ -375,16 +379,18 @@ def _print_observed(each: ObservedSession) -> None:
 def sessions_reflect(memory: Memory, session: str, meta: bool, generator: Program | None) -> int:
     """Let a model sum up what no reflection covers; the exit code is 1 when that is nothing."""
     made = memory.observations.reflect(session, meta=meta, generator=generator)
-    return render.print_found([made] if made else [], _print_observations)
+    what = f"observations of {session} to reflect on"
+    return render.print_found([made] if made else [], _print_observations, what, is_asked=True)
 
 
 @sessions_command.command("observations", epilog="Example: mdmem sessions observations t1 --limit 5")
 @click.argument("session", metavar="KEY")
 @options.limit_option()
 @options.read_command
-def sessions_observations(memory: Memory, session: str, limit: int | None) -> None:
+def sessions_observations(memory: Memory, session: str, limit: int | None) -> int:
     """Print the observations of a session, the oldest first, with --limit the newest ones."""
-    render.print_found(memory.observations.list(session, limit), _print_observations)
+    found = memory.observations.list(session, limit)
+    return render.print_found(found, _print_observations, f"observations of {session}", is_asked=True)
 
 
 @sessions_command.command("observed", epilog="Example: mdmem sessions observed t1/0123abcd-1-14")
@@ -435,7 +441,8 @@ def sessions_capture(target: Target, /, **given: Any) -> int:
         done = replace(done, items=tuple(items))
     render.print_found(done, _print_captured)
     render.print_notes(memory)
-    return 0 if done.items else 1
+    what = f"statements in {given['key']} since the last time"
+    return 0 if done.items else render.say_nothing(what, is_asked=True)
 
 
 def _print_captured(done: Captured) -> None:

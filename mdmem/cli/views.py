@@ -33,6 +33,8 @@ def diff_command(memory: Memory, path: str | None, against: str | None) -> None:
         raise click.UsageError(f"Missing argument 'PATH': {instead}")
     found = {"path": path, "against": against, "diff": memory.diff(path, against=against)}
     render.print_found(found, lambda _: render.print_hunks(str(found["diff"])))
+    if not found["diff"]:
+        render.say_nothing(f"differences in {path}", is_asked=False)
 
 
 def _read_words(ctx: click.Context, parameter: click.Parameter, words: tuple[str, ...]) -> str | None:

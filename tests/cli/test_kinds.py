@@ -30,7 +30,7 @@ def test_notes_are_listed_with_their_titles(cli: Cli, files: Files) -> None:
     files.write("notes/a.md", b"# First\n")
     files.write("notes/deep/b.md", b"---\ntitle: Second\n---\n")
     files.write("other.md", b"# Other\n")
-    assert cli.ok("notes", "list").out == "notes/a.md\tFirst\nnotes/deep/b.md\tSecond\n"
+    assert cli.ok("notes", "list").out == "notes/a.md  First\nnotes/deep/b.md  Second\n"
     assert [note["title"] for note in cli.ok("notes", "list", "deep", "--json").objects] == ["Second"]
     assert cli("notes", "list", "none").code == 1
 
@@ -56,8 +56,8 @@ def test_a_thread_has_a_state_that_is_replaced(cli: Cli, files: Files) -> None:
     assert not files.everything()
 
 
-def test_what_is_not_there_prints_nothing_and_ends_with_one(cli: Cli) -> None:
-    assert cli("working", "get", *THREAD) == (1, b"", "")
+def test_what_is_not_there_is_said_and_ends_with_one(cli: Cli) -> None:
+    assert cli("working", "get", *THREAD) == (1, b"", "no working memory of t1\n")
     assert cli("working", "get", *THREAD, "--json").json == {"content": ""}
 
 
@@ -92,9 +92,9 @@ def test_what_expires_is_listed_and_swept(cli: Cli, files: Files) -> None:
     files.write("working/threads/old.md", b"---\nexpires: 2020-01-01T00:00:00Z\n---\nold\n")
     files.write("working/resources/r.json", b'{"a": 1}\n')
     lines = cli.ok("working", "list").out.splitlines()
-    assert lines[0] == "thread\told\tworking/threads/old.md\texpired"
-    assert lines[1].startswith("thread\tt1\tworking/threads/t1.md\texpires 2")
-    assert lines[2] == "resource\tr\tworking/resources/r.json"
+    assert lines[0] == "working/threads/old.md  thread old  expired"
+    assert lines[1].startswith("working/threads/t1.md  thread t1  expires 2")
+    assert lines[2] == "working/resources/r.json  resource r"
     assert [info["expired"] for info in cli.ok("working", "list", "--json").objects] == [True, False, False]
     assert "-old" in cli.ok("working", "sweep", "--dry-run").out
     assert cli.ok("working", "sweep").out == "deleted working/threads/old.md\n"
@@ -116,9 +116,9 @@ def test_a_preference_is_set_got_confirmed_and_deleted(cli: Cli, files: Files) -
     cli.ok("preferences", "set", "ui", "theme", "dark", "--why", "Said so.", "--strength", "0.5")
     assert list(files.everything()) == ["preferences/ui/theme.md"]
     assert b"Said so." in files.read("preferences/ui/theme.md")
-    assert cli.ok("preferences", "get", "ui", "theme").out == "ui/theme\tdark\t0.50\n"
+    assert cli.ok("preferences", "get", "ui", "theme").out == "ui/theme  dark  0.50\n"
     cli.ok("preferences", "set", "ui", "theme", "dark")
-    assert cli.ok("preferences", "get", "ui", "theme").out == "ui/theme\tdark\t0.80\n"
+    assert cli.ok("preferences", "get", "ui", "theme").out == "ui/theme  dark  0.80\n"
     cli.ok("preferences", "delete", "ui", "theme")
     assert not files.everything()
     assert cli("preferences", "delete", "ui", "theme").code == 1
@@ -206,4 +206,4 @@ def test_the_text_is_what_a_model_is_given(cli: Cli) -> None:
 
 def test_no_rules_are_no_error(cli: Cli) -> None:
     assert cli.ok("rules", "list").out == ""
-    assert cli.ok("rules", "text").out == "\n"
+    assert cli.ok("rules", "text") == (0, b"", "no rules\n")

@@ -11,10 +11,12 @@ from contextlib import contextmanager, redirect_stdout
 from io import StringIO
 from typing import TYPE_CHECKING, Any
 
+import click
 import pytest
 from hypothesis import given, strategies as st
 
 from mdmem.cli import render
+from mdmem.cli.main import app
 from mdmem.cli.render import (
     Terminal,
     print_applied,
@@ -201,3 +203,68 @@ def test_no_width_is_an_error(cli: Cli, files: Files, columns: str) -> None:
         ended = cli.program(*arguments, env=env)
         assert ended.code == 0, ended.errors
         assert ended.out
+
+
+# What prints a list, or what was found: with which words of an empty vault, the exit code, what it says.
+NOTHING = [
+    ("ls", 0, "memories"),
+    ("ls --where path~x", 1, "memories"),
+    ("ls --glob x", 1, "memories"),
+    ("grep x", 1, "matches"),
+    ("search x", 1, "matches"),
+    ("history", 0, "changes"),
+    ("history x.md", 1, "changes of x.md"),
+    ("tags", 0, "tags"),
+    ("graph", 0, "links, citations or tags"),
+    ("refs", 0, "references"),
+    ("refs x.md", 1, "references"),
+    ("refs --state dangling", 1, "references"),
+    ("refs --stale", 0, "stale citations"),
+    ("notes list", 0, "notes"),
+    ("working list", 0, "working memory"),
+    ("working get --thread x", 1, "working memory of x"),
+    ("preferences list", 0, "preferences"),
+    ("preferences list x", 1, "preferences of x"),
+    ("rules list", 0, "rules"),
+    ("rules list --for x", 1, "rules for x"),
+    ("rules text", 0, "rules"),
+    ("rules text --for x", 1, "rules for x"),
+    ("sessions list", 0, "sessions"),
+    ("sessions history x", 1, "messages of x"),
+    ("sessions assemble x 100", 1, "messages of x"),
+    ("sessions grep x --all", 1, "matches"),
+    ("sessions search x --all", 1, "matches"),
+    ("sessions delete x", 1, "session x"),
+    ("summaries list", 0, "summaries"),
+    ("observations list x", 1, "observations of x"),
+    ("results list", 0, "outputs"),
+    ("results list --tool x", 1, "outputs"),
+    ("results references", 0, "references"),
+    ("results references --type url", 1, "references"),
+    ("inbox list", 0, "proposals"),
+    ("capture run x --policy apply", 1, "statements in x since the last time"),
+]
+
+
+@pytest.mark.parametrize(("typed", "code", "what"), NOTHING)
+def test_of_nothing_is_said_what_there_is_none_of(cli: Cli, typed: str, code: int, what: str) -> None:
+    ended = cli(*typed.split())
+    assert ended.code == code, ended.errors
+    assert f"no {what}" in ended.errors.splitlines()
+    assert not ended.out or typed == "graph"  # an empty graph is a graph
+    as_json = cli(*typed.split(), "--json")
+    assert as_json.code == code
+    assert f"no {what}" in as_json.errors.splitlines()
+    assert all(isinstance(each, dict) for each in as_json.objects)
+
+
+def test_every_list_is_in_the_table() -> None:
+    context = click.Context(app)
+    groups = {name: app.get_command(context, name) for name in app.list_commands(context)}
+    lists = {
+        f"{name} list"
+        for name, each in groups.items()
+        if isinstance(each, click.Group) and "list" in each.commands
+    }
+    never_empty = {"template list", "schema list"}
+    assert lists - never_empty <= {" ".join(typed.split()[:2]) for typed, *_ in NOTHING}

@@ -213,7 +213,7 @@ def test_a_session_is_summarized_and_kept_as_a_note(cli: Cli, files: Files) -> N
     extend(TURNS)
     assert "+# t" in cli.ok("sessions", "summarize", "t", "--dry-run").out
     cli.ok("sessions", "summarize", "t")
-    assert cli.ok("sessions", "summaries").out == "sessions/t.md\t2 messages, up to #2\n"
+    assert cli.ok("sessions", "summaries").out == "sessions/t.md  2 messages, up to #2\n"
     assert cli.ok("sessions", "summaries", "--json").json["through"] == 2
     assert b"# t\n\n## Summary\n\nuser said: one (#" in files.read("sessions/t.md")
     cli.ok("sessions", "keep", "t", "--to", "talk")

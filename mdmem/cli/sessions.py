@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from mdmem.cli.main import Target
     from mdmem.facade.memory import Memory
     from mdmem.observations.observations import Observation
-    from mdmem.observations.observer import ObservedSession
+    from mdmem.observations.observer import ObservedSession, WaitingSession
 
 
 @group("sessions")
@@ -354,12 +354,26 @@ def sessions_observe(memory: Memory, watch: bool, **given: Any) -> int:
     if watch:
         render.stop_paging()
         signal.signal(signal.SIGTERM, end_program)
-    code = 0
+    code, done = 0, set()
     for each in memory.observe(watch=watch, **given):
         code = 1 if each.problems else code
+        done |= {each.session} if each.made or each.is_busy or each.problems else set()
         render.print_found(each, _print_observed)
         sys.stdout.flush()
+    waiting = [] if code else memory.observations.waiting(given["session"])
+    if given["all"] and not (waiting or done or code):
+        return render.say_nothing("sessions", is_asked=False)
+    _print_waiting([each for each in waiting if each.session not in done], is_all=given["all"])
     return code
+
+
+def _print_waiting(waiting: Sequence[WaitingSession], *, is_all: bool) -> None:
+    """Say of which sessions too little is new to be observed."""
+    for each in waiting[: render.MANY]:
+        of = f"{each.session}: " if is_all else ""
+        render.print_remarks([f"{of}not yet: {each.tokens:,} of {each.needed:,} tokens"])
+    more = len(waiting) - render.MANY
+    render.print_remarks([f"and {more:,} more sessions"] if more > 0 else [])
 
 
 def _print_observed(each: ObservedSession) -> None:

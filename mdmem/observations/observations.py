@@ -238,17 +238,23 @@ class Observations(KindVerbs[R]):
         with self._sessions.logs.reading(session) as conversation:
             state = conversation.state
             places = of_log(self._list_places(folder_of(state.key)), state.log)
-            new = (message.tokens for message in conversation.messages(reached(state, places) + 1))
-            steps: list[Step] = ["observe"] if _reaches(new, _or_default(settings, "message_tokens")) else []
+            new = (message.tokens for message in self._new_messages(conversation))
+            steps: list[Step] = ["observe"] if _reaches(new, or_default(settings, "message_tokens")) else []
         if generator:
             on_messages, on_observations = self._find_uncovered(places)
             tokens = (self._observation_at(place).tokens for place in reversed(on_messages))
-            if _reaches(tokens, _or_default(settings, "observation_tokens")):
+            if _reaches(tokens, or_default(settings, "observation_tokens")):
                 steps.append("reflect")
             # One alone would become another one of which the same is due, without end.
-            if len(on_observations) >= max(_LEAST_REFLECTIONS, _or_default(settings, "meta_at")):
+            if len(on_observations) >= max(_LEAST_REFLECTIONS, or_default(settings, "meta_at")):
                 steps.append("reflect-meta")
         return tuple(steps)
+
+    def _new_messages(self, conversation: Conversation) -> Iterator[Message]:
+        """Yield the messages of a conversation behind the last one that was observed."""
+        state = conversation.state
+        places = of_log(self._list_places(folder_of(state.key)), state.log)
+        return conversation.messages(reached(state, places) + 1)
 
     # -- changing -----------------------------------------------------------------------------------------
 
@@ -446,7 +452,8 @@ def _reaches(tokens: Iterable[int], most: int) -> bool:
     return any(total >= most for total in accumulate(tokens))
 
 
-def _or_default(settings: ObservationSettings, name: str) -> int:
+def or_default(settings: ObservationSettings, name: str) -> int:
+    """Return a setting, or its default where it is no positive number."""
     value: int = getattr(settings, name)
     default: int = ObservationSettings._field_defaults[name]
     return value if value > 0 else default

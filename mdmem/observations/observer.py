@@ -11,7 +11,7 @@ import os
 from collections.abc import Iterable, Iterator
 from contextlib import AbstractContextManager
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from mdmem.document.document import digest, parse_text
 from mdmem.document.yaml_edit import block
@@ -31,6 +31,7 @@ from mdmem.observations.observations import (
     folder_of,
     observation_in,
     of_log,
+    or_default,
     reached,
 )
 from mdmem.sessions.events import events, listed
@@ -77,6 +78,14 @@ class ObservedSession:
     compacted: int = 0
     is_busy: bool = False
     problems: tuple[str, ...] = ()
+
+
+class WaitingSession(NamedTuple):
+    """A session of which too little is new to be observed: its key, and how many tokens of how many."""
+
+    session: str
+    tokens: int
+    needed: int
 
 
 class SessionObservations(Observations["Applied"]):
@@ -144,6 +153,18 @@ class SessionObservations(Observations["Applied"]):
         keys = [each.key for each in self._sessions.list() if not each.alias_of]
         found = [self.work(key, generator) for key in keys]
         return [each for each in found if each != ObservedSession(session=each.session)]
+
+    def waiting(self, session: str | None = None) -> list[WaitingSession]:
+        """List the sessions, or the one that is named, of which too little is new to be observed."""
+        keys = [each.key for each in self._sessions.list() if not each.alias_of]
+        found = map(self._count_new, keys if session is None else [session])
+        return [each for each in found if each.tokens < each.needed]
+
+    def _count_new(self, session: str) -> WaitingSession:
+        needed = or_default(self._vault.config.observation, "message_tokens")
+        with self._sessions.logs.reading(session) as conversation:
+            tokens = sum(each.tokens for each in self._new_messages(conversation))
+            return WaitingSession(conversation.state.key, tokens, needed)
 
     def watch(
         self, session: str | None = None, generator: Generator | None = None

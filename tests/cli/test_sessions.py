@@ -297,12 +297,28 @@ def test_what_is_not_there_is_not_said_to_be_nowhere(cli: Cli, asked: tuple[str,
 DECIDED = "We decided on SQLite, and weighed it for a while against all the others. " * 60
 
 
+def test_what_is_not_due_says_how_much_of_it_is_there(cli: Cli) -> None:
+    assert cli.ok("sessions", "observe", "--all").errors == "no sessions\n"
+    for key in ("a", "b"):
+        cli.ok("sessions", "add", key, "user", "Which database? One file.")
+    (one,) = Memory("memories").observations.waiting("a")
+    assert (one.session, one.needed) == ("a", 1_000)
+    assert 0 < one.tokens < 20
+    said = f"not yet: {one.tokens} of 1,000 tokens\n"
+    assert cli.ok("sessions", "observe", "a") == (0, b"", said)
+    assert cli.ok("sessions", "observe", "--all") == (0, b"", f"a: {said}b: {said}")
+    cli.ok("sessions", "add", "b", "user", LONG_TALK)
+    observed = cli.ok("sessions", "observe", "--all")
+    assert observed.out.startswith("created observations/b/")
+    assert observed.errors == f"a: {said}"
+
+
 def test_what_is_due_is_observed_and_printed(cli: Cli) -> None:
     cli.ok("sessions", "add", "t:1", "user", DECIDED)
     (line,) = cli.ok("sessions", "observe", "t:1").out.splitlines()
     path = line.removeprefix("created ")
     assert path.startswith("observations/t%3A1/")
-    assert cli.ok("sessions", "observe", "--all", "--json").objects == []
+    assert cli.ok("sessions", "observe", "--all", "--json") == (0, b"", "t:1: not yet: 0 of 1,000 tokens\n")
     assert cli.ok("sessions", "observations", "t:1").out.startswith(
         f"{path}  observation of #1 to #1, by extract\n"
     )

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from datetime import date, datetime, time, timedelta
 from typing import Any, TypeVar
 
@@ -11,6 +11,7 @@ from mdmem.errors import Usage
 
 T = TypeVar("T")
 _DEEPEST = 200
+_MOST_NAMED = 5  # ids that an error names
 _LARGEST = 10**3500  # longer integers cannot be read back
 _FLATTEN = "this is not a JSON value: it is nested too deeply, or holds itself"
 
@@ -20,6 +21,22 @@ def texts_of(values: T, name: str) -> T:
     if isinstance(values, str | bytes):
         raise TypeError(f"{name} is a collection of texts, not one: write [{values!r}]")
     return values
+
+
+def complete_id(kind: str, given: str, known: Iterable[str]) -> str:
+    """Return the one id that begins as `given` does; `given` itself where none does, or it is one.
+
+    Raises:
+        Usage: several begin so.
+    """
+    fitting = sorted({each for each in known if given and each.startswith(given)})
+    if given in fitting or not fitting:
+        return given
+    if len(fitting) > 1:
+        problem = f"{len(fitting):,} {kind}s begin with {given!r}: {', '.join(fitting[:_MOST_NAMED])}"
+        more = ", …" if len(fitting) > _MOST_NAMED else ""
+        raise Usage(problem=problem + more, remedy="give more of it")
+    return fitting[0]
 
 
 def require_text(**given: object) -> None:

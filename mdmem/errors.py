@@ -308,7 +308,7 @@ class Conflict(Refused, code="conflict"):
 
     @property
     def message(self) -> str:
-        was, now = (digest[:12] if digest else "absent" for digest in (self.base, self.actual))
+        was, now = (digest[:8] if digest else "absent" for digest in (self.base, self.actual))
         return f"{self.path}: changed since it was read (it was {was}, it is {now})\n{self.diff}".rstrip("\n")
 
 

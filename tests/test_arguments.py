@@ -23,7 +23,7 @@ import frontmatter
 import pytest
 
 import mdmem
-from mdmem.arguments import json_value
+from mdmem.arguments import complete_id, json_value
 from mdmem.capture.candidate import Candidate
 from mdmem.errors import MdmemError, Usage, VaultNotFound
 from mdmem.vault.plan import EditPlan
@@ -460,3 +460,14 @@ def test_no_pattern_is_an_option_of_ripgrep(walled: Path, tmp_path: Path) -> Non
 def test_a_limit_takes_no_more_memory_than_there_are_memories(memory: Memory) -> None:
     assert len(memory.search("text", limit=10**18).hits) == 1
     assert len(memory.search("-nothing", limit=2**40, each="passage").hits) == 2
+
+
+@pytest.mark.parametrize(("given", "found"), [("ab1", "ab1x"), ("ab", "ab"), ("q", "q"), ("", "")])
+def test_an_id_is_completed_where_one_begins_so(given: str, found: str) -> None:
+    assert complete_id("thread", given, ["ab", "ab1x", "b"]) == found
+
+
+def test_an_id_that_several_begin_with_is_refused_with_these() -> None:
+    with pytest.raises(Usage) as refused:
+        complete_id("thread", "a", [f"a{number}" for number in range(7)])
+    assert str(refused.value) == "7 threads begin with 'a': a0, a1, a2, a3, a4, …\ngive more of it"

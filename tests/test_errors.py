@@ -217,7 +217,7 @@ def test_an_ambiguous_text_tells_its_lines_and_what_helps() -> None:
 
 def test_a_conflict_tells_what_was_and_what_is() -> None:
     conflict = errors.Conflict(path="a.md", base=None, actual="c" * 64, diff="-a\n+b\n")
-    assert conflict.message == "a.md: changed since it was read (it was absent, it is cccccccccccc)\n-a\n+b"
+    assert conflict.message == "a.md: changed since it was read (it was absent, it is cccccccc)\n-a\n+b"
     assert errors.Conflict(path="a.md", base="c" * 64, actual=None).message.endswith("it is absent)")
 
 

@@ -44,7 +44,6 @@ SHORT = {
     "arguments": "checks of values, which floors from `vault` to `memory` call",
     "adapters.anthropic": "one package of others, which is optional",
     "adapters.openai_agents": "as adapters.anthropic",
-    "cli.results": "outputs of tools are one kind, as `kinds` has others",
     "cli.editor": "one command needs the user's editor, and no other imports what it takes",
     "capture.quotation": "what asks a model stands apart from the rules",
     "imports.notes": "how each system writes its notes, apart from how files are read",

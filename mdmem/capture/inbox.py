@@ -10,7 +10,7 @@ import dataclasses
 from datetime import datetime, timedelta
 from typing import TYPE_CHECKING, Any
 
-from mdmem.arguments import json_value, texts_of
+from mdmem.arguments import complete_id, json_value, texts_of
 from mdmem.capture import proposal as proposals
 from mdmem.capture.proposal import EXPIRED, OPEN, REJECTED, Proposal
 from mdmem.capture.statement import MOST_SOURCES
@@ -229,6 +229,9 @@ class Inbox(KindVerbs[R]):
         if not identifier.strip():
             raise Usage(problem="a proposal has an id", remedy="see them with `mdmem inbox list`")
         document = self._vault.find(proposals.path_of(identifier))
+        if document is None:
+            whole = complete_id("proposal", identifier, (each.id for each in self.list(all=True)))
+            document = self._vault.find(proposals.path_of(whole)) if whole != identifier else None
         if document is None:
             near = tuple(each.id for each in self.list()[:_MOST_NEAR])
             raise NamedNotFound(kind="proposal", name=identifier, near=near)

@@ -314,9 +314,6 @@ def replace_command(
     return 0
 
 
-_SHORT = 12  # digits of a hash that tell versions apart
-
-
 @command("history", epilog="Example: mdmem history notes/db.md --limit 5")
 @options.path_argument(role=PAST, nargs=-1, metavar="[PATH]…")
 @options.limit_option(default=20)
@@ -347,7 +344,7 @@ def history_command(memory: Memory, path: tuple[str, ...], limit: int) -> int:
 
 
 def _format_change(file: Any) -> str:
-    before, after = ((digest or "absent")[:_SHORT] for digest in (file.before, file.after))
+    before, after = ((digest or "absent")[: render.SHORT] for digest in (file.before, file.after))
     return f"{file.path}  {before} → {after}"
 
 

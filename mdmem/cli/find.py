@@ -37,7 +37,8 @@ def show_command(
         render.print_remarks(f"{each.path}: {each.certainty}" for each in states if each.certainty != "exact")
     for document in [memory.show(each, as_of=as_of) for each in path]:
         if only_hash:
-            print(document.hash)
+            found = {"path": document.path, "hash": document.hash}
+            render.print_found(found, lambda found: print(found["hash"][: render.SHORT]))
             continue
         span = None
         if heading is not None:
@@ -138,7 +139,7 @@ def doctor_command(memory: Memory, fix: bool, strict: bool) -> int:
 @command("context", epilog="Example: mdmem context which database --for src/app.py --thread t1 --budget 2000")
 @click.argument("words", metavar="[QUERY]...", nargs=-1)
 @click.option("--for", "files", multiple=True, metavar="FILE", help="Take only rules for this file.")
-@options.thread_option
+@options.begun_thread_option
 @options.budget_option(4_000, least=1)
 @click.option("--estimated", is_flag=True, help="Estimate tokens, even where a tokenizer is installed.")
 @options.read_command

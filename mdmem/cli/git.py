@@ -79,7 +79,7 @@ def git_log(memory: Memory, target: str | None, limit: int | None, oneline: bool
         if render.is_set("as_json"):
             render.print_json(commit)
         elif oneline:
-            render.print_coloured(commit.commit[:12], "yellow")
+            render.print_coloured(commit.commit[: render.SHORT], "yellow")
             print(f"  {commit.date[:10]}  {_describe_subject(commit)}")
         else:
             sys.stdout.write("\n" if number else "")
@@ -98,7 +98,7 @@ def _split_target(text: str, signs: str) -> tuple[str, str]:
 
 
 def _print_commit(commit: MemoryCommit) -> None:
-    render.print_coloured(commit.commit[:12], "yellow")
+    render.print_coloured(commit.commit[: render.SHORT], "yellow")
     print(f"  {commit.date}  {_name_author(commit)}")
     print(f"    {_describe_subject(commit)}")
     for operation in commit.operations:
@@ -223,15 +223,15 @@ def _print_blame(found: Sequence[SaidFact]) -> None:
     names = [_name_author(said, "" if said.sure else "?") if said.commit else said.note for said in found]
     widest = max(map(len, names), default=0)
     digits = max((len(str(said.line)) for said in found), default=0)
-    above = len(f"{'':12}  {'':10}  {'':{widest}}  {'':{digits}}  ")
+    above = len(f"{'':{render.SHORT}}  {'':10}  {'':{widest}}  {'':{digits}}  ")
     for said, name in zip(found, names, strict=True):
-        render.print_coloured(said.commit[:12] if said.commit else "-" * 12, "yellow")
+        render.print_coloured(said.commit[: render.SHORT] if said.commit else "-" * render.SHORT, "yellow")
         print(f"  {said.date[:10] or '-':10}  {name:{widest}}", end="")
         render.print_coloured(f"  {said.line:{digits}}  ", "green")
         print(said.text.replace("\n", "\n" + " " * above))
     shown = found if render.is_set("verbose") else ()
     for said in {said.commit: said for said in shown if said.operations}.values():
-        render.print_coloured(f"\n{(said.commit or '')[:12]}", "yellow")
+        render.print_coloured(f"\n{(said.commit or '')[: render.SHORT]}", "yellow")
         print(f"  {said.date[:10]}  {_name_author(said, '' if said.sure else '?')}")
         for operation in said.operations:
             print(f"    {operation}")
@@ -335,7 +335,9 @@ def git_commit(memory: Memory, same: bool, **given: Any) -> int:  # noqa: ARG001
 
 def _print_committed(done: Committed) -> None:
     subject, *rest = done.message.split("\n")
-    render.print_coloured(f"[{done.branch or 'detached head'} {(done.commit or 'would be')[:12]}]", "yellow")
+    render.print_coloured(
+        f"[{done.branch or 'detached head'} {(done.commit or 'would be')[: render.SHORT]}]", "yellow"
+    )
     print(f" {subject}")
     if done.commit is None:
         print("\n".join(rest))

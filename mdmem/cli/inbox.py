@@ -71,7 +71,7 @@ def inbox_show(memory: Memory, id: str) -> int:  # noqa: A002 - as above
     """
     found = memory.inbox.show(id)
     if not render.is_set("as_json"):
-        render.print_remarks([f"{found.path}  {found.hash}"])
+        render.print_remarks([f"{found.path}  {found.hash[: render.SHORT]}"])
     render.print_found(found, _print_proposal)
     return 1 if found.problem else 0
 

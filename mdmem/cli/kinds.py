@@ -42,10 +42,14 @@ def notes_list(memory: Memory, within: str) -> int:
     return render.print_list(found, lambda info: f"{info.path}  {info.title}", what, is_asked=bool(within))
 
 
+_resource_option = click.option(
+    "--resource-id", "resource", metavar="ID", help="Use the memory of this resource."
+)
+
+
 def owner_options(command: Any) -> Any:
     """Declare the options --thread and --resource-id."""
-    about = "Use the memory of this resource."
-    return options.thread_option(click.option("--resource-id", "resource", metavar="ID", help=about)(command))
+    return options.thread_option(_resource_option(command))
 
 
 _ttl_option = options.number_option("--ttl", help="Let it expire in N seconds (0: never); else see config.")
@@ -57,7 +61,8 @@ def working_command() -> None:
 
 
 @working_command.command("get", epilog="Example: mdmem working get --thread t1 --template working")
-@owner_options
+@options.begun_thread_option
+@_resource_option
 @click.option("--template", help="Begin with this template if there is nothing yet.")
 @options.variable_option
 @options.read_command
@@ -98,7 +103,8 @@ def working_find_and_replace(**given: Any) -> options.Verb:
 
 
 @working_command.command("clear", epilog="Example: mdmem working clear --thread t1")
-@owner_options
+@options.begun_thread_option
+@_resource_option
 @options.change_command
 def working_clear(**given: Any) -> options.Verb:
     """Delete the working memory; undo brings it back."""

@@ -37,7 +37,7 @@ def init_command(target: Target, folder: str | None) -> None:
     if folder and named and os.path.realpath(folder) != os.path.realpath(os.path.expanduser(named)):
         remedy = "give one of them: each names the folder of the vault"
         raise Usage(problem=f"{folder} is not {named}, which --vault or MDMEM_VAULT names", remedy=remedy)
-    made = mdmem.init(named or folder, dry_run=render.is_set("dry_run"))
+    made = mdmem.init(named or folder or "memories", dry_run=render.is_set("dry_run"))
     if render.is_set("as_json"):
         render.print_json({"applied": not render.is_set("dry_run"), **mdmem.as_json(made)})
         return

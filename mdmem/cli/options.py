@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 import click
 
 from mdmem.cli.main import Target
-from mdmem.cli.paths import READ, READ_FOLDER, Role, Spelled, complete_path, resolve_paths
+from mdmem.cli.paths import READ, READ_FOLDER, BegunThread, Role, Spelled, complete_path, resolve_paths
 from mdmem.cli.render import (
     count_memories,
     is_set,
@@ -116,7 +116,8 @@ def source_option(name: str, **settings: Any) -> Callable[[F], F]:
 
 case_option = choice_option("--case", choices="ignore smart exact", help="Tell whether case counts.")
 session_option = click.option("--session", metavar="KEY", help="Name the session that it belongs to.")
-thread_option = click.option("--thread", metavar="ID", help="Use the memory of this thread.")
+_OF_THREAD = "Use the memory of this thread."
+thread_option = click.option("--thread", metavar="ID", help=_OF_THREAD)
 
 
 def json_option(command: F) -> F:
@@ -179,6 +180,18 @@ def _complete_path(role: Role, ctx: click.Context, _: click.Parameter, incomplet
         return [path for path in paths if visible(path) == path]
     except (MdmemError, OSError):
         return []
+
+
+def thread_argument(name: str = "key", **settings: Any) -> Callable[[F], F]:
+    """Declare an argument that is a session which is there; the beginning of its key is enough."""
+    return click.argument(name, callback=_begin_thread, **settings)
+
+
+def _begin_thread(_ctx: click.Context, _: click.Parameter, value: str | None) -> BegunThread | None:
+    return value if value is None else BegunThread(value)
+
+
+begun_thread_option = click.option("--thread", metavar="ID", callback=_begin_thread, help=_OF_THREAD)
 
 
 def text_argument(name: str = "text") -> Callable[[F], F]:

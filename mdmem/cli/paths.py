@@ -76,6 +76,12 @@ class Spelled(str):
         return spelled
 
 
+class BegunThread(str):
+    """The id of a thread that is there, or the beginning of one, as it was typed."""
+
+    __slots__ = ()
+
+
 def resolve_paths(memory: Memory, arguments: dict[str, Any]) -> dict[str, Any]:
     """Replace the paths that were typed by paths of the namespace.
 
@@ -86,6 +92,8 @@ def resolve_paths(memory: Memory, arguments: dict[str, Any]) -> dict[str, Any]:
     def path_of(value: Any) -> Any:
         if isinstance(value, tuple):
             return tuple(map(path_of, value))
+        if isinstance(value, BegunThread):
+            return memory.complete_thread(str(value))
         if not isinstance(value, Spelled):
             return value
         is_outside = value.role.outside and os.path.isfile(value) and not _may_be_memory(memory, value)

@@ -208,7 +208,7 @@ def print_document(document: Document, span: Span | None = None, *, number: bool
     if is_set("as_json"):
         print_json({"path": document.path, "hash": document.hash, "fields": document.fields, "text": text})
         return
-    print(f"{document.path}  {document.hash}", file=sys.stderr, flush=True)
+    print(f"{document.path}  {document.hash[:SHORT]}", file=sys.stderr, flush=True)
     if number and text:
         lines = document.lines
         numbers = range(lines.number(start), lines.number(end - 1) + 1)
@@ -261,6 +261,7 @@ def print_left_out(messages: int) -> None:
     print_remarks([f"{messages:,} messages left out"] if messages else [])
 
 
+SHORT = 8  # digits of a hash that tell versions apart
 MANY = 10
 """More memories than this are counted, not named."""
 
@@ -279,7 +280,7 @@ def print_applied(applied: Applied) -> None:
     else:
         for file in applied.files:
             merged = "  (merged with a change made meanwhile)" if file.path in applied.merged else ""
-            print(f"{file.did} {file.path}  {file.after or ''}{merged}".rstrip())
+            print(f"{file.did} {file.path}  {(file.after or '')[:SHORT]}{merged}".rstrip())
     _print_warnings(applied.plan)
 
 

@@ -67,7 +67,7 @@ def results_list(memory: Memory, session: str | None, tool: str | None) -> int:
     """List the stored outputs, the oldest first: bytes, time, hash, tool, session."""
     return render.print_list(
         memory.results.list(session, tool),
-        lambda r: f"{r.size:12,}  {r.created}  {r.hash[:16]}  {r.tool}  {r.session}".rstrip(),
+        lambda r: f"{r.size:12,}  {r.created}  {r.hash[: render.SHORT]}  {r.tool}  {r.session}".rstrip(),
         "outputs",
         is_asked=bool(session or tool),
     )

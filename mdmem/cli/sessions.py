@@ -13,6 +13,7 @@ import mdmem
 from mdmem.cli import options, render
 from mdmem.cli.findings import print_findings, strict_option
 from mdmem.cli.main import group
+from mdmem.cli.paths import resolve_paths
 from mdmem.cli.serve import end_program
 from mdmem.errors import Usage
 
@@ -44,7 +45,7 @@ def sessions_add(memory: Memory, key: str, role: str, content: str) -> None:
 
 
 @sessions_command.command("history", epilog="Example: mdmem sessions history t1 --limit 20")
-@click.argument("key")
+@options.thread_argument()
 @options.limit_option()
 @click.option("--after", default="0", metavar="SEQ", help="Take only messages after this: 12, or KEY#12.")
 @options.read_command
@@ -55,7 +56,7 @@ def sessions_history(memory: Memory, key: str, **given: Any) -> int:
 
 
 @sessions_command.command("assemble", hidden=True, epilog="Example: mdmem sessions assemble t1 8000")
-@click.argument("key")
+@options.thread_argument()
 @click.argument("budget", type=click.IntRange(0), metavar="TOKENS")
 @options.number_option("--tail", default=32, help="Take N messages before any summary.")
 @click.option(
@@ -79,7 +80,7 @@ def sessions_assemble(memory: Memory, key: str, budget: int, tail: int, user_fir
 
 
 @sessions_command.command("compact", epilog="Example: mdmem sessions compact t1 --budget 8000")
-@click.argument("key")
+@options.thread_argument()
 @options.budget_option()
 @options.model_option
 @options.read_command
@@ -100,7 +101,7 @@ def _print_compacted(done: Any) -> None:
 
 
 @sessions_command.command("expand", epilog="Example: mdmem sessions expand t1 41 --depth 1")
-@click.argument("key")
+@options.thread_argument()
 @click.argument("ids", nargs=-1, required=True, metavar="SEQ…")
 @options.budget_option(4_000)
 @options.number_option("--depth", help="Go N levels down; else to the messages.")
@@ -136,7 +137,7 @@ def _format_session(session: Any) -> str:
 def finding_options(command: Any) -> Any:
     """Declare the options of a search in sessions."""
     declared: list[Any] = [
-        click.argument("key", required=False),
+        options.thread_argument(required=False),
         options.all_option(),
         click.option("--role", help="Find only what user, assistant, tool or another says."),
         click.option("--last", metavar="SPAN", help="Find only what was said in the last 2h, 3d, 1w or 1m."),
@@ -225,7 +226,7 @@ def sessions_allow_capture(memory: Memory, off: bool) -> None:
 
 
 @sessions_command.command("clear", epilog="Example: mdmem sessions clear t1")
-@click.argument("key")
+@options.thread_argument()
 @options.dry_run_option
 @options.read_command
 def sessions_clear(memory: Memory, key: str) -> None:
@@ -235,7 +236,7 @@ def sessions_clear(memory: Memory, key: str) -> None:
 
 
 @sessions_command.command("delete", epilog="Example: mdmem sessions delete t1")
-@click.argument("key")
+@options.thread_argument()
 @options.dry_run_option
 @options.read_command
 def sessions_delete(memory: Memory, key: str) -> int:
@@ -256,7 +257,7 @@ def sessions_restore(memory: Memory, key: str) -> None:
 
 
 @sessions_command.command("vacuum", epilog="Example: mdmem sessions vacuum t1")
-@click.argument("key")
+@options.thread_argument()
 @click.option("--purge", is_flag=True, help="Remove it from the archive, too; nothing brings that back.")
 @options.yes_option
 @options.dry_run_option
@@ -295,7 +296,7 @@ def _is_purge_confirmed(key: str) -> bool:
 
 
 @sessions_command.command("check", epilog="Example: mdmem sessions check t1")
-@click.argument("key", required=False)
+@options.thread_argument(required=False)
 @options.fix_option
 @strict_option
 @options.read_command
@@ -308,7 +309,7 @@ def sessions_check(memory: Memory, key: str | None, fix: bool, strict: bool) -> 
 
 
 @sessions_command.command("summarize", epilog="Example: mdmem sessions summarize t1")
-@click.argument("key")
+@options.thread_argument()
 @options.model_option
 @options.change_command
 def sessions_summarize(key: str, generator: Program | None) -> options.Verb:
@@ -320,7 +321,7 @@ def sessions_summarize(key: str, generator: Program | None) -> options.Verb:
 
 
 @sessions_command.command("keep", epilog="Example: mdmem sessions keep t1 --to talks/database")
-@click.argument("key")
+@options.thread_argument()
 @click.option("--to", metavar="NOTE", help="Write it there.")
 @options.number_option("--min-tokens", default=0, help="Refuse a shorter conversation.")
 @options.change_command
@@ -340,7 +341,7 @@ def sessions_summaries(memory: Memory) -> int:
 
 
 @sessions_command.command("observe", epilog="Example: mdmem sessions observe t1")
-@click.argument("session", metavar="[KEY]", required=False)
+@options.thread_argument("session", metavar="[KEY]", required=False)
 @options.all_option()
 @click.option("--watch", is_flag=True, help="Go on, as they grow, until it is stopped.")
 @options.model_option
@@ -386,7 +387,7 @@ def _print_observed(each: ObservedSession) -> None:
 
 
 @sessions_command.command("reflect", epilog="Example: mdmem sessions reflect t1")
-@click.argument("session", metavar="KEY")
+@options.thread_argument("session", metavar="KEY")
 @click.option("--meta", is_flag=True, help="Reflect on reflections instead of observations.")
 @options.model_option
 @options.read_command
@@ -398,7 +399,7 @@ def sessions_reflect(memory: Memory, session: str, meta: bool, generator: Progra
 
 
 @sessions_command.command("observations", epilog="Example: mdmem sessions observations t1 --limit 5")
-@click.argument("session", metavar="KEY")
+@options.thread_argument("session", metavar="KEY")
 @options.limit_option()
 @options.read_command
 def sessions_observations(memory: Memory, session: str, limit: int | None) -> int:
@@ -440,7 +441,7 @@ def _print_observations(found: Sequence[Observation]) -> None:
 
 
 @sessions_command.command("capture", epilog="Example: mdmem sessions capture t3 --policy inbox")
-@click.argument("key")
+@options.thread_argument()
 @click.option("--policy", help="Take off, inbox or apply; else [capture] policy of the config.")
 @options.model_option
 @options.dry_run_option
@@ -449,6 +450,7 @@ def _print_observations(found: Sequence[Observation]) -> None:
 def sessions_capture(target: Target, /, **given: Any) -> int:
     """Capture what was said in a session since the last time; the exit code is 1 when that is nothing."""
     memory = target.open()
+    given = resolve_paths(memory, given)
     done = (memory.plan if render.is_set("dry_run") else memory).capture.run(**given)
     if render.is_set("dry_run"):
         items = (replace(item, change=item.change and memory.prepared(item.change)) for item in done.items)

@@ -96,7 +96,9 @@ def _print_why(why: Why) -> None:
         "supersedes": why.predecessors,
         "derived from": why.ancestors,
         "contradicted by": why.contradicted_by,
-        "last commit": (f"{commit.commit[:8]} {commit.date[:10]} {commit.subject}",) if commit else (),
+        "last commit": (f"{commit.commit[: render.SHORT]} {commit.date[:10]} {commit.subject}",)
+        if commit
+        else (),
         "last use": (f"{uses.time}, of {uses.times}",) if uses and uses.times else (),
     }
     for name, values in rows.items():

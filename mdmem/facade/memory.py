@@ -9,11 +9,12 @@ from __future__ import annotations
 import os
 import unicodedata
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import replace
 from functools import cached_property, partial
 from typing import TYPE_CHECKING, Any
 
-from mdmem.arguments import texts_of
+from mdmem.arguments import complete_id, texts_of
 from mdmem.diagnostic import Diagnostic
 from mdmem.document.document import SUFFIXES, Document
 from mdmem.errors import (
@@ -824,6 +825,19 @@ class Memory(Kinds["Applied"]):
 
         self.vault.enter()
         return count_memories(self._current_view(), self.vault)
+
+    def complete_thread(self, thread: str) -> str:
+        """Return the thread, a session or one with working memory, that begins so; else what is given.
+
+        Raises:
+            Usage: several begin so.
+        """
+        with suppress(Usage):  # whoever asks for what no session can be called says so
+            if self.vault.store.stands(self.sessions.logs.path(thread)):
+                return thread
+        known = [each.key for each in self.sessions.list()]
+        known += [each.id for each in self.working.list() if each.kind == "thread"]
+        return complete_id("thread", thread, known)
 
     # -- what the verbs and questions need -----------------------------------------------------------------
 

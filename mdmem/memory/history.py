@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from mdmem.arguments import complete_id
 from mdmem.document.document import SUFFIXES, Document, parse
 from mdmem.errors import Conflict, NamedNotFound, NotEncodable, UndoRefused, Usage
 from mdmem.text.diff import unified
@@ -91,7 +92,7 @@ def creation(path: str, text: str, message: str) -> EditPlan:
     return EditPlan(changes=(change,), message=message)
 
 
-_SHORT = 12  # digits of a hash in a message
+_SHORT = 8  # digits of a hash in a message
 _SWEPT = "what was replaced is kept for as long as the config says: see `mdmem history`"
 _NEAR = 3  # how many of the last changes are named where another one is asked for
 
@@ -109,6 +110,7 @@ def restored(vault: Vault, path: str, wanted: str | None) -> EditPlan:
     before, back = _find_standing(vault, kept[0]) if kept else (vault.find(name), None)
     now = before.hash if before else None
     hashes = [f.before for f in kept if f.before]
+    start = start and complete_id("version", start, hashes)
     wanting = (h for h in hashes if (h.startswith(start) if start else h != now))
     data = next((data for h in wanting if (data := _find_data(vault, h)) is not None), None)
     if data is None:
@@ -208,8 +210,8 @@ def _find_version(changes: Sequence[FileChange], wanted: str) -> str:
     """Return the whole hash of a version that begins so."""
     start = digits(wanted)
     hashes = [h for file in changes for h in (file.after, file.before) if h]
-    found = next((h for h in hashes if h.startswith(start)), None)
-    if found is None:
+    found = complete_id("version", start, hashes)
+    if found not in hashes:
         near = tuple(dict.fromkeys(h[:_SHORT] for h in hashes))
         raise NamedNotFound(kind="version or change", name=wanted, near=near[:_NEAR])
     return found

@@ -13,7 +13,7 @@ from dataclasses import dataclass, replace
 from itertools import accumulate
 from typing import TYPE_CHECKING, Literal, NamedTuple
 
-from mdmem.arguments import check_natural
+from mdmem.arguments import check_natural, complete_id
 from mdmem.document.document import Document
 from mdmem.document.field import set_field, unset_field
 from mdmem.errors import DocumentRefused, MemoryNotFound, NamedNotFound, PathRefused, Usage
@@ -181,8 +181,15 @@ class Observations(KindVerbs[R]):
         return NewestObservations(found=tuple(found), left_out=left_out)
 
     def get(self, id: str) -> Observation | None:  # noqa: A002 - what everybody calls it
-        """Return the observation or reflection of an id, which is its path; None where there is none."""
+        """Return the observation or reflection of an id, its path or a beginning of it; None without one.
+
+        Raises:
+            Usage: several begin so.
+        """
         path = _path_of_id(id)
+        if not self._vault.exists(path):
+            known = (each.path for each in self._vault.walk(OBSERVATION.folder) if place_of(each.path))
+            path = complete_id("observation", path.removesuffix(".md"), known)
         place = place_of(path)
         document = self._vault.find(path) if place else None
         return observation_in(place, document) if place and document else None

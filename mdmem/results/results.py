@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from typing import TYPE_CHECKING, Any, TypeVar
 
-from mdmem.arguments import check_natural
+from mdmem.arguments import check_natural, complete_id
 from mdmem.document.document import digest
 from mdmem.document.secret import masked
 from mdmem.errors import ConfigInvalid, MdmemError, NamedNotFound, StorageFailed, Usage
@@ -241,7 +241,7 @@ class ToolResults:
         def ask(connection: sqlite3.Connection) -> tuple[Recoverable, bytes | None]:
             hashes = database.find_hashes(connection, namespace, digits, session)
             if len(hashes) > 1:
-                raise Usage(problem=f"{len(hashes)} results begin with {digits}", remedy="give more digits")
+                complete_id("result", digits, hashes)
             if hashes:
                 data = database.read_content(connection, namespace, hashes[0])
                 return Recoverable(hash=hashes[0], recoverable=digest(data) == hashes[0]), data

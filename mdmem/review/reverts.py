@@ -31,7 +31,7 @@ if TYPE_CHECKING:
     from mdmem.git.history import Commit
     from mdmem.vault.vault import Vault
 
-_SHORT = 12  # digits of a commit in a message
+_SHORT = 8  # digits of a commit in a message
 
 
 class Reverts:

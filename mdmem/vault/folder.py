@@ -142,13 +142,13 @@ class Made:
     is_found: bool
 
 
-def init(folder: str | os.PathLike[str] | None = None, *, dry_run: bool = False) -> Made:
+def init(folder: str | os.PathLike[str] = "memories", *, dry_run: bool = False) -> Made:
     """Make a vault. Inside a git repository, the repository's `AGENTS.md` is mounted as project memory.
 
     Files that are there stay as they are.
 
     Args:
-        folder: the vault's folder; without one MDMEM_VAULT names it, else it is `memories`.
+        folder: the vault's folder.
         dry_run: write nothing.
 
     Raises:
@@ -157,7 +157,7 @@ def init(folder: str | os.PathLike[str] | None = None, *, dry_run: bool = False)
         PathRefused: it is inside a vault, or holds one as `memories`.
         StorageFailed: the folder cannot be written to.
     """
-    named = path_text(os.environ.get("MDMEM_VAULT") or "memories" if folder is None else folder)
+    named = path_text(folder)
     if not named or "\0" in named:
         raise PathRefused(path=named, reason="this cannot be a folder", remedy="name one, such as memories")
     root = os.path.realpath(os.path.expanduser(named))

@@ -85,7 +85,7 @@ def test_a_new_memory_is_written_and_told_with_its_hash(cli: Cli, files: Files) 
 def test_json_tells_what_was_done(cli: Cli) -> None:
     done = cli.ok("append", "notes/db.md", "more", "--json").json
     assert [file["path"] for file in done["files"]] == ["notes/db.md"]
-    assert cli.ok("show", "notes/db.md", "--only-hash").out.strip() == done["files"][0]["after"]
+    assert cli.ok("show", "notes/db.md", "--only-hash", "--json").json["hash"] == done["files"][0]["after"]
 
 
 def test_a_memory_is_moved_with_its_name_into_a_folder(cli: Cli, db: Files) -> None:
@@ -545,7 +545,7 @@ def test_the_history_names_changes_newest_first(cli: Cli) -> None:
     assert lines[3].startswith("    a.md  absent → ")
     newest, oldest = cli.ok("history", "--json").objects
     assert newest["files"][0]["before"] == oldest["files"][0]["after"]
-    assert newest["files"][0]["after"] == cli.ok("show", "a.md", "--only-hash").out.strip()
+    assert newest["files"][0]["after"] == cli.ok("show", "a.md", "--only-hash", "--json").json["hash"]
 
 
 @pytest.mark.usefixtures("changed")

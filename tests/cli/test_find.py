@@ -61,7 +61,8 @@ def test_show_as_json_has_the_fields(cli: Cli, files: Files) -> None:
     shown = cli.ok("show", "a.md", "--json").json
     assert shown["fields"] == {"title": "T", "created": "2024-01-31"}
     assert shown["text"] == "---\ntitle: T\ncreated: 2024-01-31\n---\nbody\r\n"
-    assert shown["hash"] == cli.ok("show", "a.md", "--only-hash").out.strip()
+    assert f"{shown['hash'][:8]}\n" == cli.ok("show", "a.md", "--only-hash").out
+    assert cli.ok("show", "a.md", "--only-hash", "--json").json == {"path": "a.md", "hash": shown["hash"]}
 
 
 @pytest.mark.parametrize(

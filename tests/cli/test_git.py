@@ -113,7 +113,7 @@ def test_a_memory_amid_a_merge_says_so(cli: Any, tree: Tree) -> None:
 def test_a_log_is_printed_with_who_and_what(cli: Any, tree: Tree) -> None:
     found = cli.ok("git", "log")
     assert found.out.splitlines() == [
-        f"{tree.git('rev-parse', 'HEAD')[:12]}  2026-01-01T00:00:00+00:00  claude (A)",
+        f"{tree.git('rev-parse', 'HEAD')[:8]}  2026-01-01T00:00:00+00:00  claude (A)",
         "    Begin",
         "    operation: write notes/db.md",
         "    A notes/db.md",
@@ -127,13 +127,13 @@ def test_a_log_is_printed_with_who_and_what(cli: Any, tree: Tree) -> None:
 # README: In a repository, mdmem shows what an agent has learnt as facts: …
 def test_blame_is_printed_fact_by_fact(cli: Any, tree: Tree) -> None:
     tree.write("memories/notes/db.md", NEW)
-    head = tree.git("rev-parse", "HEAD")[:12]
+    head = tree.git("rev-parse", "HEAD")[:8]
     assert cli.ok("git", "blame", "notes/db.md").out.splitlines() == [
-        "------------  -           not committed yet   2  tags: [b]",
+        "--------  -           not committed yet   2  tags: [b]",
         f"{head}  2026-01-01  claude (A)          4  # Db",
-        "------------  -           not committed yet   6  SQLite is a file.",
-        "------------  -           not committed yet   7  See [[new]] first.",
-        "------------  -           not committed yet   8  Other words here.",
+        "--------  -           not committed yet   6  SQLite is a file.",
+        "--------  -           not committed yet   7  See [[new]] first.",
+        "--------  -           not committed yet   8  Other words here.",
         f"{head}  2026-01-01  claude (A)         10  ## Why",
     ]
     assert [said["commit"] is None for said in cli.ok("git", "blame", "notes/db.md", "--json").objects] == [
@@ -144,7 +144,7 @@ def test_blame_is_printed_fact_by_fact(cli: Any, tree: Tree) -> None:
 def test_the_operations_of_a_commit_are_printed_once_below_the_facts(cli: Any, tree: Tree) -> None:
     tree.write("memories/notes/two.md", "- One.\n- Two.\n")
     done = [f"Mdmem-Op: append to notes/two.md\nMdmem-Agent: {agent}" for agent in ("claude", "codex")]
-    head = tree.commit("m\n\n" + "\n".join([*done, "Mdmem-Op: edit notes/two.md directly"]))[:12]
+    head = tree.commit("m\n\n" + "\n".join([*done, "Mdmem-Op: edit notes/two.md directly"]))[:8]
     facts = [
         f"{head}  2026-01-01  claude, codex? (A)  {line}  {text}." for line, text in ((1, "One"), (2, "Two"))
     ]
@@ -164,7 +164,7 @@ def test_the_operations_of_a_commit_are_printed_once_below_the_facts(cli: Any, t
 def test_the_lines_of_a_fact_stand_below_its_words(cli: Any, tree: Tree) -> None:
     words = " ".join(f"word{number}" for number in range(40))
     tree.write("memories/notes/db.md", f"{words}\n\n```\nx = 1\ny = 2\n```\n")
-    head = tree.commit()[:12]
+    head = tree.commit()[:8]
     above = f"{head}  2026-01-01  A  "
     assert cli.ok("git", "blame", "notes/db.md").out.splitlines() == [
         f"{above}1  {words}",

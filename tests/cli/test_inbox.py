@@ -23,7 +23,9 @@ def test_a_proposal_is_listed_shown_accepted_and_undone(cli: Cli) -> None:
     assert cli.ok("inbox", "list").errors == "no proposals\n"
     name = proposed(cli, "dark")
     assert cli.ok("inbox", "list").out == f"{name}  open  preferences.set ui theme  said so\n"
+    assert cli.ok("inbox", "show", name[:8]).out == cli.ok("inbox", "show", name).out
     shown = cli.ok("inbox", "show", name)
+    assert shown.errors.split()[1] == cli.ok("inbox", "show", name, "--json").json["hash"][:8]
     assert "said in sessions/t#1\n" in shown.out
     assert "+value: dark\n" in shown.out
     digest = shown.errors.split()[1]

@@ -46,8 +46,8 @@ def test_a_change_says_what_it_did_and_could_not_look_into(capsys: pytest.Captur
     print_applied(Applied(plan=plan, id="1", files=files, merged=("both.md",)))
     out, errors = capsys.readouterr()
     assert out.splitlines() == [
-        f"created new.md  {'a' * 64}",
-        f"changed both.md  {'c' * 64}  (merged with a change made meanwhile)",
+        f"created new.md  {'a' * 8}",
+        f"changed both.md  {'c' * 8}  (merged with a change made meanwhile)",
         "deleted old.md",
     ]
     assert errors == "left out: x.md: not UTF-8\n"

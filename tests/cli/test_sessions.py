@@ -307,7 +307,7 @@ def test_what_is_not_due_says_how_much_of_it_is_there(cli: Cli) -> None:
     said = f"not yet: {one.tokens} of 1,000 tokens\n"
     assert cli.ok("sessions", "observe", "a") == (0, b"", said)
     assert cli.ok("sessions", "observe", "--all") == (0, b"", f"a: {said}b: {said}")
-    cli.ok("sessions", "add", "b", "user", LONG_TALK)
+    cli.ok("sessions", "add", "b", "user", DECIDED)
     observed = cli.ok("sessions", "observe", "--all")
     assert observed.out.startswith("created observations/b/")
     assert observed.errors == f"a: {said}"
@@ -323,6 +323,8 @@ def test_what_is_due_is_observed_and_printed(cli: Cli) -> None:
         f"{path}  observation of #1 to #1, by extract\n"
     )
     assert "We decided on SQLite" in cli.ok("sessions", "observed", path).out
+    assert "We decided on SQLite" in cli.ok("sessions", "observed", path.rpartition("-1-")[0]).out
+    assert cli("sessions", "observed", "t:1/none").code == 1
     assert [each["path"] for each in cli.ok("sessions", "observations", "t:1", "--json").objects] == [path]
     assert cli("sessions", "observe").code == cli("sessions", "observe", "t:1", "--all").code == 2
 
@@ -341,7 +343,7 @@ def test_observations_are_made_listed_and_removed(cli: Cli) -> None:
         "--- a/observations" in cli.ok("sessions", "delete-observations", "--session", "t", "--dry-run").out
     )
     cli.ok("sessions", "delete-observations", "--session", "t")
-    assert cli.ok("sessions", "observations", "t", "--json").objects == []
+    assert cli("sessions", "observations", "t", "--json") == (1, b"", "no observations of t\n")
     cli.ok("undo")
     assert len(cli.ok("sessions", "observations", "t", "--json").objects) == 2
     assert cli("sessions", "delete-observations").code == 2
@@ -367,3 +369,20 @@ def test_a_session_is_captured_where_a_policy_says_so(cli: Cli, policy: str, out
     assert [each["outcome"] for each in told["items"]] == [outcome]
     assert cli("sessions", "capture", "t", "--policy", policy).code == 1
     assert cli("sessions", "capture", "t", "--policy", "all").code == 2
+
+
+def test_a_session_is_named_by_the_beginning_of_its_key(cli: Cli) -> None:
+    for key in ("3f2a9c01-one", "3f2b0000-two"):
+        cli.ok("sessions", "add", key, "user", "one")
+        cli.ok("working", "update", "State: green.", "--thread", key)
+    cli.ok("working", "update", "State: red.", "--thread", "other")
+    assert texts(cli, "3f2a") == ["one"]
+    assert cli.ok("working", "get", "--thread", "oth").out == "State: red.\n"
+    assert "State: green." in cli.ok("context", "--thread", "3f2b").out
+    refused = cli("sessions", "clear", "3f2")
+    assert refused.code == 2
+    assert "2 threads begin with '3f2': 3f2a9c01-one, 3f2b0000-two" in refused.errors
+    cli.ok("sessions", "delete", "3f2a")
+    assert cli("sessions", "history", "3f2a9c01-one").code == 1
+    cli.ok("sessions", "add", "3f2b", "user", "new")  # a new session is what it is called
+    assert texts(cli, "3f2b") == ["new"]

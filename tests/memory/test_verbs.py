@@ -987,7 +987,7 @@ def test_restore_by_a_hash(root: Path, verbs: Verbs[Applied]) -> None:
     with pytest.raises(NamedNotFound) as caught:
         verbs.restore("a.md", hash="0" * 64)
     assert caught.value.near
-    assert first[:12] not in caught.value.near
+    assert first[:8] not in caught.value.near
 
 
 def test_restore_keeps_to_its_memory(root: Path, verbs: Verbs[Applied]) -> None:

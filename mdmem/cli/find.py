@@ -38,7 +38,7 @@ def show_command(
     for document in [memory.show(each, as_of=as_of) for each in path]:
         if only_hash:
             found = {"path": document.path, "hash": document.hash}
-            render.print_found(found, lambda found: print(found["hash"][: render.SHORT]))
+            render.print_found(found, lambda found: print(found["hash"]))
             continue
         span = None
         if heading is not None:

@@ -37,7 +37,8 @@ def test_show_prints_exactly_the_bytes(cli: Cli, files: Files, data: bytes) -> N
     assert shown.data == data
     path, digest = shown.errors.split()
     assert path == "a.md"
-    assert cli.ok("show", "a.md", "--only-hash").out == f"{digest}\n"
+    assert cli.ok("show", "a.md", "--only-hash").out.startswith(digest)
+    assert len(digest) == 8
 
 
 def test_the_real_program_prints_exactly_the_bytes(cli: Cli, files: Files) -> None:
@@ -61,7 +62,7 @@ def test_show_as_json_has_the_fields(cli: Cli, files: Files) -> None:
     shown = cli.ok("show", "a.md", "--json").json
     assert shown["fields"] == {"title": "T", "created": "2024-01-31"}
     assert shown["text"] == "---\ntitle: T\ncreated: 2024-01-31\n---\nbody\r\n"
-    assert f"{shown['hash'][:8]}\n" == cli.ok("show", "a.md", "--only-hash").out
+    assert f"{shown['hash']}\n" == cli.ok("show", "a.md", "--only-hash").out
     assert cli.ok("show", "a.md", "--only-hash", "--json").json == {"path": "a.md", "hash": shown["hash"]}
 
 

@@ -235,14 +235,14 @@ NOTHING = [
     ("sessions grep x --all", 1, "matches"),
     ("sessions search x --all", 1, "matches"),
     ("sessions delete x", 1, "session x"),
-    ("summaries list", 0, "summaries"),
-    ("observations list x", 1, "observations of x"),
+    ("sessions summaries", 0, "summaries"),
+    ("sessions observations x", 1, "observations of x"),
     ("results list", 0, "outputs"),
     ("results list --tool x", 1, "outputs"),
     ("results references", 0, "references"),
-    ("results references --type url", 1, "references"),
+    ("results references --kind url", 1, "references"),
     ("inbox list", 0, "proposals"),
-    ("capture run x --policy apply", 1, "statements in x since the last time"),
+    ("sessions capture x --policy apply", 1, "statements in x since the last time"),
 ]
 
 

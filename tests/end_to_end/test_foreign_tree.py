@@ -402,6 +402,9 @@ DRY: Mapping[str, Sequence[str]] = {
     "git install": ("git", "install"),
     "git uninstall": ("git", "uninstall"),
     "project sync": ("project", "sync"),
+    "doctor": ("doctor", "--fix"),
+    "results sweep": ("results", "sweep", "--max-age", "0"),
+    **{f"sessions {name}": ("sessions", name, "t") for name in ("clear", "delete", "restore", "vacuum")},
     "sessions capture": ("sessions", "capture", "t"),
     "inbox propose": ("inbox", "propose", "append", '{"path": "notes/0.md", "text": "More."}'),
     "inbox accept": ("inbox", "accept", "0"),
@@ -412,10 +415,7 @@ DRY: Mapping[str, Sequence[str]] = {
     "sessions summarize": ("sessions", "summarize", "t"),
 }
 # Those that write logs, which are no memories.
-LOGGING = {
-    f"sessions {name}"
-    for name in (*("add", "import", "clear", "compact", "delete", "restore", "vacuum", "allow-capture"),)
-} | {
+LOGGING = {f"sessions {name}" for name in ("add", "import", "compact", "allow-capture")} | {
     *("git allow", "git merge-driver", "results compress"),
     *("sessions observe", "sessions reflect"),
 }

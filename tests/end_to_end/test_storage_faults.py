@@ -396,7 +396,7 @@ def test_a_vault_that_may_only_be_read_is_not_changed(root: Path, worker: Comman
     for arguments in CHANGES.values():
         assert worker.run(*arguments, "--dry-run").code == 0
         assert_refused(worker, *arguments)
-    assert_refused(worker, "init", str(root.parent / "another"), reason="Permission denied")
+    assert_refused(worker.on(root.parent / "another"), "init", reason="Permission denied")
     assert everything(root) == before
 
 

@@ -64,7 +64,10 @@ def draw_terminal() -> str:
     with tempfile.TemporaryDirectory() as folder:
         environment = {
             **{name: value for name, value in os.environ.items() if not name.startswith("MDMEM_")},
-            "CLICOLOR_FORCE": "1", "XDG_STATE_HOME": folder, "XDG_CACHE_HOME": folder, "TERM": "xterm",
+            "CLICOLOR_FORCE": "1",
+            "XDG_STATE_HOME": folder,
+            "XDG_CACHE_HOME": folder,
+            "TERM": "xterm",
         }
         program = f'mdmem() {{ "{sys.executable}" -m mdmem "$@"; }}\n'
         for command in ("mdmem init", *COMMANDS):

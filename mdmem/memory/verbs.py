@@ -2,6 +2,8 @@
 
 A `Verbs` is given `run`, which takes a function that makes an edit plan. `memory.replace(…)` runs it and
 returns what was applied; `memory.plan.replace(…)` returns the plan, and nothing is written.
+
+It is long because every verb stands here, with its arguments, results and errors.
 """
 
 from __future__ import annotations

@@ -31,10 +31,14 @@ if TYPE_CHECKING:
 DOCS = Path(__file__).parents[1] / "docs"
 WIDTH = 80
 MOST_LINKS = 3
+_MOST_NAMED = 6
 _MADE = "<!-- Made by bench/pages.py from the code. -->"
 _COMMANDS = """\
 What `mdmem COMMAND --help` prints for each command, and below them the [topics](#topics) of `mdmem help`.
 Options before the command choose the vault and [whose memories](concepts.md#scopes) are meant."""
+_FLAGS = """\
+A flag means the same in every command that takes it. Letters of `grep`, `ls` and `show` mean what they mean
+to ripgrep, ls and cat. What changes nothing, such as `grep -n`, is left out."""
 _PYTHON = """\
 What the command line has, Python has under the same name. `mdmem.open` returns a [`Memory`](#memory), whose
 parts keep notes, preferences, conversations and so on. Each verb that changes something does it at once; the
@@ -92,11 +96,36 @@ def write_commands() -> Iterator[str]:
         yield from ("", f"## {title.capitalize()}")
         for name in members:
             yield from _write_command(_get_command(root, name), root, name)
+    yield from _write_flags(root)
     yield from ("", "## Topics")
     for name in topics.topics():
         title, text = topics.read_topic(name)
         lines = [line if line.startswith("    ") else line.replace("<", "&lt;") for line in text.split("\n")]
         yield from ("", f"### help {name}", "", f"{title}.", "", *lines)
+
+
+def _write_flags(root: click.Context) -> Iterator[str]:
+    """Yield the table of flags: each with what it means in every command that takes it."""
+    yield from ("", "## Flags", "", _FLAGS, "", "| flag | means | in |", "|---|---|---|")
+    commands: dict[tuple[str, str], list[str]] = {}
+    for context, command in _walk_commands(root):
+        for option in command.params:
+            if isinstance(option, click.Option) and option.name != "same":
+                flag = ", ".join(f"`{each}`" for each in (*option.opts, *option.secondary_opts))
+                meaning = (option.help or "").replace("|", "\\|").replace("<", "&lt;")
+                commands.setdefault((flag, meaning), []).append(context.command_path.partition(" ")[2])
+    for (flag, meaning), names in sorted(commands.items(), key=lambda row: row[0][0].lstrip("`-").lower()):
+        shown = ", ".join(f"`{name}`" for name in names if name) if len(names) <= _MOST_NAMED else ""
+        yield f"| {flag} | {meaning} | {shown or (f'{len(names)} commands' if any(names) else 'all')} |"
+
+
+def _walk_commands(context: click.Context) -> Iterator[tuple[click.Context, click.Command]]:
+    """Yield a command that is not hidden, and what is below it, each with its context."""
+    yield context, context.command
+    if isinstance(context.command, click.Group):
+        for name in context.command.list_commands(context):
+            if not (below := _get_command(context, name)).hidden:
+                yield from _walk_commands(click.Context(below, info_name=name, parent=context))
 
 
 def _get_command(context: click.Context, name: str) -> click.Command:

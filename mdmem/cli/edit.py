@@ -357,21 +357,41 @@ def restore_command(**given: Any) -> options.Verb:
     return lambda m: m.restore(**given)
 
 
-@command("undo", epilog="Example: mdmem undo --dry-run")
+@command("undo", epilog="Example: mdmem undo -n 2 --dry-run")
 @click.argument("change", required=False)
+@options.number_option("--count", "-n", default=1, help="Take back the last N changes.", least=1)
 @options.change_command
-def undo_command(**given: Any) -> options.Verb:
-    """Take back the last change.
+def undo_command(change: str | None, count: int) -> options.Verb:
+    """Take back the last change, in all its memories at once; again, the one before it.
 
-    With CHANGE, that one is taken back, in all its memories at once. Standard error names the change. An undo
-    is a change as well: a second one takes back the first. Take back an earlier change by its id, which
-    `mdmem history` lists.
+    Standard error names the change. redo puts it back. With CHANGE, an id that history lists, take back that
+    one; what has changed since stays, where the two can be merged.
     """
-    return lambda m: _name_undone(m.undo(**given))
+    return lambda m: _name_steps(m.undo(change, count=count), count)
 
 
-def _name_undone(done: Applied | EditPlan) -> Applied | EditPlan:
-    message = (done if isinstance(done, mdmem.EditPlan) else done.plan).message
-    again = ["note: that was an undo itself; `mdmem history` lists earlier changes"]
-    render.print_remarks([f"note: {message}", *(again if message.count("undo ") > 1 else [])])
+@command("redo", epilog="Example: mdmem redo")
+@options.number_option("--count", "-n", default=1, help="Put back the last N changes.", least=1)
+@options.change_command
+def redo_command(count: int) -> options.Verb:
+    """Put back what the last undo took; again, what the one before it took.
+
+    That ends when something else is changed. Standard error names the change.
+    """
+    return lambda m: _name_steps(m.redo(count=count), count)
+
+
+def _name_steps(done: Applied | EditPlan, count: int) -> Applied | EditPlan:
+    """Print which changes were taken back or put back, and that there were no more."""
+    plan = done if isinstance(done, mdmem.EditPlan) else done.plan
+    steps = plan.steps or (plan,)
+    shown = steps if render.is_set("verbose") else steps[: render.MANY]
+    left = len(steps) - len(shown)
+    render.print_remarks(
+        [
+            *(f"note: {step.message}" for step in shown),
+            *([f"note: and {left:,} more (-v names them)"] if left else []),
+            *([f"note: {len(steps):,} of {count:,}: there are no more"] if len(steps) < count else []),
+        ]
+    )
     return done

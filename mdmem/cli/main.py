@@ -126,7 +126,7 @@ group: Callable[..., Callable[[Callable[..., Any]], Group]] = partial(click.grou
 _MODULES = {
     "agents": "hook install project tool uninstall",
     "edit": "append delete-lines edit insert mv prepend replace rm section set unset write"
-    " history restore undo",
+    " history redo restore undo",
     "git": "git",
     "inbox": "inbox",
     "help": "help",

@@ -207,7 +207,12 @@ _OF_THE_USER = (
 )
 # A command of the program in a hint, and the tool that does the same.
 _COMMAND = re.compile(r"`mdmem ([a-z]+)[^`]*`")
-_TOOLS: Mapping[str, str] = {"ls": "ls", "rm": "rm", "set": "write", "show": "show", "unset": "replace"}
+_TOOLS: Mapping[str, str] = {
+    **{name: name for name in ("ls", "rm", "show", "undo")},
+    "redo": "undo with redo=true",
+    "set": "write",
+    "unset": "replace",
+}
 
 
 def describe_error(error: MdmemError, memory: Memory) -> Answer:

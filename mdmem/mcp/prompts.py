@@ -63,7 +63,7 @@ def review(
 ) -> str:
     """Check the memories, and fix what is wrong or outdated."""
     findings = [str(finding) for finding in call.memory.check([within] if within else [])]
-    stale = verbs.references(call, within=[within] if within else [], stale=True)
+    stale = verbs.ls(call, within=within, stale=True)
     parts = ["What a check finds:", *(findings[:_MOST_FINDINGS] or ["nothing"])]
     if len(findings) > _MOST_FINDINGS:
         parts.append(f"[{len(findings) - _MOST_FINDINGS:,} more left out]")

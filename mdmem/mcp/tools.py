@@ -63,14 +63,14 @@ TOOLS: tuple[ToolSpec, ...] = (
     _make_tool(verbs.context, "What to know first"),
     _make_tool(verbs.search, "Search memories"),
     _make_tool(verbs.grep, "Find lines"),
-    _make_tool(verbs.ls, "List memories"),
+    _make_tool(verbs.ls, "List memories, links and citations"),
     _make_tool(verbs.show, "Read a memory"),
-    _make_tool(verbs.references, "Links and citations"),
     _make_tool(verbs.write, "Write a memory or its fields", changes=True, destructive=True, idempotent=True),
     _make_tool(verbs.replace, "Replace text", changes=True, destructive=True),
     _make_tool(verbs.section, "Add or change a section", changes=True, destructive=True),
     _make_tool(verbs.mv, "Move a memory", changes=True),
-    _make_tool(verbs.rm, "Delete a memory, or undo", changes=True, destructive=True),
+    _make_tool(verbs.rm, "Delete a memory", changes=True, destructive=True),
+    _make_tool(verbs.undo, "Undo or redo changes", changes=True, destructive=True),
     _make_tool(verbs.remember, "Remember", changes=True, destructive=True),
 )
 NAMES = frozenset(tool.name for tool in TOOLS)

@@ -35,7 +35,6 @@ _LINE = 600
 _MOST_PAGE = 1_000
 _MOST_FILES = 50
 _CHARACTERS_A_TOKEN = 3
-_LAST = "last"
 
 
 def remembered_kinds(kinds: Iterable[Kind]) -> tuple[str, ...]:
@@ -158,13 +157,20 @@ def ls(
     globs: Texts = (),
     where: Texts = (),
     sort: Annotated[str, Field(description="field; -field: largest first")] = "",
+    target: Annotated[str, Field(description="memory, #tag, URL, file or symbol: its backlinks")] = "",
+    stale: Annotated[bool, Field(description="only cited code that moved, changed or is gone")] = False,
     limit: Positive = 200,
     offset: Number = 0,
 ) -> Answer:
-    """List memories with their hashes.
+    """List memories with their hashes; or what links to and cites a target.
 
     where: conditions on frontmatter such as type=note or created>=2026-01.
     """
+    if target or stale:
+        if globs or where or sort:
+            remedy = "give only within, limit and offset with target or stale"
+            raise Usage(problem="globs, where and sort are about memories, not about links", remedy=remedy)
+        return _list_references(call, target, within, stale, limit, offset)
     if where or sort:
         call.sync()
     listed = call.memory.ls(within, globs=globs, where=where, sort=sort)
@@ -183,6 +189,19 @@ def ls(
     data |= {"notes": notes} if notes else {}
     tail = [f"[{note}]" for note in notes] + [f"[cannot be a memory: {each}]" for each in problems[:PAGE]]
     return answer_page(data, [text for _, text in taken], offset, len(memories) - offset - len(taken), tail)
+
+
+def _list_references(call: Bound, target: str, within: str, stale: bool, limit: int, offset: int) -> Answer:
+    """List what memories link to and cite: one target and its backlinks, or all."""
+    call.sync()
+    options: dict[str, Any] = {"paths": [within] if within else None, "stale": stale}
+    known = call.memory.references
+    found = known.lookup(target, **options) if target else known.list(**options)
+    wanted = found[offset : offset + min(limit, _MOST_PAGE)]
+    taken = fit(((each, _format_reference(each)) for each in wanted), call.budget // AS_JSON)
+    left_out = len(found) - offset - len(taken)
+    data = {"references": [_reference_shape(each) for each, _ in taken], "total": len(found)}
+    return answer_page(data, [text for _, text in taken], offset, left_out, ())
 
 
 def show(
@@ -289,29 +308,6 @@ def _shorten_text(text: str, around: int = 0) -> str:
     return clipped(text, _LINE, around)
 
 
-def references(
-    call: Bound,
-    target: str = "",
-    within: Annotated[Texts, Field(description="memories or folders")] = (),
-    stale: Annotated[bool, Field(description="only cited code that moved, changed or is gone")] = False,
-    limit: Positive = PAGE,
-    offset: Number = 0,
-) -> Answer:
-    """Return what memories link to and cite, and whether it is still there.
-
-    Of one target (a memory, #tag, URL, file or symbol: its backlinks), or of all.
-    """
-    call.sync()
-    options: dict[str, Any] = {"paths": within or None, "stale": stale}
-    known = call.memory.references
-    found = known.lookup(target, **options) if target else known.list(**options)
-    wanted = found[offset : offset + min(limit, _MOST_PAGE)]
-    taken = fit(((each, _format_reference(each)) for each in wanted), call.budget // AS_JSON)
-    left_out = len(found) - offset - len(taken)
-    data = {"references": [_reference_shape(each) for each, _ in taken], "total": len(found)}
-    return answer_page(data, [text for _, text in taken], offset, left_out, ())
-
-
 def _reference_shape(reference: Reference) -> dict[str, Any]:
     return {
         "type": reference.type,
@@ -361,6 +357,8 @@ def _answer_applied(applied: Applied) -> Answer:
     lines = [_format_change(file) for file in files[:_MOST_FILES]]
     if not files:
         lines = [f"nothing to change{f': {applied.plan.message}' if applied.plan.message else ''}"]
+    elif applied.plan.undoes or applied.plan.redoes or applied.plan.steps:
+        lines.insert(0, applied.plan.message)
     left_out = len(files) - _MOST_FILES
     if left_out > 0:
         lines.append(f"[{left_out:,} more memories left out]")
@@ -454,21 +452,24 @@ def mv(call: Bound, source: str, target: str, base: Base = None, dry_run: bool =
     return _change_memories(call, lambda m: m.mv(source, target, base=base), dry_run=dry_run)
 
 
-def rm(
+def rm(call: Bound, path: str, base: Base = None, dry_run: bool = False) -> Answer:
+    """Delete a memory or a folder; undo brings it back."""
+    return _change_memories(call, lambda m: m.rm(path, recursive=True, base=base), dry_run=dry_run)
+
+
+def undo(
     call: Bound,
-    path: str = "",
-    undo: Annotated[str, Field(description="the change that a tool has named, or last")] = "",
-    base: Base = None,
+    change: Annotated[str, Field(description="id that a tool has named; the last one without")] = "",
+    count: Annotated[Positive, Field(description="how many of the last changes")] = 1,
+    redo: Annotated[bool, Field(description="put back what undo took last")] = False,
     dry_run: bool = False,
 ) -> Answer:
-    """Delete a memory or a folder (path), or undo a change."""
-    if bool(path) == bool(undo):
-        raise Usage(problem="either path or undo must be given")
-    if path:
-        return _change_memories(call, lambda m: m.rm(path, recursive=True, base=base), dry_run=dry_run)
-    if base is not None:
-        raise Usage(problem="undo keeps what has changed since", remedy="leave base out")
-    return _change_memories(call, lambda m: m.undo(None if undo == _LAST else undo), dry_run=dry_run)
+    """Undo the last change; again, the one before it. What has changed since stays."""
+    if redo and change:
+        raise Usage(problem="redo takes no change", remedy="leave change out, or redo")
+    if redo:
+        return _change_memories(call, lambda m: m.redo(count=count), dry_run=dry_run)
+    return _change_memories(call, lambda m: m.undo(change or None, count=count), dry_run=dry_run)
 
 
 def remember(

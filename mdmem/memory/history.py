@@ -2,17 +2,20 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+from itertools import islice, takewhile
 from typing import TYPE_CHECKING
 
 from mdmem.arguments import complete_id
 from mdmem.document.document import SUFFIXES, Document, parse
 from mdmem.errors import Conflict, NamedNotFound, NotEncodable, UndoRefused, Usage
 from mdmem.text.diff import unified
+from mdmem.text.tokens import first_of
 from mdmem.vault.paths import check_memory
 from mdmem.vault.plan import AttachmentMove, Change, EditPlan
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Iterable, Iterator, Sequence
 
     from mdmem.document.document import Document
     from mdmem.vault.store import Entry, FileChange
@@ -120,37 +123,140 @@ def restored(vault: Vault, path: str, wanted: str | None) -> EditPlan:
     return EditPlan(changes=(change,), message=f"restore {path}", brings_back=True)
 
 
-def change_named(vault: Vault, identifier: str | None) -> Entry:
-    """Return the change with this id, or the last one.
+def find_changes(vault: Vault, identifier: str | None, count: int) -> Sequence[Entry]:
+    """Return the change with this id; without one the last changes that stand, the last made first.
+
+    A change that was taken back does not stand. One that was put back stands as the entry that did so.
 
     Raises:
         NamedNotFound: there is no such change.
+        Usage: `count` is less than 1, or more for a change that is named.
     """
+    _require_count(count)
+    if identifier is None:
+        standing = (entry for entry in _iterate_newest(vault.history()) if not entry.undoes)
+        if found := list(islice(standing, count)):
+            return found
+        if next(vault.history(), None):
+            remedy = "all are taken back: `mdmem redo` puts back what was taken last"
+            raise NamedNotFound(kind="change", name="last", remedy=remedy)
+        raise NamedNotFound(kind="change", name="last")
+    if count != 1:
+        raise Usage(problem="a change that is named is one change", remedy="leave out its id, or the count")
     entries = list(vault.history())
-    entry = next((e for e in entries if identifier in {None, e.id}), None)
+    entry = next((e for e in entries if e.id == identifier), None)
     if entry is None:
         near = tuple(e.id for e in entries[:_NEAR])
-        raise NamedNotFound(kind="change", name="last" if identifier is None else identifier, near=near)
-    return entry
+        raise NamedNotFound(kind="change", name=identifier, near=near)
+    return (entry,)
 
 
-def undone(vault: Vault, entry: Entry) -> EditPlan:
-    """Return the plan that takes a change back.
+def find_undos(vault: Vault, count: int) -> Sequence[Entry]:
+    """Return the undos since the last change that was none, and were not put back, the last made first.
 
-    What has changed since stays, where the two can be told apart.
+    Raises:
+        NamedNotFound: there is none.
+        Usage: `count` is less than 1.
+    """
+    _require_count(count)
+    since = takewhile(lambda entry: entry.undoes or entry.redoes, vault.history())
+    found = list(islice((entry for entry in _iterate_newest(since) if entry.undoes), count))
+    if not found:
+        remedy = "`redo` puts back what `undo` took, until something else is changed"
+        raise NamedNotFound(kind="undo to put back,", name="last", remedy=remedy)
+    return found
+
+
+def _require_count(count: int) -> None:
+    if count < 1:
+        raise Usage(problem=f"count is {count}", remedy="give how many changes, 1 or more")
+
+
+def _iterate_newest(entries: Iterable[Entry]) -> Iterator[Entry]:
+    """Yield of each change the newest entry that is about it: that it was made, taken back or put back."""
+    seen = set[str]()
+    for entry in entries:
+        if entry.subject not in seen:
+            seen.add(entry.subject)
+            yield entry
+
+
+class _Outlook:
+    """The memories of a vault as they will be once some plans are applied."""
+
+    def __init__(self, vault: Vault) -> None:
+        self.vault = vault
+        self._made: dict[str, Document | None] = {}
+
+    def find(self, path: str, *, spelled: str = "") -> Document | None:
+        """Return what will be at a path; see `Vault.find`."""
+        return self._made[path] if path in self._made else self.vault.find(path, spelled=spelled)
+
+    def add(self, plan: EditPlan) -> None:
+        """Take a plan as applied."""
+        limits = self.vault.config.limits
+        self._made |= {change.path: change.after(limits) for change in plan.changes}
+
+
+def undone(vault: Vault, entries: Sequence[Entry]) -> EditPlan:
+    """Return the plan that takes changes back, one after the other: of several, a plan with `steps`.
+
+    What has changed since stays, where the two can be told apart. To take back an undo is to put back what it
+    took.
 
     Raises:
         Conflict: a memory has changed since, in the same place.
         NamedNotFound: what it held before is not kept any more.
         UndoRefused: the change touched memories outside of the namespace as well.
     """
+    outlook, steps = _Outlook(vault), list[EditPlan]()
+    for entry in entries:
+        steps.append(_undo_entry(outlook, entry))
+        outlook.add(steps[-1])
+    return steps[0] if len(steps) == 1 else _sum_up(steps)
+
+
+def _undo_entry(outlook: _Outlook, entry: Entry) -> EditPlan:
     if entry.is_part:
         raise UndoRefused(change=entry.id)
     memories = (file for file in entry.files if file.path.endswith(SUFFIXES))
-    changes = tuple(change for file in memories for change in _undo_file(vault, entry, file))
-    message = f"undo {entry.id}: {entry.message}"
-    attachments = tuple(_move_back(entry))
-    return EditPlan(changes=changes, message=message, brings_back=True, attachments=attachments)
+    changes = tuple(change for file in memories for change in _undo_file(outlook, entry, file))
+    subject = entry.subject
+    message = entry.message.removeprefix(f"undo {subject}: ").removeprefix(f"redo {subject}: ")
+    return EditPlan(
+        changes=changes,
+        message=f"{'redo' if entry.undoes else 'undo'} {subject}: {message}",
+        brings_back=True,
+        attachments=tuple(_move_back(entry)),
+        undoes="" if entry.undoes else subject,
+        redoes=subject if entry.undoes else "",
+    )
+
+
+def _sum_up(steps: Sequence[EditPlan]) -> EditPlan:
+    """Return the plan of what steps do together, which come one after the other."""
+    firsts, lasts = dict[str, Change](), dict[str, Change]()
+    moves = list[AttachmentMove]()
+    for change in (change for step in steps for change in step.changes):
+        firsts.setdefault(change.path, change)
+        lasts[change.path] = change
+    for move in (move for step in steps for move in step.attachments):
+        begun = next((each for each in moves if each.move_to == move.path), move)
+        moves = [each for each in moves if each != begun]
+        moves += [move._replace(path=begun.path)] if begun.path != move.move_to else []
+    changes = (
+        replace(first, content=lasts[path].content, delete=lasts[path].delete)
+        for path, first in firsts.items()
+        if lasts[path].content != (first.before.data if first.before else None)
+    )
+    messages = [step.message for step in steps]
+    return EditPlan(
+        changes=tuple(changes),
+        message=first_of(messages, _NEAR),
+        brings_back=True,
+        attachments=tuple(moves),
+        steps=tuple(steps),
+    )
 
 
 def _move_back(entry: Entry) -> Iterator[AttachmentMove]:
@@ -217,9 +323,10 @@ def _find_version(changes: Sequence[FileChange], wanted: str) -> str:
     return found
 
 
-def _undo_file(vault: Vault, entry: Entry, file: FileChange) -> Iterator[Change]:
+def _undo_file(outlook: _Outlook, entry: Entry, file: FileChange) -> Iterator[Change]:
     """Yield what takes back one file of a change; nothing where it is as it was before."""
-    now, back = _find_standing(vault, file)
+    vault = outlook.vault
+    now, back = _find_standing(outlook, file)
     digest = now.hash if now else None
     if digest == file.before:
         return
@@ -231,7 +338,7 @@ def _undo_file(vault: Vault, entry: Entry, file: FileChange) -> Iterator[Change]
     yield Change(path=file.path, before=now, content=data, delete=data is None, merge=False, back=back)
 
 
-def _find_standing(vault: Vault, file: FileChange) -> tuple[Document | None, FileChange | None]:
+def _find_standing(vault: Vault | _Outlook, file: FileChange) -> tuple[Document | None, FileChange | None]:
     """Return what stands where a change was made; and the change, when it deleted a file whose place is free.
 
     A file whose name is another Unicode spelling of the same path is another one, which stays.

@@ -30,7 +30,7 @@ from mdmem.errors import (
 )
 from mdmem.memory import history
 from mdmem.memory.content import sliding, stamp_of, utc_now
-from mdmem.memory.history import change_named, restored, undone
+from mdmem.memory.history import restored
 from mdmem.text.globs import matcher
 from mdmem.text.tokens import first_of
 from mdmem.vault.paths import (
@@ -684,18 +684,38 @@ class Verbs(Generic[R]):
 
         return self._run(build)
 
-    def undo(self, change: str | None = None) -> R:
-        """Take back a change, all its memories at once: the last one, or the one with this id.
+    def undo(self, change: str | None = None, *, count: int = 1) -> R:
+        """Take back the last change, all its memories at once; again, the one before. `redo` puts it back.
 
         What has changed since then stays, where the two can be merged.
+
+        Args:
+            change: the id of another change to take back. That of an undo is put back.
+            count: how many of the last changes to take back, each as a change of its own; as many as there
+                are, and none where one of them is refused.
 
         Raises:
             NamedNotFound: no such change.
             Conflict: a memory has changed since, in the same place.
+            Usage: `count` is less than 1, or more for a change that is named.
         """
         # Named once: built again under the lock, it must not become what somebody changed meanwhile.
-        entry = change_named(self._vault, change)
-        return self._run(lambda: undone(self._vault, entry))
+        entries = history.find_changes(self._vault, change, count)
+        return self._run(lambda: history.undone(self._vault, entries))
+
+    def redo(self, *, count: int = 1) -> R:
+        """Put back what the last `undo` took, unless something else was changed since; again, the one before.
+
+        Args:
+            count: how many changes to put back, as `undo` takes them back.
+
+        Raises:
+            NamedNotFound: nothing was undone since the last change that was made.
+            Conflict: a memory has changed since, in the same place.
+            Usage: `count` is less than 1.
+        """
+        entries = history.find_undos(self._vault, count)
+        return self._run(lambda: history.undone(self._vault, entries))
 
     # -- what counts --------------------------------------------------------------------------------------
 

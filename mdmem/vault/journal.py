@@ -296,7 +296,8 @@ class Journal:
         identifier = f"{entry.id}.{number}.{before[:8]}"
         change = FileChange(path=path, before=before, after=after)
         message = "set aside what another program wrote"
-        self.trash.record(replace(entry, id=identifier, message=message, files=(change,)))
+        noted = replace(entry, id=identifier, message=message, files=(change,), undoes="", redoes="")
+        self.trash.record(noted)
 
     def _finish_entry(self, seats: Sequence[_Seat], entry: Entry) -> None:
         for seat in seats:

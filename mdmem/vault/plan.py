@@ -102,6 +102,9 @@ class EditPlan:
         brings_back: it restores what stood there before. That is checked against neither schemas nor the
             rule for new names: what was deleted can be restored, whatever it was, and whatever its name.
         attachments: what moves with it that is no memory.
+        undoes, redoes: the id of the change that it takes back, or puts back.
+        steps: the plans that it sums up. They are applied one after the other, each as a change of its own;
+            none is begun where a file is not as the first that changes it expects.
     """
 
     changes: tuple[Change, ...]
@@ -111,6 +114,9 @@ class EditPlan:
     warnings: tuple[Diagnostic, ...] = ()
     brings_back: bool = False
     attachments: tuple[AttachmentMove, ...] = ()
+    undoes: str = ""
+    redoes: str = ""
+    steps: tuple[EditPlan, ...] = ()
 
     def __repr__(self) -> str:
         return f"EditPlan({self.message!r}, paths: {first_of(self.paths, _NAMED)})"

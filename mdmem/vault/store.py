@@ -11,7 +11,7 @@ import os
 import unicodedata
 from dataclasses import dataclass
 from datetime import UTC, datetime
-from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple, Protocol
+from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
 
 from mdmem.document.document import SUFFIXES, digest
 
@@ -178,17 +178,28 @@ class FileChange:
 class Entry:
     """A change that was applied: its id, when (ISO 8601, UTC), by whom, what, and which files.
 
-    `is_part`: it changed files outside of the namespace as well, which are not named.
+    `undoes` and `redoes`: the id of the change that this one took back, or put back. `is_part`: it changed
+    files outside of the namespace as well, which are not named.
     """
-
-    JSON: ClassVar = ("id", "time", "actor", "message", "files")
 
     id: str
     time: str
     actor: str
     message: str
     files: tuple[FileChange, ...]
+    undoes: str = ""
+    redoes: str = ""
     is_part: bool = False
+
+    @property
+    def subject(self) -> str:
+        """The id of the change that this one made, took back or put back."""
+        return self.undoes or self.redoes or self.id
+
+    def json_shape(self) -> dict[str, Any]:
+        """Return the change as a JSON object."""
+        shape = {key: getattr(self, key) for key in ("id", "time", "actor", "message", "files")}
+        return shape | {key: value for key in ("undoes", "redoes") if (value := getattr(self, key))}
 
 
 def hashed(data: bytes | None) -> str | None:
@@ -235,11 +246,12 @@ def entry_from(shape: dict[str, Any]) -> Entry:
         for f in shape["files"]
     )
     texts = [shape[key] for key in ("id", "time", "actor", "message")]
+    marks = {key: shape.get(key, "") for key in ("undoes", "redoes")}
+    texts += marks.values()
     texts += [text for f in changed for text in (f.path, f.before or "", f.after or "", f.spelled)]
     if not all(isinstance(text, str) for text in texts):
         raise TypeError("an entry holds texts")
     if any(f.spelled and unicodedata.normalize("NFC", f.spelled) != f.path for f in changed):
         raise ValueError("a spelling is of another path")
-    return Entry(
-        id=shape["id"], time=shape["time"], actor=shape["actor"], message=shape["message"], files=changed
-    )
+    id_, time, actor, message = texts[:4]
+    return Entry(id=id_, time=time, actor=actor, message=message, files=changed, **marks)

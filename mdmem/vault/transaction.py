@@ -83,6 +83,7 @@ class Transaction:
             if not steps:
                 return Applied(id="", files=(), merged=(), plan=plan)
             entry = self._make_entry(steps, plan.message)
+            entry = replace(entry, undoes=plan.undoes, redoes=plan.redoes)
             try:
                 self._commit_steps(entry, steps)
             except Raced as race:
@@ -94,6 +95,15 @@ class Transaction:
             files = (replace(file, path=relative(file.path, self.namespace)) for file in entry.files)
             return Applied(id=entry.id, files=tuple(files), merged=tuple(merged), plan=plan)
         raise FileBusy(path=plan.paths[0], seconds=BUSY_SECONDS)
+
+    def compare(self) -> None:
+        """Refuse the plan if a file has changed since it was made, and nothing may be merged.
+
+        Raises:
+            AlreadyExists, Conflict: one has.
+        """
+        for _ in self._make_steps([]):
+            pass
 
     def _commit_steps(self, entry: Entry, steps: Sequence[Step]) -> None:
         with seen_from(self.namespace):

@@ -391,7 +391,7 @@ class Vault:
         prepared = self.prepare(plan)
         with self.store.writing(), self._hide_other_ids():
             self.new_names().refuse(prepared.plan)  # somebody may have made a twin since
-            return self._make_transaction(prepared, may_merge=may_merge).run()
+            return self._run_prepared(prepared, may_merge=may_merge)
 
     def transact(self, build: Callable[[], EditPlan], *, locked: bool = False) -> Applied:
         """Apply the plan that `build` makes; where somebody wrote in between, make it again and apply that.
@@ -412,11 +412,22 @@ class Vault:
                 # Under the lock only a program that takes none can be in the way, so this soon gets through.
                 prepared = self.prepare(build())
                 try:
-                    return self._make_transaction(prepared, may_merge=False).run()
+                    return self._run_prepared(prepared, may_merge=False)
                 except Conflict:
                     tries -= 1
                     if not tries:
                         raise
+
+    def _run_prepared(self, prepared: Prepared, *, may_merge: bool) -> Applied:
+        """Make the change, or those that it sums up. Needs the lock."""
+        transaction = self._make_transaction(prepared, may_merge=may_merge)
+        plan = prepared.plan
+        if not plan.steps:
+            return transaction.run()
+        transaction.compare()
+        done = [self._make_transaction(self.prepare(each), may_merge=False).run() for each in plan.steps]
+        last = next((each.id for each in reversed(done) if each.id), "")
+        return replace(done[-1], id=last, files=plan.files if last else (), plan=plan)
 
     @contextlib.contextmanager
     def _hide_other_ids(self) -> Iterator[None]:

@@ -596,11 +596,31 @@ def test_restore_of_what_is_not_kept_is_refused(
     assert changed.read("a.md") == b"two\n"
 
 
-def test_undo_takes_back_the_last_change_and_can_be_undone(cli: Cli, changed: Files) -> None:
+def test_undo_goes_further_back_and_redo_comes_again(cli: Cli, changed: Files) -> None:
+    changes = [entry["id"] for entry in cli.ok("history", "--json").objects]
     assert "-two\n+one\n" in cli.ok("undo", "--dry-run").out
-    cli.ok("undo")
+    assert cli.ok("undo").errors.startswith(f"note: undo {changes[0]}: ")
     assert changed.read("a.md") == b"one\n"
-    cli.ok("undo")
+    assert cli.ok("undo").errors.startswith(f"note: undo {changes[1]}: ")
+    assert cli.ok("redo").errors.startswith(f"note: redo {changes[1]}: ")
+    assert "-one\n+two\n" in cli.ok("redo", "--dry-run").out
+    cli.ok("redo")
+    assert changed.read("a.md") == b"two\n"
+    ended = cli("redo")
+    assert (ended.code, ended.out) == (1, "")
+    assert ended.errors.startswith("mdmem: no undo to put back")
+
+
+def test_undo_of_several_names_each_and_says_when_there_are_no_more(cli: Cli, changed: Files) -> None:
+    count = len(cli.ok("history", "--json").objects)
+    shown = cli.ok("undo", "-n", "2", "--dry-run")
+    assert shown.errors.count("note: undo ") == 2
+    ended = cli.ok("undo", "--count", "99")
+    assert ended.errors.count("note: undo ") == count
+    assert ended.errors.endswith(f"note: {count} of 99: there are no more\n")
+    assert not changed.everything()
+    assert "`mdmem redo`" in cli("undo").errors
+    cli.ok("redo", "-n", "99")
     assert changed.read("a.md") == b"two\n"
 
 

@@ -377,6 +377,7 @@ DRY: Mapping[str, Sequence[str]] = {
     "replace": ("replace", "PATH", "Text", "Words"),
     "restore": ("restore", "PATH"),
     "undo": ("undo",),
+    "redo": ("redo",),
     "supersede": ("supersede", "PATH", "AGENTS.md"),
     "contradict": ("contradict", "PATH", "AGENTS.md"),
     "reinstate": ("reinstate", "PATH"),

@@ -98,7 +98,21 @@ REMOVING = [
     Habit(
         "mdmem rm notes/old.md && mdmem undo | cat", out=r"^created notes/old\.md", error="undo .*: delete"
     ),
-    Habit("mdmem rm -rf notes && mdmem undo -v && mdmem undo --dry-run", error="^note: that was an undo"),
+    Habit("mdmem rm -rf notes && mdmem undo -v && mdmem redo | cat", out="^deleted notes/db", error="redo"),
+    Habit(
+        "mdmem append notes/db.md x && mdmem rm notes/old.md && mdmem undo -n 2", out=r"^created notes/old"
+    ),
+    Habit(
+        "mdmem append notes/db.md xyz && mdmem rm notes/old.md && mdmem undo && mdmem undo"
+        " && mdmem show notes/db.md && mdmem show notes/old.md",
+        out="^# Old$",
+        silent="xyz",
+    ),
+    Habit(
+        "mdmem undo -n 2 && mdmem redo && mdmem append notes/db.md x && mdmem redo", code=1, error="no undo"
+    ),
+    Habit("mdmem undo nothing", code=1, error="no change 'nothing'"),
+    Habit("mdmem undo -n 0", code=2, error="0 is not in the range"),
     Habit("mdmem rm notes/decisions", code=2, error="a folder with 2 memories"),
     Habit("mdmem rm -r notes/decisions", out=r"^deleted notes/decisions/two\.md"),
     Habit("mdmem rm memories/notes/*.md | cat", out=r"^deleted notes/old\.md"),

@@ -121,6 +121,8 @@ def work(
     memory = open_memory(str(folder / "memories"))
     memory.results.compress("Bash", BUILD_LOG)
     memory.append("notes/db.md", "One file.")
+    memory.append("notes/db.md", "Too much.")
+    memory.undo()
     if "init" in request.node.callspec.params.values():
         shutil.rmtree(folder / "memories")
     monkeypatch.chdir(folder)

@@ -209,6 +209,7 @@ VERBS: dict[str, Callable[[Any], Any]] = {
     "new": lambda m: m.new("note", "new.md", {"title": "New"}),
     "restore": lambda m: m.restore("db.md"),
     "undo": lambda m: m.undo(),
+    "redo": lambda m: m.redo(),
     "import_": lambda m: m.import_("mcp-memory", f"{m._vault.root}/../graph.jsonl", to=""),
     "notes.append": lambda m: m.notes.append("db", "text", "T"),
     "notes.today": lambda m: m.notes.today("text"),
@@ -251,6 +252,8 @@ def memory(root: Path) -> Memory:
     memory.write("moved.md", f"Now at `app.py#L1` {PIN_OF_SECOND}, and `app.py#L2`.\n")
     (root.parent / "app.py").write_text("first = 1\nsecond = 2\n")
     memory.append("db.md", "last")
+    memory.append("db.md", "too much")
+    memory.undo()
     return memory
 
 
@@ -281,9 +284,9 @@ def test_a_plan_writes_nothing_and_says_what_the_verb_then_does(
     assert applied.files
     assert {file.path for file in applied.files} <= set(plan.paths)
     planned = memories(root)
-    memory.undo()
+    memory.redo() if name == "undo" else memory.undo()
     assert memories(root) == memories_of(before)
-    done = VERBS[name](memory) if name not in {"undo", "restore"} else memory.undo()
+    done = VERBS[name](memory) if name != "restore" else memory.redo()
     assert isinstance(done, Applied)
     assert memories(root).keys() == planned.keys()
 

@@ -57,11 +57,11 @@ CALLS: list[tuple[str, dict[str, Any]]] = [
     ("search", {"query": "needle"}),
     ("grep", {"pattern": "needle"}),
     ("ls", {}),
-    ("references", {"target": "notes/b.md"}),
+    ("ls", {"target": "notes/b.md"}),
     ("mv", {"source": "notes/b.md", "target": "notes/c.md"}),
     ("rm", {"path": "notes/c.md"}),
     ("write", {"path": "notes/a.md", "fields": {"tags": ["x"]}}),
-    ("rm", {"undo": "last"}),
+    ("undo", {}),
 ]
 
 
@@ -108,7 +108,7 @@ def test_what_is_not_there_is_an_error_of_the_protocol(connect: Connect) -> None
     async def work() -> None:
         async with connect() as client:
             for ask in (
-                client.call_tool("undo", {}),
+                client.call_tool("forget", {}),
                 client.read_resource("mdmem:///notes/none.md"),
                 client.read_resource("mdmem:///../none.md"),
                 client.get_prompt("forget"),

@@ -3,36 +3,26 @@
 from __future__ import annotations
 
 import inspect
-from typing import TYPE_CHECKING, Any
 
 import pytest
 
 from mdmem.facade.memory import Memory
 from mdmem.mcp.tools import TOOLS, ToolSpec
-from mdmem.memory.references import References
 from mdmem.text.tokens import estimate
-
-if TYPE_CHECKING:
-    from collections.abc import Callable
 
 # Arguments that are about the answer, and what has another shape here, with the reason.
 ABOUT_THE_ANSWER = {"limit", "offset", "line", "column", "dry_run", "heading"}
 OTHERWISE = {
-    "within": "references.paths: the memories and folders that are looked into",
+    "target": "references.lookup.target: ls lists what links to it, where it is given one",
     "stale": "references.stale, the verb",
     "fields": "set.fields: write sets fields where it is given these instead of all",
-    "undo": "undo.change: rm takes back a change where it is given one instead of a path",
+    "redo": "redo, the verb",
 }
-VERBS: dict[str, Callable[..., Any]] = {"references": References.lookup}
-
-
-def _verb(tool: ToolSpec) -> Callable[..., Any]:
-    return VERBS.get(tool.name) or getattr(Memory, tool.name)
 
 
 @pytest.mark.parametrize("tool", TOOLS, ids=lambda tool: tool.name)
 def test_a_tool_has_the_name_and_the_arguments_of_its_verb(tool: ToolSpec) -> None:
-    parameters = inspect.signature(_verb(tool)).parameters.keys()
+    parameters = inspect.signature(getattr(Memory, tool.name)).parameters.keys()
     named = tool.schema["properties"].keys()
     assert named - parameters - ABOUT_THE_ANSWER - OTHERWISE.keys() == set()
 
@@ -44,13 +34,16 @@ def test_what_is_offered_says_which_tool_to_take() -> None:
     assert all("Replaces" in about[name] for name in ("write", "replace", "section"))
     assert "adds" in about["section"]
     assert "undo" in about["rm"]
+    assert "again" in about["undo"]
+    assert "links to" in about["ls"]
     assert "fields" in about["write"]
 
 
 def test_every_change_takes_the_hash_and_can_be_tried() -> None:
     for tool in TOOLS:
         named = tool.schema["properties"].keys()
-        assert ({"base", "dry_run"} <= named) == tool.changes
+        expected = {"dry_run"} if tool.name == "undo" else {"base", "dry_run"}  # it keeps what came since
+        assert (expected <= named) == tool.changes
 
 
 def test_there_are_twelve_tools_at_most_and_all_are_cheap() -> None:

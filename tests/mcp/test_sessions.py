@@ -149,9 +149,9 @@ CALLS: tuple[tuple[str, dict[str, Any]], ...] = (
     ("ls", {}),
     ("ls", {"within": "observations"}),
     ("ls", {"where": ["tags=other"]}),
-    ("references", {}),
-    ("references", {"target": "#other"}),
-    ("references", {"target": "sessions/other.md"}),
+    ("ls", {"stale": True}),
+    ("ls", {"target": "#other"}),
+    ("ls", {"target": "sessions/other.md"}),
 )
 
 
@@ -208,7 +208,7 @@ def test_a_bound_thread_reads_and_changes_nothing_of_another_session(memory: Mem
         ("mv", {"source": path, "target": "notes/x.md"}),
         ("mv", {"source": "sessions/mine.md", "target": path}),
         ("rm", {"path": path}),
-        ("rm", {"undo": memory.history()[0].id}),
+        ("undo", {"change": memory.history()[0].id}),
     ):
         refused = tools.error(name, **given)
         messages.add(refused["message"].replace(path, "PATH"))
@@ -218,13 +218,15 @@ def test_a_bound_thread_reads_and_changes_nothing_of_another_session(memory: Mem
     assert tools.error("show", path=resource)["code"] == "path-refused"
     assert path not in [each.name for each in list_resources(tools.box._bound.memory).resources]
     # Of its own it does all that.
-    for name, given in (
+    mine: tuple[tuple[str, dict[str, Any]], ...] = (
         ("show", {"path": "observations/mine/abc-1-2.md"}),
         ("section", {"path": "sessions/mine.md", "text": "x", "where": "append"}),
         ("rm", {"path": "observations/mine/abc-1-2.md"}),
-        ("rm", {"undo": "last"}),
+        ("undo", {}),
+        ("undo", {"redo": True}),
         ("context", {}),
-    ):
+    )
+    for name, given in mine:
         tools(name, **given)
 
 

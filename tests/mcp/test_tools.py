@@ -173,10 +173,13 @@ def test_ls_lists_and_says_what_cannot_be_a_memory(tools: Tools, vault_root: Pat
 @pytest.mark.usefixtures("note")
 def test_references_tell_backlinks_and_what_is_gone(tools: Tools, memory: Memory) -> None:
     memory.write("notes/a.md", "See [[db]] and [[nowhere]].\n")
-    (found,) = tools("references", target="notes/db.md").data["references"]
+    (found,) = tools("ls", target="notes/db.md").data["references"]
     assert [place["path"] for place in found["places"]] == ["notes/a.md"]
-    assert {each["state"] for each in tools("references").data["references"]} == {"ok", "dangling"}
-    assert tools("references", stale=True).data["total"] == 0
+    assert [each["state"] for each in tools("ls", target="nowhere").data["references"]] == ["dangling"]
+    assert tools("ls", target="notes/db.md", within="notes/db.md").data["total"] == 0
+    assert tools("ls", stale=True).data["total"] == 0
+    for given in ({"globs": "*.md"}, {"where": "type=note"}, {"sort": "date"}):
+        assert "are about memories" in tools.error("ls", target="notes/db.md", **given)["message"]
 
 
 def test_context_is_what_the_facade_gives_within_both_budgets(memory: Memory) -> None:
@@ -284,15 +287,32 @@ def test_a_change_is_taken_back_by_its_name_or_as_the_last(tools: Tools, memory:
     before = memory.show("notes/db.md").text
     change = tools("replace", path="notes/db.md", old="one file", new="two files").data["change"]
     tools("write", path="a.md", content="a\n")
-    tools("rm", undo="last", dry_run=True)
-    tools("rm", undo="last")
+    tools("undo", dry_run=True)
+    assert tools("undo").texts[0].splitlines()[:2] == [memory.history()[0].message, "deleted a.md"]
     assert memory.show("notes/db.md").text != before
-    tools("rm", undo=change)
+    tools("undo", change=change)
     assert memory.show("notes/db.md").hash[:12] == note
     assert [each.path for each in memory.ls()] == ["notes/db.md"]
-    assert tools.error("rm", undo="nope")["code"] == "name-not-found"
-    for given in ({}, {"path": "notes/db.md", "undo": "last"}, {"undo": "last", "base": note}):
-        assert tools.error("rm", **given)["code"] == "usage"
+    assert tools.error("undo", change="nope")["code"] == "name-not-found"
+    assert tools.error("undo", change=change, count=2)["code"] == "usage"
+    assert tools.error("undo", change=change, redo=True)["code"] == "usage"
+
+
+def test_several_changes_are_taken_back_and_put_back_one_by_one(tools: Tools, memory: Memory) -> None:
+    for text in ("one", "two", "three"):
+        tools("section", path="a.md", text=text, where="append")
+    answer = tools("undo", count=2)
+    assert memory.show("a.md").text == "one\n"
+    assert answer.texts[0].count("undo 2") == 2
+    assert [each["did"] for each in answer.data["files"]] == ["changed"]
+    assert tools("undo", redo=True).texts[0].startswith("redo ")
+    assert memory.show("a.md").text == "one\ntwo\n"
+    tools("undo", redo=True)
+    assert memory.show("a.md").text == "one\ntwo\nthree\n"
+    assert tools.error("undo", redo=True)["code"] == "name-not-found"
+    tools("undo", count=9)
+    assert "call" not in tools.error("undo")["hint"]
+    assert "undo with redo=true" in tools.error("undo")["hint"]
 
 
 @pytest.mark.usefixtures("note")
@@ -379,7 +399,7 @@ def test_what_breaks_a_schema_is_refused_with_its_place(tools: Tools, memory: Me
 def test_read_only_leaves_out_and_refuses_what_changes(memory: Memory) -> None:
     tools = Tools(memory, read_only=True)
     assert tools.box.tools == tuple(tool for tool in TOOLS if not tool.changes)
-    for name in ("write", "replace", "section", "mv", "rm", "remember"):
+    for name in ("write", "replace", "section", "mv", "rm", "undo", "remember"):
         assert "read-only" in tools.error(name, path="notes/db.md")["message"]
     assert memory.show("notes/db.md").text == NOTE
 
@@ -395,7 +415,7 @@ def test_the_namespace_is_what_paths_are_relative_to(vault_root: Path, memory: M
 
 def test_a_tool_that_is_not_there_is_no_answer(tools: Tools) -> None:
     with pytest.raises(KeyError):
-        tools.box.call("undo", {})
+        tools.box.call("forget", {})
 
 
 @pytest.mark.usefixtures("note")

@@ -1,18 +1,25 @@
-"""What has changed in a memory: from each state that it had, under each of its names, to what it is."""
+"""The states of memories: what has changed since one of them, and back to them with undo and redo."""
 
 from __future__ import annotations
 
+import contextlib
 import os
-from typing import TYPE_CHECKING
+import subprocess
+import tempfile
+from functools import partial
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
 
 import pytest
 from hypothesis import given, settings, strategies as st
+from hypothesis.stateful import RuleBasedStateMachine, invariant, rule
 
 import mdmem
-from mdmem.errors import Conflict, MemoryNotFound, NamedNotFound, PathRefused, Usage
+from mdmem.errors import Conflict, MemoryNotFound, NamedNotFound, PathRefused, UndoRefused, Usage
+from tests.killing import killed
 
 if TYPE_CHECKING:
-    from pathlib import Path
+    from collections.abc import Callable
 
     from mdmem.facade.memory import Memory
 
@@ -152,3 +159,345 @@ def test_what_was_seen_is_a_document_or_a_hash(memory: Memory) -> None:
     memory.write("a.md", "one\n")
     with pytest.raises(TypeError):
         memory.write("a.md", "mine\n", base=7)  # type: ignore[arg-type]
+
+
+# ------------------------------------------------------------------------------------------ undo and redo
+
+
+def files_of(root: Path) -> dict[str, bytes]:
+    """What all files of a vault hold, attachments included, by their paths."""
+    return {
+        str(path.relative_to(root)): path.read_bytes()
+        for path in sorted(root.rglob("*"))
+        if path.is_file() and ".mdmem" not in path.parts and ".git" not in path.parts
+    }
+
+
+def texts(memory: Memory) -> dict[str, str]:
+    return {each.path: memory.show(each.path).text for each in memory.ls()}
+
+
+def write_numbers(memory: Memory, *numbers: int) -> None:
+    for number in numbers:
+        memory.append("a.md", str(number))
+
+
+def test_each_undo_goes_one_change_further_back_and_each_redo_one_forward(memory: Memory) -> None:
+    write_numbers(memory, 1, 2, 3)
+    seen = []
+    for step in (memory.undo, memory.undo, memory.redo, memory.undo, memory.redo, memory.redo):
+        step()
+        seen.append(memory.show("a.md").text.split())
+    assert seen == [["1", "2"], ["1"], ["1", "2"], ["1"], ["1", "2"], ["1", "2", "3"]]
+    with pytest.raises(NamedNotFound, match="no undo to put back"):
+        memory.redo()
+
+
+def test_a_restored_file_survives_a_second_undo(memory: Memory) -> None:
+    memory.write("a.md", "kept\n")
+    memory.rm("a.md")
+    memory.restore("a.md")
+    memory.write("b.md", "wrong\n")
+    memory.write("c.md", "wrong\n")
+    memory.undo()
+    memory.undo()
+    assert texts(memory) == {"a.md": "kept\n"}
+
+
+def test_redo_ends_with_another_change_and_undo_takes_that_one(memory: Memory) -> None:
+    write_numbers(memory, 1, 2)
+    memory.undo()
+    memory.write("b.md", "b\n")
+    with pytest.raises(NamedNotFound):
+        memory.redo()
+    memory.undo()
+    assert texts(memory) == {"a.md": "1\n"}
+    memory.undo()
+    assert not texts(memory)
+    with pytest.raises(NamedNotFound) as refused:
+        memory.undo()
+    assert "redo" in refused.value.hint
+
+
+def test_a_change_taken_back_by_its_id_is_not_taken_back_again(memory: Memory) -> None:
+    first = memory.write("a.md", "a\n").id
+    memory.write("b.md", "b\n")
+    memory.write("c.md", "c\n")
+    undone = memory.undo(first).id
+    memory.undo()
+    memory.undo()
+    assert not texts(memory)
+    memory.redo(count=2)
+    assert set(texts(memory)) == {"b.md", "c.md"}
+    memory.undo(undone)  # to take an undo back is to put back what it took
+    assert set(texts(memory)) == {"a.md", "b.md", "c.md"}
+    memory.undo()
+    assert set(texts(memory)) == {"b.md", "c.md"}
+
+
+def test_several_are_taken_back_each_as_its_own_change(memory: Memory) -> None:
+    write_numbers(memory, 1, 2, 3, 4)
+    before = len(memory.history())
+    plan = memory.plan.undo(count=3)
+    assert lines(plan.diff()) == ["-2", "-3", "-4"]
+    done = memory.undo(count=3)
+    assert [(file.path, file.did) for file in done.files] == [("a.md", "changed")]
+    assert done.id == memory.history()[0].id
+    assert len(memory.history()) == before + 3
+    memory.redo()
+    assert memory.show("a.md").text == "1\n2\n"
+    assert len(memory.undo(count=99).plan.steps) == 2
+    assert not texts(memory)
+    memory.redo(count=99)
+    assert memory.show("a.md").text == "1\n2\n3\n4\n"
+
+
+def test_the_plan_of_several_undos_does_what_they_do(memory: Memory) -> None:
+    write_numbers(memory, 1, 2, 3)
+    plan = memory.plan.undo(count=2)
+    memory.apply(plan)
+    assert memory.show("a.md").text == "1\n"
+    memory.redo()
+    assert memory.show("a.md").text == "1\n2\n"
+
+
+def test_none_of_several_is_taken_back_where_one_is_refused(memory: Memory, vault_root: Path) -> None:
+    memory.write("a.md", "one\n")
+    memory.replace("a.md", "one", "two")
+    memory.write("b.md", "b\n")
+    plan = memory.plan.undo(count=2)
+    (vault_root / "a.md").write_text("another program\n")
+    before = files_of(vault_root)
+    with pytest.raises(Conflict, match=r"a\.md"):
+        memory.undo(count=2)
+    with pytest.raises(Conflict, match=r"a\.md"):
+        memory.apply(plan)
+    assert files_of(vault_root) == before
+    memory.undo()
+    with pytest.raises(Conflict):
+        memory.undo()
+
+
+def test_what_cannot_be_a_count_is_refused(memory: Memory) -> None:
+    change = memory.write("a.md", "a\n").id
+    with pytest.raises(Usage, match="count is 0"):
+        memory.undo(count=0)
+    with pytest.raises(Usage, match="count is 0"):
+        memory.redo(count=0)
+    with pytest.raises(Usage, match="one change"):
+        memory.undo(change, count=2)
+
+
+def test_what_came_since_stays_through_redo_and_undo(memory: Memory, vault_root: Path) -> None:
+    memory.write("a.md", "# A\n\none\n\n# B\n\ntwo\n")
+    memory.replace("a.md", "one", "1")
+    memory.undo()
+    (vault_root / "a.md").write_text("# A\n\none\n\n# B\n\ntheirs\n")
+    memory.redo()
+    assert memory.show("a.md").text == "# A\n\n1\n\n# B\n\ntheirs\n"
+    memory.undo()
+    assert memory.show("a.md").text == "# A\n\none\n\n# B\n\ntheirs\n"
+
+
+def test_redo_of_what_another_program_changed_in_the_same_place_is_refused(
+    memory: Memory, vault_root: Path
+) -> None:
+    memory.write("a.md", "one\n")
+    memory.replace("a.md", "one", "two")
+    memory.undo()
+    (vault_root / "a.md").write_text("theirs\n")
+    with pytest.raises(Conflict):
+        memory.redo()
+    assert memory.show("a.md").text == "theirs\n"
+    (vault_root / "a.md").unlink()
+    with pytest.raises(Conflict):
+        memory.redo()
+
+
+def test_what_is_as_before_already_is_counted_and_passed(memory: Memory, vault_root: Path) -> None:
+    memory.write("a.md", "one\n")
+    memory.write("b.md", "b\n")
+    (vault_root / "b.md").unlink()
+    assert not memory.undo().files
+    assert [file.path for file in memory.undo(count=2).files] == ["a.md"]
+
+
+def test_a_namespace_undoes_and_redoes_only_its_own(memory: Memory, vault_root: Path) -> None:
+    alice = mdmem.open(vault_root, mdmem.Scope(user="alice"))
+    bob = mdmem.open(vault_root, mdmem.Scope(user="bob"))
+    alice.write("a.md", "a\n")
+    bob.write("b.md", "b\n")
+    alice.undo()
+    with pytest.raises(NamedNotFound):
+        bob.redo()
+    bob.append("b.md", "more")
+    alice.redo()
+    bob.undo(count=9)
+    assert files_of(vault_root) == {"users/alice/a.md": b"a\n"}
+    memory.mv("users/alice/a.md", "users/bob/a.md")
+    memory.undo()
+    with pytest.raises(UndoRefused):
+        alice.redo()
+    memory.redo()
+    with pytest.raises(UndoRefused):
+        alice.undo(count=2)
+    assert set(files_of(vault_root)) == {"users/bob/a.md"}
+
+
+def test_history_says_what_was_taken_back_and_put_back(memory: Memory) -> None:
+    made = memory.write("a.md", "a\n").id
+    memory.undo()
+    memory.redo()
+    redone, undone, first = memory.history()
+    assert (first.subject, undone.undoes, redone.redoes) == (made, made, made)
+    assert {"undoes", "redoes"} & mdmem.as_json(first).keys() == set()
+    assert mdmem.as_json(undone)["undoes"] == mdmem.as_json(redone)["redoes"] == made
+
+
+def test_undo_and_redo_are_committed_to_git_where_changes_are(memory: Memory, vault_root: Path) -> None:
+    def git(*arguments: str) -> str:
+        result = subprocess.run(
+            ["git", "-C", vault_root, *arguments], check=True, capture_output=True, text=True
+        )
+        return result.stdout
+
+    git("init", "-q")
+    git("config", "user.name", "a")
+    git("config", "user.email", "a@example.com")
+    (vault_root / ".mdmem/config.toml").write_text('[git]\ncommit = "auto"\n')
+    memory = mdmem.open(vault_root)
+    memory.git.allow("commit")
+    write_numbers(memory, 1, 2, 3)
+    memory.undo(count=2)
+    memory.redo()
+    assert git("show", "HEAD:a.md") == "1\n2\n"
+    assert git("show", "HEAD~1:a.md") == "1\n"
+    assert git("log", "-1", "--format=%B", "HEAD~1").count("Mdmem-Op: undo ") == 2
+    assert not git("status", "--porcelain", "a.md")
+
+
+def do(root: Path, name: str) -> None:
+    getattr(mdmem.open(root), name)()
+
+
+@pytest.mark.parametrize("name", ["undo", "redo"])
+def test_a_process_killed_in_between_has_done_it_or_not(tmp_path: Path, name: str) -> None:
+    """So that the next undo or redo goes on from where the files are."""
+    stop, is_killed = 0, True
+    while is_killed:
+        stop += 1
+        root = tmp_path / str(stop)
+        memory = mdmem.open(mdmem.init(root).root)
+        memory.write("a.md", "See [[b]].\n")
+        memory.write("b.md", "b\n")
+        memory.mv("b.md", "c.md")
+        memory.undo()
+        states = [files_of(root)]
+        memory.redo()
+        states.append(files_of(root))
+        if name == "redo":
+            memory.undo()
+        before, after = states if name == "redo" else reversed(states)
+        is_killed = killed(partial(do, root, name), stop)
+        memory = mdmem.open(root)
+        memory.vault.recover()
+        found = files_of(root)
+        assert found in (before, after)
+        forward = (found == before) == (name == "redo")
+        (memory.redo if forward else memory.undo)()
+        assert files_of(root) == (states[1] if forward else states[0])
+    assert stop > 10
+
+
+NAMES = ("a.md", "b.md", "sub/c.md")
+TEXTS = st.sampled_from(["", "x\n", "# T\n\n[a](a.md)\n", "x\ny\n[[c]]\n", "\ufeffz\r\n", "é"])
+
+
+class UndoMachine(RuleBasedStateMachine):
+    """After any changes, undos and redos, the files are what a list of their states and a cursor say."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.folder = tempfile.TemporaryDirectory()
+        self.root = Path(self.folder.name)
+        mdmem.init(self.root)
+        (self.root / "AGENTS.md").unlink(missing_ok=True)
+        (self.root / "pic.png").write_bytes(b"a picture")
+        # Two namespaces, neither of which knows of the other.
+        self.memories = [mdmem.open(self.root, mdmem.Scope(user=name)) for name in ("ann", "bo")]
+        for memory in self.memories:
+            Path(memory.folder).mkdir(parents=True)
+            (Path(memory.folder) / "pic.png").write_bytes(memory.folder.encode())
+        self.states = [[files_of(Path(memory.folder))] for memory in self.memories]
+        self.cursors = [0, 0]
+
+    def teardown(self) -> None:
+        self.folder.cleanup()
+
+    def change(self, who: int, work: Callable[[Memory], Any]) -> None:
+        with contextlib.suppress(mdmem.MdmemError):
+            work(self.memories[who])
+        found = files_of(Path(self.memories[who].folder))
+        states = self.states[who]
+        if found != states[self.cursors[who]]:
+            self.cursors[who] += 1
+            states[self.cursors[who] :] = [found]
+
+    WHO = st.sampled_from([0, 0, 1])
+
+    @rule(who=WHO, path=st.sampled_from(NAMES), text=TEXTS)
+    def write(self, who: int, path: str, text: str) -> None:
+        self.change(who, lambda m: m.write(path, text, overwrite=True))
+
+    @rule(who=WHO, path=st.sampled_from(NAMES), text=TEXTS)
+    def append(self, who: int, path: str, text: str) -> None:
+        self.change(who, lambda m: m.append(path, text))
+
+    @rule(
+        who=WHO,
+        source=st.sampled_from([*NAMES, "sub", "pic.png", "sub/pic.png"]),
+        to=st.sampled_from([*NAMES, "sub/", "new/", "pic.png"]),
+    )
+    def mv(self, who: int, source: str, to: str) -> None:
+        self.change(who, lambda m: m.mv(source, to))
+
+    @rule(who=WHO, path=st.sampled_from([*NAMES, "sub"]))
+    def rm(self, who: int, path: str) -> None:
+        self.change(who, lambda m: m.rm(path, recursive=True))
+
+    @rule(who=WHO, path=st.sampled_from(NAMES))
+    def restore(self, who: int, path: str) -> None:
+        self.change(who, lambda m: m.restore(path))
+
+    @rule(who=WHO)
+    def replace(self, who: int) -> None:
+        self.change(who, lambda m: m.replace(None, "x", "y"))
+
+    @rule(who=WHO, count=st.integers(1, 4))
+    def undo(self, who: int, count: int) -> None:
+        self.go(who, "undo", count, max(0, self.cursors[who] - count))
+
+    @rule(who=WHO, count=st.integers(1, 4))
+    def redo(self, who: int, count: int) -> None:
+        self.go(who, "redo", count, min(len(self.states[who]) - 1, self.cursors[who] + count))
+
+    def go(self, who: int, name: str, count: int, cursor: int) -> None:
+        memory = self.memories[who]
+        if cursor == self.cursors[who]:
+            with pytest.raises(NamedNotFound):
+                getattr(memory, name)(count=count)
+            return
+        planned = getattr(memory.plan, name)(count=count)
+        done = getattr(memory, name)(count=count)
+        assert done.plan.diff() == planned.diff()
+        assert len(done.plan.steps or [done.plan]) == abs(cursor - self.cursors[who])
+        self.cursors[who] = cursor
+
+    @invariant()
+    def the_files_are_as_the_list_says(self) -> None:
+        for memory, states, cursor in zip(self.memories, self.states, self.cursors, strict=True):
+            assert files_of(Path(memory.folder)) == states[cursor]
+
+
+TestUndo = UndoMachine.TestCase
+TestUndo.settings = settings(max_examples=40, stateful_step_count=25)

@@ -1014,7 +1014,7 @@ def test_restore_keeps_to_its_memory(root: Path, verbs: Verbs[Applied]) -> None:
     ],
     ids=["edit", "creation", "deletion", "deletion of many", "move", "move of many", "edit of many"],
 )
-def test_undo_takes_a_change_back_and_undo_of_that_makes_it_again(
+def test_undo_takes_a_change_back_and_redo_makes_it_again(
     tree: Path, verbs: Verbs[Applied], call: Callable[[Verbs[Applied]], Applied]
 ) -> None:
     before = memories(tree)
@@ -1023,9 +1023,12 @@ def test_undo_takes_a_change_back_and_undo_of_that_makes_it_again(
     undone = verbs.undo()
     assert memories(tree) == before
     assert undone.plan.message == f"undo {done.id}: {done.plan.message}"
-    verbs.undo()
+    redone = verbs.redo()
     assert memories(tree) == after
-    verbs.undo(undone.id)
+    assert redone.plan.message == f"redo {done.id}: {done.plan.message}"
+    assert verbs.undo().plan.message == undone.plan.message
+    assert memories(tree) == before
+    assert verbs.undo(undone.id).plan.message == redone.plan.message
     assert memories(tree) == after
 
 
@@ -1110,7 +1113,7 @@ def test_a_namespace_sees_and_undoes_only_its_own(root: Path, verbs: Verbs[Appli
     assert memories(root) == {"b.md": "b\n"}
     with pytest.raises(NamedNotFound):
         mine.restore("b.md")
-    mine.undo()
+    mine.redo()
     with pytest.raises(PathRefused):
         mine.mv("notes/a.md", "../b.md")
 

@@ -45,7 +45,7 @@ class Kind(NamedTuple):
         return self.folder or self.name
 
 
-RULE = Kind("rule", "rules", "rule", title="Rules", share=20)
+RULE = Kind("rule", "rules", "rule", "rule", "Rules", 20)
 PROJECT = Kind("project", "", "project", title="Project memory", share=20, is_remembered=True)
 PREFERENCE = Kind(
     "preference", "preferences", "preference", "preference", "Preferences", 10, is_remembered=True

@@ -64,7 +64,7 @@ def sync(vault: Vault, *, tools: Sequence[str] = (), check: bool = False) -> Fil
 def _list_rules(vault: Vault) -> list[RuleText]:
     return [
         RuleText(rule.name, rule.title, rule.globs, rule.text, _in_workspace(vault, rule.path))
-        for rule in Rules(vault, Scope()).list()
+        for rule in Rules(vault, lambda build: build(), Scope()).list()
     ]
 
 

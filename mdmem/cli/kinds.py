@@ -1,4 +1,4 @@
-"""The commands of notes, working memory, preferences and rules."""
+"""The commands of notes, working memory, preferences and rules, and remember, which is of any kind."""
 
 from __future__ import annotations
 
@@ -8,13 +8,37 @@ import click
 
 import mdmem
 from mdmem.cli import options, render
-from mdmem.cli.main import group
+from mdmem.cli.main import command, group
 
 if TYPE_CHECKING:
     from mdmem.facade.memory import Memory
     from mdmem.memory.preferences import Preference
     from mdmem.memory.rules import Rule
     from mdmem.memory.working import WorkingInfo
+
+
+@command("remember", epilog="Example: mdmem remember 'SQLite: one file.' --name db --title Decision")
+@options.text_argument("value")
+@click.option("--kind", default="note", show_default=True, help="Keep it as this kind of memory.")
+@click.option(
+    "--name", default="", help="Name the note (else the log of today), thread, CATEGORY/KEY, heading."
+)
+@click.option("--title", help="Give the section of a note this heading; else the local time.")
+@click.option("--why", help="Give the reason for a preference.")
+@click.option("--resource", metavar="ID", help="Keep it as the working memory of a resource.")
+@options.number_option("--ttl", help="Let working memory live N seconds.")
+@click.option("--json-value", is_flag=True, help="Read VALUE as JSON.")
+@options.base_option
+@options.change_command
+def remember_command(kind: str, name: str, value: str, json_value: bool, **given: Any) -> options.Verb:
+    """Keep something where its kind is kept: note, working, preference, project, or a kind of the vault.
+
+    A note and project memory grow by it; working memory and a preference are replaced. A preference is read
+    as YAML.
+    """
+    as_yaml = mdmem.read_value if kind == "preference" else str
+    content = options.read_json(value) if json_value else as_yaml(value)
+    return lambda m: m.remember(kind, name, content, **given)
 
 
 @group("notes")
@@ -206,7 +230,18 @@ _for_option = click.option("--for", "for_file", metavar="FILE", help="Take only 
 
 @group("rules")
 def rules_command() -> None:
-    """Print rules: for everyone, for a project, for a user; for all files, or for some."""
+    """Keep rules: for everyone, for a project, for a user; for all files, or for some."""
+
+
+@rules_command.command("add", epilog="Example: mdmem rules add style 'Type everything.' --glob '*.py'")
+@click.argument("name")
+@options.text_argument()
+@click.option("--glob", "globs", multiple=True, help="Apply it to files that match; repeatable. Else to all.")
+@click.option("--priority", type=int, help="Put rules with a higher number first (0).")
+@options.change_command
+def rules_add(**given: Any) -> options.Verb:
+    """Make a rule; agents are told it from then on."""
+    return lambda m: m.rules.add(**given)
 
 
 @rules_command.command("list", epilog="Example: mdmem rules list --for src/app.py")

@@ -131,7 +131,7 @@ _MODULES = {
     "inbox": "inbox",
     "help": "help",
     "find": "check context doctor ls show",
-    "kinds": "notes preferences rules working",
+    "kinds": "notes preferences remember rules working",
     "main": "completion",
     "make": "import init new schema template",
     "references": "backlinks graph refs tags",

@@ -67,7 +67,7 @@ class Kinds(Verbs[R], Generic[R]):
     project: Lazy[Project[R]] = Lazy(
         "mdmem.memory.project:Project", "_vault", "_run", doc="The project memory."
     )
-    rules: Lazy[Rules] = Lazy("mdmem.memory.rules:Rules", "_vault", "scope", doc="The rules.")
+    rules: Lazy[Rules[R]] = Lazy("mdmem.memory.rules:Rules", "_vault", "_run", "scope", doc="The rules.")
     references: Lazy[References[R]] = Lazy(
         "mdmem.memory.references:References",
         "_vault",
@@ -164,7 +164,8 @@ class Kinds(Verbs[R], Generic[R]):
 
         Args:
             kind: note, working, preference, project, or a kind that the vault declares.
-            name: of a note; the id of a thread; `category/key` of a preference; a heading of project memory.
+            name: of a note, without which it is the log of today; the id of a thread; `category/key` of a
+                preference; a heading of project memory.
             value: a text. A preference and working memory may be any JSON value. For a kind that the vault
                 declares a text is added as a section, and an object fills in its template for a new memory.
             title: of the section.
@@ -180,17 +181,9 @@ class Kinds(Verbs[R], Generic[R]):
         row = _find_kind(self._vault, kind)
         like = row if row.name in _NAMES else NOTE
         given = {"title": title, "why": why, "resource": resource, "ttl": ttl}
-        for option, of in _OPTIONS.items():
-            if given[option] is not None and of is not like:
-                raise Usage(problem=f"{option} is for {of.name}, not for {kind}")
-        if base is not None and like not in {WORKING, PREFERENCE}:
-            raise Usage(problem=f"a {kind} entry is added whatever else has changed", remedy="leave base out")
-        if resource and name:
-            problem = "working memory is of a thread or of a resource"
-            raise Usage(problem=problem, remedy="give name or resource")
-        if not (name or resource):
-            what = _NAMES.get(row.name, f"the name of the {kind}")
-            raise Usage(problem="name must be given", remedy=f"here it is {what}")
+        _refuse_options(row, like, name, base, given)
+        if row is NOTE and not name:
+            return self.notes.today(_require_text(value))
         if like is WORKING:
             return self.working.update(value, thread=name or None, resource=resource, ttl=ttl, base=base)
         if like is PREFERENCE:
@@ -202,6 +195,24 @@ class Kinds(Verbs[R], Generic[R]):
         from mdmem.memory.notes import Notes  # noqa: PLC0415 - start-up
 
         return Notes(self._vault, self._run, kind=row).append(name, _require_text(value), title)
+
+
+def _refuse_options(row: Kind, like: Kind, name: str, base: str | None, given: Mapping[str, Any]) -> None:
+    """Refuse what a kind that is remembered like another one does not take, and a name that is missing."""
+    for option, of in _OPTIONS.items():
+        if given[option] is not None and of is not like:
+            raise Usage(problem=f"{option} is for {of.name}, not for {row.name}")
+    if base is not None and like not in {WORKING, PREFERENCE}:
+        problem = f"a {row.name} entry is added whatever else has changed"
+        raise Usage(problem=problem, remedy="leave base out")
+    if given["resource"] and name:
+        problem = "working memory is of a thread or of a resource"
+        raise Usage(problem=problem, remedy="give name or resource")
+    if row is NOTE and not name and given["title"] is not None:
+        raise Usage(problem="the log of today has times as titles", remedy="give name, or no title")
+    if row is not NOTE and not (name or given["resource"]):
+        what = _NAMES.get(row.name, f"the name of the {row.name}")
+        raise Usage(problem="name must be given", remedy=f"here it is {what}")
 
 
 def _find_kind(vault: Vault, name: str) -> Kind:

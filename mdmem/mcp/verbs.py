@@ -476,7 +476,9 @@ def remember(
     call: Bound,
     kind: Annotated[str, Field(json_schema_extra={"enum": [*remembered_kinds(KINDS)]})],
     value: Annotated[Any, Field(description="text; a preference may be any JSON")],
-    name: Annotated[str, Field(description="note name; thread; category/key; heading in AGENTS.md")] = "",
+    name: Annotated[
+        str, Field(description="note name (none: log of today); thread; category/key; heading in AGENTS.md")
+    ] = "",
     title: Annotated[str | None, Field(description="of a note's section")] = None,
     why: Annotated[str | None, Field(description="of a preference")] = None,
     resource: Annotated[str | None, Field(description="whose working memory, instead of a thread's")] = None,

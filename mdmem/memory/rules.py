@@ -5,19 +5,25 @@ from __future__ import annotations
 import os
 import posixpath
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, TypeAlias
+from datetime import UTC, datetime
+from typing import TYPE_CHECKING, Any, Generic, TypeAlias, TypeVar
 
-from mdmem.arguments import check_natural
-from mdmem.errors import DocumentRefused, MemoryNotFound, PatternInvalid
+from mdmem.arguments import check_natural, require_text, texts_of
+from mdmem.errors import AlreadyExists, DocumentRefused, MemoryNotFound, PatternInvalid, Usage
 from mdmem.kind import NAMESPACES, RULE
+from mdmem.memory import history
 from mdmem.text.globs import globs_of, matcher
-from mdmem.vault.paths import Scope, StrPath, join, path_text
+from mdmem.vault.paths import Scope, StrPath, check_memory, is_under, join, path_text
 from mdmem.vault.vault import Vault
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Callable, Sequence
 
     from mdmem.document.document import Document
+    from mdmem.memory.verbs import Build
+    from mdmem.vault.plan import EditPlan
+
+R = TypeVar("R")
 
 _SUFFIX = ".md"
 
@@ -64,16 +70,53 @@ class Rule:
 Found: TypeAlias = list[Rule]  # `list` is also a verb here
 
 
-class Rules:
+class Rules(Generic[R]):
     """The rules that speak to a scope: those of everyone, of its project, of its user, and its own.
 
     Rules of the same name in several layers all apply. A rule whose frontmatter cannot be read applies
     always, with priority 0: one rule too many does less harm than one that is lost; `check` tells of it.
     """
 
-    def __init__(self, vault: Vault, scope: Scope) -> None:
+    def __init__(self, vault: Vault, run: Callable[[Build], R], scope: Scope) -> None:
         self._vault = vault
+        self._run = run
         self._scope = scope
+
+    def add(self, name: StrPath, text: str, *, globs: Sequence[str] = (), priority: int | None = None) -> R:
+        """Make a rule of this scope from the template `rule`.
+
+        Args:
+            name: its path below `rules/`, without the suffix.
+            text: what to keep to, in Markdown.
+            globs: the files of the workspace that it is about; without any, it is about everything.
+            priority: rules with a higher number come first.
+
+        Raises:
+            AlreadyExists: there is one of this name.
+            PatternInvalid: a glob cannot be read.
+            Usage: no name, or no text.
+            TemplateFailed: the vault's own template cannot be rendered, or misses a variable.
+        """
+        given = path_text(name)
+        require_text(text=text)
+        if not (given.strip() and text.strip()):
+            raise Usage(
+                problem="a rule needs a name and a text", remedy="give both, as in `style 'Type it.'`"
+            )
+        path = given if given.endswith(_SUFFIX) else given + _SUFFIX
+        path = check_memory(path if is_under(path, RULE.folder) else join(RULE.folder, path))
+        variables: dict[str, Any] = {"text": text, "globs": [*texts_of(globs, "globs")]}
+        matcher(variables["globs"])
+        variables |= {} if priority is None else {"priority": priority}
+        # Rendered before anything is built: a plan may be built again under the lock, a template never is.
+        content = self._vault.templates.render(RULE.template, variables, now=datetime.now(UTC))
+
+        def build() -> EditPlan:
+            if self._vault.exists(path):
+                raise AlreadyExists(path=path, remedy="change it, or choose another name")
+            return history.creation(path, content, f"add the rule {path}")
+
+        return self._run(build)
 
     def list(self, for_file: StrPath | None = None, *, disabled: bool = False) -> Found:
         """List the rules by priority, highest first, then by layer, broadest first, then by name.

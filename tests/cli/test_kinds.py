@@ -207,3 +207,36 @@ def test_the_text_is_what_a_model_is_given(cli: Cli) -> None:
 def test_no_rules_are_no_error(cli: Cli) -> None:
     assert cli.ok("rules", "list").out == ""
     assert cli.ok("rules", "text") == (0, b"", "no rules\n")
+
+
+def test_a_rule_is_added_and_told(cli: Cli) -> None:
+    added = cli.ok("rules", "add", "style", "Type everything.", "--glob", "*.py", "--priority", "2")
+    assert added.out.startswith("created rules/style.md  ")
+    assert cli.ok("rules", "list", "--for", "a.py").out == "   2  global   style  style  *.py\n"
+    assert cli.ok("rules", "text").out == "# style\n\nApplies to: *.py\n\nType everything.\n"
+    assert cli("rules", "add", "style", "Another.").code == 2
+    cli.ok("rules", "add", "plain", stdin=b"Be short.\n")
+    assert cli.ok("rules", "text", "--for", "a.md").out == "# plain\n\nBe short.\n"
+
+
+def test_a_rule_is_made_from_its_template(cli: Cli, files: Files) -> None:
+    assert cli.ok("new", "rule", "style").out.startswith("created rules/style.md  ")
+    assert b"type: rule\n" in files.read("rules/style.md")
+    assert cli.ok("check").out == ""
+
+
+def test_what_is_remembered_goes_where_its_kind_is(cli: Cli, files: Files) -> None:
+    assert cli.ok("remember", "Tests are green.").out.startswith("created notes/daily/")
+    cli.ok("remember", "One file.", "--name", "db", "--title", "SQLite")
+    assert files.read("notes/db.md") == b"## SQLite\n\nOne file.\n"
+    cli.ok("remember", "Use SQLite", "--kind", "project", "--name", "Decisions")
+    assert b"- Use SQLite" in files.read("AGENTS.md")
+    cli.ok("remember", "12", "--kind", "preference", "--name", "ui/size", "--why", "Said so.")
+    assert cli.ok("preferences", "get", "ui", "size", "--json").json["value"] == 12
+    cli.ok("remember", "--kind", "working", "--name", "t1", "--ttl", "60", stdin=b"Half done.\n")
+    assert cli.ok("working", "get", *THREAD).out == "Half done.\n"
+    cli.ok("remember", '{"a": 1}', "--json-value", "--kind", "working", "--resource", "r1")
+    assert cli.ok("working", "get", "--resource", "r1", "--json").json == {"content": '{\n  "a": 1\n}'}
+    ended = cli("remember", "x", "--kind", "idea")
+    assert ended.code == 2
+    assert "a kind is one of note" in ended.errors

@@ -378,6 +378,8 @@ DRY: Mapping[str, Sequence[str]] = {
     "restore": ("restore", "PATH"),
     "undo": ("undo",),
     "redo": ("redo",),
+    "remember": ("remember", "One file."),
+    "rules add": ("rules", "add", "style", "Type everything."),
     "supersede": ("supersede", "PATH", "AGENTS.md"),
     "contradict": ("contradict", "PATH", "AGENTS.md"),
     "reinstate": ("reinstate", "PATH"),

@@ -122,6 +122,12 @@ REMOVING = [
 # ----------------------------------------------------------------------------------------------- finding
 
 FINDING = [
+    Habit("mdmem remember 'Walruses rest.' && mdmem grep walrus", out=r"^notes/daily/.*Walruses rest\.$"),
+    Habit("echo Walrus | mdmem remember --name zoo && mdmem grep walrus", out=r"^notes/zoo\.md:3:Walrus$"),
+    Habit("mdmem remember dark --kind preference", code=2, error="category/key"),
+    Habit("mdmem rules add short 'Be short.' && mdmem rules text", out="^Be short.$"),
+    Habit("mdmem rules add python 'Be short.'", code=2, error="rules/python.md"),
+    Habit("mdmem new rule short", out=r"^created rules/short\.md"),
     Habit("mdmem grep sqlite", out=r"^notes/db\.md:3:SQLite: one file\.$"),
     Habit("mdmem grep nothing-like-this", code=1, error="^no matches$", silent="."),
     Habit("mdmem grep -q nothing-like-this 2>&1", code=1, silent="."),

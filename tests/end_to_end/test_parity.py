@@ -108,6 +108,7 @@ ARGUMENTS: dict[str, dict[str, str]] = {
     "references.graph": {"form": "chooses how it is printed"},
     "edit": {"yes": "is about the terminal"},
     "ls": {"tree": "chooses how it is printed", "same": "what it does anyway, for fingers that know ls"},
+    "remember": {"json_value": "value"},
     "new": {"only_print": "is the verb render"},
     "show": {
         "heading": "chooses what is printed",
@@ -173,6 +174,8 @@ ONLY_CLI_DEFAULTS = {
     ("grep", "pattern"): "-e gives it as well",
     ("new", "path"): "--print needs none",
     ("notes.today", "content"): "without it, the log is printed",
+    ("remember", "kind"): "a note is most often meant",
+    ("remember", "name"): "the log of today needs none",
 }
 
 # Commands without --json.

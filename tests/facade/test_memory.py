@@ -229,6 +229,7 @@ VERBS: dict[str, Callable[[Any], Any]] = {
     "retier": lambda m: m.retier("db.md", "pinned"),
     "reinforce": lambda m: m.reinforce("over.md", until="2999-01-01"),
     "sweep": lambda m: m.sweep(),
+    "rules.add": lambda m: m.rules.add("style", "Type everything."),
     "project.append": lambda m: m.project.append("Decisions", "Use SQLite"),
     "project.step": lambda m: m.project.step("deploy", "done"),
     "project.params": lambda m: m.project.params({"model": "large"}),
@@ -259,7 +260,8 @@ def memory(root: Path) -> Memory:
 
 def test_every_verb_that_changes_something_is_tried_here(memory: Memory) -> None:
     kinds = {"": Verbs} | {f"{name}.": type(getattr(memory, name)) for name in ("notes", "working")}
-    kinds |= {f"{name}.": type(getattr(memory, name)) for name in ("preferences", "project", "references")}
+    further = ("preferences", "project", "references", "rules")
+    kinds |= {f"{name}.": type(getattr(memory, name)) for name in further}
     changing = {
         f"{prefix}{name}"
         for prefix, kind in kinds.items()

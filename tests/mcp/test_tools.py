@@ -329,6 +329,8 @@ def test_what_is_kept_goes_where_its_kind_is(tools: Tools, memory: Memory) -> No
     tools("remember", kind="preference", name="ui/theme", value="dark", why="asked for")
     tools("remember", kind="preference", name="ui/columns", value={"wide": 2})
     tools("remember", kind="project", name="Decisions", value="Use SQLite")
+    tools("remember", kind="note", value="Tests are green.")
+    assert "\n\nTests are green.\n" in memory.show(memory.notes.today_path).text
     assert memory.show("notes/db.md").text == "## SQLite\n\nOne file.\n"
     assert memory.working.get(thread="t1") == "State: green."
     assert memory.working.get(resource="r1") == "State: red."
@@ -340,7 +342,9 @@ def test_what_is_kept_goes_where_its_kind_is(tools: Tools, memory: Memory) -> No
 @pytest.mark.parametrize(
     ("given", "problem"),
     [
-        ({"kind": "note", "value": "x"}, "name must be given"),
+        ({"kind": "note", "value": "x", "title": "T"}, "the log of today has times as titles"),
+        ({"kind": "note", "value": 5}, "value is a text here"),
+        ({"kind": "working", "value": "x"}, "name must be given"),
         ({"kind": "note", "name": "a", "value": 5}, "value is a text here"),
         ({"kind": "note", "name": "a", "value": "x", "ttl": 5}, "ttl is for working, not for note"),
         (

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from mdmem.diagnostic import as_json
-from mdmem.errors import Usage
+from mdmem.errors import AlreadyExists, PathRefused, PatternInvalid, Usage
 from mdmem.memory.rules import Rule, Rules
 from mdmem.vault.paths import Scope
 from mdmem.vault.vault import Vault
@@ -16,10 +16,13 @@ from mdmem.vault.vault import Vault
 if TYPE_CHECKING:
     from pathlib import Path
 
+    from mdmem.vault.transaction import Applied
 
-def rules(vault_root: Path, scope: Scope | None = None) -> Rules:
+
+def rules(vault_root: Path, scope: Scope | None = None) -> Rules[Applied]:
     scope = scope or Scope()
-    return Rules(Vault(str(vault_root), scope.namespace), scope)
+    vault = Vault(str(vault_root), scope.namespace)
+    return Rules(vault, vault.transact, scope)
 
 
 def write(vault_root: Path, path: str, text: str | bytes) -> None:
@@ -183,3 +186,33 @@ def test_a_bounded_text_leaves_whole_rules_out_and_names_them(vault_root: Path) 
         assert len(rules(vault_root).text(max_chars=most)) <= most
     with pytest.raises(Usage):
         rules(vault_root).text(max_chars=-1)
+
+
+def test_a_rule_is_added_where_its_scope_writes(vault_root: Path) -> None:
+    mine = rules(vault_root, DEMO)
+    mine.add("python/style", "Type everything.", globs=["src/**/*.py", "*.pyi"], priority=7)
+    mine.add("rules/plain.md", "# Short\n\nBe short.\n")
+    (style,) = mine.list("src/deep/a.py")[:1]
+    assert (style.layer, style.name, style.priority) == ("users/alice/projects/demo", "python/style", 7)
+    assert (style.globs, style.text) == (("src/**/*.py", "*.pyi"), "Type everything.")
+    assert names(mine.list("a.md")) == ["plain"]
+    assert mine.list("a.md")[0].title == "Short"
+    with pytest.raises(AlreadyExists):
+        mine.add("python/style", "Other.")
+
+
+@pytest.mark.parametrize(
+    ("name", "text", "globs", "error"),
+    [
+        ("", "x", (), Usage),
+        ("a", " \n", (), Usage),
+        ("../a", "x", (), PathRefused),
+        ("a", "x", ["[z-a]"], PatternInvalid),
+    ],
+)
+def test_what_cannot_be_a_rule_is_refused(
+    vault_root: Path, name: str, text: str, globs: list[str], error: type[Exception]
+) -> None:
+    with pytest.raises(error):
+        rules(vault_root).add(name, text, globs=globs)
+    assert not rules(vault_root).list()

@@ -51,8 +51,10 @@ def show_command(
 @command("ls", epilog="Example: mdmem ls notes --where 'created>=2026-01' --sort -created")
 @options.path_argument("paths", READ_ANY, nargs=-1, metavar="[PATH]…")
 @options.globs_option
+@options.type_option()
 @options.where_option
 @click.option("--sort", default="", metavar="FIELD", help="Sort by a field; -FIELD: the largest first.")
+@click.option("--newest", "-t", is_flag=True, help="List what changed last first, with its time.")
 @click.option("--long", "-l", is_flag=True, help="Print columns: bytes, day, type, path, title.")
 @click.option("--tree", is_flag=True, help="Print a tree of the folders.")
 @click.option(*("-1", "-R", "--recursive", "same"), is_flag=True, help="Change nothing: this is the default.")
@@ -61,6 +63,7 @@ def ls_command(
     memory: Memory,
     paths: tuple[str, ...],
     tree: bool,
+    newest: bool,
     same: bool,  # noqa: ARG001 - it is so anyway
     **given: Any,
 ) -> int:
@@ -71,6 +74,10 @@ def ls_command(
     size, modified, date and tag need no field. The exit code is 1 when paths, globs or conditions leave
     nothing.
     """
+    if newest:
+        if given["sort"]:
+            raise click.UsageError("-t and --sort exclude each other: -t is --sort -modified, with times")
+        given["sort"] = "-modified"
     # Of one folder, globs are seen from there.
     within = paths[0].strip("/") if len(paths) == 1 and not paths[0].endswith(SUFFIXES) else ""
     listed = memory.ls(within, paths=() if within else paths, **given)
@@ -81,10 +88,10 @@ def ls_command(
         render.print_tree(memories, within) if tree else render.print_long(memories)
     else:
         for entry in memories:
-            print(entry.path)
+            print(f"{render.format_time(entry.mtime_ns)}  {entry.path}" if newest else entry.path)
     render.print_remarks(f"left out: {entry.path}: {entry.problem}" for entry in listed if entry.problem)
     render.print_remarks(f"note: {sentence}" for sentence in listed.unknown.values())
-    is_asked = bool(paths or given["globs"] or given["where"])
+    is_asked = bool(paths or given["globs"] or given["types"] or given["where"])
     return 0 if memories else render.say_nothing("memories", is_asked=is_asked)
 
 

@@ -375,6 +375,16 @@ def _print_branches(folder: dict[str, Any], above: str) -> None:
         _print_branches(inside, above + beside)
 
 
+def format_time(mtime_ns: int) -> str:
+    """Return a file's time of change as the clock here shows it, `2024-01-31 12:30`."""
+    from datetime import datetime
+
+    try:
+        return f"{datetime.fromtimestamp(mtime_ns // 1_000_000_000).astimezone():%Y-%m-%d %H:%M}"
+    except (OverflowError, ValueError, OSError):
+        return f"{'-':16}"
+
+
 def print_head(text: str) -> None:
     """Print the heading of a text in one line: keys and roles may hold line ends."""
     print_coloured(" ".join(text.splitlines()) + "\n", "cyan")

@@ -469,6 +469,7 @@ class Memory(Kinds["Applied"]):
         *,
         paths: Sequence[StrPath] = (),
         globs: Sequence[str] = (),
+        types: Sequence[str] = (),
         where: Sequence[str] = (),
         sort: str = "",
         long: bool = False,
@@ -482,9 +483,11 @@ class Memory(Kinds["Applied"]):
             within: a folder; everything without.
             paths: only these memories and folders.
             globs: a memory has to fit one of them, seen from `within`.
+            types: only memories of one of these types.
             where: conditions on fields, all of which have to hold; see `mdmem.index.view`.
             sort: a field to sort by, of the frontmatter or path, title, size, modified, date, tag; with `-`
-                before it, the largest value first. Memories without it come last.
+                before it, the largest value first: `-modified` is what changed last. Memories without it come
+                last.
             long: with its day, its type and its title.
 
         Raises:
@@ -499,7 +502,7 @@ class Memory(Kinds["Applied"]):
         if paths and within:
             raise Usage(problem="paths and a folder exclude each other", remedy="give paths alone")
         fits, inside = matcher(globs), len(join(check_folder(within), "x")) - 1
-        if not (where or sort):
+        if not (where or sort or types):
             files = list(self.vault.walk(within))
             if within and not files:
                 raise MemoryNotFound(path=within)
@@ -507,7 +510,7 @@ class Memory(Kinds["Applied"]):
             listed = (Listed(f.path, f.size, f.mtime_ns, f.problem) for f in files if f.path in named)
             memories = Listing(listed, {})
         else:
-            memories = conditional(self._current_view(), paths or [within], where, sort)
+            memories = conditional(self._current_view(), paths or [within], where, sort, types)
         fitting = [listed for listed in memories if fits(listed.path[inside:])]
         return Listing(detailed(self._current_view(), fitting) if long else fitting, memories.unknown)
 
@@ -597,15 +600,9 @@ class Memory(Kinds["Applied"]):
 
         if not (types or where):
             return None, ()
-        view, wanted = self._current_view(), {name.casefold() for name in texts_of(types, "types")}
-        of_types = {
-            path
-            for path, _, _, fields in view.memories({"type"})
-            if not types or not wanted.isdisjoint(str(value).casefold() for value in fields.get("type", ()))
-        }
-        listed = conditional(view, (), where, "")
-        selected = {view.outside(each.path) for each in listed if each.path in of_types}
-        return selected, tuple(listed.unknown.values())
+        view = self._current_view()
+        listed = conditional(view, (), where, "", types)
+        return {view.outside(each.path) for each in listed}, tuple(listed.unknown.values())
 
     def ripgrep(self, pattern: str) -> Ripgrepy:
         """Return a `Ripgrepy` bound to the files of this namespace, to be given options and run.

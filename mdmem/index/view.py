@@ -9,6 +9,7 @@ import operator
 import os
 import re
 from collections.abc import Callable, Mapping, Sequence
+from datetime import UTC, datetime
 from functools import cached_property
 from itertools import accumulate, groupby
 from types import MappingProxyType
@@ -145,6 +146,15 @@ def _parse_number(value: Value) -> float | None:
     return float(text) if _NUMBER.fullmatch(text) else None
 
 
+def _format_time(mtime_ns: int) -> str | None:
+    """Return a file's time of change as a text that sorts by it; None where there is no such date."""
+    seconds, rest = divmod(mtime_ns, 1_000_000_000)
+    try:
+        return f"{datetime.fromtimestamp(seconds, UTC):%Y-%m-%dT%H:%M:%S}.{rest:09}Z"
+    except (OverflowError, ValueError, OSError):
+        return None
+
+
 _HIGHEST = "\U0010ffff"
 
 
@@ -222,8 +232,8 @@ class View:
     def memories(self, keys: Collection[str]) -> Iterator[tuple[str, int, int, dict[str, list[Value]]]]:
         """List every memory: path, bytes, time of change in nanoseconds, and the values of the fields `keys`.
 
-        Where a memory has no such field, `path`, `title`, `size`, `date` (see `mdmem.index.hit.day_of`) and
-        `tag` (its tags, and those above them) come from the index.
+        Where a memory has no such field, `path`, `title`, `size`, `modified` (of its file, in UTC), `date`
+        (see `mdmem.index.hit.day_of`) and `tag` (its tags, and those above them) come from the index.
         """
         values: dict[int, dict[str, list[Value]]] = {}
         for key in set(keys):
@@ -239,6 +249,8 @@ class View:
             known: dict[str, list[Value]] = {"path": [self.inside(path)], "size": [size], "date": [day]}
             if title:
                 known["title"] = [title]
+            if "modified" in keys:
+                known["modified"] = [_format_time(mtime_ns)]
             if number in tags:
                 known["tag"] = [*sorted(tags[number])]
             yield self.inside(path), size, mtime_ns, known | values.get(number, {})

@@ -136,7 +136,9 @@ _COMPUTED = frozenset({"path", "title", "size", "modified", "date", "tag", "stat
 """Fields that need not stand in a memory."""
 
 
-def conditional(view: View, named: Sequence[str], where: Sequence[str], sort: str) -> Listing:
+def conditional(
+    view: View, named: Sequence[str], where: Sequence[str], sort: str, types: Sequence[str] = ()
+) -> Listing:
     """Return the memories that are named and meet all conditions, in the order of a field; see `Memory.ls`.
 
     Args:
@@ -144,6 +146,7 @@ def conditional(view: View, named: Sequence[str], where: Sequence[str], sort: st
         named: memories and folders; all without.
         where: the conditions; the fields `state`, `confidence` and `modified` are what they are now.
         sort: the field to sort by.
+        types: of one of these types, without case; all without.
 
     Raises:
         MemoryNotFound: one that is named is not there.
@@ -154,9 +157,12 @@ def conditional(view: View, named: Sequence[str], where: Sequence[str], sort: st
     wanted = [conditions.parse(text) for text in texts_of(where, "where")]
     key, descending = conditions.sort_order(sort)
     asked = dict.fromkeys(each for each in (*(c.key for c in wanted), key) if each)
-    judged = list(_judge_memories(view, asked.keys(), utc_now()))
+    chosen = {name.casefold() for name in texts_of(types, "types")}
+    judged = list(_judge_memories(view, {*asked, *(("type",) if chosen else ())}, utc_now()))
     inside = among((memory[0] for memory in judged), named)
     found = [memory for memory in judged if memory[0] in inside and conditions.fits(wanted, memory[3])]
+    if chosen:
+        found = [each for each in found if any(str(t).casefold() in chosen for t in each[3].get("type", ()))]
     if sort:
         firsts = {path: next(iter(fields.get(key, ())), None) for path, _, _, fields in found}
         # Sorted twice, so that memories without a value are last in both directions.
@@ -194,8 +200,6 @@ def _judge_memories(
 
         sure = dict(find_confidences(view, moment))
     for path, size, mtime_ns, fields in view.memories(keys):
-        if "modified" in keys:
-            fields.setdefault("modified", [stamp_of(mtime_ns)])
         if "state" in keys:
             fields["state"] = [states.get(path, "live")]
         if "confidence" in keys:

@@ -111,6 +111,18 @@ def test_ls_lists_memories_in_order(cli: Cli, several: Files, arguments: list[st
     assert all(entry["size"] == len(several.read(entry["path"])) for entry in listed)
 
 
+def test_ls_lists_what_changed_last_first_with_its_time(cli: Cli, files: Files) -> None:
+    for number, name in enumerate(("b.md", "notes/a.md", "c.md")):
+        files.write(name, b"---\ntype: Note\n---\n" if name != "c.md" else b"x\n")
+        os.utime(files.root / name, ns=(0, 1_700_000_000_000_000_000 + number))
+    paths = [line.rpartition("  ")[2] for line in cli.ok("ls", "-t").out.splitlines()]
+    assert paths == ["c.md", "notes/a.md", "b.md"]
+    assert re.fullmatch(r"2023-11-1\d \d\d:\d\d  c\.md", cli.ok("ls", "-t").out.splitlines()[0])
+    assert cli.ok("ls", "--type", "note", "-t", "--json").objects[0]["path"] == "notes/a.md"
+    assert cli.ok("ls", "--type", "note", "--type", "x", "notes").out == "notes/a.md\n"
+    assert cli.ok("ls", "-t", "--where", "modified<2020").out == ""
+
+
 @pytest.mark.usefixtures("several")
 def test_ls_of_what_no_memory_fits_is_no_match(cli: Cli) -> None:
     for arguments in (["--glob", "nothing"], ["--where", "size>100000"], ["--glob", "nothing", "--json"]):

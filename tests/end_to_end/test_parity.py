@@ -107,7 +107,11 @@ ARGUMENTS: dict[str, dict[str, str]] = {
     "context": {"words": "query"},
     "references.graph": {"form": "chooses how it is printed"},
     "edit": {"yes": "is about the terminal"},
-    "ls": {"tree": "chooses how it is printed", "same": "what it does anyway, for fingers that know ls"},
+    "ls": {
+        "newest": "sort",
+        "tree": "chooses how it is printed",
+        "same": "what it does anyway, for fingers that know ls",
+    },
     "remember": {"json_value": "value"},
     "new": {"only_print": "is the verb render"},
     "show": {

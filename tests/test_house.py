@@ -128,6 +128,7 @@ INLINE = {
             "links.lineage",
             "links.move",
             "links.outside",
+            "links.resolve",
             "links.rename",
             "memory.importing",
             "memory.provenance",

@@ -276,12 +276,25 @@ def print_applied(applied: Applied) -> None:
     elif len(applied.files) > MANY and not is_set("verbose"):
         merged = f", {len(applied.merged):,} merged with a change made meanwhile" if applied.merged else ""
         moved = f", and {len(applied.plan.attachments):,} attachments" if applied.plan.attachments else ""
-        print(f"changed {count_memories(len(applied.plan.changes))}{moved}{merged} (-v names each)")
+        followed = _count_followed(applied.plan)
+        print(f"changed {count_memories(len(applied.plan.changes))}{moved}{merged}{followed} (-v names each)")
     else:
-        for file in applied.files:
+        moves = applied.plan.moves
+        for old, new in moves.items():
+            print(f"moved {old} → {new}{_count_followed(applied.plan) if len(moves) == 1 else ''}")
+        if len(moves) > 1 and applied.plan.links_rewritten:
+            print(_count_followed(applied.plan).removeprefix(", "))
+        named = {*moves, *moves.values()}
+        for file in (file for file in applied.files if file.path not in named):
             merged = "  (merged with a change made meanwhile)" if file.path in applied.merged else ""
             print(f"{file.did} {file.path}  {(file.after or '')[:SHORT]}{merged}".rstrip())
     _print_warnings(applied.plan)
+
+
+def _count_followed(plan: EditPlan) -> str:
+    """Say how many links were rewritten, as `, 3 links rewritten`; nothing where none was."""
+    count = plan.links_rewritten
+    return f", {count:,} {'link' if count == 1 else 'links'} rewritten" if count else ""
 
 
 def count_memories(count: int) -> str:
@@ -292,6 +305,11 @@ def count_memories(count: int) -> str:
 def _print_warnings(plan: EditPlan) -> None:
     print_remarks(f"left out: {line}" for line in plan.left_out)
     print_remarks(f"warning: {finding}\n    {finding.hint}" for finding in plan.warnings)
+    shown = plan.dangling if is_set("verbose") else plan.dangling[:MANY]
+    gone = "it" if len(plan.changes) == 1 else "what is gone"
+    print_remarks(f"note: {each.path}:{each.line} links to {gone}" for each in shown)
+    if left := len(plan.dangling) - len(shown):
+        print_remarks([f"note: and {left:,} more links (-v names them)"])
 
 
 def print_passed_over(counts: Mapping[str, int]) -> None:
@@ -357,6 +375,16 @@ def _fill_column(text: str | None) -> str:
     return "_".join((text or "").split()) or "-"
 
 
+def format_time(mtime_ns: int) -> str:
+    """Return a file's time of change as the clock here shows it, `2024-01-31 12:30`."""
+    from datetime import datetime
+
+    try:
+        return f"{datetime.fromtimestamp(mtime_ns // 1_000_000_000).astimezone():%Y-%m-%d %H:%M}"
+    except (OverflowError, ValueError, OSError):
+        return f"{'-':16}"
+
+
 def print_tree(listed: Sequence[Listed], within: str) -> None:
     """Print a listing as the tree of its folders below the folder `within`."""
     tree: dict[str, Any] = {}
@@ -373,16 +401,6 @@ def _print_branches(folder: dict[str, Any], above: str) -> None:
         fork, beside = ("└── ", "    ") if number == len(folder) else ("├── ", "│   ")
         print(f"{above}{fork}{name}{'/' if inside else ''}")
         _print_branches(inside, above + beside)
-
-
-def format_time(mtime_ns: int) -> str:
-    """Return a file's time of change as the clock here shows it, `2024-01-31 12:30`."""
-    from datetime import datetime
-
-    try:
-        return f"{datetime.fromtimestamp(mtime_ns // 1_000_000_000).astimezone():%Y-%m-%d %H:%M}"
-    except (OverflowError, ValueError, OSError):
-        return f"{'-':16}"
 
 
 def print_head(text: str) -> None:

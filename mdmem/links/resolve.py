@@ -30,10 +30,12 @@ from mdmem.index.database import alias_key, key_of
 from mdmem.markdown import citation, link as text_link
 from mdmem.text.regex import regex
 from mdmem.vault.paths import nfc
+from mdmem.vault.plan import LinkPlace
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Sequence
+    from collections.abc import Collection, Iterable, Sequence
 
+    from mdmem.index.view import View
     from mdmem.markdown.inline import Link
 
 
@@ -103,6 +105,35 @@ def resolve(names: Names, target: str, source: str, *, as_path: bool = False) ->
         place = place_of(target, source)
         return _find_at(names, place, is_folder=target.endswith("/")) if place is not None else NOTHING
     return _find_by_identifier(names, target, source)
+
+
+class _Remaining:
+    """The names as they are once some memories are gone."""
+
+    def __init__(self, names: Names, gone: Collection[str]) -> None:
+        self._names = names
+        self._gone = gone
+
+    def named(self, kind: str, key: str) -> Sequence[str]:
+        return [path for path in self._names.named(kind, key) if path not in self._gone]
+
+    def exists(self, path: str) -> bool:
+        return path not in self._gone and self._names.exists(path)
+
+
+def find_dangling(view: View, gone: frozenset[str]) -> list[LinkPlace]:
+    """Return the links of other memories that lead nowhere once these are gone, by path and line."""
+    remaining, found = _Remaining(view, gone), set[LinkPlace]()
+    for key in {key for path in gone for key in view.keys_of(path)}:
+        for source, line, kind, target, *_ in view.links_with(key):
+            if not target or source in gone:
+                continue
+            as_path = kind in PATH_KINDS
+            if gone.isdisjoint(resolve(view, target, source, as_path=as_path).candidates):
+                continue
+            if resolve(remaining, target, source, as_path=as_path).path is None:
+                found.add(LinkPlace(source, line))
+    return sorted(found)
 
 
 def is_path(link: Link) -> bool:

@@ -357,6 +357,8 @@ def _answer_applied(applied: Applied) -> Answer:
     lines = [_format_change(file) for file in files[:_MOST_FILES]]
     if not files:
         lines = [f"nothing to change{f': {applied.plan.message}' if applied.plan.message else ''}"]
+    elif applied.plan.moves:
+        lines = [*_describe_moves(applied.plan), *lines]
     elif applied.plan.undoes or applied.plan.redoes or applied.plan.steps:
         lines.insert(0, applied.plan.message)
     left_out = len(files) - _MOST_FILES
@@ -364,6 +366,7 @@ def _answer_applied(applied: Applied) -> Answer:
         lines.append(f"[{left_out:,} more memories left out]")
     notes = _plan_notes(applied.plan)
     data = {"change": applied.id, "files": files[:_MOST_FILES], "total": len(files), "notes": notes}
+    data |= {"links_rewritten": applied.plan.links_rewritten} if applied.plan.moves else {}
     named = [f"change {applied.id}"] if applied.id else []
     return Answer(("\n".join((*lines, *notes, *named)),), data)
 
@@ -371,7 +374,19 @@ def _answer_applied(applied: Applied) -> Answer:
 def _plan_notes(plan: EditPlan) -> list[str]:
     """Return what a plan could not look into, and what was found in it that does not refuse it."""
     warnings = [f"warning: {finding}" for finding in plan.warnings]
-    return [*warnings, *(f"left out: {each}" for each in plan.left_out)][:_MOST_FILES]
+    left_out = [f"left out: {each}" for each in plan.left_out]
+    gone = "it" if len(plan.changes) == 1 else "what is gone"
+    dangling = [f"{each.path}:{each.line} links to {gone}" for each in plan.dangling[:PAGE]]
+    if (more := len(plan.dangling) - PAGE) > 0:
+        dangling.append(f"{more:,} more links lead nowhere now")
+    return [*[*warnings, *left_out][:_MOST_FILES], *dangling]
+
+
+def _describe_moves(plan: EditPlan) -> list[str]:
+    """Say what moved where, and how many links followed."""
+    moves, count = plan.moves, plan.links_rewritten
+    lines = [f"moved {old} → {new}" for old, new in islice(moves.items(), _MOST_FILES)]
+    return [*lines, f"{count:,} links rewritten"] if count else lines
 
 
 def _format_change(file: dict[str, Any]) -> str:

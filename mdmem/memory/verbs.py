@@ -22,6 +22,8 @@ from mdmem.document.document import SUFFIXES, Document, parse
 from mdmem.errors import (
     AlreadyExists,
     DocumentRefused,
+    IndexDamaged,
+    LockTimeout,
     MemoryNotFound,
     StorageFailed,
     TextAmbiguous,
@@ -52,6 +54,7 @@ if TYPE_CHECKING:
     from mdmem.document.tree import Key
     from mdmem.errors import NearLine
     from mdmem.index.view import Value, View
+    from mdmem.vault.plan import LinkPlace
     from mdmem.vault.vault import Vault
 
 
@@ -584,10 +587,21 @@ class Verbs(Generic[R]):
 
                 found |= {each: self._vault.read(each) for each in find_orphans(self._view(), [*found])}
             return EditPlan(
-                changes=tuple(map(deletion, found.values())), message=f"delete {first_of(names, _NAMED)}"
+                changes=tuple(map(deletion, found.values())),
+                message=f"delete {first_of(names, _NAMED)}",
+                dangling=self._find_dangling(found.keys()),
             )
 
         return self._run(build)
+
+    def _find_dangling(self, gone: Collection[str]) -> tuple[LinkPlace, ...]:
+        """Return the links that lead nowhere without these memories; none where the index cannot say."""
+        from mdmem.links.resolve import find_dangling  # noqa: PLC0415 - start-up
+
+        try:
+            return tuple(find_dangling(self._view(), frozenset(gone)))
+        except (IndexDamaged, LockTimeout, StorageFailed):
+            return ()
 
     def _refuse_folder(self, path: str) -> None:
         if path.endswith(SUFFIXES):

@@ -89,6 +89,13 @@ class AttachmentMove(NamedTuple):
     hash: str
 
 
+class LinkPlace(NamedTuple):
+    """Where a link stands: the memory and the line, as they are before the plan."""
+
+    path: str
+    line: int
+
+
 @dataclass(frozen=True, slots=True, kw_only=True, repr=False)
 class EditPlan:
     """Changes that happen together or not at all.
@@ -102,6 +109,7 @@ class EditPlan:
         brings_back: it restores what stood there before. That is checked against neither schemas nor the
             rule for new names: what was deleted can be restored, whatever it was, and whatever its name.
         attachments: what moves with it that is no memory.
+        dangling: links of other memories that lead nowhere once it has deleted what they name.
         undoes, redoes: the id of the change that it takes back, or puts back.
         steps: the plans that it sums up. They are applied one after the other, each as a change of its own;
             none is begun where a file is not as the first that changes it expects.
@@ -114,6 +122,7 @@ class EditPlan:
     warnings: tuple[Diagnostic, ...] = ()
     brings_back: bool = False
     attachments: tuple[AttachmentMove, ...] = ()
+    dangling: tuple[LinkPlace, ...] = ()
     undoes: str = ""
     redoes: str = ""
     steps: tuple[EditPlan, ...] = ()
@@ -130,6 +139,17 @@ class EditPlan:
         ]
         touched = (path for move in moves for path in move if path)
         return tuple(dict.fromkeys(touched))
+
+    @property
+    def moves(self) -> dict[str, str]:
+        """What moves, memories and attachments: old path to new path."""
+        moves = {each.path: each.move_to for each in self.changes if each.move_to}
+        return moves | {each.path: each.move_to for each in self.attachments}
+
+    @property
+    def links_rewritten(self) -> int:
+        """How many links and citations follow what moves."""
+        return sum(len(each.edits) for each in self.changes) if self.moves else 0
 
     @property
     def files(self) -> tuple[FileChange, ...]:
@@ -183,6 +203,8 @@ def change_shape(
         "merged": merged,
         "left_out": plan.left_out,
         "warnings": plan.warnings,
+        "links_rewritten": plan.links_rewritten,
+        "dangling": plan.dangling,
         "diff": plan.diff(),
     }
 

@@ -207,7 +207,7 @@ def eleven(files: Files) -> Files:
     ("arguments", "told"),
     [
         (["rm", "-r", "notes"], "changed 11 memories (-v names each)\n"),
-        (["mv", "notes", "old"], "changed 12 memories (-v names each)\n"),
+        (["mv", "notes", "old"], "changed 12 memories, 1 link rewritten (-v names each)\n"),
         (
             ["replace", "--in", "notes", "--all", "MySQL", "SQLite", "--yes"],
             "changed 11 memories (-v names each)\n",
@@ -397,7 +397,7 @@ def test_a_dry_run_prints_the_diff_and_writes_nothing(cli: Cli, db: Files, argum
     ended = cli.ok(*arguments, "--dry-run")
     assert db.everything() == {"notes/db.md": DB}
     local = db.root / ".mdmem/local"
-    if arguments[0] == "mv":  # which asks the index
+    if arguments[0] in {"mv", "rm"}:  # which ask the index
         assert not [*local.glob("trash/*"), *local.glob("staging/*")]
     else:
         assert not local.exists()

@@ -40,7 +40,7 @@ TRANSCRIPT = {
     'section notes/db.md SQLite "Backed up." --append': ["changed notes/db.md"],
     'new decision notes/sqlite.md --var title="Use SQLite"': ["created notes/sqlite.md"],
     "replace --in notes --all SQLite DuckDB --dry-run": ["-## SQLite", "+## DuckDB", "+title: Use DuckDB"],
-    "mv notes/sqlite.md notes/decisions/": ["created notes/decisions/sqlite.md", "deleted notes/sqlite.md"],
+    "mv notes/sqlite.md notes/decisions/": ["moved notes/sqlite.md → notes/decisions/sqlite.md"],
     "refs --stale": [],
     "check": [],
     "diff notes/db.md": ["+Backed up."],

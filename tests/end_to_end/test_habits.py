@@ -73,9 +73,13 @@ PATHS = [
         folder="memories/notes",
     ),
     Habit("mdmem replace --in nots SQLite DuckDB", code=1, error=r"^mdmem: nots: no such memory"),
-    Habit("mdmem mv notes/old.md notes/decisions", out=r"^created notes/decisions/old\.md"),
+    Habit("mdmem mv notes/old.md notes/decisions", out=r"^moved notes/old\.md → notes/decisions/old\.md$"),
+    Habit("mdmem mv notes/db.md base.md", out=r"^moved notes/db\.md → base\.md, 1 link rewritten$"),
+    Habit("mdmem mv notes/db.md base.md | cat", out=r"^changed notes/old\.md  [0-9a-f]{8}$"),
     Habit(
-        "mdmem mv notes/*.md rules archive/ | cat", out=r"^created archive/rules/python", folder="memories"
+        "mdmem mv notes/*.md rules archive/ | cat",
+        out=r"^moved rules/python\.md → archive/rules/python",
+        folder="memories",
     ),
     Habit("mdmem mv notes/db.md notes/old.md notes/decisions && mdmem check", silent="db'"),
     Habit("mdmem mv notes/db.md notes/old.md nowhere", code=2, error="say nowhere/"),
@@ -91,6 +95,11 @@ PATHS = [
 REMOVING = [
     Habit("mdmem rm notes/old.md", out=r"^deleted notes/old\.md"),
     Habit("mdmem rm notes/nothing.md", code=1, error="no such memory"),
+    Habit("mdmem rm notes/db.md", out=r"^deleted", error=r"^note: notes/old\.md:3 links to it$"),
+    Habit("mdmem rm notes/db.md --dry-run", error=r"^note: notes/old\.md:3 links to it$"),
+    Habit("mdmem rm notes/db.md --json | jq -c .dangling", out=r'^\[\{"path":"notes/old.md","line":3\}\]$'),
+    Habit("mdmem mv notes/db.md x.md --json | jq .links_rewritten", out="^1$"),
+    Habit("mdmem rm -r notes 2>&1", silent="links to"),
     Habit("mdmem rm notes/old.md notes/db.md", out=r"^deleted notes/db\.md"),
     Habit("mdmem rm notes", code=2, error="-r"),
     Habit("mdmem rm -r notes", out=r"^deleted notes/decisions/two\.md"),

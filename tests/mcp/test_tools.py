@@ -298,6 +298,23 @@ def test_a_change_is_taken_back_by_its_name_or_as_the_last(tools: Tools, memory:
     assert tools.error("undo", change=change, redo=True)["code"] == "usage"
 
 
+def test_what_links_to_what_is_moved_or_deleted_is_told(tools: Tools, memory: Memory) -> None:
+    memory.write("a.md", "[[b]]\n\n[[b]] [[b]]\n")
+    memory.write("b.md", "b\n")
+    moved = tools("mv", source="b.md", target="c.md")
+    assert moved.texts[0].splitlines()[:2] == ["moved b.md → c.md", "3 links rewritten"]
+    assert moved.data["links_rewritten"] == 3
+    assert tools("rm", path="c.md", dry_run=True).data["notes"] == [
+        "a.md:1 links to it",
+        "a.md:3 links to it",
+    ]
+    for number in range(25):
+        memory.write(f"links/{number:02}.md", "[[c]]\n")
+    deleted = tools("rm", path="c.md").data["notes"]
+    assert len(deleted) == 21
+    assert deleted[-1] == "7 more links lead nowhere now"
+
+
 def test_several_changes_are_taken_back_and_put_back_one_by_one(tools: Tools, memory: Memory) -> None:
     for text in ("one", "two", "three"):
         tools("section", path="a.md", text=text, where="append")

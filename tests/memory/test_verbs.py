@@ -33,6 +33,7 @@ from mdmem.errors import (
     PathRefused,
     PatternInvalid,
     SectionNotFound,
+    StorageFailed,
     TemplateFailed,
     TextAmbiguous,
     TextNotFound,
@@ -750,6 +751,53 @@ def test_a_plan_shows_where_attachments_move(attached: Path, vault: Vault) -> No
     assert "rename from notes/pic.png\nrename to img/pic.png\n" in plan.diff()
     assert {"img/pic.png", "notes/pic.png"} < {file.path for file in plan.files}
     assert set(attachments(attached)) == {"notes/pic.png", "notes/deep/data.csv"}
+
+
+@pytest.mark.parametrize(
+    ("files", "gone", "dangling"),
+    [
+        (
+            {"a.md": "x\n[[b]] [b](b.md#x)\n\n[b][1]\n\n[1]: b.md\n"},
+            ["b.md"],
+            [("a.md", 2), ("a.md", 4), ("a.md", 6)],
+        ),
+        ({"a.md": "[[b]]\n", "sub/b.md": "b\n"}, ["b.md"], []),  # the name means the other one now
+        ({"a.md": "[[b]]\n", "sub/b.md": "b\n"}, ["b.md", "sub"], [("a.md", 1)]),
+        ({"a.md": "[[b]]\n"}, ["a.md", "b.md"], []),
+        ({"b.md": "[[#x]] [[b]]\n"}, ["b.md"], []),
+        (
+            {"a.md": "[[one]] [[Bee]]\n", "b.md": "---\nid: one\naliases: [Bee]\n---\n"},
+            ["b.md"],
+            [("a.md", 1)],
+        ),
+        ({"a.md": "[[gone]] `b.md`\n"}, ["b.md"], []),
+        ({"a.md": "---\nsuperseded_by: b.md\n---\n"}, ["b.md"], [("a.md", 2)]),
+    ],
+)
+def test_the_links_that_a_deletion_leaves_behind_are_told(
+    root: Path, verbs: Verbs[Applied], files: dict[str, str], gone: list[str], dangling: list[tuple[str, int]]
+) -> None:
+    for path, text in {"b.md": "b\n", **files}.items():
+        put(root, path, text)
+    assert list(verbs.rm(gone, recursive=True).plan.dangling) == dangling
+
+
+def test_a_deletion_does_not_wait_for_an_index_that_cannot_be_made(root: Path, vault: Vault) -> None:
+    put(root, "a.md", "[[b]]\n")
+    put(root, "b.md", "b\n")
+
+    def view() -> Any:
+        raise StorageFailed(path=".mdmem/local", action="write it", reason="the disk is full")
+
+    assert Verbs(vault, vault.transact, view).rm("b.md").plan.dangling == ()
+
+
+def test_a_move_says_what_moved_and_how_many_links_follow(root: Path, verbs: Verbs[Applied]) -> None:
+    put(root, "a.md", "[[b]] and [b](b.md)\n")
+    put(root, "b.md", "b\n")
+    plan = verbs.mv("b.md", "c/d.md").plan
+    assert (plan.moves, plan.links_rewritten) == ({"b.md": "c/d.md"}, 2)
+    assert verbs.replace("a.md", "and", "or").plan.links_rewritten == 0
 
 
 def test_a_memory_or_a_folder_is_deleted(tree: Path, verbs: Verbs[Applied]) -> None:

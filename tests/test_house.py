@@ -60,7 +60,6 @@ SHORT = {
 }
 # Why a module of which one other makes use stands alone.
 ALONE = {
-    "agents.hosts": "the table of hosts, apart from how their settings are edited",
     "agents.sync": "it writes files; what should be in them is text, and pure",
     "git.commit": "the one place that runs git as its user does, and changes a repository",
     "git.consent": "what a stranger's repository may not do at a commit, which is no part of making one",

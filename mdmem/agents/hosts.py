@@ -26,6 +26,7 @@ EVENTS = (
 )
 """The events of hosts, and what `mdmem hook` calls them."""
 _TIMEOUT_SECONDS = 10
+_MOST_SETTINGS = 4 * 1024 * 1024  # characters of a file that are looked through for our name
 
 
 class Files(NamedTuple):
@@ -230,6 +231,25 @@ def install(name: str, binding: ServerBinding) -> Setup:
         files = files._replace(hooks=files.servers)
     additions = _list_additions(HOSTS[name], binding, files).items()
     return Setup(tuple(settings.install(path, listed, binding.project) for path, listed in additions))
+
+
+def find_installed(project: str) -> list[str]:
+    """Return the hosts that have settings, of the user or of a project, which name mdmem."""
+    found = []
+    for name, host in HOSTS.items():
+        folders = (None, project) if host.project else (None,)
+        paths = (path for folder in folders for path in _locate_files(name, folder)[:2] if path)
+        if any(map(_names_program, paths)):
+            found.append(name)
+    return found
+
+
+def _names_program(path: str) -> bool:
+    try:
+        with open(path, encoding="utf-8", errors="replace") as file:
+            return NAME in file.read(_MOST_SETTINGS)
+    except OSError:
+        return False
 
 
 def uninstall(name: str, project: str | None) -> Setup:

@@ -140,7 +140,7 @@ _MODULES = {
     "serve": "index lsp mcp watch",
     "sessions": "sessions",
     "validity": "confirm contradict past prune reinstate revoke supersede why",
-    "views": "diff stats today",
+    "views": "diff stats status today",
 }
 _COMMANDS = {name: module for module, names in _MODULES.items() for name in names.split()}
 

@@ -66,6 +66,38 @@ def today_command(target: Target, /, content: str | None) -> None:
     render.print_notes(memory)
 
 
+_MOST_WRONG = 3
+
+
+@command("status", epilog="Example: mdmem status")
+@options.read_command
+def status_command(memory: Memory) -> None:
+    """Print what is here, what waits for you, and what is wrong with the setup, with what shows more."""
+    found = memory.status()
+    if render.is_set("as_json"):
+        render.print_json(found)
+        return
+    rows = [
+        ("vault", found.root, "stats"),
+        ("scope", found.scope, "help scopes"),
+        ("memories", found.memories, "ls -t"),
+        ("not committed", found.uncommitted, "git diff"),
+        ("open proposals", found.proposals, "inbox list"),
+        ("stale citations", found.stale, "refs --stale"),
+        ("broken links", found.broken, "check"),
+    ]
+    for name, value, more in rows:
+        if value is not None:
+            shown = f"{value:,}" if isinstance(value, int) else value
+            print(f"{name:16} {shown:24} mdmem {more}")
+    for number, wrong in enumerate(found.setup[:_MOST_WRONG]):
+        print(f"{'' if number else 'setup':16} {' '.join(wrong.split())}")
+    if not found.setup:
+        print(f"{'setup':16} {'nothing is wrong':24} mdmem doctor")
+    if (left := len(found.setup) - _MOST_WRONG) > 0:
+        render.print_remarks([f"{left:,} more are wrong with the setup: see --json"])
+
+
 _MOST_MONTHS = 24
 
 

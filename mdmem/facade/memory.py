@@ -55,6 +55,7 @@ if TYPE_CHECKING:  # most commands use one of these, or none
     from mdmem.facade.past import PastCopy, PastState
     from mdmem.facade.service import Service
     from mdmem.facade.statistics import MemoryStats
+    from mdmem.facade.status import MemoryStatus
     from mdmem.facade.store import VaultStore
     from mdmem.facade.uses import Uses
     from mdmem.facade.why import Why
@@ -835,6 +836,16 @@ class Memory(Kinds["Applied"]):
         known = [each.key for each in self.sessions.list()]
         known += [each.id for each in self.working.list() if each.kind == "thread"]
         return complete_id("thread", thread, known)
+
+    def status(self) -> MemoryStatus:
+        """Return what is here, what waits for somebody, and what is wrong with the setup.
+
+        See `mdmem.facade.status`. `check` and `doctor` look closer.
+        """
+        from mdmem.facade.status import find_status  # noqa: PLC0415 - start-up
+
+        self.vault.enter()
+        return find_status(self, self._current_view)
 
     # -- what the verbs and questions need -----------------------------------------------------------------
 

@@ -142,6 +142,7 @@ COMMANDS: dict[str, list[list[str]]] = {
     "set": [[NOTE, f"title={BAD}", "--dry-run"], [NOTE, BAD]],
     "show": [[NOTE], [NOTE, "--number"], [NOTE, "--json"], [f"notes/evi{BAD}.md"]],
     "stats": [[]],
+    "status": [[], ["--json"]],
     "tags": [[]],
     "template list": [[]],
     "template show": [["own"]],

@@ -1,0 +1,145 @@
+"""The status: what is here, what waits for somebody, and what is wrong with the setup.
+
+The index and git are asked, and few files are read; `check` and `doctor` look at all.
+"""
+
+from __future__ import annotations
+
+import os
+from collections import Counter
+from dataclasses import dataclass
+from functools import cache
+from typing import TYPE_CHECKING, TypeVar
+
+from mdmem.agents.hosts import find_installed
+from mdmem.code.citations import BROKEN, STALE
+from mdmem.errors import MdmemError
+from mdmem.git.repository import Repository
+from mdmem.links.references import CODE, LINKS, occurrences
+from mdmem.review.tracked import Tracked
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+
+    from mdmem.facade.memory import Memory
+    from mdmem.index.view import View
+    from mdmem.vault.paths import Scope
+
+T = TypeVar("T")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class MemoryStatus:
+    """What is here, and what waits for somebody; a number is None where it cannot be known.
+
+    Attributes:
+        root: the absolute path of the vault's folder.
+        scope: whose memory, in words.
+        memories: how many there are.
+        uncommitted: memories that differ from the last commit; None also where there is no repository.
+        proposals: those in the inbox that wait.
+        stale: citations of code that has moved, has changed or is gone.
+        broken: links that lead nowhere, or to several memories.
+        setup: what is wrong with the setup; empty where all is well.
+    """
+
+    root: str
+    scope: str
+    memories: int | None
+    uncommitted: int | None
+    proposals: int | None
+    stale: int | None
+    broken: int | None
+    setup: tuple[str, ...]
+
+
+def find_status(memory: Memory, view: Callable[[], View]) -> MemoryStatus:
+    """Return the status of a namespace. What cannot be asked is told in its `setup`, and is no error.
+
+    Args:
+        memory: of the namespace.
+        view: returns what the index knows, once it is current.
+    """
+    wrong: list[str] = []
+    view = cache(view)
+
+    def ask(question: Callable[[], T]) -> T | None:
+        try:
+            return question()
+        except MdmemError as error:
+            wrong.append(error.message)
+            return None
+
+    memories = ask(lambda: _count_memories(view()))
+    uncommitted = ask(lambda: _count_uncommitted(memory))
+    proposals = ask(lambda: len(memory.inbox.list()))
+    pointing = ask(lambda: _count_pointing(view()))
+    ask(lambda: wrong.extend(_look_at_setup(memory, view())))
+    return MemoryStatus(
+        root=memory.root,
+        scope=_describe_scope(memory.scope),
+        memories=memories,
+        uncommitted=uncommitted,
+        proposals=proposals,
+        stale=pointing["stale"] if pointing else None,
+        broken=pointing["broken"] if pointing else None,
+        setup=tuple(dict.fromkeys((*wrong, *memory.remarks))),
+    )
+
+
+def _describe_scope(scope: Scope) -> str:
+    resource = f"{scope.resource_type}/{scope.resource_id}" if scope.resource_type else None
+    bound = (("user", scope.user), ("project", scope.project), ("resource", resource))
+    named = [f"{name} {value}" for name, value in bound if value is not None]
+    named += ["shared"] if scope.shared else []
+    return ", ".join(named) or "all of it"
+
+
+def _count_memories(view: View) -> int:
+    ((count,),) = view.rows("SELECT count(*) FROM documents AS d WHERE {inside} AND d.problem = ''")
+    return int(count)
+
+
+def _count_pointing(view: View) -> Counter[str]:
+    """Count citations that are stale and links that are broken, in one pass."""
+    found = occurrences(view, types=(*LINKS, *CODE))
+    return Counter(
+        "stale" if each.place.state in STALE else "broken"
+        for each in found
+        if each.place.state in STALE or (each.place.state in BROKEN and each.type in LINKS)
+    )
+
+
+def _count_uncommitted(memory: Memory) -> int | None:
+    """Count the memories that are not as the last commit has them; None without a repository."""
+    repository = Repository.find(memory.root)
+    if repository is None:
+        return None
+    with Tracked(memory.vault, repository) as tracked:
+        changed = tracked.find_changed(tracked.head)
+        return sum(_is_changed(memory, tracked, *each) for each in changed)
+
+
+def _is_changed(memory: Memory, tracked: Tracked, path: str, before: str | None, after: str | None) -> bool:
+    if before is None or after != "":
+        return True
+    # Git does not know whether the file still holds this: it was written since git looked.
+    try:
+        old, now = tracked.document(before, path), memory.vault.find(path, recovered=True)
+    except MdmemError:
+        return True
+    return old is None or now is None or old.data != now.data
+
+
+def _look_at_setup(memory: Memory, view: View) -> Iterator[str]:
+    vault = memory.vault
+    for refused in (memory.capture_refused, memory.commit_refused):
+        if refused:
+            yield f"{refused.message}: {refused.hint}"
+    for path, parts in vault.disk.mounts.items():
+        if vault.wall.holds(path) and not os.path.exists(os.path.join(vault.workspace, *parts)):
+            yield f"the mounted file {os.path.join(*parts)} does not exist yet"
+    if count := len(view.problems()):
+        yield f"{count:,} {'file' if count == 1 else 'files'} cannot be read as memories"
+    if not find_installed(vault.workspace):
+        yield "no agent is set up: `mdmem install claude-code`"

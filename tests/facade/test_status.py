@@ -1,0 +1,84 @@
+"""The status: numbers that others give as well, and no error whatever is wrong."""
+
+from __future__ import annotations
+
+import subprocess
+from typing import TYPE_CHECKING
+
+import pytest
+
+import mdmem
+from mdmem.diagnostic import as_json
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from mdmem.facade.memory import Memory
+
+
+def git(folder: Path, *arguments: str) -> None:
+    who = ("-c", "user.name=A", "-c", "user.email=a@example.org")
+    subprocess.run(["git", *who, *arguments], cwd=folder, check=True, capture_output=True)
+
+
+@pytest.fixture
+def memory(tmp_path: Path) -> Memory:
+    """Memories in a repository, with something of each kind that waits for somebody."""
+    git(tmp_path, "init", "-q")
+    (tmp_path / "app.py").write_text("first = 1\nsecond = 2\n")
+    (tmp_path / "AGENTS.md").write_text("# Demo\n")
+    memory = mdmem.open(mdmem.init(tmp_path / "memories").root)
+    memory.write("notes/a.md", "[[gone]] [b](b.md) [x](none.md)\n\nSee `app.py#L1`.\n")
+    memory.write("notes/b.md", "See `app.py#L2`.\n")
+    memory.write("users/ann/notes/c.md", "[[gone]]\n")
+    git(tmp_path, "add", "-A")
+    git(tmp_path, "commit", "-qm", "all")
+    memory.inbox.propose("append", {"path": "notes/b.md", "text": "More."})
+    return memory
+
+
+def test_it_counts_what_waits(memory: Memory, tmp_path: Path) -> None:
+    found = memory.status()
+    assert (found.root, found.scope, found.memories) == (memory.root, "all of it", len(memory.ls()))
+    assert (found.uncommitted, found.proposals, found.stale, found.broken) == (1, 1, 0, 3)
+    assert found.setup == ("no agent is set up: `mdmem install claude-code`",)
+    (tmp_path / "app.py").write_text("other = 1\nsecond = 2\n")
+    memory.append("notes/a.md", "more")
+    (tmp_path / "memories/notes/b.md").touch()  # written, and as it was
+    memory.write("notes/new.md", "new\n")
+    found = memory.status()
+    assert (found.uncommitted, found.stale, found.broken) == (3, 1, 3)
+    assert found.stale == sum(len(each.places) for each in memory.references.stale())
+    assert found.uncommitted == len({each.path for each in memory.git.diff()})
+
+
+def test_a_scope_is_told_of_its_own_only(memory: Memory) -> None:
+    ann = mdmem.open(memory.root, mdmem.Scope(user="ann", resource_type="db", resource_id="x")).status()
+    assert (ann.scope, ann.memories) == ("user ann, resource db/x", 0)
+    ann = mdmem.open(memory.root, mdmem.Scope(user="ann")).status()
+    assert (ann.memories, ann.uncommitted, ann.proposals, ann.broken) == (1, 0, 0, 1)
+    assert mdmem.open(memory.root, mdmem.Scope(shared=True)).status().scope == "shared"
+
+
+def test_without_a_repository_nothing_is_uncommitted_nor_committed(vault_root: Path) -> None:
+    assert mdmem.open(vault_root).status().uncommitted is None
+
+
+def test_what_is_wrong_with_the_setup_is_told(memory: Memory, tmp_path: Path) -> None:
+    (tmp_path / "AGENTS.md").unlink()
+    config = tmp_path / "memories/.mdmem/config.toml"
+    config.write_text('[mounts]\n"AGENTS.md" = "../AGENTS.md"\n[git]\ncommit = "auto"\n')
+    (tmp_path / "memories/notes/bad.md").write_bytes(b"\xff\xfe")
+    told = "\n".join(mdmem.open(memory.root).status().setup)
+    for part in ("`mdmem git allow commit`", "AGENTS.md does not exist yet", "1 file cannot be read"):
+        assert part in told
+    (tmp_path / ".mcp.json").write_text('{"mcpServers": {"mdmem": {}}}')
+    assert not any("no agent" in each for each in memory.status().setup)
+
+
+def test_a_config_that_cannot_be_used_is_told_and_no_error(memory: Memory, tmp_path: Path) -> None:
+    (tmp_path / "memories/.mdmem/config.toml").write_text("nonsense = [")
+    found = mdmem.open(memory.root).status()
+    assert found.memories is None
+    assert "config" in found.setup[0]
+    assert as_json(found)["setup"] == list(found.setup)

@@ -168,7 +168,7 @@ def delete_lines_command(path: str, first: int, last: int | None, base: str | No
 @command("set", epilog="Example: mdmem set notes/db.md tags='[db, decision]' title=Database")
 @options.path_argument(role=WRITE)
 @click.argument("assignments", nargs=-1, required=True, metavar="KEY=VALUE…", callback=options.read_pairs)
-@click.option("--json-value", is_flag=True, help="Read VALUE as JSON, not as YAML.")
+@click.option("--json-value", is_flag=True, help="Read VALUE as JSON.")
 @options.base_option
 @options.change_command
 def set_command(path: str, assignments: dict[str, str], json_value: bool, base: str | None) -> options.Verb:
@@ -359,26 +359,27 @@ def restore_command(**given: Any) -> options.Verb:
 
 @command("undo", epilog="Example: mdmem undo -n 2 --dry-run")
 @click.argument("change", required=False)
-@options.number_option("--count", "-n", default=1, help="Take back the last N changes.", least=1)
+@options.limit_option(default=1)
 @options.change_command
-def undo_command(change: str | None, count: int) -> options.Verb:
-    """Take back the last change, in all its memories at once; again, the one before it.
+def undo_command(change: str | None, limit: int) -> options.Verb:
+    """Take back the last change; again, the one before.
 
-    Standard error names the change. redo puts it back. With CHANGE, an id that history lists, take back that
-    one; what has changed since stays, where the two can be merged.
+    A change is taken back in all its memories at once. Standard error names it, and redo puts it back. -n 3
+    takes back the last three. With CHANGE, an id that history lists, that one is taken back; what has changed
+    since stays, where the two can be merged.
     """
-    return lambda m: _name_steps(m.undo(change, count=count), count)
+    return lambda m: _name_steps(m.undo(change, count=limit), limit)
 
 
 @command("redo", epilog="Example: mdmem redo")
-@options.number_option("--count", "-n", default=1, help="Put back the last N changes.", least=1)
+@options.limit_option(default=1)
 @options.change_command
-def redo_command(count: int) -> options.Verb:
+def redo_command(limit: int) -> options.Verb:
     """Put back what the last undo took; again, what the one before it took.
 
     That ends when something else is changed. Standard error names the change.
     """
-    return lambda m: _name_steps(m.redo(count=count), count)
+    return lambda m: _name_steps(m.redo(count=limit), limit)
 
 
 def _name_steps(done: Applied | EditPlan, count: int) -> Applied | EditPlan:

@@ -17,24 +17,31 @@ if TYPE_CHECKING:
     from mdmem.memory.working import WorkingInfo
 
 
+_title_option = click.option("--title", help="Give the section this heading; else the local time.")
+_why_option = click.option("--why", help="Give the reason.")
+_json_option = click.option("--json-value", is_flag=True, help="Read VALUE as JSON.")
+_about_resource = "Use the memory of this resource."
+_resource_option = click.option("--resource-id", "resource", metavar="ID", help=_about_resource)
+_ttl_option = options.number_option("--ttl", help="Let it expire in N seconds (0: never); else see config.")
+
+
 @command("remember", epilog="Example: mdmem remember 'SQLite: one file.' --name db --title Decision")
 @options.text_argument("value")
-@click.option("--kind", default="note", show_default=True, help="Keep it as this kind of memory.")
-@click.option(
-    "--name", default="", help="Name the note (else the log of today), thread, CATEGORY/KEY, heading."
-)
-@click.option("--title", help="Give the section of a note this heading; else the local time.")
-@click.option("--why", help="Give the reason for a preference.")
-@click.option("--resource", metavar="ID", help="Keep it as the working memory of a resource.")
-@options.number_option("--ttl", help="Let working memory live N seconds.")
-@click.option("--json-value", is_flag=True, help="Read VALUE as JSON.")
+@options.kind_option("kind", default="note", show_default=True)
+@click.option("--name", default="", help="Say which one: a note, a thread, CATEGORY/KEY or a heading.")
+@_title_option
+@_why_option
+@_resource_option
+@_ttl_option
+@_json_option
 @options.base_option
 @options.change_command
 def remember_command(kind: str, name: str, value: str, json_value: bool, **given: Any) -> options.Verb:
-    """Keep something where its kind is kept: note, working, preference, project, or a kind of the vault.
+    """Keep something where its kind is kept.
 
-    A note and project memory grow by it; working memory and a preference are replaced. A preference is read
-    as YAML.
+    That is a note, working, preference, project, or a kind of the vault. A note without a name is the log of
+    today. A note and project memory grow by it; working memory and a preference are replaced. A preference is
+    read as YAML.
     """
     as_yaml = mdmem.read_value if kind == "preference" else str
     content = options.read_json(value) if json_value else as_yaml(value)
@@ -49,7 +56,7 @@ def notes_command() -> None:
 @notes_command.command("append", epilog="Example: mdmem notes append db 'One file.' --title SQLite")
 @click.argument("name")
 @options.text_argument("content")
-@click.option("--title", help="Give the section this heading; else the local time.")
+@_title_option
 @options.change_command
 def notes_append(**given: Any) -> options.Verb:
     """Add a section at the end of a note; make the note if there is none."""
@@ -66,17 +73,9 @@ def notes_list(memory: Memory, within: str) -> int:
     return render.print_list(found, lambda info: f"{info.path}  {info.title}", what, is_asked=bool(within))
 
 
-_resource_option = click.option(
-    "--resource-id", "resource", metavar="ID", help="Use the memory of this resource."
-)
-
-
 def owner_options(command: Any) -> Any:
     """Declare the options --thread and --resource-id."""
     return options.thread_option(_resource_option(command))
-
-
-_ttl_option = options.number_option("--ttl", help="Let it expire in N seconds (0: never); else see config.")
 
 
 @group("working")
@@ -170,7 +169,7 @@ def preferences_command() -> None:
 @click.argument("value")
 @click.option("--strength", type=_SHARE, help="Say how much it matters, 0 to 1 (0.7).")
 @click.option("--confidence", type=_SHARE, help="Say how sure it is, 0 to 1 (0.8).")
-@click.option("--why", help="Give the reason.")
+@_why_option
 @click.option("--existing", "policy", type=_POLICIES, help="Say what happens to another value.")
 @options.base_option
 @options.change_command
@@ -236,11 +235,14 @@ def rules_command() -> None:
 @rules_command.command("add", epilog="Example: mdmem rules add style 'Type everything.' --glob '*.py'")
 @click.argument("name")
 @options.text_argument()
-@click.option("--glob", "globs", multiple=True, help="Apply it to files that match; repeatable. Else to all.")
+@options.globs_option
 @click.option("--priority", type=int, help="Put rules with a higher number first (0).")
 @options.change_command
 def rules_add(**given: Any) -> options.Verb:
-    """Make a rule; agents are told it from then on."""
+    """Make a rule; agents are told it from then on.
+
+    With --glob, it is about these files of the workspace, else about all.
+    """
     return lambda m: m.rules.add(**given)
 
 

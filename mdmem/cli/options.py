@@ -264,13 +264,13 @@ def type_option(*letters: str) -> Callable[[F], F]:
 
 
 globs_option = click.option(
-    "--glob", "-g", "globs", multiple=True, help="Take memories that match; !GLOB: that do not."
+    "--glob", "-g", "globs", multiple=True, help="Take what matches; !GLOB: what does not."
 )
 
 
 def kind_option(name: str, **settings: Any) -> Callable[[F], F]:
-    """Declare the option --kind: the kinds of references."""
-    return click.option("--kind", name, metavar="KIND", help="Take only references of this kind.", **settings)
+    """Declare the option --kind: of references, or of memories."""
+    return click.option("--kind", name, metavar="KIND", help="Name the kind.", **settings)
 
 
 fix_option = click.option("--fix", is_flag=True, help="Fix what can be fixed without asking.")

@@ -72,7 +72,11 @@ _MOST_WRONG = 3
 @command("status", epilog="Example: mdmem status")
 @options.read_command
 def status_command(memory: Memory) -> None:
-    """Print what is here, what waits for you, and what is wrong with the setup, with what shows more."""
+    """Print what is here, and what waits for you.
+
+    Each line names the command that shows more: of what is not committed, proposals, stale citations, broken
+    links. The last lines say what is wrong with the setup.
+    """
     found = memory.status()
     if render.is_set("as_json"):
         render.print_json(found)

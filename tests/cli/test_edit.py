@@ -615,7 +615,7 @@ def test_undo_of_several_names_each_and_says_when_there_are_no_more(cli: Cli, ch
     count = len(cli.ok("history", "--json").objects)
     shown = cli.ok("undo", "-n", "2", "--dry-run")
     assert shown.errors.count("note: undo ") == 2
-    ended = cli.ok("undo", "--count", "99")
+    ended = cli.ok("undo", "--limit", "99")
     assert ended.errors.count("note: undo ") == count
     assert ended.errors.endswith(f"note: {count} of 99: there are no more\n")
     assert not changed.everything()

@@ -235,8 +235,8 @@ def test_what_is_remembered_goes_where_its_kind_is(cli: Cli, files: Files) -> No
     assert cli.ok("preferences", "get", "ui", "size", "--json").json["value"] == 12
     cli.ok("remember", "--kind", "working", "--name", "t1", "--ttl", "60", stdin=b"Half done.\n")
     assert cli.ok("working", "get", *THREAD).out == "Half done.\n"
-    cli.ok("remember", '{"a": 1}', "--json-value", "--kind", "working", "--resource", "r1")
-    assert cli.ok("working", "get", "--resource", "r1", "--json").json == {"content": '{\n  "a": 1\n}'}
+    cli.ok("remember", '{"a": 1}', "--json-value", "--kind", "working", "--resource-id", "r1")
+    assert cli.ok("working", "get", "--resource-id", "r1", "--json").json == {"content": '{\n  "a": 1\n}'}
     ended = cli("remember", "x", "--kind", "idea")
     assert ended.code == 2
     assert "a kind is one of note" in ended.errors

@@ -113,6 +113,8 @@ ARGUMENTS: dict[str, dict[str, str]] = {
         "same": "what it does anyway, for fingers that know ls",
     },
     "remember": {"json_value": "value"},
+    "undo": {"limit": "count"},
+    "redo": {"limit": "count"},
     "new": {"only_print": "is the verb render"},
     "show": {
         "heading": "chooses what is printed",

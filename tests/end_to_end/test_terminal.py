@@ -148,7 +148,7 @@ COMMANDS: dict[str, list[list[str]]] = {
     "template show": [["own"]],
     "today": [[BAD, "--dry-run"], [BAD, "--dry-run", "--json"]],
     "tool": [[json.dumps({"command": "view", "path": f"/memories/{NOTE}"})]],
-    "redo": [["--dry-run"], ["--count", BAD]],
+    "redo": [["--dry-run"], ["--limit", BAD]],
     "undo": [["--dry-run"], [BAD]],
     "uninstall": [["zed", "--dry-run"]],
     "unset": [[NOTE, "title", "--dry-run"], [NOTE, BAD]],

@@ -10,7 +10,7 @@ from functools import partial
 import pytest
 
 from mdmem.document.document import digest
-from mdmem.errors import MdmemError, MemoryNotFound, PathRefused, TooLarge
+from mdmem.errors import MdmemError, MemoryNotFound, PathRefused, StorageFailed, TooLarge
 from mdmem.facade.kinds import Kinds
 from mdmem.index.view import View
 from mdmem.vault.files import Content, Raced
@@ -96,7 +96,8 @@ def together(works: Sequence[Callable[[], None]]) -> None:
 
 
 def no_index() -> View:
-    raise AssertionError("an index was asked")
+    """Fail as an index that cannot be made: what is changed here does without one."""
+    raise StorageFailed(path=".mdmem/local/index", action="make it", reason="there is none")
 
 
 class StoreConformance:

@@ -267,6 +267,7 @@ READS: Sequence[Sequence[str]] = (
     ("history",),
     ("diff", "odd/crlf.md"),
     ("stats",),
+    ("status",),
     ("notes", "list"),
     ("rules", "list", "--disabled"),
     ("rules", "text", "--for", "src/app.py"),

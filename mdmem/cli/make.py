@@ -29,7 +29,9 @@ if TYPE_CHECKING:
 @options.json_option
 @click.pass_obj
 def init_command(target: Target, folder: str | None) -> None:
-    """Make a vault, a folder of memories: memories, unless --vault or MDMEM_VAULT names another.
+    """Make a vault, a folder of memories.
+
+    It is named memories, unless FOLDER, --vault or MDMEM_VAULT names another.
 
     Inside of a git repository, the AGENTS.md at its root is mounted as project memory.
     """

@@ -83,7 +83,7 @@ def find_status(memory: Memory, view: Callable[[], View]) -> MemoryStatus:
         proposals=proposals,
         stale=pointing["stale"] if pointing else None,
         broken=pointing["broken"] if pointing else None,
-        setup=tuple(dict.fromkeys((*wrong, *memory.remarks))),
+        setup=tuple(dict.fromkeys((*wrong, *memory.service.remarks))),
     )
 
 
@@ -133,7 +133,7 @@ def _is_changed(memory: Memory, tracked: Tracked, path: str, before: str | None,
 
 def _look_at_setup(memory: Memory, view: View) -> Iterator[str]:
     vault = memory.vault
-    for refused in (memory.capture_refused, memory.commit_refused):
+    for refused in (memory.service.capture_refused, memory.service.commit_refused):
         if refused:
             yield f"{refused.message}: {refused.hint}"
     for path, parts in vault.disk.mounts.items():

@@ -212,7 +212,7 @@ READS = {
     *("preferences.get", "preferences.list", "project.summary", "references.backlinks", "references.graph"),
     *("references.tags", "results.list", "results.recover", "results.references", "rules.list", "rules.text"),
     *("schema.check", "schema.list", "schema.show", "search", "sessions.assemble", "sessions.expand"),
-    *("sessions.grep", "sessions.history", "sessions.list", "sessions.search", "show", "stats"),
+    *("sessions.grep", "sessions.history", "sessions.list", "sessions.search", "show", "stats", "status"),
     *("summaries.list", "template.list", "template.show", "watch", "why", "working.get", "working.list"),
 }
 # Commands that change something and have no --dry-run, with the reason.

@@ -206,7 +206,7 @@ LISTING = [
     Habit("mdmem append notes/old.md x && mdmem ls -t | head -1", out=r"^20.* \d\d:\d\d  notes/old\.md$"),
     Habit("mdmem ls -t --type decision notes", out=r"^20.*  notes/decisions/one\.md$", silent="old"),
     Habit("mdmem ls -t --sort title", code=2, error="exclude each other"),
-    Habit("mdmem ls --type nothing", silent="."),
+    Habit("mdmem ls --type nothing", code=1, error="no memories", silent="."),
     Habit("mdmem ls --where 'modified>=2001' --sort -modified", out=r"^notes/db\.md$"),
     Habit("mdmem ls --sort -date", out=r"^notes/db\.md$"),
     Habit("mdmem ls -l", out=r"^\d+  20\d\d-\d\d-\d\d  decision  notes/decisions/one\.md  One$"),

@@ -37,9 +37,9 @@ _ttl_option = options.number_option("--ttl", help="Let it expire in N seconds (0
 @options.base_option
 @options.change_command
 def remember_command(kind: str, name: str, value: str, json_value: bool, **given: Any) -> options.Verb:
-    """Keep something where its kind is kept.
+    """Keep a text: a note, a preference, working or project memory.
 
-    That is a note, working, preference, project, or a kind of the vault. A note without a name is the log of
+    --kind is note, working, preference, project, or a kind of the vault. A note without a name is the log of
     today. A note and project memory grow by it; working memory and a preference are replaced. A preference is
     read as YAML.
     """

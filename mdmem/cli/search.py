@@ -312,4 +312,4 @@ def search_command(
         remedy = "raise --budget" if tokens else "raise --limit, or narrow with --in, --type or --tag"
         render.print_remarks([f"{results.left_out:,} more fit{beyond}: {remedy}"])
     render.print_remarks(f"note: {note}" for note in results.notes)
-    return 0 if results.hits else render.say_nothing("matches", is_asked=True)
+    return int(not results.hits)

@@ -211,7 +211,6 @@ NOTHING = [
     ("ls --where path~x", 1, "memories"),
     ("ls --glob x", 1, "memories"),
     ("grep x", 1, "matches"),
-    ("search x", 1, "matches"),
     ("history", 0, "changes"),
     ("history x.md", 1, "changes of x.md"),
     ("tags", 0, "tags"),

@@ -440,3 +440,8 @@ def test_a_search_is_current_whoever_writes(cli: Cli, vault: Files) -> None:
     assert cli.ok("search", "walrus").out.startswith("new.md:1:")
     vault.write("new.md", b"A seal.\n")
     assert cli("search", "walrus").code == 1
+
+
+def test_a_search_that_finds_nothing_says_so_once(cli: Cli) -> None:
+    assert cli("search", "quaga") == (1, b"", "note: nothing was found\n")
+    assert cli("search", "quaga", "--json") == (1, b"", "note: nothing was found\n")

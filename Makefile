@@ -44,6 +44,7 @@ docs/config.schema.json: mdmem/vault/config.py .venv/ready
 # The site, in .venv/site: its reference pages are made from the code first.
 docs: .venv/ready docs/config.schema.json
 	.venv/bin/python bench/pages.py
+	.venv/bin/python bench/picture.py
 	.venv/bin/zensical build --strict --clean
 
 bench: .venv/ready

@@ -1,26 +1,27 @@
-"""Draw the README's picture of a terminal from what commands print: `bench/picture.py [FILE]`."""
+"""Draw the README's picture of a terminal from what commands print.
+
+bench/picture.py            draws it, where it shows something else than the one that is there
+"""
 
 from __future__ import annotations
 
 import io
-import os
-import subprocess
-import sys
 import tempfile
 from pathlib import Path
 
+from examples import UNSTABLE, WIDTH, Place
 from rich.console import Console
 from rich.terminal_theme import TerminalTheme
 from rich.text import Text
 
 PICTURE = Path(__file__).parents[1] / "docs" / "terminal.svg"
 COMMANDS = (
-    'mdmem remember "Deploys run from main, at noon" --to deploys',
-    'mdmem search "when do we deploy"',
+    'mdmem remember "Deploys run from main, at noon." --name deploys --title Deploys',
+    'mdmem append notes/team.md "Before lunch: see [[deploys]]."',
+    'mdmem search "when do deploys run"',
     "mdmem mv notes/deploys.md notes/releases.md",
     "mdmem undo",
 )
-_WIDTH = 76  # columns
 _THEME = TerminalTheme(
     (248, 248, 248),
     (36, 41, 47),
@@ -58,33 +59,37 @@ _FORMAT = """<svg class="rich-terminal" viewBox="0 0 {width} {height}" xmlns="ht
 """
 
 
+class ColouredPlace(Place):
+    """A place whose terminal has colours."""
+
+    @property
+    def environ(self) -> dict[str, str]:
+        """The variables of a terminal that shows colours."""
+        return {name: value for name, value in super().environ.items() if name != "NO_COLOR"} | {
+            "TERM": "xterm"
+        }
+
+
 def draw_terminal() -> str:
     """Return the picture, as SVG: the commands, run one after another in a new vault, and what they print."""
-    console = Console(record=True, width=_WIDTH, file=io.StringIO(), force_terminal=True)
-    with tempfile.TemporaryDirectory() as folder:
-        environment = {
-            **{name: value for name, value in os.environ.items() if not name.startswith("MDMEM_")},
-            "CLICOLOR_FORCE": "1",
-            "XDG_STATE_HOME": folder,
-            "XDG_CACHE_HOME": folder,
-            "TERM": "xterm",
-        }
-        program = f'mdmem() {{ "{sys.executable}" -m mdmem "$@"; }}\n'
-        for command in ("mdmem init", *COMMANDS):
-            ended = subprocess.run(
-                ["/bin/sh", "-c", program + command],
-                cwd=folder,
-                env=environment,
-                stdout=subprocess.PIPE,
-                stderr=subprocess.STDOUT,
-                text=True,
-                check=True,
-            )
-            if command in COMMANDS:
-                console.print(Text.assemble(("$ ", "bold green"), (command, "bold")))
-                console.print(Text.from_ansi(ended.stdout))
+    console = Console(record=True, width=WIDTH, file=io.StringIO(), force_terminal=True)
+    with tempfile.TemporaryDirectory() as home:
+        place = ColouredPlace(Path(home))
+        place.run("mdmem init")
+        for command in COMMANDS:
+            console.print(Text.assemble(("$ ", "bold green"), (command, "bold")))
+            console.print(Text.from_ansi(place.run(command)))
     return console.export_svg(title="mdmem", theme=_THEME, code_format=_FORMAT, unique_id="terminal")
 
 
+def drop_unstable(text: str) -> str:
+    """Return what a picture shows without what differs from run to run."""
+    for pattern, kind in UNSTABLE:
+        text = pattern.sub(kind, text)
+    return text
+
+
 if __name__ == "__main__":
-    Path(sys.argv[1] if len(sys.argv) > 1 else PICTURE).write_text(draw_terminal(), encoding="utf-8")
+    drawn = draw_terminal()
+    if not PICTURE.exists() or drop_unstable(drawn) != drop_unstable(PICTURE.read_text(encoding="utf-8")):
+        PICTURE.write_text(drawn, encoding="utf-8")

@@ -252,7 +252,6 @@ def test_a_wrong_type_is_named(memory: Memory, call: Callable[[Any], Any], messa
     assert texts_in(memory) == before
 
 
-# README: A path may be a `pathlib.Path` …
 def test_a_path_may_be_path_like_wherever_a_path_goes(memory: Memory, tmp_path: Path) -> None:
     memory.append(Path("notes/b.md"), "text")
     memory.mv(Path("notes/b.md"), Path("notes/c.md"))
@@ -426,7 +425,6 @@ def found(ripgrep: Any, root: str | Path) -> set[str]:
 
 @pytest.mark.parametrize("unbound", [False, True])
 @pytest.mark.parametrize("folder", [".", "..", "users", "users/u", "/"])
-# README: `memory.show(path).post` is a memory as a `frontmatter.Post` …
 def test_ripgrep_is_bound_to_the_namespace(
     walled: Path, monkeypatch: pytest.MonkeyPatch, folder: str, unbound: bool
 ) -> None:

@@ -178,7 +178,6 @@ def test_the_field_schema_chooses_before_the_place(written: Any, name: str) -> N
     assert schemas.choose(with_fields(f'$schema: "{written}"')) == name
 
 
-# README: Its schema is chosen by its field `$schema` …
 def test_the_type_chooses_where_a_schema_has_its_name() -> None:
     schemas = Schemas({"decision": "{}"})
     assert schemas.choose(with_fields("type: decision")) == "decision"
@@ -486,7 +485,6 @@ def test_the_body_is_bounded_in_bytes() -> None:
         {"anyOf": [{"$ref": "base"}]},
     ],
 )
-# README: Schemas are JSON Schema 2020-12, with one keyword of ours …
 def test_the_body_is_checked_however_the_keyword_is_reached(schema: Any) -> None:
     wanted = {"x-body": {"sections": ["Why"]}}
     found = findings(schema, memory("text"), base={**wanted, "$defs": {"part": wanted}})

@@ -66,7 +66,6 @@ def test_the_built_in_templates_are_listed_with_their_descriptions() -> None:
     assert all(info.builtin and info.description.endswith(".") for info in infos)
 
 
-# README: Your own in `.mdmem/templates/` stand over the built-in ones …
 def test_a_vaults_own_template_replaces_the_built_in_one_of_its_name() -> None:
     own = Templates({"note.md": "{#- Ours -#}\n# {{ title }}", "logs/x.md": "x", "data.json": "{}"})
     infos = {info.name: info for info in own.names()}
@@ -77,7 +76,6 @@ def test_a_vaults_own_template_replaces_the_built_in_one_of_its_name() -> None:
     assert own.render("note", {"title": "T"}, now=NOW) == "# T\n"
 
 
-# README: `{% extends "builtin/note.md" %}`. …
 def test_an_own_template_can_extend_the_built_in_one_that_it_replaces() -> None:
     source = '{% extends "builtin/note.md" %}{% block fields %}reviewed: false\n{% endblock %}'
     text = Templates({"note.md": source}).render("note.md", {"title": "T", "body": "B"}, now=NOW)
@@ -417,7 +415,6 @@ def test_a_template_that_would_do_too_much_is_stopped(bomb: str, monkeypatch: py
         Templates(own).render("self", {}, now=NOW, max_chars=100_000)
 
 
-# README: Templates are Jinja2, sandboxed and bounded. …
 def test_work_is_bounded_as_it_is_shipped() -> None:
     with pytest.raises(TemplateFailed, match="more work than a template may"):
         render("{% for i in range(10**5) %}{% for j in range(10**5) %}{% endfor %}{% endfor %}")

@@ -74,16 +74,16 @@ _MOST_WRONG = 3
 def status_command(memory: Memory) -> None:
     """Print what is here, and what waits for you.
 
-    Each line names the command that shows more: of what is not committed, proposals, stale citations, broken
-    links. The last lines say what is wrong with the setup.
+    Each number names the command that shows more: of what is not committed, proposals, stale citations,
+    broken links. The last lines say what is wrong with the setup.
     """
     found = memory.status()
     if render.is_set("as_json"):
         render.print_json(found)
         return
+    print(f"{'vault':16} {found.root}")
+    print(f"{'scope':16} {found.scope}")
     rows = [
-        ("vault", found.root, "stats"),
-        ("scope", found.scope, "help scopes"),
         ("memories", found.memories, "ls -t"),
         ("not committed", found.uncommitted, "git diff"),
         ("open proposals", found.proposals, "inbox list"),
@@ -92,12 +92,11 @@ def status_command(memory: Memory) -> None:
     ]
     for name, value, more in rows:
         if value is not None:
-            shown = f"{value:,}" if isinstance(value, int) else value
-            print(f"{name:16} {shown:24} mdmem {more}")
+            print(f"{name:16} {value:<8,} mdmem {more}")
     for number, wrong in enumerate(found.setup[:_MOST_WRONG]):
         print(f"{'' if number else 'setup':16} {' '.join(wrong.split())}")
     if not found.setup:
-        print(f"{'setup':16} {'nothing is wrong':24} mdmem doctor")
+        print(f"{'setup':16} nothing is wrong")
     if (left := len(found.setup) - _MOST_WRONG) > 0:
         render.print_remarks([f"{left:,} more are wrong with the setup: see --json"])
 

@@ -81,8 +81,8 @@ def find_status(memory: Memory, view: Callable[[], View]) -> MemoryStatus:
         memories=memories,
         uncommitted=uncommitted,
         proposals=proposals,
-        stale=pointing["stale"] if pointing else None,
-        broken=pointing["broken"] if pointing else None,
+        stale=None if pointing is None else pointing["stale"],
+        broken=None if pointing is None else pointing["broken"],
         setup=tuple(dict.fromkeys((*wrong, *memory.service.remarks))),
     )
 

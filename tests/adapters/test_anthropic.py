@@ -77,7 +77,6 @@ def test_without_the_package_the_extra_is_named() -> None:
 )
 @given(script=st.lists(commands, min_size=3, max_size=12))
 @settings(max_examples=30, deadline=None)
-# README: What the model is told is …
 def test_every_command_is_answered_as_the_own_tool_of_the_sdk_answers_it(
     script: list[dict[str, Any]],
 ) -> None:
@@ -541,7 +540,6 @@ def assert_told(model: Model) -> None:
         assert (bool(told.get("is_error")), words in text) == (failed, True), (command, text)
 
 
-# README: Anthropic's memory tool, on a vault …
 def test_the_tool_runner_drives_every_command_and_each_error(memory: mdmem.Memory, model: Model) -> None:
     with anthropic.Anthropic(api_key="none", base_url=model.url) as client:
         runner = client.beta.messages.tool_runner(**QUESTION, tools=[MemoryTool(memory)])
@@ -568,7 +566,6 @@ def test_all_memory_is_cleared_and_kept_in_the_trash(memory: mdmem.Memory) -> No
     assert memory.show("a.md").text == "one\n"
 
 
-# README: Every change goes through locks and schemas …
 def test_edits_of_many_threads_are_all_kept(memory: mdmem.Memory) -> None:
     MemoryTool(memory).call({"command": "create", "path": "/memories/a.md", "file_text": "begin\n"})
 

@@ -151,8 +151,6 @@ class Scripted(BaseChatModel):
         return ChatResult(generations=[ChatGeneration(message=AIMessage("", tool_calls=[call]))])
 
 
-# README: An agent of deepagents has the vault …
-# README: `create_deep_agent(model, backend=VaultBackend(memory))` …
 def test_an_agent_works_on_the_vault(memory: mdmem.Memory) -> None:
     script = [
         ("write_file", {"file_path": "/notes/db.md", "content": "One file.\n"}),

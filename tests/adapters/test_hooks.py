@@ -66,7 +66,6 @@ def has_started(memory: Memory) -> bool:
 # -- what is stated -----------------------------------------------------------------------------------------
 
 
-# README: With a policy, and once you have said …
 @both
 @pytest.mark.parametrize("event", ["stop", "pre-compact"])
 def test_a_hook_captures_what_is_stated_into_the_inbox(vault_root: Path, event: str, *, codex: bool) -> None:
@@ -241,7 +240,6 @@ def test_no_hook_captures_an_output_without_consent_or_without_a_policy(
 # -- what is installed --------------------------------------------------------------------------------------
 
 
-# README: Where `[capture] policy` is set, run `mdmem install` again …
 @pytest.mark.parametrize(("policy", "is_there"), [("off", False), ("inbox", True), ("apply", True)])
 @pytest.mark.parametrize(("host", "file"), [("claude-code", ".claude/settings.json"), ("codex", ".codex")])
 def test_install_puts_in_the_hook_that_captures_outputs_where_the_config_asks(

@@ -116,7 +116,6 @@ def test_a_schema_holds_and_its_findings_name_the_path_of_the_model(memory: mdme
 
 
 @pytest.mark.parametrize("name", ["plan.txt", "data.xml", "run.sh"])
-# README: A file that it names `plan.txt` is kept as `plan.txt.md`. …
 def test_a_text_of_another_suffix_is_kept_as_markdown_under_the_name_that_the_model_knows(
     memory: mdmem.Memory, tool: Tool, name: str
 ) -> None:

@@ -54,7 +54,6 @@ def items(chance: random.Random, number: int) -> list[Any]:
     return chance.choices(forms, k=chance.randint(0, 4))
 
 
-# README: With the extra `openai-agents`, `VaultSession("t1", memory)` …
 def test_500_random_calls_are_answered_as_by_the_session_of_the_sdk(
     memory: mdmem.Memory, tmp_path: Path
 ) -> None:

@@ -133,7 +133,6 @@ def test_toml_that_was_edited_in_between_loses_our_entries_alone_or_is_left(text
         assert is_kept(path.read_bytes().decode(), edited.decode())
 
 
-# README: Codex's settings are TOML, …
 def test_toml_as_people_write_it_loses_our_entries_alone(tmp_path: Path) -> None:
     path = tmp_path / "config.toml"
     text = '# mine\nmodel = "x"  # best\n\n[mcp_servers.git]\ncommand = "git"\n\n[tui]\nbell = true\n'

@@ -54,7 +54,6 @@ def edit(path: Path, old: str, new: str) -> None:
     path.write_text(text.replace(old, new))
 
 
-# README: `mdmem project sync` writes each tool's files …
 def test_every_tool_is_given_memory_and_rules_by_a_sync(memory: Memory) -> None:
     synced = memory.project.sync()
     assert set(synced.written) == {"AGENTS.md", "CLAUDE.md", "GEMINI.md", *OWN}
@@ -193,7 +192,6 @@ def test_a_rule_of_the_same_name_that_people_wrote_is_left_as_it_is(memory: Memo
     assert own.read_text() == "mine\n"
 
 
-# README: A block that somebody edited is left as it is …
 def test_what_was_edited_is_told_and_not_overwritten(memory: Memory) -> None:
     memory.project.sync()
     edit(file(memory, OWN[0]), "Type everything.", "Type most.")

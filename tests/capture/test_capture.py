@@ -85,7 +85,6 @@ def state(root: Path) -> dict[str, bytes]:
 # -- wishes -------------------------------------------------------------------------------------------------
 
 
-# README: Each message counts once …
 def test_a_repeated_wish_strengthens_and_the_same_message_does_not(memory: Memory) -> None:
     assert keep(memory, theme("dark"), 1) == "kept"
     first = memory.preferences.get("ui", "theme")
@@ -225,7 +224,6 @@ def test_a_statement_without_words_and_one_of_another_kind_are_not_kept(
 # -- the inbox ----------------------------------------------------------------------------------------------
 
 
-# README: With `[capture] policy …
 def test_with_the_inbox_everything_new_is_proposed_and_accepted_by_people(vault_root: Path) -> None:
     memory = configured(vault_root, '[capture]\npolicy = "inbox"\n')
     candidates = [theme("dark"), stated("decision", "Use SQLite"), stated("constraint", "Never push")]
@@ -392,7 +390,6 @@ def test_whatever_is_stated_is_kept_once_and_breaks_nothing(
         assert second.outcome == first.outcome
 
 
-# README: A vault adds cues of its own in `.mdmem/lexicon.toml` …
 def test_a_broken_lexicon_is_named_and_the_built_in_one_is_used(memory: Memory, vault_root: Path) -> None:
     said(memory, WISH)
     own = vault_root / ".mdmem/lexicon.toml"
@@ -442,7 +439,6 @@ def test_what_was_taken_out_of_a_note_in_between_is_kept_again(memory: Memory) -
     assert outcomes(memory.capture.from_message("t", 2, policy="apply")) == ["kept"]
 
 
-# README: `sessions capture` takes what was stated in a session since the last time …
 def test_a_session_is_read_on_from_where_it_was_left(memory: Memory) -> None:
     said(memory, WISH)
     assert outcomes(memory.capture.run("t")) == ["kept"]
@@ -555,7 +551,6 @@ for number in range(int(me), int(count), 3):
 """
 
 
-# README: Each message counts once …
 @pytest.mark.parametrize("policy", ["inbox", "apply"])
 @pytest.mark.parametrize("mode", ["one", "each"])
 def test_three_processes_that_say_and_capture_lose_and_double_nothing(

@@ -75,7 +75,6 @@ def fenced(value: Any) -> str:
     return f"```json\n{value if isinstance(value, str) else json.dumps(value)}\n```\n"
 
 
-# README: A proposal changes nothing until somebody accepts it …
 def test_a_proposal_is_shown_accepted_once_and_undone(memory: Memory, vault_root: Path) -> None:
     made = memory.inbox.propose("preferences.set", DARK, reason="said so", sources=["sessions/t1#3"])
     name = id_in(made)
@@ -291,7 +290,6 @@ def test_a_replacement_that_differs_in_case_alone_is_another_one(memory: Memory)
     assert len(memory.inbox.list()) == 2
 
 
-# README: What was rejected stays in the inbox …
 def test_what_was_rejected_is_not_proposed_again(memory: Memory, vault_root: Path) -> None:
     name = id_in(memory.inbox.propose("preferences.set", DARK, sources=["sessions/a#1"]))
     memory.inbox.reject(name)
@@ -415,7 +413,6 @@ HOSTILE: list[tuple[str, str, int]] = [
 ]
 
 
-# README: `check` also judges proposals …
 @pytest.mark.parametrize(("text", "message", "line"), HOSTILE)
 def test_check_says_what_is_wrong_and_where_and_nothing_is_accepted(
     memory: Memory, vault_root: Path, text: str, message: str, line: int
@@ -486,7 +483,6 @@ def test_what_cannot_be_seen_is_written_so_that_it_can(memory: Memory) -> None:
     assert memory.inbox.show(name).arguments["content"] == text
 
 
-# README: An agent is not told what is only proposed …
 def test_a_context_says_nothing_of_what_is_only_proposed(memory: Memory) -> None:
     memory.write("notes/db.md", "The database is SQLite.\n")
     memory.inbox.propose("append", {"path": "notes/db.md", "text": "The database is Postgres."})

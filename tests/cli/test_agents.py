@@ -74,7 +74,6 @@ def written(folder: Path) -> Iterator[Path]:
 
 
 @pytest.mark.parametrize(("host", "scope"), SCOPES)
-# README: Every other byte of the settings stays …
 def test_install_and_uninstall_leave_everything_as_it_was(
     cli: Cli, home: Path, host: str, scope: str
 ) -> None:
@@ -112,7 +111,6 @@ def test_uninstall_takes_the_entries_out_where_nothing_is_known_of_install(
     assert cli.ok("uninstall", host, scope, "--yes").out == "nothing to do\n"
 
 
-# README: A settings file with comments …
 def test_a_file_with_comments_is_left_and_what_belongs_into_it_is_printed(cli: Cli, home: Path) -> None:
     path = home.parent / "project/.claude/settings.json"
     path.parent.mkdir()
@@ -216,7 +214,6 @@ def test_codex_gets_its_hooks_where_it_has_some(cli: Cli, home: Path) -> None:
     assert not (folder / "config.toml").exists()
 
 
-# README: `mdmem install` shows the difference first …
 def test_nothing_is_written_without_a_yes(cli: Cli, home: Path) -> None:
     before = everything(home.parent)
     ended = cli("install", "cursor")
@@ -353,7 +350,6 @@ def test_one_command_is_an_argument(cli: Cli, files: Files) -> None:
     assert lines(ended.data) == [{"content": text, "is_error": False}]
 
 
-# README: `mdmem tool` does the same six commands …
 def test_each_line_is_a_command_and_a_failed_one_ends_nothing(cli: Cli, files: Files) -> None:
     commands = [
         {"command": "create", "path": "/memories/a.md", "file_text": "one\n"},

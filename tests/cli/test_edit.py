@@ -360,7 +360,6 @@ def test_what_is_refused_changes_nothing(
     assert db.everything() == {"notes/db.md": DB}
 
 
-# README: What changes a memory that you have read takes `--base HASH` …
 def test_a_base_that_was_seen_is_taken_and_a_stale_one_shows_the_difference(cli: Cli, db: Files) -> None:
     seen = cli.ok("show", "notes/db.md", "--only-hash").out.strip()
     cli.ok("append", "notes/db.md", "first", "--base", seen[:8])

@@ -151,7 +151,6 @@ def test_a_field_that_no_memory_has_is_said_with_the_nearest_names(cli: Cli, fil
         assert "no memory has" not in cli("ls", "--sort", known, "--where", f"!{known}").errors
 
 
-# README: `ls --where 'type=decision' …
 def test_ls_lists_what_meets_conditions_in_the_order_of_a_field(cli: Cli, files: Files) -> None:
     files.write("a.md", b"---\ntype: decision\ncreated: 2026-01-02\n---\n")
     files.write("notes/b.md", b"---\ntype: decision\ncreated: 2026-03-04\n---\n#db\n")

@@ -124,7 +124,6 @@ def test_a_log_is_printed_with_who_and_what(cli: Any, tree: Tree) -> None:
     assert cli("git", "log", "notes/db.md#Nothing").code == 1
 
 
-# README: In a repository, mdmem shows what an agent has learnt as facts: …
 def test_blame_is_printed_fact_by_fact(cli: Any, tree: Tree) -> None:
     tree.write("memories/notes/db.md", NEW)
     head = tree.git("rev-parse", "HEAD")[:8]

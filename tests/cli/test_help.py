@@ -181,7 +181,6 @@ def test_the_version_has_a_short_option(capsys: pytest.CaptureFixture[str]) -> N
     assert told(capsys, "-V") == told(capsys, "--version") == f"mdmem {mdmem.__version__}\n"
 
 
-# README: `mdmem help` explains commands and topics, …
 @pytest.mark.parametrize("name", topics())
 def test_a_topic_is_printed_whole(name: str, capsys: pytest.CaptureFixture[str]) -> None:
     title, text = read_topic(name)

@@ -122,7 +122,6 @@ def test_without_a_vault_a_command_says_how_to_make_one(
         (["--user", "a/../b"], "users/a%2F..%2Fb/"),
     ],
 )
-# README: `--user alice --project demo` is `users/alice/projects/demo/`. …
 def test_the_scope_says_where_a_memory_is(cli: Cli, files: Files, options: list[str], namespace: str) -> None:
     cli.ok(*options, "write", "notes/x.md", "text")
     assert list(files.everything()) == [f"{namespace}notes/x.md"]
@@ -176,7 +175,6 @@ def test_a_user_that_can_have_no_folder_is_refused(cli: Cli, files: Files, user:
         (["notes"], 2),
     ],
 )
-# README: Exit codes: 0 done, 1 a finding or no match …
 def test_exit_codes(cli: Cli, files: Files, arguments: list[str], code: int) -> None:
     files.write("notes/db.md", b"one file\n")
     assert cli(*arguments).code == code
@@ -506,7 +504,6 @@ def test_outside_a_vault_there_are_no_paths(
     assert complete(cli, monkeypatch, "mdmem show ") == []
 
 
-# README: `eval "$(mdmem completion bash)"` completes commands and paths. …
 def test_the_real_program_completes(cli: Cli, files: Files) -> None:
     files.write("notes/größe.md", b"x\n")
     env = {"_MDMEM_COMPLETE": "zsh_complete", "COMP_WORDS": "mdmem show no", "COMP_CWORD": "2"}

@@ -248,7 +248,6 @@ def source(tmp_path: Path) -> str:
     return str(tmp_path / "memory.jsonl")
 
 
-# README: `mdmem import mcp-memory|basic-memory|claude-code|obsidian SOURCE` …
 def test_an_import_is_printed_and_undone_by_its_id(cli: Cli, files: Files, source: str) -> None:
     before = files.everything()
     ended = cli.ok("import", "mcp-memory", source, "--json")

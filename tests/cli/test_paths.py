@@ -57,7 +57,6 @@ def enter(monkeypatch: pytest.MonkeyPatch, folder: Path) -> None:
 # ---------------------------------------------------------------------------------------- the current folder
 
 
-# README: Paths are read as your shell reads them, …
 @pytest.mark.parametrize(
     ("folder", "typed", "path"),
     [
@@ -189,7 +188,6 @@ def test_no_text_is_too_much(memory: Memory, typed: str) -> None:
 # ---------------------------------------------------------------------------------------------- two readings
 
 
-# README: A read that could mean two memories says which it took, and a write refuses; …
 def test_where_both_name_something_a_read_says_which_and_a_write_refuses(
     cli: Cli, tree: Files, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -322,7 +322,6 @@ def test_a_text_that_is_refused_is_kept(
     assert len(left(drafts)) == 1
 
 
-# README: `mdmem edit notes/db.md` opens your editor on a private copy, …
 def test_what_others_changed_meanwhile_is_merged(cli: Cli, note: Files, tmp_path: Path) -> None:
     other = note.root / "notes/a.md"
     env = {"EDITOR": editor(tmp_path, f'echo theirs >> {other}; sed -i s/T/Mine/ "$1"')}

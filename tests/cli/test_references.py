@@ -87,7 +87,6 @@ def test_refs_ends_as_what_was_asked_deserves(cli: Cli, arguments: list[str], co
 
 
 @pytest.mark.usefixtures("linked")
-# README: Code is cited as `` `src/app.py#L10-L23` `` …
 def test_stale_code_is_a_finding_that_says_where_it_is_now(cli: Cli) -> None:
     moved()
     ended = cli("refs", "--stale")
@@ -133,7 +132,6 @@ def test_numbers_are_printed_instead_of_places(cli: Cli) -> None:
     assert cli.ok("refs", "--stats", "--kind", "tag", "--json").json["total"] == 2
 
 
-# README: `refs --fix` re-points what has only moved. …
 def test_refs_fix_shows_and_makes_the_change_and_undo_takes_it_back(cli: Cli, linked: Files) -> None:
     moved()
     before = linked.everything()

@@ -26,7 +26,6 @@ def texts(cli: Cli, *asked: str) -> list[str]:
     return [each["data"]["content"] for each in cli("sessions", "history", *asked, "--json").objects]
 
 
-# README: `memory.sessions` keeps what was said, message by message …
 def test_messages_are_added_and_printed(cli: Cli, files: Files) -> None:
     assert cli.ok("sessions", "add", "t:1", "user", "Which database?").out == "1\n"
     assert cli.ok("sessions", "add", "t:1", "assistant", stdin=b"SQLite.\n").out == "2\n"
@@ -40,7 +39,6 @@ def test_messages_are_added_and_printed(cli: Cli, files: Files) -> None:
     assert cli("sessions", "history", "none").code == 1
 
 
-# README: What is taken out of a history stays in its log until …
 def test_messages_leave_the_history_and_stay_in_the_log(cli: Cli) -> None:
     extend(TURNS * 3)
     cli.ok("sessions", "clear", "t")

@@ -47,7 +47,6 @@ def test_diff_says_what_it_does_not_know(cli: Cli, files: Files) -> None:
 # ---------------------------------------------------------------------------------------------------- today
 
 
-# README: `mdmem today "Shipped."` adds to the log of the day, …
 def test_today_makes_the_log_from_the_template_and_adds_to_it(cli: Cli, files: Files) -> None:
     assert cli.ok("today", "Fixed", "the login.").out.startswith("created notes/daily/")
     assert cli.ok("today", "-", stdin=b"- one\n- two\n").out.startswith("changed notes/daily/")

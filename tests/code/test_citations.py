@@ -270,7 +270,6 @@ def test_lines_that_were_deleted_are_gone(project: Project) -> None:
     assert judged[:5] == ("gone", "a.py", 5, 7, "the lines were deleted")
 
 
-# README: Cited code is compared with what it was when it was cited: …
 def test_what_is_compared_is_the_commit_of_the_citing_line(project: Project) -> None:
     project.noted("a.py", FILE)
     project.write("a.py", ["x = 0", *FILE])
@@ -348,7 +347,6 @@ def test_pinned_lines_are_compared_without_git(plain: Project) -> None:
     assert plain.state("b.py:5-7", pin=pin) == "gone"
 
 
-# README: What it said when it was cited is known from a pin …
 def test_a_pin_comes_before_git(project: Project) -> None:
     project.noted("a.py", FILE)
     project.write("a.py", [*FILE[:5], "    # another comment", *FILE[6:]])

@@ -181,8 +181,6 @@ def test_every_format_of_the_table_is_tested() -> None:
 
 
 @pytest.mark.parametrize("form", FORMATS, ids=lambda form: f"{form.kind} {form.marks[0]}")
-# README: A change that would add a token or a key …
-# README: Secrets are found by a table …
 def test_every_mark_stands_in_a_token_of_its_kind(form: SecretForm) -> None:
     tokens = [token for kind, token in TOKENS if kind == form.kind]
     tokens += [before + token + after for kind, before, token, after in named() if kind == form.kind]

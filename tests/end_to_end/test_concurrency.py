@@ -152,7 +152,7 @@ def assert_clean(root: Path) -> None:
     assert Memory(str(root)).doctor().findings == ()
 
 
-# README: **Nothing is lost.** Eight processes that edit one file …
+# README: **Agents cannot lose it.** Eight processes that edit one file …
 def test_appends_to_one_file_are_all_kept(vault_root: Path) -> None:
     jobs = each("append", 8, 50)
     run(vault_root, jobs)
@@ -170,7 +170,6 @@ def test_replacements_in_one_line_are_all_made(vault_root: Path) -> None:
     assert_clean(vault_root)
 
 
-# README: Then it looks at what it took out: if an editor …
 def test_what_a_program_without_locks_appends_is_kept(vault_root: Path) -> None:
     write(vault_root, SHARED, "")
     ours, plain = each("append", 7, 50), Job("plain", "editor", EDITED)

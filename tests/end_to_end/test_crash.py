@@ -58,7 +58,6 @@ def trials() -> Iterator[Try]:
 
 @pytest.mark.parametrize("file_system", ["", ":plain"])
 @pytest.mark.parametrize("what", ["change", "mounted", "make", "move", "attach", "delete", "sweep", "many"])
-# README: A program that is killed, or loses its power, in the middle …
 def test_a_change_is_killed_at_every_step(swift: Path, trials: Try, what: str, file_system: str) -> None:
     found = trials(swift, what, f"kill{file_system}", 1)
     assert found["said"] == {"killed": found["trials"] - 1, "done": 1}

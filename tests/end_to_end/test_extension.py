@@ -56,7 +56,6 @@ def test_the_commands_and_settings_that_are_named_are_declared(page: str) -> Non
     assert set(re.findall(r"`(mdmem\.[a-z]+)`", text)) == {*contributes["configuration"]["properties"]}
 
 
-# README: [docs/editors.md](docs/editors.md) has the settings for VS Code, …
 @pytest.mark.parametrize(("editor", "language"), [("Neovim", "lua"), ("Emacs", "elisp"), ("Helix", "toml")])
 def test_the_page_has_the_settings_that_make_editors_loads(editor: str, language: str) -> None:
     section = PAGE.partition(f"\n## {editor}\n")[2].partition("\n## ")[0]

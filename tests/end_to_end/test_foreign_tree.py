@@ -549,7 +549,6 @@ def assert_changed(root: Path, edit: Edit, before: Mapping[str, str]) -> None:
 
 
 @pytest.mark.parametrize("edit", EDITS, ids=lambda edit: " ".join(edit.arguments).replace("\n", " "))
-# README: Line ends, a byte-order mark, comments in YAML …
 def test_exactly_what_is_asked_for_changes(tree: Tree, edit: Edit) -> None:
     assert_changed(tree.root, edit, hashes(tree.root))
 

@@ -249,7 +249,6 @@ def held(made: Branches, path: str, *, clean: bool) -> None:
     assert len(lines) == len(set(lines)), path
 
 
-# README: After `mdmem git install`, git merges memories by their content: …
 @pytest.mark.timeout(600)
 def test_concurrent_edits_merge_without_loss(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """400 pairs; what both sides changed, each in its own way, is a conflict, and nothing else is."""

@@ -239,7 +239,6 @@ def working(repository: Repository, text: str, seconds_ago: float = 0, thread: s
     os.utime(path, (then, then))
 
 
-# README: The hooks give the agent its memory when a session starts …
 def test_a_session_begins_with_what_is_kept(repository: Repository) -> None:
     working(repository, "State: tests are red.")
     open_memory(repository.vault).preferences.set("ui", "theme", "dark")
@@ -462,7 +461,6 @@ def write_turns(transcript: Path, *, codex: bool, texts: list[str]) -> None:
             file.write(json.dumps(line) + "\n")
 
 
-# README: With `[sessions] capture = "hooks"` in the config …
 @pytest.mark.parametrize("codex", [False, True])
 def test_a_stop_and_a_compaction_keep_what_was_said(repository: Repository, *, codex: bool) -> None:
     transcript = repository.root / "5e1f.jsonl"

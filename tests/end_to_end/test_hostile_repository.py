@@ -736,7 +736,6 @@ def folder(tmp_path: Path) -> Iterator[Path]:
 
 
 @pytest.mark.parametrize("name", [*CASES, *GUARDS])
-# README: A vault may be a stranger's: its schemas, templates …
 def test_nothing_in_it_runs_hangs_or_writes_elsewhere(
     name: str, base: Place, worker: Commands, folder: Path
 ) -> None:

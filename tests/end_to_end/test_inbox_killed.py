@@ -9,7 +9,6 @@ from pathlib import Path
 REPOSITORY = Path(__file__).parents[2]
 
 
-# README: A program that is killed while it captures or accepts loses nothing …
 def test_a_kill_at_any_instant_loses_and_doubles_nothing(tmp_path: Path) -> None:
     """As the benchmark does a thousand times: messages are captured, and proposals accepted."""
     measured = [sys.executable, "bench/run.py", "inbox-crash", "--quick", "--folder", str(tmp_path)]

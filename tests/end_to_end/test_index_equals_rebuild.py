@@ -202,8 +202,7 @@ def refused() -> Iterator[None]:
 @given(seed=st.integers(0, 2**32), steps=st.integers(1, 14))
 @example(seed=13, steps=6)  # a link to itself, and a process that saves there
 @settings(deadline=None, max_examples=15, suppress_health_check=[HealthCheck.function_scoped_fixture])
-# README: **Files are the truth.** There is no database to feed. …
-# README: The index is derived. …
+# README: **No database to feed.** Delete the index …
 def test_the_index_is_what_a_rebuild_would_make(tmp_path: Path, seed: int, steps: int) -> None:
     root = tmp_path / "memories"
     shutil.rmtree(root, ignore_errors=True)

@@ -27,7 +27,6 @@ def mdmem(root: str, *arguments: str, code: int = 0) -> str:
     return done.stdout + done.stderr
 
 
-# README: A vault may declare kinds of its own in …
 def test_a_vault_has_dishes_from_the_command_line_and_over_mcp(tmp_path: Path) -> None:
     root = vault(tmp_path).vault.root
 

@@ -268,7 +268,6 @@ def names(command: click.Command) -> set[str]:
     return {p.name.rstrip("_") for p in command.params if p.name} - {"help", "raw", "empty"}
 
 
-# README: What the command line has, Python has under the same name, and more, …
 def test_every_command_has_a_verb() -> None:
     assert CLI.keys() - API.keys() == ONLY_CLI.keys()
 
@@ -314,7 +313,6 @@ def test_what_may_be_left_away_may_be_left_away_on_both_sides(name: str) -> None
 
 
 @pytest.mark.parametrize("name", sorted(CLI))
-# README: Every command has `--help` with an example, and `--json` …
 def test_every_command_has_json_and_every_change_a_dry_run(name: str) -> None:
     options = names(CLI[name])
     assert ("as_json" in options) == (name not in NO_JSON)
@@ -326,8 +324,6 @@ def test_what_has_no_dry_run_changes_nothing_or_has_a_reason() -> None:
     assert without == READS | NO_DRY_RUN.keys()
 
 
-# README: Each is written once, as the plan that it makes: …
-# README: `memory.plan.append(…)` returns the plan …
 def test_the_verbs_of_a_plan_are_those_that_change_something() -> None:
     changing = {name for name in API if makes_a_change(name)}
     assert {name for name in changing if "." not in name} == methods(Verbs).keys() | {
@@ -345,7 +341,6 @@ def test_every_change_that_takes_a_base_takes_it_by_this_name() -> None:
             assert "base" in names(CLI[name])
 
 
-# README: An error is a `mdmem.MdmemError` with a stable `code` …
 def test_every_error_has_a_code_of_its_own() -> None:
     kinds = [errors.MdmemError]
     for kind in kinds:

@@ -428,7 +428,6 @@ def _sampled(disk: Disk, ops: Sequence[Op], most: int) -> list[tuple[Tree, int]]
 @pytest.mark.parametrize("fails", [False, True], ids=["done", "refused"])
 @pytest.mark.parametrize("where", ["first", "later", "plain"])
 @pytest.mark.parametrize("change", CHANGES)
-# README: It is on the disk before the change is …
 def test_a_loss_of_power_leaves_a_change_done_or_not_begun(
     swift: Path, monkeypatch: pytest.MonkeyPatch, change: str, where: str, *, fails: bool
 ) -> None:

@@ -112,7 +112,6 @@ def calls(draw: st.DrawFn, texts: dict[str, str]) -> Callable[[Memory], str]:
 
 @settings(max_examples=75, suppress_health_check=[HealthCheck.too_slow])
 @given(st.data())
-# README: What is overwritten or deleted can be restored, whatever …
 def test_undo_gives_back_the_tree_of_before(data: st.DataObject) -> None:
     """Changes are taken back one by one, the last one first; one that is refused changes nothing."""
     texts = data.draw(TREES)

@@ -157,7 +157,6 @@ def test_processes_at_once_keep_everything(results: ToolResults, vault_root: Pat
     assert counts == {"src/shared.py": 200, **{f"src/own_{name}.py": 50 for name in "abcd"}}
 
 
-# README: Where nothing can be kept, the short form is given …
 @pytest.mark.parametrize("room", [0, 1_000, 20_000, 80_000, 120_000])
 def test_where_a_file_may_not_grow_the_short_form_is_given_and_says_so(
     results: ToolResults, vault_root: Path, room: int

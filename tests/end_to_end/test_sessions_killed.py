@@ -42,7 +42,6 @@ print(acknowledged, refused)
 """
 
 
-# README: Several processes may add to one log at once, and a program that is killed …
 def test_a_kill_at_any_instant_leaves_a_session_before_or_behind_a_step(tmp_path: Path) -> None:
     """As the benchmark does a thousand times: appends, truncations, new histories, vacuums."""
     measured = [sys.executable, "bench/run.py", "sessions-crash", "--quick", "--folder", str(tmp_path)]

@@ -221,7 +221,6 @@ def root(tmp_path: Path) -> Path:
     return root
 
 
-# README: On a terminal, characters that cannot be seen …
 def test_every_command_shows_what_it_prints(root: Path) -> None:
     assert leaves() == COMMANDS.keys()
     commands = [[*name.split(), *rest] for name, runs in COMMANDS.items() for rest in runs]

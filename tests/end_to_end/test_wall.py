@@ -175,7 +175,6 @@ LOUD = {"notes/zebra.md": (["zebra", "database", "\n\n"] * 30, "---\nid: four\nt
 @settings(max_examples=3, suppress_health_check=[HealthCheck.too_slow])
 @example(other=LOUD | {"rules/secret.md": (["databse", "item"] * 50, ""), "notes/Ones.md": (["sqlite"], "")})
 @given(other=others)
-# README: What stands behind it changes no order, score, count …
 def test_nothing_that_another_user_writes_changes_an_answer(
     without_others: list[dict[str, str]], other: dict[str, tuple[list[str], str]]
 ) -> None:
@@ -227,7 +226,6 @@ def test_an_id_that_differs_in_case_from_another_is_refused_without_its_name(roo
 
 @pytest.mark.parametrize("path", ["users/bob/notes/new.md", "Users/bob/notes/plan.md", "users/bob"])
 @pytest.mark.parametrize("verb", ["show", "ls", "grep", "append", "rm", "mv", "write", "backlinks", "check"])
-# README: `--shared` is the top without `users/` …
 def test_a_shared_scope_refuses_what_users_have_whether_it_is_there_or_not(
     root: Path, path: str, verb: str
 ) -> None:
@@ -283,7 +281,6 @@ def layered(tmp_path: Path) -> Path:
     ],
     ids=["user and project", "user", "project", "shared"],
 )
-# README: With a user and a project, `search` and `context` also find …
 def test_search_and_context_find_what_is_shared_behind_what_is_own(
     layered: Path, scope: mdmem.Scope, expected: list[str]
 ) -> None:
@@ -359,7 +356,6 @@ def test_an_agent_is_served_what_everyone_shares_where_no_scope_is_given(
 # -- a search that finds nothing ----------------------------------------------------------------------------
 
 
-# README: A search that finds nothing says so …
 def test_a_search_that_finds_nothing_says_so_with_the_nearest_words_that_may_be_seen(root: Path) -> None:
     command = [str(MDMEM), "--vault", str(root), "--user", "alice", "search", "databsse"]
     done = subprocess.run(command, capture_output=True, text=True, timeout=60, check=False)

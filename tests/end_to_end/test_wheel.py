@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import subprocess
 import sys
 import venv
@@ -52,7 +53,7 @@ def installed(wheel: Path, folder: Path) -> Path:
 
 
 @pytest.mark.timeout(300)
-# README: `pip install .` …
+# README: `pip install './mdmem[mcp]'` …
 def test_the_wheel_works_far_from_the_checkout(tmp_path: Path) -> None:
     """One test, because building and installing takes seconds."""
     for name in ("wheel", "program", "library", "start"):
@@ -117,9 +118,9 @@ print([(hit.path, hit.line) for hit in memory.grep("one file")], memory.check(),
 
 def the_quick_start_works(programs: Path, folder: Path, wheel: Path) -> None:
     """What the README says to an agent's user, as it is written there; the wheel is not published yet."""
-    section = (CHECKOUT / "README.md").read_text().partition("\n## For an agent\n")[2]
-    script = section.partition("```sh\n")[2].partition("```")[0]
-    succeed("git", "init", "--quiet", cwd=folder)
+    section = (CHECKOUT / "README.md").read_text().partition("\n## For your agent\n")[2]
+    block = section.partition("```console\n")[2].partition("```")[0]
+    script = "\n".join(re.findall(r"(?m)^\$ (.*)$", block))
     env = {
         "PATH": f"{programs}:{os.environ['PATH']}",
         "HOME": str(folder / "home"),
@@ -130,7 +131,9 @@ def the_quick_start_works(programs: Path, folder: Path, wheel: Path) -> None:
     (folder / "home").mkdir()
     succeed(programs / "pip", "install", f"mdmem[mcp] @ {wheel.as_uri()}", cwd=folder, env=env)
     succeed("sh", "-eu", "-c", script, cwd=folder, env=env)
-    assert (folder / "memories/notes/db.md").read_text() == "## SQLite\n\nOne file, no server.\n"
+    assert (folder / "memories/notes/db.md").read_text() == (
+        "## SQLite\n\nThe database is one file, without a server.\n"
+    )
     server = json.loads((folder / ".mcp.json").read_text())["mcpServers"]["mdmem"]
     assert Path(server["command"]).name == "mdmem"
     hooks = json.loads((folder / ".claude/settings.json").read_text())["hooks"]

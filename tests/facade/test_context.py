@@ -60,7 +60,6 @@ EVERYTHING = {
 # ------------------------------------------------------------------------------------------- what is in it
 
 
-# README: `mdmem context which database --for src/app.py …
 def test_stable_parts_come_first_each_with_its_place_and_day(tmp_path: Path) -> None:
     found = made(vault(tmp_path, EVERYTHING), "sqlite", files=["src/a.py"], thread="t1")
     assert places(found) == {
@@ -328,7 +327,6 @@ def outside(text: str) -> str:
     return "\n".join(token.content for token in MarkdownIt("commonmark").parse(text) if token.type != "fence")
 
 
-# README: What did not fit is listed with its cost …
 def test_no_memory_gets_out_of_its_fence_and_nothing_in_it_is_hidden(tmp_path: Path) -> None:
     files = {
         "rules/r.md": ATTACK,
@@ -348,7 +346,6 @@ def test_no_memory_gets_out_of_its_fence_and_nothing_in_it_is_hidden(tmp_path: P
 # ------------------------------------------------------------------------------------------- the template
 
 
-# README: A vault's own `.mdmem/templates/context.md` replaces the form. …
 def test_a_vault_can_replace_the_template(tmp_path: Path) -> None:
     own = (
         "{% for part in parts %}{{ part.name }}:\n{% for block in part.blocks %}{{ block }}\n"

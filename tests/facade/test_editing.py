@@ -207,7 +207,6 @@ def compare(life: Life) -> None:
     memory.index.close()
 
 
-# README: It answers for the text on the screen, saved or not.
 @settings(max_examples=EXAMPLES)
 @given(st.integers(0, 1 << 32))
 def test_overlay_answers_as_a_vault_would_where_everything_open_is_saved(seed: int) -> None:
@@ -251,7 +250,6 @@ def taken(editing: Editing, path: str) -> str | None:
     return text
 
 
-# README: What an agent wrote beside an unsaved buffer is merged into it before a save, and both are kept; …
 def test_what_another_program_wrote_is_taken_over_beside_unsaved_work(root: Path, editing: Editing) -> None:
     editing.open("a.md", put(root, "a.md", "# A\n\none\n\n## B\n\ntwo\n"))
     editing.open("a.md", "# A\n\none, mine\n\n## B\n\ntwo\n")
@@ -480,7 +478,6 @@ def test_a_rename_that_cannot_be_is_refused(
         editing.rename("a.md", text.index(here) + 2, new)
 
 
-# README: It writes nothing: the editor does.
 def test_a_rename_changes_open_texts_as_they_are(root: Path, editing: Editing) -> None:
     put(root, "b.md", "# B\n")
     put(root, "c.md", "[[b]]\n")

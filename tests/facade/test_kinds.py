@@ -90,7 +90,6 @@ def test_a_type_in_the_folder_of_another_kind_is_a_warning(memory: Memory) -> No
     assert "place of a dish" in memory.plan.new("note", "dishes/a.md", {"title": "x"}).warnings[0].message
 
 
-# README: `mdmem new recipe pancakes` makes …
 @pytest.mark.parametrize("name", ["pancakes", "dishes/pancakes", "dishes/pancakes.md"])
 def test_a_name_is_that_of_a_memory_in_the_folder_of_the_kind(memory: Memory, name: str) -> None:
     memory.new("dish", name, {"serves": 4, "title": "Pancakes"})

@@ -82,7 +82,6 @@ def git(folder: Path, *arguments: str, date: str = "2026-03-01T00:00:00Z") -> No
     subprocess.run(["git", *names, *arguments], cwd=folder, env=env, check=True, capture_output=True)
 
 
-# README: `show --as-of` and `past` give what memories said …
 def test_git_says_what_the_log_does_not(memory: Memory, tmp_path: Path) -> None:
     git(tmp_path, "init", "--quiet")
     note = Path(memory.root, "notes/a.md")

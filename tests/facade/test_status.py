@@ -61,7 +61,8 @@ def test_a_scope_is_told_of_its_own_only(memory: Memory) -> None:
 
 
 def test_without_a_repository_nothing_is_uncommitted_nor_committed(vault_root: Path) -> None:
-    assert mdmem.open(vault_root).status().uncommitted is None
+    found = mdmem.open(vault_root).status()
+    assert (found.memories, found.uncommitted, found.stale, found.broken) == (0, None, 0, 0)
 
 
 def test_what_is_wrong_with_the_setup_is_told(memory: Memory, tmp_path: Path) -> None:

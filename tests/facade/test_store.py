@@ -105,7 +105,6 @@ def keep(store: VaultStore, *memories: StoredMemory) -> None:
         store.upsert(each)
 
 
-# README: `memory.store`, or `VaultStore(memory, vectors=…)` from `mdmem.facade.store` …
 def test_upsert_get_delete(store: VaultStore) -> None:
     given = make(
         "m1",
@@ -189,7 +188,6 @@ def test_cross_namespace_upsert_is_refused_and_changes_nothing(store: VaultStore
     assert store.list_namespaces() == ["a/b"]
 
 
-# README: It keeps vectors where you give …
 def test_vector_ranking_is_filtered_before_k(store: VaultStore) -> None:
     keep(
         store,
@@ -443,7 +441,6 @@ def test_temporal_as_of_asks_what_was_valid(store: VaultStore) -> None:
     assert {each.exact for each in store.keyword_search("a/b", "office", Filter(as_of=NOW))} == {False}
 
 
-# README: `Filter(as_of=…)` finds what was valid …
 def test_as_of_across_an_edit_finds_the_text_of_then(store: VaultStore, clock: Callable[[], int]) -> None:
     keep(store, make("m1", "the database is Postgres"), make("m2", "the weather"))
     then = clock()

@@ -361,7 +361,6 @@ def test_whether_git_has_other_files(tree: Any) -> None:
 # ------------------------------------------------------------- a repository that came from somewhere else
 
 
-# README: No setting of a repository starts a program: …
 def test_settings_and_hooks_of_the_repository_are_named_and_not_run(tree: Any, tmp_path: Path) -> None:
     """With the user's leave they run: git is asked whether each of them would have."""
     tree.write(".gitattributes", "* filter=evil\n")

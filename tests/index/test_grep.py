@@ -121,7 +121,6 @@ def test_a_hit_gives_the_line_with_its_heading_date_context_and_matches(vault: F
 
 
 @pytest.mark.parametrize("letter", ["x", "é"])
-# README: Of a very long line it shows what stands around the match …
 def test_of_a_long_line_a_hit_shows_what_stands_around_the_match(vault: Folder, letter: str) -> None:
     before, after = f"{letter} " * 4_000, f" needle {letter}" * 4_000
     vault.write("a.md", f"# {letter * 5_000}\n{before}needle{after}\n{letter * 5_000}\n")
@@ -421,7 +420,6 @@ def test_hidden_files_and_folders_are_never_searched(vault: Folder) -> None:
         assert vault.paths("needle", globs=globs) == ["notes/a.md"]
 
 
-# README: `grep` is ripgrep over the files. …
 def test_the_configuration_of_ripgrep_is_not_read(
     vault: Folder, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -166,9 +166,6 @@ def empty(path: Path) -> None:
 
 
 @pytest.mark.parametrize("harm", [cut, garble, empty, Path.unlink])
-# README: Everything else asks an index of two parts …
-# README: SQLite for fields, sections, links and citations …
-# README: Delete it, tear it, copy an old one over it …
 def test_whichever_file_is_damaged_the_answers_are_right(root: Path, harm: Callable[[Path], None]) -> None:
     first = Index(str(root))
     first.sync()
@@ -399,7 +396,6 @@ def test_an_index_that_somebody_else_keeps_there_is_left_alone(open_folder: Path
     assert first[2].startswith(str(cache))
 
 
-# README: Where a vault cannot hold it, on a read-only …
 def test_a_read_only_file_system_is_searched_from_the_cache(open_folder: Path) -> None:
     vault, cache = open_folder / "vault", open_folder / "cache"
     script = 'mount --bind "$0" "$0" && mount -o remount,bind,ro "$0" && exec "$@"'

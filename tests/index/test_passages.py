@@ -52,7 +52,6 @@ def words_in(text: str) -> list[str]:
         ("https://example.org/a/b?c=d", "example.org"),
     ],
 )
-# README: `search` ranks whole memories and their best passages …
 def test_words_are_found_by_each_other(written: str, asked: str) -> None:
     assert set(passages.words_of(asked)) <= set(words_in(written))
 

@@ -246,7 +246,6 @@ def test_a_search_is_narrowed_by_what_it_is_given(shelf: Shelf) -> None:
     assert paths(shelf.ask("sqlite before:2027", before="2026")) == ["notes/lunch.md"]
 
 
-# README: A search that is cut says how much it left out. …
 def test_what_a_limit_leaves_out_is_counted(shelf: Shelf) -> None:
     results = shelf.ask("sqlite", limit=2)
     assert len(results.hits) == 2
@@ -426,7 +425,6 @@ def test_what_was_not_used_of_a_query_is_said(shelf: Shelf) -> None:
 
 
 @pytest.mark.parametrize("each", ["memory", "passage"])
-# README: A phrase that no memory has counts as words …
 def test_a_phrase_that_nothing_has_is_searched_word_by_word_beside_others(shelf: Shelf, each: str) -> None:
     results = shelf.ask('which engines are in "one big file" path:notes', each=each, explain=True)
     assert paths(results)[0] == "notes/db.md"
@@ -481,7 +479,6 @@ HOSTILE = st.one_of(
 
 @given(text=HOSTILE, each=st.sampled_from(["memory", "passage"]))
 @settings(deadline=None, max_examples=250, suppress_health_check=[HealthCheck.function_scoped_fixture])
-# README: No query is a syntax error. …
 def test_no_query_raises(shelf: Shelf, text: str, each: str) -> None:
     results = shelf.ask(text, each=each, explain=True, limit=3)
     assert len(results.hits) <= 3

@@ -506,7 +506,6 @@ def doubt(sync_index: Index, sync_root: Path, path: str) -> None:
     sync_index._open_database().see(path, seen, racy=True)
 
 
-# README: Before it answers, it compares the size, times and number …
 def test_a_file_that_is_written_again_and_looks_the_same_is_seen(sync_root: Path, sync_index: Index) -> None:
     """As git's index, a sync reads again what was written so shortly before it that no clock can tell."""
     put(sync_root, {"a.md": "one", "b.md": "b"})
@@ -553,7 +552,6 @@ def test_adding_a_memory_changes_no_other_ones_rows(sync_root: Path, sync_index:
     assert sync_index.rows("SELECT id, path FROM documents ORDER BY id")[:-1] == numbers
 
 
-# README: **Never stale.** A question first makes the index current …
 def test_only_what_changed_is_taken_in(
     sync_root: Path, sync_index: Index, monkeypatch: pytest.MonkeyPatch
 ) -> None:

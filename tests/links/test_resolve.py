@@ -67,7 +67,6 @@ def meant(target: str, source: str = "index.md", *, as_path: bool = False) -> tu
         ("a/../notes/only", ("", [])),
     ],
 )
-# README: A name is looked up by `id`, then by path …
 def test_identifiers_by_id_then_path_suffix_then_alias(target: str, expected: tuple[str, list[str]]) -> None:
     assert meant(target) == expected
 
@@ -106,7 +105,6 @@ def test_a_markdown_destination_is_always_a_path() -> None:
     assert meant("01HXDB", "other/a.md", as_path=True) == ("", [])
 
 
-# README: Links are `[[name]]`, `[[folder/name#Heading|text]]` …
 def test_links_of_each_kind_resolve_by_how_they_are_written() -> None:
     text = "---\nup: '[[only]]'\n---\n[[only]] [t](only.md) ![[./img.png]] [r] [[#A]] [s](#a)\n\n"
     text += "[r]: ../other/db\n"

@@ -243,7 +243,6 @@ def test_complaints_vscode_150_angle_brackets_and_a_fragment_stay_whole(desk: De
     assert desk.editor.text(file) == "[x](<new name.md#another-one>) [y](<new name.md>)\n"
 
 
-# README: With the extra `lsp`, `mdmem lsp` is a language server for Markdown and JSON memories …
 def test_complaints_are_about_a_server_that_still_runs(desk: Desk) -> None:
     until(lambda: desk.client.process.poll() is None)
     found: Any = desk.client.request("workspace/symbol", {"query": "nothing is called so"})

@@ -66,7 +66,7 @@ CALLS: list[tuple[str, dict[str, Any]]] = [
 
 
 @pytest.mark.parametrize("mode", ["auto", "legacy"])
-# README: Twelve tools, which cost an agent about …
+# README: From then on the agent has twelve tools …
 def test_every_tool_resource_and_prompt(connect: Connect, memory: Memory, mode: str) -> None:
     async def work() -> None:
         async with connect(mode=mode) as client:

@@ -53,7 +53,6 @@ ACCEPTED = {"accept": "application/json, text/event-stream", "content-type": "ap
         ({"authorization": f"Bearer {TOKEN}", "origin": "https://localhost"}, 403),
     ],
 )
-# README: `mdmem --user alice --project demo mcp` serves …
 def test_who_has_no_token_or_comes_from_elsewhere_is_refused(
     served: Served, headers: dict[str, str], status: int
 ) -> None:

@@ -46,7 +46,6 @@ def test_a_long_line_is_read_in_pieces(memory: Memory, bound: Tools) -> None:
     assert "".join(read) == text
 
 
-# README: Through MCP an agent reads `show result:<hash>` …
 def test_a_result_of_another_session_is_not_found_like_one_of_nobody(memory: Memory, bound: Tools) -> None:
     hash_ = memory.results.compress("Bash", LOG, session="other").hash
     told = [bound.error("show", path=f"result:{each}") for each in (hash_, "0" * 64)]

@@ -202,7 +202,6 @@ def test_context_of_nothing_says_so(tools: Tools) -> None:
 # -- changing ---------------------------------------------------------------------------------------------
 
 
-# README: Every read of a memory gives its hash …
 def test_a_change_takes_the_hash_that_was_read_and_gives_the_new_one(
     tools: Tools, memory: Memory, note: str
 ) -> None:
@@ -416,7 +415,6 @@ def test_what_breaks_a_schema_is_refused_with_its_place(tools: Tools, memory: Me
 
 
 @pytest.mark.usefixtures("note")
-# README: `--read-only` leaves out what changes memory. …
 def test_read_only_leaves_out_and_refuses_what_changes(memory: Memory) -> None:
     tools = Tools(memory, read_only=True)
     assert tools.box.tools == tuple(tool for tool in TOOLS if not tool.changes)

@@ -58,7 +58,6 @@ def test_confidence_lasts_in_preferences_rules_and_project_memory_and_without_a_
     assert today(90, half_life=0, source=USER) == 0.70
 
 
-# README: How sure a memory is follows from its sources …
 def test_why_names_each_term_and_what_a_memory_rests_on(memory: Memory) -> None:
     memory.write("base.md", "base\n")
     memory.write(

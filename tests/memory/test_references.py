@@ -279,7 +279,6 @@ def test_a_link_finds_its_target_when_that_appears(work: Workspace) -> None:
 # ---------------------------------------------------------------------------------------- code that changes
 
 
-# README: *unchanged*, *moved*, *changed* or *gone*. …
 def test_what_is_stale_says_where_it_is_now(work: Workspace) -> None:
     assert work.memory.references.stale() == ()
     work.write("src/app.py", "import os\n\n" + APP.replace("0.19", "0.2"))

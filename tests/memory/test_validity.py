@@ -72,7 +72,6 @@ def test_an_ambiguous_successor_and_a_circle_hide_nothing(memory: Memory) -> Non
     assert states(memory) == {}
 
 
-# README: A memory counts from `valid_from` until `valid_to` or `expires` …
 def test_what_was_at_a_moment_does_not_know_what_came_later(memory: Memory) -> None:
     memory.supersede("notes/old.md", "notes/new.md", at=NOW)
     assert states(memory, NOW) == {"notes/old.md": "superseded"}
@@ -256,7 +255,6 @@ def test_where_nothing_fits_that_counts_it_is_said_what_does(memory: Memory) -> 
     assert found.notes == ("left out, as it does not count: notes/old.md (superseded); --any-state gives it",)
 
 
-# README: `search` and `context` give what counts and name what they leave out …
 def test_a_search_as_of_a_moment_gives_what_counted_then(memory: Memory) -> None:
     memory.set("notes/new.md", {"valid_from": "2026-03-01"})
     memory.supersede("notes/old.md", "notes/new.md", at="2026-03-01")

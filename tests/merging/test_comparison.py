@@ -60,7 +60,6 @@ def test_a_block_id_that_stands_twice_tells_nothing() -> None:
     assert [change.kind for change in found.facts] == ["removed", "removed", "added"]
 
 
-# README: A fact is followed when it is moved or reworded; …
 def test_similar_words_in_the_same_place_are_a_fact_that_was_reworded() -> None:
     (change,) = between("- We use SQLite for storage.\n", "- We use Postgres for storage.\n").facts
     assert (change.kind, change.sure, change.moved) == ("reworded", True, False)

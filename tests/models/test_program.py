@@ -361,7 +361,6 @@ def test_any_text_is_a_command_line_or_is_refused(line: str) -> None:
 # -- a vault ----------------------------------------------------------------------------------------------
 
 
-# README: A model is optional, and named by you …
 @pytest.mark.parametrize(
     "files",
     [

@@ -90,7 +90,6 @@ def errors(memory: Memory) -> list[str]:
 # -- observing --------------------------------------------------------------------------------------------
 
 
-# README: `mdmem sessions observe` notes what a session came to …
 def test_an_observation_names_the_first_and_the_last_message_exactly(memory: Memory) -> None:
     found = observed(memory, "We decided to use SQLite for Atlas.", "Good: it is one file.")
     log = found.log
@@ -197,7 +196,6 @@ def test_a_secret_is_taken_out_though_the_log_keeps_it(vault_root: Path) -> None
     assert any("looks like a secret" in note for note in memory.service.remarks)
 
 
-# README: An observation without a model is a list …
 def test_an_observation_without_a_model_is_a_list_with_the_message_of_each(memory: Memory) -> None:
     call = {"id": "c", "function": {"name": "Edit", "arguments": json.dumps({"file_path": f"{HOME}/a/b.py"})}}
     said: list[dict[str, Any]] = [
@@ -311,7 +309,6 @@ def test_what_was_said_stays_in_its_fence(memory: Memory) -> None:
 # -- reflecting -------------------------------------------------------------------------------------------
 
 
-# README: Reflections, which only a model makes, sum up observations …
 def test_a_reflection_is_on_all_that_none_covers_which_stays(memory: Memory) -> None:
     sources = [observed(memory, f"We take part {number}.") for number in range(3)]
     found = reflected(memory)
@@ -519,7 +516,6 @@ def test_what_cannot_be_read_says_so_and_ends_nothing(memory: Memory, vault_root
 # -- what is given to an agent ----------------------------------------------------------------------------
 
 
-# README: An agent is given the newest as a part of its context …
 def test_the_newest_survive_the_budget_and_are_told_in_order(memory: Memory) -> None:
     found = [observed(memory, f"Part {number} is what we take, and nothing else.") for number in range(30)]
     given = memory.observations.newest(KEY)
@@ -760,7 +756,6 @@ def kill_behind_the_memory(memory: Memory) -> Memory:
     return mdmem.open(memory.root)
 
 
-# README: A program that is killed while it observes repeats nothing …
 def test_a_kill_between_the_memory_and_the_log_makes_no_second_one(memory: Memory) -> None:
     say(memory, "One.", "Two.")
     memory = kill_behind_the_memory(memory)

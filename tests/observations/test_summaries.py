@@ -54,7 +54,6 @@ def test_a_session_is_summarized_into_a_memory_that_passes_every_check(memory: M
     assert memory.summaries.list() == [found]
 
 
-# README: `sessions summarize` adds to a memory what the session came to …
 def test_only_what_came_after_is_added_and_what_people_wrote_stays(memory: Memory) -> None:
     talk(memory, end=2)
     memory.summaries.summarize("t:1")

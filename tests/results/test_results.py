@@ -59,7 +59,6 @@ def test_short_content_is_unchanged_and_nothing_is_kept(results: ToolResults, va
     assert not (vault_root / ".mdmem/local").exists()
 
 
-# README: `memory.results` keeps what tools print …
 def test_long_content_is_shorter_and_can_be_recovered(results: ToolResults) -> None:
     done = results.compress("Bash", LOG, session="s")
     assert len(done.summary) < len(LOG)
@@ -106,7 +105,6 @@ def test_what_are_no_lines_is_refused(results: ToolResults, lines: str) -> None:
         results.recover(hash_, lines)
 
 
-# README: Secrets are taken out of short forms …
 def test_a_secret_is_taken_out_of_the_short_form_and_stays_in_the_original(results: ToolResults) -> None:
     for text in (f"{TOKEN}\n{LOG}", f"short {TOKEN}"):
         done = results.compress("Bash", text)
@@ -361,7 +359,6 @@ def test_no_more_references_are_kept_than_may_be_the_oldest_unused_go_first(vaul
 # -- sweeping -----------------------------------------------------------------------------------------------
 
 
-# README: `[results]` in the config bounds bytes …
 def test_cleanup_removes_what_nobody_used_for_so_long_and_says_when(
     results: ToolResults, vault_root: Path
 ) -> None:

@@ -53,7 +53,6 @@ def test_a_long_output_becomes_shorter(tool: str) -> None:
         assert len(short) <= MOST
 
 
-# README: What a short form leaves out is counted …
 @pytest.mark.parametrize("tool", TOOLS)
 def test_what_is_left_out_is_counted_and_the_rest_is_whole_lines(tool: str) -> None:
     text = numbered(1_000)

@@ -404,7 +404,6 @@ def deep(sessions: Sessions) -> tuple[RunSummary, RunSummary]:
     return made[0], next(each for each in made if made[0].seq in each.of)
 
 
-# README: `compact` asks a model that the caller brings, or takes …
 def test_a_summary_is_expanded_level_by_level(sessions: Sessions) -> None:
     """Weakness 4: summaries could not be expanded."""
     leaf, top = deep(sessions)

@@ -396,7 +396,6 @@ def turns_of(told: Sequence[tuple[str, str, int, tuple[str, ...]]]) -> list[Mapp
     return made
 
 
-# README: `assemble` never gives more tokens than asked for …
 @settings(max_examples=EXAMPLES, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(
     TOLD,

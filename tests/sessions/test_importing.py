@@ -399,7 +399,6 @@ def test_messages_of_chat_completions_come_as_list_or_as_lines(
 # -- again, and after it grew -----------------------------------------------------------------------------
 
 
-# README: `sessions import` takes in conversations of picoclaw …
 @pytest.mark.parametrize("form", ["list", "lines"])
 def test_of_a_transcript_that_grew_only_the_new_part_is_added(
     memory: Memory, source: Path, form: str

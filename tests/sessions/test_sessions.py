@@ -357,7 +357,6 @@ def test_a_secret_is_taken_out_by_default(sessions: Sessions, folder: Path) -> N
     assert sessions.add_message("s", said) == sessions.add_message("s", said)
 
 
-# README: A secret of a known format is replaced before it is written …
 def test_a_secret_is_refused_or_kept_as_the_config_says(configured: Callable[[str], Sessions]) -> None:
     refusing = configured('secrets = "refuse"')
     for verb, given_ in (("add", ("user", TOKEN)), ("set_summary", (TOKEN,))):

@@ -87,7 +87,6 @@ WRITTEN = st.lists(PIECES, min_size=1, max_size=7).map("".join)
 
 @given(st.lists(WRITTEN, min_size=1, max_size=3))
 @settings(max_examples=120)
-# README: Globs are our own …
 def test_any_globs_mean_the_same_or_are_refused_by_both(tree: Path, globs: list[str]) -> None:
     ours, theirs = by_matcher(globs), by_ripgrep(tree, globs)
     # ripgrep 14.1 passes over a `}` that closes nothing, as if it were not there: we refuse it.

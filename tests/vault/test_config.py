@@ -66,7 +66,6 @@ def test_every_policy_is_accepted(policy: str) -> None:
 
 
 @pytest.mark.parametrize("policy", SECRET_POLICIES)
-# README: `[secrets] policy` in the config is …
 def test_every_policy_for_secrets_is_accepted(policy: str) -> None:
     assert parse(f'secrets.policy = "{policy}"').secrets.policy == policy
 
@@ -238,7 +237,6 @@ def test_an_error_names_what_was_found_and_what_is_accepted(text: str, found: st
 # -- the published schema ---------------------------------------------------------------------------------
 
 
-# README: [docs/config.schema.json](docs/config.schema.json) describes every key …
 def test_the_published_schema_says_what_the_table_says() -> None:
     """`make docs/config.schema.json` writes it."""
     published = Path(__file__).parents[2] / "docs/config.schema.json"

@@ -205,7 +205,6 @@ def test_a_folder_that_turns_into_a_link_lets_nothing_out(tmp_path: Path, outsid
 
 
 @pytest.mark.parametrize(("one", "other"), [("notes", ".aside"), ("notes/a.md", "notes/.aside.md")])
-# README: Symbolic links are never followed, and folders are opened …
 def test_no_change_of_a_vault_goes_through_a_swapped_link(
     tmp_path: Path, outside: Path, one: str, other: str
 ) -> None:
@@ -489,7 +488,6 @@ def holder(path: Path) -> Iterator[subprocess.Popen[bytes]]:
         yield process
 
 
-# README: Locks are `flock(2)` …
 def test_another_process_is_kept_out_until_the_holder_is_done(tmp_path: Path) -> None:
     path = tmp_path / "lock"
     with holder(path) as process:

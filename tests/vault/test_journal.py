@@ -148,7 +148,6 @@ def stand(vault: Vault, done: int) -> dict[int, bytes | None]:
 
 
 @pytest.mark.parametrize("done", range(4))
-# README: Several files go through a journal …
 def test_a_change_of_several_files_is_undone(vault: Vault, done: int) -> None:
     leave(vault, "many", entry(*STEPS), stand(vault, done))
     assert recovered(vault) == []
@@ -557,7 +556,6 @@ def steps(vault: Vault) -> tuple[Entry, list[Step]]:
     return made, [Step(path="a.md", before=content, after=NEW), Step(path="n/b.md", before=None, after=NEW)]
 
 
-# README: To apply it, mdmem checks what would result …
 def test_a_change_that_is_committed_is_in_the_log_and_its_old_content_in_the_trash(vault: Vault) -> None:
     made, todo = steps(vault)
     with vault.disk.locked(10):
@@ -665,7 +663,6 @@ def test_a_full_disk_changes_nothing_and_names_the_file(vault: Vault) -> None:
 
 
 @pytest.mark.parametrize("missing", ["staging", "trash", ".gitignore", "lock", "."])
-# README: Delete `.mdmem/local`, and nothing that you know is gone. …
 def test_what_is_local_can_be_deleted_at_any_time(vault: Vault, missing: str) -> None:
     put(vault, "a.md", OLD)
     vault.apply(EditPlan(changes=(Change(path="a.md", before=vault.read("a.md"), content=NEW),)))

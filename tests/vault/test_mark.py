@@ -65,7 +65,6 @@ def test_the_key_is_for_its_user_alone(state: Path) -> None:
 
 
 @pytest.mark.parametrize("fault", ["another", "torn", "gone"])
-# README: What is under `.mdmem/local` is believed by a key …
 def test_with_another_key_nothing_is_believed(state: Path, fault: str) -> None:
     line = signed(SHAPE)
     if fault == "gone":
@@ -171,7 +170,6 @@ def test_a_program_that_knows_only_the_usual_place_is_believed(
     assert (state / "key").is_file()
 
 
-# README: A config comes with the files, so it can only ask …
 def test_a_vault_may_do_what_its_user_allowed_and_nothing_else(tmp_path: Path, state: Path) -> None:
     """Not another vault, nor one that takes its place, nor a copy; and what is allowed ends with a word."""
     vault, other = tmp_path / "vault", tmp_path / "other"

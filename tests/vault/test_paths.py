@@ -118,7 +118,6 @@ def test_what_no_memory_can_be_called_is_refused_by_name(path: str) -> None:
 
 
 @pytest.mark.parametrize("path", ["a.txt", "a", "notes/a.MD", "a.md.bak", "notes"])
-# README: A memory is any `.md` or `.json` file. …
 def test_a_memory_ends_in_md_or_json(path: str) -> None:
     with pytest.raises(PathRefused, match=r"\.md or \.json") as refused:
         check_memory(path)
@@ -331,7 +330,6 @@ def test_alice_is_not_above_alicebob() -> None:
         (Scope(user="CON"), "users/%43ON"),
     ],
 )
-# README: A scope names a namespace: …
 def test_the_namespace_of_a_scope(scope: Scope, namespace: str) -> None:
     assert scope.namespace == namespace
     assert check_folder(namespace) == namespace

@@ -150,7 +150,6 @@ def test_a_plan_of_no_edits_changes_nothing() -> None:
     st.lists(st.tuples(st.integers(0, 12), st.integers(0, 12), st.text("xy\n", max_size=3)), max_size=4),
 )
 @settings(max_examples=400)
-# README: Every change is an edit plan: for each file the hash …
 def test_the_json_of_a_change_says_what_it_does(text: str, edits: list[tuple[int, int, str]]) -> None:
     """Whoever applies the edits of the JSON to the text with the hash `base` gets the same bytes."""
     before: Document = parse("a.md", text.encode())
@@ -457,7 +456,6 @@ def test_a_change_that_is_merged_stays_without_its_secret(root: Path) -> None:
     assert memory.show("notes/a.md").text == f"# Deployment\n\n{WORD}\n"
 
 
-# README: `mdmem check` names those that stand in memories. …
 def test_check_reports_the_secrets_that_stand_in_memories(leaked: Memory) -> None:
     (finding,) = leaked.check()
     assert (finding.path, finding.position.line, finding.code) == ("notes/a.md", 4, "secret")

@@ -335,7 +335,6 @@ def test_an_entry_is_taken_back_from_the_last_of_the_log(trash: TrashFolder) -> 
     assert list(trash.entries()) == [one]
 
 
-# README: What was replaced goes to the trash …
 def test_what_a_sweep_kept_can_be_restored_and_nothing_else(tmp_path: Path) -> None:
     (tmp_path / ".mdmem").mkdir()
     (tmp_path / ".mdmem/config.toml").write_text("[trash]\nmax_bytes = 6\n")

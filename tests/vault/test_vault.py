@@ -142,7 +142,6 @@ def test_an_empty_memory_can_be_made(vault: Vault) -> None:
 
 
 @pytest.mark.parametrize("data", [b"\xef\xbb\xbfa\r\nb\r\n", b"a\rb\rc", b"a\r\nb\nc\r", b"no newline"])
-# README: Frontmatter is optional, and unknown fields are kept. …
 def test_every_byte_that_is_not_edited_is_kept(vault: Vault, data: bytes) -> None:
     (Path(vault.root) / "b.md").write_bytes(data)
     document = vault.read("b.md")
@@ -352,7 +351,6 @@ def test_the_violations_of_all_memories_of_a_plan_are_reported_together(vault: V
     assert tree(vault.root) == {"notes/a.md": VALID}
 
 
-# README: A file that people have already broken can still be edited …
 def test_what_is_broken_already_can_be_changed_but_not_broken_further(vault: Vault) -> None:
     (Path(vault.root) / "b.md").write_bytes(b"---\nconfidence: 7\n---\n\nbody\n")
     vault.apply(grown(vault, "b.md", "more"))
@@ -506,7 +504,7 @@ TOKENS = st.sampled_from(
 
 @given(st.lists(TOKENS, max_size=7).map("".join))
 @settings(max_examples=300, suppress_health_check=[HealthCheck.function_scoped_fixture])
-# README: The namespace is a wall: paths are relative to it …
+# README: A namespace is a wall, and what comes with files is data …
 def test_no_path_reads_lists_or_changes_what_is_outside_the_namespace(shared: Path, path: str) -> None:
     alice = Vault(str(shared), "users/alice")
     before = tree(shared)

@@ -284,7 +284,6 @@ def test_more_changes_than_the_queue_holds_are_found_and_then_vouched_for(root: 
         vouching(root)
 
 
-# README: What the kernel tells nobody, …
 def test_what_the_kernel_tells_nobody_is_found_by_an_explicit_sync(root: Path) -> None:
     """A name that was made elsewhere after the file was seen: what is written through it is no event."""
     with kept(root):

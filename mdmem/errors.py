@@ -194,9 +194,8 @@ class FieldNotFound(NotFound, code="field-not-found"):
 
 
 class NamedNotFound(NotFound, code="name-not-found", codes=("result-not-found",)):
-    """No schema, template, rule, preference, change, version or result of this name."""
+    """No schema, template, rule, preference, change, version or result of this name, or none at all."""
 
-    says = "no {kind} {name!r}"
     nearest = "there is"
     advice = "there is no {kind} at all"
     kind: str
@@ -204,6 +203,11 @@ class NamedNotFound(NotFound, code="name-not-found", codes=("result-not-found",)
     near: tuple[str, ...] = ()
     remedy: str = ""
     code: str = "name-not-found"
+
+    @property
+    def message(self) -> str:
+        """What there is none of."""
+        return f"no {self.kind} {self.name!r}" if self.name else f"no {self.kind}"
 
 
 # ------------------------------------------------------------------------------------------------ refused

@@ -139,8 +139,8 @@ def find_changes(vault: Vault, identifier: str | None, count: int) -> Sequence[E
             return found
         if next(vault.history(), None):
             remedy = "all are taken back: `mdmem redo` puts back what was taken last"
-            raise NamedNotFound(kind="change", name="last", remedy=remedy)
-        raise NamedNotFound(kind="change", name="last")
+            raise NamedNotFound(kind="change to take back", name="", remedy=remedy)
+        raise NamedNotFound(kind="change", name="", remedy="nothing was changed through mdmem yet")
     if count != 1:
         raise Usage(problem="a change that is named is one change", remedy="leave out its id, or the count")
     entries = list(vault.history())
@@ -163,7 +163,7 @@ def find_undos(vault: Vault, count: int) -> Sequence[Entry]:
     found = list(islice((entry for entry in _iterate_newest(since) if entry.undoes), count))
     if not found:
         remedy = "`redo` puts back what `undo` took, until something else is changed"
-        raise NamedNotFound(kind="undo to put back,", name="last", remedy=remedy)
+        raise NamedNotFound(kind="undo to put back", name="", remedy=remedy)
     return found
 
 

@@ -636,7 +636,7 @@ def test_undo_without_a_change_to_undo(cli: Cli) -> None:
     for arguments in (["undo"], ["undo", "nope"]):
         ended = cli(*arguments)
         assert (ended.code, ended.out) == (1, "")
-        assert "there is no change at all" in ended.errors
+        assert ended.errors.startswith("mdmem: no change")
 
 
 def test_undo_of_a_change_that_there_is_not_names_the_last_ones(cli: Cli, changed: Files) -> None:

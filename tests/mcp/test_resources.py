@@ -92,10 +92,15 @@ def test_recalling_shows_what_is_found_in_a_fence_that_it_cannot_close(memory: M
 def test_reviewing_shows_findings_and_stale_code(memory: Memory, vault_root: Path) -> None:
     (vault_root / "bad.md").write_text("---\ntags: 5\n---\n")
     (vault_root / "notes").mkdir()
-    (vault_root / "notes/a.md").write_text("See `gone.py#L1-L2`.\n")
+    code = vault_root.parent / "gone.py"
+    code.write_text("one\ntwo\n")
+    (vault_root / "notes/a.md").write_text("See `gone.py#L1-L2`, and `never.py#L1` that nobody has seen.\n")
+    memory.sync()
+    code.unlink()
     message = prompts.write_prompt(Bound(memory=memory), "review", {})
     assert "bad.md:2:" in message
     assert "gone.py" in message
+    assert "never.py" not in message
     assert "bad.md" not in prompts.write_prompt(Bound(memory=memory), "review", {"within": "notes"})
 
 

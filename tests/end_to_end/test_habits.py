@@ -346,6 +346,7 @@ FLAGS = [
     Habit("mdmem observe t1", code=2, error="Did you mean 'sessions observe'"),
     Habit("mdmem summaries list", code=2, error="'sessions summaries'"),
     Habit("mdmem capture run t1", code=2, error="'sessions capture'"),
+    Habit("mdmem new rule style --var title='Code style' && mdmem show rules/style.md", out="^# Code style$"),
     Habit("mdmem insert notes/db.md 0 First", out=r"^changed notes/db\.md"),
     Habit(
         "mdmem prepend notes/db.md First && mdmem delete-lines notes/db.md 1", out=r"^changed notes/db\.md"

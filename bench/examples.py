@@ -45,7 +45,8 @@ UNSTABLE = [
         (r"\d{4}-\d\d-\d\d[T ]\d\d:\d\d(:\d\d(\.\d+)?)?(Z| ?[+-]\d\d:?\d\d)?", "<time>"),
         (r"\b\d{4}-\d\d-\d\d\b", "<date>"),
         (r"\b\d\d:\d\d(:\d\d)?\b", "<clock>"),
-        (r"\b(?=[a-f]*\d)[0-9a-f]{7,64}\b", "<hash>"),
+        (r"\b(?=[a-f]*\d)[0-9a-f]{13,64}\b", "<hash>"),
+        (r"\b(?=[a-f]*\d)[0-9a-f]{7,12}\b", "<short hash>"),
         (r"\b\d+(\.\d+)? m?s\b", "<while>"),
     )
 ]

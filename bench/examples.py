@@ -46,7 +46,8 @@ UNSTABLE = [
         (r"\b\d{4}-\d\d-\d\d\b", "<date>"),
         (r"\b\d\d:\d\d(:\d\d)?\b", "<clock>"),
         (r"\b(?=[a-f]*\d)[0-9a-f]{13,64}\b", "<hash>"),
-        (r"\b(?=[a-f]*\d)[0-9a-f]{7,12}\b", "<short hash>"),
+        (r"\b(?=[a-f]*\d)[0-9a-f]{9,12}\b", "<12 digits>"),
+        (r"\b(?=[a-f]*\d)[0-9a-f]{7,8}\b", "<8 digits>"),
         (r"\b\d+(\.\d+)? m?s\b", "<while>"),
     )
 ]

@@ -6,6 +6,7 @@ import importlib
 import re
 import shlex
 import sys
+import tomllib
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -46,6 +47,16 @@ def test_the_classes_of_the_walks_are_in_the_modules_beside_them() -> None:
     for name, method, module in pairs:
         found = getattr(importlib.import_module(module), name)
         assert not method or hasattr(found, method), (name, method)
+
+
+def test_the_table_of_dependencies_is_complete() -> None:
+    project = tomllib.loads((CHECKOUT / "pyproject.toml").read_text())["project"]
+    extras = [each for given in project["optional-dependencies"].values() for each in given]
+    wanted = {re.split(r"[<>=\[]", each)[0] for each in [*project["dependencies"], *extras]}
+    text = (CHECKOUT / "docs/contributing.md").read_text().partition("## What it depends on")[2]
+    named = " ".join(re.findall(r"^\| ([^|]+)", text, re.MULTILINE))
+    missing = [name for name in wanted if not re.search(rf"\b{name}\b", named)]
+    assert [name for name in missing if not name.startswith("tree-sitter-")] == []
 
 
 # -------------------------------------------------------------------------------------------- docs/git.md

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib
 import re
 import shutil
 import subprocess
@@ -14,7 +15,22 @@ import mdmem
 
 CHECKOUT = Path(__file__).parents[2]
 DOCS = CHECKOUT / "docs"
+sys.path.append(str(CHECKOUT / "bench"))
+
+import examples  # noqa: E402 - it is where programs that measure are
+import pages  # noqa: E402
+
 MOST_PAGES = 25
+# What front ends and hosts call, and programs seldom: the reference has it without an example.
+OTHERS = {
+    "": "complete_thread editing index prepared progress service state_folder texts_at",
+    "project": "find_read_by_host",
+    "references": "broken",
+    "sessions": "capture cleaned is_kept save",
+    "observations": "held watch",
+    "inbox": "propose_each",
+    "store": "delete_if_expired_before get_by_fingerprint vector_search",
+}
 
 
 class Fetched(HTMLParser):
@@ -72,6 +88,15 @@ def test_the_reference_is_what_the_code_says() -> None:
     checked = [sys.executable, "bench/pages.py", "--check"]
     done = subprocess.run(checked, cwd=CHECKOUT, capture_output=True, text=True, check=False)
     assert (done.stdout, done.returncode) == ("", 0), done.stderr
+
+
+def test_every_verb_of_python_is_called_in_an_example() -> None:
+    code = "\n".join(examples.Page(page).code() for page in DOCS.glob("*.md"))
+    for part, home in {"": "mdmem.facade.memory.Memory", **pages.PARTS}.items():
+        module, name = home.rsplit(".", 1)
+        verbs = [verb for verb in dir(getattr(importlib.import_module(module), name)) if verb[0] != "_"]
+        called = rf"\.{part}\.(\w+)" if part else r"(?:(?<=memory)|(?<=plan)|(?<=bob))\.(\w+)"
+        assert {*verbs} - {*re.findall(called, code)} == {*OTHERS.get(part, "").split()}, part
 
 
 def test_every_public_name_of_python_is_shown_in_an_example() -> None:

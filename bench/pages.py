@@ -42,12 +42,15 @@ to ripgrep, ls and cat. What changes nothing, such as `grep -n`, is left out."""
 _PYTHON = """\
 What the command line has, Python has under the same name. `mdmem.open` returns a [`Memory`](#memory), whose
 parts keep notes, preferences, conversations and so on. Each verb that changes something does it at once; the
-same verb of `memory.plan` returns the edit plan and writes nothing.
+same verb of `memory.plan` returns the edit plan and writes nothing. So a verb that returns `R` below returns
+an [`Applied`](#mdmemapplied), and of `memory.plan` an [`EditPlan`](#mdmemeditplan). A `StrPath` is a text or
+a `pathlib.Path`.
 
 An error is a `mdmem.MdmemError` with a stable `code`. It means that nothing was changed."""
 _MCP = """\
-`mdmem mcp` serves the memories of one scope on standard input and output, and `mdmem mcp --http PORT` on this
-machine alone. [Connect a host](hosts.md) says how a host starts it. This page lists what an agent is offered.
+`mdmem mcp` serves the memories of one scope by the Model Context Protocol: on standard input and output, or
+with `--http PORT` on this machine alone. [Connect a host](hosts.md) says how a host starts it. This page
+lists what an agent is offered.
 
 `--read-only` leaves out every tool that changes memories. A tool that changes a memory also takes `base`, the
 hash that was read, and `dry_run`, which returns the diff and changes nothing."""
@@ -197,10 +200,20 @@ def _write_name(title: str, home: str, shown: str, examples: dict[str, str]) -> 
     name = title.removeprefix("mdmem.")
     if name in mdmem.__all__ and inspect.isfunction(function := getattr(mdmem, name)):
         signature = re.sub(r"(: |-> )'([^']*)'", r"\1\2", str(inspect.signature(function)))
-        yield from ("```text", f"{title}{signature}", "```", "")
+        yield from ("```text", _wrap_signature(f"{title}{signature}"), "```", "")
     if title in examples:
         yield from (examples[title], "")
     yield f"::: {home}"
+
+
+def _wrap_signature(signature: str) -> str:
+    """Return a signature with a line for each argument, where one line does not hold it."""
+    if len(signature) <= WIDTH:
+        return signature
+    name, _, rest = signature.partition("(")
+    arguments, _, result = rest.rpartition(")")
+    lines = re.sub(r", (?=\*,|\w+: )", ",\n    ", arguments)
+    return f"{name}(\n    {lines},\n){result}"
 
 
 def write_mcp() -> Iterator[str]:

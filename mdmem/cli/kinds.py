@@ -263,7 +263,8 @@ def _name_rules(for_file: str | None) -> str:
 def _format_rule(rule: Rule) -> str:
     globs = f"  {', '.join(rule.globs)}" if rule.globs else ""
     state = "" if rule.enabled else "  (disabled)"
-    return f"{rule.priority:4}  {rule.scope:8} {rule.name}  {rule.title}{globs}{state}"
+    title = "" if rule.title == rule.name else f"  {rule.title}"
+    return f"{rule.priority:4}  {rule.scope:8} {rule.name}{title}{globs}{state}"
 
 
 @rules_command.command("text", epilog="Example: mdmem rules text --for src/app.py")

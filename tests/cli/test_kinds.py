@@ -212,7 +212,7 @@ def test_no_rules_are_no_error(cli: Cli) -> None:
 def test_a_rule_is_added_and_told(cli: Cli) -> None:
     added = cli.ok("rules", "add", "style", "Type everything.", "--glob", "*.py", "--priority", "2")
     assert added.out.startswith("created rules/style.md  ")
-    assert cli.ok("rules", "list", "--for", "a.py").out == "   2  global   style  style  *.py\n"
+    assert cli.ok("rules", "list", "--for", "a.py").out == "   2  global   style  *.py\n"
     assert cli.ok("rules", "text").out == "# style\n\nApplies to: *.py\n\nType everything.\n"
     assert cli("rules", "add", "style", "Another.").code == 2
     cli.ok("rules", "add", "plain", stdin=b"Be short.\n")

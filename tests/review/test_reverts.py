@@ -175,7 +175,7 @@ def test_a_commit_is_taken_back_whole_and_undone(notes: Notes) -> None:
     applied = notes.memory.git.revert(commit[:10])
     assert {path: notes.read(path) for path in before} == before
     assert not notes.file("notes/c.md").exists()
-    assert applied.plan.message == f"revert {commit[:12]}: Do much"
+    assert applied.plan.message == f"revert {commit[:8]}: Do much"
     notes.memory.undo(applied.id)
     assert notes.git("status", "--porcelain") == ""
 

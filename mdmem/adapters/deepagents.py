@@ -8,7 +8,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Literal
 
 from mdmem import check_folder
-from mdmem.adapters.memory_tool import SUFFIXES, kept_as, shown_as
+from mdmem.adapters.memory_tool import MARKDOWN, kept_as, shown_as
 from mdmem.errors import ExtraMissing, MdmemError, MemoryNotFound, PathRefused
 
 try:
@@ -67,7 +67,7 @@ class VaultBackend(BackendProtocol):
     def read(self, file_path: str, offset: int = 0, limit: int = 2000) -> ReadResult:
         """Up to `limit` lines of a memory behind the first `offset` ones."""
         try:
-            text = self._memory.show(_memory_path(file_path)).text
+            text = self._memory.show(self._memory_path(file_path)).text
         except MdmemError as error:
             return ReadResult(error=_describe_error(error, file_path))
         return slice_read_response(FileData(content=text, encoding="utf-8"), offset, limit)
@@ -107,7 +107,7 @@ class VaultBackend(BackendProtocol):
         answers = []
         for path in paths:
             try:
-                data = self._memory.show(_memory_path(path)).data
+                data = self._memory.show(self._memory_path(path)).data
                 answers.append(FileDownloadResponse(path=path, content=data))
             except MdmemError as error:
                 answers.append(FileDownloadResponse(path=path, error=_error_code(error)))
@@ -118,7 +118,7 @@ class VaultBackend(BackendProtocol):
     def write(self, file_path: str, content: str) -> WriteResult:
         """Write a memory, whether it is there or not; what it held is kept."""
         try:
-            self._memory.write(_memory_path(file_path), content, overwrite=True)
+            self._memory.write(self._memory_path(file_path), content, overwrite=True)
         except MdmemError as error:
             return WriteResult(error=_describe_error(error, file_path))
         return WriteResult(path=file_path)
@@ -127,7 +127,7 @@ class VaultBackend(BackendProtocol):
         """Replace a text that stands exactly once, or every occurrence."""
         count: Literal[1, "all"] = "all" if replace_all else 1
         try:
-            applied = self._memory.replace(_memory_path(file_path), old_string, new_string, count=count)
+            applied = self._memory.replace(self._memory_path(file_path), old_string, new_string, count=count)
         except MdmemError as error:
             return EditResult(error=_describe_error(error, file_path))
         return EditResult(path=file_path, occurrences=sum(len(c.edits) for c in applied.plan.changes))
@@ -136,8 +136,8 @@ class VaultBackend(BackendProtocol):
         """Delete a memory, or a folder of memories; `restore` and `undo` bring it back."""
         try:
             folder = _path_prefix(file_path).rstrip("/")
-            is_folder = not folder.endswith(SUFFIXES) and self._list_below(file_path)
-            self._memory.rm(folder if is_folder else _memory_path(file_path), recursive=True)
+            is_folder = not folder.endswith(self._memory.suffixes) and self._list_below(file_path)
+            self._memory.rm(folder if is_folder else self._memory_path(file_path), recursive=True)
         except MdmemError as error:
             return DeleteResult(error=_describe_error(error, file_path))
         return DeleteResult(path=file_path)
@@ -147,13 +147,16 @@ class VaultBackend(BackendProtocol):
         answers = []
         for path, data in files:
             try:
-                self._memory.write(_memory_path(path), data.decode(), overwrite=True)
+                self._memory.write(self._memory_path(path), data.decode(), overwrite=True)
                 answers.append(FileUploadResponse(path=path))
             except UnicodeDecodeError as error:
                 answers.append(FileUploadResponse(path=path, error=f"not UTF-8: byte {error.start}"))
             except MdmemError as error:
                 answers.append(FileUploadResponse(path=path, error=_error_code(error)))
         return answers
+
+    def _memory_path(self, path: str) -> str:
+        return kept_as(path.lstrip("/"), self._memory.suffixes)
 
     def _list_below(self, path: str) -> list[Listed]:
         try:
@@ -168,13 +171,9 @@ def _path_prefix(path: str) -> str:
     return f"{folder}/" if folder else ""
 
 
-def _memory_path(path: str) -> str:
-    return kept_as(path.lstrip("/"))
-
-
 def _globs_for(pattern: str) -> list[str]:
     """Return the globs that a file's name, and that of the memory in which it is kept, has to fit one of."""
-    return [pattern, f"{pattern}{SUFFIXES[0]}"]
+    return [pattern, f"{pattern}{MARKDOWN}"]
 
 
 def _file_info(listed: Listed) -> FileInfo:

@@ -34,7 +34,7 @@ if TYPE_CHECKING:
     from mdmem.memory.verbs import Listed
 
 ROOT = "/memories"
-SUFFIXES = (".md", ".json")  # of memories
+MARKDOWN = ".md"
 
 _MOST_LINES = 999_999
 _WIDTH = len(str(_MOST_LINES))
@@ -107,7 +107,7 @@ class Tool:
             try:
                 is_taken = self._is_folder(inside)
                 if not is_taken:
-                    self._memory.write(kept_as(inside), file_text)
+                    self._memory.write(self._kept_as(inside), file_text)
             except AlreadyExists:
                 is_taken = True
             if is_taken:
@@ -176,7 +176,7 @@ class Tool:
             if new.startswith(f"{named}/"):
                 _refuse_call(f"The path {old_path} cannot be moved into itself")
             try:
-                self._memory.mv(named, kept_as(new) if named.endswith(SUFFIXES) else new)
+                self._memory.mv(named, self._kept_as(new) if named.endswith(self._memory.suffixes) else new)
             except MemoryNotFound:
                 _refuse_call(f"The path {old_path} does not exist")
             except AlreadyExists:
@@ -207,20 +207,21 @@ class Tool:
 
     def _kept_name(self, inside: str) -> str:
         """Return the memory or folder that a path means: as it is, or as this tool keeps it."""
-        if inside.endswith(SUFFIXES) or self._is_folder(inside):
-            return inside
-        return kept_as(inside)
+        return inside if self._is_folder(inside) else self._kept_as(inside)
+
+    def _kept_as(self, inside: str) -> str:
+        return kept_as(inside, self._memory.suffixes)
 
     def _find_memory(self, inside: str) -> Document | None:
         """Return the memory at a path of the namespace; None for a folder."""
-        if not inside or (not inside.endswith(SUFFIXES) and self._is_folder(inside)):
+        if not inside or (not inside.endswith(self._memory.suffixes) and self._is_folder(inside)):
             return None
         return self._read_memory(inside)
 
     def _read_memory(self, inside: str) -> Document:
         """Return the memory that a path means; there is nothing below a file."""
         try:
-            return self._memory.show(kept_as(inside))
+            return self._memory.show(self._kept_as(inside))
         except PathRefused:
             for place in accumulate(inside.split("/")[:-1], os.path.join, initial=self._memory.folder):
                 # No further than a link: what is behind it is not ours to look at.
@@ -231,7 +232,7 @@ class Tool:
             raise
 
     def _is_there(self, inside: str) -> bool:
-        return self._memory.exists(kept_as(inside)) or self._is_folder(inside)
+        return self._memory.exists(self._kept_as(inside)) or self._is_folder(inside)
 
     def _is_folder(self, inside: str) -> bool:
         return os.path.isdir(self._file_path(inside))
@@ -355,14 +356,14 @@ def _resolve_path(path: str) -> str | None:
     return "/".join(parts[1:]) if parts[:1] == [ROOT[1:]] else None
 
 
-def kept_as(inside: str) -> str:
-    """Return the memory in which a file of the model is kept: what is no JSON is Markdown."""
-    return inside if inside.endswith(SUFFIXES) else check_memory(f"{inside}{SUFFIXES[0]}")
+def kept_as(inside: str, suffixes: tuple[str, ...]) -> str:
+    """Return the memory in which a file of the model is kept: what has no suffix of one is Markdown."""
+    return inside if inside.endswith(suffixes) else check_memory(f"{inside}{MARKDOWN}")
 
 
 def shown_as(path: str) -> str:
     """Return the file of the model that a memory is; see `kept_as`."""
-    bare = path.removesuffix(SUFFIXES[0])
+    bare = path.removesuffix(MARKDOWN)
     return bare if bare.endswith(_TEXT_SUFFIXES) else path
 
 

@@ -11,7 +11,7 @@ from mdmem import as_json
 from mdmem.cli import options, render
 from mdmem.cli.findings import exit_code, print_findings, strict_option
 from mdmem.cli.main import command
-from mdmem.cli.paths import CHECKED, READ_ANY, SUFFIXES
+from mdmem.cli.paths import CHECKED, READ_ANY
 
 if TYPE_CHECKING:
     from mdmem import Memory
@@ -79,7 +79,7 @@ def ls_command(
             raise click.UsageError("-t and --sort exclude each other: -t is --sort -modified, with times")
         given["sort"] = "-modified"
     # Of one folder, globs are seen from there.
-    within = paths[0].strip("/") if len(paths) == 1 and not paths[0].endswith(SUFFIXES) else ""
+    within = paths[0].strip("/") if len(paths) == 1 and not paths[0].endswith(memory.suffixes) else ""
     listed = memory.ls(within, paths=() if within else paths, **given)
     memories = [entry for entry in listed if not entry.problem]
     if render.is_set("as_json"):
@@ -116,7 +116,7 @@ def check_command(memory: Memory, paths: tuple[str | None, ...], links: bool, fo
     found = memory.check(memories, links=links) if memories or not paths else []
     code = print_findings(found, form, memory.in_workspace, strict=strict)
     if not paths:
-        render.print_passed_over(memory.passed_over())
+        render.print_passed_over(memory.passed_over(), memory.suffixes)
     return code
 
 

@@ -19,7 +19,6 @@ from mdmem.cli.paths import (
     PAST_ANY,
     PAST_OTHER,
     PAST_WRITE,
-    SUFFIXES,
     can_name,
     resolve_path,
     resolve_paths,
@@ -93,7 +92,7 @@ def _describe_subject(commit: MemoryCommit) -> str:
 
 def _split_target(text: str, signs: str) -> tuple[str, str]:
     """Split a text in a memory and what it names there, from one of the signs on."""
-    found = re.fullmatch(rf"(?s)(.+?\.(?:md|json))([{signs}].+)", text)
+    found = re.fullmatch(rf"(?s)(.+?\.(?:mdx?|markdown|json))([{signs}].+)", text)
     return (found[1], found[2]) if found else (text, "")
 
 
@@ -143,7 +142,7 @@ def _compare_states(memory: Memory, given: tuple[str, ...], paths: tuple[str, ..
     try:
         found = memory.git.diff(revisions, (*rest, *paths) or None)
     except NamedNotFound:
-        if not (revisions.endswith(SUFFIXES) or can_name(memory, revisions, PAST_ANY)):
+        if not (revisions.endswith(memory.suffixes) or can_name(memory, revisions, PAST_ANY)):
             raise
         return memory.git.diff("", (*given, *paths))
     if revisions and can_name(memory, revisions, PAST_ANY):

@@ -18,7 +18,6 @@ from mdmem.errors import MdmemError, MemoryNotFound, PathRefused
 if TYPE_CHECKING:
     from mdmem import Memory
 
-SUFFIXES = (".md", ".json")  # of memories
 _LONGEST = 4096  # of a path that the system takes
 _NAMED = 5  # memories in a hint
 
@@ -119,7 +118,7 @@ def resolve_path(memory: Memory, text: str, role: Role) -> str:
     if not text.strip("/") or text.partition(":")[0] in layers - {""}:
         return text
     readings = _list_readings(memory, text, role)
-    if role.new and not role.folder and not text.endswith(SUFFIXES):
+    if role.new and not role.folder and not text.endswith(memory.suffixes):
         _find_by_name(memory, text, readings, role)  # which says what is called so
         return text
     standing = [path for path in readings if can_name(memory, path, role)]
@@ -155,7 +154,7 @@ def resolve_move(memory: Memory, source: str, target: str) -> tuple[str, str]:
     old = resolve_path(memory, source, _MOVED)
     new = resolve_path(memory, target.rstrip("/") or target, _TARGET)
     is_folder = target.endswith("/") or os.path.basename(target) in {".", ".."}
-    if is_folder or not (new.endswith(SUFFIXES) or new.endswith("/")):
+    if is_folder or not new.endswith((*memory.suffixes, "/")):
         is_folder = is_folder or os.path.isdir(_file_of(memory, new))
     return old, f"{new.rstrip('/')}/" if is_folder else new
 
@@ -183,7 +182,7 @@ def complete_path(memory: Memory, begun: str, role: Role) -> list[str]:
 
 def _may_be_memory(memory: Memory, file: str) -> bool:
     """Tell whether a file that the shell names is in the namespace, and has the name of a memory."""
-    path = _find_inside(memory, file) if file.endswith(SUFFIXES) else None
+    path = _find_inside(memory, file) if file.endswith(memory.suffixes) else None
     return path is not None and not any(part.startswith(".") for part in path.split("/"))
 
 
@@ -225,9 +224,9 @@ def _choose_reading(memory: Memory, text: str, readings: list[str], standing: li
 
 def can_name(memory: Memory, path: str, role: Role) -> bool:
     """Tell whether a path of the namespace names what its role may be."""
-    if not (role.memory if path.endswith(SUFFIXES) else role.folder):
+    if not (role.memory if path.endswith(memory.suffixes) else role.folder):
         return False
-    if role.attachment and os.path.isfile(_file_of(memory, path)) and not path.endswith(SUFFIXES):
+    if role.attachment and os.path.isfile(_file_of(memory, path)) and not path.endswith(memory.suffixes):
         return True
     try:
         return memory.exists(path) or (role.past and bool(memory.history(path)))
@@ -239,7 +238,8 @@ def can_name(memory: Memory, path: str, role: Role) -> bool:
 
 def _find_by_name(memory: Memory, text: str, readings: list[str], role: Role) -> str:
     """Find the memory that a text without its suffix names, else the only one of that name anywhere."""
-    endings = ("",) if text.endswith(SUFFIXES) else SUFFIXES
+    suffixes = memory.suffixes
+    endings = ("",) if text.endswith(suffixes) else suffixes
     near = [path + ending for path in readings for ending in endings if path]
     named = [path for path in near if can_name(memory, path, role)]
     is_far = not named and not _is_shell_path(text)
@@ -251,7 +251,7 @@ def _find_by_name(memory: Memory, text: str, readings: list[str], role: Role) ->
     if named:
         print_remarks([f"note: {text} is taken as {named[0]}"] if is_far or len(named) > 1 else [])
         return named[0]
-    if role.folder or role.writes or text.endswith(SUFFIXES):
+    if role.folder or role.writes or text.endswith(suffixes):
         return readings[0]
     if any(can_name(memory, path, READ_FOLDER) for path in readings):
         remedy = f"list it with `{shlex.join(('mdmem', 'ls', text))}`"

@@ -312,13 +312,17 @@ def _print_warnings(plan: EditPlan) -> None:
         print_remarks([f"note: and {left:,} more links (-v names them)"])
 
 
-def print_passed_over(counts: Mapping[str, int]) -> None:
-    """Print how many files of text are no memories by their names, and what to do about it."""
+def print_passed_over(counts: Mapping[str, int], suffixes: Sequence[str] = (".md", ".json")) -> None:
+    """Print how many files of text end in none of the suffixes of memories, and what to do about it."""
     if counts:
         number = sum(counts.values())
         names = ", ".join(f"{count:,} {suffix}" for suffix, count in counts.items())
         files = f"{number:,} {'file' if number == 1 else 'files'} passed over: {names}"
-        print_remarks([f"note: {files}; a memory ends in .md or .json: rename what is to be one"])
+        ends = f"{', '.join(suffixes[:-1])} or {suffixes[-1]}"
+        named = not counts.keys().isdisjoint((".mdx", ".markdown"))
+        config = ": `[files] suffixes` in .mdmem/config.toml takes .mdx and .markdown" if named else ""
+        remedy = f"rename what is to be one{f', or name its suffix{config}' if named else ''}"
+        print_remarks([f"note: {files}; a memory ends in {ends}: {remedy}"])
 
 
 def print_notes(memory: Memory) -> None:

@@ -21,7 +21,12 @@ if TYPE_CHECKING:
     from mdmem.cli.main import Target
 
 
-_EXCLUDED = {"md": "!*.json", "markdown": "!*.json", "json": "!*.md"}  # by the form of a file
+# By the form of a file, the globs that leave out the other one.
+_EXCLUDED = {
+    "md": ("!*.json",),
+    "markdown": ("!*.json",),
+    "json": ("!*.md", "!*.mdx", "!*.markdown"),
+}
 # What stands for something else in a regular expression, and seldom for itself in a text.
 _LIKE_REGEX = re.compile(r"\||\\|\.[*+?]|\[.+\]|^\^|\$$")
 _SPECIAL = re.compile(r"[\\.+*?()|\[\]{}^$#&~-]")
@@ -123,7 +128,7 @@ def _print_matches(
     is_guess = not (literal or asked["regex"] or shown == "nothing")
     joined, asked["regex"] = _join_patterns(patterns, is_regex=asked["regex"])
     excluded = {_EXCLUDED[name] for name in types if name in _EXCLUDED}
-    asked["globs"] = (*asked["globs"], *(excluded if len(excluded) == 1 else ()))
+    asked["globs"] = (*asked["globs"], *(excluded.pop() if len(excluded) == 1 else ()))
     asked["types"] = [name for name in types if name not in _EXCLUDED]
     where = resolve_paths(memory, {"paths": paths, "within": asked.pop("within")})
     if shown in {"paths", "counts", "nothing"}:

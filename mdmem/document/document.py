@@ -23,6 +23,12 @@ if TYPE_CHECKING:
 
 
 SUFFIXES = (".md", ".json")
+"""How the name of a memory ends in every vault; a config may name others of Markdown."""
+MARKDOWN_SUFFIXES = (".md", ".mdx", ".markdown")
+"""Those of Markdown: where a name without one may mean several memories, the earlier one counts."""
+NAMED_SUFFIXES = MARKDOWN_SUFFIXES[1:]
+"""Those that only a vault has whose config names them."""
+ANY_SUFFIXES = (*MARKDOWN_SUFFIXES, ".json")
 PROJECT_FILE = "AGENTS.md"
 _CONFLICT_MARKER = regex(r"(?:\A\ufeff?|(?<=[\r\n]))(<{7,}|={7,}|>{7,})(?=[ \r\n]|\Z)[^\r\n]*")
 
@@ -30,6 +36,12 @@ _CONFLICT_MARKER = regex(r"(?:\A\ufeff?|(?<=[\r\n]))(<{7,}|={7,}|>{7,})(?=[ \r\n
 def is_json(path: str) -> bool:
     """Return whether the memory at `path` is JSON; otherwise it is Markdown."""
     return path.endswith(".json")
+
+
+def without_suffix(path: str) -> str:
+    """Return a path without its suffix of Markdown; one that has none of these as it is."""
+    stem, dot, end = path.rpartition(".")
+    return stem if f"{dot}{end}" in MARKDOWN_SUFFIXES else path
 
 
 class Limits(NamedTuple):

@@ -79,7 +79,7 @@ class Check:
         return [found for found in findings if not _is_silenced(found, silenced, self._silenced)]
 
     def _list_memories(self, path: str) -> Iterator[tuple[str, str]]:
-        if path.endswith((".md", ".json")):
+        if path.endswith(self._vault.suffixes):
             yield path, ""
             return
         files = list(self._vault.walk(path))

@@ -18,11 +18,11 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from mdmem.diagnostic import Span
 from mdmem.document import anchor, relink
 from mdmem.document.anchor import BLOCK_MARK
-from mdmem.document.document import SUFFIXES
+from mdmem.document.document import MARKDOWN_SUFFIXES, without_suffix
 from mdmem.document.edit import TextEdit, spliced
 from mdmem.document.tree import LINEAGE
 from mdmem.errors import MdmemError
-from mdmem.links.resolve import MARKDOWN, place_of, resolve, route, shortest
+from mdmem.links.resolve import place_of, resolve, route, shortest
 from mdmem.markdown.link import percent_decoded
 from mdmem.text.regex import regex
 from mdmem.text.tokens import clipped, in_line
@@ -158,7 +158,7 @@ class _Typing:
         return self._offer_memories(target, span, lambda path: self._name(path) + tail)
 
     def _name(self, path: str) -> str:
-        if path.endswith(SUFFIXES):
+        if path.endswith(self._around.vault.suffixes):
             return shortest(self._around, path, self._document.path)
         return path
 
@@ -181,7 +181,7 @@ class _Typing:
         items = []
         for path in islice(namable, self._limit):
             title, called = outlines[path].title, outlines[path].called.strip("\n").split("\n")
-            label = _show(title or path.rpartition("/")[2].removesuffix(MARKDOWN))
+            label = _show(title or without_suffix(path.rpartition("/")[2]))
             name = min(called, key=lambda each: _rank(wanted, each) or 0 if wanted in each else _WORST)
             items.append(Completion(label, path, MEMORY, TextEdit(*span, write(path)), name))
         return Completions(tuple(items), sum(map(len, fitting)) - len(items))
@@ -192,7 +192,7 @@ class _Typing:
         self, path: str | None, mark: str, begin: int, rest: str | None, *, before: str = ""
     ) -> Completions:
         """Offer the headings and blocks of a memory for an anchor that begins at `begin`."""
-        if path is None or not path.endswith(MARKDOWN):
+        if path is None or not path.endswith(MARKDOWN_SUFFIXES):
             return _NONE
         try:
             target = self._around.read(path)
@@ -275,7 +275,7 @@ class _Typing:
             place = place_of(percent_decoded(typed), self._document.path) if typed else self._document.path
             meant = resolve(self._around, percent_decoded(typed), self._document.path, as_path=True)
             span = Span(self._offset - len(mark), self._offset + len(rest))
-            if place is None or meant.path is None or not meant.path.endswith(MARKDOWN):
+            if place is None or meant.path is None or not meant.path.endswith(MARKDOWN_SUFFIXES):
                 return _NONE
             with suppress(MdmemError):
                 headings = anchor.headings(self._around.read(meant.path).sections)

@@ -245,14 +245,14 @@ class Editing:
         keeper = Keeper(index, watcher)
         try:
             for hints in watcher if not self._is_stopped.is_set() else ():
-                paths = None if hints.everything else hints.paths
+                if hints.settings:
+                    self._vault.forget_config()
+                    index.forget_config()
+                paths = None if hints.everything or hints.settings else hints.paths
                 while not self._sync_index(paths, progress):
                     paths = None
                 progress = None
                 watcher.taken()
-                if hints.settings:
-                    self._vault.forget_config()
-                    index.vault.forget_config()
                 yield self._list_concerned(everything=hints.settings or hints.everything, files=hints.code)
                 watcher.cite({file for files in self._list_cited().values() for file in files})
         finally:

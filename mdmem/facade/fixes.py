@@ -13,11 +13,11 @@ from mdmem.code.citations import pinned, repointed
 from mdmem.diagnostic import SECRETS, Diagnostic, Span
 from mdmem.document import anchor, edit as text_edit, field, relink
 from mdmem.document.anchor import BLOCK_MARK
-from mdmem.document.document import SUFFIXES
+from mdmem.document.document import is_json, without_suffix
 from mdmem.document.edit import TextEdit, spliced
 from mdmem.errors import MdmemError
 from mdmem.facade.check import SILENCING, find_silenced
-from mdmem.index.database import key_of
+from mdmem.index.database import key_of, stem_keys
 from mdmem.links import move
 from mdmem.links.resolve import MARKDOWN, is_path, place_of, resolve_link, shortest, spell
 from mdmem.vault.paths import check_memory, join
@@ -151,11 +151,11 @@ class _Fixing:
                 yield Fix(title, replace(plan, message=title), self._found.code)
 
     def _name_nearest(self, link: Link) -> Iterator[Fix]:
-        wanted = key_of(link.target)
+        wanted = stem_keys(link.target)[0]
         names: dict[str, list[str]] = {}
         for path in sorted(self._around.outlines):
             if path != self._document.path:
-                names.setdefault(key_of(path), []).append(path)
+                names.setdefault(stem_keys(path)[0], []).append(path)
         for name in get_close_matches(wanted, names, _NEAR, _LIKE):
             for path in names[name][:_NEAR]:
                 yield from self._try(f"Link to {path}", lambda path=path: self._retarget(link, path))  # type: ignore[misc]
@@ -172,13 +172,13 @@ class _Fixing:
             place = target if "/" in target else join(source.rpartition("/")[0], target)
         if not place or target.endswith("/"):
             return
-        path = place if place.endswith(SUFFIXES) else place + MARKDOWN
+        path = place if place.endswith(self._around.vault.suffixes) else place + MARKDOWN
         try:
             check_memory(path)
         except MdmemError:
             return
-        title = path.rpartition("/")[2].removesuffix(MARKDOWN)
-        content = b"{}\n" if path.endswith(SUFFIXES[1]) else f"# {title}\n".encode()
+        title = without_suffix(path.rpartition("/")[2])
+        content = b"{}\n" if is_json(path) else f"# {title}\n".encode()
         if not self._around.exists(path):
             change = Change(path=path, before=None, content=content)
             plan = EditPlan(changes=(change,), message=f"create {path}")
@@ -367,7 +367,7 @@ def _extract(around: Overlay, document: Document, span: Span) -> Iterator[Fix]:
     if path is None:
         return
     newline = lines.newline
-    link = f"[[{path.rpartition('/')[2].removesuffix(MARKDOWN)}]]{newline}"
+    link = f"[[{without_suffix(path.rpartition('/')[2])}]]{newline}"
     changes = (
         Change(path=document.path, before=document, edits=(TextEdit(*chosen, link),)),
         Change(path=path, before=None, content=f"{text}{newline}".encode()),

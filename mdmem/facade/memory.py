@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any
 
 from mdmem.arguments import complete_id, texts_of
 from mdmem.diagnostic import Diagnostic
-from mdmem.document.document import SUFFIXES, Document
+from mdmem.document.document import Document
 from mdmem.errors import (
     MemoryNotFound,
     NamedNotFound,
@@ -170,6 +170,11 @@ class Memory(Kinds["Applied"]):
     def workspace(self) -> str:
         """What the memories talk about: the git root that holds the vault, else its parent folder."""
         return self.vault.workspace
+
+    @property
+    def suffixes(self) -> tuple[str, ...]:
+        """How the name of a memory ends: `.md`, `.json`, and what `[files] suffixes` in the config names."""
+        return self.vault.suffixes
 
     @property
     def kinds(self) -> tuple[Kind, ...]:
@@ -365,7 +370,7 @@ class Memory(Kinds["Applied"]):
             return None
         path = self.inside(os.path.realpath(file)) or ""
         hidden = any(part.startswith(".") for part in path.split("/"))
-        return path if path.endswith(SUFFIXES) and not hidden else None
+        return path if path.endswith(self.suffixes) and not hidden else None
 
     def inside(self, file: StrPath) -> str | None:
         """Return what a place on disk is called here, whether or not anything is there; None outside.
@@ -394,7 +399,7 @@ class Memory(Kinds["Applied"]):
     def exists(self, path: StrPath) -> bool:
         """Return whether a memory stands at `path`, or below the folder that it is."""
         path = path_text(path)
-        if path.endswith(SUFFIXES):
+        if path.endswith(self.suffixes):
             return self.vault.exists(path)
         return next(self.vault.walk(path), None) is not None
 
@@ -436,7 +441,7 @@ class Memory(Kinds["Applied"]):
 
         self.vault.enter()
         vault, name = self.vault.locate_layer(path_text(path))
-        return find_state(vault, check_memory(name), read_when(self.vault, when))
+        return find_state(vault, check_memory(name, self.suffixes), read_when(self.vault, when))
 
     def texts_at(self, paths: Collection[str], when: datetime) -> dict[str, PastState]:
         """Return what memories said at a moment, else the oldest text that is kept of each, as `unsure`."""
@@ -575,6 +580,7 @@ class Memory(Kinds["Applied"]):
             namespace=folder,
             base=base,
             wall=self.vault.wall,
+            suffixes=self.suffixes,
             # Ripgrep is given names as the disk spells them.
             targets=[self.vault.store.spelled(each) or each for each in targets] or None,
             only=only,
@@ -620,7 +626,7 @@ class Memory(Kinds["Applied"]):
         from mdmem.index.grep import ripgrepy  # noqa: PLC0415 - start-up
 
         self.vault.enter()
-        return ripgrepy(pattern, self.vault.root, self.vault.wall)
+        return ripgrepy(pattern, self.vault.root, self.vault.wall, self.suffixes)
 
     def search(
         self,
@@ -800,7 +806,7 @@ class Memory(Kinds["Applied"]):
             PathRefused: `path` cannot name a memory.
         """
         given = (path,) if isinstance(path, str | os.PathLike) else path or ()
-        names = {check_memory(name) for name in given}
+        names = {check_memory(name, self.suffixes) for name in given}
         return [e for e in self.vault.history() if not names or any(f.path in names for f in e.files)]
 
     def diff(self, path: StrPath, *, against: str | None = None) -> str:

@@ -19,7 +19,7 @@ import weakref
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Literal, NamedTuple, TypeAlias
 
-from mdmem.document.document import SUFFIXES, digest, parse
+from mdmem.document.document import digest, parse
 from mdmem.errors import DocumentRefused, GitFailed, MemoryNotFound, Usage
 from mdmem.memory.content import moment_of, stamp
 from mdmem.memory.validity import read_moment
@@ -137,10 +137,10 @@ def _refuse_unkept(vault: Vault, moment: datetime) -> None:
 
 def _read_log(vault: Vault, moment: datetime) -> dict[str, _Around]:
     """Read the hashes of each memory around a moment."""
-    found = dict[str, _Around]()
+    found, suffixes = dict[str, _Around](), vault.suffixes
     for entry in vault.history():
         at = moment_of(entry.time)
-        for file in (file for file in entry.files if file.path.endswith(SUFFIXES)):
+        for file in (file for file in entry.files if file.path.endswith(suffixes)):
             around = found.get(file.path, _Around())
             if at is not None and at > moment:
                 found[file.path] = around._replace(after=(file.before,))

@@ -16,14 +16,14 @@ from mdmem.code.workspace import Source, Workspace
 from mdmem.diagnostic import Span
 from mdmem.document import anchor
 from mdmem.document.anchor import BLOCK_MARK
-from mdmem.document.document import SUFFIXES
+from mdmem.document.document import ANY_SUFFIXES, without_suffix
 from mdmem.errors import DocumentRefused, EditRefused, MdmemError, MemoryNotFound, StorageFailed
 from mdmem.facade.completions import explain
 from mdmem.index.database import key_of, tag_key
 from mdmem.links import move, rename
 from mdmem.links.outside import move_files
 from mdmem.links.references import backlinks, file_beside, file_named
-from mdmem.links.resolve import MARKDOWN, PATH_KINDS, resolve_link
+from mdmem.links.resolve import PATH_KINDS, resolve_link
 from mdmem.markdown.blocks import Block, Heading
 from mdmem.markdown.inline import Citation, Link, Tag
 from mdmem.text.lines import Lines
@@ -320,7 +320,7 @@ def find_uses(around: Overlay, document: Document, offset: int, *, declaration: 
     else:
         return []
     found = list(_find_links(around, path, mark))
-    if declaration and path.endswith(SUFFIXES):
+    if declaration and path.endswith(around.vault.suffixes):
         with suppress(MdmemError):
             found.append(_find_anchor(around, around.read(path), mark)[0])
     return found
@@ -330,7 +330,8 @@ def _find_links(around: Overlay, path: str, mark: str) -> Iterator[Spot]:
     """Yield the links to a memory or an attachment; with an anchor, those to what it names."""
     keys = {*around.keys_of(path), key_of(path)}
     fits = _match_anchor(around, path, mark) if mark else None
-    for source in sorted({*around.sources(keys), *((path,) if path.endswith(SUFFIXES) else ())}):
+    itself = (path,) if path.endswith(around.vault.suffixes) else ()
+    for source in sorted({*around.sources(keys), *itself}):
         with suppress(DocumentRefused, MemoryNotFound, StorageFailed):
             document = around.read(source)
             for link in document.links:
@@ -509,10 +510,10 @@ def find_renamable(around: Overlay, document: Document, offset: int) -> Element 
     if not isinstance(element.what, Link):
         return element
     meant = resolve_link(around, element.what, document.path)
-    if meant.path is None or meant.ambiguous or not meant.path.endswith(SUFFIXES):
+    if meant.path is None or meant.ambiguous or not meant.path.endswith(around.vault.suffixes):
         return None
     if element.kind == LINK:
-        return element._replace(name=meant.path.rpartition("/")[2].removesuffix(MARKDOWN))
+        return element._replace(name=without_suffix(meant.path.rpartition("/")[2]))
     return element
 
 
@@ -525,7 +526,7 @@ def plan_rename(around: Overlay, document: Document, offset: int, new: str) -> E
         around: the memories.
         document: the memory in which it stands.
         offset: where.
-        new: the new name; of a memory its file's, with `.md` or without, or a path from the namespace.
+        new: the new name; of a memory its file's, with its suffix or without, or a path from the namespace.
 
     Raises:
         EditRefused: nothing there has a name, the link is ambiguous, or the name cannot be one.
@@ -554,7 +555,7 @@ def plan_rename(around: Overlay, document: Document, offset: int, new: str) -> E
 
 def _rename_target(around: Overlay, document: Document, link: Link, new: str, *, of_anchor: bool) -> EditPlan:
     known, meant = move.known(around), resolve_link(around, link, document.path)
-    if meant.path is None or not meant.path.endswith(SUFFIXES):
+    if meant.path is None or not meant.path.endswith(around.vault.suffixes):
         raise document.refused(f"the link to {link.target!r} leads to no memory")
     if meant.ambiguous:
         others = ", ".join(meant.candidates[1:])
@@ -572,7 +573,7 @@ def _rename_target(around: Overlay, document: Document, link: Link, new: str, *,
 
 def _path_for(path: str, new: str) -> str:
     """Return the path that a memory gets by a new name."""
-    suffix = next(each for each in SUFFIXES if path.endswith(each))
+    suffix = next(each for each in ANY_SUFFIXES if path.endswith(each))
     name = new if new.endswith(suffix) else new + suffix
     return name if "/" in name else join(path.rpartition("/")[0], name)
 
@@ -615,7 +616,7 @@ def _list_inside(
     for old, new in moves.items():
         for file in _list_files(old) if is_under(old, root) and old != root else ():
             path, goal = relative(file, root).replace(os.sep, "/"), new + file[len(old) :]
-            if path.endswith(SUFFIXES):
+            if path.endswith(around.vault.suffixes):
                 if not is_under(goal, root):
                     reason = "it would leave the memories, and links to it would lead nowhere"
                     raise EditRefused(path=path, reason=reason, remedy="delete it, or move it back")

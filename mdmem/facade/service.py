@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from mdmem.document.document import SUFFIXES
 from mdmem.facade.lazy import Lazy
 
 if TYPE_CHECKING:
@@ -61,7 +60,8 @@ class Service:
     def commit_applied(self, applied: Applied) -> Applied:
         """Commit a change to git, where the config asks for each to be, and return it."""
         if applied.files and self._vault.config.git.commit == "auto":
-            word = self._commits.by_itself([f.path for f in applied.files if f.path.endswith(SUFFIXES)])
+            suffixes = self._vault.suffixes
+            word = self._commits.by_itself([f.path for f in applied.files if f.path.endswith(suffixes)])
             self._words += [word] if word else []
         return applied
 

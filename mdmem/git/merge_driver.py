@@ -11,7 +11,7 @@ from __future__ import annotations
 import os
 from typing import TYPE_CHECKING, NamedTuple
 
-from mdmem.document.document import SUFFIXES, Document, parse, parse_text
+from mdmem.document.document import ANY_SUFFIXES, Document, parse, parse_text
 from mdmem.errors import DocumentRefused, MdmemError, StorageFailed, Usage
 from mdmem.git import program
 from mdmem.merging.conflict import Markers
@@ -171,7 +171,7 @@ class _Work(NamedTuple):
 
 def _may_be_memory(path: str) -> bool:
     """Return whether a file may be a memory by its name; what is hidden belongs to something else."""
-    return path.endswith(SUFFIXES) and not any(part.startswith(".") for part in path.split("/"))
+    return path.endswith(ANY_SUFFIXES) and not any(part.startswith(".") for part in path.split("/"))
 
 
 def _find_memory(path: str) -> tuple[Vault, str] | None:

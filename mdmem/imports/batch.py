@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from mdmem.document import field as text_field
-from mdmem.document.document import Document, Limits, parse, parse_text
+from mdmem.document.document import MARKDOWN_SUFFIXES, Document, Limits, parse, parse_text, without_suffix
 from mdmem.document.yaml_edit import inline, scalar
 from mdmem.errors import DocumentRefused, EditRefused, NamedNotFound, StorageFailed, Usage
 from mdmem.vault.files import failure, open_regular
@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping, Sequence
 
     from mdmem.index.sync import Progress
+    from mdmem.vault.config import Config
 
 
 _NAMED = 5  # of what was left out, where nothing else is there
@@ -52,9 +53,11 @@ def read(path: str) -> bytes:
 
 
 def folder(
-    root: str, limits: Limits, convert: Callable[[Document], Document], progress: Progress | None = None
+    root: str, config: Config, convert: Callable[[Document], Document], progress: Progress | None = None
 ) -> Batch:
     """Return every Markdown file below a folder, converted; hidden folders and links are not entered.
+
+    Markdown is what `config`, that of the vault which it goes to, takes for a memory by its name.
 
     Raises:
         Usage: there is no such folder.
@@ -64,21 +67,24 @@ def folder(
         raise Usage(problem=f"{root}: there is no such folder")
     documents: list[Document] = []
     left_out: list[str] = []
+    suffixes = tuple(suffix for suffix in MARKDOWN_SUFFIXES if suffix in config.suffixes)
     paths = sorted(_list_files(root, left_out))
     for number, path in enumerate(paths, 1):
         try:
-            if not path.endswith(".md"):
+            if not path.endswith(suffixes):
                 left_out.append(f"{path}: no Markdown")
             elif os.path.islink(os.path.join(root, path)):
                 left_out.append(f"{path}: a link")
             else:
-                documents.append(convert(parse(path, read(os.path.join(root, path)), limits)))
+                documents.append(convert(parse(path, read(os.path.join(root, path)), config.limits)))
         except (DocumentRefused, StorageFailed) as error:
             left_out.append(error.message)
         if progress:
             progress(number, len(paths))
     if not documents:
-        looked = "looked for files that end in .md, in it and below, but for hidden folders"
+        looked = (
+            f"looked for files that end in {' or '.join(suffixes)}, in it and below, but for hidden folders"
+        )
         raise nothing_found("Markdown note", root, looked, left_out)
     return Batch(documents=tuple(documents), left_out=tuple(left_out))
 
@@ -110,7 +116,7 @@ def also_called(document: Document, names: Sequence[str]) -> Document:
     known = [given] if isinstance(given, str) else given
     if not isinstance(known, list):
         return document
-    path = document.path.removesuffix(".md").casefold()
+    path = without_suffix(document.path).casefold()
     taken = {str(alias).casefold() for alias in known}
     new = [
         name

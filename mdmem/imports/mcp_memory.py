@@ -26,6 +26,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from mdmem.index.sync import Progress
+    from mdmem.vault.config import Config
 
 # An entity of such a type follows no schema of ours.
 _KINDS = frozenset((DEFAULT_SCHEMA, *(kind.name for kind in KINDS)))
@@ -48,7 +49,7 @@ class _Graph:
     left_out: list[str] = field(default_factory=list)
 
 
-def convert(source: str, limits: Limits, progress: Progress | None = None) -> Batch:
+def convert(source: str, config: Config, progress: Progress | None = None) -> Batch:
     """Return the notes of a graph.
 
     Raises:
@@ -68,7 +69,7 @@ def convert(source: str, limits: Limits, progress: Progress | None = None) -> Ba
     documents = []
     for number, name in enumerate(graph.paths, 1):
         try:
-            documents.append(_make_note(graph, name, limits))
+            documents.append(_make_note(graph, name, config.limits))
         except DocumentRefused as error:
             graph.left_out.append(error.message)
         if progress:

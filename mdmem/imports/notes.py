@@ -13,27 +13,28 @@ from typing import TYPE_CHECKING
 from mdmem.imports.batch import Batch, also_called, folder, with_field
 
 if TYPE_CHECKING:
-    from mdmem.document.document import Document, Limits
+    from mdmem.document.document import Document
     from mdmem.index.sync import Progress
+    from mdmem.vault.config import Config
 
 
-def convert_obsidian(source: str, limits: Limits, progress: Progress | None = None) -> Batch:
+def convert_obsidian(source: str, config: Config, progress: Progress | None = None) -> Batch:
     """Return the notes of a vault, as they are.
 
     Raises:
         Usage, NamedNotFound: as `mdmem.imports.batch.folder`.
     """
-    return folder(source, limits, lambda document: document, progress)
+    return folder(source, config, lambda document: document, progress)
 
 
-def convert_claude_code(source: str, limits: Limits, progress: Progress | None = None) -> Batch:
+def convert_claude_code(source: str, config: Config, progress: Progress | None = None) -> Batch:
     """Return the memories of a folder `~/.claude/projects/<repository>`, or of the folder `memory` in it.
 
     Raises:
         Usage, NamedNotFound: as `mdmem.imports.batch.folder`.
     """
     inner = os.path.join(source, "memory")
-    return folder(inner if os.path.isdir(inner) else source, limits, _name_document, progress)
+    return folder(inner if os.path.isdir(inner) else source, config, _name_document, progress)
 
 
 def _name_document(document: Document) -> Document:
@@ -49,13 +50,13 @@ def _name_document(document: Document) -> Document:
     return also_called(document, [name.strip()])
 
 
-def convert_basic_memory(source: str, limits: Limits, progress: Progress | None = None) -> Batch:
+def convert_basic_memory(source: str, config: Config, progress: Progress | None = None) -> Batch:
     """Return the notes of a folder.
 
     Raises:
         Usage, NamedNotFound: as `mdmem.imports.batch.folder`.
     """
-    return folder(source, limits, _called_by_links, progress)
+    return folder(source, config, _called_by_links, progress)
 
 
 def _called_by_links(document: Document) -> Document:

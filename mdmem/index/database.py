@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
 
 from mdmem.diagnostic import Span
 from mdmem.document import anchor
-from mdmem.document.document import SUFFIXES, Document
+from mdmem.document.document import NAMED_SUFFIXES, SUFFIXES, Document, without_suffix
 from mdmem.errors import IndexDamaged, StorageFailed
 from mdmem.index.hit import day_of, field_text
 from mdmem.markdown.citation import Citation
@@ -35,7 +35,7 @@ SOCKET = "vouches-"
 """Prefix of the sockets of watching processes, see `mdmem.index.voucher`."""
 
 
-VERSION = 2
+VERSION = 3
 # Writers hold the lock of the index; a reader waits for a checkpoint at most.
 BUSY_SECONDS = 5.0
 _DAMAGE = {sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_NOTADB, sqlite3.SQLITE_FORMAT, sqlite3.SQLITE_ERROR}
@@ -431,6 +431,15 @@ def key_of(target: str) -> str:
     return alias_key(target.rpartition("/")[2].removesuffix(SUFFIXES[0]))
 
 
+def stem_keys(path: str) -> tuple[str, ...]:
+    """Return the keys that a link to a memory may have by its path: without its suffix first.
+
+    Only a memory whose suffix is not .md has two: a link that says the suffix has the other one.
+    """
+    keys = key_of(without_suffix(path)) if path.endswith(NAMED_SUFFIXES) else "", key_of(path)
+    return tuple(filter(None, keys))
+
+
 def tag_key(name: str) -> str:
     """Return the key of a tag: tags that differ only in case are one."""
     return name.casefold()
@@ -439,7 +448,9 @@ def tag_key(name: str) -> str:
 def keys_of(path: str, fields: Mapping[str, Any]) -> list[str]:
     """Return every key that the target of a link to a memory may have."""
     return list(
-        dict.fromkeys(key_of(path if kind == "stem" else str(key)) for kind, key in _list_names(path, fields))
+        dict.fromkeys(
+            str(key) if kind == "stem" else key_of(str(key)) for kind, key in _list_names(path, fields)
+        )
     )
 
 
@@ -451,7 +462,7 @@ def _make_summary(path: str, fields: Mapping[str, Any], heading: str, modified: 
 
 
 def _list_names(path: str, fields: Mapping[str, Any]) -> list[Row]:
-    names: list[Row] = [("stem", key_of(path))]
+    names: list[Row] = [("stem", key) for key in stem_keys(path)]
     if ident := _field_text(fields.get("id")):
         names.append(("id", ident))
     aliases = fields.get("aliases")

@@ -87,6 +87,7 @@ def grep(
     namespace: str = "",
     base: str = "",
     wall: Namespace = paths.EVERYTHING,
+    suffixes: tuple[str, ...] = SUFFIXES,
     targets: Sequence[str] | None = None,
     only: Collection[str] | None = None,
     regex: bool = False,
@@ -110,6 +111,7 @@ def grep(
         namespace: the folder of the vault to search.
         base: the folder, `namespace` or one above it, that the paths of hits and findings are relative to.
         wall: what may be searched of it.
+        suffixes: how the name of a memory ends.
         targets: the memories and folders below the namespace to search; all of it without.
         only: the vault paths of the memories that count; all without.
         regex: whether `pattern` is a regular expression (syntax of Rust's regex crate), not the text itself.
@@ -148,6 +150,7 @@ def grep(
         namespace=namespace,
         base=base,
         wall=wall,
+        suffixes=suffixes,
         targets=[namespace] if targets is None else targets,
         only=only,
         regex=regex,
@@ -203,6 +206,7 @@ class _GrepRun(NamedTuple):
     namespace: str
     base: str
     wall: Namespace
+    suffixes: tuple[str, ...]
     targets: Sequence[str]
     only: Collection[str] | None
     regex: bool
@@ -282,7 +286,7 @@ class _GrepRun(NamedTuple):
             file: path
             for path, file in sorted(self.mounts.items())
             if any(paths.is_under(path, searched) for searched in self.targets)
-            and path.endswith(SUFFIXES)
+            and path.endswith(self.suffixes)
             and self._fits_globs(path)
             and os.path.isfile(file)
         }
@@ -326,7 +330,12 @@ class _GrepRun(NamedTuple):
         wall, base = self.wall, self.namespace
         hides = [path for path in wall.hides if not any(paths.is_under(kept, path) for kept in wall.keeps)]
         hidden = [f"!/{paths.relative(path, base)}/" for path in hides if paths.is_under(path, base)]
-        globs = (*(() if narrowed else (f"*{suffix}" for suffix in SUFFIXES)), *self.globs, "!.*", *hidden)
+        globs = (
+            *(() if narrowed else (f"*{suffix}" for suffix in self.suffixes)),
+            *self.globs,
+            "!.*",
+            *hidden,
+        )
         # ripgrep takes a glob that begins with # for a comment, and would search everything.
         written = (f"--glob=\\{glob}" if glob.startswith("#") else f"--glob={glob}" for glob in globs)
         limit = f"--max-filesize={MOST_BYTES}"
@@ -350,7 +359,7 @@ class _GrepRun(NamedTuple):
             kind, data = ripgrep.message(printed)
             if kind == "begin":
                 path = self._to_vault_path(ripgrep.named(data), mounted)
-                is_seen = path.endswith(SUFFIXES) and self.wall.holds(path)
+                is_seen = path.endswith(self.suffixes) and self.wall.holds(path)
                 counts = is_seen and (self.only is None or normalize("NFC", path) in self.only)
                 parts = tuple(path.split("/")) if counts else ()
             elif kind == "summary":
@@ -373,18 +382,19 @@ class _GrepRun(NamedTuple):
             # A glob may have let other files in, which may be unreadable. A path too deep for the system is
             # a folder.
             file = self.mounts.get(path) or os.path.join(self.root, path)
-            if path.endswith(SUFFIXES) or not named or not os.path.isfile(file):
+            if path.endswith(self.suffixes) or not named or not os.path.isfile(file):
                 self.findings.append(_report_unreadable(paths.relative(path, self.base), reason))
         self.findings.sort(key=lambda finding: finding.path.split("/"))
 
 
-def ripgrepy(pattern: str, root: str, wall: Namespace) -> Ripgrepy:
+def ripgrepy(pattern: str, root: str, wall: Namespace, suffixes: tuple[str, ...]) -> Ripgrepy:
     """Make a `Ripgrepy` that is bound to the memories of a namespace; see `Memory.ripgrep`.
 
     Args:
         pattern: as `grep` takes it.
         root: the vault's folder.
         wall: the namespace.
+        suffixes: how the name of a memory ends.
 
     Raises:
         Usage, PathRefused, ProgramFailed: as `grep`.
@@ -395,7 +405,7 @@ def ripgrepy(pattern: str, root: str, wall: Namespace) -> Ripgrepy:
     folder = os.path.join(root, wall.folder).rstrip(os.sep) if _is_folder(root, wall.folder) else os.devnull
     bound = Ripgrepy("--", folder, ripgrep.program())
     bound.command += ["--no-config", "--no-ignore", f"--regexp={pattern}"]
-    bound.command += [f"--glob=*{suffix}" for suffix in SUFFIXES]
+    bound.command += [f"--glob=*{suffix}" for suffix in suffixes]
 
     def run(*args: Any, **named: Any) -> Any:
         # The last of contradicting options counts: these come last.

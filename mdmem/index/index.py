@@ -11,6 +11,7 @@ from functools import cached_property
 from typing import TYPE_CHECKING, Any, TypeVar
 from unicodedata import normalize
 
+from mdmem.document.document import NAMED_SUFFIXES
 from mdmem.errors import IndexDamaged, LockTimeout, MdmemError, StorageFailed
 from mdmem.index.database import DATABASE, LOCK, SOCKET, TEXT, VERSION_FILE, Database, Seen
 from mdmem.index.sync import Progress, Sync, Synced, Work
@@ -57,23 +58,40 @@ class Index:
         self._due: set[str] | None = None
         self._changed_paths: ChangedPaths | None = None
 
+    def _below(self, folder: str) -> str:
+        """Return the folder of the stores in that of all: a config that takes other files has its own stores.
+
+        So a process that goes on with the config that it began with is in nobody's way.
+        """
+        own = "".join(suffix for suffix in NAMED_SUFFIXES if suffix in self.vault.suffixes)
+        return os.path.join(folder, own[1:]) if own else folder
+
+    def forget_config(self) -> None:
+        """Read the config again when it is needed next; see `Vault.forget_config`."""
+        with self._guard:
+            self.close()
+            self.vault.forget_config()
+            vars(self).pop("folder", None)
+
     @cached_property
     def folder(self) -> str:
         """The folder of the stores: in the vault, or in the user's cache where the vault cannot hold them."""
         reason = remote_kind(self.vault.root)
         if not reason:
             try:
-                folder = self.vault.disk.own("index")
+                folder = self._below(self.vault.disk.own("index"))
             except MdmemError as error:
                 reason = error.message
             else:
+                with contextlib.suppress(OSError):
+                    os.makedirs(folder, exist_ok=True)
                 if os.access(folder, os.W_OK):
                     return folder
                 reason = "it is read-only"
         return self._use_cache_folder(reason)
 
     def _use_cache_folder(self, reason: str) -> str:
-        folder = _cache_folder(self.vault.root)
+        folder = self._below(_cache_folder(self.vault.root))
         try:
             os.makedirs(folder, mode=0o700, exist_ok=True)
         except OSError as error:
@@ -155,8 +173,8 @@ class Index:
         try:
             return self._run_with_repair(work, again)
         except (StorageFailed, LockTimeout) as error:
-            here = self.__dict__.get("folder")
-            if here is None or not is_under(error.path, here) or here == _cache_folder(self.vault.root):
+            here, cache = self.__dict__.get("folder"), self._below(_cache_folder(self.vault.root))
+            if here is None or not is_under(error.path, here) or here == cache:
                 raise
             self.close()
             reason = error.reason if isinstance(error, StorageFailed) else "its lock is not given back"
@@ -339,14 +357,14 @@ class Index:
         return sha256(repr((texts, *seen, self.vault.config)).encode("utf-8", "surrogateescape")).digest()
 
     def _find_changes(self, database: Database, paths: Collection[str] | None) -> Look:
-        root, mounts = self.vault.root, self.vault.mounted("")
+        root, mounts, suffixes = self.vault.root, self.vault.mounted(""), self.vault.suffixes
         if paths is not None and "" not in paths:
             named = {normalize("NFC", path) for path in paths}
-            return compare_paths(root, named, database.known(named), mounts)
+            return compare_paths(root, named, database.known(named), mounts, suffixes)
         changes = database.changes()
         if changes != self._known_at:
             self._known, self._known_at = database.known(), changes
-        return compare_files(root, self._known, mounts)
+        return compare_files(root, self._known, mounts, suffixes)
 
     def rows(self, query: str, values: Sequence[Any] = ()) -> list[Any]:
         """Return the rows of a query of the database; `sync` first."""

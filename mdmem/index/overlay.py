@@ -12,7 +12,7 @@ from threading import Lock
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from mdmem.document import anchor
-from mdmem.document.document import SUFFIXES, parse_text
+from mdmem.document.document import parse_text, without_suffix
 from mdmem.errors import DocumentRefused, MemoryNotFound
 from mdmem.index.database import Record, record, tag_key
 from mdmem.index.view import Anchors, View, link_key
@@ -82,7 +82,7 @@ class MemoryOutline(NamedTuple):
     def of(cls, path: str, digest: str, title: str, names: Iterable[tuple[Any, ...]]) -> MemoryOutline:
         """Return that of a memory."""
         known = tuple((str(kind), str(key)) for kind, key in names)
-        stem = path.rpartition("/")[2].removesuffix(SUFFIXES[0])
+        stem = without_suffix(path.rpartition("/")[2])
         others = (key for kind, key in known if kind != "stem")
         called = "\n".join((stem, path, title, *others)).casefold()
         return cls(digest, title, known, f"\n{called}\n")

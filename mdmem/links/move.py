@@ -12,9 +12,9 @@ from functools import cache
 from typing import TYPE_CHECKING, NamedTuple
 
 from mdmem.document import relink
-from mdmem.document.document import SUFFIXES, Document
+from mdmem.document.document import Document
 from mdmem.errors import AlreadyExists, DocumentRefused, EditRefused, MemoryNotFound, StorageFailed
-from mdmem.index.database import key_of, keys_of
+from mdmem.index.database import key_of, keys_of, stem_keys
 from mdmem.links import resolve
 from mdmem.links.resolve import Names, Resolution, is_path, resolve_link
 from mdmem.markdown import citation as text_citation
@@ -41,30 +41,38 @@ class Known(NamedTuple):
         sources: the memories that hold a link with one of these keys (`key_of` its target).
         read: the memory at a path.
         stands: whether a file stands at a path, seen from the namespace; `../src/app.py` is beside it.
+        suffixes: how the name of a memory ends.
     """
 
     names: Names
     sources: Sources
     read: Read
     stands: Stands
+    suffixes: tuple[str, ...]
 
 
 def known(view: View) -> Known:
     """Return what a move has to know, as the index says it."""
-    return Known(names=view, sources=view.sources, read=view.read, stands=view.stands)
+    return Known(view, view.sources, view.read, view.stands, view.vault.suffixes)
 
 
 class Moved:
     """The names as they are once memories have moved."""
 
-    def __init__(self, names: Names, moves: Mapping[str, str], places: Iterable[str] = ()) -> None:
-        """Look at `names` as if these `moves` were done, and as if each stood at these `places` as well."""
+    def __init__(
+        self, names: Names, moves: Mapping[str, str], suffixes: tuple[str, ...], places: Iterable[str] = ()
+    ) -> None:
+        """Look at `names` as if these `moves` were done, and as if each stood at these `places` as well.
+
+        What ends in one of `suffixes` is a memory.
+        """
         self._names = names
         self._moves = moves
         self._places = frozenset((*moves.values(), *places))
         self._arrived: dict[str, list[str]] = {}
-        for new in sorted(place for place in self._places if place.endswith(SUFFIXES)):
-            self._arrived.setdefault(key_of(new), []).append(new)
+        for new in sorted(place for place in self._places if place.endswith(suffixes)):
+            for key in stem_keys(new):
+                self._arrived.setdefault(key, []).append(new)
 
     def named(self, kind: str, key: str) -> Sequence[str]:
         """See `Names.named`."""
@@ -102,13 +110,14 @@ def move(known: Known, moves: Mapping[str, str]) -> EditPlan:
         EditRefused: a wikilink cannot name a new path.
         MemoryNotFound, DocumentRefused, StorageFailed: a memory that is to move cannot be read.
     """
-    moves = {old: new for old, new in map(_check_move, moves.items()) if old != new}
-    _refuse_standing(known.names, moves)
-    documents = {old: known.read(old) for old in moves if old.endswith(SUFFIXES)}
+    checked = (_check_move(old, new, known.suffixes) for old, new in moves.items())
+    moves = {old: new for old, new in checked if old != new}
+    _refuse_standing(known, moves)
+    documents = {old: known.read(old) for old in moves if old.endswith(known.suffixes)}
     names = Remembered(known.names)
-    shift = Shift(known, names, Moved(names, moves), moves)
+    shift = Shift(known, names, Moved(names, moves, known.suffixes), moves)
     keys = {key for old, document in documents.items() for key in shift.keys(document, old)}
-    keys |= {key_of(path) for pair in moves.items() for path in pair}
+    keys |= {key for pair in moves.items() for path in pair for key in stem_keys(path)}
     changes = []
     for old, document in documents.items():
         new = moves[old]
@@ -163,9 +172,10 @@ class Repairs:
         self.came_from: dict[str, list[str]] = {}
         for old, new in self.moved.items():
             self.came_from.setdefault(new, []).append(old)
-        self.keys = {key_of(path) for path in (*self.moved, *self.came_from)}
+        self.keys = {key for path in (*self.moved, *self.came_from) for key in stem_keys(path)}
         # One that moved several times had several names, and its own links may be from any of them.
-        self._before = Moved(names, {new: olds[0] for new, olds in self.came_from.items()}, self.moved)
+        back = {new: olds[0] for new, olds in self.came_from.items()}
+        self._before = Moved(names, back, known.suffixes, self.moved)
         self.shift = Shift(known, self._before, names, self.moved, is_done=True)
 
     def find_edits(self, path: str, document: Document) -> tuple[str, dict[int, TextEdit]]:
@@ -228,25 +238,26 @@ def _describe_moves(action: str, moves: Mapping[str, str]) -> str:
     return f"{action} {len(moves)} memories"
 
 
-def _check_move(pair: tuple[str, str]) -> tuple[str, str]:
+def _check_move(old: str, new: str, suffixes: tuple[str, ...]) -> tuple[str, str]:
     """Return the old and the new path of a memory or an attachment, each in its one spelling.
 
     Raises:
         PathRefused: one of them cannot be one; a memory stays one.
     """
-    old, new = pair
-    check_new = check_memory if new.endswith(SUFFIXES) or old.endswith(SUFFIXES) else check_folder
-    return (check_memory if old.endswith(SUFFIXES) else check_folder)(old), check_new(new)
+    if old.endswith(suffixes):
+        usual = next(filter(old.endswith, suffixes))
+        return check_memory(old, suffixes), check_memory(new, suffixes, usual=usual)
+    return check_folder(old), (check_memory if new.endswith(suffixes) else check_folder)(new)
 
 
 def _is_memory(names: Names, path: str) -> bool:
     return path in names.named("stem", key_of(path))
 
 
-def _refuse_standing(names: Names, moves: Mapping[str, str]) -> None:
-    taken: set[str] = set()
+def _refuse_standing(known: Known, moves: Mapping[str, str]) -> None:
+    names, taken = known.names, set[str]()
     for new in moves.values():
-        is_taken = _is_memory(names, new) if new.endswith(SUFFIXES) else names.exists(new)
+        is_taken = _is_memory(names, new) if new.endswith(known.suffixes) else names.exists(new)
         if new in taken or is_taken:
             raise AlreadyExists(path=new, remedy="give another path, or move what stands there away first")
         taken.add(new)
@@ -292,7 +303,7 @@ class Shift:
         try:
             return keys_of(path, document.fields)
         except DocumentRefused:  # its links say so
-            return [key_of(path)]
+            return [*stem_keys(path)]
 
     def others(self, keys: Collection[str], leave: Collection[str]) -> list[Change]:
         """Change the memories that hold a link with one of these keys, except those in `leave`."""

@@ -29,7 +29,7 @@ from mdmem.code.symbols import CLASS, FUNCTION, VARIABLE
 from mdmem.code.workspace import Source, Workspace
 from mdmem.diagnostic import Diagnostic, Related, Span
 from mdmem.document import anchor
-from mdmem.document.document import SUFFIXES
+from mdmem.document.document import MARKDOWN_SUFFIXES
 from mdmem.document.tree import Flaw
 from mdmem.errors import DocumentRefused, MemoryNotFound, StorageFailed
 from mdmem.index.database import kept_citation, tag_key
@@ -182,10 +182,11 @@ def is_named(occurrence: Occurrence, wanted: str) -> bool:
         return wanted in names
     if occurrence.type == TAG:
         return wanted == names[0].removeprefix("#")
+    wanted_ends = tuple(f"/{wanted}{suffix}" for suffix in ("", *MARKDOWN_SUFFIXES))
     for name in names:
         path, _, part = name.partition("#")
         ends = [path, name] if occurrence.type != HEADING else [path]
-        if any(f"/{end}".endswith((f"/{wanted}", f"/{wanted}.md")) for end in ends):
+        if any(f"/{end}".endswith(wanted_ends) for end in ends):
             return True
         if part == wanted and occurrence.type in SYMBOLS:
             return True
@@ -323,7 +324,9 @@ def unresolved(around: Around, links: Iterable[Occurrence]) -> Iterator[Diagnost
 
 def find_repairs(around: Around, names: Names | None = None) -> Repairs:
     """Return what `doctor --fix` would do with links; `names` as `check_links` takes them."""
-    return Repairs(Known(names or around, around.sources, around.read, around.stands), around.moves())
+    suffixes = around.vault.suffixes
+    known = Known(names or around, around.sources, around.read, around.stands, suffixes)
+    return Repairs(known, around.moves())
 
 
 def check_links(
@@ -504,7 +507,7 @@ def judge_link(
             type_, f"{target}#{mark}" if mark else target, DANGLING, f"there is no memory {target!r}"
         )
     goal = f"{meant.path}#{mark}" if mark else meant.path
-    if mark and meant.path.endswith(".md"):
+    if mark and meant.path.endswith(MARKDOWN_SUFFIXES):
         state, detail, lines = _judge_anchor(headings(meant.path), mark, meant.path)
         if state != OK:
             return JudgedLink(type_, goal, state, detail, lines)
@@ -612,7 +615,7 @@ def files_of(view: View, memories: Collection[str] | None = None) -> dict[str, s
             for file in files:
                 by_memory.setdefault(path, set()).add(os.path.join(workspace, file))
     for path, _, target, kind in dict.fromkeys(_find_rows(view, "links", "x.target, x.kind", memories)):
-        if not posixpath.splitext(target)[1] or target.endswith(SUFFIXES):
+        if not posixpath.splitext(target)[1] or target.endswith(view.vault.suffixes):
             continue
         places = {
             os.path.join(root, place) for start in ("", "/") if (place := place_of(start + target, path))

@@ -4,6 +4,8 @@ A Markdown destination, and a wikilink that begins with `.` or `/`, is a path: r
 memory that it stands in, or to the base namespace after `/`. It may leave `.md` out, never `.json`, and its
 `..` never leave the base namespace.
 
+Where `.md` may be left out, so may `.mdx` and `.markdown`, in this order: `db` is `db.md` where there is one.
+
 Any other wikilink is an identifier. It means, in this order:
 
 1. the memory with exactly this `id`;
@@ -25,7 +27,7 @@ from __future__ import annotations
 from functools import lru_cache
 from typing import TYPE_CHECKING, NamedTuple, Protocol
 
-from mdmem.document.document import SUFFIXES
+from mdmem.document.document import ANY_SUFFIXES, MARKDOWN_SUFFIXES, without_suffix
 from mdmem.index.database import alias_key, key_of
 from mdmem.markdown import citation, link as text_link
 from mdmem.text.regex import regex
@@ -39,7 +41,7 @@ if TYPE_CHECKING:
     from mdmem.markdown.inline import Link
 
 
-MARKDOWN = SUFFIXES[0]
+MARKDOWN = MARKDOWN_SUFFIXES[0]
 PATH_KINDS = frozenset(("markdown", "reference", "definition"))
 # The namespaces that a path lies in (`mdmem.vault.paths.Scope.namespace`).
 _NAMESPACE = regex(
@@ -53,7 +55,7 @@ class Names(Protocol):
     def named(self, kind: str, key: str) -> Sequence[str]:
         """Return the memories that a link can call `key`.
 
-        `kind` is "stem" (`key` as `key_of`), "id" (exactly) or "alias" (`key` as `alias_key`).
+        `kind` is "stem" (`key` as `stem_keys`), "id" (exactly) or "alias" (`key` as `alias_key`).
         """
         ...
 
@@ -164,14 +166,17 @@ def shortest(names: Names, path: str, source: str, *, parts: int = 1) -> str:
         parts: how many parts of the path it has at least, where the path has this many.
 
     Returns:
-        An identifier without `.md`; where every one is ambiguous, a path that begins with `/`.
+        An identifier without `.md`; where every one is ambiguous, a path that begins with `/`. Other
+        suffixes of Markdown stay where the name without it means another memory.
     """
-    segments = path.removesuffix(MARKDOWN).split("/")
-    for count in range(min(max(parts, 1), len(segments)), len(segments) + 1):
-        identifier = "/".join(segments[-count:])
-        if means(resolve(names, identifier, source), path):
-            return identifier
-    return "/" + "/".join(segments)
+    bare = without_suffix(path)
+    spellings = (bare,) if path in {bare, bare + MARKDOWN} else (bare, path)
+    for segments in (spelling.split("/") for spelling in spellings):
+        for count in range(min(max(parts, 1), len(segments)), len(segments) + 1):
+            identifier = "/".join(segments[-count:])
+            if means(resolve(names, identifier, source), path):
+                return identifier
+    return "/" + spellings[-1]
 
 
 def means(resolution: Resolution, path: str | None) -> bool:
@@ -193,8 +198,13 @@ def namespaces(path: str) -> list[str]:
 
 def _find_at(names: Names, place: str, *, is_folder: bool) -> Resolution:
     """Return what stands at a place; without its suffix, a memory may be meant."""
-    spellings = () if is_folder or not place else _spell_target(place)
-    known = [(each, names.named("stem", key_of(each))) for each in spellings]
+    known: list[tuple[str, Sequence[str]]] = []
+    if place and not is_folder:
+        if place.endswith(ANY_SUFFIXES):
+            known.append((place, names.named("stem", key_of(place))))
+        # Whichever suffix of Markdown it has, a memory has one key without it.
+        longer = names.named("stem", key_of(place + MARKDOWN))
+        known += [(place + suffix, longer) for suffix in MARKDOWN_SUFFIXES]
     for spelling, paths in known:
         if spelling in paths:
             return Resolution(spelling, (spelling,), "path")
@@ -209,7 +219,8 @@ def _find_at(names: Names, place: str, *, is_folder: bool) -> Resolution:
 
 def _spell_target(target: str) -> tuple[str, ...]:
     """Return the names of the memory that a target may mean, the likelier first."""
-    return (target, target + MARKDOWN) if target.endswith(SUFFIXES) else (target + MARKDOWN,)
+    complete = (target,) if target.endswith(ANY_SUFFIXES) else ()
+    return (*complete, *(target + suffix for suffix in MARKDOWN_SUFFIXES))
 
 
 def _find_by_identifier(names: Names, target: str, source: str) -> Resolution:
@@ -301,16 +312,19 @@ def spell(names: Names, link: Link, path: str, source: str, *, was: str = "") ->
         was: what the link has meant so far.
     """
     if is_path(link):
-        return _spell_path(names, link, path, source)
+        return _spell_path(names, link, path, source, was or path)
     written = nfc(link.target)
     if path not in names.named("stem", key_of(path)):
         ways = (path, route(path, source)) if written == was else (route(path, source), path)
         fitting = (way for way in ways if means(resolve(names, way, source), path))
-        return next(fitting, "") or _spell_path(names, link, path, source)
+        return next(fitting, "") or _spell_path(names, link, path, source, was or path)
     identifier = _complete_path(written, path, was or path, source)
     if not (identifier and means(resolve(names, identifier, source), path)):
         identifier = shortest(names, path, source, parts=written.count("/") + 1)
-    return identifier + MARKDOWN if written.endswith(MARKDOWN) and path.endswith(MARKDOWN) else identifier
+    suffix = _suffix_of(path)
+    if _says_suffix(written, was or path) and not identifier.endswith(suffix):
+        return identifier + suffix
+    return identifier
 
 
 def route(place: str, source: str) -> str:
@@ -353,12 +367,12 @@ def as_written(link: Link, way: str) -> str:
     return f"./{way}" if marked or text_link.external(way) else way
 
 
-def _spell_path(names: Names, link: Link, path: str, source: str) -> str:
+def _spell_path(names: Names, link: Link, path: str, source: str, was: str) -> str:
     rooted = link.target.startswith("/")
     whole = "/" + path if rooted else as_written(link, route(path, source))
-    bare = whole.removesuffix(MARKDOWN)
+    bare = without_suffix(whole)
     is_code = link.kind != "wikilink" and citation.in_destination(bare, link.anchor)
-    if link.target.endswith(MARKDOWN) or bare == whole or is_code:
+    if _says_suffix(link.target, was) or bare == whole or is_code:
         return whole
     return bare if means(resolve_link(names, link._replace(target=bare), source), path) else whole
 
@@ -368,8 +382,19 @@ def _complete_path(written: str, path: str, was: str, source: str) -> str:
 
     Else empty.
     """
-    old = written.removesuffix(MARKDOWN)
+    old = without_suffix(written) if _says_suffix(written, was) else written
     for namespace in namespaces(source) if "/" in old else ():
-        if namespace + old == was.removesuffix(MARKDOWN) and path.startswith(namespace):
-            return path.removesuffix(MARKDOWN)[len(namespace) :]
+        if namespace + old == without_suffix(was) and path.startswith(namespace):
+            return without_suffix(path)[len(namespace) :]
     return ""
+
+
+def _suffix_of(path: str) -> str:
+    """Return the suffix of Markdown of a path; empty for one that has none."""
+    return path[len(without_suffix(path)) :]
+
+
+def _says_suffix(written: str, path: str) -> bool:
+    """Return whether a target ends in the suffix of Markdown of the memory that it means."""
+    suffix = _suffix_of(path)
+    return bool(suffix) and written.endswith(suffix)

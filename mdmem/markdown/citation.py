@@ -88,9 +88,12 @@ _NAMES = frozenset(("Cargo.lock", "Dockerfile", "Gemfile", "Justfile", "Makefile
 _PRODUCTS = frozenset(("d3.js", "discord.js", "express.js", "next.js", "node.js", "three.js", "vue.js"))
 
 
+_MEMORIES = (".md", ".mdx", ".markdown", ".json")
+
+
 def is_memory(path: str) -> bool:
     """Return whether a link to `path` is to a memory, by its name alone."""
-    return path[-3:].lower() == ".md" or path[-5:].lower() == ".json"
+    return path[-9:].lower().endswith(_MEMORIES)
 
 
 def in_code(content: str) -> tuple[str, Locator] | None:

@@ -22,15 +22,14 @@ if TYPE_CHECKING:
 FOLDER = "sessions"
 RESULT = "result:"
 _LINE = re.compile(r"[^\r\n]*(?:\r\n|\n|\r)|[^\r\n]+")  # as `results recover` counts them
-_MEMORIES = (".md", ".json")
 _LAST = 20  # messages that are shown where none is named
 _MOST = 1_000
 
 
-def is_session(path: str) -> bool:
+def is_session(call: Bound, path: str) -> bool:
     """Return whether a path means a session or one of its messages; memories there have a suffix."""
     folder, _, name = path.partition("/")
-    return folder == FOLDER and bool(name) and not name.endswith(_MEMORIES)
+    return folder == FOLDER and bool(name) and not name.endswith(call.memory.suffixes)
 
 
 def show(call: Bound, path: str, line: int = 1, limit: int = 0, column: int = 1) -> Answer:

@@ -87,7 +87,7 @@ def search(
 
     Take it for a question or a topic. Words, "phrases", prefix*, -not, tag: type: path:.
     """
-    if sessions.is_session(within):
+    if sessions.is_session(call, within):
         sessions.refuse_options(types=types, tags=tags, where=where, any_state=any_state, as_of=as_of)
         return sessions.search(call, within, query, since, before, limit, offset)
     call.sync()
@@ -123,7 +123,7 @@ def grep(
 
     Take it for a name, an identifier or to be complete.
     """
-    if sessions.is_session(within):
+    if sessions.is_session(call, within):
         sessions.refuse_options(globs=globs, where=where)
         return sessions.grep(call, within, pattern, regex, limit, offset)
     most = offset + min(limit, _MOST_PAGE)
@@ -216,7 +216,7 @@ def show(
 
     Or sessions/KEY#12, what was said; or result:HASH, what a tool printed.
     """
-    if sessions.is_session(path):
+    if sessions.is_session(call, path):
         return sessions.show(call, path, line, limit, column)
     if path.startswith(sessions.RESULT):
         return sessions.show_result(call, path, line, limit, column)

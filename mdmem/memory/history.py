@@ -7,7 +7,7 @@ from itertools import islice, takewhile
 from typing import TYPE_CHECKING
 
 from mdmem.arguments import complete_id
-from mdmem.document.document import SUFFIXES, Document, parse
+from mdmem.document.document import NAMED_SUFFIXES, Document, parse
 from mdmem.errors import Conflict, NamedNotFound, NotEncodable, UndoRefused, Usage
 from mdmem.text.diff import unified
 from mdmem.text.tokens import first_of
@@ -107,7 +107,7 @@ def restored(vault: Vault, path: str, wanted: str | None) -> EditPlan:
         NamedNotFound: nothing of that memory is kept, or not that.
         Usage: the hash has fewer than eight digits.
     """
-    name = check_memory(path)
+    name = check_memory(path, vault.suffixes)
     start = digits(wanted) if wanted is not None else None
     kept = [f for e in vault.history() for f in e.files if f.path == name and f.before]
     before, back = _find_standing(vault, kept[0]) if kept else (vault.find(name), None)
@@ -219,7 +219,8 @@ def undone(vault: Vault, entries: Sequence[Entry]) -> EditPlan:
 def _undo_entry(outlook: _Outlook, entry: Entry) -> EditPlan:
     if entry.is_part:
         raise UndoRefused(change=entry.id)
-    memories = (file for file in entry.files if file.path.endswith(SUFFIXES))
+    suffixes = outlook.vault.suffixes
+    memories = (file for file in entry.files if file.path.endswith(suffixes))
     changes = tuple(change for file in memories for change in _undo_file(outlook, entry, file))
     subject = entry.subject
     message = entry.message.removeprefix(f"undo {subject}: ").removeprefix(f"redo {subject}: ")
@@ -227,7 +228,7 @@ def _undo_entry(outlook: _Outlook, entry: Entry) -> EditPlan:
         changes=changes,
         message=f"{'redo' if entry.undoes else 'undo'} {subject}: {message}",
         brings_back=True,
-        attachments=tuple(_move_back(entry)),
+        attachments=tuple(_move_back(entry, suffixes)),
         undoes="" if entry.undoes else subject,
         redoes=subject if entry.undoes else "",
     )
@@ -259,25 +260,35 @@ def _sum_up(steps: Sequence[EditPlan]) -> EditPlan:
     )
 
 
-def _move_back(entry: Entry) -> Iterator[AttachmentMove]:
+def _move_back(entry: Entry, suffixes: tuple[str, ...]) -> Iterator[AttachmentMove]:
     """Yield the moves that take the attachments of a change back.
 
     Raises:
         Conflict: one of them was changed, by another program, and not moved.
+        PathRefused: it was a memory, and is none any more by the config.
     """
-    attached = [file for file in entry.files if not file.path.endswith(SUFFIXES)]
+    attached = [file for file in entry.files if not file.path.endswith(suffixes)]
     gone = [file for file in attached if file.after is None]
     for made in (file for file in attached if file.after):
         old = next((file for file in gone if file.before == made.after), None)
         if old is None:
+            _require_named(made.path, suffixes)
             raise Conflict(path=made.path, base=made.before, actual=made.after)
         gone.remove(old)
         yield AttachmentMove(made.path, old.path, old.before or "")
+    for deleted in gone:
+        _require_named(deleted.path, suffixes)
+
+
+def _require_named(path: str, suffixes: tuple[str, ...]) -> None:
+    """Refuse what was a memory when it was changed, as only the config of then named its suffix."""
+    if path.endswith(NAMED_SUFFIXES):
+        check_memory(path, suffixes)
 
 
 def changed_since(vault: Vault, path: str, wanted: str | None) -> str:
     """Return the unified diff from what a memory was to what it is; see `Questions.diff`."""
-    name = check_memory(path)
+    name = check_memory(path, vault.suffixes)
     changes = list(_iterate_changes(vault, name))
     if not changes:
         vault.read(name)  # it says what is near, where there is no such memory

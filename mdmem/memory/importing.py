@@ -41,9 +41,7 @@ def importing(vault: Vault, form: str, source: str, to: StrPath | None) -> Calla
     folder = check_folder(NOTE.folder if to is None else to)
     module, _, function = FORMATS[form].partition(":")
     progress = partial(vault.progress, "importing") if vault.progress else None
-    batch: Batch = getattr(import_module(f"mdmem.imports.{module}"), function)(
-        source, vault.config.limits, progress
-    )
+    batch: Batch = getattr(import_module(f"mdmem.imports.{module}"), function)(source, vault.config, progress)
     return lambda: _make_plan(vault, form, folder, batch)
 
 

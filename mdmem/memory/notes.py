@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, ClassVar
 
 from mdmem.arguments import require_text
 from mdmem.document import frontmatter, section
-from mdmem.document.document import Document, parse
+from mdmem.document.document import ANY_SUFFIXES, MARKDOWN_SUFFIXES, Document, parse, without_suffix
 from mdmem.document.edit import TextEdit, splice
 from mdmem.errors import DocumentRefused, EditRefused, MemoryNotFound, Usage
 from mdmem.kind import NOTE, Kind
@@ -170,7 +170,7 @@ class Notes(KindVerbs[R]):
         """
         folder, own = check_folder(within), self._kind.folder
         folder = folder if is_under(folder, own) else join(own, folder)
-        found = [f for f in self._vault.walk(folder) if f.path.endswith(_SUFFIX) and not f.problem]
+        found = [f for f in self._vault.walk(folder) if f.path.endswith(MARKDOWN_SUFFIXES) and not f.problem]
         if within and not found:
             raise MemoryNotFound(path=folder)
         return [info for info in map(self._describe_note, found) if info]
@@ -182,7 +182,7 @@ class Notes(KindVerbs[R]):
             title = ""
         except MemoryNotFound:
             return None
-        title = title or found.path.rpartition("/")[2].removesuffix(_SUFFIX)
+        title = title or without_suffix(found.path.rpartition("/")[2])
         return NoteInfo(path=found.path, title=title, size=found.size, mtime_ns=found.mtime_ns)
 
     def _note_path(self, name: StrPath) -> str:
@@ -192,7 +192,7 @@ class Notes(KindVerbs[R]):
             raise Usage(problem=f"a {kind.name} needs a name", remedy="name it, as in `db` or `db/postgres`")
         if name.endswith(".json"):
             raise Usage(problem=f"a {kind.name} is Markdown, and {name!r} is not", remedy="leave .json out")
-        path = name if name.endswith(_SUFFIX) else name + _SUFFIX
+        path = name if name.endswith(ANY_SUFFIXES) else name + _SUFFIX
         return check_memory(path if is_under(path, kind.folder) else join(kind.folder, path))
 
     def _make_section(self, path: str, content: str, title: str | None) -> str:

@@ -7,7 +7,6 @@ from typing import TYPE_CHECKING, Generic, TypeVar
 
 from mdmem.code import citations
 from mdmem.code.citations import BROKEN, CHANGED, GONE, MOVED, STALE, STATES
-from mdmem.document.document import SUFFIXES
 from mdmem.errors import MemoryNotFound, Usage
 from mdmem.links.graph import triples
 from mdmem.links.references import (
@@ -156,7 +155,7 @@ class References(Generic[R]):
         Raises:
             MemoryNotFound: there is no such memory.
         """
-        name = check_memory(path)
+        name = check_memory(path, self._vault.suffixes)
         if not self._vault.exists(name):
             raise MemoryNotFound(path=name)
         return backlinks(self._view(), name)
@@ -214,7 +213,7 @@ def _find_memories(view: View, paths: Collection[StrPath] | None) -> Collection[
         return None
     found: set[str] = set()
     for path in path_texts(paths):
-        name = check_memory(path) if path.endswith(SUFFIXES) else check_folder(path)
+        name = check_memory(path) if path.endswith(view.vault.suffixes) else check_folder(path)
         below = {inside for inside, *_ in view.states([view.outside(name)] if name else None)}
         if name and not below:
             raise MemoryNotFound(path=path)

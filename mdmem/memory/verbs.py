@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Any, Generic, Literal, NamedTuple, TypeVar
 
 from mdmem.arguments import json_value, require_text, texts_of
 from mdmem.document import edit as text_edit, field, section as text_section
-from mdmem.document.document import SUFFIXES, Document, parse
+from mdmem.document.document import ANY_SUFFIXES, SUFFIXES, Document, parse
 from mdmem.errors import (
     AlreadyExists,
     DocumentRefused,
@@ -436,7 +436,7 @@ class Verbs(Generic[R]):
         changes, counts, left_out = [], [], []
         walked = list(self._vault.walk(folder))
         if folder and not walked:
-            if folder.endswith(SUFFIXES) and self._vault.exists(folder):
+            if folder.endswith(self._vault.suffixes) and self._vault.exists(folder):
                 raise Usage(problem=f"{folder} is a memory, not a folder", remedy="give it as PATH")
             raise MemoryNotFound(path=folder)
         walked = [found for found in walked if fits(relative(found.path, folder))]
@@ -492,7 +492,7 @@ class Verbs(Generic[R]):
             attached: dict[str, str] = {}
             for old in map(check_folder, sources):
                 new = join(check_folder(target), old.rpartition("/")[2]) if target.endswith("/") else target
-                found = {} if old.endswith(SUFFIXES) else dict(self._vault.attachments(old))
+                found = {} if old.endswith(self._vault.suffixes) else dict(self._vault.attachments(old))
                 attached |= found
                 is_alone = found and base is None and next(self._vault.walk(old), None) is None
                 memories = [] if is_alone else [each.path for each in self._read_all(old, base)]
@@ -537,7 +537,7 @@ class Verbs(Generic[R]):
 
     def _read_all(self, path: str, base: str | None) -> list[Document]:
         """Return the memory at `path`, or every memory of the folder that it names."""
-        if path.endswith(SUFFIXES):
+        if path.endswith(self._vault.suffixes):
             return [history.require(self._vault, path, base)]
         if base is not None:
             raise Usage(problem=f"{path!r} is a folder, which has no hash", remedy="leave the base out")
@@ -604,7 +604,7 @@ class Verbs(Generic[R]):
             return ()
 
     def _refuse_folder(self, path: str) -> None:
-        if path.endswith(SUFFIXES):
+        if path.endswith(self._vault.suffixes):
             return
         count = sum(1 for _ in self._list_below(check_folder(path)))
         if count:
@@ -642,7 +642,7 @@ class Verbs(Generic[R]):
         kind = next((k for k in self._vault.config.kinds if k.name == template and k.template), None)
         if kind:
             template = kind.template
-            if not path.endswith(SUFFIXES):
+            if not path.endswith(ANY_SUFFIXES):
                 suffix = SUFFIXES[templates.find(template)[0].endswith(SUFFIXES[True])]
                 path = (path if is_under(path, kind.folder) else join(kind.folder, path)) + suffix
         # Rendered before anything is built: a plan may be built again under the lock, a template never is.

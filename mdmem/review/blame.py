@@ -67,7 +67,7 @@ class SaidFact:
 
 _NOT_COMMITTED = "not committed yet"
 _ELSEWHERE = "in another repository, or in none"
-_NAMES_A_MEMORY = regex(r"\.(?:md|json)\b")
+_NAMES_A_MEMORY = regex(r"\.(?:mdx?|markdown|json)\b")
 _UNKNOWN = "older than this shallow clone"
 
 

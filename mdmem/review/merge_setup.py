@@ -13,6 +13,7 @@ import shlex
 import tempfile
 from typing import TYPE_CHECKING, NamedTuple
 
+from mdmem.document.document import is_json
 from mdmem.errors import EditRefused, GitFailed
 from mdmem.git.program import run
 from mdmem.git.repository import Repository
@@ -35,7 +36,7 @@ _COMMAND = (
     'case "$?$said" in 0merged) exit 0;; 1conflict) exit 1;; esac; '
     'git merge-file --marker-size=%L -L "$x" -L "$s" -L "$y" %A %O %B || exit 1'
 )
-_BY_SUFFIX = {".md": "merge=mdmem diff=markdown", ".json": "merge=mdmem"}
+_OF_MARKDOWN, _OF_JSON = "merge=mdmem diff=markdown", "merge=mdmem"
 _BEGIN, _END = "# mdmem:begin ", "# mdmem:end "
 _MARK = re.compile(rf"(?m)^(?:{_BEGIN}|{_END})[^\r\n]*")
 _BLOCK = re.compile(
@@ -188,7 +189,8 @@ def _wanted_block(root: str, top: str) -> tuple[str, list[str], list[str]]:
     """Return what a block is called, its lines, and what should be known about them."""
     folder, disk = _vault_folder(root, top), Vault(root).disk
     inside = "/" if folder == os.curdir else f"/{_GLOB.sub(_escape_character, folder)}/"
-    lines = [f"{_quote_pattern(f'{inside}**/*{suffix}')} {value}" for suffix, value in _BY_SUFFIX.items()]
+    patterns = [f"{inside}**/*{suffix}" for suffix in disk.config.suffixes]
+    lines = [f"{_quote_pattern(each)} {_attributes_for(each)}" for each in patterns]
     remarks = []
     for path in sorted(disk.mounts):
         file = os.path.relpath(os.path.realpath(os.path.join(disk.workspace, disk.in_workspace(path))), top)
@@ -196,8 +198,12 @@ def _wanted_block(root: str, top: str) -> tuple[str, list[str], list[str]]:
             remarks.append(f"{path} is outside of the repository")
             continue
         pattern = _quote_pattern("/" + _GLOB.sub(_escape_character, file))
-        lines.append(f"{pattern} {_BY_SUFFIX[os.path.splitext(file)[1]]}")
+        lines.append(f"{pattern} {_attributes_for(file)}")
     return _quote_pattern(folder), lines, remarks
+
+
+def _attributes_for(file: str) -> str:
+    return _OF_JSON if is_json(file) else _OF_MARKDOWN
 
 
 def _escape_character(found: re.Match[str]) -> str:

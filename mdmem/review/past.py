@@ -5,6 +5,7 @@ from __future__ import annotations
 from contextlib import suppress
 from typing import TYPE_CHECKING, NamedTuple
 
+from mdmem.document.document import ANY_SUFFIXES
 from mdmem.document.section import SEPARATOR, find_section
 from mdmem.errors import DocumentRefused, MdmemError, RevertRefused, SectionNotFound, Usage
 from mdmem.merging.comparison import pair_facts
@@ -20,7 +21,7 @@ if TYPE_CHECKING:
     from mdmem.merging.comparison import FactChange
     from mdmem.review.tracked import Tracked
 
-_FACT = regex(r'(?s)(?P<path>.+?\.(?:md|json))(?:#(?P<anchor>.+)|:"(?P<quoted>.+)"|:(?P<text>.+))')
+_FACT = regex(r'(?s)(?P<path>.+?\.(?:mdx?|markdown|json))(?:#(?P<anchor>.+)|:"(?P<quoted>.+)"|:(?P<text>.+))')
 _BLANKS = regex(r"[ \t\r\n]+")
 
 
@@ -78,7 +79,7 @@ def target_of(what: str) -> FactTarget | None:
     if found:
         path, anchor, quoted, text = found.groups()
         return FactTarget(check_memory(path), anchor or "", quoted or text or "")
-    if what.endswith((".md", ".json")):
+    if what.endswith(ANY_SUFFIXES):
         remedy = f"name one of its facts, as '{what}#^id', '{what}#Heading' or '{what}:words', or a commit"
         raise Usage(problem=f"{what!r} is a whole memory", remedy=remedy)
     return None

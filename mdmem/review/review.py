@@ -11,7 +11,7 @@ from contextlib import suppress
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple, cast
 
-from mdmem.document.document import SUFFIXES, Document
+from mdmem.document.document import Document
 from mdmem.document.tree import dotted
 from mdmem.errors import DocumentRefused, MdmemError, MemoryNotFound, StorageFailed
 from mdmem.merging.comparison import Comparison, compare, moved_across
@@ -138,8 +138,9 @@ class Review:
         self._vault = vault
         self._tracked = tracked
         self._old, self._new = old, new
+        suffixes = vault.suffixes
         self._paths = [
-            check_memory(path) if path.endswith(SUFFIXES) else check_folder(path) for path in paths
+            check_memory(path) if path.endswith(suffixes) else check_folder(path) for path in paths
         ]
 
     def changes(self) -> list[MemoryChange]:
@@ -222,7 +223,7 @@ class Review:
 
         Then no other memory has to be looked at: none of them was renamed.
         """
-        are_memories = self._paths and all(path.endswith(SUFFIXES) for path in self._paths)
+        are_memories = self._paths and all(path.endswith(self._vault.suffixes) for path in self._paths)
         tree = self._tracked.list_blobs(self._old, self._paths) if are_memories else {}
         if not all(path in tree and self._vault.exists(path) for path in self._paths):
             return []
@@ -260,8 +261,8 @@ class Review:
     def _is_there(self, path: str) -> bool:
         """Return whether a memory or folder is in the later state, or in the earlier one before the files."""
         if self._new is None:
-            found = self._vault.exists(path) if path.endswith(SUFFIXES) else any(self._vault.walk(path))
-            if found:
+            is_memory = path.endswith(self._vault.suffixes)
+            if self._vault.exists(path) if is_memory else any(self._vault.walk(path)):
                 return True
         return bool(self._tracked.list_blobs(self._new or self._old, [path]))
 

@@ -10,7 +10,7 @@ from functools import cached_property
 from itertools import islice
 from typing import TYPE_CHECKING, Self
 
-from mdmem.document.document import SUFFIXES, Document, parse
+from mdmem.document.document import Document, parse
 from mdmem.errors import PathRefused, TooLarge
 from mdmem.git.history import AGENT, ID, OP, SESSION, History
 from mdmem.git.repository import Objects, Repository, TooLong
@@ -138,8 +138,9 @@ class Tracked:
         """Return the mounts and folders of memories outside the repository; with `paths`, only of these."""
         mounts = (relative(path, self._vault.namespace) for path in self._vault.mounted(""))
         lost = [path for path in mounts if path not in self.mounted and is_chosen(path, paths)]
-        folders = {os.path.dirname(path) for path in paths if path.endswith(SUFFIXES)}
-        for name in (path for path in paths or ("",) if not path.endswith(SUFFIXES)):
+        suffixes = self._vault.suffixes
+        folders = {os.path.dirname(path) for path in paths if path.endswith(suffixes)}
+        for name in (path for path in paths or ("",) if not path.endswith(suffixes)):
             folders |= {os.path.dirname(each.path) for each in self._vault.walk(name) if not each.problem}
         for folder in sorted(folders):
             inside = self.repository.name(join(self._vault.folder(folder), "a"))
@@ -171,7 +172,7 @@ class Tracked:
             return self._mounted_files[name]
         inside = self.repository.path(name)
         with suppress(PathRefused):
-            path = check_memory(inside) if inside else None
+            path = check_memory(inside, self._vault.suffixes) if inside else None
             # Where a mount stands, a file of the vault is not seen.
             return None if path in self._mounted_files.values() else path
         return None
@@ -243,7 +244,7 @@ class Tracked:
 
     def _name_of(self, path: str) -> str:
         """Return what git calls a memory or a folder."""
-        if path.endswith(SUFFIXES):
+        if path.endswith(self._vault.suffixes):
             return self.name(path)
         return self.repository.name(self._vault.folder(path)).rstrip("/") or _ALL
 

@@ -317,7 +317,7 @@ def unified(
     above, title, reached = old.count("\n", 0, start), "", 0
     places = list(accumulate((len(line) + 1 for line in old_lines), initial=start))
     for group in groups:
-        if path.endswith(".md"):
+        if path.endswith((".md", ".mdx", ".markdown")):
             place = places[max(0, group[0].start - context)]
             title, reached = _heading_above(old, reached, place) or title, place
         parts += _format_hunk(group, old_lines, new_lines, context, above, title)

@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from types import MappingProxyType
 from typing import Annotated, Any, Literal, NamedTuple, TypeAlias
 
-from mdmem.document.document import DEFAULT_LIMITS, SUFFIXES, Limits
+from mdmem.document.document import ANY_SUFFIXES, DEFAULT_LIMITS, NAMED_SUFFIXES, SUFFIXES, Limits
 from mdmem.errors import ConfigInvalid, PathRefused
 from mdmem.kind import DEFAULT_SCHEMA, KINDS, NAMESPACES, Kind
 from mdmem.text.tokens import clipped
@@ -42,7 +42,7 @@ class Key(NamedTuple):
 
     Attributes:
         doc: what it means.
-        choices: the only texts that it may be.
+        choices: the only texts that it may be; of a list, each of its texts.
         least, most: the smallest and the largest number that it may be.
         pattern: what each text of a list matches; one that does not may be a secret, and is not quoted.
     """
@@ -52,6 +52,12 @@ class Key(NamedTuple):
     least: int = 0
     most: int = _MOST_NUMBER
     pattern: str = ""
+
+
+class FileSettings(NamedTuple):
+    """Which files are memories."""
+
+    suffixes: Annotated[Texts, Key("ends of names of memories, beside .md and .json", NAMED_SUFFIXES)] = ()
 
 
 class Trash(NamedTuple):
@@ -169,6 +175,7 @@ class Config(NamedTuple):
     """
 
     limits: Limits = DEFAULT_LIMITS
+    files: FileSettings = FileSettings()
     trash: Trash = Trash()
     working: WorkingSettings = WorkingSettings()
     preferences: PreferenceSettings = PreferenceSettings()
@@ -183,6 +190,11 @@ class Config(NamedTuple):
     git: GitSettings = GitSettings()
     kinds: tuple[Kind, ...] = KINDS
     mounts: Mapping[str, str] = MappingProxyType({})
+
+    @property
+    def suffixes(self) -> Texts:
+        """How the name of a memory ends."""
+        return SUFFIXES + self.files.suffixes
 
 
 _INTRODUCTION = (
@@ -208,6 +220,8 @@ def _iterate_keys(table: Any) -> Iterator[tuple[str, Any, Key]]:
 
 
 def _describe_values(default: object, key: Key) -> str:
+    if key.choices and isinstance(default, tuple):
+        return f"a list of none, some or all of {', '.join(map(json.dumps, key.choices))}"
     if key.choices:
         return f"one of {', '.join(choice or 'empty' for choice in key.choices)}"
     if key.pattern:
@@ -220,7 +234,9 @@ def _describe_values(default: object, key: Key) -> str:
 def _is_accepted(value: Any, default: object, key: Key) -> bool:
     if isinstance(default, tuple):
         pattern = key.pattern or r"[\s\S]*"
-        return isinstance(value, list) and all(isinstance(v, str) and re.fullmatch(pattern, v) for v in value)
+        return isinstance(value, list) and all(
+            isinstance(v, str) and re.fullmatch(pattern, v) and v in (key.choices or (v,)) for v in value
+        )
     if type(value) is not type(default):
         return False
     return key.least <= value <= key.most if type(value) is int else value in (key.choices or (value,))
@@ -259,7 +275,12 @@ def schema() -> dict[str, Any]:
                 bool: {"type": "boolean"},
                 int: {"type": "integer", "minimum": key.least, "maximum": key.most},
                 str: {"enum": [*key.choices]} if key.choices else {"type": "string"},
-                tuple: {"type": "array", "items": {"type": "string", "pattern": f"^{key.pattern}"}},
+                tuple: {
+                    "type": "array",
+                    "items": {"enum": [*key.choices]}
+                    if key.choices
+                    else {"type": "string", "pattern": f"^{key.pattern}"},
+                },
             }
             forms[name] = {
                 "description": key.doc,
@@ -380,7 +401,7 @@ def _fault_of_kind(name: str, folder: str, kinds: Sequence[Kind]) -> str:
     if name in _TAKEN or any(name in {kind.name, kind.part} for kind in kinds):
         return "there is something else of this name"
     try:
-        if folder != check_folder(folder) or not folder or "/" in folder or folder.endswith(SUFFIXES):
+        if folder != check_folder(folder) or not folder or "/" in folder or folder.endswith(ANY_SUFFIXES):
             return f"folder is the name of one folder, not {folder!r}"
     except PathRefused as error:
         return f"folder: {error.message}"

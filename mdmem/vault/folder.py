@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import json
 import os
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from itertools import islice
+from typing import TYPE_CHECKING
 
 from mdmem.document.document import SUFFIXES
 from mdmem.errors import AlreadyExists, ConfigInvalid, PathRefused, StorageFailed, VaultNotFound
@@ -15,6 +16,9 @@ from mdmem.vault import files
 from mdmem.vault.config import CONFIG_PATH, DEFAULT_TEXT, MOST_MOUNTS
 from mdmem.vault.paths import above, check_memory, path_text
 from mdmem.vault.walk import count_passed_over, walk
+
+if TYPE_CHECKING:
+    from mdmem.vault.config import Config
 
 _MOST_ENTRIES = 1_000  # of a folder that are looked into for a vault
 _MOST_NEAR = 5  # vaults that an error names
@@ -69,11 +73,11 @@ def workspace_of(root: str) -> str:
     return next(roots, os.path.dirname(root))
 
 
-def resolve(mounts: Mapping[str, str], root: str, workspace: str) -> dict[str, tuple[str, ...]]:
+def resolve(config: Config, root: str, workspace: str) -> dict[str, tuple[str, ...]]:
     """Return the file of each mount, as names below the workspace.
 
     Args:
-        mounts: path of the vault to file, as the config has it: seen from the vault's folder.
+        config: its mounts map a path of the vault to a file, seen from the vault's folder.
         root, workspace: absolute paths without links.
 
     Raises:
@@ -81,19 +85,20 @@ def resolve(mounts: Mapping[str, str], root: str, workspace: str) -> dict[str, t
             git's folder, is hidden, is not a memory by its name, or stands for the same file as another; or
             there are more than a hundred.
     """
+    mounts, suffixes = config.mounts, config.suffixes
     if len(mounts) > MOST_MOUNTS:
         reason = f"[mounts] has {len(mounts):,} files, not at most {MOST_MOUNTS}"
         raise ConfigInvalid(path=CONFIG_PATH, reason=reason)
     resolved: dict[str, tuple[str, ...]] = {}
     for path, target in mounts.items():
         try:
-            name = check_memory(path)
+            name = check_memory(path, suffixes)
         except PathRefused as error:
             raise ConfigInvalid(path=CONFIG_PATH, reason=f"[mounts] {error}") from None
         # No file name holds a NUL: what stands before it decides where the target lies.
         file = os.path.realpath(os.path.join(root, target.partition("\0")[0]))
         parts = tuple(os.path.relpath(file, workspace).split(os.sep))
-        reason = "leaves the workspace" if "\0" in target else _fault_of_mount(parts, file, root)
+        reason = "leaves the workspace" if "\0" in target else _fault_of_mount(parts, file, root, suffixes)
         if not reason and (parts in resolved.values() or name in resolved):
             reason = "is mounted twice"
         if reason:
@@ -103,7 +108,7 @@ def resolve(mounts: Mapping[str, str], root: str, workspace: str) -> dict[str, t
     return resolved
 
 
-def _fault_of_mount(parts: tuple[str, ...], file: str, root: str) -> str:
+def _fault_of_mount(parts: tuple[str, ...], file: str, root: str, suffixes: tuple[str, ...]) -> str:
     """Return why the file at `parts` below the workspace cannot be mounted; empty when it can."""
     if parts[0] in {os.pardir, os.curdir}:
         return "leaves the workspace"
@@ -114,7 +119,7 @@ def _fault_of_mount(parts: tuple[str, ...], file: str, root: str) -> str:
     if any(part.startswith(".") for part in parts):
         # There stands what programs obey: .bashrc, .ssh/authorized_keys, .vscode/settings.json.
         return "is hidden, or lies in a hidden folder"
-    return "" if parts[-1].endswith(SUFFIXES) else "does not end in .md or .json"
+    return "" if parts[-1].endswith(suffixes) else f"does not end in {' or '.join(suffixes)}"
 
 
 SESSIONS_IGNORED = ("**/sessions/*.jsonl", "**/sessions/.archive/")
@@ -174,7 +179,7 @@ def init(folder: str | os.PathLike[str] = "memories", *, dry_run: bool = False) 
     made = {path: text for path, text in made.items() if not os.path.exists(os.path.join(root, path))}
     if not dry_run:
         _write_files(root, made)
-    passed_over = count_passed_over(walk(root, suffixes=("",)))
+    passed_over = count_passed_over(walk(root, suffixes=("",)), SUFFIXES)
     return Made(root=root, files=made, passed_over=passed_over, is_found=_is_found(root))
 
 

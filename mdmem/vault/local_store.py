@@ -82,8 +82,7 @@ class LocalStore:
     @cached_property
     def mounts(self) -> dict[str, tuple[str, ...]]:
         """The mounted files: path of the vault to names below the workspace."""
-        mounts = self.config.mounts
-        return resolve(mounts, self.root, self.workspace) if mounts else {}
+        return resolve(self.config, self.root, self.workspace) if self.config.mounts else {}
 
     def mounted(self, namespace: Namespace) -> dict[str, str]:
         """Return the mounts in a namespace: path of the vault to absolute path."""

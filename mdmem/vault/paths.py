@@ -14,7 +14,7 @@ from functools import lru_cache
 from typing import TYPE_CHECKING, NamedTuple, TypeAlias
 
 from mdmem.arguments import texts_of
-from mdmem.document.document import SUFFIXES
+from mdmem.document.document import ANY_SUFFIXES, NAMED_SUFFIXES, SUFFIXES
 from mdmem.errors import MdmemError, PathRefused, Usage
 from mdmem.text.regex import regex
 
@@ -67,16 +67,26 @@ def check_folder(path: StrPath) -> str:
     return _check_path(path.removesuffix("/")) if path not in {"", "/"} else ""
 
 
-def check_memory(path: StrPath) -> str:
+def check_memory(path: StrPath, suffixes: tuple[str, ...] = ANY_SUFFIXES, *, usual: str = SUFFIXES[0]) -> str:
     """Return a memory's path in normal form (NFC).
 
+    Args:
+        path: of the memory.
+        suffixes: how its name may end: in a vault as its config says.
+        usual: the suffix that is proposed to whoever gives none.
+
     Raises:
-        PathRefused: as `check_folder`, or it does not end in `.md` or `.json`.
+        PathRefused: as `check_folder`, or it does not end so.
     """
     path = _check_path(path_text(path))
-    if not path.endswith(SUFFIXES):
-        raise PathRefused(path=path, reason="a memory's name ends in .md or .json", remedy=f"try {path}.md")
-    return path
+    if path.endswith(suffixes):
+        return path
+    reason, remedy = "a memory's name ends in .md or .json", f"try {path}{usual}"
+    named = next(filter(path.endswith, NAMED_SUFFIXES), "")
+    if named:
+        reason += f", and in {named} only where the vault's config names it"
+        remedy = f"name {named} in `[files] suffixes` of .mdmem/config.toml, or {remedy}"
+    raise PathRefused(path=path, reason=reason, remedy=remedy)
 
 
 def nfc(text: str) -> str:
@@ -128,7 +138,7 @@ def _is_smuggling(part: str) -> bool:
         return True
     dangerous = decoded.startswith(".") or bool(re.search("[/\\\\\x00-\x1f\x7f]", decoded))
     # Ids are written with escapes, in one spelling only: that spelling is harmless, any other is a trick.
-    names = (part, *(part.removesuffix(suffix) for suffix in SUFFIXES))
+    names = (part, *(part.removesuffix(suffix) for suffix in ANY_SUFFIXES))
     return dangerous and not any(map(_is_encoded, names))
 
 

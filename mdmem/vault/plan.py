@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from mdmem.diagnostic import SECRETS, SECRETS_HINT, Diagnostic, Severity, about_file
 from mdmem.document import secret
-from mdmem.document.document import SUFFIXES, Document, Limits, parse, parse_text
+from mdmem.document.document import Document, Limits, parse, parse_text
 from mdmem.document.edit import TextEdit, between, inverse, splice
 from mdmem.errors import EditRefused, Invalid, PathRefused
 from mdmem.text.diff import unified
@@ -232,20 +232,24 @@ def together(plans: Iterable[EditPlan], message: str) -> EditPlan:
     return EditPlan(changes=tuple(change for plan in plans for change in plan.changes), message=message)
 
 
-def refuse_paths(plan: EditPlan) -> None:
+def refuse_paths(plan: EditPlan, suffixes: tuple[str, ...]) -> None:
     """Refuse a plan that names a file twice, or what cannot be one, or makes a memory of an attachment.
+
+    Args:
+        plan: the plan.
+        suffixes: how the name of a memory ends.
 
     Raises:
         EditRefused, PathRefused: it does.
     """
     seen: set[str] = set()
-    memories = [check_memory(path) for c in plan.changes for path in (c.path, c.move_to) if path]
+    memories = [check_memory(path, suffixes) for c in plan.changes for path in (c.path, c.move_to) if path]
     attached = [check_folder(path) for each in plan.attachments for path in (each.path, each.move_to)]
     for name in (*memories, *attached):
         if name in seen:
             raise EditRefused(path=name, reason="a plan changes every file at most once")
         seen.add(name)
-    for path in (name for name in attached if name.endswith(SUFFIXES)):
+    for path in (name for name in attached if name.endswith(suffixes)):
         reason = "an attachment does not become a memory by its name"
         raise PathRefused(path=path, reason=reason, remedy="make the memory with `mdmem write`")
 

@@ -9,7 +9,7 @@ from difflib import get_close_matches
 from typing import TYPE_CHECKING, Any, TypeVar, cast
 
 from mdmem.diagnostic import Diagnostic, told
-from mdmem.document.document import SUFFIXES, Document, digest, parse
+from mdmem.document.document import Document, digest, parse
 from mdmem.errors import (
     AlreadyExists,
     ConfigInvalid,
@@ -113,6 +113,11 @@ class Vault:
         """
         return self.store.config
 
+    @property
+    def suffixes(self) -> tuple[str, ...]:
+        """How the name of a memory ends, as the config says."""
+        return self._sound_config.suffixes
+
     def forget_config(self) -> None:
         """Read the config again when it is needed next: for a process that goes on after it was changed."""
         self.disk.forget_config()
@@ -194,7 +199,7 @@ class Vault:
         Raises:
             PathRefused: `path` cannot name a memory, or is that of none in this namespace.
         """
-        return self.disk.place(self._full_path(check_memory(path)))
+        return self.disk.place(self._full_path(check_memory(path, self.suffixes)))
 
     def folder(self, path: str) -> str:
         """Return a folder of this namespace as the whole vault names it.
@@ -279,7 +284,7 @@ class Vault:
         return None if data is None else parse(path, data, self.config.limits)
 
     def _read_data(self, path: str, spelled: str = "") -> bytes | None:
-        full = self._full_path(check_memory(path))
+        full = self._full_path(check_memory(path, self.suffixes))
         exact = join(self.namespace, spelled) if spelled else ""
         with seen_from(self.namespace):
             content = self.store.read(exact or full, self.config.limits.max_bytes, exact=bool(exact))
@@ -310,12 +315,12 @@ class Vault:
         """
         self.store.recover()
         folder = self.folder(namespace)
-        for each in self.store.walk(self.wall._replace(folder=folder)):
+        for each in self.store.walk(self.wall._replace(folder=folder), self.suffixes):
             yield each._replace(path=relative(each.path, self.namespace))
 
     def passed_over(self) -> dict[str, int]:
         """Count the files of text that are no memories; see `mdmem.vault.walk.count_passed_over`."""
-        return count_passed_over(self.store.walk(self.wall, ("",)))
+        return count_passed_over(self.store.walk(self.wall, ("",)), self.suffixes)
 
     def attachments(self, path: str) -> Iterator[tuple[str, str]]:
         """Yield each file at a path or below it that is no memory, with its hash. Hidden ones are left out.
@@ -324,13 +329,13 @@ class Vault:
             PathRefused: one of them is a link or a device.
             EditRefused: together they have more than `MOST_ATTACHED_BYTES`.
         """
-        left = MOST_ATTACHED_BYTES
+        left, suffixes = MOST_ATTACHED_BYTES, self.suffixes
         self.store.recover()
         full = self.folder(path)
         below = self.store.walk(self.wall._replace(folder=full), ("",)) if self.store.names(full) else ()
         for name in (each.path for each in below) if below else (full,):
             try:
-                content = None if name.endswith(SUFFIXES) else self.store.read(name, left)
+                content = None if name.endswith(suffixes) else self.store.read(name, left)
             except TooLarge:
                 reason = (
                     f"what is no memory has more than {MOST_ATTACHED_BYTES:,} bytes, too many to move at once"
@@ -447,7 +452,7 @@ class Vault:
         Raises:
             Invalid, PathRefused, EditRefused, DocumentRefused: as `apply` would.
         """
-        refuse_paths(plan)
+        refuse_paths(plan, self.suffixes)
         for path in plan.paths:
             self._full_path(check_folder(path))
         self.new_names().refuse(plan)

@@ -11,7 +11,7 @@ from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from typing import NamedTuple, TypeAlias
 
-from mdmem.document.document import SUFFIXES
+from mdmem.document.document import ANY_SUFFIXES, SUFFIXES
 from mdmem.errors import MemoryNotFound, PathRefused
 from mdmem.vault import files
 from mdmem.vault.paths import MAX_PATH_BYTES, check_folder, check_memory, nfc
@@ -59,7 +59,7 @@ class Look(NamedTuple):
 
 
 # Files of text that somebody may take for memories; also a memory's own suffixes, in capital letters.
-_TEXTS = frozenset((*SUFFIXES, ".adoc", ".markdown", ".mdown", ".mdx", ".mkd", ".org", ".rst", ".txt"))
+_TEXTS = frozenset((*ANY_SUFFIXES, ".adoc", ".mdown", ".mkd", ".org", ".rst", ".txt"))
 
 
 Known = Mapping[str, tuple[int, int, int, int]]
@@ -111,38 +111,44 @@ def walk(
         yield from _find_mounted(path, mounts[path])
 
 
-def count_passed_over(files: Iterable[Found]) -> dict[str, int]:
-    """Count the files of text that are no memories by their names, by suffix, the most frequent first."""
+def count_passed_over(files: Iterable[Found], suffixes: tuple[str, ...]) -> dict[str, int]:
+    """Count the files of text that end in none of `suffixes`, by their own one, the most frequent first."""
     names = (found.path for found in files)
-    counts = Counter(os.path.splitext(name)[1] for name in names if not name.endswith(SUFFIXES))
+    counts = Counter(os.path.splitext(name)[1] for name in names if not name.endswith(suffixes))
     return {suffix: count for suffix, count in counts.most_common() if suffix.lower() in _TEXTS}
 
 
-def compare_files(root: str, known: Known, mounts: Mapping[str, str] | None = None) -> Look:
+def compare_files(
+    root: str, known: Known, mounts: Mapping[str, str] | None = None, suffixes: tuple[str, ...] = SUFFIXES
+) -> Look:
     """Compare every file that `walk` would meet with what is known, at little more than the price of asking.
 
     Args:
         root: an absolute path.
         known: `Found.seen` of the files that were met before, by their paths, of those with a problem too.
-        mounts: as for `walk`.
+        mounts, suffixes: as for `walk`.
 
     Raises:
         StorageFailed, SystemFailing: as for `walk`.
     """
-    search = _Search(known, mounts or {})
+    search = _Search(known, mounts or {}, suffixes)
     search.compare_folder(_Folder(root, ""), None)
     return search.result(known)
 
 
 def compare_paths(
-    root: str, paths: Collection[str], known: Known, mounts: Mapping[str, str] | None = None
+    root: str,
+    paths: Collection[str],
+    known: Known,
+    mounts: Mapping[str, str] | None = None,
+    suffixes: tuple[str, ...] = SUFFIXES,
 ) -> Look:
     """See `compare_files`, at `paths` only: of memories, and of folders, with everything below them."""
     if "" in paths:
-        return compare_files(root, known, mounts)
+        return compare_files(root, known, mounts, suffixes)
     wanted = frozenset(map(nfc, paths))
     inside = {path: file for path, file in (mounts or {}).items() if _is_covered(wanted, path)}
-    search = _Search(known, inside)
+    search = _Search(known, inside, suffixes)
     search.compare_folder(_Folder(root, ""), _build_tree(wanted))
     return search.result(_find_covered(wanted, known, inside))
 
@@ -216,7 +222,7 @@ class _FolderEntry(NamedTuple):
         path, problem = self.path, find_file_problem(status)
         if checked and not problem:
             try:
-                path = (check_memory if path.endswith(SUFFIXES) else check_folder)(path)
+                path = (check_memory if path.endswith(ANY_SUFFIXES) else check_folder)(path)
             except PathRefused as error:
                 problem = error.reason
         if problem:
@@ -264,9 +270,10 @@ def _in_order(
 class _Search:
     """A comparison that is under way: the known files that are as they were, and all others."""
 
-    def __init__(self, known: Known, mounts: Mapping[str, str]) -> None:
+    def __init__(self, known: Known, mounts: Mapping[str, str], suffixes: tuple[str, ...]) -> None:
         self._known = known
         self._mounts = mounts
+        self._suffixes = suffixes
         self._same: list[str] = []
         self._closed: list[str] = []  # folders that are left out: nobody can say what is gone from them
         self._others = [found for path, file in mounts.items() for found in _find_mounted(path, file)]
@@ -290,10 +297,10 @@ class _Search:
     ) -> list[tuple[_Folder, _Tree | None]]:
         """Take in the files of a folder that differ from what is known; return the folders in it."""
         known, mounts, same = self._known.get, self._mounts, self._same
-        prefix, others = folder.prefix, []
+        prefix, suffixes, others = folder.prefix, self._suffixes, []
         for entry in entries:
             name = entry.name
-            if name.endswith(SUFFIXES):
+            if name.endswith(suffixes):
                 path = prefix + name
                 seen = known(path)
                 # Whether a known path can be a memory's is known as well.
@@ -327,7 +334,7 @@ class _Search:
             below = entry.folder
             if below:
                 yield below
-            elif entry.dir_entry.name.endswith(SUFFIXES):
+            elif entry.dir_entry.name.endswith(self._suffixes):
                 found = entry.file()
                 if found and found.problem and found.path in self._known and not any(found.seen):
                     self._same.append(found.path)  # nobody can say that it is another one

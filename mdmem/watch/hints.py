@@ -8,7 +8,7 @@ import unicodedata
 from dataclasses import dataclass
 from typing import NamedTuple
 
-from mdmem.document.document import SUFFIXES
+from mdmem.document.document import ANY_SUFFIXES
 from mdmem.text.regex import regex
 
 # A save is several events: hints are ready when none has come for a while, or the first one is that old.
@@ -85,7 +85,7 @@ class GatheredHints:
     """
 
     def __init__(self, *, logs: bool = False) -> None:
-        self._suffixes = (*SUFFIXES, ".jsonl") if logs else SUFFIXES
+        self._suffixes = (*ANY_SUFFIXES, ".jsonl") if logs else ANY_SUFFIXES
         self.everything = False
         self.settings = False
         self.code: set[str] = set()

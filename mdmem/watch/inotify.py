@@ -19,7 +19,7 @@ import stat
 
 from inotify_simple import Event, INotify, flags
 
-from mdmem.document.document import SUFFIXES
+from mdmem.document.document import ANY_SUFFIXES
 from mdmem.watch.hints import GatheredHints, Notice, entry_of
 
 _COMES = flags.CREATE | flags.MOVED_TO
@@ -157,7 +157,7 @@ class Watched:
                             continue
                         if entry.is_dir(follow_symlinks=False):
                             below.append(path)
-                        elif path.endswith(SUFFIXES) and _shared_inode(entry.path):
+                        elif path.endswith(ANY_SUFFIXES) and _shared_inode(entry.path):
                             self.linked.add(path)
             except OSError as error:
                 self.limited |= error.errno not in _PASSING
@@ -190,7 +190,7 @@ class Watched:
             with contextlib.suppress(OSError), os.scandir(self._locate(folder)) as entries:
                 for entry in entries:
                     # The inode comes with the name: a look at each file would take ten times as long.
-                    if entry.inode() in self._new_links and entry.name.endswith(SUFFIXES):
+                    if entry.inode() in self._new_links and entry.name.endswith(ANY_SUFFIXES):
                         path = f"{folder}/{entry.name}" if folder else entry.name
                         self.linked.add(path)
                         into.file(path)

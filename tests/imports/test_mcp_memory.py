@@ -9,10 +9,10 @@ import pytest
 from hypothesis import HealthCheck, given, settings, strategies as st
 
 import mdmem
-from mdmem.document.document import DEFAULT_LIMITS
 from mdmem.errors import Invalid, NamedNotFound, Usage
 from mdmem.facade.memory import Memory
 from mdmem.imports.mcp_memory import convert
+from mdmem.vault.config import Config
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -186,7 +186,7 @@ def test_any_graph_gives_valid_notes_or_says_what_it_leaves_out(
     source = tmp_path / "any.jsonl"
     write(source, *(entity(name, kind, *texts) for name, kind, texts in entities))
     try:
-        batch = convert(str(source), DEFAULT_LIMITS)
+        batch = convert(str(source), Config())
     except NamedNotFound:
         assert all(not name.strip() for name, _, _ in entities)
         return

@@ -35,6 +35,7 @@ from mdmem.index.database import (
     key_of,
     keys_of,
     record,
+    stem_keys,
     tag_key,
 )
 
@@ -572,3 +573,12 @@ def test_citations_and_urls_are_rows_and_nothing_is_seen_yet() -> None:
     made = of("See `src/a.py#L3-L4` and <https://example.org/x>.\n")
     assert made.citations == [(0, 1, 5, 19, "src/a.py", 3, 4, "", "", False, "")]
     assert [row[3] for row in made.urls] == ["https://example.org/x"]
+
+
+def test_a_memory_has_a_key_for_each_way_to_say_its_path() -> None:
+    assert stem_keys("n/A.md") == ("a",)
+    assert stem_keys("n/a.json") == ("a.json",)
+    assert stem_keys("n/a.mdx") == ("a", "a.mdx")
+    assert stem_keys("a.markdown") == ("a", "a.markdown")
+    assert stem_keys("a.mdx.md") == ("a.mdx",)
+    assert keys_of("n/a.mdx", {"id": "x.md", "aliases": ["y"]}) == ["a", "a.mdx", "x", "y"]

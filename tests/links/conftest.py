@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from mdmem.document.document import Document, Limits, parse_text
+from mdmem.document.document import ANY_SUFFIXES, Document, Limits, parse_text
 from mdmem.errors import MemoryNotFound
 from mdmem.index.database import Row, key_of, record
 from mdmem.links.move import Known
@@ -65,11 +65,13 @@ class Notes:
 
     @property
     def known(self) -> Known:
-        return Known(names=self, sources=self.sources, read=self.read, stands=self.exists)
+        return Known(
+            names=self, sources=self.sources, read=self.read, stands=self.exists, suffixes=ANY_SUFFIXES
+        )
 
     def after(self, plan: EditPlan) -> Notes:
         """The memories as they are when the plan is applied."""
-        refuse_paths(plan)
+        refuse_paths(plan, ANY_SUFFIXES)
         texts = self.texts
         for change in plan.changes:
             assert change.before is not None

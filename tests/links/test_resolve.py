@@ -243,3 +243,43 @@ def test_any_target_resolves_to_what_is_there_or_to_nothing(
 def test_no_path_leaves_the_namespace(source: str, target: str) -> None:
     place = place_of(target, source)
     assert place is None or not {"..", "."} & set(place.split("/"))
+
+
+# -------------------------------------------------------------------------------------- suffixes of Markdown
+
+
+@pytest.mark.parametrize(
+    ("target", "expected"),
+    [
+        ("a", "n/a.md"),
+        ("a.mdx", "n/a.mdx"),
+        ("a.markdown", "n/a.markdown"),
+        ("n/a.mdx", "n/a.mdx"),
+        ("b", "b.mdx"),
+        ("B", "b.mdx"),
+        ("c", "c.markdown"),
+        ("d.mdx", "d.mdx.md"),
+        ("./n/a", "n/a.md"),
+        ("./n/a.mdx", "n/a.mdx"),
+        ("./b", "b.mdx"),
+        ("/c", "c.markdown"),
+        ("./d.mdx", "d.mdx.md"),
+        ("e.mdx", "e.mdx"),
+        ("c.md", None),
+        ("b.markdown", None),
+    ],
+)
+def test_a_name_means_md_before_mdx_before_markdown(target: str, expected: str | None) -> None:
+    paths = ["n/a.markdown", "n/a.md", "n/a.mdx", "b.mdx", "c.markdown", "d.mdx.md"]
+    found = resolve(Notes(paths, others=["e.mdx"]), target, "index.md")
+    assert found.path == expected
+    assert not found.ambiguous
+
+
+@pytest.mark.parametrize(
+    ("path", "expected"),
+    [("b.mdx", "b"), ("n/a.md", "a"), ("n/a.mdx", "a.mdx"), ("m/c.mdx", "m/c"), ("c.mdx", "/c.mdx")],
+)
+def test_the_shortest_name_has_a_suffix_only_where_it_needs_one(path: str, expected: str) -> None:
+    names = Notes(["b.mdx", "n/a.md", "n/a.mdx", "m/c.mdx", "c.mdx"])
+    assert shortest(names, path, "k/index.md") == expected

@@ -317,3 +317,14 @@ def test_settings_of_the_repository_start_no_program(work: Path) -> None:
     installed(work)
     uninstalled(work)
     assert not (work.parent / "ran").exists()
+
+
+def test_what_the_config_takes_for_memories_is_merged_too(work: Path) -> None:
+    installed(work)
+    assert ".mdx" not in (work / ".gitattributes").read_text()
+    (work / "memories/.mdmem/config.toml").write_text('[files]\nsuffixes = [".mdx", ".markdown"]\n')
+    installed(work)
+    lines = (work / ".gitattributes").read_text().splitlines()
+    assert "/memories/**/*.mdx merge=mdmem diff=markdown" in lines
+    assert "/memories/**/*.markdown merge=mdmem diff=markdown" in lines
+    assert "/memories/**/*.json merge=mdmem" in lines

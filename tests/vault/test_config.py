@@ -297,3 +297,14 @@ def test_any_text_is_a_config_or_refused(text: str) -> None:
         return
     assert config.preferences.policy in POLICIES
     assert config.limits.max_bytes >= 0
+
+
+def test_a_config_names_which_suffixes_of_markdown_are_memories_too() -> None:
+    assert Config().suffixes == (".md", ".json")
+    assert parse('files.suffixes = [".mdx"]').suffixes == (".md", ".json", ".mdx")
+    assert parse('files.suffixes = [".mdx", ".markdown"]').suffixes[2:] == (".mdx", ".markdown")
+    for wrong in ('[".txt"]', '[".md"]', '["mdx"]', '[".mdx", 1]', '".mdx"'):
+        with pytest.raises(ConfigInvalid) as refused:
+            parse(f"[files]\nsuffixes = {wrong}\n")
+        named = 'line 2: [files] suffixes is a list of none, some or all of ".mdx", ".markdown", not '
+        assert refused.value.reason.startswith(named)

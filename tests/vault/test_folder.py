@@ -26,7 +26,7 @@ from mdmem.errors import (
     VaultNotFound,
 )
 from mdmem.vault import config
-from mdmem.vault.config import CONFIG_PATH
+from mdmem.vault.config import CONFIG_PATH, Config
 from mdmem.vault.folder import find, init, resolve, workspace_of
 from mdmem.vault.plan import Change, EditPlan, edit
 from mdmem.vault.vault import Vault
@@ -102,7 +102,8 @@ def test_the_error_names_vaults_one_folder_down_and_opens_none(
 def test_a_file_of_the_workspace_can_be_mounted(work: Path, target: str, parts: tuple[str, ...]) -> None:
     (work / "docs/real.md").write_text("real")
     (work / "inside.md").symlink_to("docs/real.md")
-    assert resolve({"AGENTS.md": target}, str(work / "memories"), str(work)) == {"AGENTS.md": parts}
+    config = Config(mounts={"AGENTS.md": target})
+    assert resolve(config, str(work / "memories"), str(work)) == {"AGENTS.md": parts}
 
 
 HIDDEN = (".bashrc", ".ssh/authorized_keys", ".vscode/settings.json", "docs/.a.md", "..data/a.md")
@@ -142,7 +143,7 @@ def test_what_must_not_be_mounted_is_refused(work: Path, path: str, target: str,
     (work / "git-link").symlink_to(".git")
     (work / "hidden-link.md").symlink_to(".bashrc")
     with pytest.raises(ConfigInvalid) as refused:
-        resolve({path: target}, str(work / "memories"), str(work))
+        resolve(Config(mounts={path: target}), str(work / "memories"), str(work))
     assert refused.value.path == CONFIG_PATH
     assert refused.value.reason.startswith("[mounts] ")
     assert reason in refused.value.reason
@@ -153,12 +154,13 @@ def test_one_file_is_mounted_once(work: Path) -> None:
     (work / "same.md").symlink_to("AGENTS.md")
     for other in ("../AGENTS.md", "../docs/../AGENTS.md", "../same.md"):
         with pytest.raises(ConfigInvalid, match="mounted twice"):
-            resolve({"a.md": "../AGENTS.md", "b.md": other}, str(work / "memories"), str(work))
+            resolve(Config(mounts={"a.md": "../AGENTS.md", "b.md": other}), str(work / "memories"), str(work))
 
 
 def test_two_spellings_of_one_path_are_one_mount_too_many(work: Path) -> None:
+    mounts = {"\xe9.md": "../AGENTS.md", "e\u0301.md": "../docs/b.md"}
     with pytest.raises(ConfigInvalid, match="twice"):
-        resolve({"\xe9.md": "../AGENTS.md", "e\u0301.md": "../docs/b.md"}, str(work / "memories"), str(work))
+        resolve(Config(mounts=mounts), str(work / "memories"), str(work))
 
 
 # ------------------------------------------------------------------------------------------------- in a vault
@@ -233,7 +235,7 @@ def test_a_bad_mount_is_refused_before_anything_is_read(work: Path) -> None:
 def test_no_vault_mounts_thousands_of_files(work: Path) -> None:
     mounts = {f"{number}.md": f"../docs/{number}.md" for number in range(101)}
     with pytest.raises(ConfigInvalid, match="101 files, not at most 100"):
-        resolve(mounts, str(work / "memories"), str(work))
+        resolve(Config(mounts=mounts), str(work / "memories"), str(work))
 
 
 # ------------------------------------------------------------------------------------- on another file system

@@ -435,3 +435,20 @@ def test_what_a_scope_reads_besides_its_own(
 )
 def test_what_belongs_to_a_scope(scope: Scope, path: str, holds: bool) -> None:
     assert scope.wall.holds(path) is holds
+
+
+def test_a_suffix_that_a_vault_does_not_take_is_refused_with_the_key_that_names_it() -> None:
+    assert check_memory("n/a.mdx") == "n/a.mdx"
+    for suffix in (".mdx", ".markdown"):
+        with pytest.raises(PathRefused) as refused:
+            check_memory(f"a{suffix}", (".md", ".json"))
+        assert f"in {suffix} only where the vault's config names it" in refused.value.reason
+        assert refused.value.hint == (
+            f"name {suffix} in `[files] suffixes` of .mdmem/config.toml, or try a{suffix}.md"
+        )
+    with pytest.raises(PathRefused) as refused:
+        check_memory("a.txt", (".md", ".json"))
+    assert (refused.value.reason, refused.value.hint) == (
+        "a memory's name ends in .md or .json",
+        "try a.txt.md",
+    )

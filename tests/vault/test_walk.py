@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING
 import pytest
 from hypothesis import given, settings, strategies as st
 
+from mdmem.document.document import ANY_SUFFIXES, SUFFIXES
 from mdmem.errors import PathRefused, StorageFailed
 from mdmem.vault.walk import Found, Look, compare_files, compare_paths, count_passed_over, tree, walk
 
@@ -60,10 +61,10 @@ def test_files_of_text_that_are_no_memories_are_counted_by_suffix(tmp_path: Path
     for name in ("a.md", "b.json", "c.txt", "d/e.mdx", "d/f.mdx", "G.MD", "h.png", "i", ".j.txt", ".k/l.mdx"):
         (tmp_path / name).parent.mkdir(exist_ok=True)
         (tmp_path / name).write_text("text\n")
-    counts = count_passed_over(walk(str(tmp_path), suffixes=("",)))
+    counts = count_passed_over(walk(str(tmp_path), suffixes=("",)), SUFFIXES)
     assert next(iter(counts.items())) == (".mdx", 2)
     assert counts == {".mdx": 2, ".txt": 1, ".MD": 1}
-    assert count_passed_over(walk(str(tmp_path / "d/none"), suffixes=("",))) == {}
+    assert count_passed_over(walk(str(tmp_path / "d/none"), suffixes=("",)), SUFFIXES) == {}
 
 
 def test_of_two_spellings_of_one_name_only_one_can_be_read(tmp_path: Path) -> None:
@@ -535,3 +536,21 @@ def test_looks_agree_with_a_walk_whatever_has_changed(
 def _above(path: str) -> set[str]:
     parts = path.split("/")
     return {"/".join(parts[:count]) for count in range(1, len(parts) + 1)}
+
+
+def test_a_walk_and_a_comparison_meet_the_suffixes_that_they_are_given(tmp_path: Path) -> None:
+    fill(tmp_path, "a.md", "b.mdx", "n.mdx/c.markdown", "d.json")
+    root = str(tmp_path)
+    for suffixes in ((".md", ".json"), (".md", ".json", ".mdx"), (".md", ".json", ".mdx", ".markdown")):
+        met = list(walk(root, suffixes=suffixes))
+        assert all(not found.problem and found.path.endswith(suffixes) for found in met)
+        assert len(met) == len(suffixes)
+        look = compare_files(root, {}, suffixes=suffixes)
+        assert sorted(found.path for found in look.changed) == sorted(found.path for found in met)
+        known = {found.path: found.seen for found in walk(root, suffixes=ANY_SUFFIXES)}
+        look = compare_files(root, known, suffixes=suffixes)
+        assert look.changed == []
+        assert look.gone == sorted(known.keys() - {found.path for found in met})
+        assert compare_paths(root, ["b.mdx"], known, suffixes=suffixes).gone == (
+            [] if ".mdx" in suffixes else ["b.mdx"]
+        )

@@ -8,7 +8,11 @@ import { findProgram, runProgram } from "./program.ts";
 import { changesLinks, isDestination, type LinkUpdates } from "./renames.ts";
 
 const MARKDOWN = { scheme: "file", language: "markdown" };
-const SELECTOR = [MARKDOWN, { scheme: "file", language: "json" }];
+const SELECTOR = [
+    MARKDOWN,
+    { scheme: "file", pattern: "**/*.mdx" },
+    { scheme: "file", language: "json" },
+];
 const CONFIG = join(".mdmem", "config.toml");
 const FEW = 20;
 

@@ -93,6 +93,8 @@ def status_command(memory: Memory) -> None:
     for name, value, more in rows:
         if value is not None:
             print(f"{name:16} {value:<8,} mdmem {more}")
+    if found.passed_over:
+        print(f"{'passed over':16} {sum(found.passed_over.values()):<8,} mdmem check")
     for number, wrong in enumerate(found.setup[:_MOST_WRONG]):
         print(f"{'' if number else 'setup':16} {' '.join(wrong.split())}")
     if not found.setup:

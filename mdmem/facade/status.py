@@ -19,7 +19,7 @@ from mdmem.links.references import CODE, LINKS, occurrences
 from mdmem.review.tracked import Tracked
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
+    from collections.abc import Callable, Iterator, Mapping
 
     from mdmem.facade.memory import Memory
     from mdmem.index.view import View
@@ -36,6 +36,7 @@ class MemoryStatus:
         root: the absolute path of the vault's folder.
         scope: whose memory, in words.
         memories: how many there are.
+        passed_over: the files of text that are no memories by their names, counted by suffix.
         uncommitted: memories that differ from the last commit; None also where there is no repository.
         proposals: those in the inbox that wait.
         stale: citations of code that has moved, has changed or is gone.
@@ -46,6 +47,7 @@ class MemoryStatus:
     root: str
     scope: str
     memories: int | None
+    passed_over: Mapping[str, int]
     uncommitted: int | None
     proposals: int | None
     stale: int | None
@@ -79,6 +81,7 @@ def find_status(memory: Memory, view: Callable[[], View]) -> MemoryStatus:
         root=memory.root,
         scope=_describe_scope(memory.scope),
         memories=memories,
+        passed_over=ask(memory.passed_over) or {},
         uncommitted=uncommitted,
         proposals=proposals,
         stale=None if pointing is None else pointing["stale"],

@@ -268,6 +268,7 @@ HELP = [
     Habit("mdmem cat notes/db.md", code=2, error="Did you mean 'show'"),
     Habit("mdmem version", code=2, error="Did you mean '--version'"),
     Habit("mdmem status", out=r"^memories +6 +mdmem ls -t$"),
+    Habit("touch memories/a.mdx; mdmem status", out="^passed over +1 +mdmem check$"),
     Habit("mdmem status | wc -l", out=r"^ *(?:[1-9]|10)$"),
     Habit("mdmem status --json | jq '[.uncommitted, .broken]' -c", out=r"^\[6,1\]$"),
     Habit("git add -A; git commit -qm x; mdmem append notes/db.md x; mdmem status", out="^not committed +1 "),

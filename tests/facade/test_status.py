@@ -60,6 +60,12 @@ def test_a_scope_is_told_of_its_own_only(memory: Memory) -> None:
     assert mdmem.open(memory.root, mdmem.Scope(shared=True)).status().scope == "shared"
 
 
+def test_it_counts_files_that_are_no_memories_by_their_names(vault_root: Path) -> None:
+    for name in ("a.mdx", "b.mdx", "c.txt"):
+        (vault_root / name).write_text("text\n")
+    assert mdmem.open(vault_root).status().passed_over == {".mdx": 2, ".txt": 1}
+
+
 def test_without_a_repository_nothing_is_uncommitted_nor_committed(vault_root: Path) -> None:
     found = mdmem.open(vault_root).status()
     assert (found.memories, found.uncommitted, found.stale, found.broken) == (0, None, 0, 0)

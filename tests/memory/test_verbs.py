@@ -1131,7 +1131,7 @@ def test_undo_never_destroys_what_another_program_wrote(
 
 def test_there_is_nothing_to_undo(root: Path, verbs: Verbs[Applied]) -> None:
     put(root, "a.md", "a\n")
-    with pytest.raises(NamedNotFound, match="last"):
+    with pytest.raises(NamedNotFound, match="nothing was changed"):
         verbs.undo()
     with pytest.raises(NamedNotFound, match="nothing-like-it"):
         verbs.undo("nothing-like-it")

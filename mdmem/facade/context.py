@@ -324,7 +324,8 @@ class _Sources:
         """Return the passages that fit a query, the best first."""
         results = self._memory.search(query, each="passage", limit=_MOST_FOUND)
         hits = [hit for hit in results.hits if not self._is_synced(hit)]
-        return _Gathered(excerpt_hits(self._memory, hits), further=results.left_out)
+        unread = [("", results.unread_note)] if results.unread else []
+        return _Gathered(excerpt_hits(self._memory, hits), unread, further=results.left_out)
 
     def _is_synced(self, hit: Hit) -> bool:
         """Return whether a passage is of rules that `project sync` wrote into shared memory."""

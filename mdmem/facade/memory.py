@@ -708,7 +708,14 @@ class Memory(Kinds["Applied"]):
                 wanted=wanted,
             )
         )
-        return replace(results, notes=(*unknown, *results.notes))
+        results = replace(results, unread=self._count_unread(own, request.within))
+        unread = filter(None, [results.unread_note])
+        return replace(results, notes=(*unknown, *unread, *results.notes))
+
+    def _count_unread(self, own: View, within: str) -> int:
+        """Count the files that a search cannot look into."""
+        views = [own] if within else [view for _, view in self._layer_views(own)]
+        return sum(is_under(path, within) for view in views for path, _ in view.problems())
 
     def states(self, *, as_of: str = "") -> dict[str, State]:
         """Return what does not count now, or did not at a moment: the state of each such memory, by its path.

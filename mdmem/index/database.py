@@ -62,6 +62,7 @@ _INDEXES = {
     "links_by_key": "links (key)",
     "citations_by_path": "citations (path)",
     "tags_by_key": "tags (key)",
+    "documents_unread": "documents (path) WHERE problem != ''",
 }
 _SCHEMA = f"""
 CREATE TABLE meta (key TEXT PRIMARY KEY, value) WITHOUT ROWID;

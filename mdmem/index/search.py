@@ -142,7 +142,8 @@ class Results:
         left_out: how many further ones fit. Of passages, at least this many: a memory that was not scored
             counts as one.
         left_out_tokens: about how many tokens of `hits` a budget left out; 0 without one.
-        notes: which parts of the query were not used.
+        notes: which parts of the query were not used, and what could not be searched.
+        unread: how many files cannot be read, and so not be searched.
         explanations: the parts of the score of each hit; empty unless `explain` was set.
         held: what of the query each hit holds, with the lines around it, its headings and the memory's name.
     """
@@ -151,8 +152,15 @@ class Results:
     left_out: int = 0
     left_out_tokens: int = 0
     notes: tuple[str, ...] = ()
+    unread: int = 0
     explanations: tuple[tuple[ScorePart, ...], ...] = ()
     held: tuple[Held, ...] = ()
+
+    @property
+    def unread_note(self) -> str:
+        """What could not be searched, in a sentence; empty where all could."""
+        files = "1 file" if self.unread == 1 else f"{self.unread:,} files"
+        return f"{files} cannot be read, and not be searched: `mdmem check` says why" if self.unread else ""
 
     def json_shape(self) -> dict[str, Any]:
         """Return a JSON object, each hit with the parts of its score if there are explanations."""

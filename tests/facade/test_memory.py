@@ -525,3 +525,16 @@ def test_a_hit_in_a_field_is_its_line_without_the_other_fields(tmp_path: Path) -
     assert (hit.line, hit.text, hit.before, hit.after) == (2, "description: Which engine", (), ())
     (hit,) = memory.search("sqlite").hits
     assert (hit.line, hit.text) == (8, "SQLite.")
+
+
+def test_what_cannot_be_read_is_named_where_it_is_not_searched(vault_root: Path) -> None:
+    memory = Memory(str(vault_root))
+    memory.write("notes/a.md", "lait\n")
+    memory.write("users/ann/notes/b.md", "lait\n")
+    (vault_root / "notes/latin.md").write_bytes(b"caf\xe9 lait\n")
+    told = "1 file cannot be read, and not be searched: `mdmem check` says why"
+    found = memory.search("lait")
+    assert (found.unread, found.notes) == (1, (told,))
+    assert memory.search("lait", within="users").notes == ()
+    assert mdmem.open(vault_root, Scope(user="ann")).search("lait").notes == ()
+    assert told in memory.context("lait").text

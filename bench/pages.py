@@ -88,13 +88,9 @@ def write_commands() -> Iterator[str]:
     """The page of the command line: what `--help` says of each command, and the topics of `mdmem help`."""
     yield from ("# Command line", "", _MADE, "", _COMMANDS)
     root = click.Context(app, info_name="mdmem", terminal_width=WIDTH)
-    names = [name for name in app.list_commands(root) if not _get_command(root, name).hidden]
-    groups = {
-        title: [each for each in members.split() if each in names] for title, members in topics.GROUPS.items()
-    }
+    groups = {title: members.split() for title, members in topics.GROUPS.items()}
     grouped = {name for members in groups.values() for name in members}
-    if others := [name for name in names if name not in grouped]:
-        groups["others"] = others
+    groups["seldom typed"] = [name for name in app.list_commands(root) if name not in grouped]
     for title, members in groups.items():
         yield from ("", f"## {title.capitalize()}")
         for name in members:
@@ -149,8 +145,7 @@ def _write_command(command: click.Command, parent: click.Context, name: str) -> 
     )
     if isinstance(command, click.Group):
         for each in command.list_commands(context):
-            if not (below := _get_command(context, each)).hidden:
-                yield from _write_command(below, context, each)
+            yield from _write_command(_get_command(context, each), context, each)
 
 
 def write_python() -> Iterator[str]:

@@ -666,7 +666,12 @@ EXAMPLES: dict[str, dict[str, Any]] = {
         "tags": ["storage"],
     },
     "preference": {"value": "dark", "why": "Bright screens tire the eyes at night.", "strength": "0.8"},
-    "rule": {"text": "# Style\n\nType everything.\n", "globs": ["src/**/*.py", "*.pyi"], "priority": "7"},
+    "rule": {
+        "text": "# Style\n\nType everything.\n",
+        "globs": ["src/**/*.py", "*.pyi"],
+        "priority": "7",
+        "title": "T",
+    },
     "project": {"title": "Demo", "description": "A library for demonstrations."},
     "working": {"goal": "Make the tests pass.", "state": "Two of three are green."},
     "daily": {"date": "2025-01-02"},

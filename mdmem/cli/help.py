@@ -66,7 +66,7 @@ def write_first_screen(group: click.Group, context: click.Context, formatter: cl
     for title, names in GROUPS.items():
         _write_section(title, [name for name in names.split() if name in first], group, context, formatter)
     _write_options(context, formatter, _FIRST_OPTIONS)
-    formatter.write("\nmdmem --help --all lists everything, mdmem help COMMAND explains one.\n")
+    formatter.write("\nmdmem --help --all lists what people type, mdmem help COMMAND explains one.\n")
 
 
 def write_all(group: click.Group, context: click.Context, formatter: click.HelpFormatter) -> None:
@@ -74,6 +74,9 @@ def write_all(group: click.Group, context: click.Context, formatter: click.HelpF
     _write_options(context, formatter)
     for title, names in GROUPS.items():
         _write_section(title, names.split(), group, context, formatter)
+    names = group.list_commands(context)
+    hidden = [name for name in names if (each := group.get_command(context, name)) and each.hidden]
+    formatter.write(f"\nSeldom typed, each with --help: {', '.join(hidden)}\n")
     with formatter.section("Topics, as in `mdmem help json`"):
         formatter.write_dl([(name, read_topic(name)[0]) for name in topics()])
 

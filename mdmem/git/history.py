@@ -23,7 +23,13 @@ if TYPE_CHECKING:
 
 FileStatus = Literal["added", "changed", "removed", "renamed"]
 
-TRAILERS = OP, ID, AGENT, SESSION = "Mdmem-Op", "Mdmem-Id", "Mdmem-Agent", "Mdmem-Session"
+TRAILERS = OP, ID, ALSO, AGENT, SESSION = (
+    "Mdmem-Op",
+    "Mdmem-Id",
+    "Mdmem-Also",
+    "Mdmem-Agent",
+    "Mdmem-Session",
+)
 """What a commit says about the operations in it, in lines at the end of its message."""
 
 _SECOND = 10**9  # nanoseconds

@@ -4,17 +4,16 @@ from __future__ import annotations
 
 from bisect import bisect_right
 from dataclasses import dataclass, replace
-from itertools import accumulate
+from itertools import accumulate, compress
 from typing import TYPE_CHECKING
 
 from mdmem.diagnostic import Span
 from mdmem.document.tree import dotted, same
 from mdmem.errors import DocumentRefused
-from mdmem.git.history import AGENT, OP
+from mdmem.git.history import AGENT, ALSO, OP
 from mdmem.merging.comparison import pair_facts
 from mdmem.merging.facts import facts
-from mdmem.review.tracked import agent_of
-from mdmem.text.regex import regex
+from mdmem.review.tracked import NAMES_A_MEMORY, agent_of
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -67,7 +66,6 @@ class SaidFact:
 
 _NOT_COMMITTED = "not committed yet"
 _ELSEWHERE = "in another repository, or in none"
-_NAMES_A_MEMORY = regex(r"\.(?:mdx?|markdown|json)\b")
 _UNKNOWN = "older than this shallow clone"
 
 
@@ -162,13 +160,18 @@ class _Blame:
 def _operations_on(commit: Commit, path: str) -> list[tuple[str, str]]:
     """List the operations of a commit on a memory, each with its agent."""
     done: list[tuple[str, str]] = []
+    concerned: list[bool] = []
     for key, value in commit.trailers:
+        concerns = path in value or not NAMES_A_MEMORY.search(value)
         if key == OP:
             done.append((value, ""))
+            concerned.append(concerns)
+        elif key == ALSO and done:
+            concerned[-1] |= concerns
         elif key == AGENT and done:
             done[-1] = (done[-1][0], value)
     # A memory may have been called otherwise then: where none is left, all may concern it.
-    return [each for each in done if path in each[0] or not _NAMES_A_MEMORY.search(each[0])] or done
+    return list(compress(done, concerned)) or done
 
 
 def _list_members(document: Document) -> tuple[Member, ...]:

@@ -5,6 +5,7 @@ trailers name the changes of the vault's own history that led from what git has 
 
     Mdmem-Op: append to notes/db.md        what was done
     Mdmem-Id: 20260801T120000123456-1f2e   the change, as `mdmem history` and `mdmem undo` name it
+    Mdmem-Also: notes/app.md               what it changed and does not name, such as where a link was rewritten
     Mdmem-Agent: claude                    who did it, where that is known
 
 An `Mdmem-Op` without an id is a direct edit beside them. Where all was edited directly there is none.
@@ -30,10 +31,10 @@ from mdmem.errors import (
     Usage,
 )
 from mdmem.git.commit import IGNORED, PendingKind, WorkTree
-from mdmem.git.history import AGENT, ID, OP, SESSION, one_line, with_trailers
+from mdmem.git.history import AGENT, ALSO, ID, OP, SESSION, one_line, with_trailers
 from mdmem.git.repository import Repository
 from mdmem.review.review import Review
-from mdmem.review.tracked import Tracked, is_chosen
+from mdmem.review.tracked import NAMES_A_MEMORY, Tracked, is_chosen
 from mdmem.vault import files
 from mdmem.vault.config import CONFIG_PATH
 from mdmem.vault.mark import allow, is_allowed
@@ -48,11 +49,13 @@ if TYPE_CHECKING:
     from mdmem.vault.vault import Vault
 
     _Files = Mapping[str, Pending]
+    _Led = tuple[Entry, list[str]]
 
 _SECONDS = 300.0  # that hooks and signing may be silent, where somebody waits and may interrupt
 _SECONDS_ALONE = 60.0
 _MOST_ENTRIES = 10_000  # of the history that are looked at
 _MOST_OPERATIONS = 200  # that a message names
+_MOST_ALSO = 20  # memories that it names of an operation
 _LONGEST_LINE = 72
 _SETTINGS = re.compile(r"\.gitignore|\.mdmem/(?!local/).+", re.DOTALL)
 _DONE = {"added": "Add", "changed": "Change", "removed": "Remove"}
@@ -206,23 +209,24 @@ class Commits:
         return "; ".join([*(f"not committed: {each}" for each in made.left_out if only), *made.notes])
 
     def _make_message(self, text: str, tracked: Tracked, taken: _Files, session: str) -> str:
-        entries, direct = self._find_explaining(tracked, taken)
+        led, direct = self._find_explaining(tracked, taken)
         trailers: list[tuple[str, str]] = []
-        for entry in entries[-_MOST_OPERATIONS:]:
+        for entry, changed in led[-_MOST_OPERATIONS:]:
             trailers += [(OP, entry.message.strip() or "change"), (ID, entry.id)]
+            trailers += [(ALSO, other) for other in _list_others(entry.message, changed)]
             trailers += [(AGENT, entry.actor)] if entry.actor.strip() else []
         if trailers:
             # Else it would seem that the operations made these changes, too.
             trailers += [(OP, f"edit {path} directly") for path in direct[:_MOST_OPERATIONS]]
         trailers += [(SESSION, session)] if session.strip() else []
-        operations = [*dict.fromkeys(one_line(each.message) for each in entries if each.message.strip())]
+        operations = [*dict.fromkeys(one_line(each.message) for each, _ in led if each.message.strip())]
         return with_trailers(text.strip() or _default_message(taken, operations), trailers)
 
-    def _find_explaining(self, tracked: Tracked, taken: _Files) -> tuple[list[Entry], list[str]]:
+    def _find_explaining(self, tracked: Tracked, taken: _Files) -> tuple[list[_Led], list[str]]:
         """Return what led from what the head has to what the files hold.
 
         Returns:
-            The changes, the oldest first; and the memories that were edited directly as well.
+            The changes, the oldest first, each with the memories it is needed for; and the memories that were edited directly as well.
         """
         heads = {
             p: _hash_of(tracked.document, each.blob, p) if each.blob else None for p, each in taken.items()
@@ -237,7 +241,7 @@ class Commits:
             if not unexplained:
                 break
         known = cache(tracked.history.change_ids)
-        led: dict[str, Entry] = {}
+        led: dict[str, _Led] = {}
         direct = []
         for path, head in heads.items():
             step = None if taken[path].kind == "removed" else _hash_of(self._vault.find, path)
@@ -256,9 +260,18 @@ class Commits:
                 # The history does not know what the head has: only what joins up with the file is sure.
                 since = [entry for entry in since[:joined] if entry.id not in known()]
                 is_joined = bool(since)
-            led.update((entry.id, entry) for entry in since)
+            for entry in since:
+                led.setdefault(entry.id, (entry, []))[1].append(path)
             direct += [] if is_joined else [path]
         return [led[id_] for id_ in sorted(led)], direct
+
+
+def _list_others(operation: str, changed: Sequence[str]) -> list[str]:
+    """List the memories that an operation changed and does not name; of many, say how many."""
+    if not NAMES_A_MEMORY.search(operation):
+        return []  # that may be about any
+    others = [path for path in changed if path not in operation]
+    return others if len(others) <= _MOST_ALSO else [f"{len(others):,} memories"]
 
 
 def _hash_of(read: Callable[..., Document | None], *given: str) -> str:

@@ -14,6 +14,7 @@ from mdmem.document.document import Document, parse
 from mdmem.errors import PathRefused, TooLarge
 from mdmem.git.history import AGENT, ID, OP, SESSION, History
 from mdmem.git.repository import Objects, Repository, TooLong
+from mdmem.text.regex import regex
 from mdmem.vault.paths import Namespace, check_memory, is_under, join, relative
 
 if TYPE_CHECKING:
@@ -21,6 +22,9 @@ if TYPE_CHECKING:
 
     from mdmem.git.history import Commit, LoggedCommit, TouchedFile
     from mdmem.vault.vault import Vault
+
+NAMES_A_MEMORY = regex(r"\.(?:mdx?|markdown|json)\b")
+"""What is in the words of an operation that say which memories it is about."""
 
 _ALL = "."
 _MOST_AT_ONCE = 200  # commits whose other files are looked at together

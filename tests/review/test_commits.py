@@ -361,6 +361,35 @@ def test_a_change_of_two_memories_explains_both_in_turn(project: Project) -> Non
         assert project.trailers("Mdmem-Id") == [moved.id]
 
 
+def test_a_memory_whose_link_was_rewritten_is_of_who_moved_its_target_as_well(project: Project) -> None:
+    project.memory.append("notes/people.md", "Ada, see [[servers]].")
+    project.memory.append("notes/servers.md", "One.")
+    project.committed()
+    project.open("claude").mv("notes/servers.md", "notes/hosts.md")
+    project.open("codex").append("notes/people.md", "- Bob.")
+    project.open("codex").append("notes/other.md", "Other.")
+    project.committed()
+    assert project.trailers("Mdmem-Also") == ["notes/people.md"]
+    *_, linked = [said for said in project.memory.git.blame("notes/people.md") if "Ada" in said.text]
+    assert (linked.text, linked.agent, linked.sure) == ("Ada, see [[hosts]].", "claude, codex", False)
+    assert linked.operations == ("move notes/servers.md to notes/hosts.md", "append to notes/people.md")
+    assert {(said.agent, said.sure) for said in project.memory.git.blame("notes/other.md")} == {
+        ("codex", True)
+    }
+
+
+def test_of_many_memories_that_an_operation_does_not_name_it_says_how_many(project: Project) -> None:
+    project.memory.append("notes/b.md", "B.")
+    for number in range(21):
+        project.write(f"memories/notes/l{number}.md", "See [[b]].\n")
+    project.committed()
+    project.open("claude").mv("notes/b.md", "notes/c.md")
+    project.open("codex").append("notes/l1.md", "More.")
+    project.committed()
+    assert project.trailers("Mdmem-Also") == ["21 memories"]
+    assert not any(said.sure for said in project.memory.git.blame("notes/l1.md"))
+
+
 def test_what_git_converts_is_explained_by_what_was_not_committed_yet(project: Project) -> None:
     """With `eol=crlf` git has other bytes than the file, and the history cannot say which those were."""
     project.write(".gitattributes", "*.md text eol=crlf\n")

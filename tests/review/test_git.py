@@ -486,6 +486,9 @@ def test_blame_leaves_out_what_was_done_to_other_memories(work: Work) -> None:
         (["append to notes/a.md|claude", "edit notes/a.md directly|"], False),
         (["append to notes/a.md|claude", "edit notes/b.md directly|"], True),
         (["append to notes/a.md|claude", "replace in notes|codex"], False),
+        (["append to notes/a.md|claude", "move notes/b.md to c.md\nMdmem-Also: notes/a.md|codex"], False),
+        (["append to notes/a.md|claude", "move notes/b.md to c.md\nMdmem-Also: notes/d.md|codex"], True),
+        (["append to notes/a.md|claude", "move notes/b.md to c.md\nMdmem-Also: 21 memories|codex"], False),
         (["append to notes/a.md|"], True),
     ],
 )

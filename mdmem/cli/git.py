@@ -375,8 +375,10 @@ def git_revert(target: Target, /, what: str, paths: tuple[str, ...]) -> None:
 def git_allow(memory: Memory, what: str, off: bool) -> None:
     """Allow the vault to commit by itself as its config says, or the hooks of its repository to run.
 
-    This holds for you, on this machine; a copy of the vault has to be allowed again.
+    This holds for you, on this machine; a copy of the vault has to be allowed again. Commits are made by
+    themselves only in a repository that has nothing but memories; of another one, it is said.
     """
-    memory.git.allow(what, off=off)
+    word = memory.git.allow(what, off=off)
     if render.is_set("as_json"):
         render.print_json({"what": what, "allowed": not off})
+    render.print_remarks([word] if word else [])

@@ -5,7 +5,7 @@ trailers name the changes of the vault's own history that led from what git has 
 
     Mdmem-Op: append to notes/db.md        what was done
     Mdmem-Id: 20260801T120000123456-1f2e   the change, as `mdmem history` and `mdmem undo` name it
-    Mdmem-Also: notes/app.md               what it changed and does not name, such as where a link was rewritten
+    Mdmem-Also: notes/app.md               what it changed without naming it, as by a link
     Mdmem-Agent: claude                    who did it, where that is known
 
 An `Mdmem-Op` without an id is a direct edit beside them. Where all was edited directly there is none.
@@ -168,12 +168,14 @@ class Commits:
         pairs = [(row.old_path, row.path) for row in rows if row.change == "memory-renamed"]
         return [path for pair in pairs if any(is_chosen(each, chosen) for each in pair) for path in pair]
 
-    def allow(self, what: str, *, off: bool = False) -> None:
+    def allow(self, what: str, *, off: bool = False) -> str:
         """Let the vault do something for the user of this machine; see `Git.allow`."""
         if what not in {"commit", "hooks"}:
             raise Usage(problem=f"`commit` or `hooks` can be allowed, not {what!r}")
         root = self._vault.root
         allow(what, root if what == "commit" else Repository.around(root).top, allowed=not off)
+        obstacle = self._find_obstacle() if what == "commit" and not off else None
+        return f"nothing will be committed by itself: {_explain(obstacle)}" if obstacle else ""
 
     def refused(self) -> MdmemError | None:
         """Return why nothing is committed by itself, where the config asks for that; None otherwise."""
@@ -183,10 +185,14 @@ class Commits:
         if not is_allowed("commit", self._vault.root):
             remedy = "if you want that, run `mdmem git allow commit`"
             return NotAllowed(path=CONFIG_PATH, what=f"{asked}: changes go to git", remedy=remedy)
+        return self._find_obstacle()
+
+    def _find_obstacle(self) -> MdmemError | None:
+        """Return why nothing is committed by itself in this repository; None where it may be."""
         try:
             repository = Repository.around(self._vault.root)
             if repository.holds_more_than(Tracked(self._vault.within(""), repository).names):
-                reason = f"{asked} is for a repository of memories, and this one has other files as well"
+                reason = "[git] commit is for a repository of memories, and this one has other files as well"
                 return GitRefused(path=CONFIG_PATH, reason=reason, remedy="commit with `mdmem git commit`")
         except MdmemError as error:
             return error
@@ -205,7 +211,7 @@ class Commits:
                 raise error
             made = self.commit(only=only, is_alone=True)
         except MdmemError as error:
-            return f"nothing was committed: {error.message}" + (f" ({error.hint})" if error.hint else "")
+            return f"nothing was committed: {_explain(error)}"
         return "; ".join([*(f"not committed: {each}" for each in made.left_out if only), *made.notes])
 
     def _make_message(self, text: str, tracked: Tracked, taken: _Files, session: str) -> str:
@@ -226,7 +232,8 @@ class Commits:
         """Return what led from what the head has to what the files hold.
 
         Returns:
-            The changes, the oldest first, each with the memories it is needed for; and the memories that were edited directly as well.
+            The changes, the oldest first, each with the memories that it led to; and the memories that were
+            edited directly as well.
         """
         heads = {
             p: _hash_of(tracked.document, each.blob, p) if each.blob else None for p, each in taken.items()
@@ -264,6 +271,10 @@ class Commits:
                 led.setdefault(entry.id, (entry, []))[1].append(path)
             direct += [] if is_joined else [path]
         return [led[id_] for id_ in sorted(led)], direct
+
+
+def _explain(error: MdmemError) -> str:
+    return error.message + (f" ({error.hint})" if error.hint else "")
 
 
 def _list_others(operation: str, changed: Sequence[str]) -> list[str]:

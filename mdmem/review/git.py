@@ -178,7 +178,7 @@ class Git(KindVerbs[R]):
             message, only=path_texts(only), session=session or "", hooks=hooks, dry_run=dry_run
         )
 
-    def allow(self, what: str, *, off: bool = False) -> None:
+    def allow(self, what: str, *, off: bool = False) -> str:
         """Let something be done for the user of this machine; with `off`, no longer.
 
         Args:
@@ -186,13 +186,17 @@ class Git(KindVerbs[R]):
                 that the repository itself names at a commit.
             off: take it back.
 
+        Returns:
+            Why nothing will be committed by itself all the same, as where the repository has files besides
+            the memories; else an empty text.
+
         Raises:
             Usage: `what` is something else.
             StorageFailed: it cannot be kept.
         """
         from mdmem.review.commits import Commits  # noqa: PLC0415 - start-up
 
-        Commits(self._vault).allow(what, off=off)
+        return Commits(self._vault).allow(what, off=off)
 
 
 def _resolve_states(tracked: Tracked, revisions: str) -> tuple[str | None, str | None]:

@@ -155,7 +155,13 @@ class ConfidenceSettings(NamedTuple):
 class GitSettings(NamedTuple):
     """Commits that are made without being asked for."""
 
-    commit: Annotated[str, Key("what a server leaves, or each change", ("off", "batch", "auto"))] = "off"
+    commit: Annotated[
+        str,
+        Key(
+            "what a server leaves, or each change; only in a repository of memories and no other files",
+            ("off", "batch", "auto"),
+        ),
+    ] = "off"
 
 
 class DeclaredKind(NamedTuple):

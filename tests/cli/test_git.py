@@ -160,6 +160,19 @@ def test_the_operations_of_a_commit_are_printed_once_below_the_facts(cli: Any, t
     assert (said["agent"], said["sure"], len(said["operations"])) == ("claude, codex", False, 3)
 
 
+def test_to_allow_commits_says_where_none_will_be_made(cli: Any, tree: Tree) -> None:
+    tree.git("rm", "-r", "--quiet", "--cached", ".")
+    tree.git("add", "memories")
+    assert cli.ok("git", "allow", "commit").errors == ""
+    tree.write("src/a.py", "a\n")
+    tree.git("add", "src")
+    said = cli.ok("git", "allow", "commit").errors
+    assert said.startswith("nothing will be committed by itself: ")
+    assert said.count("\n") == 1
+    assert "this one has other files as well (commit with `mdmem git commit`)" in said
+    assert cli.ok("git", "allow", "commit", "--json").json == {"what": "commit", "allowed": True}
+
+
 def test_the_lines_of_a_fact_stand_below_its_words(cli: Any, tree: Tree) -> None:
     words = " ".join(f"word{number}" for number in range(40))
     tree.write("memories/notes/db.md", f"{words}\n\n```\nx = 1\ny = 2\n```\n")

@@ -440,7 +440,7 @@ def test_it_is_asked_for_and_allowed_or_it_says_why_not(project: Project) -> Non
     project.write("memories/notes/a.md", "One.")
     assert "mdmem git allow commit" in commits.by_itself()
     assert project.git("rev-list", "--all") == ""
-    commits.allow("commit")
+    assert commits.allow("commit") == ""
     assert commits.by_itself() == ""
     assert project.git("rev-list", "--count", "HEAD") == "1"
     project.write("src/a.py", "a\n")
@@ -449,6 +449,10 @@ def test_it_is_asked_for_and_allowed_or_it_says_why_not(project: Project) -> Non
     word = commits.by_itself()
     assert "has other files" in word
     assert "src" not in word
+    assert "has other files" in project.memory.git.allow("commit")
+    assert project.memory.git.allow("hooks") == ""
+    assert project.memory.git.allow("commit", off=True) == ""
+    project.memory.git.allow("commit")
     project.git("rm", "-q", "--cached", "src/a.py")
     commits.allow("commit", off=True)
     assert "not allowed" in commits.by_itself()

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 import signal
 import sys
 from dataclasses import replace
@@ -84,12 +85,14 @@ def sessions_assemble(memory: Memory, key: str, budget: int, tail: int, user_fir
 @options.budget_option()
 @options.model_option
 @options.read_command
-def sessions_compact(memory: Memory, key: str, budget: int | None, generator: Program | None) -> None:
+def sessions_compact(memory: Memory, key: str, budget: int | None, generator: Program | None) -> int:
     """Replace the oldest messages by summaries, made of their own sentences without a model.
 
     `expand` gives the messages back.
     """
-    render.print_found(memory.sessions.compact(key, budget, generator), _print_compacted)
+    if not memory.sessions.exists(key):
+        return render.say_nothing(f"session {key}", is_asked=True)
+    return render.print_found(memory.sessions.compact(key, budget, generator), _print_compacted)
 
 
 def _print_compacted(done: Any) -> None:
@@ -229,10 +232,13 @@ def sessions_allow_capture(memory: Memory, off: bool) -> None:
 @options.thread_argument()
 @options.dry_run_option
 @options.read_command
-def sessions_clear(memory: Memory, key: str) -> None:
+def sessions_clear(memory: Memory, key: str) -> int:
     """Empty the history and the context of a session; the log keeps all of it."""
+    if not memory.sessions.exists(key):
+        return render.say_nothing(f"session {key}", is_asked=True)
     messages = memory.sessions.clear(key, dry_run=render.is_set("dry_run"))
     _print_done({"key": key}, f"clear {messages:,} messages of {key}")
+    return 0
 
 
 @sessions_command.command("delete", epilog="Example: mdmem sessions delete t1")
@@ -242,7 +248,8 @@ def sessions_clear(memory: Memory, key: str) -> None:
 def sessions_delete(memory: Memory, key: str) -> int:
     """Move a session to the archive, from where `restore` brings it back; 1 when there is none."""
     was_there = memory.sessions.delete(key, dry_run=render.is_set("dry_run"))
-    _print_done({"key": key, "deleted": was_there}, f"delete {key}" if was_there else "")
+    done = f"done: `mdmem sessions restore {shlex.quote(key)}` brings it back"
+    _print_done({"key": key, "deleted": was_there}, f"delete {key}" if was_there else "", done)
     return 0 if was_there else render.say_nothing(f"session {key}", is_asked=True)
 
 
@@ -268,6 +275,8 @@ def sessions_vacuum(memory: Memory, key: str, purge: bool) -> int:
     On a terminal, you are asked before --purge; elsewhere it needs --yes.
     """
     dry_run = render.is_set("dry_run")
+    if not memory.sessions.exists(key, archived=purge):
+        return render.say_nothing(f"session {key}", is_asked=True)
     if purge and not dry_run and not _is_purge_confirmed(key):
         return 1
     written = memory.sessions.vacuum(key, purge=purge, dry_run=dry_run)
@@ -477,10 +486,10 @@ def _print_summaries(summaries: Sequence[RunSummary]) -> None:
         print(each.text, end="\n\n")
 
 
-def _print_done(done: dict[str, Any], would: str) -> None:
+def _print_done(done: dict[str, Any], would: str, did: str = "done") -> None:
     """Print what a change did, or with --dry-run would do; people see that nothing went wrong."""
     dry_run = render.is_set("dry_run")
     if render.is_set("as_json"):
         render.print_json({"applied": not dry_run, **done})
     elif would:
-        render.print_remarks([f"would {would}" if dry_run else "done"])
+        render.print_remarks([f"would {would}" if dry_run else did])

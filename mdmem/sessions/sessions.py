@@ -306,6 +306,12 @@ class Sessions:
         with self.logs.reading(key, self.logs.end) as conversation:
             return info_of(conversation)
 
+    def exists(self, key: str, *, archived: bool = False) -> bool:
+        """Return whether there is a session, with `archived` also of one that only the archive has."""
+        with self.logs.reading(key, self.logs.end) as conversation:
+            is_there = not conversation.is_new
+        return is_there or (archived and bool(self.logs.archived(self.resolve(key))))
+
     def list(self) -> list[SessionInfo]:
         """List the sessions of the namespace, by key, read from the ends of their logs.
 

@@ -79,6 +79,45 @@ def test_a_dry_run_of_a_session_says_what_would_be_done_and_does_nothing(cli: Cl
     assert files.everything() == deleted
 
 
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        ["clear", "u"],
+        ["clear", "u", "--dry-run"],
+        ["vacuum", "u"],
+        ["vacuum", "u", "--dry-run"],
+        ["vacuum", "u", "--purge"],
+        ["vacuum", "u", "--json"],
+        ["compact", "u"],
+        ["compact", "u", "--json"],
+    ],
+)
+def test_a_session_that_is_not_there_is_not_said_to_be_done(
+    cli: Cli, files: Files, arguments: list[str]
+) -> None:
+    extend(TURNS)
+    before = files.everything()
+    assert cli("sessions", *arguments) == (1, b"", "no session u\n")
+    assert files.everything() == before
+
+
+def test_a_deleted_session_is_purged_from_the_archive(cli: Cli) -> None:
+    extend(TURNS)
+    cli.ok("sessions", "delete", "t")
+    assert cli("sessions", "vacuum", "t").errors == "no session t\n"
+    cli.ok("sessions", "vacuum", "t", "--purge", "--yes")
+    assert cli("sessions", "vacuum", "t", "--purge", "--yes").errors == "no session t\n"
+    assert cli("sessions", "restore", "t").code == 1
+
+
+def test_what_brings_a_deleted_session_back_is_said_and_does_it(cli: Cli) -> None:
+    Memory("memories").sessions.add("t 1", "user", "one")
+    said = cli.ok("sessions", "delete", "t 1").errors
+    assert said == "done: `mdmem sessions restore 't 1'` brings it back\n"
+    cli.ok("sessions", "restore", "t 1")
+    assert texts(cli, "t 1") == ["one"]
+
+
 def test_a_purge_asks_on_a_terminal(cli: Cli) -> None:
     extend(TURNS)
     cli.ok("sessions", "clear", "t")

@@ -494,7 +494,7 @@ class Memory(Kinds["Applied"]):
             sort: a field to sort by, of the frontmatter or path, title, size, modified, date, tag; with `-`
                 before it, the largest value first: `-modified` is what changed last. Memories without it come
                 last.
-            long: with its day, its type and its title.
+            long: with its day, its type and its title, which are None without it.
 
         Raises:
             MemoryNotFound: nothing is there.

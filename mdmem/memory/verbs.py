@@ -64,8 +64,9 @@ _NO_SLIP = "no line differs only in case, whitespace or line ends: look for it w
 class Listed(NamedTuple):
     """A memory in a listing: its path, bytes, and time of change in nanoseconds since the epoch.
 
-    `problem` says why a file that looks like a memory cannot be one; it is empty for a memory. What a long
-    listing adds is None in others: the day of the memory (see `mdmem.index.hit.day_of`), its type, its title.
+    `problem` says why a file that looks like a memory cannot be one; it is empty for a memory. The
+    day of the memory (see `mdmem.index.hit.day_of`), its type and its title are filled in by `ls(long=True)`
+    alone; in other listings they are None, whatever the memory has.
     """
 
     path: str

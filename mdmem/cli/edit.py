@@ -67,10 +67,10 @@ _AGAIN = "edit it again? what you save then replaces what is there"
 def edit_command(target: Target, /, path: str) -> int:
     """Change a memory in your editor, or write a new one.
 
-    The editor is VISUAL, else EDITOR, else vim, nano or vi. It gets a copy outside of the vault. When it
-    ends, the text is checked as in any change, and merged with what has changed in the memory meanwhile. Text
-    that is refused is kept, and the file with it is named. An editor that returns at once needs its option to
-    wait, as in EDITOR='code --wait'.
+    The editor is VISUAL, else EDITOR, else vim, nano or vi; without a terminal, one has to be named. It gets
+    a copy outside of the vault. When it ends, the text is checked as in any change, and merged with what has
+    changed in the memory meanwhile. Text that is refused is kept, and the file with it is named. An editor
+    that returns at once needs its option to wait, as in EDITOR='code --wait'.
     """
     from mdmem.cli.editor import edit_data, keep_data
 
@@ -306,11 +306,12 @@ def replace_command(
         render.print_diff(plan)
         return 0
     asks, is_short = options.may_ask(), len(plan.changes) <= render.MANY
-    if (asks or is_short or render.is_set("verbose")) and not render.is_set("as_json"):
+    is_shown = (asks or is_short or render.is_set("verbose")) and not render.is_set("as_json")
+    if is_shown:
         render.print_diff(plan)
     if asks and not options.is_confirmed(plan, "change"):
         return 1
-    render.print_applied(memory.apply(plan))
+    render.print_applied(memory.apply(plan), is_warned=is_shown)
     return 0
 
 

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING
 import click
 
 from mdmem.cli.render import drop_relative_path
-from mdmem.errors import ProgramFailed
+from mdmem.errors import ProgramFailed, Usage
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -42,8 +42,12 @@ def edit_data(path: str, data: bytes) -> bytes:
         data: the text.
 
     Raises:
+        Usage: none is named, and there is no terminal for another one.
         ProgramFailed: there is no editor, or it failed.
     """
+    is_named = os.environ.get("VISUAL") or os.environ.get("EDITOR")
+    if not is_named and not (sys.stdin.isatty() and sys.stdout.isatty()):
+        raise Usage(problem="an editor needs a terminal, and this is none", remedy="set EDITOR to a program")
     drop_relative_path()
     try:
         with _leave_interrupts():

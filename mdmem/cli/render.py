@@ -266,8 +266,13 @@ MANY = 10
 """More memories than this are counted, not named."""
 
 
-def print_applied(applied: Applied) -> None:
-    """Print what a change did: every file with its new hash; of many, without --verbose, how many."""
+def print_applied(applied: Applied, *, is_warned: bool = False) -> None:
+    """Print what a change did: every file with its new hash; of many, without --verbose, how many.
+
+    Args:
+        applied: the change.
+        is_warned: whether `print_diff` has said already what its plan warns of.
+    """
     if is_set("as_json"):
         print_json(applied)
         return
@@ -275,7 +280,8 @@ def print_applied(applied: Applied) -> None:
         print(f"nothing to change{f': {applied.plan.message}' if applied.plan.message else ''}")
     elif len(applied.files) > MANY and not is_set("verbose"):
         merged = f", {len(applied.merged):,} merged with a change made meanwhile" if applied.merged else ""
-        moved = f", and {len(applied.plan.attachments):,} attachments" if applied.plan.attachments else ""
+        attached = len(applied.plan.attachments)
+        moved = f", and {attached:,} {'attachment' if attached == 1 else 'attachments'}" if attached else ""
         followed = _count_followed(applied.plan)
         print(f"changed {count_memories(len(applied.plan.changes))}{moved}{merged}{followed} (-v names each)")
     else:
@@ -288,7 +294,8 @@ def print_applied(applied: Applied) -> None:
         for file in (file for file in applied.files if file.path not in named):
             merged = "  (merged with a change made meanwhile)" if file.path in applied.merged else ""
             print(f"{file.did} {file.path}  {(file.after or '')[:SHORT]}{merged}".rstrip())
-    _print_warnings(applied.plan)
+    if not is_warned:
+        _print_warnings(applied.plan)
 
 
 def _count_followed(plan: EditPlan) -> str:

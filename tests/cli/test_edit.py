@@ -444,6 +444,13 @@ def test_replacing_across_memories_shows_the_diff_and_changes_all(cli: Cli, many
     assert many.read("notes/a.md") == b"MySQL, MySQL\n"
 
 
+@pytest.mark.parametrize("shown", [[], ["--dry-run"], ["--json"]])
+def test_what_a_replacement_left_out_is_said_once(cli: Cli, many: Files, shown: list[str]) -> None:
+    many.write("notes/bad.md", b"MySQL \xff\n")
+    ended = cli.ok("replace", "--in", "notes", "--all", "MySQL", "SQLite", *shown)
+    assert (ended.out + ended.errors).count("notes/bad.md") == 1
+
+
 def test_replacing_across_memories_is_all_or_nothing(cli: Cli, many: Files) -> None:
     many.write("notes/z.md", b"---\ntags: [MySQL]\n---\n")
     before = many.everything()

@@ -297,6 +297,14 @@ def test_an_editor_that_fails_changes_nothing(
     assert left(drafts) == []
 
 
+def test_without_a_terminal_no_editor_is_chosen_for_the_user(cli: Cli, note: Files, drafts: Path) -> None:
+    ended = cli.program("edit", "notes/a.md", "--json")
+    assert (ended.code, ended.json["error"]["code"]) == (2, "usage")
+    assert "set EDITOR" in ended.json["error"]["hint"]
+    assert left(drafts) == []
+    assert note.read("notes/a.md") == NOTE
+
+
 def test_there_is_no_such_editor(cli: Cli, note: Files, drafts: Path) -> None:
     ended = cli.program("edit", "notes/a.md", "--json", env={"EDITOR": "no-such-editor"})
     assert (ended.code, ended.json["error"]["code"]) == (2, "editor-failed")
@@ -361,7 +369,8 @@ def test_no_room_for_a_copy_is_told() -> None:
         "import sys, tempfile; tempfile.tempdir = '/nowhere'; from mdmem.cli.main import program; program()"
     )
     command = [sys.executable, "-c", code, "edit", "notes/a.md"]
-    ended = subprocess.run(command, capture_output=True, text=True, check=False, timeout=60)
+    env = os.environ | {"EDITOR": "true"}
+    ended = subprocess.run(command, capture_output=True, text=True, check=False, timeout=60, env=env)
     told = "mdmem: the editor: [Errno 2] No such file or directory: '/nowhere"
     assert (ended.returncode, ended.stderr.startswith(told)) == (2, True)
 

@@ -26,7 +26,7 @@ from mdmem.cli.render import (
 )
 from mdmem.diagnostic import Position
 from mdmem.errors import MemoryNotFound
-from mdmem.vault.plan import EditPlan
+from mdmem.vault.plan import AttachmentMove, EditPlan
 from mdmem.vault.store import FileChange
 from mdmem.vault.transaction import Applied
 
@@ -51,6 +51,16 @@ def test_a_change_says_what_it_did_and_could_not_look_into(capsys: pytest.Captur
         "deleted old.md",
     ]
     assert errors == "left out: x.md: not UTF-8\n"
+
+
+@pytest.mark.parametrize(("count", "said"), [(1, ", and 1 attachment"), (2, ", and 2 attachments")])
+def test_attachments_that_moved_are_counted(
+    capsys: pytest.CaptureFixture[str], count: int, said: str
+) -> None:
+    files = tuple(FileChange(path=f"{number}.md", before=None, after="a" * 64) for number in range(11))
+    moved = tuple(AttachmentMove(f"{number}.png", f"b/{number}.png", "c" * 64) for number in range(count))
+    print_applied(Applied(plan=EditPlan(changes=(), attachments=moved), id="1", files=files, merged=()))
+    assert f"{said} (-v" in capsys.readouterr().out
 
 
 def test_json_is_one_object_a_line_and_keeps_every_letter(capsys: pytest.CaptureFixture[str]) -> None:

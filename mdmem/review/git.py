@@ -187,7 +187,7 @@ class Git(KindVerbs[R]):
             off: take it back.
 
         Returns:
-            Why nothing will be committed by itself all the same, as where the repository has files besides
+            Why nothing will be committed by itself all the same, as where the repository has other files than
             the memories; else an empty text.
 
         Raises:

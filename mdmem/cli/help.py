@@ -74,8 +74,8 @@ def write_all(group: click.Group, context: click.Context, formatter: click.HelpF
     _write_options(context, formatter)
     for title, names in GROUPS.items():
         _write_section(title, names.split(), group, context, formatter)
-    names = group.list_commands(context)
-    hidden = [name for name in names if (each := group.get_command(context, name)) and each.hidden]
+    every = group.list_commands(context)
+    hidden = [name for name in every if (each := group.get_command(context, name)) and each.hidden]
     formatter.write(f"\nSeldom typed, each with --help: {', '.join(hidden)}\n")
     with formatter.section("Topics, as in `mdmem help json`"):
         formatter.write_dl([(name, read_topic(name)[0]) for name in topics()])

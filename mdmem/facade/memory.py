@@ -408,7 +408,8 @@ class Memory(Kinds["Applied"]):
 
         Args:
             path: of the memory.
-            as_of: as it was then: a day, a time, or a revision of git; `state_at` says how certain that is.
+            as_of: as it was then: a day, a time, or a revision of git, which means what its commit holds;
+                `state_at` says how certain that is.
 
         Raises:
             MemoryNotFound: it is not there, or was not then.
@@ -419,9 +420,8 @@ class Memory(Kinds["Applied"]):
             return self.vault.read(path_text(path), recovered=True)
         state = self.state_at(path, as_of)
         if state.certainty == "not kept":
-            raise NamedNotFound(
-                kind=f"state of {state.path}", name=str(as_of), remedy="neither the history nor git has it"
-            )
+            remedy = "neither the history nor git has it; a revision has only what git tracks"
+            raise NamedNotFound(kind=f"state of {state.path}", name=str(as_of), remedy=remedy)
         if state.document is None:
             raise MemoryNotFound(path=state.path)
         return state.document
@@ -431,7 +431,7 @@ class Memory(Kinds["Applied"]):
 
         Args:
             path: of the memory.
-            when: a day, a time, or a revision of git.
+            when: a day, a time, or a revision of git, which means what its commit holds.
 
         Raises:
             MemoryNotFound: nothing is known of such a memory.
@@ -454,7 +454,7 @@ class Memory(Kinds["Applied"]):
         """Return the memories as they were at a moment: every question, and no change; see `origin`.
 
         Args:
-            when: a day, a time, or a revision of git.
+            when: a day, a time, or a revision of git, which means what its commit holds.
 
         Raises:
             Usage: `when` is no moment, or before all that is kept.

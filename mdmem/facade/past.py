@@ -4,6 +4,9 @@ The log of the vault is asked first. It is exact where the content after one cha
 next one, or the content now; else another program has changed the file in between. Then git's newest commit
 at or before the moment is taken. What neither knows is unsure, or not kept: today's text never stands for it.
 An edit of another program that was taken back before the next change leaves no trace, and is not seen.
+
+A revision of git is no moment: branches and amended commits are not in the order of their times. It means
+what its commit holds, exactly, and nothing of what git does not track.
 """
 
 from __future__ import annotations
@@ -17,10 +20,11 @@ import tempfile
 import tomllib
 import weakref
 from dataclasses import dataclass
+from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Literal, NamedTuple, TypeAlias
 
 from mdmem.document.document import digest, parse
-from mdmem.errors import DocumentRefused, GitFailed, MemoryNotFound, Usage
+from mdmem.errors import DocumentRefused, GitFailed, MemoryNotFound, NamedNotFound, Usage
 from mdmem.memory.content import moment_of, stamp
 from mdmem.memory.validity import read_moment
 from mdmem.review.tracked import Tracked
@@ -28,13 +32,13 @@ from mdmem.vault.folder import PAST_MARK
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterator
-    from datetime import datetime
 
     from mdmem.document.document import Document
     from mdmem.vault.vault import Vault
 
 Certainty: TypeAlias = Literal["exact", "git", "unsure", "not kept"]
-"""How certain a past state is: by the log, by a commit, by one side of a gap in the log, or not at all."""
+"""How certain a past state is: by the log, or by the revision that was asked for; by the newest commit at a
+moment; by one side of a gap in the log; or not at all."""
 _MOST_COPIES = 2
 _CONFIG = ".mdmem/config.toml"
 
@@ -47,6 +51,13 @@ class PastState(NamedTuple):
     document: Document | None
 
 
+class Then(NamedTuple):
+    """A moment, with a time zone; of a revision of git, the id of its commit, too."""
+
+    moment: datetime
+    commit: str = ""
+
+
 class _Around(NamedTuple):
     """The hashes of a memory around a moment: after the last change until then, and before the next one.
 
@@ -57,47 +68,73 @@ class _Around(NamedTuple):
     after: tuple[str | None, ...] = ()
 
 
-def read_when(vault: Vault, when: datetime | str) -> datetime:
-    """Return the moment that a caller gives: a time, a day, which is its start in UTC, or a revision of git.
+def read_when(vault: Vault, when: datetime | str) -> Then:
+    """Read what a caller gives: a time, a day, which is its start in UTC, or a revision of git.
 
     Raises:
         Usage: it is none of these.
     """
-    if isinstance(when, str) and moment_of(when) is None:
-        with contextlib.suppress(GitFailed), Tracked(vault) as tracked:
-            asked = ["log", "-1", "--format=%cI", "--end-of-options", when, "--"]
-            ended = tracked.repository.ask(asked, "find the revision")
-            found = moment_of(ended.printed.decode("utf-8", "replace").strip())
-            if not ended.status and found is not None:
-                return found
     if not isinstance(when, str):
-        return read_moment(when, when)
+        return Then(read_moment(when, when))
     known = moment_of(when)
-    if known is None:
-        remedy = "give a day, a time such as 2026-01-31T12:30:00Z, or a revision of git"
-        raise Usage(problem=f"{when!r} is no moment", remedy=remedy)
-    return known
+    if known is not None:
+        return Then(known)
+    # A commit may claim a year that no calendar has.
+    unusable = (GitFailed, NamedNotFound, ValueError, OverflowError)
+    with contextlib.suppress(*unusable), Tracked(vault) as tracked:
+        commit = tracked.history.resolve(when)
+        made = tracked.history.commits([commit])[commit].committed
+        return Then(datetime.fromtimestamp(made, UTC), commit)
+    remedy = "give a day, a time such as 2026-01-31T12:30:00Z, or a revision of git"
+    raise Usage(problem=f"{when!r} is no moment", remedy=remedy)
 
 
-def find_states(vault: Vault, moment: datetime, paths: Collection[str] | None = None) -> Iterator[PastState]:
-    """Find what memories of a namespace said at a moment, in the order of their paths.
+def find_states(vault: Vault, then: Then, paths: Collection[str] | None = None) -> Iterator[PastState]:
+    """Find what memories of a namespace said at a moment or in a commit, in the order of their paths.
 
     Args:
         vault: of the namespace.
-        moment: with a time zone.
+        then: when.
         paths: only these; without, all that are known of.
 
+    Raises:
+        GitFailed: git cannot read the commit.
+
     """
-    log = _read_log(vault, moment)
     with Tracked(vault) as tracked:
+        if then.commit:
+            yield from _find_committed(vault, tracked, then.commit, paths)
+            return
+        log = _read_log(vault, then.moment)
         blobs = dict[str, str]()
         with contextlib.suppress(GitFailed):
-            blobs = tracked.list_blobs(_find_commit(tracked, moment))
-        now = {each.path for each in vault.walk("") if not each.problem}
-        known = now | log.keys() | blobs.keys()
+            blobs = tracked.list_blobs(_find_commit(tracked, then.moment))
+        known = _list_standing(vault) | log.keys() | blobs.keys()
         for path in sorted(known if paths is None else paths):
             around = log.get(path, _Around())
             yield _find_state(vault, tracked, path, around, blobs.get(path))
+
+
+def _find_committed(
+    vault: Vault, tracked: Tracked, commit: str, paths: Collection[str] | None
+) -> Iterator[PastState]:
+    """Find what memories say in a commit; one that git ignores now may have been there unseen."""
+    blobs = tracked.list_blobs(commit)
+    unseen = _list_standing(vault) - blobs.keys()
+    unseen -= tracked.list_taken() if unseen else set()
+    for path in sorted(blobs.keys() | unseen if paths is None else paths):
+        if path not in blobs:
+            yield PastState(path, "not kept" if path in unseen else "exact", None)
+            continue
+        document = None
+        with contextlib.suppress(DocumentRefused):
+            document = tracked.document(blobs[path], path)
+        yield PastState(path, "exact" if document else "not kept", document)
+
+
+def _list_standing(vault: Vault) -> set[str]:
+    """List the memories that are there now."""
+    return {each.path for each in vault.walk("") if not each.problem}
 
 
 def find_texts(vault: Vault, moment: datetime, paths: Collection[str]) -> Iterator[PastState]:
@@ -106,7 +143,7 @@ def find_texts(vault: Vault, moment: datetime, paths: Collection[str]) -> Iterat
     for entry in vault.history():
         for file in entry.files:
             oldest.setdefault(file.path, []).extend(filter(None, (file.after, file.before)))
-    for state in find_states(vault, moment, paths):
+    for state in find_states(vault, Then(moment), paths):
         if state.document is not None:
             yield state
             continue
@@ -119,17 +156,19 @@ def find_texts(vault: Vault, moment: datetime, paths: Collection[str]) -> Iterat
             yield PastState(state.path, "unsure", next(filter(None, kept), now))
 
 
-def _refuse_unkept(vault: Vault, moment: datetime) -> None:
+def _refuse_unkept(vault: Vault, then: Then) -> None:
     """Refuse a moment that is before all that is kept.
 
     Raises:
         Usage: it is, with the earliest that is kept.
     """
+    if then.commit:
+        return
     oldest = min(filter(None, (moment_of(entry.time) for entry in vault.history())), default=None)
-    if oldest and oldest <= moment:
+    if oldest and oldest <= then.moment:
         return
     with contextlib.suppress(GitFailed), Tracked(vault) as tracked:
-        if _find_commit(tracked, moment):
+        if _find_commit(tracked, then.moment):
             return
     said = f"nothing is kept of the time before {stamp(oldest)}" if oldest else "no past is kept"
     raise Usage(problem=said, remedy="give a later moment" if oldest else "make a change or a commit first")
@@ -191,16 +230,17 @@ def _read_content(
     return None
 
 
-def find_state(vault: Vault, path: str, moment: datetime) -> PastState:
-    """Find what one memory said at a moment.
+def find_state(vault: Vault, path: str, then: Then) -> PastState:
+    """Find what one memory said at a moment or in a commit.
 
     Raises:
         MemoryNotFound: nothing is known of such a memory.
         Usage: the moment is before all that is kept.
+        GitFailed: git cannot read the commit.
     """
-    _refuse_unkept(vault, moment)
-    (state,) = find_states(vault, moment, [path])
-    is_known = vault.exists(path) or path in _read_log(vault, moment)
+    _refuse_unkept(vault, then)
+    (state,) = find_states(vault, then, [path])
+    is_known = then.commit or vault.exists(path) or path in _read_log(vault, then.moment)
     if state.certainty == "not kept" and not is_known:
         raise MemoryNotFound(path=path)
     return state
@@ -211,11 +251,11 @@ def find_state(vault: Vault, path: str, moment: datetime) -> PastState:
 
 @dataclass(frozen=True, slots=True, kw_only=True, weakref_slot=True)
 class PastCopy:
-    """A copy of what a scope read at a moment.
+    """A copy of what a scope read at a moment, or what a commit has of it.
 
     Attributes:
         root: its folder, a vault that refuses changes.
-        moment: in UTC.
+        moment: in UTC; of a commit, when it was made.
         unsure: the memories whose state then is not certain, each with `unsure` or `not kept`.
 
     The copy is not removed while this object is there.
@@ -226,45 +266,46 @@ class PastCopy:
     unsure: tuple[tuple[str, str], ...]
 
 
-def make_past(vault: Vault, layers: Collection[Vault], moment: datetime) -> PastCopy:
-    """Copy what some layers of a vault said at a moment, or open the copy that there is.
+def make_past(vault: Vault, layers: Collection[Vault], then: Then) -> PastCopy:
+    """Copy what some layers of a vault said then, or open the copy that there is.
 
     Two copies are kept: the one that was used longest ago goes, unless it is open.
 
     Args:
         vault: whose local folder holds the copies.
         layers: the namespaces to copy.
-        moment: with a time zone.
+        then: the moment or the commit.
 
     Raises:
         Usage: it is before all that is kept.
         StorageFailed: the copy cannot be written.
+        GitFailed: git cannot read the commit.
     """
     parent = vault.disk.own("past")
-    names = [moment.isoformat(), *sorted(layer.namespace for layer in layers)]
+    names = [then.commit or then.moment.isoformat(), *sorted(layer.namespace for layer in layers)]
     root = os.path.join(parent, digest(json.dumps(names).encode())[:16])
     mark = os.path.join(root, PAST_MARK)
     if not os.path.exists(mark):
-        _refuse_unkept(vault, moment)
-        _write_copy(vault, layers, moment, root)
+        _refuse_unkept(vault, then)
+        _write_copy(vault, layers, then, root)
     lock = os.open(mark, os.O_RDONLY | os.O_CLOEXEC)
     fcntl.flock(lock, fcntl.LOCK_SH)
     os.utime(lock)
     with open(lock, encoding="utf-8", closefd=False) as file:
         unsure = tuple((path, certainty) for path, certainty in json.load(file))
-    made = PastCopy(root=root, moment=moment, unsure=unsure)
+    made = PastCopy(root=root, moment=then.moment, unsure=unsure)
     weakref.finalize(made, os.close, lock)
     _remove_old_copies(parent)
     return made
 
 
-def _write_copy(vault: Vault, layers: Collection[Vault], moment: datetime, root: str) -> None:
+def _write_copy(vault: Vault, layers: Collection[Vault], then: Then, root: str) -> None:
     """Write a copy beside its place, and move it there when it is whole."""
     staged = tempfile.mkdtemp(prefix=".", dir=os.path.dirname(root))
     try:
         unsure = list[tuple[str, str]]()
         for layer in layers:
-            for state in find_states(layer, moment):
+            for state in find_states(layer, then):
                 path = os.path.join(layer.namespace, state.path)
                 if state.certainty in ("unsure", "not kept"):
                     unsure.append((path, state.certainty))

@@ -281,7 +281,7 @@ class Tracked:
                 yield each.path, before, ""
             else:
                 unknown.append((each.path, before))
-        taken = {self.path(name) for name in self.repository.taken(self.names)} if unknown else set()
+        taken = self.list_taken() if unknown else set()
         yield from ((path, before, "") for path, before in unknown if path in taken)
         for name in index.keys() | staged.keys():
             left = index.get(name)
@@ -290,6 +290,15 @@ class Tracked:
             path = self.path(name) if before != after else None
             if path is not None:
                 yield path, before, after
+
+    def list_taken(self) -> set[str]:
+        """List the memories that git would commit: tracked or not ignored.
+
+        Raises:
+            GitFailed: git cannot say.
+        """
+        taken = map(self.path, self.repository.taken(self.names))
+        return {path for path in taken if path is not None}
 
     def unmerged(self) -> set[str]:
         """Find the memories of which git's index holds the sides of a merge.

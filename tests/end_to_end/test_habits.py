@@ -355,6 +355,11 @@ FLAGS = [
     Habit("mdmem index | cat", out="6 memories"),
     Habit("mdmem show notes/db.md --only-hash | wc -c", out="^ *65$"),
     Habit("mdmem show notes/db.md --as-of 2999-01-01", out="^# Database"),
+    Habit(
+        "git add -A && git -c user.name=a -c user.email=a@example.org commit -qm x"
+        " && mdmem write notes/db.md Later --overwrite && mdmem show notes/db.md --as-of HEAD",
+        out="^# Database",
+    ),
     Habit("mdmem show notes/db.md --heading Decision", code=2, error="No such option"),
     Habit("mdmem mv --what tag storage store", out=r"^changed notes/old\.md"),
     Habit("mdmem mv --what heading notes/db.md Decision Choice", out=r"^changed notes/old\.md"),

@@ -100,6 +100,71 @@ def test_git_says_what_the_log_does_not(memory: Memory, tmp_path: Path) -> None:
         memory.state_at("notes/a.md", "2025-12-31")
 
 
+@pytest.fixture
+def branched(tmp_path: Path) -> Memory:
+    """A vault in git, on main; the branch `other` was committed later, and both after all changes."""
+    git(tmp_path, "init", "--quiet", "--initial-branch=main")
+    memory = mdmem.open(mdmem.init(tmp_path / "memories").root)
+    memory.write("notes/a.md", "one\n")
+    memory.write("AGENTS.md", "# Main\n", overwrite=True)
+    commit_all(tmp_path)
+    git(tmp_path, "switch", "--quiet", "-c", "other")
+    memory.write("notes/a.md", "on other\n", overwrite=True)
+    memory.write("notes/b.md", "new\n")
+    memory.write("AGENTS.md", "# Other\n", overwrite=True)
+    commit_all(tmp_path)
+    git(tmp_path, "switch", "--quiet", "main")
+    return memory
+
+
+def test_a_revision_means_what_its_commit_holds(branched: Memory) -> None:
+    for revision, texts in (
+        ("other", ["on other\n", "new\n", "# Other\n"]),
+        ("other~1", ["one\n", None, "# Main\n"]),
+    ):
+        states = [branched.state_at(path, revision) for path in ("notes/a.md", "notes/b.md", "AGENTS.md")]
+        assert [each.certainty for each in states] == ["exact"] * 3
+        assert [each.document and each.document.text for each in states] == texts
+    with pytest.raises(MemoryNotFound):
+        branched.show("notes/b.md", as_of="main")
+
+
+def test_the_copy_of_a_revision_is_its_commit(branched: Memory) -> None:
+    other, main = branched.past("other"), branched.past("main")
+    assert [each.path for each in other.ls()] == ["AGENTS.md", "notes/a.md", "notes/b.md"]
+    assert [each.path for each in main.ls()] == ["AGENTS.md", "notes/a.md"]
+    assert (other.show("notes/a.md").text, main.show("notes/a.md").text) == ("on other\n", "one\n")
+    assert other.show("AGENTS.md").text == "# Other\n"
+    assert other.origin
+    assert other.origin.unsure == ()
+
+
+def test_an_amended_commit_says_what_it_holds(branched: Memory, tmp_path: Path) -> None:
+    branched.write("notes/a.md", "never committed\n", overwrite=True)
+    git(tmp_path, "commit", "-q", "--amend", "-m", "again", date="2098-01-01T00:00:00Z")
+    assert branched.show("notes/a.md", as_of="HEAD").text == "one\n"
+    git(tmp_path, "commit", "-qam", "early", date="2001-01-01T00:00:00Z")
+    assert branched.show("notes/a.md", as_of="HEAD").text == "never committed\n"
+
+
+def test_a_commit_does_not_keep_what_git_ignores(branched: Memory) -> None:
+    branched.working.update("Now.", thread="t1")
+    path = next(each.path for each in branched.ls("working"))
+
+    assert branched.state_at(path, "HEAD").certainty == "not kept"
+    with pytest.raises(NamedNotFound, match="only what git tracks"):
+        branched.show(path, as_of="HEAD")
+    past = branched.past("HEAD")
+    assert past.origin
+    assert past.origin.unsure == ((path, "not kept"),)
+
+
+def test_what_a_commit_holds_and_is_no_text_is_not_kept(branched: Memory, tmp_path: Path) -> None:
+    Path(branched.root, "notes/bytes.md").write_bytes(b"\xff\xfe\x00")
+    commit_all(tmp_path)
+    assert branched.state_at("notes/bytes.md", "HEAD").certainty == "not kept"
+
+
 @pytest.mark.parametrize("when", ["", "yesterday", "--output=x", "2026-13-01", "HEAD"])
 def test_what_is_no_moment_is_refused_with_what_would_be_one(memory: Memory, when: str) -> None:
     memory.write("notes/a.md", "one\n")

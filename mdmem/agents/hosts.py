@@ -5,6 +5,7 @@ Looked up in their documentation in November 2026; each host is one row.
 
 from __future__ import annotations
 
+import contextlib
 import os
 import shlex
 from collections.abc import Callable, Mapping
@@ -15,6 +16,7 @@ from mdmem.agents import settings
 from mdmem.agents.settings import HOOKS, NAME, Addition, SettingsChange
 from mdmem.errors import ExtraMissing, Usage
 from mdmem.text.diff import unified
+from mdmem.vault.folder import find_git_root, workspace_of
 
 EVENTS = (
     ("SessionStart", "session-start"),
@@ -233,11 +235,46 @@ def install(name: str, binding: ServerBinding) -> Setup:
     return Setup(tuple(settings.install(path, listed, binding.project) for path, listed in additions))
 
 
-def find_installed(project: str) -> list[str]:
-    """Return the hosts that have settings, of the user or of a project, which name mdmem."""
+def find_project(root: str) -> str:
+    """Find the folder of the project that the current folder is in, for local settings.
+
+    It is the root of the git repository. Without one, it is the workspace of the vault where that holds the
+    current folder, else the current folder.
+
+    Args:
+        root: the vault's folder; empty when it is gone.
+
+    Raises:
+        Usage: it is the home folder, which is no project, or the current folder is gone.
+    """
+    remedy = "`cd` into a project, such as a git repository, or say --global"
+    try:
+        here = os.path.realpath(os.curdir, strict=True)
+    except OSError as error:
+        raise Usage(problem=f"cannot find the current folder: {error.strerror}", remedy=remedy) from None
+    workspace = workspace_of(root) if root else here
+    around = workspace if os.path.commonpath((workspace, here)) == workspace else here
+    project = find_git_root(here) or around
+    if project == _home_folder():
+        raise Usage(problem=f"local settings would go into your home folder, {project}", remedy=remedy)
+    return project
+
+
+def _home_folder() -> str:
+    return os.path.realpath(os.path.expanduser("~"))
+
+
+def find_installed(root: str) -> list[str]:
+    """Return the hosts with settings that name mdmem.
+
+    Looks at those of the user, of the project around the current folder, and of the vault's workspace.
+    """
+    projects = {workspace_of(root)} - {_home_folder()}
+    with contextlib.suppress(Usage):
+        projects.add(find_project(root))
     found = []
     for name, host in HOSTS.items():
-        folders = (None, project) if host.project else (None,)
+        folders = (None, *projects) if host.project else (None,)
         paths = (path for folder in folders for path in _locate_files(name, folder)[:2] if path)
         if any(map(_names_program, paths)):
             found.append(name)
@@ -263,6 +300,6 @@ def _locate_files(name: str, project: str | None) -> Files:
     if project is None:
         return host.user()
     if host.project is None:
-        raise Usage(problem=f"{name} reads no settings in a project", remedy="say --user")
+        raise Usage(problem=f"{name} reads no settings in a project", remedy="say --global")
     servers, hooks = (name and os.path.join(project, name) for name in host.project[:2])
     return host.project._replace(servers=servers, hooks=hooks)

@@ -22,6 +22,18 @@ if TYPE_CHECKING:
     from mdmem.review.merge_setup import MergeSetup
 
 
+class NearChoice(click.Choice[str]):
+    """A choice whose error names the nearest one."""
+
+    def get_invalid_choice_message(self, value: Any, ctx: click.Context | None) -> str:
+        """Return the error, with the choice that was probably meant."""
+        from difflib import get_close_matches
+
+        near = get_close_matches(str(value).lower(), self.choices, 1)
+        meant = f" Did you mean {near[0]!r}?" if near else ""
+        return super().get_invalid_choice_message(value, ctx) + meant
+
+
 _HOSTS = ("claude-code", "codex", "cursor", "vscode", "windsurf", "zed")
 
 
@@ -31,7 +43,7 @@ _project_option = click.option(
     default=None,
     help="Write the settings of this project (default), or your own, for every project.",
 )
-_host_argument = click.argument("host", type=click.Choice(_HOSTS))
+_host_argument = click.argument("host", type=NearChoice(_HOSTS))
 
 
 @command("install", epilog="Example: mdmem install claude-code --dry-run")
@@ -229,7 +241,7 @@ def project_append(**given: Any) -> options.Verb:
     "--host",
     "tools",
     multiple=True,
-    type=click.Choice(_WRITTEN),
+    type=NearChoice(_WRITTEN),
     help="Write only the files of this one; repeatable.",
 )
 @click.option("--check", is_flag=True, help="Write nothing; exit with 1 when something differs.")

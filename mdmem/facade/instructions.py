@@ -8,7 +8,6 @@ from typing import TYPE_CHECKING
 
 from mdmem.errors import Usage
 from mdmem.memory.project import Project
-from mdmem.vault.folder import workspace_of
 from mdmem.vault.vault import Vault
 
 if TYPE_CHECKING:
@@ -66,7 +65,7 @@ def install(host: str, root: str, scope: Scope, program: str, *, project: bool |
             project where the host has such settings.
 
     Raises:
-        Usage: the host has no such settings.
+        Usage: the host has no such settings, or the project is the home folder.
         ExtraMissing: the server cannot run.
         EditRefused: a settings file cannot be added to.
     """
@@ -84,7 +83,12 @@ def install(host: str, root: str, scope: Scope, program: str, *, project: bool |
 
 
 def uninstall(host: str, root: str, *, project: bool | None) -> Setup:
-    """Prepare the change that undoes `install`; an empty `root` means the vault is gone."""
+    """Prepare the change that undoes `install`; an empty `root` means the vault is gone.
+
+    Raises:
+        Usage: the host has no such settings, or the project is the home folder.
+        EditRefused: a settings file cannot be edited.
+    """
     from mdmem.agents import hosts  # noqa: PLC0415 - start-up
 
     return hosts.uninstall(host, _settings_folder(host, root, project=project))
@@ -92,14 +96,7 @@ def uninstall(host: str, root: str, *, project: bool | None) -> Setup:
 
 def _settings_folder(host: str, root: str, *, project: bool | None) -> str | None:
     """Return the folder of the project whose settings are meant; None for the user's own."""
-    from mdmem.agents.hosts import HOSTS  # noqa: PLC0415 - start-up
+    from mdmem.agents.hosts import HOSTS, find_project  # noqa: PLC0415 - start-up
 
-    if not (HOSTS[host].project is not None if project is None else project):
-        return None
-    here = os.path.realpath(os.getcwd())
-    if root:
-        around = workspace_of(root)
-        if os.path.commonpath((around, here)) == around:
-            return around
-    # `workspace_of` begins above what it is given.
-    return workspace_of(os.path.join(here, "memories"))
+    is_local = HOSTS[host].project is not None if project is None else project
+    return find_project(root) if is_local else None

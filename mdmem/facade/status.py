@@ -144,5 +144,5 @@ def _look_at_setup(memory: Memory, view: View) -> Iterator[str]:
             yield f"the mounted file {os.path.join(*parts)} does not exist yet"
     if count := len(view.problems()):
         yield f"{count:,} {'file' if count == 1 else 'files'} cannot be read as memories"
-    if not find_installed(vault.workspace):
+    if not find_installed(memory.root):
         yield "no agent is set up: `mdmem install claude-code`"

@@ -69,8 +69,14 @@ def _list_vaults(folder: str) -> list[str]:
 
 def workspace_of(root: str) -> str:
     """Return what a vault's memories talk about: the git root that holds its folder, else its parent."""
-    roots = (folder for folder in above(root) if os.path.exists(os.path.join(folder, ".git")))
-    return next(roots, os.path.dirname(root))
+    parent = os.path.dirname(root)
+    return find_git_root(parent) or parent
+
+
+def find_git_root(folder: str) -> str | None:
+    """Return the root of the git repository around a folder, by its `.git`; None without one."""
+    roots = (each for each in (folder, *above(folder)) if os.path.exists(os.path.join(each, ".git")))
+    return next(roots, None)
 
 
 def resolve(config: Config, root: str, workspace: str) -> dict[str, tuple[str, ...]]:

@@ -141,7 +141,7 @@ def test_codex_needs_the_extra_that_edits_its_settings(home: Path) -> None:
     command = [sys.executable, "-c", without + run]
     ended = subprocess.run(command, capture_output=True, text=True, check=False)
     assert (ended.returncode, ended.stdout) == (2, "")
-    assert "pip install '.[codex]'" in ended.stderr
+    assert "pip install '.[codex]' in a clone of mdmem" in ended.stderr
     assert not everything(home)
 
 
@@ -167,6 +167,119 @@ def test_a_project_names_its_vault_by_what_the_host_puts_in(cli: Cli, home: Path
     assert servers(project / ".zed/settings.json", "context_servers") == zed
     codex = tomllib.loads((project / ".codex/config.toml").read_text())
     assert codex["mcp_servers"]["mdmem"] == {"command": "mdmem", "args": options}
+
+
+@pytest.mark.parametrize("is_named_by_environment", [False, True])
+def test_settings_go_into_the_repository_around_the_current_folder(
+    cli: Cli, home: Path, monkeypatch: pytest.MonkeyPatch, is_named_by_environment: bool
+) -> None:
+    """The vault is elsewhere, in a folder that holds the repository, as the home folder does."""
+    app, vault = home / "code/app", str(home / "notes")
+    mdmem.init(vault)
+    (app / ".git").mkdir(parents=True)
+    (app / "src").mkdir()
+    monkeypatch.chdir(app / "src")
+    named = [] if is_named_by_environment else ["--vault", vault]
+    if is_named_by_environment:
+        monkeypatch.setenv("MDMEM_VAULT", vault)
+    before = everything(home)
+    assert "no agent is set up" in cli.ok(*named, "status").out
+    for host in ("claude-code", "codex", "cursor"):
+        cli.ok(*named, "install", host, "--yes")
+    assert servers(app / ".mcp.json", "mcpServers")["args"] == ["--vault", vault, "--shared", "mcp"]
+    assert servers(app / ".cursor/mcp.json", "mcpServers")["args"] == ["--vault", vault, "--shared", "mcp"]
+    hooks = json.loads((app / ".claude/settings.json").read_text())["hooks"]
+    assert hooks["Stop"][0]["hooks"][0]["command"] == f"mdmem --vault {vault} --shared hook stop"
+    codex = tomllib.loads((app / ".codex/config.toml").read_text())
+    assert codex["mcp_servers"]["mdmem"]["args"] == ["--vault", vault, "--shared", "mcp"]
+    assert codex["hooks"]["Stop"][0]["hooks"][0]["command"] == f"mdmem --vault {vault} --shared hook stop"
+    assert sorted(path.name for path in home.iterdir()) == [".local", "code", "notes"]
+    assert "no agent is set up" not in cli.ok(*named, "status").out
+    for host in ("claude-code", "codex", "cursor"):
+        cli.ok(*named, "uninstall", host, "--yes")
+    assert everything(app) == {name[9:]: data for name, data in before.items() if "code/app/" in name}
+
+
+def test_a_repository_inside_of_the_workspace_is_a_project_of_its_own(
+    cli: Cli, home: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    project = home.parent / "project"
+    library = project / "vendor/library"
+    library.mkdir(parents=True)
+    (library / ".git").write_text("gitdir: elsewhere\n")
+    monkeypatch.chdir(library)
+    cli.ok("install", "claude-code", "--yes")
+    given = servers(library / ".mcp.json", "mcpServers")["args"]
+    assert given == ["--vault", str(project / "memories"), "--shared", "mcp"]
+    assert not (project / ".mcp.json").exists()
+
+
+def test_a_repository_that_is_the_vault_is_the_project(
+    cli: Cli, home: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    mdmem.init(home / "notes")
+    (home / "notes/.git").mkdir()
+    monkeypatch.chdir(home / "notes")
+    cli.ok("install", "claude-code", "--yes")
+    given = servers(home / "notes/.mcp.json", "mcpServers")["args"]
+    assert given == ["--vault", "${CLAUDE_PROJECT_DIR:-.}/.", "--shared", "mcp"]
+    assert not (home / ".mcp.json").exists()
+
+
+def test_without_a_repository_the_workspace_of_the_vault_is_the_project(
+    cli: Cli, home: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    mdmem.init(home / "plain/memories")
+    (home / "plain/src").mkdir()
+    monkeypatch.chdir(home / "plain/src")
+    cli.ok("install", "cursor", "--yes")
+    given = servers(home / "plain/.cursor/mcp.json", "mcpServers")["args"]
+    assert given == ["--vault", "${workspaceFolder}/memories", "--shared", "mcp"]
+    cli.ok("uninstall", "cursor", "--yes")
+    assert not (home / "plain/.cursor").exists()
+
+
+@pytest.mark.parametrize("folder", [".", "notes", "code"])
+@pytest.mark.parametrize("is_repository", [False, True])
+def test_the_home_folder_is_no_project(
+    cli: Cli, home: Path, monkeypatch: pytest.MonkeyPatch, folder: str, is_repository: bool
+) -> None:
+    """Also where it is a repository, as that of dotfiles."""
+    mdmem.init(home / "notes")
+    (home / "code").mkdir()
+    if is_repository:
+        (home / ".git").mkdir()
+    monkeypatch.chdir(home / folder)
+    before = everything(home)
+    for verb in ("install", "uninstall"):
+        for options in ([], ["--local"]):
+            ended = cli("--vault", str(home / "notes"), verb, "claude-code", "--yes", *options)
+            assert ended.code == 2
+            assert f"would go into your home folder, {home}" in ended.errors
+            assert "`cd` into a project, such as a git repository, or say --global" in ended.errors
+    assert everything(home) == before
+    cli.ok("--vault", str(home / "notes"), "install", "claude-code", "--global", "--yes")
+    assert "no agent is set up" not in cli.ok("--vault", str(home / "notes"), "status").out
+
+
+def test_settings_of_a_project_in_the_home_folder_are_no_agent(cli: Cli, home: Path) -> None:
+    """No host reads them in a project."""
+    mdmem.init(home / "notes")
+    (home / ".mcp.json").write_text('{"mcpServers": {"mdmem": {}}}')
+    assert "no agent is set up" in cli.ok("--vault", str(home / "notes"), "status").out
+
+
+@pytest.mark.parametrize(
+    ("given", "meant"),
+    [("claude", "claude-code"), ("Claude-Code", "claude-code"), ("vs-code", "vscode"), ("curser", "cursor")],
+)
+def test_an_unknown_host_names_the_nearest(cli: Cli, given: str, meant: str) -> None:
+    for verb in ("install", "uninstall"):
+        ended = cli(verb, given)
+        assert (ended.code, f"Did you mean {meant!r}?" in ended.errors) == (2, True)
+    ended = cli("project", "sync", "--host", "claude-code")
+    assert (ended.code, "Did you mean 'claude'?" in ended.errors) == (2, True)
+    assert "Did you mean" not in cli("install", "notepad").errors
 
 
 def test_the_hooks_of_claude_code_run_as_they_are_written(cli: Cli, home: Path) -> None:
@@ -309,7 +422,7 @@ def test_another_entry_of_our_name_is_refused(cli: Cli, home: Path) -> None:
 
 def test_a_host_without_project_settings_says_so(cli: Cli, home: Path) -> None:
     ended = cli("install", "windsurf", "--local", "--yes")
-    assert (ended.code, "say --user" in ended.errors) == (2, True)
+    assert (ended.code, "say --global" in ended.errors) == (2, True)
     cli.ok("install", "windsurf", "--yes")
     assert (home / ".codeium/windsurf/mcp_config.json").exists()
 

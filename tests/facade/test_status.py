@@ -83,6 +83,15 @@ def test_what_is_wrong_with_the_setup_is_told(memory: Memory, tmp_path: Path) ->
     assert not any("no agent" in each for each in memory.status().setup)
 
 
+def test_a_current_folder_that_is_gone_is_no_error(
+    memory: Memory, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "gone").mkdir()
+    monkeypatch.chdir(tmp_path / "gone")
+    (tmp_path / "gone").rmdir()
+    assert memory.status().setup == ("no agent is set up: `mdmem install claude-code`",)
+
+
 def test_a_config_that_cannot_be_used_is_told_and_no_error(memory: Memory, tmp_path: Path) -> None:
     (tmp_path / "memories/.mdmem/config.toml").write_text("nonsense = [")
     found = mdmem.open(memory.root).status()

@@ -27,7 +27,7 @@ from mdmem.errors import (
 )
 from mdmem.vault import config
 from mdmem.vault.config import CONFIG_PATH, Config
-from mdmem.vault.folder import find, init, resolve, workspace_of
+from mdmem.vault.folder import find, find_git_root, init, resolve, workspace_of
 from mdmem.vault.plan import Change, EditPlan, edit
 from mdmem.vault.vault import Vault
 
@@ -64,6 +64,10 @@ def test_the_workspace_is_the_repository_or_the_parent(tmp_path: Path) -> None:
     if workspace_of(str(tmp_path)) == str(tmp_path.parent):
         assert workspace_of(str(root)) == str(tmp_path / "a/b")
     (tmp_path / "a/.git").write_text("gitdir: elsewhere\n")
+    assert workspace_of(str(root)) == str(tmp_path / "a")
+    assert find_git_root(str(root)) == find_git_root(str(tmp_path / "a")) == str(tmp_path / "a")
+    (root / ".git").mkdir()
+    assert find_git_root(str(root)) == str(root)
     assert workspace_of(str(root)) == str(tmp_path / "a")
 
 

@@ -333,6 +333,25 @@ class SessionConflict(Conflict, code="session-conflict"):
         return self.remedy or self.advice
 
 
+class UndoConflict(Conflict, code="undo-conflict"):
+    """A memory has changed since the change that is to be taken back, and the two cannot be told apart."""
+
+    reason: str
+    before: str | None
+
+    @property
+    def message(self) -> str:
+        was, now = (digest[:8] if digest else "absent" for digest in (self.base, self.actual))
+        text = f"{self.path}: {self.reason}; nothing was undone (the change left {was}, it is {now})"
+        return f"{text}\n{self.diff}".rstrip("\n")
+
+    @property
+    def hint(self) -> str:
+        path = shlex.quote(self.path)
+        back = f"`mdmem restore {path} --hash {self.before[:8]}`" if self.before else f"`mdmem rm {path}`"
+        return f"see `mdmem diff {path}`; undo it by hand, or give up what is new: {back}"
+
+
 class UndoRefused(Refused, code="undo-refused"):
     says = "change {change} reached memories outside of this scope as well; nothing was undone"
     advice = "undo it with a scope that holds them all, such as the whole vault"

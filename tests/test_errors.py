@@ -24,7 +24,7 @@ CODES = {
     *("refused", "result-not-found", "revert-refused", "ripgrep-failed", "ripgrep-missing"),
     *("ripgrep-too-old", "section-ambiguous", "section-not-found", "session-conflict", "storage-failed"),
     *("system-failing", "template-failed", "text-ambiguous", "text-not-found", "too-large"),
-    *("too-many-parts", "too-nested", "tool-refused", "unavailable", "undo-refused"),
+    *("too-many-parts", "too-nested", "tool-refused", "unavailable", "undo-conflict", "undo-refused"),
     *("usage", "vault-not-found"),
 }
 
@@ -63,6 +63,7 @@ EXAMPLES: dict[str, Any] = {
     "overlapping": False,
     "counts": (("notes/a.md", 2),),
     "base": "a" * 64,
+    "before": "b" * 64,
     "actual": "b" * 64,
     "hash": "c" * 64,
     "gone": "2026-05-04T10:11:12.000Z",

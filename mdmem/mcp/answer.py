@@ -237,6 +237,8 @@ def _next_step(error: MdmemError) -> str:
         return error.hint
     if error.code in _OF_THE_USER:
         return f"tell the user: {error.hint}" if error.hint else "tell the user"
+    if error.code == "undo-conflict":
+        return f"show it and undo it by hand in what is there now; or tell the user: {error.hint}"
     return _MOVES.get(error.code) or _with_tools(error.hint)
 
 

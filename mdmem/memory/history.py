@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 from mdmem.arguments import complete_id
 from mdmem.document.document import NAMED_SUFFIXES, Document, parse
-from mdmem.errors import Conflict, NamedNotFound, NotEncodable, UndoRefused, Usage
+from mdmem.errors import Conflict, NamedNotFound, NotEncodable, UndoConflict, UndoRefused, Usage
 from mdmem.text.diff import unified
 from mdmem.text.tokens import first_of
 from mdmem.vault.paths import check_memory
@@ -205,7 +205,7 @@ def undone(vault: Vault, entries: Sequence[Entry]) -> EditPlan:
     took.
 
     Raises:
-        Conflict: a memory has changed since, in the same place.
+        UndoConflict: a memory has changed since, in the same place.
         NamedNotFound: what it held before is not kept any more.
         UndoRefused: the change touched memories outside of the namespace as well.
     """
@@ -362,9 +362,35 @@ def _find_standing(vault: Vault | _Outlook, file: FileChange) -> tuple[Document 
 def _content_without(vault: Vault, file: FileChange, before: bytes | None, now: Document | None) -> bytes:
     """Return what a memory that has changed since would be without the change."""
     after = _find_data(vault, file.after) if file.after else None
-    if now is None or before is None or after is None:
-        raise Conflict(path=file.path, base=file.after, actual=now.hash if now else None)
-    return carried(parse(file.path, after, now.limits), before, now)
+    diff = ""
+    if now and before is not None and after is not None:
+        try:
+            return carried(parse(file.path, after, now.limits), before, now)
+        except Conflict as error:
+            diff = error.diff
+    digest = now.hash if now else None
+    raise UndoConflict(
+        path=file.path,
+        base=file.after,
+        actual=digest,
+        diff=diff,
+        reason=_describe_since(vault, file, digest, is_kept=after is not None),
+        before=file.before,
+    )
+
+
+def _describe_since(vault: Vault, file: FileChange, digest: str | None, *, is_kept: bool) -> str:
+    """Return what was done to a memory since a change, and why that cannot be kept."""
+    files = (f for entry in vault.history() for f in entry.files)
+    by = "" if any(f.path == file.path and f.after == digest for f in files) else " by another program"
+    if digest is None:
+        return f"deleted since{by}"
+    if file.after is None:
+        return f"made again since{by}"
+    if file.before is None:
+        return f"changed since{by}, and the change made it"
+    why = "in the same place" if is_kept else "and what the change wrote is not kept any more"
+    return f"changed since{by}, {why}"
 
 
 def carried(base: Document, changed: bytes, now: Document) -> bytes:

@@ -3,7 +3,7 @@
 A transaction has an id. In the staging folder its record is `<id>.one` or `<id>.many`, and the new content
 of its n-th file is `<id>.n`. Each step exchanges the staged file with its target, so that what was taken out
 stands in the staged file. When every step is done and checked, a record of several is renamed to
-`<id>.done`, and what was taken out goes to the trash.
+`<id>.done`, and what was taken out goes to the trash, with a copy of what was brought.
 
 Only a record that was written here is believed (`mdmem.vault.mark`); what came into the staging folder in any
 other way is moved to `ASIDE`, unread.
@@ -158,12 +158,18 @@ class Journal:
                 raise
             # The change is made. Should its bookkeeping fail, the next command finishes it.
             with contextlib.suppress(OSError, MdmemError):
-                for seat in seats:
-                    if seat.before is not None:
-                        # What was taken out has just been compared, so that its hash is known.
-                        self.trash.put(*seat.staged, seat.before)
+                self._keep_contents(seats, steps)
                 self._finish_entry(seats, entry)
                 files.remove(staging, done if many else record)
+
+    def _keep_contents(self, seats: Sequence[_Seat], steps: Sequence[Step]) -> None:
+        for seat in seats:
+            if seat.before is not None:
+                # What was taken out has just been compared, so that its hash is known.
+                self.trash.put(*seat.staged, seat.before)
+        for seat, step in zip(seats, steps, strict=True):
+            if step.after is not None and seat.after is not None:
+                self.trash.keep_written(step.after, seat.after, step.before or step.like)
 
     def recover(self) -> int:
         """Undo or finish what a crash left behind, and clear the staging folder; how many transactions."""

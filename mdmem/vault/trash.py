@@ -1,5 +1,8 @@
 """The trash: what was overwritten or deleted, kept under its hash, and the log of changes that says when.
 
+What a change wrote is kept as well: once another program has changed it, only here is what it was made from.
+It is swept first, and may be lost with the power.
+
 Both are bookkeeping under `.mdmem/local`, never in git: deleting them loses the history, no memory.
 
 What a loss of power may take: the name of a content, of which the file system moves all or nothing, so that
@@ -12,6 +15,7 @@ from __future__ import annotations
 import contextlib
 import errno
 import os
+import stat
 import time
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING
@@ -25,7 +29,7 @@ from mdmem.vault.mark import believed, signed
 from mdmem.vault.store import Entry, entry_from
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterator, Sequence
 
 _LOG = "log.jsonl"
 # What the system says of something under a hash that no change left there; of nothing, ENOENT.
@@ -59,8 +63,12 @@ class TrashFolder:
         target = os.path.join(self.path, digest)
         more = files.size(folder, name)
         try:
-            if files.is_folder(target):  # which came with a repository: nothing here makes one
-                os.rename(target, f"{target}.{os.urandom(4).hex()}")
+            with contextlib.suppress(FileNotFoundError):
+                there = os.lstat(target)
+                if stat.S_ISDIR(there.st_mode):  # which came with a repository: nothing here makes one
+                    os.rename(target, f"{target}.{os.urandom(4).hex()}")
+                else:
+                    more -= there.st_size
             os.rename(name, target, src_dir_fd=folder)
             self._added += more
         except OSError as error:
@@ -82,6 +90,17 @@ class TrashFolder:
                 files.write_new(trash, digest + _PART, data, like)
                 self.put(trash, digest + _PART, digest)
                 os.fsync(trash)
+
+    def keep_written(self, data: bytes, digest: str, like: files.Content | None) -> None:
+        """Put a copy of what a change wrote into the trash, as `keep` does; nothing waits for the disk.
+
+        Where it cannot be written it is not kept: less of what changes later can be told apart by `undo`.
+        """
+        if self.policy.max_bytes:
+            # Also where it is kept already.
+            with contextlib.suppress(OSError), files.opened(self.path) as trash:
+                files.write_new(trash, digest, data, like, durable=False)
+                self._added += len(data)
 
     def kept(self, digest: str) -> files.Content | None:
         """Return what has this hash, with the permissions and owner of its file; None when it is not kept."""
@@ -191,6 +210,8 @@ class TrashFolder:
     def sweep(self, now: float, last: Entry | None = None) -> int:
         """Drop, oldest first, what is older or more than the config allows; how many contents went.
 
+        Of what is more, that which changes wrote and none has replaced goes before all that was replaced.
+
         Args:
             now: seconds since the epoch.
             last: the last change, of which nothing is dropped unless nothing at all is to be kept.
@@ -208,12 +229,13 @@ class TrashFolder:
                 for e in found
                 if e.name != _LOG and not e.is_dir(follow_symlinks=False)
             }
-        replaced = self._replaced_at(set(status))
-        contents = [(replaced.get(name, s.st_mtime), s.st_size, name) for name, s in status.items()]
+        entries = list(self.entries())
+        times = _find_times(entries)
+        contents = [(*times.get(name, (True, s.st_mtime)), s.st_size, name) for name, s in status.items()]
         # Some room is made, or each change of a full trash would be looked over for the next one.
-        full = sum(length for _, length, _ in contents) > self.policy.max_bytes
+        full = sum(s.st_size for s in status.values()) > self.policy.max_bytes
         most = self.policy.max_bytes - self.policy.max_bytes // 8 if full else self.policy.max_bytes
-        for when, length, name in sorted(contents, reverse=True):
+        for _, when, length, name in sorted(contents, reverse=True):
             size += length
             if name not in needed and (when < oldest or size > most):
                 with contextlib.suppress(FileNotFoundError):
@@ -221,28 +243,13 @@ class TrashFolder:
                 dropped += 1
             else:
                 total += length
-        self._shorten_log(oldest, last)
+        self._shorten_log(entries, oldest, last)
         with _open_file(self.path + _COUNT, os.O_RDWR) as count:
             self._write_counts(count, total, int(now))
         return dropped
 
-    def _replaced_at(self, contents: set[str]) -> dict[str, float]:
-        """Return when each content was last replaced, in seconds since the epoch."""
-        times: dict[str, float] = {}
-        for entry in self.entries() if contents else ():
-            with contextlib.suppress(ValueError):
-                when = datetime.fromisoformat(entry.time).timestamp()
-                for change in entry.files:
-                    if change.before in contents:
-                        contents.discard(change.before)
-                        times[change.before] = when
-            if not contents:
-                break  # a long log is not read for a few contents
-        return times
-
-    def _shorten_log(self, oldest: float, last: Entry | None) -> None:
+    def _shorten_log(self, entries: Sequence[Entry], oldest: float, last: Entry | None) -> None:
         limit = datetime.fromtimestamp(max(oldest, 0), UTC).isoformat(timespec="seconds")
-        entries = list(self.entries())
         kept = [entry for entry in entries if entry.time >= limit or (last and entry.id == last.id)]
         if len(kept) == len(entries):
             return
@@ -262,6 +269,19 @@ def _open_file(path: str, flags: int) -> Iterator[int]:
         yield file
     finally:
         os.close(file)
+
+
+def _find_times(entries: Sequence[Entry]) -> dict[str, tuple[bool, float]]:
+    """Return of each content whether it was ever replaced, and when last, else when it was written."""
+    times: dict[str, tuple[bool, float]] = {}
+    for entry in entries:
+        with contextlib.suppress(ValueError):
+            when = datetime.fromisoformat(entry.time).timestamp()
+            for change in entry.files:
+                for digest, found in ((change.before, (True, when)), (change.after, (False, when))):
+                    if digest:
+                        times[digest] = max(times.get(digest, found), found)
+    return times
 
 
 def _read_counts(file: int) -> tuple[int, int]:

@@ -299,6 +299,38 @@ def test_what_came_since_stays_through_redo_and_undo(memory: Memory, vault_root:
     assert memory.show("a.md").text == "# A\n\none\n\n# B\n\ntheirs\n"
 
 
+TEXT = "one\n\na\n\nb\n\nc\n\nd\n"
+
+
+def test_undo_keeps_what_another_program_changed_elsewhere(memory: Memory, vault_root: Path) -> None:
+    memory.write("a.md", TEXT)
+    change = memory.replace("a.md", "one", "ONE").id
+    (vault_root / "a.md").write_text(TEXT.replace("one", "ONE").replace("c\n", "cc\n"))
+    assert memory.plan.undo(change).changes
+    memory.undo()
+    assert memory.show("a.md").text == TEXT.replace("c\n", "cc\n")
+
+
+def test_undo_that_cannot_keep_it_says_so_in_its_own_words(memory: Memory, vault_root: Path) -> None:
+    memory.write("a.md", TEXT)
+    before = memory.show("a.md").hash
+    memory.replace("a.md", "one", "ONE")
+    written = memory.show("a.md").hash
+    (vault_root / "a.md").write_text(TEXT.replace("one", "theirs"))
+    with pytest.raises(Conflict, match=r"^a\.md: changed since by another program, in the same") as refused:
+        memory.undo()
+    assert "-ONE\n+theirs" in refused.value.diff
+    assert f"`mdmem restore a.md --hash {before[:8]}`" in refused.value.hint
+    os.unlink(f"{memory.vault.disk.trash.path}/{written}")
+    with pytest.raises(Conflict, match="what the change wrote is not kept any more"):
+        memory.undo()
+    (vault_root / "a.md").unlink()
+    with pytest.raises(Conflict, match="deleted since by another program"):
+        memory.undo()
+    memory.restore("a.md", hash=before[:8])
+    assert memory.show("a.md").text == TEXT
+
+
 def test_redo_of_what_another_program_changed_in_the_same_place_is_refused(
     memory: Memory, vault_root: Path
 ) -> None:

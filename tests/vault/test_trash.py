@@ -287,6 +287,28 @@ def test_what_the_last_change_replaced_stays_however_much_it_is(swept: Swept) ->
     assert names(swept) == set()
 
 
+def test_what_was_written_goes_before_what_was_replaced(swept: Swept) -> None:
+    replaced = change(swept, 1, 6000)
+    wrote = digest(b"w" * 6000)
+    made = entry(2, None)
+    made = replace(
+        made,
+        time=datetime.now(UTC).isoformat(timespec="milliseconds"),
+        files=(replace(made.files[0], after=wrote),),
+    )
+    swept.record(made)
+    swept.keep_written(b"w" * 6000, wrote, None)
+    assert content(swept, wrote) == b"w" * 6000
+    swept.settle(made)
+    assert names(swept) == {replaced}
+
+
+def test_nothing_that_was_written_is_kept_where_nothing_is_to_be(swept: Swept) -> None:
+    swept.policy = config.Trash(max_bytes=0)
+    swept.keep_written(b"w", digest(b"w"), None)
+    assert names(swept) == set()
+
+
 @pytest.mark.parametrize("count", [None, b"", b"1", b"x y\n", b"7 7\n", b"-1 9999999999999\n", b"9" * 200])
 def test_a_count_that_is_wrong_is_counted_anew(swept: Swept, count: bytes | None) -> None:
     change(swept, 1, 9000)

@@ -22,7 +22,7 @@ from mdmem.document.document import MARKDOWN_SUFFIXES, without_suffix
 from mdmem.document.edit import TextEdit, spliced
 from mdmem.document.tree import LINEAGE
 from mdmem.errors import MdmemError
-from mdmem.links.resolve import place_of, resolve, route, shortest
+from mdmem.links.resolve import resolve, routes, shortest
 from mdmem.markdown.link import percent_decoded
 from mdmem.text.regex import regex
 from mdmem.text.tokens import clipped, in_line
@@ -272,10 +272,9 @@ class _Typing:
         following = self._document.text[self._offset + len(rest) :][:1]
         tail = "" if following in {")", ">", " ", "\t"} and following else ">)" if is_angle else ")"
         if mark is not None:
-            place = place_of(percent_decoded(typed), self._document.path) if typed else self._document.path
             meant = resolve(self._around, percent_decoded(typed), self._document.path, as_path=True)
             span = Span(self._offset - len(mark), self._offset + len(rest))
-            if place is None or meant.path is None or not meant.path.endswith(MARKDOWN_SUFFIXES):
+            if meant.path is None or not meant.path.endswith(MARKDOWN_SUFFIXES):
                 return _NONE
             with suppress(MdmemError):
                 headings = anchor.headings(self._around.read(meant.path).sections)
@@ -290,7 +289,7 @@ class _Typing:
         span = Span(self._offset - len(typed), self._offset + len(rest))
 
         def write(path: str) -> str:
-            way = f"/{path}" if typed.startswith("/") else route(path, self._document.path)
+            way = f"/{path}" if typed.startswith("/") else routes(self._around, path, self._document.path)[0]
             if typed.startswith("./") and not way.startswith("../"):
                 way = f"./{way}"
             return relink.destination("", way, in_angles=is_angle) + tail

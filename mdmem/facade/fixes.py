@@ -19,7 +19,7 @@ from mdmem.errors import MdmemError
 from mdmem.facade.check import SILENCING, find_silenced
 from mdmem.index.database import key_of, stem_keys
 from mdmem.links import move
-from mdmem.links.resolve import MARKDOWN, is_path, place_of, resolve_link, shortest, spell
+from mdmem.links.resolve import MARKDOWN, is_path, place_meant, resolve_link, shortest, spell
 from mdmem.vault.paths import check_memory, join
 from mdmem.vault.plan import Change, EditPlan, edit
 
@@ -167,7 +167,7 @@ class _Fixing:
     def _create_target(self, link: Link) -> Iterator[Fix]:
         source, target = self._document.path, link.target
         if is_path(link):
-            place = place_of(target, source)
+            place = place_meant(self._around, link, source)
         else:
             place = target if "/" in target else join(source.rpartition("/")[0], target)
         if not place or target.endswith("/"):

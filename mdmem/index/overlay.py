@@ -15,7 +15,7 @@ from mdmem.document import anchor
 from mdmem.document.document import parse_text, without_suffix
 from mdmem.errors import DocumentRefused, MemoryNotFound
 from mdmem.index.database import Record, record, tag_key
-from mdmem.index.view import Anchors, View, link_key
+from mdmem.index.view import Anchors, View
 from mdmem.vault.paths import is_under
 
 if TYPE_CHECKING:
@@ -266,7 +266,9 @@ class Overlay(View):
         if path not in self.opened:
             return super().keys_of(path)
         mine = self._records.get(path)
-        return sorted({link_key(str(kind), str(key)) for kind, key in mine.names}) if mine else []
+        return (
+            sorted(self._list_keys(path, ((str(kind), str(key)) for kind, key in mine.names))) if mine else []
+        )
 
     def anchors(self, path: str) -> Anchors:
         """Return what an anchor can name in the memory at `path`."""

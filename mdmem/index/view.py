@@ -8,7 +8,7 @@ from __future__ import annotations
 import operator
 import os
 import re
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime
 from functools import cached_property
 from itertools import accumulate, groupby
@@ -17,13 +17,13 @@ from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
 
 from mdmem.document.anchor import AnchorHeading
 from mdmem.errors import PatternInvalid
-from mdmem.index.database import key_of, tag_key
+from mdmem.index.database import key_of, stem_keys, tag_key
 from mdmem.index.hit import field_text
 from mdmem.text.regex import regex
-from mdmem.vault.paths import join
+from mdmem.vault.paths import MemoryLayout, join, nfc
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Collection, Iterable, Iterator
+    from collections.abc import Collection, Iterable, Iterator
 
     from mdmem.document.document import Document
     from mdmem.index.index import Index
@@ -286,8 +286,9 @@ class View:
             query += below + grouped
             rows = [row for at in paths for row in self.rows(query, (at, f"{at}/", f"{at}0"))]
         for path, ident, digest, names in rows:
-            keys = frozenset(link_key(*name.split(" ", 1)) for name in names.split("\n") if " " in name)
-            yield self.inside(path), ident, digest, keys
+            known = (name.partition(" ") for name in names.split("\n") if " " in name)
+            keys = self._list_keys(self.inside(path), ((kind, key) for kind, _, key in known))
+            yield self.inside(path), ident, digest, frozenset(keys)
 
     def tags(self) -> list[tuple[str, int]]:
         """List the tags, each with the number of memories that have it, the most used first."""
@@ -340,11 +341,22 @@ class View:
     def all_names(self) -> LoadedNames:
         """All names, loaded at once: for questions about every link."""
         rows = self.part_rows("names", "x.kind, x.key, d.path", "ORDER BY d.path")
-        return LoadedNames(((kind, key, self.inside(path)) for kind, key, path in rows), self.exists)
+        return LoadedNames(((kind, key, self.inside(path)) for kind, key, path in rows), self)
 
     def exists(self, path: str) -> bool:
         """Return whether a file or folder is at `path`, in the namespace."""
         return self.vault.wall.holds(self.outside(path)) and self.stands(path)
+
+    @property
+    def layout(self) -> MemoryLayout:
+        """Where the memories stand on disk, seen from the workspace."""
+        files, wall = self.vault.disk.mounts, self.vault.wall
+        mounted = {
+            self.inside(path): nfc("/".join(parts)) for path, parts in files.items() if wall.holds(path)
+        }
+        return (
+            MemoryLayout(nfc(self.vault.disk.in_workspace(self.base)), mounted) if mounted else MemoryLayout()
+        )
 
     def forget_names(self) -> None:
         """Load `all_names` again when they are next needed."""
@@ -358,7 +370,12 @@ class View:
     def keys_of(self, path: str) -> list[str]:
         """List every key that a link to the memory at `path` may have."""
         rows = self.part_rows("names", "x.kind, x.key", "AND d.path = ?", (self.outside(path),))
-        return sorted({link_key(kind, name) for kind, name in rows})
+        return sorted(self._list_keys(path, rows))
+
+    def _list_keys(self, path: str, names: Iterable[tuple[str, str]]) -> set[str]:
+        """List the keys of links that use one of a memory's names, or that of its file."""
+        keys = {link_key(kind, name) for kind, name in names}
+        return keys.union(stem_keys(self.layout.file_of(path))) if keys else keys
 
     def anchors(self, path: str) -> Anchors:
         """Return what an anchor can name in the memory at `path`."""
@@ -445,8 +462,9 @@ class Anchors(NamedTuple):
 class LoadedNames:
     """What there is to link to, in memory: (kind, key, path) of each name."""
 
-    def __init__(self, names: Iterable[tuple[str, str, str]], exists: Callable[[str], bool]) -> None:
-        self.exists = exists
+    def __init__(self, names: Iterable[tuple[str, str, str]], view: View) -> None:
+        self.exists = view.exists
+        self.layout = view.layout
         self._paths: dict[tuple[str, str], list[str]] = {}
         for kind, key, path in names:
             self._paths.setdefault((kind, key), []).append(path)

@@ -12,7 +12,7 @@ from mdmem.index.database import kept_citation, tag_key
 from mdmem.kind import OBSERVATION, kind_at
 from mdmem.links.lineage import links_in
 from mdmem.links.references import file_beside
-from mdmem.links.resolve import MARKDOWN, PATH_KINDS, is_path, resolve
+from mdmem.links.resolve import MARKDOWN, PATH_KINDS, resolve
 from mdmem.vault.paths import is_under
 
 if TYPE_CHECKING:
@@ -89,7 +89,9 @@ def _field_triples(view: View, within: str) -> Iterator[Triple]:
         links = links_in(text) if path.endswith(MARKDOWN) else ()
         for link in links:
             if link.target:
-                yield Triple(path, key, _resolve_target(view, path, link.target, as_path=is_path(link)))
+                yield Triple(
+                    path, key, _resolve_target(view, path, link.target, as_path=link.kind in PATH_KINDS)
+                )
         if text and not links and key in LINEAGE:
             yield Triple(path, key, _resolve_target(view, path, text.partition("#")[0]))
 

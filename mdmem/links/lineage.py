@@ -17,7 +17,7 @@ from mdmem.document import properties
 from mdmem.document.tree import LINEAGE, Flaw, Node
 from mdmem.errors import DocumentRefused, MemoryNotFound
 from mdmem.links.references import file_named
-from mdmem.links.resolve import MARKDOWN, is_path, resolve
+from mdmem.links.resolve import MARKDOWN, resolve, resolve_link
 from mdmem.markdown.link import external
 from mdmem.text.lines import Lines
 from mdmem.vault.paths import StrPath, check_memory, path_text
@@ -64,7 +64,7 @@ def references_in(view: Around, path: str, text: str) -> Iterator[LineageReferen
     """Find what a memory names in one value of a field of lineage."""
     links = [link for link in links_in(text) if link.target] if path.endswith(MARKDOWN) else []
     for link in links:
-        meant = resolve(view.all_names, link.target, path, as_path=is_path(link))
+        meant = resolve_link(view.all_names, link, path)
         yield LineageReference(path, link.target, meant.path, meant.candidates)
     name = text.partition("#")[0].strip()
     if not name or links or external(text):

@@ -25,6 +25,7 @@ if TYPE_CHECKING:
     from mdmem.document.edit import TextEdit
     from mdmem.index.view import View
     from mdmem.markdown.inline import Citation, Link
+    from mdmem.vault.paths import MemoryLayout
 
 Sources = Callable[[Collection[str]], Iterable[str]]
 Read = Callable[[str], Document]
@@ -85,6 +86,11 @@ class Moved:
         """See `Names.exists`."""
         return path in self._places or (path not in self._moves and self._names.exists(path))
 
+    @property
+    def layout(self) -> MemoryLayout:
+        """See `Names.layout`."""
+        return self._names.layout
+
 
 class Remembered:
     """Names that are asked for once: the memories that link to one thing ask for the same keys."""
@@ -92,6 +98,7 @@ class Remembered:
     def __init__(self, names: Names) -> None:
         self.named = cache(names.named)
         self.exists = cache(names.exists)
+        self.layout = names.layout
 
 
 def move(known: Known, moves: Mapping[str, str]) -> EditPlan:
@@ -377,7 +384,7 @@ class Shift:
             return ""
         if was.rule == "id" and wanted in self._ids:
             return self._ids[wanted]
-        return resolve.spell(self._after, link, wanted, there, was=was.path)
+        return resolve.spell(self._after, link, wanted, there, was=was.path, is_from_disk=was.is_from_disk)
 
     def _leave_link(self, link: Link, there: str, was: Resolution, now: Resolution) -> None:
         what = f"{there}:{link.line}: the link to {link.target!r}"

@@ -437,20 +437,17 @@ def _link_occurrences(view: View, paths: Collection[str] | None) -> Iterator[Occ
     names = names_for(view, paths)
 
     @lru_cache(maxsize=_REMEMBERED)
-    def resolved(target: str, folder: str, as_path: bool) -> Resolution:
-        """Return what a target means in any memory of a folder, which has a slash at its end."""
-        return resolve(names, target, f"{folder}_", as_path=as_path)
+    def resolved(target: str, source: str, as_path: bool) -> Resolution:
+        return resolve(names, target, source, as_path=as_path)
 
+    mounted = names.layout.mounted
     headings = lru_cache(maxsize=_REMEMBERED)(view.anchors)
     for path, day, line, kind, target, mark in _find_rows(
         view, "links", "x.line, x.kind, x.target, x.anchor", paths
     ):
-        folder = path.rpartition("/")[0]
-        meant = (
-            resolved(target, f"{folder}/" if folder else "", kind in PATH_KINDS)
-            if target
-            else Resolution(path, (path,), "self")
-        )
+        # What a target means is the same in any memory of a folder, unless the file stands elsewhere.
+        source = path if path in mounted else f"{path[: path.rfind('/') + 1]}_"
+        meant = resolved(target, source, kind in PATH_KINDS) if target else Resolution(path, (path,), "self")
         judged = judge_link(view, path, _LinkRow(kind, target, mark), meant, headings)
         written = f"{target}#{mark}" if mark else target
         place = ReferencePlace(path, line, judged.state, judged.detail)

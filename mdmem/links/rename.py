@@ -13,7 +13,7 @@ from mdmem.document.anchor import BLOCK_MARK, AnchorHeading
 from mdmem.document.document import Document
 from mdmem.document.edit import TextEdit, spliced
 from mdmem.errors import EditRefused, FieldNotFound, NamedNotFound
-from mdmem.index.database import key_of, keys_of, tag_key
+from mdmem.index.database import key_of, keys_of, stem_keys, tag_key
 from mdmem.links.move import Known, Remembered, Shift, rewritten
 from mdmem.links.resolve import Names, resolve_link
 from mdmem.markdown.inline import Link
@@ -23,6 +23,7 @@ from mdmem.vault.plan import Change, EditPlan
 
 if TYPE_CHECKING:
     from mdmem.markdown.blocks import Section
+    from mdmem.vault.paths import MemoryLayout
 
 _NESTED = "#"
 _BLOCK_ID = regex(r"[A-Za-z0-9-]+")
@@ -257,7 +258,7 @@ def _plan_reanchoring(
     Links that stand in the document itself, in the span that `own` replaces, are left alone.
     """
     names: Names = Remembered(known.names)
-    keys = set(keys_of(document.path, document.fields))
+    keys = {*keys_of(document.path, document.fields), *stem_keys(names.layout.file_of(document.path))}
     left_out: list[str] = []
 
     def edits_of(path: str, at: Document) -> list[TextEdit]:
@@ -319,6 +320,11 @@ class _WithId(NamedTuple):
     def exists(self, path: str) -> bool:
         """See `Names.exists`."""
         return self.names.exists(path)
+
+    @property
+    def layout(self) -> MemoryLayout:
+        """See `Names.layout`."""
+        return self.names.layout
 
 
 def _renamed_tag(name: str, old: str, new: str) -> str | None:

@@ -4,6 +4,10 @@ A Markdown destination, and a wikilink that begins with `.` or `/`, is a path: r
 memory that it stands in, or to the base namespace after `/`. It may leave `.md` out, never `.json`, and its
 `..` never leave the base namespace.
 
+A mounted memory stands elsewhere on disk than its path says. A relative Markdown destination in one, or to
+one, is read from where the file stands first, as git hosts and editors read it, and from the path only where
+nothing of the base namespace is found so.
+
 Where `.md` may be left out, so may `.mdx` and `.markdown`, in this order: `db` is `db.md` where there is one.
 
 Any other wikilink is an identifier. It means, in this order:
@@ -39,6 +43,7 @@ if TYPE_CHECKING:
 
     from mdmem.index.view import View
     from mdmem.markdown.inline import Link
+    from mdmem.vault.paths import MemoryLayout
 
 
 MARKDOWN = MARKDOWN_SUFFIXES[0]
@@ -51,6 +56,11 @@ _NAMESPACE = regex(
 
 class Names(Protocol):
     """What there is to link to in the base namespace; all paths are relative to that."""
+
+    @property
+    def layout(self) -> MemoryLayout:
+        """Where the memories stand on disk."""
+        ...
 
     def named(self, kind: str, key: str) -> Sequence[str]:
         """Return the memories that a link can call `key`.
@@ -71,11 +81,13 @@ class Resolution(NamedTuple):
         path: the memory, or the attachment; None when there is none.
         candidates: all that it may mean, the winner first.
         rule: how it was found: "self", "path", "id", "suffix", "alias", "attachment"; "" when it was not.
+        is_from_disk: whether it is a path that was read from where the file stands, and not from its path.
     """
 
     path: str | None
     candidates: tuple[str, ...]
     rule: str
+    is_from_disk: bool = False
 
     @property
     def ambiguous(self) -> bool:
@@ -88,7 +100,7 @@ NOTHING = Resolution(None, (), "")
 
 def resolve_link(names: Names, link: Link, source: str) -> Resolution:
     """Return what a link in the memory `source` means."""
-    return resolve(names, link.target, source, as_path=is_path(link))
+    return resolve(names, link.target, source, as_path=link.kind in PATH_KINDS)
 
 
 def resolve(names: Names, target: str, source: str, *, as_path: bool = False) -> Resolution:
@@ -98,14 +110,19 @@ def resolve(names: Names, target: str, source: str, *, as_path: bool = False) ->
         names: what there is to link to.
         target: decoded, without its anchor; "" is the memory itself.
         source: the memory that it stands in.
-        as_path: read it as a path even when it begins with neither `.` nor `/`.
+        as_path: read it as a Markdown destination: it is a path even when it begins with neither `.` nor `/`.
     """
     target = nfc(target)
     if not target:
         return Resolution(source, (source,), "self")
     if as_path or target[0] in "./":
+        is_folder = target.endswith("/")
+        beside = _place_on_disk(names, target, source) if as_path else None
+        found = _find_at(names, beside, is_folder=is_folder) if beside is not None else NOTHING
+        if found.path is not None:
+            return found._replace(is_from_disk=True)
         place = place_of(target, source)
-        return _find_at(names, place, is_folder=target.endswith("/")) if place is not None else NOTHING
+        return _find_at(names, place, is_folder=is_folder) if place is not None else NOTHING
     return _find_by_identifier(names, target, source)
 
 
@@ -121,6 +138,10 @@ class _Remaining:
 
     def exists(self, path: str) -> bool:
         return path not in self._gone and self._names.exists(path)
+
+    @property
+    def layout(self) -> MemoryLayout:
+        return self._names.layout
 
 
 def find_dangling(view: View, gone: frozenset[str]) -> list[LinkPlace]:
@@ -154,6 +175,24 @@ def place_of(target: str, source: str) -> str | None:
         elif part not in {"", "."}:
             parts.append(part)
     return "/".join(parts)
+
+
+def place_meant(names: Names, link: Link, source: str) -> str | None:
+    """Return where the path of a link leads, be something there or not; None when it leaves the namespace."""
+    beside = _place_on_disk(names, link.target, source) if link.kind in PATH_KINDS else None
+    return place_of(link.target, source) if beside is None else beside
+
+
+def _place_on_disk(names: Names, target: str, source: str) -> str | None:
+    """Return where a relative path leads from where the file of `source` stands.
+
+    None where that is not in the namespace, or where neither end is mounted: then the paths say the same.
+    """
+    layout = names.layout
+    if not layout.mounted or target.startswith("/"):
+        return None
+    place = layout.path_of(place_from(target, layout.file_of(source)))
+    return place if place is not None and not layout.mounted.keys().isdisjoint((source, place)) else None
 
 
 def shortest(names: Names, path: str, source: str, *, parts: int = 1) -> str:
@@ -298,7 +337,9 @@ def _fold_case(text: str) -> str:
     return text.casefold()
 
 
-def spell(names: Names, link: Link, path: str, source: str, *, was: str = "") -> str:
+def spell(
+    names: Names, link: Link, path: str, source: str, *, was: str = "", is_from_disk: bool = True
+) -> str:
     """Return the target that means `path` and nothing else, as a link in the memory `source` would say it.
 
     A path stays a path: relative or from the root, with or without `./` and `.md`. An identifier keeps its
@@ -310,9 +351,10 @@ def spell(names: Names, link: Link, path: str, source: str, *, was: str = "") ->
         path: a memory, or an attachment.
         source: the memory that the link stands in.
         was: what the link has meant so far.
+        is_from_disk: whether a relative path from or to a mounted memory is one from where its file stands.
     """
     if is_path(link):
-        return _spell_path(names, link, path, source, was or path)
+        return _spell_path(names, link, path, source, was or path, is_from_disk=is_from_disk)
     written = nfc(link.target)
     if path not in names.named("stem", key_of(path)):
         ways = (path, route(path, source)) if written == was else (route(path, source), path)
@@ -334,6 +376,18 @@ def route(place: str, source: str) -> str:
     while common < min(len(folder), len(parts) - 1) and folder[common] == parts[common]:
         common += 1
     return "/".join([".."] * (len(folder) - common) + parts[common:]) or "."
+
+
+def routes(names: Names, path: str, source: str, *, is_from_disk: bool = True) -> tuple[str, ...]:
+    """Return the relative paths to `path` in a Markdown destination in the memory `source`, the better first.
+
+    There are two where one of them is mounted: from where the file stands, and from its path in the vault.
+    """
+    layout, way = names.layout, route(path, source)
+    if layout.mounted.keys().isdisjoint((source, path)):
+        return (way,)
+    beside = route(layout.file_of(path), layout.file_of(source))
+    return (beside, way) if is_from_disk else (way, beside)
 
 
 def place_from(target: str, source: str) -> str:
@@ -367,9 +421,17 @@ def as_written(link: Link, way: str) -> str:
     return f"./{way}" if marked or text_link.external(way) else way
 
 
-def _spell_path(names: Names, link: Link, path: str, source: str, was: str) -> str:
-    rooted = link.target.startswith("/")
-    whole = "/" + path if rooted else as_written(link, route(path, source))
+def _spell_path(
+    names: Names, link: Link, path: str, source: str, was: str, *, is_from_disk: bool = False
+) -> str:
+    if link.target.startswith("/"):
+        whole = "/" + path
+    elif link.kind in PATH_KINDS:
+        ways = [as_written(link, way) for way in routes(names, path, source, is_from_disk=is_from_disk)]
+        fitting = (way for way in ways if means(resolve_link(names, link._replace(target=way), source), path))
+        whole = next(fitting, ways[0])
+    else:
+        whole = as_written(link, route(path, source))
     bare = without_suffix(whole)
     is_code = link.kind != "wikilink" and citation.in_destination(bare, link.anchor)
     if _says_suffix(link.target, was) or bare == whole or is_code:

@@ -11,6 +11,7 @@ import unicodedata
 from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import lru_cache
+from types import MappingProxyType
 from typing import TYPE_CHECKING, NamedTuple, TypeAlias
 
 from mdmem.arguments import texts_of
@@ -19,7 +20,7 @@ from mdmem.errors import MdmemError, PathRefused, Usage
 from mdmem.text.regex import regex
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator
+    from collections.abc import Iterable, Iterator, Mapping
 
 StrPath: TypeAlias = str | os.PathLike[str]
 """What a verb takes for a path; `path_text` makes a text of it."""
@@ -283,6 +284,30 @@ def _match_below(folders: tuple[str, ...]) -> re.Pattern[str]:
     """Return what matches the casefolded folders and what is below them."""
     fitting = (re.escape(folder.casefold()).replace(r"\*", "[^/]+") for folder in folders)
     return regex(rf"(?:{'|'.join(fitting)})(?:/|\Z)")
+
+
+class MemoryLayout(NamedTuple):
+    """Where the memories of a namespace stand on disk, where some of them are mounted.
+
+    Attributes:
+        folder: of the namespace, seen from the workspace.
+        mounted: the files of mounted memories, seen from the workspace, by the paths of these.
+    """
+
+    folder: str = ""
+    mounted: Mapping[str, str] = MappingProxyType({})
+
+    def file_of(self, path: str) -> str:
+        """Return the file of the memory at `path`, seen from the workspace."""
+        return self.mounted.get(path) or join(self.folder, path)
+
+    def path_of(self, file: str) -> str | None:
+        """Return the path in the namespace of what stands at `file`; None for what is not in it."""
+        for path, mounted in self.mounted.items():
+            if mounted == file:
+                return path
+        path = relative(file, self.folder) if is_under(file, self.folder) else ""
+        return path if path and path not in self.mounted else None
 
 
 class Layer(NamedTuple):

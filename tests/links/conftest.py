@@ -13,6 +13,7 @@ from mdmem.errors import MemoryNotFound
 from mdmem.index.database import Row, key_of, record
 from mdmem.links.move import Known
 from mdmem.links.resolve import Resolution, resolve_link
+from mdmem.vault.paths import MemoryLayout
 from mdmem.vault.plan import EditPlan, refuse_paths
 
 if TYPE_CHECKING:
@@ -25,13 +26,20 @@ class Notes:
     Attributes:
         documents: the memories, by path.
         others: files that are no memories; `../src/app.py` is beside the vault.
+        layout: where they stand on disk.
         reads: the paths that were read, in order.
     """
 
-    def __init__(self, texts: Mapping[str, str] | Sequence[str], others: Iterable[str] = ()) -> None:
+    def __init__(
+        self,
+        texts: Mapping[str, str] | Sequence[str],
+        others: Iterable[str] = (),
+        layout: MemoryLayout | None = None,
+    ) -> None:
         texts = texts if isinstance(texts, Mapping) else dict.fromkeys(texts, "")
         self.documents = {path: parse_text(path, text) for path, text in texts.items()}
         self.others = tuple(others)
+        self.layout = layout or MemoryLayout()
         self.reads: list[str] = []
 
     @cached_property
@@ -81,7 +89,7 @@ class Notes:
             assert made is not None
             assert made.path not in texts
             texts[made.path] = made.text
-        return Notes(texts, self.others)
+        return Notes(texts, self.others, self.layout)
 
     def meant(self, path: str) -> list[Resolution]:
         """What each link of a memory means."""

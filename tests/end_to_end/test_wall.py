@@ -336,20 +336,22 @@ def test_an_agent_is_served_what_everyone_shares_where_no_scope_is_given(
     environment = {k: v for k, v in os.environ.items() if not k.startswith("MDMEM_")} | {
         "HOME": str(tmp_path)
     }
+    project = tmp_path / "project"
+    subprocess.run(["git", "init", "--quiet", project], check=True)
 
     def run(*arguments: str) -> str:
         command = [str(MDMEM), "--vault", str(layered), *arguments]
         done = subprocess.run(
-            command, cwd=tmp_path, env=environment, capture_output=True, text=True, timeout=60, check=False
+            command, cwd=project, env=environment, capture_output=True, text=True, timeout=60, check=False
         )
         return done.stdout + done.stderr
 
     run("install", "claude-code", "--yes")
-    served = json.loads((tmp_path / ".mcp.json").read_text())["mcpServers"]["mdmem"]["args"]
+    served = json.loads((project / ".mcp.json").read_text())["mcpServers"]["mdmem"]["args"]
     assert served[-2:] == ["--shared", "mcp"]
     assert "users" not in run("--shared", "ls")
     run("--user", "alice", "install", "claude-code", "--yes")
-    served = json.loads((tmp_path / ".mcp.json").read_text())["mcpServers"]["mdmem"]["args"]
+    served = json.loads((project / ".mcp.json").read_text())["mcpServers"]["mdmem"]["args"]
     assert served[-3:] == ["--user", "alice", "mcp"]
 
 

@@ -64,7 +64,7 @@ def test_an_edit_of_another_program_makes_the_time_between_unsure(memory: Memory
     state = memory.state_at("notes/a.md", first)
     assert state.certainty == "unsure"
     assert state.document
-    assert state.document.text == "theirs\n"  # the other side of the gap: "one" was overwritten by others
+    assert state.document.text == "one\n"  # what the change wrote is kept, and others came at some time after
 
 
 def test_todays_text_never_stands_for_another_day(memory: Memory) -> None:

@@ -16,6 +16,7 @@ from mdmem.agents import settings
 from mdmem.agents.settings import HOOKS, NAME, Addition, SettingsChange
 from mdmem.errors import ExtraMissing, Usage
 from mdmem.text.diff import unified
+from mdmem.vault.files import open_regular
 from mdmem.vault.folder import find_git_root, workspace_of
 
 EVENTS = (
@@ -283,7 +284,7 @@ def find_installed(root: str) -> list[str]:
 
 def _names_program(path: str) -> bool:
     try:
-        with open(path, encoding="utf-8", errors="replace") as file:
+        with open(open_regular(os.path.realpath(path)), encoding="utf-8", errors="replace") as file:
             return NAME in file.read(_MOST_SETTINGS)
     except OSError:
         return False

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import subprocess
 from typing import TYPE_CHECKING
 
@@ -69,6 +70,11 @@ def test_it_counts_files_that_are_no_memories_by_their_names(vault_root: Path) -
 def test_without_a_repository_nothing_is_uncommitted_nor_committed(vault_root: Path) -> None:
     found = mdmem.open(vault_root).status()
     assert (found.memories, found.uncommitted, found.stale, found.broken) == (0, None, 0, 0)
+
+
+def test_settings_that_are_a_pipe_are_not_waited_for(memory: Memory, tmp_path: Path) -> None:
+    os.mkfifo(tmp_path / ".mcp.json")
+    assert any("no agent" in each for each in memory.status().setup)
 
 
 def test_what_is_wrong_with_the_setup_is_told(memory: Memory, tmp_path: Path) -> None:

@@ -157,6 +157,7 @@ def test_a_log_that_somebody_keeps_locked_is_given_up(
 # programs need is where a file is. Each line that is added here is one more thing that no other store can do.
 BELOW = {
     "agents/files.py": "other tools' files",
+    "agents/hosts.py": "settings of hosts, which are no memories",
     "agents/settings.py": "writes outside of the vault",
     "agents/sync.py": "writes outside of the vault",
     "code/workspace.py": "the code that memories cite",

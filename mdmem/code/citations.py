@@ -19,6 +19,7 @@ import posixpath
 import re
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from functools import lru_cache
 from typing import TYPE_CHECKING, NamedTuple
 
 from mdmem.code.workspace import Followed, Source, Unread, Workspace, pin_of
@@ -107,13 +108,18 @@ def namesakes(workspace: Workspace, citation: Citation) -> tuple[str, ...] | Non
 
 def candidates(citing: str, path: str, *, in_link: bool) -> list[str]:
     """Return the files that a cited path may name, from the workspace, the likelier first."""
+    return list(_find_candidates(posixpath.dirname(citing), path, in_link))
+
+
+@lru_cache(maxsize=1 << 12)  # the same files are cited again and again
+def _find_candidates(folder: str, path: str, in_link: bool) -> tuple[str, ...]:
     if not in_link:
         possible = [_join_path("", path)]
     elif path.startswith("/"):
         possible = [_join_path("", path.lstrip("/"))]
     else:
-        possible = [_join_path(posixpath.dirname(citing), path), _join_path("", path)]
-    return list(dict.fromkeys(place for place in possible if place is not None))
+        possible = [_join_path(folder, path), _join_path("", path)]
+    return tuple(dict.fromkeys(place for place in possible if place is not None))
 
 
 def _join_path(folder: str, path: str) -> str | None:

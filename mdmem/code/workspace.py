@@ -40,6 +40,9 @@ def _pin_data(data: bytes) -> str:
     return hashlib.sha256(data).hexdigest()[:16]
 
 
+_SHA1_DIGITS = 40
+
+
 class Source:
     """The content of a file of the workspace, now or as it was in a commit."""
 
@@ -57,6 +60,12 @@ class Source:
     def symbols(self) -> Symbols:
         """What it defines."""
         return symbols(self.path, self.data)
+
+    def is_blob(self, blob: str) -> bool:
+        """Return whether git calls this content `blob`."""
+        named = b"blob %d\0" % len(self.data) + self.data
+        make = hashlib.sha1 if len(blob) == _SHA1_DIGITS else hashlib.sha256
+        return make(named, usedforsecurity=False).hexdigest() == blob
 
     def cut(self, first: int, last: int) -> tuple[str, ...] | None:
         """Return the lines `first` to `last`, 1-based and both included.
@@ -205,6 +214,13 @@ class Followed(NamedTuple):
     def existed(self) -> bool:
         """Whether git knows of the file at all."""
         return self.path is not None or self.deletion is not None or self.is_committed
+
+
+class _Committed(NamedTuple):
+    """The files of a folder in git, by name: the one commit that made each, and its blob in the head."""
+
+    commits: dict[str, str | None]
+    blobs: dict[str, str]
 
 
 class Workspace:
@@ -380,15 +396,23 @@ class Workspace:
         known = self._sole_commits(folder) if many and slash else None
         if known is None or self.repository is None:
             return None
-        sole = known.get(self.repository.name(path), "")
-        return None if sole and self.current(path) is not self._read_committed(path) else sole
+        name, now = self.repository.name(path), self.current(path)
+        sole = known.commits.get(name, "")
+        if not sole:
+            return sole
+        return sole if isinstance(now, Source) and now.is_blob(known.blobs.get(name, "")) else None
 
-    def _sole_commits_in(self, folder: str) -> dict[str, str | None] | None:
-        repository = self.repository
+    def _sole_commits_in(self, folder: str) -> _Committed | None:
+        repository, head = self.repository, self.head
         # In a shallow clone the oldest commit that it has seems to have made every file.
-        if repository is None or repository.shallow or self.head is None:
+        if repository is None or repository.shallow or head is None:
             return None
-        return self._ask_git(None, repository.sole_commits, repository.name(folder))
+        from mdmem.git.history import History  # noqa: PLC0415 - as above
+
+        name = repository.name(folder)
+        commits = self._ask_git(None, repository.sole_commits, name)
+        blobs = self._ask_git(None, History(repository).tree, head, [name])
+        return None if commits is None or blobs is None else _Committed(commits, blobs)
 
     def _blame_lines(self, path: str) -> tuple[str | None, ...]:
         if self.repository is None:

@@ -12,7 +12,7 @@ from functools import cache
 from typing import TYPE_CHECKING, TypeVar
 
 from mdmem.agents.hosts import find_installed
-from mdmem.code.citations import BROKEN, STALE
+from mdmem.code.citations import AMBIGUOUS, DANGLING, STALE
 from mdmem.errors import MdmemError
 from mdmem.git.repository import Repository
 from mdmem.links.references import CODE, LINKS, occurrences
@@ -40,7 +40,8 @@ class MemoryStatus:
         uncommitted: memories that differ from the last commit; None also where there is no repository.
         proposals: those in the inbox that wait.
         stale: citations of code that has moved, has changed or is gone.
-        broken: links that lead nowhere, or to several memories.
+        broken: links that lead nowhere, or to several memories; also those that a comment in the memory
+            silences for `check`, which reads it.
         setup: what is wrong with the setup; empty where all is well.
     """
 
@@ -105,11 +106,15 @@ def _count_memories(view: View) -> int:
 
 def _count_pointing(view: View) -> Counter[str]:
     """Count citations that are stale and links that are broken, in one pass."""
-    found = occurrences(view, types=(*LINKS, *CODE))
+    codes = {DANGLING: "dangling-link", AMBIGUOUS: "ambiguous-link"}
+    silenced = view.vault.config.check.silenced
+    wrong = {state for state, code in codes.items() if code not in silenced}
     return Counter(
         "stale" if each.place.state in STALE else "broken"
-        for each in found
-        if each.place.state in STALE or (each.place.state in BROKEN and each.type in LINKS)
+        for each in occurrences(view, types=(*LINKS, *CODE))
+        if each.place.state in STALE
+        # Where a reference leads is said, and counted, by its definition.
+        or (each.place.state in wrong and each.type in LINKS and each.kind != "reference")
     )
 
 

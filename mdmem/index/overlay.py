@@ -15,7 +15,7 @@ from mdmem.document import anchor
 from mdmem.document.document import parse_text, without_suffix
 from mdmem.errors import DocumentRefused, MemoryNotFound
 from mdmem.index.database import Record, record, tag_key
-from mdmem.index.view import Anchors, View
+from mdmem.index.view import NO_ANCHORS, Anchors, View
 from mdmem.vault.paths import is_under
 
 if TYPE_CHECKING:
@@ -275,7 +275,7 @@ class Overlay(View):
         if path not in self.opened:
             return super().anchors(path)
         if path not in self._records:
-            return Anchors((), frozenset())
+            return NO_ANCHORS
         document = self.read(path)
         blocks = frozenset(block.id.casefold() for block in document.blocks)
         return Anchors(tuple(anchor.headings(document.sections)), blocks)

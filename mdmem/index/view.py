@@ -379,16 +379,22 @@ class View:
 
     def anchors(self, path: str) -> Anchors:
         """Return what an anchor can name in the memory at `path`."""
-        of_memory, values = "AND d.path = ? ORDER BY x.n", (self.outside(path),)
-        sections = self.part_rows("sections", "x.line, x.path, x.slug, x.loose", of_memory, values)
-        blocks = self.part_rows("blocks", "x.id", of_memory, values)
-        return Anchors(
-            tuple(
-                AnchorHeading(line, tuple(titles.split("\n")), slug, loose)
-                for line, titles, slug, loose in sections
-            ),
-            frozenset(block.casefold() for (block,) in blocks),
-        )
+        return self.list_anchors("AND d.path = ?", (self.outside(path),)).get(path, NO_ANCHORS)
+
+    def list_anchors(self, rest: str = "", values: Sequence[Any] = ()) -> dict[str, Anchors]:
+        """List what an anchor can name in each memory that has headings or blocks; see `part_rows`."""
+        headings: dict[str, list[AnchorHeading]] = {}
+        blocks: dict[str, set[str]] = {}
+        columns = "d.path, x.line, x.path, x.slug, x.loose"
+        for path, line, titles, *slugs in self.part_rows("sections", columns, f"{rest} ORDER BY x.n", values):
+            heading = AnchorHeading(line, tuple(titles.split("\n")), *slugs)
+            headings.setdefault(self.inside(path), []).append(heading)
+        for path, block in self.part_rows("blocks", "d.path, x.id", rest, values):
+            blocks.setdefault(self.inside(path), set()).add(block.casefold())
+        return {
+            path: Anchors(tuple(headings.get(path, ())), frozenset(blocks.get(path, ())))
+            for path in headings.keys() | blocks.keys()
+        }
 
     def links_with(self, key: str) -> list[tuple[str, int, str, str, str, str]]:
         """List the links with a key: memory, line, kind, target, anchor and alias of each."""
@@ -459,10 +465,14 @@ class Anchors(NamedTuple):
     blocks: frozenset[str]
 
 
+NO_ANCHORS = Anchors((), frozenset())
+
+
 class LoadedNames:
-    """What there is to link to, in memory: (kind, key, path) of each name."""
+    """What there is to link to, in memory: (kind, key, path) of each name; anchors once one is asked for."""
 
     def __init__(self, names: Iterable[tuple[str, str, str]], view: View) -> None:
+        self._view = view
         self.exists = view.exists
         self.layout = view.layout
         self._paths: dict[tuple[str, str], list[str]] = {}
@@ -472,3 +482,11 @@ class LoadedNames:
     def named(self, kind: str, key: str) -> Sequence[str]:
         """List the memories with the name `key` of this `kind`, by path."""
         return self._paths.get((kind, key), ())
+
+    def anchors(self, path: str) -> Anchors:
+        """Return what an anchor can name in the memory at `path`."""
+        return self._anchors.get(path, NO_ANCHORS)
+
+    @cached_property
+    def _anchors(self) -> dict[str, Anchors]:
+        return self._view.list_anchors()

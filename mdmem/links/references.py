@@ -44,7 +44,7 @@ if TYPE_CHECKING:
     from mdmem.code.citations import Judgement
     from mdmem.diagnostic import Severity
     from mdmem.document.document import Document
-    from mdmem.index.view import Anchors, View
+    from mdmem.index.view import Anchors, LoadedNames, View
     from mdmem.markdown.inline import Citation, Link
     from mdmem.vault.vault import Vault
 
@@ -78,13 +78,17 @@ class ReferencePlace(NamedTuple):
 
 
 class Occurrence(NamedTuple):
-    """One reference at one place; `day` is the memory's, `written` the target as it stands there."""
+    """One reference at one place.
+
+    `day` is the memory's, `written` the target as it stands there, and `kind` that of a link in its text.
+    """
 
     type: str
     target: str
     place: ReferencePlace
     day: str
     written: str
+    kind: str = ""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -428,7 +432,7 @@ def _find_rows(
     return ((view.inside(path), *others) for path, *others in rows)
 
 
-def names_for(view: View, paths: Collection[str] | None) -> Names:
+def names_for(view: View, paths: Collection[str] | None) -> View | LoadedNames:
     """Return what to ask for names: all of them at once, but for links of a few memories."""
     return view.all_names if paths is None or len(paths) > _FEW else view
 
@@ -441,7 +445,7 @@ def _link_occurrences(view: View, paths: Collection[str] | None) -> Iterator[Occ
         return resolve(names, target, source, as_path=as_path)
 
     mounted = names.layout.mounted
-    headings = lru_cache(maxsize=_REMEMBERED)(view.anchors)
+    headings = lru_cache(maxsize=_REMEMBERED)(names.anchors)
     for path, day, line, kind, target, mark in _find_rows(
         view, "links", "x.line, x.kind, x.target, x.anchor", paths
     ):
@@ -451,7 +455,7 @@ def _link_occurrences(view: View, paths: Collection[str] | None) -> Iterator[Occ
         judged = judge_link(view, path, _LinkRow(kind, target, mark), meant, headings)
         written = f"{target}#{mark}" if mark else target
         place = ReferencePlace(path, line, judged.state, judged.detail)
-        yield Occurrence(judged.type, judged.goal, place, day, written)
+        yield Occurrence(judged.type, judged.goal, place, day, written, kind)
 
 
 class _LinkRow(NamedTuple):
@@ -518,10 +522,11 @@ def _citation_occurrences(view: View, paths: Collection[str] | None) -> Iterator
     rows = list(_find_rows(view, "citations", columns, paths))
     if not rows:
         return
+    in_workspace = lru_cache(maxsize=1)(view.in_workspace)
     with Workspace.of(view.vault, view.unsaved) as workspace:
         for path, day, line, cited, first, last, symbol, pin, in_link, seen in rows:
             citation = kept_citation(cited, first, last, symbol, line=line, pin=pin, in_link=bool(in_link))
-            citing = view.in_workspace(path)
+            citing = in_workspace(path)
             judgement = judge(workspace, citing, citation, seen)
             place = ReferencePlace(path, line, judgement.state, judgement.reason)
             file = path_of(workspace, citing, citation) or cited

@@ -810,6 +810,18 @@ def test_many_notes_need_few_processes_and_get_the_same_answers(
     assert started() <= 16
 
 
+@pytest.mark.parametrize("digits", ["sha1", "sha256"])
+def test_a_content_is_told_by_what_git_calls_it(tmp_path: Path, digits: str) -> None:
+    subprocess.run(["git", "init", "-q", f"--object-format={digits}", tmp_path], check=True)
+    for data in (b"", b"a\r\n\xff"):
+        query = ["git", "hash-object", "--stdin"]
+        printed = subprocess.run(query, cwd=tmp_path, input=data, check=True, capture_output=True).stdout
+        blob = printed.decode().strip()
+        assert Source("a.py", data).is_blob(blob)
+        assert not Source("a.py", data + b"x").is_blob(blob)
+        assert not Source("a.py", data).is_blob("")
+
+
 # ------------------------------------------------------------------------------------------- the line map
 
 LINES = st.lists(

@@ -104,3 +104,47 @@ def test_a_config_that_cannot_be_used_is_told_and_no_error(memory: Memory, tmp_p
     assert found.memories is None
     assert "config" in found.setup[0]
     assert as_json(found)["setup"] == list(found.setup)
+
+
+# Links of each kind that can be broken, and of each that only seems to be.
+LINKED = {
+    "notes/a.md": "[r][x] [r2][x] [y][] [[gone]] [[gone]]\n\n[x]: gone.md\n[y]: b.md\n",
+    "notes/b.md": (
+        "# H\n\n# H\n\nline ^blk\n\n[[#H]] [[a#Nope]] [[a#^no]] [[b#^blk]] [i](img.png) [i](none.png)"
+        " [m](../AGENTS.md) [m](../../AGENTS.md#nope) [q](../../src/app.py) [w](../../src/no.py)\n"
+    ),
+    "notes/c.md": "[[twin]] [[twin/]] [[A]] `src/no.py#L3`\n",
+    "notes/d.md": "---\nderived_from: [notes/nope.md, notes/a.md]\n---\n\n[old](old.md)\n",
+    "notes/one/twin.md": "[c](../c.md) [c](c.md)\n",
+    "notes/two/twin.md": "[[one/twin]] [[two/one/twin]]\n",
+    "notes/old.md": "A memory that moves.\n",
+    "users/ann/notes/u.md": "[[gone]] [[a]] [x](../../../notes/a.md)\n",
+    "users/ann/notes/v.md": "[[u]] [[u#none]]\n",
+    "projects/p/notes/u.md": "[[gone]] [[a]] [[u]]\n",
+    "AGENTS.md": "# Demo\n\n[d](docs/x.md) [n](memories/notes/a.md) [g](memories/notes/no.md) [[b]] [[no]]\n",
+}
+
+
+@pytest.mark.parametrize("silenced", ["[]", '["ambiguous-link"]', '["dangling-link", "ambiguous-link"]'])
+def test_as_many_links_are_broken_as_a_check_finds(tmp_path: Path, silenced: str) -> None:
+    git(tmp_path, "init", "-q")
+    for name in ("AGENTS.md", "docs/x.md", "src/app.py", "memories/notes/img.png"):
+        (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
+        (tmp_path / name).write_text("")
+    root = tmp_path / "memories"
+    memory = mdmem.open(mdmem.init(root).root)
+    for path, text in LINKED.items():
+        memory.write(path, text, overwrite=True)
+    memory.sync()
+    (root / "notes/moved").mkdir()
+    (root / "notes/old.md").rename(root / "notes/moved/old.md")
+    (root / ".mdmem/config.toml").write_text(
+        f'[mounts]\n"AGENTS.md" = "../AGENTS.md"\n[check]\nsilenced = {silenced}\n'
+    )
+    counts = {}
+    for scope in ({}, {"user": "ann"}, {"project": "p"}, {"shared": True}):
+        inside = mdmem.open(root, mdmem.Scope(**scope))
+        codes = [each.code for each in inside.check()]
+        counts[str(scope)] = inside.status().broken
+        assert counts[str(scope)] == codes.count("dangling-link") + codes.count("ambiguous-link"), scope
+    assert all(counts.values()) is ("dangling-link" not in silenced)

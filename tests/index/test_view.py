@@ -1,12 +1,18 @@
-"""Conditions on fields: what they mean for dates, numbers, lists, and for what is not there."""
+"""Conditions on fields: what they mean for dates, numbers, lists, and for what is not there; anchors."""
 
 from __future__ import annotations
+
+from typing import TYPE_CHECKING
 
 import pytest
 from hypothesis import given, settings, strategies as st
 
+import mdmem
 from mdmem.errors import PatternInvalid
-from mdmem.index.view import Condition, Value, fits, parse, sort_key, sort_order
+from mdmem.index.view import Condition, Value, View, fits, parse, sort_key, sort_order
+
+if TYPE_CHECKING:
+    from pathlib import Path
 
 FIELDS: dict[str, list[Value]] = {
     "type": ["Decision"],
@@ -207,3 +213,17 @@ def test_integers_are_compared_exactly(value: int, wanted: int) -> None:
     assert Condition("a", "=", str(wanted)).holds([value]) == (value == wanted)
     assert Condition("a", "<", str(wanted)).holds([value]) == (value < wanted)
     assert Condition("a", ">=", str(wanted)).holds([value]) == (value >= wanted)
+
+
+def test_anchors_that_are_loaded_at_once_are_those_of_each_memory(vault_root: Path) -> None:
+    memory = mdmem.open(vault_root)
+    texts = ("# A\n\n## B\n\n## B\n\nline ^Blk\n", "line ^only\n", "# É *x*\n", "no anchor\n")
+    paths = [*(f"notes/{number}.md" for number in range(len(texts))), "notes/none.md"]
+    for path, text in zip(paths, texts, strict=False):
+        memory.write(path, text)
+    memory.write("users/ann/notes/u.md", "# U\n")
+    memory.sync()
+    for vault in (memory.vault, mdmem.open(vault_root, mdmem.Scope(user="ann")).vault):
+        view = View(memory.index, vault)
+        for path in (*paths, "notes/u.md", "users/ann/notes/u.md"):
+            assert view.all_names.anchors(path) == view.anchors(path), path

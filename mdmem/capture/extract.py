@@ -1,6 +1,7 @@
 """Extract what the user of an agent wishes to last: preferences, constraints, decisions, facts.
 
-A sentence counts where it begins as such a wish does, with a cue of `cues.toml`. Questions, code, quotations
+A sentence counts where it begins as such a wish does, with a cue of `cues.toml`; else what follows a semicolon
+in it. Questions, code, quotations
 and pasted documents are passed over. Most of what people tell an agent is about the task at hand, so little
 is taken; a model can find the rest (`mdmem.capture.quotation`).
 """
@@ -32,6 +33,7 @@ _NO_TEXT = regex("[\0\ud800-\udfff]")  # which no memory may hold
 _BLACK = regex(r"\S")
 _WORD = regex(r"[\u3400-\u9fff]|[^\W_]+")
 _QUESTION = regex(r"[?\uff1f]\W*\Z")
+_CLAUSE = regex(r";\s+|\uff1b\s*")
 _QUOTED = regex(
     r"\"[^\"\n]{1,400}\"|\u201c[^\u201d\n]{1,400}\u201d|\u300c[^\u300d\n]{1,400}\u300d"
     r"|(?<!\w)['\u2018](?=\S)[^'\u2019\n]{1,200}['\u2019](?!\w)"
@@ -50,10 +52,9 @@ def extract(text: str, speaker: str = "user", cues: Cues | None = None) -> list[
         return []
     known = cues or builtin_cues()
     found = [
-        candidate_of(known, kind, text, span, f"cue: {cue}")
+        candidate_of(known, kind, text, Span(span.start + start, span.end), f"cue: {cue}")
         for sentence, span in _spoken_sentences(text)
-        for kind, cue in [known.cue_of(sentence)]
-        if kind
+        for start, kind, cue in _find_wish(known, sentence)
     ]
     last = {(each.category, each.key): each for each in found if each.key}
     return [each for each in found if not each.key or last[each.category, each.key] is each]
@@ -84,6 +85,15 @@ def candidate_of(cues: Cues, kind: str, text: str, span: Span, why: str, sure: f
         confidence=sure,
         why=why,
     )
+
+
+def _find_wish(cues: Cues, sentence: str) -> Iterator[tuple[int, str, str]]:
+    """Yield where the first wish of a sentence starts, its kind and its cue; nothing where there is none."""
+    for start in (0, *(found.end() for found in _CLAUSE.finditer(sentence))):
+        kind, cue = cues.cue_of(sentence[start:])
+        if kind and len(_WORD.findall(sentence, start)) >= _LEAST_WORDS:
+            yield start, kind, cue
+            return
 
 
 def _spoken_sentences(text: str) -> Iterator[tuple[str, Span]]:

@@ -24,6 +24,7 @@ def kinds(text: str) -> list[str]:
         ("Always run the linter before you commit.", "constraint"),
         ("**Never** push to main!", "constraint"),
         ("Please never force-push to a shared branch.", "constraint"),
+        ("Please always back it up at night.", "constraint"),
         ("From now on all dates are in UTC.", "constraint"),
         ("don\u2019t ever touch the migrations folder", "constraint"),
         ("I prefer small commits.", "preference"),
@@ -86,6 +87,24 @@ def test_code_quotations_and_what_looks_pasted_state_nothing(text: str) -> None:
 def test_items_of_a_short_list_count_without_their_marker() -> None:
     found = extract("Two things:\n- always use tabs\n- never push to main")
     assert [each.quote for each in found] == ["always use tabs", "never push to main"]
+
+
+@pytest.mark.parametrize(
+    ("text", "values"),
+    [
+        ("The notes are done; we decided to use SQLite.", ["we decided to use SQLite."]),
+        ("The report is long\uff1b我们决定用 Postgres。", ["我们决定用 Postgres。"]),
+        ("Always run the linter; never push.", ["Always run the linter; never push."]),
+        ("a; b; for now; we decided that.", ["we decided that."]),
+        ("The notes are done; we decided to wait for now.", []),
+        ("The notes are done; did we decide; we decided on SQLite?", []),
+        ("It says `x; we decided to use SQLite.`", []),
+        ("x;always run it", []),
+        ("Done; never ever", []),
+    ],
+)
+def test_behind_a_semicolon_a_wish_begins_as_a_sentence_does(text: str, values: list[str]) -> None:
+    assert [each.value for each in extract(text)] == values
 
 
 def test_a_candidate_quotes_its_sentence_and_says_what_found_it() -> None:

@@ -32,10 +32,17 @@ _KEPT = "instructions"  # the folder of what was overwritten, under `.mdmem/loca
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FilesSynced:
-    """What differed from the source; `written` are the files that were brought up to date."""
+    """What differed from the source.
+
+    Attributes:
+        differences: of each file that differed.
+        written: the files that were brought up to date.
+        outside: those of them that are no memories, so that `undo` does not touch them.
+    """
 
     differences: tuple[Difference, ...]
     written: tuple[str, ...] = ()
+    outside: tuple[str, ...] = ()
 
     @property
     def left(self) -> tuple[Difference, ...]:
@@ -55,10 +62,16 @@ def sync(vault: Vault, *, tools: Sequence[str] = (), check: bool = False) -> Fil
     chosen = tuple(tools) or TARGETS
     wanted = list_wanted(chosen, _list_rules(vault), *_read_memory(vault))
     differences = tuple(_compare_files(vault, wanted, chosen))
-    written = [one for one in differences if one.is_fixed and not check]
-    for difference in written:
+    changed = [one for one in differences if one.is_fixed and not check]
+    for difference in changed:
         write(vault, difference)
-    return FilesSynced(differences=differences, written=tuple(one.path for one in written))
+    written = tuple(one.path for one in changed)
+    others = tuple(path for path in written if not _is_memory(vault, path))
+    return FilesSynced(differences=differences, written=written, outside=others)
+
+
+def _is_memory(vault: Vault, path: str) -> bool:
+    return path == AGENTS and _in_workspace(vault, AGENTS) == AGENTS
 
 
 def _list_rules(vault: Vault) -> list[RuleText]:
@@ -120,7 +133,7 @@ def write(vault: Vault, difference: Difference) -> None:
         PathRefused, LockTimeout, FileBusy, StorageFailed: it cannot be written.
     """
     path = difference.path
-    if path == AGENTS and _in_workspace(vault, AGENTS) == AGENTS:
+    if _is_memory(vault, path):
         vault.transact(lambda: _plan_memory(vault, difference))
         return
     kept = TrashFolder(vault.disk.local(_KEPT), vault.config.trash)

@@ -1,9 +1,9 @@
 """Extract what the user of an agent wishes to last: preferences, constraints, decisions, facts.
 
-A sentence counts where it begins as such a wish does, with a cue of `cues.toml`; else what follows a semicolon
-in it. Questions, code, quotations
-and pasted documents are passed over. Most of what people tell an agent is about the task at hand, so little
-is taken; a model can find the rest (`mdmem.capture.quotation`).
+A sentence counts where it begins as such a wish does, with a cue of `cues.toml`, or else what follows a
+semicolon in it does. Questions, code, quotations and pasted documents are passed over. Most of what people
+tell an agent is about the task at hand, so little is taken; a model can find the rest
+(`mdmem.capture.quotation`).
 """
 
 from __future__ import annotations

@@ -236,6 +236,9 @@ def project_append(**given: Any) -> options.Verb:
     return lambda m: m.project.append(**given)
 
 
+_MOST_NAMED = 3
+
+
 @project_command.command("sync", epilog="Example: mdmem project sync --dry-run")
 @click.option(
     "--host",
@@ -248,7 +251,10 @@ def project_append(**given: Any) -> options.Verb:
 @options.dry_run_option
 @options.read_command
 def project_sync(memory: Memory, tools: tuple[str, ...], check: bool) -> int:
-    """Write the project memory and the rules into the files of coding tools, inside marked blocks."""
+    """Write the project memory and the rules into the files of coding tools, inside marked blocks.
+
+    `undo` takes back changes of memories alone: to put other files back, use git, or delete their blocks.
+    """
     dry_run = check or render.is_set("dry_run")
     synced = memory.project.sync(tools, check=dry_run)
     is_quiet = render.is_set("as_json") or render.is_set("dry_run")
@@ -264,4 +270,9 @@ def project_sync(memory: Memory, tools: tuple[str, ...], check: bool) -> int:
         if not is_quiet or not one.is_fixed:
             to = sys.stderr if is_quiet else sys.stdout
             print(f"{state} {one.path}{f': {one.reason}' if one.reason else ''}", file=to)
+    if synced.outside and not is_quiet:
+        left = len(synced.outside) - _MOST_NAMED
+        named = ", ".join(synced.outside[:_MOST_NAMED]) + (f" and {left:,} more" if left > 0 else "")
+        how = "to put back what was there, use git, or delete the marked blocks"
+        render.print_remarks([f"undo does not touch {named}: {how}"])
     return int(bool(synced.left) and (check or not render.is_set("dry_run")))

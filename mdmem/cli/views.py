@@ -75,7 +75,8 @@ def status_command(memory: Memory) -> None:
     """Print what is here, and what waits for you.
 
     Each number names the command that shows more: of what is not committed, proposals, stale citations,
-    broken links. The last lines say what is wrong with the setup.
+    broken links. The last lines say what is wrong with the setup. Secrets are found by `check`, which reads
+    the memories.
     """
     found = memory.status()
     if render.is_set("as_json"):

@@ -60,3 +60,21 @@ def test_what_somebody_wrote_is_told_and_left(cli: Cli, files: Files, workspace:
 
 def test_private_memory_is_refused(cli: Cli) -> None:
     assert cli("--user", "alice", "project", "sync").code == 2
+
+
+def test_what_undo_does_not_touch_is_said(cli: Cli, files: Files, workspace: Path) -> None:
+    files.write(".mdmem/config.toml", b'[mounts]\n"AGENTS.md" = "../AGENTS.md"\n')
+    (workspace / "AGENTS.md").write_text("# Demo\n")
+    files.write("rules/python.md", RULE)
+    assert not cli("project", "sync", "--check").errors
+    ended = cli.ok("project", "sync")
+    assert "changed AGENTS.md\n" in ended.out
+    assert ended.errors == (
+        "undo does not touch .claude/rules/mdmem/python.md, .cursor/rules/mdmem/python.mdc,"
+        " .github/instructions/mdmem/python.instructions.md and 2 more: to put back what was there, use git,"
+        " or delete the marked blocks\n"
+    )
+    cli.ok("undo")
+    assert (workspace / "AGENTS.md").read_text() == "# Demo\n"
+    assert (workspace / "CLAUDE.md").exists()
+    assert not cli.ok("project", "sync", "--host", "codex").errors

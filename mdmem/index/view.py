@@ -349,14 +349,12 @@ class View:
 
     @property
     def layout(self) -> MemoryLayout:
-        """Where the memories stand on disk, seen from the workspace."""
-        files, wall = self.vault.disk.mounts, self.vault.wall
+        """Where the memories stand on disk, seen from the workspace; those of the past, where they stood."""
+        disk, wall = self.vault.disk.original, self.vault.wall
         mounted = {
-            self.inside(path): nfc("/".join(parts)) for path, parts in files.items() if wall.holds(path)
+            self.inside(path): nfc("/".join(parts)) for path, parts in disk.mounts.items() if wall.holds(path)
         }
-        return (
-            MemoryLayout(nfc(self.vault.disk.in_workspace(self.base)), mounted) if mounted else MemoryLayout()
-        )
+        return MemoryLayout(nfc(disk.in_workspace(self.base)), mounted) if mounted else MemoryLayout()
 
     def forget_names(self) -> None:
         """Load `all_names` again when they are next needed."""

@@ -377,7 +377,10 @@ class Shift:
         wanted = self._moves.get(was.path, was.path)
         is_relative = is_path(link) and not link.target.startswith("/")
         is_detour = is_relative and not self._is_done and resolve.is_detour(link.target, here, there)
-        if now.path == wanted and (was.ambiguous or not now.ambiguous) and not is_detour:
+        # On disk, a link that leads there only by its path in the vault leads nowhere.
+        is_read_alike = now.is_from_disk or not was.is_from_disk
+        is_kept = now.path == wanted and (was.ambiguous or not now.ambiguous)
+        if is_kept and is_read_alike and not is_detour:
             return ""
         if was.ambiguous or (self._is_done and now.path is not None and now.path != wanted):
             self._leave_link(link, there, was, now)

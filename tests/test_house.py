@@ -91,7 +91,7 @@ INLINE = {
     "agents.hosts": ("VS Code's folder alone differs between systems", {"platformdirs"}),
     "code.workspace": (
         "many workspaces have no repository, and few citations lead nowhere",
-        {"git.repository", "index.ripgrep"},
+        {"git.history", "git.repository", "index.ripgrep"},
     ),
     "facade.check": (
         "most memories have neither lineage nor an end, and are checked without what they point at",

@@ -134,6 +134,7 @@ class MemoryNotFound(NotFound, code="memory-not-found"):
     advice = "list what there is with `mdmem ls`"
     path: str
     near: tuple[str, ...] = ()
+    remedy: str = ""
 
 
 class NearLine(NamedTuple):

@@ -11,14 +11,14 @@ from mdmem import as_json
 from mdmem.cli import options, render
 from mdmem.cli.findings import exit_code, print_findings, strict_option
 from mdmem.cli.main import command
-from mdmem.cli.paths import CHECKED, READ_ANY
+from mdmem.cli.paths import CHECKED, READ_ANY, READ_MESSAGE, parse_message
 
 if TYPE_CHECKING:
     from mdmem import Memory
 
 
 @command("show", epilog="Example: mdmem show notes/db.md --section Decision")
-@options.path_argument(nargs=-1, required=True, metavar="PATH…")
+@options.path_argument(role=READ_MESSAGE, nargs=-1, required=True, metavar="PATH…")
 @click.option("--section", "heading", metavar="HEADING", help="Print only the section under this heading.")
 @click.option("--number", "-n", is_flag=True, help="Number the lines.")
 @click.option("--only-hash", is_flag=True, help="Print only the hash.")
@@ -30,12 +30,22 @@ def show_command(
     """Print memories exactly as they are.
 
     Their hashes go to standard error. --as-of prints them as they were at a day, a time, or a revision of
-    git.
+    git. A PATH such as sessions/t1#7 is a message of a session.
     """
+    messages = {each: place for each in path if (place := parse_message(each))}
+    if messages and (heading is not None or number or only_hash or as_of is not None):
+        raise click.UsageError("a message of a session is printed whole: show it without options")
     if as_of is not None:
         states = [memory.state_at(each, as_of) for each in path]
         render.print_remarks(f"{each.path}: {each.certainty}" for each in states if each.certainty != "exact")
-    for document in [memory.show(each, as_of=as_of) for each in path]:
+    shown: list[Any] = [
+        memory.sessions.message(*messages[each]) if each in messages else memory.show(each, as_of=as_of)
+        for each in path
+    ]
+    for each, document in zip(path, shown, strict=True):
+        if each in messages:
+            render.print_found(document, lambda message: render.print_messages([message]))
+            continue
         if only_hash:
             found = {"path": document.path, "hash": document.hash}
             render.print_found(found, lambda found: print(found["hash"]))

@@ -23,7 +23,7 @@ from mdmem.cli.paths import (
     resolve_path,
     resolve_paths,
 )
-from mdmem.errors import NamedNotFound
+from mdmem.errors import MemoryNotFound, NamedNotFound
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -145,6 +145,10 @@ def _compare_states(memory: Memory, given: tuple[str, ...], paths: tuple[str, ..
         if not (revisions.endswith(memory.suffixes) or can_name(memory, revisions, PAST_ANY)):
             raise
         return memory.git.diff("", (*given, *paths))
+    except MemoryNotFound as error:
+        if len(given) != 2 or error.path != given[1]:  # noqa: PLR2004 - two revisions
+            raise
+        raise error.but(remedy=f"two revisions are `mdmem git diff {given[0]}..{given[1]}`") from None
     if revisions and can_name(memory, revisions, PAST_ANY):
         render.print_remarks([f"note: {revisions} is taken as a revision; --in {revisions} names the folder"])
     return found

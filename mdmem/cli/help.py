@@ -116,8 +116,15 @@ def read_other_names(of: str) -> dict[str, str]:
 
 
 def find_hint(context: click.Context, option: str) -> str:
-    """Return what to do instead of an option that another program has; empty without a hint."""
-    return read_other_names(context.command_path.partition(" ")[2]).get(option, "")
+    """Return what to do instead of an option that another program, or `mdmem` itself, has; else nothing."""
+    path = context.command_path.partition(" ")[2]
+    if hint := read_other_names(path).get(option):
+        return hint
+    for each in context.find_root().command.params if path else ():
+        if option in each.opts and each.name not in {"all", "version"}:
+            words = filter(None, ("mdmem", option, each.metavar, path))
+            return f"it stands before the command: `{' '.join(words)}`"
+    return ""
 
 
 def no_command(group: click.Group, context: click.Context, name: str) -> click.UsageError:

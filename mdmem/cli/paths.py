@@ -7,6 +7,7 @@ something, a read takes the shell's and says so, and a write refuses.
 from __future__ import annotations
 
 import os
+import re
 import shlex
 import unicodedata
 from itertools import chain, islice
@@ -20,6 +21,11 @@ if TYPE_CHECKING:
 
 _LONGEST = 4096  # of a path that the system takes
 _NAMED = 5  # memories in a hint
+_MESSAGE = re.compile(r"sessions/(.+)#([0-9]{1,18})", re.DOTALL)
+_NAMED_SUFFIXES = (".mdx", ".markdown")
+_PATTERN = re.compile(r"[*?]")
+# What notes show and link to.
+_EMBEDDED = re.compile(r"\.(?:png|jpe?g|gif|svg|webp|pdf|mp[34]|csv|txt)\Z", re.IGNORECASE)
 
 
 class Role(NamedTuple):
@@ -32,6 +38,7 @@ class Role(NamedTuple):
         past: whether it may have been deleted.
         outside: whether it may be a file that is there and not in the namespace: it becomes None then.
         other: whether it may be something else, such as a URL, which stays as it is.
+        message: whether it may be a message of a session, which stays as it is.
     """
 
     memory: bool = True
@@ -42,9 +49,11 @@ class Role(NamedTuple):
     past: bool = False
     outside: bool = False
     other: bool = False
+    message: bool = False
 
 
 READ = Role()
+READ_MESSAGE = Role(message=True)
 READ_FOLDER = Role(memory=False, folder=True)
 READ_ANY = Role(folder=True)
 CHECKED = Role(folder=True, outside=True)
@@ -115,7 +124,8 @@ def resolve_path(memory: Memory, text: str, role: Role) -> str:
         MemoryNotFound: there is no such memory, and others are called so.
     """
     layers = {layer.name for layer in memory.scope.reads}
-    if not text.strip("/") or text.partition(":")[0] in layers - {""}:
+    is_message = role.message and parse_message(text)
+    if not text.strip("/") or text.partition(":")[0] in layers - {""} or is_message:
         return text
     readings = _list_readings(memory, text, role)
     if role.new and not role.folder and not text.endswith(memory.suffixes):
@@ -143,6 +153,12 @@ def _list_readings(memory: Memory, text: str, role: Role) -> list[str]:
     # As git and others name files, wherever the current folder is.
     listed = _find_inside(memory, os.path.join(memory.workspace, text))
     return list(dict.fromkeys(path for path in (shell, here, listed) if path is not None))
+
+
+def parse_message(text: str) -> tuple[str, int] | None:
+    """Parse the key of a session and the number in it that `sessions/KEY#NUMBER` names; None for others."""
+    named = _MESSAGE.fullmatch(text)
+    return (named[1], int(named[2])) if named else None
 
 
 def resolve_move(memory: Memory, source: str, target: str) -> tuple[str, str]:
@@ -251,12 +267,29 @@ def _find_by_name(memory: Memory, text: str, readings: list[str], role: Role) ->
     if named:
         print_remarks([f"note: {text} is taken as {named[0]}"] if is_far or len(named) > 1 else [])
         return named[0]
+    if remedy := _find_remedy(text, suffixes, role):
+        raise MemoryNotFound(path=text, remedy=remedy)
     if role.folder or role.writes or text.endswith(suffixes):
         return readings[0]
     if any(can_name(memory, path, READ_FOLDER) for path in readings):
         remedy = f"list it with `{shlex.join(('mdmem', 'ls', text))}`"
         raise PathRefused(path=text, reason="this is a folder", remedy=remedy)
     return (near or readings)[0]
+
+
+def _find_remedy(text: str, suffixes: tuple[str, ...], role: Role) -> str:
+    """Say what to do with a text that names no memory; empty where only other names help."""
+    quoted = shlex.quote(text)
+    if not role.new and _PATTERN.search(text):
+        return f"`mdmem ls --glob {quoted}` lists what fits a pattern"
+    may_differ = role.folder or not role.writes  # what is only written says so itself
+    if may_differ and text.endswith(_NAMED_SUFFIXES) and not text.endswith(suffixes):
+        return f"name {text[text.rindex('.') :]} in `[files] suffixes` of .mdmem/config.toml"
+    if not role.writes and text.startswith("#") and not text.endswith(suffixes):
+        return f"`mdmem refs {quoted}` lists where a tag stands"
+    if not role.writes and _EMBEDDED.search(text):
+        return f"`mdmem refs {quoted}` lists the links to a file that is no memory"
+    return ""
 
 
 def _spell_for_shell(memory: Memory, path: str) -> str:

@@ -11,6 +11,7 @@ import os
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import suppress
 from dataclasses import dataclass, replace
+from difflib import get_close_matches
 from functools import partial
 from typing import IO, Any, NamedTuple
 
@@ -92,7 +93,9 @@ def transcripts(form: str, source: str, most: int, left_out: list[str]) -> Itera
         StorageFailed, SystemFailing: the source cannot be read.
     """
     if form not in FORMATS:
-        raise Usage(problem=f"a format is one of {', '.join(FORMATS)}, not {form!r}")
+        near = ", ".join(get_close_matches(form, FORMATS))
+        remedy = f"nearest names: {near}" if near else ""
+        raise Usage(problem=f"a format is one of {', '.join(FORMATS)}, not {form!r}", remedy=remedy)
     if not os.path.lexists(source):
         raise Usage(problem=f"{source}: there is no such file or folder")
     known = FORMATS[form]

@@ -88,6 +88,11 @@ PATHS = [
     Habit("mdmem show ../db.md", folder="memories/notes/decisions", out=r"^# Database"),
     Habit("mdmem show ../../etc/passwd", code=2, silent="root"),
     Habit('mdmem show "$PWD/memories/notes/db.md" | head -1', out=r"^# Database$"),
+    Habit("mdmem rm 'notes/*.md'", code=1, error=r"^`mdmem ls --glob 'notes/\*\.md'` lists"),
+    Habit(
+        "mdmem show page.mdx", code=1, error=r"^name \.mdx in `\[files\] suffixes` of \.mdmem/config\.toml$"
+    ),
+    Habit("mdmem ls a.markdown", code=1, error=r"^name \.markdown in `\[files\] suffixes`"),
 ]
 
 # ---------------------------------------------------------------------------------------------- removing
@@ -183,6 +188,9 @@ FINDING = [
     Habit("mdmem grep sqlite", out=r"^notes/db\.md:3:", folder="src"),
     Habit("mdmem search nothing-like-this", code=1, silent="."),
     Habit("mdmem search -n 1 sqlite | grep -c :", out="^1$", error="1 more"),
+    Habit("mdmem search -l sqlite", code=2, error="`mdmem grep -l` lists"),
+    Habit("mdmem backlinks '#storage'", code=1, error="^`mdmem refs '#storage'` lists"),
+    Habit("mdmem backlinks img.png", code=1, error=r"^`mdmem refs img\.png` lists"),
 ]
 
 # ----------------------------------------------------------------------------------------------- listing
@@ -213,6 +221,9 @@ LISTING = [
     Habit("mdmem ls -l notes/decisions --json | head -1", out=r'"type": "decision", "title": "One"\}$'),
     Habit("mdmem ls --tree", out=r"^(?:└──|`--) rules/$"),
     Habit("mdmem ls --tree notes", out=r"^notes$", silent="AGENTS"),
+    Habit("mdmem ls 'notes/*.md'", code=1, error=r"^`mdmem ls --glob 'notes/\*\.md'` lists"),
+    Habit("mdmem ls --vault memories", code=2, error="stands before the command: `mdmem --vault DIR ls`$"),
+    Habit("mdmem sessions list --shared", code=2, error="`mdmem --shared sessions list`$"),
     Habit("mdmem stats", out=r"^6 memories, \d+ bytes, about \d+ tokens$"),
     Habit("mdmem stats --json | cat", out=r'^\{"memories": 6, '),
 ]
@@ -239,6 +250,12 @@ SHOWING = [
     Habit("mdmem backlinks rules/python.md", code=1, error="no links to rules/python.md", silent="."),
     Habit("mdmem sessions history t1", code=1, error="no messages of t1", silent="."),
     Habit("mdmem sessions grep sqlite", code=2, error="or ask for all"),
+    Habit("mdmem sessions add t1 user Hi && mdmem show 'sessions/t1#1'", out=r"^#1  user  20.*\nHi$"),
+    Habit("mdmem sessions add t1 user Hi && mdmem show 'sessions/t1#1' --json | jq .seq", out="^1$"),
+    Habit("mdmem show 'sessions/t1#1'", code=1, error="^mdmem: no message 't1#1'$"),
+    Habit("mdmem show 'sessions/t1#1' --only-hash", code=2, error="printed whole"),
+    Habit("mdmem sessions import claude-code nowhere", code=2, error="^nearest names: claude-code-session$"),
+    Habit("mdmem working get", code=2, error="--thread or --resource-id$"),
     Habit("mdmem inbox list", error="^no proposals$", silent="."),
     Habit("mdmem diff notes/db.md", out=r"^\+SQLite: one file\.$"),
     Habit("mdmem append notes/db.md more && mdmem diff notes/db.md", out=r"^\+more$", silent=r"^\+SQLite"),
@@ -317,6 +334,9 @@ GIT = [
     ),
     Habit("mdmem git commit && git branch rules && mdmem git diff rules", error="taken as a revision"),
     Habit("mdmem git commit | cat && mdmem git diff HEAD notes", silent="^notes"),
+    Habit(
+        "mdmem git commit | cat && mdmem git diff HEAD HEAD", code=1, error=r"`mdmem git diff HEAD\.\.HEAD`$"
+    ),
 ]
 
 # ---------------------------------------------------------------------------------------------- checking

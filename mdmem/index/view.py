@@ -9,6 +9,7 @@ import operator
 import os
 import re
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from datetime import UTC, datetime
 from functools import cached_property
 from itertools import accumulate, groupby
@@ -38,6 +39,7 @@ _CONDITION = regex(r"(?P<key>[^\s=<>!~]+)\s*(?P<operator>!=|<=|>=|=|<|>|~)\s*(?P
 _PRESENCE = regex(r"(?P<absent>!?)\s*(?P<key>[^\s=<>!~]+)")
 _DAY = regex(r"[0-9]{4}(?:-[0-9]{2}(?:-[0-9]{2})?)?")
 _DATED = regex(r"[0-9]{4}(?:-|\Z)")
+_DATE_LIKE = regex(r"[0-9]{4}-[0-9]")
 _INTEGER = regex(r"[-+]?[0-9]{1,100}")
 _NUMBER = regex(r"[-+]?(?:[0-9]+(?:\.[0-9]*)?|\.[0-9]+)(?:[eE][-+]?[0-9]+)?")
 _ORDERS = {"<": operator.lt, "<=": operator.le, ">": operator.gt, ">=": operator.ge}
@@ -84,6 +86,29 @@ def parse(text: str) -> Condition:
     if presence := _PRESENCE.fullmatch(text.strip()):
         return Condition(presence["key"], presence["absent"], "")
     raise PatternInvalid(pattern=text, reason="this is not a condition", remedy=_REMEDY)
+
+
+def refuse_no_date(conditions: Sequence[Condition], memories: Sequence[Mapping[str, Values]]) -> None:
+    """Refuse to compare a field that holds dates with what begins like one and is none, such as `2026-13`.
+
+    Raises:
+        PatternInvalid: a condition does.
+    """
+    for key, sign, value in conditions:
+        if sign in {"", "!", "~"} or not _DATE_LIKE.match(value) or _is_date(value):
+            continue
+        if any(_is_date(field_text(each)) for fields in memories for each in fields.get(key, ())):
+            reason = f"{value} is not a date"
+            remedy = "a date is 2026, 2026-01 or 2026-01-31, a time 2026-01-31T12:30"
+            raise PatternInvalid(pattern=f"{key}{sign}{value}", reason=reason, remedy=remedy)
+
+
+def _is_date(text: str) -> bool:
+    """Tell whether a text is a month, a day or a time."""
+    for date in (text, f"{text}-01") if _DATE_LIKE.match(text) else ():
+        with suppress(ValueError):
+            return bool(datetime.fromisoformat(date))
+    return False
 
 
 def fits(conditions: Sequence[Condition], fields: Mapping[str, Values]) -> bool:

@@ -154,7 +154,7 @@ def conditional(
 
     Raises:
         MemoryNotFound: one that is named is not there.
-        PatternInvalid: a condition that cannot be read.
+        PatternInvalid: a condition that cannot be read, or compares dates with what is none.
     """
     from mdmem.index import view as conditions  # noqa: PLC0415 - most commands ask no index
 
@@ -163,6 +163,7 @@ def conditional(
     asked = dict.fromkeys(each for each in (*(c.key for c in wanted), key) if each)
     chosen = {name.casefold() for name in texts_of(types, "types")}
     judged = list(_judge_memories(view, {*asked, *(("type",) if chosen else ())}, utc_now()))
+    conditions.refuse_no_date(wanted, [fields for *_, fields in judged])
     inside = among((memory[0] for memory in judged), named)
     found = [memory for memory in judged if memory[0] in inside and conditions.fits(wanted, memory[3])]
     if chosen:

@@ -216,6 +216,11 @@ LISTING = [
     Habit("mdmem ls -t --sort title", code=2, error="exclude each other"),
     Habit("mdmem ls --type nothing", code=1, error="no memories", silent="."),
     Habit("mdmem ls --where 'modified>=2001' --sort -modified", out=r"^notes/db\.md$"),
+    Habit(
+        "mdmem ls --where 'modified>=2026-13'", code=2, error="2026-13 is not a date\na date is 2026, 2026-01"
+    ),
+    Habit("mdmem ls --where 'created=2026-1'", code=1, error="no memory has a field 'created'"),
+    Habit("mdmem ls --where 'title!=2026-13' notes/db.md", out=r"^notes/db\.md$"),
     Habit("mdmem ls --sort -date", out=r"^notes/db\.md$"),
     Habit("mdmem ls -l", out=r"^\d+  20\d\d-\d\d-\d\d  decision  notes/decisions/one\.md  One$"),
     Habit("mdmem ls -l notes/decisions --json | head -1", out=r'"type": "decision", "title": "One"\}$'),

@@ -9,7 +9,7 @@ from hypothesis import given, settings, strategies as st
 
 import mdmem
 from mdmem.errors import PatternInvalid
-from mdmem.index.view import Condition, Value, View, fits, parse, sort_key, sort_order
+from mdmem.index.view import Condition, Value, View, fits, parse, refuse_no_date, sort_key, sort_order
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -227,3 +227,29 @@ def test_anchors_that_are_loaded_at_once_are_those_of_each_memory(vault_root: Pa
         view = View(memory.index, vault)
         for path in (*paths, "notes/u.md", "users/ann/notes/u.md"):
             assert view.all_names.anchors(path) == view.anchors(path), path
+
+
+@pytest.mark.parametrize(
+    "condition", ["created>=2026-13", "at<2026-1", "moment=2026-02-30", "created!=2026-0x"]
+)
+def test_dates_are_not_compared_with_what_is_none(condition: str) -> None:
+    with pytest.raises(PatternInvalid) as caught:
+        refuse_no_date([parse(condition)], [{}, FIELDS])
+    assert caught.value.reason.endswith("is not a date")
+
+
+@pytest.mark.parametrize(
+    "condition",
+    [
+        *(
+            "created>=2026",
+            "created>=2026-03",
+            "created<2026-03-15",
+            "at>2026-03-15 10:30",
+            "moment>2026-03-15T10",
+        ),
+        *("created~2026-13", "created", "year>=2026-13", "version=2026-13", "missing<2026-13"),
+    ],
+)
+def test_other_comparisons_are_made(condition: str) -> None:
+    refuse_no_date([parse(condition)], [{}, FIELDS])

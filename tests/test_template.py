@@ -758,3 +758,26 @@ def test_a_daily_log_is_well_formed_whatever_its_date(variables: dict[str, str])
     day = variables.get("date", "2025-11-20")
     assert document.fields["title"] == " ".join(day.split())
     assert outline(document, 2) == [filters.heading(day), "Done", "Learned", "Next"]
+
+
+# --------------------------------------------------------------------------------- variables nobody reads
+
+
+def test_a_variable_that_a_template_does_not_read_is_refused_with_the_nearest_name() -> None:
+    with pytest.raises(TemplateFailed) as caught:
+        render("{{ title }} {{ text }}", {"titel": "x", "text": "y"}, refuse_unread=True)
+    assert caught.value.message == "template inline: it has no variable 'titel'"
+    assert caught.value.hint == "nearest names: title"
+    assert render("{{ text }}", {"titel": "x", "text": "y"}) == "y\n"
+
+
+def test_a_variable_that_a_template_reads_somewhere_is_not_refused() -> None:
+    own = {
+        "base": "{% block a %}{{ up }}{% endblock %}{% include 'part' %}",
+        "part": "{{ part }}",
+        "inline": "{% extends 'base' %}{% if yes %}{{ never }}{% endif %}{% block a %}{{ b }}{% endblock %}",
+        "computed": "{% include which %}",
+    }
+    given = dict.fromkeys(("up", "part", "yes", "never", "b", "now", "today"), "")
+    Templates(own).render("inline", given, now=NOW, refuse_unread=True)
+    Templates(own).render("computed", {"which": "part", "part": "x"}, now=NOW, refuse_unread=True)

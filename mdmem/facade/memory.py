@@ -778,7 +778,9 @@ class Memory(Kinds["Applied"]):
         """
         from datetime import UTC, datetime  # noqa: PLC0415 - start-up
 
-        return self.vault.templates.render(template, variables or {}, now=datetime.now(UTC))
+        return self.vault.templates.render(
+            template, variables or {}, now=datetime.now(UTC), refuse_unread=True
+        )
 
     def check(self, paths: Sequence[StrPath] = (), *, links: bool = True) -> list[Diagnostic]:
         """Everything that is wrong with memories: form, schema, secrets, links, cited code, ids, lineage.

@@ -648,7 +648,7 @@ class Verbs(Generic[R]):
                 suffix = SUFFIXES[templates.find(template)[0].endswith(SUFFIXES[True])]
                 path = (path if is_under(path, kind.folder) else join(kind.folder, path)) + suffix
         # Rendered before anything is built: a plan may be built again under the lock, a template never is.
-        content = templates.render(template, variables or {}, now=datetime.now(UTC))
+        content = templates.render(template, variables or {}, now=datetime.now(UTC), refuse_unread=True)
 
         def build() -> EditPlan:
             plan = self._write_plan(path, content)

@@ -139,7 +139,7 @@ class Working(KindVerbs[R]):
         templates = self._vault.templates
         is_json = templates.find(template)[0].endswith(".json")
         # Rendered before anything is built: a plan may be built again under the lock, a template never is.
-        text = unpadded(templates.render(template, variables or {}, now=now))
+        text = unpadded(templates.render(template, variables or {}, now=now, refuse_unread=True))
 
         def build() -> EditPlan:
             slot = self._find_slot(stem, now)

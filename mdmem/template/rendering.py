@@ -5,9 +5,10 @@ Importing this imports Jinja.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
+from difflib import get_close_matches
 from typing import Any
 
 from jinja2 import TemplateError, TemplateNotFound, TemplateSyntaxError, UndefinedError, meta, nodes
@@ -34,6 +35,7 @@ class Variable:
 
 Lookup = Callable[[str], str | None]
 
+_MOMENTS = ("now", "today")  # which every template has
 _LEAST_WORK = 20_000_000  # a second or two of it
 _WORK_FOR_A_CHARACTER = 20
 _LONGEST_SOURCE = 200_000  # characters; parsing takes time in proportion
@@ -60,24 +62,48 @@ def variables(name: str, source: str, lookup: Lookup) -> tuple[Variable, ...]:
     Raises:
         TemplateFailed: it, or one of those that it names, cannot be parsed.
     """
-    load = _make_loader(name, source, lookup)
-    sandbox = Sandbox(load, {"now": None, "today": None}, _LEAST_WORK)
-    waiting, seen = [name], set[str]()
     read, optional = set[str](), set[str]()
     with _failing_as(name):
-        while waiting:
-            other = waiting.pop()
-            text = None if other in seen else load(other)
-            seen.add(other)
-            if text is None:
-                continue
-            sandbox.pay(PARSED_CHARACTER * len(text))
-            tree = sandbox.parse(text, other)
-            waiting += filter(None, meta.find_referenced_templates(tree))
+        for other, tree in _parse_all(name, source, lookup):
             optional |= _find_guarded(tree)
             read |= _find_undeclared(tree, other)
     listed = [Variable(name=each, required=each not in optional) for each in read]
     return tuple(sorted(listed, key=lambda variable: (not variable.required, variable.name)))
+
+
+def refuse_unread(name: str, source: str, lookup: Lookup, given: Collection[str]) -> None:
+    """Refuse variables that a template does not read, unless it names another one by what it computes.
+
+    Raises:
+        TemplateFailed: it does not read one, or cannot be parsed.
+    """
+    read = {*_MOMENTS}
+    with _failing_as(name):
+        for other, tree in _parse_all(name, source, lookup):
+            if None in meta.find_referenced_templates(tree):
+                return
+            read |= _find_undeclared(tree, other)
+    for unread in sorted({*given} - read):
+        near = ", ".join(get_close_matches(unread, read) or sorted(read - {*_MOMENTS}))
+        remedy = f"nearest names: {near}" if near else "it reads none"
+        raise TemplateFailed(name=name, line=None, reason=f"it has no variable {unread!r}", remedy=remedy)
+
+
+def _parse_all(name: str, source: str, lookup: Lookup) -> Iterator[tuple[str, nodes.Template]]:
+    """Parse a template, and those that it and they name by a constant; yield each with its name."""
+    load = _make_loader(name, source, lookup)
+    sandbox = Sandbox(load, dict.fromkeys(_MOMENTS), _LEAST_WORK)
+    waiting, seen = [name], set[str]()
+    while waiting:
+        other = waiting.pop()
+        text = None if other in seen else load(other)
+        seen.add(other)
+        if text is None:
+            continue
+        sandbox.pay(PARSED_CHARACTER * len(text))
+        tree = sandbox.parse(text, other)
+        waiting += filter(None, meta.find_referenced_templates(tree))
+        yield other, tree
 
 
 def _find_guarded(tree: nodes.Template) -> set[str]:

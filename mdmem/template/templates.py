@@ -94,6 +94,7 @@ class Templates:
         *,
         now: datetime,
         max_chars: int = _DEFAULT_MAX_CHARS,
+        refuse_unread: bool = False,
     ) -> str:
         """Render the template `name`; the result ends in exactly one newline.
 
@@ -102,11 +103,12 @@ class Templates:
             variables: plain values: texts, numbers, booleans, None, dates, and lists and mappings of these.
             now: the moment that `now` and `today` mean, with a time zone; templates see it in UTC.
             max_chars: how long the result may be; what may be made on the way to it grows with that.
+            refuse_unread: whether to refuse variables that the template does not read.
 
         Raises:
             NamedNotFound, PathRefused: as `show`.
-            TemplateFailed: a variable is missing, or the template cannot be parsed, fails, reaches for
-                what it may not have, or does or writes too much.
+            TemplateFailed: a variable is missing or refused, or the template cannot be parsed, fails, reaches
+                for what it may not have, or does or writes too much.
             Usage: `now` has no time zone.
         """
         from mdmem.template import rendering  # noqa: PLC0415 - as above
@@ -114,6 +116,8 @@ class Templates:
         full, source = self.find(name)
         if now.tzinfo is None:
             raise Usage(problem="`now` has no time zone", remedy="give an aware datetime")
+        if refuse_unread and variables:
+            rendering.refuse_unread(full, source, self._find_source, variables)
         utc = now.astimezone(UTC)
         values = {"now": utc, "today": f"{utc:%Y-%m-%d}"}
         text = rendering.render(

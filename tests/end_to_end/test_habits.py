@@ -373,6 +373,17 @@ FLAGS = [
     Habit("mdmem summaries list", code=2, error="'sessions summaries'"),
     Habit("mdmem capture run t1", code=2, error="'sessions capture'"),
     Habit("mdmem new rule style --var title='Code style' && mdmem show rules/style.md", out="^# Code style$"),
+    Habit(
+        "mdmem new rule style --var titel=x",
+        code=2,
+        error="rule.md: it has no variable 'titel'\nnearest names: title$",
+    ),
+    Habit("mdmem new rule style --var today=2020-01-01", out=r"^created rules/style\.md"),
+    Habit(
+        "mdmem working get --thread t1 --template working --var gaol=x",
+        code=2,
+        error="no variable 'gaol'",
+    ),
     Habit("mdmem insert notes/db.md 0 First", out=r"^changed notes/db\.md"),
     Habit(
         "mdmem prepend notes/db.md First && mdmem delete-lines notes/db.md 1", out=r"^changed notes/db\.md"

@@ -256,7 +256,7 @@ SHOWING = [
     Habit("mdmem sessions history t1", code=1, error="no messages of t1", silent="."),
     Habit("mdmem sessions grep sqlite", code=2, error="or ask for all"),
     Habit("mdmem sessions add t1 user Hi && mdmem show 'sessions/t1#1'", out=r"^#1  user  20.*\nHi$"),
-    Habit("mdmem sessions add t1 user Hi && mdmem show 'sessions/t1#1' --json | jq .seq", out="^1$"),
+    Habit("mdmem sessions add t1 user Hi && mdmem show 'sessions/t1#1' --json | jq -c [.seq]", out=r"^\[1\]$"),
     Habit("mdmem show 'sessions/t1#1'", code=1, error="^mdmem: no message 't1#1'$"),
     Habit("mdmem show 'sessions/t1#1' --only-hash", code=2, error="printed whole"),
     Habit("mdmem sessions import claude-code nowhere", code=2, error="^nearest names: claude-code-session$"),

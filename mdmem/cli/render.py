@@ -281,9 +281,10 @@ def print_applied(applied: Applied, *, is_warned: bool = False) -> None:
     elif len(applied.files) > MANY and not is_set("verbose"):
         merged = f", {len(applied.merged):,} merged with a change made meanwhile" if applied.merged else ""
         attached = len(applied.plan.attachments)
-        moved = f", and {attached:,} {'attachment' if attached == 1 else 'attachments'}" if attached else ""
+        memories = [count_memories(len(applied.plan.changes))] if applied.plan.changes else []
+        moved = [f"{attached:,} {'attachment' if attached == 1 else 'attachments'}"] if attached else []
         followed = _count_followed(applied.plan)
-        print(f"changed {count_memories(len(applied.plan.changes))}{moved}{merged}{followed} (-v names each)")
+        print(f"changed {', and '.join(memories + moved)}{merged}{followed} (-v names each)")
     else:
         moves = applied.plan.moves
         for old, new in moves.items():

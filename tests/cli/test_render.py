@@ -53,7 +53,7 @@ def test_a_change_says_what_it_did_and_could_not_look_into(capsys: pytest.Captur
     assert errors == "left out: x.md: not UTF-8\n"
 
 
-@pytest.mark.parametrize(("count", "said"), [(1, ", and 1 attachment"), (2, ", and 2 attachments")])
+@pytest.mark.parametrize(("count", "said"), [(1, "changed 1 attachment"), (2, "changed 2 attachments")])
 def test_attachments_that_moved_are_counted(
     capsys: pytest.CaptureFixture[str], count: int, said: str
 ) -> None:

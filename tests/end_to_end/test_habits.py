@@ -84,6 +84,10 @@ PATHS = [
     Habit("mdmem mv notes/db.md notes/old.md notes/decisions && mdmem check", silent="db'"),
     Habit("mdmem mv notes/db.md notes/old.md nowhere", code=2, error="say nowhere/"),
     Habit("mdmem mv notes/db.md", code=2, error="give SOURCE"),
+    Habit(
+        "mkdir memories/p; for n in $(seq 11); do echo x > memories/p/$n.png; done; mdmem mv p q",
+        out="^changed 11 attachments ",
+    ),
     Habit("mdmem show /etc/passwd", code=2, error="not below"),
     Habit("mdmem show ../db.md", folder="memories/notes/decisions", out=r"^# Database"),
     Habit("mdmem show ../../etc/passwd", code=2, silent="root"),
@@ -256,7 +260,9 @@ SHOWING = [
     Habit("mdmem sessions history t1", code=1, error="no messages of t1", silent="."),
     Habit("mdmem sessions grep sqlite", code=2, error="or ask for all"),
     Habit("mdmem sessions add t1 user Hi && mdmem show 'sessions/t1#1'", out=r"^#1  user  20.*\nHi$"),
-    Habit("mdmem sessions add t1 user Hi && mdmem show 'sessions/t1#1' --json | jq -c [.seq]", out=r"^\[1\]$"),
+    Habit(
+        "mdmem sessions add t1 user Hi && mdmem show 'sessions/t1#1' --json | jq -c [.seq]", out=r"^\[1\]$"
+    ),
     Habit("mdmem show 'sessions/t1#1'", code=1, error="^mdmem: no message 't1#1'$"),
     Habit("mdmem show 'sessions/t1#1' --only-hash", code=2, error="printed whole"),
     Habit("mdmem sessions import claude-code nowhere", code=2, error="^nearest names: claude-code-session$"),

@@ -637,7 +637,7 @@ class Verbs(Generic[R]):
 
         Raises:
             NamedNotFound: no such template.
-            TemplateFailed: it cannot be rendered, or misses a variable.
+            TemplateFailed: it cannot be rendered, misses a variable, or does not read one.
             AlreadyExists: a memory stands there.
         """
         path, templates = path_text(path), self._vault.templates

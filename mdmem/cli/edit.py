@@ -192,7 +192,9 @@ def unset_command(**given: Any) -> options.Verb:
 @options.path_argument(role=WRITE)
 @click.argument("heading")
 @options.text_argument()
-@click.option("--replace", "where", flag_value="replace", default="replace", help="Replace its text.")
+@click.option(
+    "--replace", "where", flag_value="replace", default="replace", help="Replace its text (the default)."
+)
 @click.option("--append", "where", flag_value="append", help="Add to the end of its text.")
 @click.option("--insert-before", "where", flag_value="before", help="Insert before it.")
 @click.option("--insert-after", "where", flag_value="after", help="Insert after it and its subsections.")

@@ -136,7 +136,8 @@ def _unknown_name(problem: str, name: str, names: Iterable[str], context: click.
     from difflib import get_close_matches
 
     known = list(names)
-    others = read_other_names("commands").get(name, "").split(", ")
+    of_group = context.command_path.partition(" ")[2]
+    others = (read_other_names("commands") | read_other_names(of_group)).get(name, "").split(", ")
     called = [each for each in others if each.split(" ")[0] in {*known, "--version"}]
     near = called or get_close_matches(name, known)
     meant = f" Did you mean {' or '.join(map(repr, near))}?" if near else ""

@@ -191,6 +191,7 @@ class LazyGroup(Group):
 @click.option(
     "--all",
     is_flag=True,
+    hidden=True,  # the last line of the help names it
     expose_value=False,
     callback=lambda ctx, _, given: _refuse_all(ctx) if given else None,
     help="Take all of them, not one or some.",

@@ -225,7 +225,8 @@ def _has_folder(memory: Memory, path: str) -> bool:
 
 def _choose_reading(memory: Memory, text: str, readings: list[str], standing: list[str], role: Role) -> str:
     # Where the shell's could stand as well as not, one of another folder was hardly meant to be changed.
-    is_far = role.writes and readings[0] not in standing and _has_folder(memory, readings[0])
+    shell = _find_inside(memory, text)
+    is_far = role.writes and shell is not None and shell not in standing and _has_folder(memory, shell)
     if len(standing) == 1 and not is_far:
         return standing[0]
     meant = standing[:2] if len(standing) > 1 else [readings[0], standing[0]]

@@ -361,6 +361,9 @@ def sessions_observe(memory: Memory, watch: bool, **given: Any) -> int:
     When it is, the config says under [observation]. Each memory that is made is printed. A session that
     another process observes is left to that one. The exit code is 1 where anything went wrong.
     """
+    key = given["session"]
+    if key is not None and not watch and not memory.sessions.exists(key):
+        return render.say_nothing(f"session {key}", is_asked=True)
     if watch:
         render.stop_paging()
         signal.signal(signal.SIGTERM, end_program)
@@ -370,7 +373,7 @@ def sessions_observe(memory: Memory, watch: bool, **given: Any) -> int:
         done |= {each.session} if each.made or each.is_busy or each.problems else set()
         render.print_found(each, _print_observed)
         sys.stdout.flush()
-    waiting = [] if code else memory.observations.waiting(given["session"])
+    waiting = [] if code else memory.observations.waiting(key)
     if given["all"] and not (waiting or done or code):
         return render.say_nothing("sessions", is_asked=False)
     _print_waiting([each for each in waiting if each.session not in done], is_all=given["all"])
@@ -460,6 +463,8 @@ def sessions_capture(target: Target, /, **given: Any) -> int:
     """Capture what was said in a session since the last time; the exit code is 1 when that is nothing."""
     memory = target.open()
     given = resolve_paths(memory, given)
+    if not memory.sessions.exists(given["key"]):
+        return render.say_nothing(f"session {given['key']}", is_asked=True)
     done = (memory.plan if render.is_set("dry_run") else memory).capture.run(**given)
     if render.is_set("dry_run"):
         items = (replace(item, change=item.change and memory.prepared(item.change)) for item in done.items)
@@ -467,7 +472,9 @@ def sessions_capture(target: Target, /, **given: Any) -> int:
     render.print_found(done, _print_captured)
     render.print_notes(memory)
     what = f"statements in {given['key']} since the last time"
-    return 0 if done.items else render.say_nothing(what, is_asked=True)
+    if done.items or done.told:
+        return int(not done.items)
+    return render.say_nothing(what, is_asked=True)
 
 
 def _print_captured(done: Captured) -> None:

@@ -18,6 +18,7 @@ from mdmem.errors import (
     DocumentRefused,
     MemoryNotFound,
     NotEncodable,
+    NotUtf8,
     StorageFailed,
     SystemFailing,
     TooNested,
@@ -165,7 +166,9 @@ def check_open(around: Around, document: Document) -> list[Diagnostic]:
 
 def describe_refusal(path: str, error: DocumentRefused, text: str = "") -> Diagnostic:
     """Return why a text cannot be a memory, as a finding; with the text, at its place."""
-    found = about_file(path, error.code, error.message, error.hint)
+    reason = error.message.removeprefix(error.path).partition(": ")[2]  # the finding names the path itself
+    line = error.line if isinstance(error, NotUtf8 | TooNested) else 1
+    found = about_file(path, error.code, reason, error.hint, line=line)
     at = text.find("\0") if isinstance(error, BinaryContent) else -1
     if isinstance(error, NotEncodable):
         at = error.offset

@@ -18,7 +18,7 @@ from mdmem.document.document import parse_text
 from mdmem.document.edit import TextEdit, between
 from mdmem.document.frontmatter import BOM
 from mdmem.document.tree import LINEAGE
-from mdmem.errors import EditRefused, MdmemError, PathRefused
+from mdmem.errors import DocumentRefused, EditRefused, MdmemError, PathRefused
 from mdmem.facade import completions, fixes, places
 from mdmem.facade.check import check_open, describe_refusal
 from mdmem.facade.completions import Completions
@@ -345,6 +345,8 @@ class Editing:
                 return [describe_refusal(path, buffer.opened.refused, buffer.opened.text)]
             around = self.around()
             return check_open(around, around.read(path))
+        except DocumentRefused as error:
+            return [describe_refusal(path, error)]
         except MdmemError as error:
             return [about_file(path, error.code, error.message, error.hint)]
 

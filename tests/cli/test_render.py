@@ -251,7 +251,7 @@ NOTHING = [
     ("results references", 0, "references"),
     ("results references --kind url", 1, "references"),
     ("inbox list", 0, "proposals"),
-    ("sessions capture x --policy apply", 1, "statements in x since the last time"),
+    ("sessions capture x --policy apply", 1, "session x"),
 ]
 
 

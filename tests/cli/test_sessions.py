@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pytest
@@ -10,8 +11,6 @@ import pytest
 from mdmem.facade.memory import Memory
 
 if TYPE_CHECKING:
-    from pathlib import Path
-
     from tests.cli.conftest import Cli, Files
 
 TURNS = b'{"role": "user", "content": "one"}\n\n{"role": "assistant", "content": "two", "n": 1}\n'
@@ -389,8 +388,10 @@ def test_observations_are_made_listed_and_removed(cli: Cli) -> None:
 
 def test_what_goes_wrong_is_told_and_is_the_exit_code(cli: Cli) -> None:
     cli.ok("sessions", "add", "t", "user", DECIDED)
-    assert cli("sessions", "observe", "..").code == 1
-    assert "no session can have the key" in cli("sessions", "observe", "..").errors
+    Path("memories/observations").write_text("no folder\n")
+    ended = cli("sessions", "observe", "t")
+    assert ended.code == 1
+    assert "observations" in ended.errors
 
 
 @pytest.mark.parametrize(("policy", "outcome"), [("inbox", "proposed"), ("apply", "kept")])
@@ -399,12 +400,14 @@ def test_a_session_is_captured_where_a_policy_says_so(cli: Cli, policy: str, out
     off = cli("sessions", "capture", "t")
     assert off.code == 1
     assert "policy is off" in off.errors
+    assert "statements" not in off.errors
     dry = cli.ok("sessions", "capture", "t", "--policy", policy, "--dry-run")
     assert outcome in dry.out
     assert "dark" in dry.out
     told = cli.ok("sessions", "capture", "t", "--policy", policy, "--json").json
     assert [each["outcome"] for each in told["items"]] == [outcome]
-    assert cli("sessions", "capture", "t", "--policy", policy).code == 1
+    again = cli("sessions", "capture", "t", "--policy", policy)
+    assert (again.code, again.errors) == (1, "no statements in t since the last time\n")
     assert cli("sessions", "capture", "t", "--policy", "all").code == 2
 
 

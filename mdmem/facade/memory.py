@@ -241,7 +241,7 @@ class Memory(Kinds["Applied"]):
             Usage: neither a session nor all of them.
         """
         if (session is None) != all:
-            raise Usage(problem="observe one session, or all of them", remedy="give its KEY, or --all")
+            raise Usage(problem="observe one session, or all of them", remedy="give a KEY, or all")
         if watch:
             return self.observations.watch(session, generator)
         if session is None:

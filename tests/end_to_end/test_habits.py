@@ -258,7 +258,7 @@ SHOWING = [
     Habit("mdmem edit nothing", code=2, error=r"try nothing\.md"),
     Habit("mdmem backlinks rules/python.md", code=1, error="no links to rules/python.md", silent="."),
     Habit("mdmem sessions history t1", code=1, error="no messages of t1", silent="."),
-    Habit("mdmem sessions grep sqlite", code=2, error="^give its KEY, or --all$"),
+    Habit("mdmem sessions grep sqlite", code=2, error="^give a KEY, or all$"),
     Habit("mdmem sessions add t1 user Hi && mdmem show 'sessions/t1#1'", out=r"^#1  user  20.*\nHi$"),
     Habit(
         "mdmem sessions add t1 user Hi && mdmem show 'sessions/t1#1' --json | jq -c [.seq]", out=r"^\[1\]$"
@@ -266,7 +266,7 @@ SHOWING = [
     Habit("mdmem show 'sessions/t1#1'", code=1, error="^mdmem: no message 't1#1'$"),
     Habit("mdmem show 'sessions/t1#1' --only-hash", code=2, error="printed whole"),
     Habit("mdmem sessions import claude-code nowhere", code=2, error="^nearest names: claude-code-session$"),
-    Habit("mdmem working get", code=2, error="--thread or --resource-id$"),
+    Habit("mdmem working get", code=2, error="one of the two: thread or resource$"),
     Habit("mdmem inbox list", error="^no proposals$", silent="."),
     Habit("mdmem diff notes/db.md", out=r"^\+SQLite: one file\.$"),
     Habit("mdmem append notes/db.md more && mdmem diff notes/db.md", out=r"^\+more$", silent=r"^\+SQLite"),

@@ -339,6 +339,7 @@ class UndoConflict(Conflict, code="undo-conflict"):
 
     reason: str
     before: str | None
+    change: str
 
     @property
     def message(self) -> str:
@@ -350,7 +351,8 @@ class UndoConflict(Conflict, code="undo-conflict"):
     def hint(self) -> str:
         path = shlex.quote(self.path)
         back = f"`mdmem restore {path} --hash {self.before[:8]}`" if self.before else f"`mdmem rm {path}`"
-        return f"see `mdmem diff {path}`; undo it by hand, or give up what is new: {back}"
+        how = f"undo it by hand, or give up what is new: {back}, then `mdmem undo {self.change}`"
+        return f"see `mdmem diff {path}`; {how}"
 
 
 class UndoRefused(Refused, code="undo-refused"):

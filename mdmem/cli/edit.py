@@ -371,7 +371,7 @@ def undo_command(change: str | None, limit: int) -> options.Verb:
     takes back the last three. With CHANGE, an id that history lists, that one is taken back; what has changed
     since stays, where the two can be merged.
     """
-    return lambda m: _name_steps(m.undo(change, count=limit), limit)
+    return lambda m: _name_steps(m.undo(change, count=limit), limit, "" if change else "undo")
 
 
 @command("redo", epilog="Example: mdmem redo")
@@ -382,20 +382,27 @@ def redo_command(limit: int) -> options.Verb:
 
     That ends when something else is changed. Standard error names the change.
     """
-    return lambda m: _name_steps(m.redo(count=limit), limit)
+    return lambda m: _name_steps(m.redo(count=limit), limit, "redo")
 
 
-def _name_steps(done: Applied | EditPlan, count: int) -> Applied | EditPlan:
-    """Print which changes were taken back or put back, and that there were no more."""
+def _name_steps(done: Applied | EditPlan, count: int, command: str) -> Applied | EditPlan:
+    """Print which changes were taken back or put back, and that there were no more, or nothing left of them.
+
+    Args:
+        command: that takes back or puts back one more; empty for a change that is named.
+    """
     plan = done if isinstance(done, mdmem.EditPlan) else done.plan
     steps = plan.steps or (plan,)
     shown = steps if render.is_set("verbose") else steps[: render.MANY]
     left = len(steps) - len(shown)
+    further = f"`mdmem {command} -n {count + 1}` {command}es one more, too"
+    is_gone = bool(command) and not (plan.changes or plan.attachments)
     render.print_remarks(
         [
             *(f"note: {step.message}" for step in shown),
             *([f"note: and {left:,} more (-v names them)"] if left else []),
             *([f"note: {len(steps):,} of {count:,}: there are no more"] if len(steps) < count else []),
+            *([f"note: it was {command}ne by another program already: {further}"] if is_gone else []),
         ]
     )
     return done

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from dataclasses import replace
 from itertools import islice, takewhile
 from typing import TYPE_CHECKING
@@ -220,8 +221,11 @@ def _undo_entry(outlook: _Outlook, entry: Entry) -> EditPlan:
     if entry.is_part:
         raise UndoRefused(change=entry.id)
     suffixes = outlook.vault.suffixes
-    memories = (file for file in entry.files if file.path.endswith(suffixes))
-    changes = tuple(change for file in memories for change in _undo_file(outlook, entry, file))
+    memories = [file for file in entry.files if file.path.endswith(suffixes)]
+    moved = _find_moved(outlook, memories)
+    changes = tuple(
+        change for file in memories for change in _undo_file(outlook, entry, file, moved.get(file.path))
+    )
     subject = entry.subject
     message = entry.message.removeprefix(f"undo {subject}: ").removeprefix(f"redo {subject}: ")
     return EditPlan(
@@ -334,18 +338,41 @@ def _find_version(changes: Sequence[FileChange], wanted: str) -> str:
     return found
 
 
-def _undo_file(outlook: _Outlook, entry: Entry, file: FileChange) -> Iterator[Change]:
-    """Yield what takes back one file of a change; nothing where it is as it was before."""
+def _find_moved(outlook: _Outlook, files: Sequence[FileChange]) -> dict[str, Document]:
+    """Find the memories that a change moved and that have changed since, by their old and new paths."""
+    made = {file.after: file.path for file in files if file.before is None and file.after}
+    # Of two that held the same, nobody knows which one went where.
+    copies = Counter(file.before or file.after for file in files if None in {file.before, file.after})
+    moved: dict[str, Document] = {}
+    for gone in files:
+        is_moved = gone.after is None and copies[gone.before] == 2  # noqa: PLR2004 - made and gone
+        path = made.get(gone.before or "") if is_moved else None
+        now = outlook.find(path) if path else None
+        if path and now and now.hash != gone.before:
+            moved |= {gone.path: now, path: now}
+    return moved
+
+
+def _undo_file(outlook: _Outlook, entry: Entry, file: FileChange, moved: Document | None) -> Iterator[Change]:
+    """Yield what takes back one file of a change; nothing where it is as it was before.
+
+    Args:
+        moved: what the memory that was moved to or from there holds now, if it has changed since.
+    """
     vault = outlook.vault
     now, back = _find_standing(outlook, file)
     digest = now.hash if now else None
     if digest == file.before:
         return
+    if moved and (file.after is None) == (now is None):
+        data = None if now else moved.data
+        yield Change(path=file.path, before=now, content=data, delete=data is None, merge=False, back=back)
+        return
     data = _find_data(vault, file.before) if file.before else None
     if file.before and data is None:
         raise NamedNotFound(kind=f"kept content of change {entry.id}", name=file.before[:_SHORT])
     if digest != file.after:
-        data = _content_without(vault, file, data, now)
+        data = _content_without(vault, entry, file, data, now)
     yield Change(path=file.path, before=now, content=data, delete=data is None, merge=False, back=back)
 
 
@@ -359,7 +386,9 @@ def _find_standing(vault: Vault | _Outlook, file: FileChange) -> tuple[Document 
     return vault.find(file.path), None
 
 
-def _content_without(vault: Vault, file: FileChange, before: bytes | None, now: Document | None) -> bytes:
+def _content_without(
+    vault: Vault, entry: Entry, file: FileChange, before: bytes | None, now: Document | None
+) -> bytes:
     """Return what a memory that has changed since would be without the change."""
     after = _find_data(vault, file.after) if file.after else None
     diff = ""
@@ -376,6 +405,7 @@ def _content_without(vault: Vault, file: FileChange, before: bytes | None, now: 
         diff=diff,
         reason=_describe_since(vault, file, digest, is_kept=after is not None),
         before=file.before,
+        change=entry.id,
     )
 
 

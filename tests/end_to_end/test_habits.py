@@ -375,6 +375,9 @@ FLAGS = [
     Habit("mdmem --help --all | grep -c supersede", out="^1$"),
     Habit("mdmem help --all", out="^  supersede ", silent="^  insert "),
     Habit("mdmem --all ls", code=2, error="--help --all"),
+    Habit(
+        "mdmem append n.md x; rm memories/n.md; mdmem undo", error="`mdmem undo -n 2` undoes one more, too$"
+    ),
     Habit("mdmem trash", code=2, error="Did you mean 'restore'"),
     Habit("mdmem update notes/db.md a=b", code=2, error="Did you mean 'set'"),
     Habit("mdmem sessions append t1 user hi", code=2, error="Did you mean 'add'"),

@@ -15,7 +15,15 @@ from hypothesis import given, settings, strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, rule
 
 import mdmem
-from mdmem.errors import Conflict, MemoryNotFound, NamedNotFound, PathRefused, UndoRefused, Usage
+from mdmem.errors import (
+    Conflict,
+    MemoryNotFound,
+    NamedNotFound,
+    PathRefused,
+    UndoConflict,
+    UndoRefused,
+    Usage,
+)
 from tests.killing import killed
 
 if TYPE_CHECKING:
@@ -352,6 +360,48 @@ def test_what_is_as_before_already_is_counted_and_passed(memory: Memory, vault_r
     (vault_root / "b.md").unlink()
     assert not memory.undo().files
     assert [file.path for file in memory.undo(count=2).files] == ["a.md"]
+
+
+def test_undo_of_a_move_moves_back_what_the_memory_holds_now(memory: Memory, vault_root: Path) -> None:
+    memory.write("a.md", "one\n")
+    memory.write("b.md", "See [[a]].\n")
+    memory.mv("a.md", "c/d.md")
+    (vault_root / "c/d.md").write_text("one\n\ntheirs\n")
+    for _ in range(2):
+        memory.undo()
+        assert memory.show("a.md").text == "one\n\ntheirs\n"
+        assert memory.show("b.md").text == "See [[a]].\n"
+        assert not memory.exists("c/d.md")
+        memory.redo()
+        assert memory.show("c/d.md").text == "one\n\ntheirs\n"
+        assert not memory.exists("a.md")
+    (vault_root / "a.md").write_text("another\n")
+    with pytest.raises(Conflict, match=r"^a\.md: made again since by another program"):
+        memory.undo()
+    assert memory.show("c/d.md").text == "one\n\ntheirs\n"
+
+
+def test_undo_of_a_move_confuses_no_memories_that_held_the_same(memory: Memory, vault_root: Path) -> None:
+    for name in ("a", "b"):
+        memory.write(f"x/{name}.md", "one\n")
+    memory.mv("x", "y")
+    (vault_root / "y/a.md").write_text("one\n\ntheirs\n")
+    with pytest.raises(Conflict, match=r"^y/a\.md: changed since by another program"):
+        memory.undo()
+    assert not memory.exists("x/a.md")
+
+
+def test_what_stands_in_the_way_of_undo_is_given_up_in_two_steps(memory: Memory, vault_root: Path) -> None:
+    memory.write("a.md", "one\n")
+    memory.write("b.md", "See [[a]].\n")
+    memory.mv("a.md", "c.md")
+    (vault_root / "a.md").write_text("another\n")
+    with pytest.raises(UndoConflict) as refused:
+        memory.undo()
+    assert refused.value.hint.endswith(f"then `mdmem undo {refused.value.change}`")
+    (vault_root / "a.md").unlink()
+    memory.undo(refused.value.change)
+    assert memory.show("a.md").text == "one\n"
 
 
 def test_a_namespace_undoes_and_redoes_only_its_own(memory: Memory, vault_root: Path) -> None:

@@ -1109,7 +1109,7 @@ def test_undo_of_what_has_changed_since_is_refused_for_all_of_its_memories(
     [
         (lambda v: v.write("new.md", "x\n"), ("new.md", "x\ny\n")),
         (lambda v: v.rm("a.md"), ("a.md", "another\n")),
-        (lambda v: v.mv("a.md", "b.md"), ("b.md", "old a\nmore\n")),
+        (lambda v: v.mv("a.md", "b.md"), ("a.md", "another\n")),
         (lambda v: v.append("a.md", "x"), ("a.md", "written by a program that keeps nothing\n")),
     ],
     ids=["creation", "deletion", "move", "edit"],

@@ -63,7 +63,7 @@ def show_result(call: Bound, path: str, line: int = 1, limit: int = 0, column: i
     """
     key = call.thread
     if key is None:
-        remedy = "tell the user to start `mdmem mcp` with --thread"
+        remedy = "tell the user to start this server with --thread"
         raise Usage(problem="a result is shown to the session that has it, and none is bound", remedy=remedy)
     wanted = path.removeprefix(RESULT).strip()
     text = call.memory.results.recover(wanted, session=key).decode("utf-8", "replace")

@@ -150,7 +150,7 @@ class ToolResults:
             problem = self._store_output(tool, session, hash_, data, found.references)
             rest = f"it is not kept: {problem}" if problem else _how_to_recover(hash_, short.gaps)
         else:
-            problem = rest = "it is short: it is here as it was, and is not kept"
+            problem = rest = "it is short: it is unchanged, and not stored"
         if not is_text:
             warnings.append("it has bytes that are no UTF-8, which stand here as \ufffd")
         warnings += [f"a secret ({kind}) was taken out of the short form" for kind in short.secrets]

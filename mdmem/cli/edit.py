@@ -193,7 +193,11 @@ def unset_command(**given: Any) -> options.Verb:
 @click.argument("heading")
 @options.text_argument()
 @click.option(
-    "--replace", "where", flag_value="replace", default="replace", help="Replace its text (the default)."
+    "--replace",
+    "where",
+    flag_value="replace",
+    default="replace",
+    help="Replace its text and subsections (default).",
 )
 @click.option("--append", "where", flag_value="append", help="Add to the end of its text.")
 @click.option("--insert-before", "where", flag_value="before", help="Insert before it.")

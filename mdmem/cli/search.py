@@ -30,6 +30,7 @@ _EXCLUDED = {
 # What stands for something else in a regular expression, and seldom for itself in a text.
 _LIKE_REGEX = re.compile(r"\||\\|\.[*+?]|\[.+\]|^\^|\$$")
 _SPECIAL = re.compile(r"[\\.+*?()|\[\]{}^$#&~-]")
+_AS_OF = "note: today's text, of what counted then by its fields; `mdmem past WHEN` has the text of then"
 _NARROW = "raise --limit, or narrow with a path or -g"
 _CLIPPED = re.compile(r"\[[0-9,]+ characters left out\]")
 
@@ -317,4 +318,6 @@ def search_command(
         remedy = "raise --budget" if tokens else "raise --limit, or narrow with --in, --type or --tag"
         render.print_remarks([f"{results.left_out:,} more fit{beyond}: {remedy}"])
     render.print_remarks(f"note: {note}" for note in results.notes)
+    if given["as_of"]:
+        render.print_remarks([_AS_OF])
     return int(not results.hits)

@@ -41,6 +41,9 @@ def move_files(view: View, moves: Mapping[str, str], files: Mapping[str, str]) -
     known, left_out = move.known(view), list[str]()
     plan = move.move(known, moves) if moves else EditPlan(changes=())
     follow = _follow_files(view, known, files, moves, left_out) if files else ()
+    if unread := len(view.problems()):
+        named = "1 file" if unread == 1 else f"{unread:,} files"
+        left_out.append(f"the links of {named} that cannot be read: `mdmem check` says why")
     edits: dict[str, dict[int, TextEdit]] = {}
     for change in (*plan.changes, *follow):
         edits.setdefault(change.path, {}).update((edit.start, edit) for edit in change.edits)

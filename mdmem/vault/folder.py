@@ -130,9 +130,15 @@ def _fault_of_mount(parts: tuple[str, ...], file: str, root: str, suffixes: tupl
 
 SESSIONS_IGNORED = ("**/sessions/*.jsonl", "**/sessions/.archive/")
 """What git leaves out of the sessions, which are private and grow all the time."""
-_GITIGNORE = "".join(
-    f"{line}\n" for line in (*(f"{k.folder}/" for k in KINDS if k.is_ignored), *SESSIONS_IGNORED)
-)
+# Of a namespace alone: a folder of that name among the notes is somebody's own.
+_NAMESPACES = [
+    f"/{user}{project}{resource}"
+    for user in ("", "users/*/")
+    for project in ("", "projects/*/")
+    for resource in ("", "resources/*/*/")
+]
+_IGNORED = [f"{place}{k.folder}/" for k in KINDS if k.is_ignored for place in _NAMESPACES]
+_GITIGNORE = "".join(f"{line}\n" for line in (*_IGNORED, *SESSIONS_IGNORED))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -378,6 +378,10 @@ FLAGS = [
     Habit(
         "mdmem append n.md x; rm memories/n.md; mdmem undo", error="`mdmem undo -n 2` undoes one more, too$"
     ),
+    Habit(
+        r"printf '\377 [[db]]' > memories/bad.md; mdmem mv notes/db.md notes/store.md",
+        error="^left out: the links of 1 file that cannot be read",
+    ),
     Habit("mdmem trash", code=2, error="Did you mean 'restore'"),
     Habit("mdmem update notes/db.md a=b", code=2, error="Did you mean 'set'"),
     Habit("mdmem sessions append t1 user hi", code=2, error="Did you mean 'add'"),
@@ -389,7 +393,7 @@ FLAGS = [
     Habit("mdmem project sync --yes", code=2, error="nothing is asked"),
     Habit("mdmem sessions capture nowhere", code=1, error="^no session nowhere$", silent="."),
     Habit("mdmem sessions observe nowhere", code=1, error="^no session nowhere$", silent="."),
-    Habit("mdmem section --help", out="the default"),
+    Habit("mdmem section --help", out="and subsections .default."),
     Habit("mdmem observe t1", code=2, error="Did you mean 'sessions observe'"),
     Habit("mdmem summaries list", code=2, error="'sessions summaries'"),
     Habit("mdmem capture run t1", code=2, error="'sessions capture'"),

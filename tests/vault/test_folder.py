@@ -390,11 +390,47 @@ def files_below(folder: Path) -> dict[str, str]:
     }
 
 
+IGNORED = """\
+/working/
+/resources/*/*/working/
+/projects/*/working/
+/projects/*/resources/*/*/working/
+/users/*/working/
+/users/*/resources/*/*/working/
+/users/*/projects/*/working/
+/users/*/projects/*/resources/*/*/working/
+**/sessions/*.jsonl
+**/sessions/.archive/
+"""
+
+
+@pytest.mark.parametrize(
+    ("path", "is_ignored"),
+    [
+        ("working/threads/t.md", True),
+        ("users/ada/projects/demo/working/threads/t.md", True),
+        ("resources/service/api/working/threads/t.md", True),
+        ("users/ada/sessions/t.jsonl", True),
+        ("notes/working/a.md", False),
+        ("users/ada/notes/working/a.md", False),
+        ("users/ada/projects/demo/notes/working/a.md", False),
+        ("users/ada/sessions/t.md", False),
+    ],
+)
+def test_git_leaves_out_working_memory_and_no_folder_of_the_same_name(
+    tmp_path: Path, path: str, is_ignored: bool
+) -> None:
+    subprocess.run(["git", "init", "-q", tmp_path], check=True)
+    init(tmp_path / "memories")
+    command = ["git", "-C", str(tmp_path), "check-ignore", "-q", f"memories/{path}"]
+    assert (subprocess.run(command, check=False).returncode == 0) is is_ignored
+
+
 def test_a_vault_has_a_config_and_leaves_working_memory_and_sessions_out_of_git(tmp_path: Path) -> None:
     made = init(tmp_path / "memories")
     assert made.root == str(tmp_path / "memories")
     assert files_below(tmp_path / "memories") == {
-        ".gitignore": "working/\n**/sessions/*.jsonl\n**/sessions/.archive/\n",
+        ".gitignore": IGNORED,
         ".mdmem/config.toml": config.DEFAULT_TEXT,
     }
     assert made.files == files_below(tmp_path / "memories")

@@ -380,14 +380,18 @@ class Shift:
         # On disk, a link that leads there only by its path in the vault leads nowhere.
         is_read_alike = now.is_from_disk or not was.is_from_disk
         is_kept = now.path == wanted and (was.ambiguous or not now.ambiguous)
-        if is_kept and is_read_alike and not is_detour:
+        # The old case would still be found here, but not on every disk, nor by other programs.
+        is_recased = wanted != was.path and wanted.casefold() == was.path.casefold()
+        is_named = was.rule in {"path", "suffix", "attachment"}
+        if is_kept and is_read_alike and not is_detour and not (is_recased and is_named):
             return ""
         if was.ambiguous or (self._is_done and now.path is not None and now.path != wanted):
             self._leave_link(link, there, was, now)
             return ""
         if was.rule == "id" and wanted in self._ids:
             return self._ids[wanted]
-        return resolve.spell(self._after, link, wanted, there, was=was.path, is_from_disk=was.is_from_disk)
+        new = resolve.spell(self._after, link, wanted, there, was=was.path, is_from_disk=was.is_from_disk)
+        return "" if new == link.target else new
 
     def _leave_link(self, link: Link, there: str, was: Resolution, now: Resolution) -> None:
         what = f"{there}:{link.line}: the link to {link.target!r}"

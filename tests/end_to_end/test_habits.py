@@ -382,6 +382,10 @@ FLAGS = [
         r"printf '\377 [[db]]' > memories/bad.md; mdmem mv notes/db.md notes/store.md",
         error="^left out: the links of 1 file that cannot be read",
     ),
+    Habit(
+        "mdmem write notes/a.md '[d](db.md) [[db]]'; mdmem mv notes/db.md notes/DB.md; cat memories/notes/a*",
+        out=r"^\[d\]\(DB\.md\) \[\[DB\]\]$",
+    ),
     Habit("mdmem trash", code=2, error="Did you mean 'restore'"),
     Habit("mdmem update notes/db.md a=b", code=2, error="Did you mean 'set'"),
     Habit("mdmem sessions append t1 user hi", code=2, error="Did you mean 'add'"),

@@ -340,15 +340,19 @@ def _find_version(changes: Sequence[FileChange], wanted: str) -> str:
 
 def _find_moved(outlook: _Outlook, files: Sequence[FileChange]) -> dict[str, Document]:
     """Find the memories that a change moved and that have changed since, by their old and new paths."""
-    made = {file.after: file.path for file in files if file.before is None and file.after}
+    made: dict[str | None, str] = {
+        file.after: file.path for file in files if file.before is None and file.after
+    }
     # Of two that held the same, nobody knows which one went where.
     copies = Counter(file.before or file.after for file in files if None in {file.before, file.after})
     moved: dict[str, Document] = {}
     for gone in files:
         is_moved = gone.after is None and copies[gone.before] == 2  # noqa: PLR2004 - made and gone
-        path = made.get(gone.before or "") if is_moved else None
-        now = outlook.find(path) if path else None
-        if path and now and now.hash != gone.before:
+        if not is_moved or (path := made.get(gone.before)) is None:
+            continue
+        now = outlook.find(path)
+        is_free = _find_standing(outlook, gone)[0] is None
+        if now and now.hash != gone.before and is_free:
             moved |= {gone.path: now, path: now}
     return moved
 
@@ -364,7 +368,7 @@ def _undo_file(outlook: _Outlook, entry: Entry, file: FileChange, moved: Documen
     digest = now.hash if now else None
     if digest == file.before:
         return
-    if moved and (file.after is None) == (now is None):
+    if moved:
         data = None if now else moved.data
         yield Change(path=file.path, before=now, content=data, delete=data is None, merge=False, back=back)
         return

@@ -381,6 +381,18 @@ def test_undo_of_a_move_moves_back_what_the_memory_holds_now(memory: Memory, vau
     assert memory.show("c/d.md").text == "one\n\ntheirs\n"
 
 
+def test_undo_of_a_move_deletes_nothing_where_its_old_place_is_taken(
+    memory: Memory, vault_root: Path
+) -> None:
+    memory.write("a.md", "one\n")
+    memory.mv("a.md", "b.md")
+    (vault_root / "a.md").write_text("one\n")  # as it was before the move
+    (vault_root / "b.md").write_text("one\n\ntheirs\n")
+    with pytest.raises(Conflict, match=r"^b\.md: changed since by another program"):
+        memory.undo()
+    assert memory.show("b.md").text == "one\n\ntheirs\n"
+
+
 def test_undo_of_a_move_confuses_no_memories_that_held_the_same(memory: Memory, vault_root: Path) -> None:
     for name in ("a", "b"):
         memory.write(f"x/{name}.md", "one\n")

@@ -221,6 +221,8 @@ class Editing:
         if buffers.around is None:
             opened = {path: buffer.opened for path, buffer in buffers.items()}
             buffers.around = Overlay(index, self._vault, self._known, opened)
+        # Nobody says when a file comes or goes that is no memory.
+        buffers.around.forget_names()
         return buffers.around
 
     # -- what others change --------------------------------------------------------------------------------

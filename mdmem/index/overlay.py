@@ -206,7 +206,9 @@ class Overlay(View):
         return self
 
     def named(self, kind: str, key: str) -> list[str]:
-        """List the memories with the name `key` of this `kind`, by path."""
+        """See `View.named`."""
+        if kind == "file":
+            return super().named(kind, key)
         found = [path for path in self._known.named(kind, key) if path not in self.opened]
         mine = self._open_names.get((kind, key))
         return sorted((*found, *mine)) if mine else found

@@ -353,8 +353,18 @@ class View:
         return {self.inside(old): self.inside(new) for old, new in rows if self.vault.wall.holds(old)}
 
     def named(self, kind: str, key: str) -> list[str]:
-        """List the memories with the name `key` of this `kind`, by path."""
+        """List what has the name `key` of this `kind`, by path; see `mdmem.links.resolve.Names`."""
+        if kind == "file":
+            return self._attachments.get(key, [])
         return self._list_paths("names", "AND x.kind = ? AND x.key = ?", (kind, key))
+
+    @cached_property
+    def _attachments(self) -> dict[str, list[str]]:
+        """The files that are no memories, by the key of a link that names them."""
+        found: dict[str, list[str]] = {}
+        for path in sorted(self.vault.other_files()):
+            found.setdefault(key_of(path), []).append(path)
+        return found
 
     def sources(self, keys: Iterable[str]) -> list[str]:
         """List the memories that have a link with one of these keys, by path."""
@@ -382,8 +392,9 @@ class View:
         return MemoryLayout(nfc(disk.in_workspace(self.base)), mounted) if mounted else MemoryLayout()
 
     def forget_names(self) -> None:
-        """Load `all_names` again when they are next needed."""
+        """Load `all_names`, and the names of files, again when they are next needed."""
         self.__dict__.pop("all_names", None)
+        self.__dict__.pop("_attachments", None)
 
     def stands(self, path: str) -> bool:
         """Return whether a file is at `path`, relative to the namespace; `../src/app.py` is beside it."""
@@ -503,8 +514,8 @@ class LoadedNames:
             self._paths.setdefault((kind, key), []).append(path)
 
     def named(self, kind: str, key: str) -> Sequence[str]:
-        """List the memories with the name `key` of this `kind`, by path."""
-        return self._paths.get((kind, key), ())
+        """See `View.named`."""
+        return self._view.named(kind, key) if kind == "file" else self._paths.get((kind, key), ())
 
     def anchors(self, path: str) -> Anchors:
         """Return what an anchor can name in the memory at `path`."""

@@ -70,16 +70,17 @@ class Moved:
         self._names = names
         self._moves = moves
         self._places = frozenset((*moves.values(), *places))
-        self._arrived: dict[str, list[str]] = {}
-        for new in sorted(place for place in self._places if place.endswith(suffixes)):
+        self._arrived: dict[tuple[str, str], list[str]] = {}
+        for new in sorted(self._places):
             for key in stem_keys(new):
-                self._arrived.setdefault(key, []).append(new)
+                kind = "stem" if new.endswith(suffixes) else "file"
+                self._arrived.setdefault((kind, key), []).append(new)
 
     def named(self, kind: str, key: str) -> Sequence[str]:
         """See `Names.named`."""
         found = self._names.named(kind, key)
-        if kind == "stem":
-            return [*(path for path in found if path not in self._moves), *self._arrived.get(key, ())]
+        if kind in {"stem", "file"}:
+            return [*(path for path in found if path not in self._moves), *self._arrived.get((kind, key), ())]
         return [self._moves.get(path, path) for path in found]
 
     def exists(self, path: str) -> bool:

@@ -376,7 +376,7 @@ def _list_related(
         spans = [Span(lines.span(line).start, lines.content_end(line)) for line in judged.lines]
         return tuple(Related(meant.path or document.path, span, "it may mean this") for span in spans)
     others = meant.candidates if judged.state == AMBIGUOUS else ()
-    return tuple(Related(path, Span(0, 0), "it may mean this memory") for path in others[:_NAMED])
+    return tuple(Related(path, Span(0, 0), "it may mean this") for path in others[:_NAMED])
 
 
 def check_citations(around: Around, document: Document) -> Iterator[Diagnostic]:
@@ -497,7 +497,7 @@ def judge_link(
         headings: what an anchor can name in a memory.
     """
     kind, target, mark = link.kind, link.target, link.anchor
-    file = meant.path if meant.rule == "attachment" else None
+    file = meant.path if meant.rule == "attachment" and not meant.ambiguous else None
     if meant.path is None and (kind in PATH_KINDS or kind == "field"):
         file = (file_beside if kind in PATH_KINDS else file_named)(around, path, target)
     if file is not None:

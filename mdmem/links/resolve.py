@@ -15,7 +15,8 @@ Any other wikilink is an identifier. It means, in this order:
 1. the memory with exactly this `id`;
 2. memories whose path ends in these parts (`db`, `notes/db`, `notes/db.md`);
 3. memories with this alias;
-4. an attachment with this path, seen from the memory's folder or from the base namespace.
+4. an attachment with this path, seen from the memory's folder or from the base namespace;
+5. attachments whose path ends in these parts (`pic.png`, `img/pic.png`), where the last has a dot.
 
 Upper and lower case count, except where nothing is found that way. Among several, those in the namespace of
 the memory that the link stands in come before those in the namespaces around it (the user's, the project's
@@ -63,9 +64,10 @@ class Names(Protocol):
         ...
 
     def named(self, kind: str, key: str) -> Sequence[str]:
-        """Return the memories that a link can call `key`.
+        """Return the memories that a link can call `key`, or the attachments.
 
-        `kind` is "stem" (`key` as `stem_keys`), "id" (exactly) or "alias" (`key` as `alias_key`).
+        `kind` is "stem" (`key` as `stem_keys`), "id" (exactly) or "alias" (`key` as `alias_key`), and of
+        attachments "file" (`key` as `key_of`).
         """
         ...
 
@@ -280,6 +282,17 @@ def _find_by_identifier(names: Names, target: str, source: str) -> Resolution:
         place = place_of(start + target, source)
         if place and names.exists(place):
             return Resolution(place, (place,), "attachment")
+    return _find_attachment(names, target, source)
+
+
+def _find_attachment(names: Names, target: str, source: str) -> Resolution:
+    """Return the attachment whose path ends in the parts of a target."""
+    may_be = "." in target.rpartition("/")[2] and not target.endswith(ANY_SUFFIXES)
+    paths = tuple(names.named("file", key_of(target))) if may_be else ()
+    for folded in (False, True):
+        found = _ending_with(paths, target, folded=folded)
+        if found:
+            return _rank_candidates(found, source, "attachment", target, folded=folded)
     return NOTHING
 
 
@@ -357,7 +370,11 @@ def spell(
         return _spell_path(names, link, path, source, was or path, is_from_disk=is_from_disk)
     written = nfc(link.target)
     if path not in names.named("stem", key_of(path)):
-        ways = (path, route(path, source)) if written == was else (route(path, source), path)
+        ways: tuple[str, ...] = (path, route(path, source))
+        if written != (was or path):
+            is_route = written == route(was or path, source)
+            parts = written.count("/") + 1
+            ways = ways[::-1] if is_route else (shortest(names, path, source, parts=parts),)
         fitting = (way for way in ways if means(resolve(names, way, source), path))
         return next(fitting, "") or _spell_path(names, link, path, source, was or path)
     identifier = _complete_path(written, path, was or path, source)

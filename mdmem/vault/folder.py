@@ -9,13 +9,12 @@ from dataclasses import dataclass
 from itertools import islice
 from typing import TYPE_CHECKING
 
-from mdmem.document.document import SUFFIXES
 from mdmem.errors import AlreadyExists, ConfigInvalid, PathRefused, StorageFailed, VaultNotFound
 from mdmem.kind import KINDS
 from mdmem.vault import files
 from mdmem.vault.config import CONFIG_PATH, DEFAULT_TEXT, MOST_MOUNTS
 from mdmem.vault.paths import above, check_memory, path_text
-from mdmem.vault.walk import count_passed_over, walk
+from mdmem.vault.walk import count_passed_over, list_others
 
 if TYPE_CHECKING:
     from mdmem.vault.config import Config
@@ -191,7 +190,7 @@ def init(folder: str | os.PathLike[str] = "memories", *, dry_run: bool = False) 
     made = {path: text for path, text in made.items() if not os.path.exists(os.path.join(root, path))}
     if not dry_run:
         _write_files(root, made)
-    passed_over = count_passed_over(walk(root, suffixes=("",)), SUFFIXES)
+    passed_over = count_passed_over(list_others(root))
     return Made(root=root, files=made, passed_over=passed_over, is_found=_is_found(root))
 
 

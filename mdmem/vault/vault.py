@@ -37,7 +37,7 @@ from mdmem.vault.paths import (
 )
 from mdmem.vault.plan import EditPlan, NewNames, Prepared, refuse_paths, screen, standing
 from mdmem.vault.store import MOST_ATTACHED_BYTES
-from mdmem.vault.walk import count_passed_over
+from mdmem.vault.walk import count_passed_over, list_others
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
@@ -320,7 +320,13 @@ class Vault:
 
     def passed_over(self) -> dict[str, int]:
         """Count the files of text that are no memories; see `mdmem.vault.walk.count_passed_over`."""
-        return count_passed_over(self.store.walk(self.wall, ("",)), self.suffixes)
+        return count_passed_over(self.other_files())
+
+    def other_files(self) -> Iterator[str]:
+        """Yield the path of each file that is no memory, in no order; those that are hidden are left out."""
+        parts = tuple(filter(None, self.namespace.split("/")))
+        for path in list_others(self.root, parts, self.suffixes, self.wall.holds):
+            yield relative(path, self.namespace)
 
     def attachments(self, path: str) -> Iterator[tuple[str, str]]:
         """Yield each file at a path or below it that is no memory, with its hash. Hidden ones are left out.

@@ -111,10 +111,36 @@ def walk(
         yield from _find_mounted(path, mounts[path])
 
 
-def count_passed_over(files: Iterable[Found], suffixes: tuple[str, ...]) -> dict[str, int]:
-    """Count the files of text that end in none of `suffixes`, by their own one, the most frequent first."""
-    names = (found.path for found in files)
-    counts = Counter(os.path.splitext(name)[1] for name in names if not name.endswith(suffixes))
+def list_others(
+    root: str,
+    parts: tuple[str, ...] = (),
+    suffixes: tuple[str, ...] = SUFFIXES,
+    holds: Callable[[str], bool] | None = None,
+) -> Iterator[str]:
+    """Yield the paths of the files that end in none of `suffixes`, in no order; they are not looked at.
+
+    Args:
+        root, parts, holds: as for `walk`.
+        suffixes: how the name of a memory ends.
+    """
+    start = _find_start(root, parts)
+    pending = [_Folder(start, "".join(f"{part}/" for part in parts))] if start else []
+    while pending:
+        folder = pending.pop()
+        entries = folder.entries()
+        for entry in () if isinstance(entries, str) else entries:
+            path = folder.prefix + entry.name
+            if holds and not holds(nfc(path)):
+                continue
+            if entry.is_dir(follow_symlinks=False):
+                pending.append(_Folder(entry.path, f"{path}/"))
+            elif not entry.name.endswith(suffixes):
+                yield nfc(path)
+
+
+def count_passed_over(paths: Iterable[str]) -> dict[str, int]:
+    """Count the files of text among those that are no memories, by their suffix, the most frequent first."""
+    counts = Counter(os.path.splitext(path)[1] for path in paths)
     return {suffix: count for suffix, count in counts.most_common() if suffix.lower() in _TEXTS}
 
 

@@ -37,6 +37,8 @@ def put(memory: Memory, path: str, text: str) -> str:
         ("[[b#^none]]\n", "dangling-link", "^none"),
         ("![[b#Twice|x]]\n", "ambiguous-link", "Twice"),
         ("[[two]]\n", "ambiguous-link", "two"),
+        ("![[two.png]]\n", "ambiguous-link", "two.png"),
+        ("![[one.png]] ![[none.png]]\n", "dangling-link", "none.png"),
         ("[x](gone.md#a 'title')\n", "dangling-link", "gone.md"),
         ("[x][ref]\n\n[ref]: gone.md\n", "dangling-link", "gone.md"),
         ("---\nnote: 'see [[gone]]'\n---\n", "dangling-link", "gone"),
@@ -47,10 +49,22 @@ def test_a_finding_stands_where_it_is_about(memory: Memory, text: str, code: str
     put(memory, "b.md", "---\nid: same\n---\n# B\n\n## Twice\n\n## Twice\n")
     memory.write("x/two.md", "# T\n")
     memory.write("y/two.md", "# T\n")
+    for name in ("x/one.png", "x/two.png", "y/two.png"):
+        put(memory, name, "a picture")
     put(memory, "a.md", text)
     (found,) = memory.check(["a.md"])
     assert (found.code, text[slice(*found.span)]) == (code, about)
     assert found.position.column == found.span.start - text.rfind("\n", 0, found.span.start)
+
+
+def test_the_pictures_of_another_user_are_not_found_by_their_names(memory: Memory) -> None:
+    for user in ("ann", "bob"):
+        mine = mdmem.open(memory.root, mdmem.Scope(user=user))
+        mine.write("notes/a.md", "![[bob.png]]\n")
+        put(memory, f"users/{user}/notes/{user}.png", "a picture")
+    (found,) = mdmem.open(memory.root, mdmem.Scope(user="ann")).check()
+    assert (found.code, found.message) == ("dangling-link", "there is no memory 'bob.png'")
+    assert mdmem.open(memory.root, mdmem.Scope(user="bob")).check() == []
 
 
 def test_a_finding_names_the_places_that_it_is_also_about(memory: Memory) -> None:

@@ -37,6 +37,7 @@ LINES = (
     *(
         "[[gone]]",
         "![[pic.png]]",
+        "![[only.png]]",
         "[c](../src/app.py#L1-L2)",
         "`src/app.py#L2`",
         "`src/app.py:1-2`",
@@ -78,7 +79,9 @@ class Life:
         (folder / "src").mkdir(parents=True)
         (folder / "src/app.py").write_text("def a():\n    return 1\n")
         mdmem.init(self.root)
-        (self.root / "pic.png").write_bytes(b"\x89PNG")
+        for name in ("pic.png", "img/pic.png", "img/only.png", "img/other/only.png"):
+            (self.root / name).parent.mkdir(exist_ok=True)
+            (self.root / name).write_bytes(b"\x89PNG")
         for path in PATHS[:4]:
             self.write(path)
         self.editing = mdmem.open(self.root).editing()
@@ -396,6 +399,15 @@ def test_a_memory_is_checked_again_when_what_it_links_to_changes(root: Path, edi
     assert editing.changed() == ("c.md",)
 
 
+def test_a_picture_is_found_by_its_name_as_soon_as_it_is_there(root: Path, editing: Editing) -> None:
+    editing.open("a.md", put(root, "a.md", "![[new.png]]\n"))
+    assert [found.code for found in editing.check("a.md")] == ["dangling-link"]
+    put(root, "img/new.png", "x")
+    assert editing.check("a.md") == []
+    put(root, "img/deep/new.png", "x")
+    assert [found.code for found in editing.check("a.md")] == ["ambiguous-link"]
+
+
 def test_changes_of_other_programs_are_told(root: Path, editing: Editing) -> None:
     (root.parent / "app.py").write_text("a = 1\n")
     editing.open("a.md", put(root, "a.md", "[[b]] `app.py#L1`\n"))
@@ -509,6 +521,7 @@ def moved(editing: Editing, *pairs: tuple[str, str]) -> dict[str, str]:
     [
         ("memories/a/pic.png", "memories/a/new.png", "![](a/pic.png)", "![](a/new.png)"),
         ("memories/a/pic.png", "memories/a/new.png", "![[a/pic.png|x]]", "![[a/new.png|x]]"),
+        ("memories/a/pic.png", "memories/z/new.png", "![[pic.png|9]] ![[a/pic.png]]", "![[new.png|9]] ![[z/new.png]]"),
         ("memories/a/pic.png", "memories/b c/pic.png", "[p](a/pic.png)", "[p](b%20c/pic.png)"),
         ("memories/a", "memories/z", "![](a/pic.png) [[a/m]]", "![](z/pic.png) [[z/m]]"),
         ("memories/a", "memories/z", "[x](a/m.md#t)", "[x](z/m.md#t)"),

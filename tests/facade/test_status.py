@@ -106,6 +106,7 @@ def test_a_config_that_cannot_be_used_is_told_and_no_error(memory: Memory, tmp_p
     assert as_json(found)["setup"] == list(found.setup)
 
 
+PICTURES = ("memories/notes/img.png", "memories/p/one/twice.png", "memories/p/two/twice.png")
 # Links of each kind that can be broken, and of each that only seems to be.
 LINKED = {
     "notes/a.md": "[r][x] [r2][x] [y][] [[gone]] [[gone]]\n\n[x]: gone.md\n[y]: b.md\n",
@@ -113,6 +114,7 @@ LINKED = {
         "# H\n\n# H\n\nline ^blk\n\n[[#H]] [[a#Nope]] [[a#^no]] [[b#^blk]] [i](img.png) [i](none.png)"
         " [m](../AGENTS.md) [m](../../AGENTS.md#nope) [q](../../src/app.py) [w](../../src/no.py)\n"
     ),
+    "notes/pictures.md": "![[img.png]] ![[twice.png]] ![[one/twice.png]] ![[no.png]]\n",
     "notes/c.md": "[[twin]] [[twin/]] [[A]] `src/no.py#L3`\n",
     "notes/d.md": "---\nderived_from: [notes/nope.md, notes/a.md]\n---\n\n[old](old.md)\n",
     "notes/one/twin.md": "[c](../c.md) [c](c.md)\n",
@@ -128,7 +130,7 @@ LINKED = {
 @pytest.mark.parametrize("silenced", ["[]", '["ambiguous-link"]', '["dangling-link", "ambiguous-link"]'])
 def test_as_many_links_are_broken_as_a_check_finds(tmp_path: Path, silenced: str) -> None:
     git(tmp_path, "init", "-q")
-    for name in ("AGENTS.md", "docs/x.md", "src/app.py", "memories/notes/img.png"):
+    for name in ("AGENTS.md", "docs/x.md", "src/app.py", *PICTURES):
         (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
         (tmp_path / name).write_text("")
     root = tmp_path / "memories"

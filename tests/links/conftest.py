@@ -55,6 +55,8 @@ class Notes:
         return {path: document.text for path, document in sorted(self.documents.items())}
 
     def named(self, kind: str, key: str) -> list[str]:
+        if kind == "file":
+            return sorted(path for path in self.others if not path.startswith("..") and key_of(path) == key)
         return [path for path, names in self._names.items() if (kind, key) in names]
 
     def sources(self, keys: Iterable[str]) -> list[str]:

@@ -143,8 +143,8 @@ FROM_IT: dict[str, tuple[str, str, str]] = {
     ),
     "an attachment by its name": (
         "m/a.md",
-        "![[data.csv]] ![[n/data.csv]]",
-        "![[../n/data.csv]] ![[n/data.csv]]",
+        "![[data.csv]] ![[n/data.csv]] ![[i.png]] ![[img/i.png]]",
+        "![[data.csv]] ![[n/data.csv]] ![[i.png]] ![[img/i.png]]",
     ),
     "detours": (
         "d/a.md",
@@ -188,6 +188,30 @@ def test_the_links_of_a_memory_that_moves_lead_to_what_they_led_to(notes: type[N
     plan = move(vault.known, {"n/a.md": new})
     assert vault.after(plan).texts[new] == after
     assert len(plan.changes) == 1
+
+
+@pytest.mark.parametrize(
+    ("before", "new", "after"),
+    [
+        ("![[pic.png]]", "b/pic.png", "![[pic.png]]"),
+        ("![[pic.png|200]]", "b/new.png", "![[new.png|200]]"),
+        ("![[PIC.png]]", "b/new.png", "![[new.png]]"),
+        ("![[pic.png]]", "b/other.png", "![[b/other.png]]"),
+        ("![[img/pic.png]]", "img/new.png", "![[img/new.png]]"),
+        ("![[a/img/pic.png]]", "img/new.png", "![[img/new.png]]"),
+        ("![](a/img/pic.png) ![[other.png]]", "b/new.png", "![](b/new.png) ![[other.png]]"),
+    ],
+)
+def test_links_by_name_follow_an_attachment(notes: type[Notes], before: str, new: str, after: str) -> None:
+    vault = notes({"n.md": before, "c/z.md": ""}, ["a/img/pic.png", "c/other.png"])
+    plan = move(vault.known, {"a/img/pic.png": new})
+    assert vault.after(plan).texts["n.md"] == after
+
+
+def test_links_by_name_do_not_become_ambiguous_by_another_attachment(notes: type[Notes]) -> None:
+    vault = notes({"n.md": "![[pic.png]]"}, ["a/pic.png", "b/x.png"])
+    plan = move(vault.known, {"b/x.png": "b/pic.png"})
+    assert vault.after(plan).texts["n.md"] == "![[a/pic.png]]"
 
 
 def test_links_of_third_parties_do_not_become_ambiguous(notes: type[Notes]) -> None:

@@ -24,7 +24,15 @@ VAULT = Notes(
         "notes/caf\u00e9.md": "",
         "notes/x.json.md": "",
     },
-    others=["notes/img.png", "assets/logo.svg"],
+    others=[
+        "notes/img.png",
+        "assets/logo.svg",
+        "a/x/pic.png",
+        "b/pic.png",
+        "b/v1.0",
+        "notes/page.mdx",
+        "Make",
+    ],
 )
 
 
@@ -61,7 +69,16 @@ def meant(target: str, source: str = "index.md", *, as_path: bool = False) -> tu
         ("Readme", ("suffix", ["notes/Readme.md"])),
         ("REAdme", ("suffix", ["readme.md", "notes/Readme.md"])),
         ("assets/logo.svg", ("attachment", ["assets/logo.svg"])),
-        ("logo.svg", ("", [])),
+        ("logo.svg", ("attachment", ["assets/logo.svg"])),
+        ("LOGO.svg", ("attachment", ["assets/logo.svg"])),
+        ("ogo.svg", ("", [])),
+        ("logo.svg/", ("", [])),
+        ("pic.png", ("attachment", ["b/pic.png", "a/x/pic.png"])),
+        ("x/pic.png", ("attachment", ["a/x/pic.png"])),
+        ("a/pic.png", ("", [])),
+        ("v1.0", ("attachment", ["b/v1.0"])),
+        ("page.mdx", ("", [])),
+        ("Make", ("attachment", ["Make"])),
         ("only/", ("", [])),
         ("notes/", ("attachment", ["notes"])),
         ("a/../notes/only", ("", [])),
@@ -98,7 +115,14 @@ def test_wikilinks_that_begin_like_a_path_are_paths(
     assert meant(target, source) == expected
 
 
+def test_an_attachment_by_its_name_is_one_in_the_folder_of_the_link_first() -> None:
+    assert meant("pic.png", "b/n.md") == ("attachment", ["b/pic.png"])
+    assert meant("pic.png", "a/x/n.md") == ("attachment", ["a/x/pic.png"])
+    assert meant("pic.png", "a/n.md") == ("attachment", ["b/pic.png", "a/x/pic.png"])
+
+
 def test_a_markdown_destination_is_always_a_path() -> None:
+    assert meant("logo.svg", "other/a.md", as_path=True) == ("", [])
     assert meant("db.md", "other/a.md", as_path=True) == ("path", ["other/db.md"])
     assert meant("db", "other/a.md", as_path=True) == ("path", ["other/db.md"])
     assert meant("only.md", "other/a.md", as_path=True) == ("", [])

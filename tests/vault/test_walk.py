@@ -12,9 +12,18 @@ from typing import TYPE_CHECKING
 import pytest
 from hypothesis import given, settings, strategies as st
 
-from mdmem.document.document import ANY_SUFFIXES, SUFFIXES
+from mdmem.document.document import ANY_SUFFIXES
 from mdmem.errors import PathRefused, StorageFailed
-from mdmem.vault.walk import Found, Look, compare_files, compare_paths, count_passed_over, tree, walk
+from mdmem.vault.walk import (
+    Found,
+    Look,
+    compare_files,
+    compare_paths,
+    count_passed_over,
+    list_others,
+    tree,
+    walk,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Mapping
@@ -61,10 +70,19 @@ def test_files_of_text_that_are_no_memories_are_counted_by_suffix(tmp_path: Path
     for name in ("a.md", "b.json", "c.txt", "d/e.mdx", "d/f.mdx", "G.MD", "h.png", "i", ".j.txt", ".k/l.mdx"):
         (tmp_path / name).parent.mkdir(exist_ok=True)
         (tmp_path / name).write_text("text\n")
-    counts = count_passed_over(walk(str(tmp_path), suffixes=("",)), SUFFIXES)
+    counts = count_passed_over(list_others(str(tmp_path)))
     assert next(iter(counts.items())) == (".mdx", 2)
     assert counts == {".mdx": 2, ".txt": 1, ".MD": 1}
-    assert count_passed_over(walk(str(tmp_path / "d/none"), suffixes=("",)), SUFFIXES) == {}
+    assert count_passed_over(list_others(str(tmp_path / "d/none"))) == {}
+
+
+def test_other_files_are_listed_without_memories_and_what_is_hidden(tmp_path: Path) -> None:
+    fill(tmp_path, "a.md", "b.png", "c.md/d.png", "u/e\u0301.png", "u/.f.png", ".g/h.png", "v/i.png")
+    (tmp_path / "link").symlink_to(tmp_path / "v")
+    assert sorted(list_others(str(tmp_path))) == ["b.png", "c.md/d.png", "link", "u/\xe9.png", "v/i.png"]
+    assert list(list_others(str(tmp_path), ("u",))) == ["u/\xe9.png"]
+    assert list(list_others(str(tmp_path), ("link",))) == []
+    assert list(list_others(str(tmp_path), ("v",), holds=lambda path: path != "v/i.png")) == []
 
 
 def test_of_two_spellings_of_one_name_only_one_can_be_read(tmp_path: Path) -> None:

@@ -12,7 +12,7 @@ from mdmem.cli.main import command
 from mdmem.cli.options import all_option
 
 if TYPE_CHECKING:
-    from collections.abc import Container, Iterable
+    from collections.abc import Container, Iterable, Sequence
 
 # What each group of commands is for, in the order in which somebody needs them; hidden ones are in none.
 GROUPS = {
@@ -124,6 +124,16 @@ def find_hint(context: click.Context, option: str) -> str:
         if option in each.opts and each.name not in {"all", "version"}:
             words = filter(None, ("mdmem", option, each.metavar, path))
             return f"it stands before the command: `{' '.join(words)}`"
+    return ""
+
+
+def find_place_behind(group: click.Group, context: click.Context, option: str, given: Sequence[str]) -> str:
+    """Return how to say an option behind the command that is given, where that has it; else nothing."""
+    for name in given:
+        each = group.get_command(context, name) if name[:1] != "-" else None
+        if each is not None:
+            has_it = any(option in param.opts for param in each.params)
+            return f"it stands behind the command: `{context.command_path} {name} {option}`" if has_it else ""
     return ""
 
 

@@ -104,6 +104,17 @@ class Group(click.Group):
 
     command_class = Command
 
+    def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
+        """Parse the options that stand before the command."""
+        given = list(args)
+        try:
+            return super().parse_args(ctx, args)
+        except click.NoSuchOption as error:
+            hint = _import_module("help").find_place_behind(self, ctx, error.option_name, given)
+            if not hint:
+                raise
+            raise click.UsageError(f"{error.option_name} is not here: {hint}", ctx) from None
+
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
         """Write the list of commands."""
         _import_module("help").write_commands(self, ctx, formatter)

@@ -268,7 +268,7 @@ def _find_by_name(memory: Memory, text: str, readings: list[str], role: Role) ->
     if named:
         print_remarks([f"note: {text} is taken as {named[0]}"] if is_far or len(named) > 1 else [])
         return named[0]
-    if remedy := _find_remedy(text, suffixes, role):
+    if remedy := _find_remedy(memory, text, role):
         raise MemoryNotFound(path=text, remedy=remedy)
     if role.folder or role.writes or text.endswith(suffixes):
         return readings[0]
@@ -278,8 +278,9 @@ def _find_by_name(memory: Memory, text: str, readings: list[str], role: Role) ->
     return (near or readings)[0]
 
 
-def _find_remedy(text: str, suffixes: tuple[str, ...], role: Role) -> str:
+def _find_remedy(memory: Memory, text: str, role: Role) -> str:
     """Say what to do with a text that names no memory; empty where only other names help."""
+    suffixes = memory.suffixes
     quoted = shlex.quote(text)
     if not role.new and _PATTERN.search(text):
         return f"`mdmem ls --glob {quoted}` lists what fits a pattern"
@@ -288,7 +289,8 @@ def _find_remedy(text: str, suffixes: tuple[str, ...], role: Role) -> str:
         return f"name {text[text.rindex('.') :]} in `[files] suffixes` of .mdmem/config.toml"
     if not role.writes and text.startswith("#") and not text.endswith(suffixes):
         return f"`mdmem refs {quoted}` lists where a tag stands"
-    if not role.writes and _EMBEDDED.search(text):
+    is_file = bool(_EMBEDDED.search(text)) or os.path.isfile(os.path.join(memory.workspace, text))
+    if not role.writes and is_file and not text.endswith(suffixes):
         return f"`mdmem refs {quoted}` lists the links to a file that is no memory"
     return ""
 

@@ -82,6 +82,8 @@ def parse(text: str) -> Condition:
         value = comparison["value"].strip()
         if len(value) > 1 and value[0] == value[-1] and value[0] in "\"'":
             value = value[1:-1]
+        if not value and comparison["operator"] in _ORDERS:
+            raise PatternInvalid(pattern=text, reason="nothing is given to compare with", remedy=_REMEDY)
         return Condition(comparison["key"], comparison["operator"], value)
     if presence := _PRESENCE.fullmatch(text.strip()):
         return Condition(presence["key"], presence["absent"], "")

@@ -591,10 +591,19 @@ class Verbs(Generic[R]):
             return EditPlan(
                 changes=tuple(map(deletion, found.values())),
                 message=f"delete {first_of(names, _NAMED)}",
+                left_out=tuple(self._list_staying(names)) if recursive else (),
                 dangling=self._find_dangling(found.keys()),
             )
 
         return self._run(build)
+
+    def _list_staying(self, names: Iterable[str]) -> Iterator[str]:
+        """Yield what is said of files that stay in folders whose memories go."""
+        others = list(self._vault.other_files())
+        for name in names:
+            if count := sum(is_under(path, name.rstrip("/")) for path in others):
+                files = "1 file that is no memory" if count == 1 else f"{count:,} files that are no memories"
+                yield f"{name}: {files}"
 
     def _find_dangling(self, gone: Collection[str]) -> tuple[LinkPlace, ...]:
         """Return the links that lead nowhere without these memories; none where the index cannot say."""

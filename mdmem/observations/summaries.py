@@ -167,7 +167,9 @@ class Summaries(KindVerbs[R]):
         """
         messages = self._sessions.history(key)
         tokens = sum(message.tokens for message in messages)
-        if not messages or tokens < min_tokens:
+        if not messages:
+            raise Usage(problem=f"nothing was said in {key!r}", remedy="list them with `mdmem sessions list`")
+        if tokens < min_tokens:
             raise Usage(problem=f"{key!r} has {tokens:,} tokens, which is too short to keep")
         name = name_of(key) if to is None else path_text(to)
         path = name if is_under(name, NOTE.folder) else join(NOTE.folder, name)

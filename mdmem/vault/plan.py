@@ -104,7 +104,7 @@ class EditPlan:
         changes: at most one for every memory.
         message: what changes, for the history and for git.
         actor: who asked for it.
-        left_out: memories that the plan would have to look into and could not, each with the reason.
+        left_out: what the plan would have to look into and could not, or leaves where it is, in words.
         warnings: what was found in it that does not refuse it, such as secrets that were taken out.
         brings_back: it restores what stood there before. That is checked against neither schemas nor the
             rule for new names: what was deleted can be restored, whatever it was, and whatever its name.

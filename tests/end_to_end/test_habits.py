@@ -111,6 +111,11 @@ REMOVING = [
     Habit("mdmem rm -r notes 2>&1", silent="links to"),
     Habit("mdmem rm notes/old.md notes/db.md", out=r"^deleted notes/db\.md"),
     Habit("mdmem rm notes", code=2, error="-r"),
+    Habit(
+        "touch memories/notes/p.png memories/notes/decisions/q.png; mdmem rm -r notes",
+        out=r"^deleted notes/db\.md",
+        error="^left out: notes: 2 files that are no memories$",
+    ),
     Habit("mdmem rm -r notes", out=r"^deleted notes/decisions/two\.md"),
     Habit("mdmem rm --dry-run notes/old.md", out=r"^-# Old$"),
     Habit(
@@ -152,6 +157,11 @@ FINDING = [
     Habit("mdmem refs --stale", error="^no stale citations$", silent="."),
     Habit("mdmem refs --kind url", code=1, error="^no references$", silent="."),
     Habit("mdmem ls --glob '*.txt'", code=1, error="^no memories$", silent="."),
+    Habit("mdmem ls --where 'severity>'", code=2, error="nothing is given to compare with"),
+    Habit("mdmem --json ls notes", code=2, error="not here: it stands behind the command: `mdmem ls --json`"),
+    Habit("mdmem sessions --json list", code=2, error="behind the command: `mdmem sessions list --json`"),
+    Habit("mdmem --jsno ls", code=2, error="No such option '--jsno'"),
+    Habit("mdmem --by ls", code=2, error="No such option '--by'"),
     Habit("mdmem ls --where titel=x", code=1, error="'titel'; nearest names: title"),
     Habit("mdmem results list --json", error="^no outputs$", silent="."),
     Habit("mdmem results list --tool Bash", code=1, error="^no outputs$", silent="."),
@@ -195,6 +205,7 @@ FINDING = [
     Habit("mdmem search -l sqlite", code=2, error="`mdmem grep -l` lists"),
     Habit("mdmem backlinks '#storage'", code=1, error="^`mdmem refs '#storage'` lists"),
     Habit("mdmem backlinks img.png", code=1, error=r"^`mdmem refs img\.png` lists"),
+    Habit("echo > src/new.py; mdmem backlinks src/new.py", code=1, error="^`mdmem refs src/new.py` lists"),
 ]
 
 # ----------------------------------------------------------------------------------------------- listing

@@ -521,7 +521,7 @@ def moved(editing: Editing, *pairs: tuple[str, str]) -> dict[str, str]:
     [
         ("memories/a/pic.png", "memories/a/new.png", "![](a/pic.png)", "![](a/new.png)"),
         ("memories/a/pic.png", "memories/a/new.png", "![[a/pic.png|x]]", "![[a/new.png|x]]"),
-        ("memories/a/pic.png", "memories/z/new.png", "![[pic.png|9]] ![[a/pic.png]]", "![[new.png|9]] ![[z/new.png]]"),
+        ("memories/a/pic.png", "memories/z/b.png", "![[pic.png]] ![[a/pic.png]]", "![[b.png]] ![[z/b.png]]"),
         ("memories/a/pic.png", "memories/b c/pic.png", "[p](a/pic.png)", "[p](b%20c/pic.png)"),
         ("memories/a", "memories/z", "![](a/pic.png) [[a/m]]", "![](z/pic.png) [[z/m]]"),
         ("memories/a", "memories/z", "[x](a/m.md#t)", "[x](z/m.md#t)"),

@@ -162,7 +162,7 @@ def test_a_condition_is_read(text: str, condition: Condition) -> None:
     assert parse(text) == condition
 
 
-@pytest.mark.parametrize("text", ["", " ", "=b", "!", "!!a", "a b", "a b=c", "!a=b=c d", ">=", "~"])
+@pytest.mark.parametrize("text", ["", " ", "=b", "!", "!!a", "a b", "a b=c", "!a=b=c d", ">=", "~", "a<= "])
 def test_what_is_no_condition_is_refused_and_says_what_is_one(text: str) -> None:
     with pytest.raises(PatternInvalid) as refused:
         parse(text)

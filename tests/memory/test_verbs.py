@@ -662,7 +662,7 @@ def test_an_attachment_moves_with_what_points_at_it_and_comes_back(
         "img/pic.png": (0o640, b"\x89PNG\0"),
         "notes/deep/data.csv": before["notes/deep/data.csv"],
     }
-    moved = "![[../img/pic.png]] ![x](../img/pic.png) [y](../img/pic.png) [z](deep/data.csv)\n"
+    moved = "![[pic.png]] ![x](../img/pic.png) [y](../img/pic.png) [z](deep/data.csv)\n"
     assert memories(attached)["notes/a.md"] == moved
     assert memories(attached)["b.md"] == "[csv](notes/deep/data.csv) ![[img/pic.png]]\n"
     verbs.undo(done.id)
@@ -675,7 +675,7 @@ def test_attachments_move_with_their_folder_and_come_back(attached: Path, verbs:
     assert attachments(attached) == {f"archive/{path}": each for path, each in before.items()}
     assert {path: text for path, text in memories(attached).items() if path.endswith(".md")} == {
         "archive/notes/a.md": "![[pic.png]] ![x](pic.png) [y](pic.png) [z](deep/data.csv)\n",
-        "b.md": "[csv](archive/notes/deep/data.csv) ![[archive/notes/pic.png]]\n",
+        "b.md": "[csv](archive/notes/deep/data.csv) ![[notes/pic.png]]\n",
     }
     assert not (attached / "notes").exists()
     verbs.undo(done.id)
@@ -802,8 +802,12 @@ def test_a_move_says_what_moved_and_how_many_links_follow(root: Path, verbs: Ver
 
 def test_a_memory_or_a_folder_is_deleted(tree: Path, verbs: Verbs[Applied]) -> None:
     verbs.rm("a.md")
-    verbs.rm("notes/", recursive=True)
-    assert list(memories(tree)) == ["notesx/e.md"]
+    (tree / "notes/a picture.png").touch()
+    (tree / "notesx/b.png").touch()
+    plan = verbs.rm("notes/", recursive=True).plan
+    assert plan.left_out == ("notes/: 1 file that is no memory",)
+    assert (tree / "notes/a picture.png").exists()
+    assert [path for path in memories(tree) if path.endswith(".md")] == ["notesx/e.md"]
 
 
 @pytest.mark.parametrize(

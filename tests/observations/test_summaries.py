@@ -232,7 +232,7 @@ def test_a_conversation_is_kept_as_a_note(memory: Memory) -> None:
         memory.summaries.keep("t:1", "talks/atlas")
     with pytest.raises(Usage, match="too short"):
         memory.summaries.keep("t:1", "other", min_tokens=10_000)
-    with pytest.raises(Usage):
+    with pytest.raises(Usage, match="nothing was said in 'none'"):
         memory.summaries.keep("none")
     memory.summaries.keep("t:1")
     assert memory.exists("notes/t%3A1.md")

@@ -18,11 +18,13 @@ Any other wikilink is an identifier. It means, in this order:
 4. an attachment with this path, seen from the memory's folder or from the base namespace;
 5. attachments whose path ends in these parts (`pic.png`, `img/pic.png`), where the last has a dot.
 
-Upper and lower case count, except where nothing is found that way. Among several, those in the namespace of
-the memory that the link stands in come before those in the namespaces around it (the user's, the project's
-shared one, everything), and a path of two parts or more that is complete, seen from one of them, is the only
-one. What is left is ambiguous. Its winner is one in the same folder, else the one with the fewest parts, else
-the first by code points: a read takes it and says so, a write refuses. Titles name nothing.
+What is another user's is not among them, unless the whole path is given: `[[db]]` in a memory for everyone
+never means what one user calls so. Upper and lower case count, except where nothing is found that way. Among
+several, those in the namespace of the memory that the link stands in come before those in the namespaces
+around it (the user's, the project's shared one, everything), and a path of two parts or more that is
+complete, seen from one of them, is the only one. What is left is ambiguous. Its winner is one in the same
+folder, else the one with the fewest parts, else the first by code points: a read takes it and says so, a
+write refuses. Titles name nothing.
 
 The other way round, `spell` says what a link has to say to mean a memory, in its own style.
 """
@@ -49,6 +51,7 @@ if TYPE_CHECKING:
 
 MARKDOWN = MARKDOWN_SUFFIXES[0]
 PATH_KINDS = frozenset(("markdown", "reference", "definition"))
+_USERS = "users/"
 # The namespaces that a path lies in (`mdmem.vault.paths.Scope.namespace`).
 _NAMESPACE = regex(
     r"(?P<user>users/[^/]+/)?(?P<project>projects/[^/]+/)?(?P<resource>resources/[^/]+/[^/]+/)?"
@@ -147,16 +150,21 @@ class _Remaining:
 
 
 def find_dangling(view: View, gone: frozenset[str]) -> list[LinkPlace]:
-    """Return the links of other memories that lead nowhere once these are gone, by path and line."""
+    """Return the links of other memories that lead nowhere, or elsewhere, once these are gone.
+
+    They are in the order of path and line. What was ambiguous and still means one of them is left out.
+    """
     remaining, found = _Remaining(view, gone), set[LinkPlace]()
     for key in {key for path in gone for key in view.keys_of(path)}:
         for source, line, kind, target, *_ in view.links_with(key):
             if not target or source in gone:
                 continue
             as_path = kind in PATH_KINDS
-            if gone.isdisjoint(resolve(view, target, source, as_path=as_path).candidates):
+            before = resolve(view, target, source, as_path=as_path)
+            if gone.isdisjoint(before.candidates):
                 continue
-            if resolve(remaining, target, source, as_path=as_path).path is None:
+            now = resolve(remaining, target, source, as_path=as_path)
+            if now.path is None or now.path not in before.candidates:
                 found.add(LinkPlace(source, line))
     return sorted(found)
 
@@ -265,17 +273,17 @@ def _spell_target(target: str) -> tuple[str, ...]:
 
 
 def _find_by_identifier(names: Names, target: str, source: str) -> Resolution:
-    found = tuple(names.named("id", target))
+    found = _drop_walled(names.named("id", target), source)
     if found:
         return _rank_candidates(found, source, "id")
     if not target.endswith("/"):
-        paths = tuple(names.named("stem", key_of(target)))
+        paths = _drop_walled(names.named("stem", key_of(target)), source, target)
         for folded in (False, True):
             for spelling in _spell_target(target):
                 found = _ending_with(paths, spelling, folded=folded)
                 if found:
                     return _rank_candidates(found, source, "suffix", spelling, folded=folded)
-    found = tuple(names.named("alias", alias_key(target)))
+    found = _drop_walled(names.named("alias", alias_key(target)), source)
     if found:
         return _rank_candidates(found, source, "alias")
     for start in ("", "/"):
@@ -288,12 +296,26 @@ def _find_by_identifier(names: Names, target: str, source: str) -> Resolution:
 def _find_attachment(names: Names, target: str, source: str) -> Resolution:
     """Return the attachment whose path ends in the parts of a target."""
     may_be = "." in target.rpartition("/")[2] and not target.endswith(ANY_SUFFIXES)
-    paths = tuple(names.named("file", key_of(target))) if may_be else ()
+    paths = _drop_walled(names.named("file", key_of(target)), source) if may_be else ()
     for folded in (False, True):
         found = _ending_with(paths, target, folded=folded)
         if found:
             return _rank_candidates(found, source, "attachment", target, folded=folded)
     return NOTHING
+
+
+def _drop_walled(paths: Sequence[str], source: str, target: str = "") -> tuple[str, ...]:
+    """Return the paths without those of other users; the whole path as `target` names one all the same."""
+    if not any(path.startswith(_USERS) for path in paths):
+        return tuple(paths)
+    around, whole = namespaces(source), _fold_case(without_suffix(target))
+
+    def is_within_reach(path: str) -> bool:
+        user = _NAMESPACE.match(path)
+        is_walled = user is not None and bool(user["user"]) and user["user"] not in around
+        return not is_walled or _fold_case(without_suffix(path)) == whole
+
+    return tuple(filter(is_within_reach, paths))
 
 
 def _rank_candidates(

@@ -109,7 +109,7 @@ class EditPlan:
         brings_back: it restores what stood there before. That is checked against neither schemas nor the
             rule for new names: what was deleted can be restored, whatever it was, and whatever its name.
         attachments: what moves with it that is no memory.
-        dangling: links of other memories that lead nowhere once it has deleted what they name.
+        dangling: links of other memories that lead nowhere, or elsewhere, once it has deleted what they name.
         undoes, redoes: the id of the change that it takes back, or puts back.
         steps: the plans that it sums up. They are applied one after the other, each as a change of its own;
             none is begun where a file is not as the first that changes it expects.

@@ -163,7 +163,33 @@ def test_a_namespace_comes_before_those_around_it() -> None:
     paths = [own, user, project, all_, "users/bo/notes/x.md"]
     while paths[0] != all_:
         assert resolve(Notes(paths), "x", source).candidates == (paths.pop(0),)
-    assert resolve(Notes(paths), "x", source).candidates == (all_, "users/bo/notes/x.md")
+    assert resolve(Notes(paths), "x", source).candidates == (all_,)
+
+
+@pytest.mark.parametrize(
+    ("target", "source", "expected"),
+    [
+        ("x", "notes/m.md", []),
+        ("x", "users/bo/m.md", []),
+        ("x", "users/bo/projects/p/m.md", []),
+        ("x", "users/al/m.md", ["users/al/notes/x.md"]),
+        ("x", "users/al/projects/p/m.md", ["users/al/notes/x.md"]),
+        ("notes/x", "notes/m.md", []),
+        ("al/notes/x", "notes/m.md", []),
+        ("users/al/notes/x", "notes/m.md", ["users/al/notes/x.md"]),
+        ("Users/AL/notes/x.md", "users/bo/m.md", ["users/al/notes/x.md"]),
+        ("id-of-al", "notes/m.md", []),
+        ("Alf", "users/bo/m.md", []),
+        ("Alf", "users/al/m.md", ["users/al/notes/x.md"]),
+        ("al.png", "notes/m.md", []),
+        ("al.png", "users/al/m.md", ["users/al/p/al.png"]),
+        ("y", "notes/m.md", ["users/y.md"]),
+    ],
+)
+def test_a_name_means_nothing_of_another_user(target: str, source: str, expected: list[str]) -> None:
+    of_al = "---\nid: id-of-al\naliases: [Alf]\n---\n"
+    names = Notes({"users/al/notes/x.md": of_al, "users/y.md": ""}, ["users/al/p/al.png"])
+    assert list(resolve(names, target, source).candidates) == expected
 
 
 def test_a_complete_path_is_complete_in_whatever_case() -> None:

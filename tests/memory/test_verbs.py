@@ -772,6 +772,12 @@ def test_a_plan_shows_where_attachments_move(attached: Path, vault: Vault) -> No
         ),
         ({"a.md": "[[gone]] `b.md`\n"}, ["b.md"], []),
         ({"a.md": "---\nsuperseded_by: b.md\n---\n"}, ["b.md"], [("a.md", 2)]),
+        ({"a.md": "[[b]]\n", "users/al/b.md": ""}, ["b.md"], [("a.md", 1)]),
+        (
+            {"projects/p/a.md": "[[b]]\n", "projects/p/b.md": ""},
+            ["projects/p/b.md"],
+            [("projects/p/a.md", 1)],
+        ),
     ],
 )
 def test_the_links_that_a_deletion_leaves_behind_are_told(

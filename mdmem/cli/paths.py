@@ -115,8 +115,8 @@ def resolve_path(memory: Memory, text: str, role: Role) -> str:
 
     Args:
         memory: whose paths.
-        text: as it was typed. A read also takes the memory of that name without its suffix, else the only
-            one of that name elsewhere in the namespace.
+        text: as it was typed, with the suffix of a memory or without. A read also takes the only one of
+            that name elsewhere in the namespace.
         role: what it may name.
 
     Raises:
@@ -129,8 +129,7 @@ def resolve_path(memory: Memory, text: str, role: Role) -> str:
         return text
     readings = _list_readings(memory, text, role)
     if role.new and not role.folder and not text.endswith(memory.suffixes):
-        _find_by_name(memory, text, readings, role)  # which says what is called so
-        return text
+        return _find_by_name(memory, text, readings, role)
     standing = [path for path in readings if can_name(memory, path, role)]
     if standing:
         return _choose_reading(memory, text, readings, standing, role)
@@ -263,7 +262,8 @@ def _find_by_name(memory: Memory, text: str, readings: list[str], role: Role) ->
     if is_far:
         paths = [listed.path for listed in memory.ls() if not listed.problem]
         named = [path for ending in endings for path in paths if f"/{path}".endswith(f"/{text}{ending}")]
-    if named and (role.writes or (is_far and len(named) > 1)):
+    is_unclear = len(named) > 1 and (role.writes or is_far)
+    if named and (is_unclear or (role.writes and is_far)):
         raise MemoryNotFound(path=readings[0], near=tuple(named[:_NAMED]))
     if named:
         print_remarks([f"note: {text} is taken as {named[0]}"] if is_far or len(named) > 1 else [])

@@ -4,7 +4,7 @@ What is cited is unchanged, moved, changed or gone since the citation was writte
 was cited then. That says, in this order: the pin behind the citation; git, by the file in the commit that
 last touched the citing line; what the index first saw. Lines are compared exactly, apart from their ends: a
 change of indentation is a change. Where none of them saw it, what is not there is unknown, and never gone: a
-text may name what it is about to make, or what is somewhere else.
+text may name what it is about to make, or what is somewhere else. A Markdown link to it is dangling.
 
 Where git has the whole file of then, its diff with the file of now says where the lines went. Lines that are
 deleted by that are looked for by content, but only among lines that are new, so that an old copy elsewhere is
@@ -174,7 +174,8 @@ class Judgement(NamedTuple):
 
     Attributes:
         state: "unchanged", "moved", "changed", "gone"; "ok" when it is there and nothing says what was cited;
-            "ambiguous" when it may have moved to several places; "unknown" when nobody can tell.
+            "ambiguous" when it may have moved to several places; "dangling" when a Markdown link leads to no
+            file, and nothing says that there was one; "unknown" when nobody can tell.
         path: the cited file, from the workspace, under its newest name; as cited when it is refused.
         first, last: the lines, 1-based, both included: where they are now, or else as cited; None for a file
             as a whole, and where they are not known. Of a symbol, those of its first definition.
@@ -248,7 +249,8 @@ def _judge_absent(
     deletion = followed.deletion
     reason = f"the file was deleted in {deletion[:12]}" if deletion else "there is no such file"
     was_there = followed.existed or citation.pin or seen
-    return Judgement(GONE if was_there else UNKNOWN, path, first, last, reason)
+    never = DANGLING if citation.in_link else UNKNOWN
+    return Judgement(GONE if was_there else never, path, first, last, reason)
 
 
 def pin_now(workspace: Workspace, citing: str, citation: Citation) -> str:

@@ -121,7 +121,8 @@ class Check:
         repairs = find_repairs(view, names)
         wrong = (AMBIGUOUS, DANGLING)
         broken = {o.place.path for o in occurrences(view, types=LINKS, paths=paths) if o.place.state in wrong}
-        stale = {o.place.path for o in occurrences(view, types=CODE, paths=paths) if o.place.state in STALE}
+        gone = (*STALE, DANGLING)
+        stale = {o.place.path for o in occurrences(view, types=CODE, paths=paths) if o.place.state in gone}
         shared = {path for _, same in view.same_ids() for path in same}
         for path in sorted(broken | stale | (shared if paths is None else shared.intersection(paths))):
             with suppress(DocumentRefused, MemoryNotFound, StorageFailed):  # which is told already

@@ -568,6 +568,7 @@ class Memory(Kinds["Applied"]):
         for path in paths:
             if not self.exists(path):
                 raise MemoryNotFound(path=path)
+        self._require_place(within)
         base = self.vault.namespace
         folder = self.vault.folder(within)
         targets = list(map(self.vault.folder, paths))
@@ -594,6 +595,15 @@ class Memory(Kinds["Applied"]):
         )
         hits.notes = unknown
         return hits
+
+    def _require_place(self, within: str) -> None:
+        """Refuse to look for something in a folder or memory that is not there."""
+        vault, inside = self.vault.locate_layer(within)
+        if not inside:
+            return
+        is_memory = inside.endswith(self.suffixes) and vault.exists(inside)
+        if not is_memory and next(vault.walk(inside), None) is None:
+            raise MemoryNotFound(path=within)
 
     def _select_memories(
         self, types: Sequence[str], where: Sequence[str]
@@ -666,7 +676,8 @@ class Memory(Kinds["Applied"]):
 
         Raises:
             Usage: an argument that cannot mean anything.
-            PathRefused: `within` leaves the namespace.
+            MemoryNotFound: nothing is there that `within` names.
+            PathRefused: it leaves the namespace.
         """
         from mdmem.index.query import SearchRequest  # noqa: PLC0415 - start-up
         from mdmem.index.search import search  # noqa: PLC0415 - start-up
@@ -690,6 +701,7 @@ class Memory(Kinds["Applied"]):
         )
         index, layers = self.index, self.vault.reads[: len(self.scope.searches)]
         self.vault.enter()
+        self._require_place(request.within)
         index.sync(progress=self._index_progress())
         read = partial(index.vault.read, recovered=True)
         own = View(index, self.vault)

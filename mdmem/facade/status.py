@@ -23,6 +23,7 @@ if TYPE_CHECKING:
 
     from mdmem.facade.memory import Memory
     from mdmem.index.view import View
+    from mdmem.links.references import Occurrence
     from mdmem.vault.paths import Scope
 
 T = TypeVar("T")
@@ -114,8 +115,13 @@ def _count_pointing(view: View) -> Counter[str]:
         for each in occurrences(view, types=(*LINKS, *CODE))
         if each.place.state in STALE
         # Where a reference leads is said, and counted, by its definition.
-        or (each.place.state in wrong and each.type in LINKS and each.kind != "reference")
+        or (each.place.state in wrong and each.kind != "reference" and _is_link(each))
     )
+
+
+def _is_link(occurrence: Occurrence) -> bool:
+    """Return whether `check` reports it as a link, and not as a citation."""
+    return occurrence.type in LINKS or occurrence.place.state == DANGLING
 
 
 def _count_uncommitted(memory: Memory) -> int | None:

@@ -19,7 +19,6 @@ from mdmem.code.citations import (
     GONE,
     MOVED,
     OK,
-    STALE,
     STATES,
     candidates,
     judge,
@@ -29,7 +28,7 @@ from mdmem.code.symbols import CLASS, FUNCTION, VARIABLE
 from mdmem.code.workspace import Source, Workspace
 from mdmem.diagnostic import Diagnostic, Related, Span
 from mdmem.document import anchor
-from mdmem.document.document import MARKDOWN_SUFFIXES
+from mdmem.document.document import ANY_SUFFIXES, MARKDOWN_SUFFIXES
 from mdmem.document.tree import Flaw
 from mdmem.errors import DocumentRefused, MemoryNotFound, StorageFailed
 from mdmem.index.database import kept_citation, tag_key
@@ -359,7 +358,7 @@ def check_links(
             if targets is None:
                 targets = repairs.find_targets(document) if repairs.moved else {}
             target, has_moved = targets.get(link.target_span.start, ("", False))
-            code, hint = "dangling-link", "make it, or remove the link"
+            code, hint = "dangling-link", _NO_TARGET
             if target and not is_anchor:
                 what = "it has moved to" if has_moved else "this memory has moved, and the link means"
                 hint = f"{what} {target}: `mdmem doctor --fix`"
@@ -382,7 +381,8 @@ def _list_related(
 def check_citations(around: Around, document: Document) -> Iterator[Diagnostic]:
     """Yield the citations of code that has moved, was changed or is gone since they were written.
 
-    What nothing says was ever there is not reported: a text may name a file that it is about to make.
+    What nothing says was ever there is reported of Markdown links alone: a text may name a file that it is
+    about to make.
     """
     citations = document.citations
     if not citations:
@@ -392,31 +392,27 @@ def check_citations(around: Around, document: Document) -> Iterator[Diagnostic]:
         for citation in citations:
             known = seen.get((citation.path, citation.first, citation.last, citation.symbol), "")
             judgement = judge(workspace, citing, citation, known)
-            if judgement.state not in STALE:
+            if judgement.state not in _HINTS:
                 continue
             _, detail, locator = _describe_citation(citation, judgement, workspace)
             place = f"{citation.path}{locator}"
             message = f"{place}: {detail or judgement.reason}"
             hint = _HINTS[judgement.state]
-            flaw = Flaw(
-                citation.span,
-                f"citation-{judgement.state}",
-                message,
-                hint,
-                place,
-                _SEVERITIES[judgement.state],
-            )
+            code = "dangling-link" if judgement.state == DANGLING else f"citation-{judgement.state}"
+            flaw = Flaw(citation.span, code, message, hint, place, _SEVERITIES[judgement.state])
             yield document.diagnose(flaw)
 
 
+_NO_TARGET = "make it, or remove the link"
 _HINTS = {
+    DANGLING: _NO_TARGET,
     MOVED: "re-point it: `mdmem refs --fix`",
     CHANGED: "read what it says again, then `mdmem refs --pin --accept`",
     GONE: "cite what took its place, or remove it",
 }
 
 
-_SEVERITIES: dict[str, Severity] = {MOVED: "note", CHANGED: "note", GONE: "warning"}
+_SEVERITIES: dict[str, Severity] = {DANGLING: "warning", MOVED: "note", CHANGED: "note", GONE: "warning"}
 
 
 def _find_rows(
@@ -504,9 +500,9 @@ def judge_link(
         return JudgedLink(FILE, file)
     type_ = (BLOCK if mark.startswith("^") else HEADING) if mark else NOTE
     if meant.path is None:
-        return JudgedLink(
-            type_, f"{target}#{mark}" if mark else target, DANGLING, f"there is no memory {target!r}"
-        )
+        has_suffix = bool(posixpath.splitext(target)[1]) and not target.endswith(ANY_SUFFIXES)
+        detail = f"there is no memory{' or file' if has_suffix else ''} {target!r}"
+        return JudgedLink(type_, f"{target}#{mark}" if mark else target, DANGLING, detail)
     goal = f"{meant.path}#{mark}" if mark else meant.path
     if mark and meant.path.endswith(MARKDOWN_SUFFIXES):
         state, detail, lines = _judge_anchor(headings(meant.path), mark, meant.path)

@@ -6,6 +6,7 @@ As in a move, a link is asked what it means before and after, and written again 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
+from difflib import get_close_matches
 from typing import TYPE_CHECKING, NamedTuple
 
 from mdmem.document import anchor, field, relink, section
@@ -26,6 +27,7 @@ if TYPE_CHECKING:
     from mdmem.vault.paths import MemoryLayout
 
 _NESTED = "#"
+_NAMED = 10  # of the tags that there are
 _BLOCK_ID = regex(r"[A-Za-z0-9-]+")
 _NOT_IN_IDS = regex(r"[#|\[\]`\r\n]|\A[./\s]|\s\Z")
 _NOT_IN_WIKILINKS = regex(r"[#|^\[\]`\\\s]+")
@@ -159,7 +161,9 @@ def rename_tag(documents: Iterable[Document], old: str, new: str, tags: Iterable
             made |= {tag_key(edit.new) for edit in edits}
             changes.append(Change(path=document.path, before=document, edits=tuple(edits)))
     if not changes:
-        raise NamedNotFound(kind="tag", name=old)
+        named = sorted({f"#{tag}" for tag in tags})
+        near = get_close_matches(f"#{old}", named) or named[:_NAMED]
+        raise NamedNotFound(kind="tag", name=old, near=tuple(near))
     others = (tag for tag in tags if _renamed_tag(tag, old, new) is None)
     taken = sorted(tag for tag in others if tag_key(tag) in made)
     if taken:

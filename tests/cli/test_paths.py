@@ -292,20 +292,32 @@ def test_a_read_takes_a_name_without_its_suffix_and_the_only_one_of_a_name(cli: 
 
 
 @pytest.mark.parametrize("command", [["rm"], ["set", "a=1"], ["restore"], ["unset", "a"], ["mv", "y.md"]])
-def test_a_write_refuses_what_is_shorter_and_names_what_there_is(
+def test_a_write_refuses_what_stands_in_another_folder_and_names_it(
     cli: Cli, tree: Files, command: list[str]
 ) -> None:
     before = tree.everything()
     verb, *rest = command
-    for typed, path in (
-        ("x", "notes/deep/x.md"),
-        ("notes/deep/x", "notes/deep/x.md"),
-        ("x.md", "notes/deep/x.md"),
-    ):
+    for typed in ("x", "x.md", "deep/x"):
         refused = cli(verb, typed, *rest)
         assert refused.code == 1
-        assert path in refused.errors
+        assert "notes/deep/x.md" in refused.errors
     assert tree.everything() == before
+
+
+@pytest.mark.parametrize("command", [["append", "m"], ["rm"], ["set", "a=1"], ["mv", "y.md"]])
+def test_a_write_takes_the_one_memory_of_a_name_without_its_suffix(
+    cli: Cli, tree: Files, command: list[str]
+) -> None:
+    verb, *rest = command
+    tree.write("notes/deep/x.json", b"{}\n")
+    before = tree.everything()
+    refused = cli(verb, "notes/deep/x", *rest)
+    assert refused.code == 1
+    assert "nearest names: notes/deep/x.md, notes/deep/x.json" in refused.errors
+    assert tree.everything() == before
+    (tree.root / "notes/deep/x.json").unlink()
+    cli.ok(verb, "notes/deep/x", *rest)
+    assert tree.everything() != before
 
 
 # ----------------------------------------------------------------------------------------------------- moving

@@ -42,6 +42,8 @@ def put(memory: Memory, path: str, text: str) -> str:
         ("[x](gone.md#a 'title')\n", "dangling-link", "gone.md"),
         ("[x][ref]\n\n[ref]: gone.md\n", "dangling-link", "gone.md"),
         ("---\nnote: 'see [[gone]]'\n---\n", "dangling-link", "gone"),
+        ("😀 [x](no.pdf) `no.py` no/such.py [y](x/one.png) [z](../app.py)\n", "dangling-link", "no.pdf"),
+        ("[x][r] [y][r]\n\n[r]: ../no.py#L3\n", "dangling-link", "../no.py#L3"),
         ("---\nid: same\n---\n", "duplicate-id", "same"),
     ],
 )
@@ -49,7 +51,7 @@ def test_a_finding_stands_where_it_is_about(memory: Memory, text: str, code: str
     put(memory, "b.md", "---\nid: same\n---\n# B\n\n## Twice\n\n## Twice\n")
     memory.write("x/two.md", "# T\n")
     memory.write("y/two.md", "# T\n")
-    for name in ("x/one.png", "x/two.png", "y/two.png"):
+    for name in ("x/one.png", "x/two.png", "y/two.png", "../app.py"):
         put(memory, name, "a picture")
     put(memory, "a.md", text)
     (found,) = memory.check(["a.md"])
@@ -63,7 +65,7 @@ def test_the_pictures_of_another_user_are_not_found_by_their_names(memory: Memor
         mine.write("notes/a.md", "![[bob.png]]\n")
         put(memory, f"users/{user}/notes/{user}.png", "a picture")
     (found,) = mdmem.open(memory.root, mdmem.Scope(user="ann")).check()
-    assert (found.code, found.message) == ("dangling-link", "there is no memory 'bob.png'")
+    assert (found.code, found.message) == ("dangling-link", "there is no memory or file 'bob.png'")
     assert mdmem.open(memory.root, mdmem.Scope(user="bob")).check() == []
 
 

@@ -75,6 +75,20 @@ def test_grep_within_a_folder_gives_the_same_paths(root: Path) -> None:
         memory.grep("needle", within="../alicebob")
 
 
+@pytest.mark.parametrize("within", ["nots", "notes/a", "notes/none.md", "users/al", "notes/a.md/x"])
+def test_where_nothing_stands_nothing_is_searched(root: Path, within: str) -> None:
+    memory = Memory(str(root))
+    with pytest.raises(MemoryNotFound, match="no such memory"):
+        memory.search("needle", within=within)
+    with pytest.raises(MemoryNotFound, match="no such memory"):
+        memory.grep("needle", within=within)
+
+
+def test_one_memory_is_searched(root: Path) -> None:
+    memory = Memory(str(root), Scope(user="alice"))
+    assert [hit.path for hit in memory.search("needle", within="notes/b.md").hits] == ["notes/b.md"]
+
+
 def test_grep_says_on_its_last_hit_how_much_it_left_out(root: Path) -> None:
     assert [hit.left_out for hit in Memory(str(root)).grep("needle", limit=3)] == [0, 0, 1]
 
@@ -379,6 +393,7 @@ READS: list[Callable[[Memory, str], Any]] = [
     lambda m, p: m.ls(p),
     lambda m, p: m.ls(globs=[p]),
     lambda m, p: [*m.grep("knows", within=p)],
+    lambda m, p: m.search("knows", within=p).hits,
     lambda m, p: m.check([p]),
     lambda m, p: m.history(p),
     lambda m, p: m.notes.read(p).text,

@@ -165,6 +165,10 @@ FINDING = [
     Habit("mdmem ls --where titel=x", code=1, error="'titel'; nearest names: title"),
     Habit("mdmem results list --json", error="^no outputs$", silent="."),
     Habit("mdmem results list --tool Bash", code=1, error="^no outputs$", silent="."),
+    *(
+        Habit(f"seq 5000 | sed 's/^2500$/ERROR: boom/' | mdmem results compress --tool {tool}", out=out)
+        for tool, out in (("pytest", "^ERROR: boom$"), ("mcp__x__y", "^ERROR: boom$"), ("Read", "left out"))
+    ),
     Habit("mdmem working get --thread t9", code=1, error="^no working memory of t9$", silent="."),
     Habit("mdmem preferences list", error="^no preferences$", silent="."),
     Habit("mdmem preferences list ui", code=1, error="^no preferences of ui$", silent="."),

@@ -422,6 +422,13 @@ FLAGS = [
         code=2,
         error="rule.md: it has no variable 'titel'\nnearest names: title$",
     ),
+    Habit(
+        "mkdir O && echo '[[db]] [[nope]]' > O/Home.md && echo '# db' > O/db.md && echo > 'O/a?.md'"
+        " && mdmem import obsidian O --to notes/o --dry-run",
+        out=r"^\+\+\+ b/notes/o/db\.md$",
+        error=r"every system; leave out <[\s\S]*"
+        r"^warning: notes/o/Home\.md:1:3: ambiguous-link it may also mean notes/db\.md$",
+    ),
     Habit("mdmem new rule style --var today=2020-01-01", out=r"^created rules/style\.md"),
     Habit(
         "mdmem working get --thread t1 --template working --var gaol=x",

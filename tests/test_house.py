@@ -50,7 +50,6 @@ SHORT = {
     "kind": "the table of the kinds, which floors from `schema` to `mcp` read",
     "lsp.edits": "what the editor is to write, apart from what it is to show",
     "mcp.resources": "memories by URI, apart from the tools, which take paths",
-    "memory.importing": "taking in is one change of a vault, apart from how others' files are read",
     "memory.provenance": "how sure memories are, apart from when they count",
     "merging.facts": "the view of a tree that comparison and blame read, and what a fact is",
     "facade.lazy": "the descriptor of the façade's attributes",

@@ -97,9 +97,10 @@ def import_command(format_: str, source: str, to: str | None) -> options.Verb:
     mcp-memory    the JSONL file of the MCP memory server: a note for each entity
     basic-memory  a folder of its notes: titles and permalinks become aliases
     claude-code   ~/.claude/projects/REPOSITORY: names become titles and aliases
-    obsidian      a vault: as it is, with a warning for each link that is unclear
+    obsidian      a vault: as it is
 
-    Nothing is overwritten; what was not imported is listed on standard error, with the reason.
+    Nothing is overwritten; what was not imported is listed on standard error, with the reason. Links that may
+    mean several memories are warnings; `mdmem check` also finds those that lead nowhere.
     """  # noqa: D301 - the backspace is click's mark for lines that stay as they are
     return lambda m: m.import_(format_, source, to=to)
 

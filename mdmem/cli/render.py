@@ -312,7 +312,12 @@ def count_memories(count: int) -> str:
 
 def _print_warnings(plan: EditPlan) -> None:
     print_remarks(f"left out: {line}" for line in plan.left_out)
-    print_remarks(f"warning: {finding}\n    {finding.hint}" for finding in plan.warnings)
+    links = [each for each in plan.warnings if each.code == "ambiguous-link"]
+    others = [each for each in plan.warnings if each.code != "ambiguous-link"]  # a secret is always told
+    told = links if is_set("verbose") else links[:MANY]
+    print_remarks(f"warning: {finding}\n    {finding.hint}" for finding in (*others, *told))
+    if left := len(links) - len(told):
+        print_remarks([f"warning: and {left:,} more ambiguous links (-v names them)"])
     shown = plan.dangling if is_set("verbose") else plan.dangling[:MANY]
     gone = "it" if len(plan.changes) == 1 else "what is gone"
     print_remarks(f"note: {each.path}:{each.line} links to {gone}" for each in shown)

@@ -35,7 +35,9 @@ def results_command() -> None:
 def results_compress(memory: Memory, output: Any, tool: str, session: str | None) -> None:
     """Store the output of a tool, from a file or standard input, and print its short form.
 
-    Standard error says how to get the rest, and what was left out.
+    It keeps the beginning, the end and the lines around errors; for Read and view, definitions instead of
+    errors; for Grep and Glob, a count of hits by file. Standard error says how to get the rest, and what was
+    left out.
     """
     done = memory.results.compress(tool, output.read(), session)
     render.print_found(done, lambda _: print(done.summary))

@@ -380,7 +380,7 @@ def record(document: Document, modified: float) -> Record:
         _add_scalars(scalars, _replace_surrogates(str(key)), value)
     return Record(
         _make_summary(document.path, fields, headings[0].title if headings else "", modified),
-        _list_names(document.path, fields),
+        names_of(document.path, fields),
         scalars,
         [
             (n, line, section[0].level, "\n".join(path), slug, loose)
@@ -450,7 +450,7 @@ def keys_of(path: str, fields: Mapping[str, Any]) -> list[str]:
     """Return every key that the target of a link to a memory may have."""
     return list(
         dict.fromkeys(
-            str(key) if kind == "stem" else key_of(str(key)) for kind, key in _list_names(path, fields)
+            str(key) if kind == "stem" else key_of(str(key)) for kind, key in names_of(path, fields)
         )
     )
 
@@ -462,7 +462,8 @@ def _make_summary(path: str, fields: Mapping[str, Any], heading: str, modified: 
     return Summary(title or heading, type_, day, bool(written), ident)
 
 
-def _list_names(path: str, fields: Mapping[str, Any]) -> list[Row]:
+def names_of(path: str, fields: Mapping[str, Any]) -> list[Row]:
+    """Return what links may call a memory: the kind and the key of each name."""
     names: list[Row] = [("stem", key) for key in stem_keys(path)]
     if ident := _field_text(fields.get("id")):
         names.append(("id", ident))

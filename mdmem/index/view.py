@@ -12,13 +12,13 @@ from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from datetime import UTC, datetime
 from functools import cached_property
-from itertools import accumulate, groupby
+from itertools import accumulate, chain, groupby
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
 
 from mdmem.document.anchor import AnchorHeading
 from mdmem.errors import PatternInvalid
-from mdmem.index.database import key_of, stem_keys, tag_key
+from mdmem.index.database import key_of, names_of, stem_keys, tag_key
 from mdmem.index.hit import field_text
 from mdmem.text.regex import regex
 from mdmem.vault.paths import MemoryLayout, join, nfc
@@ -377,8 +377,18 @@ class View:
     @cached_property
     def all_names(self) -> LoadedNames:
         """All names, loaded at once: for questions about every link."""
+        return self.names_with(())
+
+    def names_with(self, others: Iterable[Document]) -> LoadedNames:
+        """Return all names, and those of memories that are not in the vault yet."""
         rows = self.part_rows("names", "x.kind, x.key, d.path", "ORDER BY d.path")
-        return LoadedNames(((kind, key, self.inside(path)) for kind, key, path in rows), self)
+        known = ((kind, key, self.inside(path)) for kind, key, path in rows)
+        new = (
+            (str(kind), str(key), each.path)
+            for each in others
+            for kind, key in names_of(each.path, each.fields)
+        )
+        return LoadedNames(chain(known, new), self)
 
     def exists(self, path: str) -> bool:
         """Return whether a file or folder is at `path`, in the namespace."""

@@ -55,6 +55,8 @@ TYPES = (NOTE, HEADING, BLOCK, TAG, URL, FILE, LINES, FUNCTION, CLASS, VARIABLE,
 SYMBOLS = (FUNCTION, CLASS, VARIABLE, SYMBOL)
 CODE = (FILE, LINES, *SYMBOLS)
 LINKS = (NOTE, HEADING, BLOCK)
+AMBIGUOUS_LINK = "ambiguous-link"
+_AMBIGUOUS_HINT = "name its folder, or its id"
 _CITED_LINES = regex(
     r"(?P<path>[^#]+)(?:#L?|:)(?P<first>[1-9][0-9]{0,8})(?:-L?(?P<last>[1-9][0-9]{0,8}))?", re.IGNORECASE
 )
@@ -353,7 +355,7 @@ def check_links(
             continue
         is_anchor = judged.lines or (judged.state == DANGLING and meant.path)
         span = link.anchor_span if is_anchor else link.target_span
-        hint, code = "name its folder, or its id", "ambiguous-link"
+        hint, code = _AMBIGUOUS_HINT, AMBIGUOUS_LINK
         if judged.state == DANGLING:
             if targets is None:
                 targets = repairs.find_targets(document) if repairs.moved else {}
@@ -376,6 +378,21 @@ def _list_related(
         return tuple(Related(meant.path or document.path, span, "it may mean this") for span in spans)
     others = meant.candidates if judged.state == AMBIGUOUS else ()
     return tuple(Related(path, Span(0, 0), "it may mean this") for path in others[:_NAMED])
+
+
+def find_ambiguous(names: Names, document: Document) -> Iterator[Diagnostic]:
+    """Yield the links that may mean several memories, of one that need not be in the vault yet.
+
+    Args:
+        names: what there is to link to.
+        document: the memory.
+    """
+    for link in document.links:
+        meant = resolve_link(names, link, document.path)
+        if meant.ambiguous and link.kind != "reference":  # its definition says where it leads
+            others = _name_others(meant)
+            flaw = Flaw(link.target_span, AMBIGUOUS_LINK, others, _AMBIGUOUS_HINT, link.target, "warning")
+            yield document.diagnose(flaw)
 
 
 def check_citations(around: Around, document: Document) -> Iterator[Diagnostic]:
@@ -509,8 +526,12 @@ def judge_link(
         if state != OK:
             return JudgedLink(type_, goal, state, detail, lines)
     if meant.ambiguous:
-        return JudgedLink(type_, goal, AMBIGUOUS, f"it may also mean {', '.join(meant.candidates[1:_NAMED])}")
+        return JudgedLink(type_, goal, AMBIGUOUS, _name_others(meant))
     return JudgedLink(type_, goal)
+
+
+def _name_others(meant: Resolution) -> str:
+    return f"it may also mean {', '.join(meant.candidates[1:_NAMED])}"
 
 
 def _citation_occurrences(view: View, paths: Collection[str] | None) -> Iterator[Occurrence]:

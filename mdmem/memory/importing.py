@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from contextlib import suppress
 from functools import partial
 from importlib import import_module
 from typing import TYPE_CHECKING
@@ -9,16 +10,19 @@ from typing import TYPE_CHECKING
 from mdmem.document.document import SUFFIXES, Document, parse
 from mdmem.document.edit import splice
 from mdmem.document.secret import find, redactions
-from mdmem.errors import DocumentRefused, PathRefused, Usage
+from mdmem.errors import DocumentRefused, IndexDamaged, LockTimeout, PathRefused, StorageFailed, Usage
 from mdmem.kind import NOTE
+from mdmem.links.references import AMBIGUOUS_LINK, find_ambiguous
 from mdmem.memory.content import is_working
 from mdmem.vault.paths import StrPath, check_folder, check_memory, join
 from mdmem.vault.plan import Change, EditPlan
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Container
+    from collections.abc import Callable, Container, Sequence
 
+    from mdmem.diagnostic import Diagnostic
     from mdmem.imports.batch import Batch
+    from mdmem.index.view import View
     from mdmem.vault.vault import Vault
 
 FORMATS = {
@@ -29,7 +33,9 @@ FORMATS = {
 }
 
 
-def importing(vault: Vault, form: str, source: str, to: StrPath | None) -> Callable[[], EditPlan]:
+def importing(
+    vault: Vault, view: Callable[[], View], form: str, source: str, to: StrPath | None
+) -> Callable[[], EditPlan]:
     """Return what makes the plan of an import; the source is read now, and once.
 
     Raises:
@@ -42,28 +48,49 @@ def importing(vault: Vault, form: str, source: str, to: StrPath | None) -> Calla
     module, _, function = FORMATS[form].partition(":")
     progress = partial(vault.progress, "importing") if vault.progress else None
     batch: Batch = getattr(import_module(f"mdmem.imports.{module}"), function)(source, vault.config, progress)
-    return lambda: _make_plan(vault, form, folder, batch)
+    return lambda: _make_plan(vault, view, form, folder, batch)
 
 
-def _make_plan(vault: Vault, form: str, folder: str, batch: Batch) -> EditPlan:
+def _make_plan(vault: Vault, view: Callable[[], View], form: str, folder: str, batch: Batch) -> EditPlan:
     changes: dict[str, Change] = {}
+    made: list[Document] = []
     left_out, same = list(batch.left_out), 0
     new_names = vault.new_names()
     for document in batch.documents:
         path = join(folder, document.path)
         try:
-            change = _make_change(vault, parse(check_memory(path), document.data, document.limits), changes)
+            new = parse(check_memory(path), document.data, document.limits)
+            change = _make_change(vault, new, changes)
             if change is None:
                 same += 1
                 continue
             new_names.refuse_of(change)
             changes[change.path] = change
+            made.append(new)
         except (DocumentRefused, PathRefused) as error:
-            left_out.append(error.message)
+            left_out.append("; ".join(filter(None, (error.message, error.hint))))
         except _Refused as reason:
             left_out.append(f"{path}: {reason}")
     message = f"import {len(changes)} from {form}" + (f", {same} stand there already" if same else "")
-    return EditPlan(changes=tuple(changes.values()), message=message, left_out=tuple(left_out))
+    return EditPlan(
+        changes=tuple(changes.values()),
+        message=message,
+        left_out=tuple(left_out),
+        warnings=tuple(_find_unclear(vault, view, made)),
+    )
+
+
+def _find_unclear(vault: Vault, view: Callable[[], View], made: Sequence[Document]) -> list[Diagnostic]:
+    """Return the links of new memories that will be ambiguous; none where there is no index to ask."""
+    if not made or AMBIGUOUS_LINK in vault.config.check.silenced:
+        return []
+    found: list[Diagnostic] = []
+    with suppress(IndexDamaged, LockTimeout, StorageFailed):
+        names = view().names_with(made)
+        for document in vault.report_progress("checking", made):
+            with suppress(DocumentRefused):  # it has more than a memory may; `check` says so
+                found += find_ambiguous(names, document)
+    return found
 
 
 class _Refused(Exception):

@@ -676,7 +676,8 @@ class Verbs(Generic[R]):
         """Take in the memory of another system, as one change that `undo` takes back whole.
 
         What stands there already is never overwritten. What is left out is named in the plan's `left_out`,
-        with the reason: another memory at the same path, what cannot be read, what breaks its schema.
+        with the reason: another memory at the same path, what cannot be read, what breaks its schema. Links
+        that may mean several memories, among the new ones and those that stand there, are in its `warnings`.
 
         Args:
             format: see `mdmem.memory.importing.FORMATS`.
@@ -690,7 +691,7 @@ class Verbs(Generic[R]):
         """
         from mdmem.memory.importing import importing  # noqa: PLC0415 - start-up
 
-        return self._run(importing(self._vault, format, path_text(source), to))
+        return self._run(importing(self._vault, self._view, format, path_text(source), to))
 
     def restore(self, path: StrPath | Sequence[StrPath], *, hash: str | None = None) -> R:  # noqa: A002 - its name everywhere else
         """Bring back what a memory, or each of several, held before its last change.

@@ -1,12 +1,11 @@
 """The short form of a tool's output: whole lines that say most of it, and how many lines are left out where.
 
-Which lines these are depends on the tool: definitions for a file that was read, errors for a program that
-ran, counts by file for a search. A text is never made longer, and no character is cut.
+Which lines these are depends on the tool: definitions for a file that was read, counts by file for a search,
+errors for every other one. A text is never made longer, and no character is cut.
 """
 
 from __future__ import annotations
 
-import re
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from itertools import islice
@@ -44,6 +43,8 @@ _ERROR_WORDS = (
     *("rror", "ERROR", "ailed", "FAIL", "ailure", "xception", "Traceback", "fatal", "FATAL", "panic"),
     *("egmentation fault", "command not found", "ermission denied", "No such file"),
 )
+_READS = regex(r"(?<![a-z])(?:read|view)(?:_(?:text_|many_|multiple_)?files?)?\Z")  # but `read_logs` does not
+_SEARCHES = regex(r"(?<![a-z])(?:grep|glob)(?:_search)?\Z")
 _HIT = regex(r"((?:[A-Za-z]:)?[^:\r\n]{1,500}):[0-9]{1,9}[:-]")
 _COUNTED = regex(r"((?:[A-Za-z]:)?[^:\r\n]{1,500}):([0-9]{1,9})\Z")
 
@@ -66,19 +67,19 @@ def shortened(tool: str, text: str, most: int = MOST) -> Shortened:
     """Return the short form of what a tool has printed, without secrets of known formats.
 
     Args:
-        tool: its name, in any case, with or without what a server puts before it; the output of one that is
-            not known is shortened to its beginning and end.
+        tool: its name, in any case, with or without what a server puts before it. `Read`, `view` and
+            `read_file` read files, `Grep` and `Glob` search; what any other one has printed may be a log.
         text: the output.
         most: characters of the short form, about; at least 200.
     """
-    name = re.split(r"[^a-z]+", tool.lower())[-1]
     room = min(max(most, _LEAST), len(text) // 2)
     # A key goes over many lines, of which only some are shown: a line alone would not tell that it is one.
     clean = redacted(text) if "PRIVATE KEY" in text else Shortened(text)
-    if name in {"grep", "glob"}:
+    if _SEARCHES.search(tool.lower()):
         short = _shorten_hits(clean.text, room)
     else:
-        short = _around_gaps(clean.text, _CHOOSERS.get(name, _choose_ends), room)
+        choose = _choose_definitions if _READS.search(tool.lower()) else _choose_errors
+        short = _around_gaps(clean.text, choose, room)
     secrets = tuple(dict.fromkeys(clean.secrets + short.secrets))
     return short._replace(secrets=secrets) if len(short.text) < len(text) else redacted(text)
 
@@ -152,13 +153,6 @@ def _lines_with_errors(lines: Sequence[str], text: str) -> list[int]:
 
 
 Chooser = Callable[[Sequence[str], str], Iterator[int]]
-_CHOOSERS: dict[str, Chooser] = {
-    "read": _choose_definitions,
-    "view": _choose_definitions,
-    "bash": _choose_errors,
-    "shell": _choose_errors,
-    "exec": _choose_errors,
-}
 
 
 # -- putting them together ----------------------------------------------------------------------------------

@@ -269,6 +269,24 @@ def test_a_dry_run_prints_the_diff_and_writes_nothing(cli: Cli, files: Files, so
     assert files.everything() == before
 
 
+@pytest.mark.parametrize("way", ["--dry-run", "", "--json", "-v"])
+def test_the_first_ambiguous_links_of_an_import_are_named_and_how_many_more(
+    cli: Cli, tmp_path: Path, way: str
+) -> None:
+    root = tmp_path / "obsidian"
+    for folder in ("a", "b"):
+        (root / folder).mkdir(parents=True)
+        (root / folder / "X.md").write_text("# X\n")
+    (root / "Home.md").write_text("[[X]]\n" * 13)
+    ended = cli.ok("import", "obsidian", str(root), *filter(None, [way]))
+    shown = ended.errors.count("ambiguous-link it may also mean notes/b/X.md")
+    if way == "--json":
+        assert [found["line"] for found in ended.json["warnings"]] == list(range(1, 14))
+    else:
+        assert shown == (13 if way == "-v" else 10)
+        assert ("and 3 more ambiguous links (-v names them)" in ended.errors) == (way != "-v")
+
+
 def test_an_unknown_format_is_wrong_usage(cli: Cli, source: str) -> None:
     ended = cli("import", "evernote", source)
     assert ended.code == 2

@@ -170,6 +170,10 @@ FINDING = [
     Habit("mdmem ls --where titel=x", code=1, error="'titel'; nearest names: title"),
     Habit("mdmem results list --json", error="^no outputs$", silent="."),
     Habit("mdmem results list --tool Bash", code=1, error="^no outputs$", silent="."),
+    *(
+        Habit(f"seq 5000 | sed 's/^2500$/ERROR: boom/' | mdmem results compress --tool {tool}", out=out)
+        for tool, out in (("pytest", "^ERROR: boom$"), ("mcp__x__y", "^ERROR: boom$"), ("Read", "left out"))
+    ),
     Habit("mdmem working get --thread t9", code=1, error="^no working memory of t9$", silent="."),
     Habit("mdmem preferences list", error="^no preferences$", silent="."),
     Habit("mdmem preferences list ui", code=1, error="^no preferences of ui$", silent="."),
@@ -425,6 +429,13 @@ FLAGS = [
         "mdmem new rule style --var titel=x",
         code=2,
         error="rule.md: it has no variable 'titel'\nnearest names: title$",
+    ),
+    Habit(
+        "mkdir O && echo '[[db]] [[nope]]' > O/Home.md && echo '# db' > O/db.md && echo > 'O/a?.md'"
+        " && mdmem import obsidian O --to notes/o --dry-run",
+        out=r"^\+\+\+ b/notes/o/db\.md$",
+        error=r"every system; leave out <[\s\S]*"
+        r"^warning: notes/o/Home\.md:1:3: ambiguous-link it may also mean notes/db\.md$",
     ),
     Habit("mdmem new rule style --var today=2020-01-01", out=r"^created rules/style\.md"),
     Habit(

@@ -86,7 +86,7 @@ COMMANDS: list[tuple[str, set[str], set[str]]] = [
     ("project summary", MARKDOWN, {"instructions", "project"}),
     ("project sync --check", {"yaml"}, {"instructions", "project", "rules"}),
     ("rules list", set(), {"rules"}),
-    ("import mcp-memory memory.jsonl", {"yaml"} | SCHEMA, {"importing"}),
+    ("import mcp-memory memory.jsonl", {"yaml"} | SCHEMA | MARKDOWN, {"importing"}),
     ("new note --print --var title=T", {"yaml"} | TEMPLATE | MARKDOWN, {"importing"}),
     ("context project", {"yaml", "toktok"} | TEMPLATE | INDEX, CONTEXT),
     ("context --estimated", TEMPLATE | INDEX, CONTEXT),

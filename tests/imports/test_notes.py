@@ -7,17 +7,13 @@ A folder of basic-memory is taken in as it is: only what its links call a note i
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from pathlib import Path
 
 import pytest
 
 import mdmem
 from mdmem.errors import NamedNotFound, Usage
 from mdmem.facade.memory import Memory, open as open_memory
-
-if TYPE_CHECKING:
-    from pathlib import Path
-
 
 HOME = """\
 ---
@@ -56,6 +52,30 @@ def test_notes_are_taken_as_they_are_and_unclear_links_are_found(memory: Memory,
     assert applied.plan.left_out == ("picture.png: no Markdown",)
     unclear = memory.references.list(states=("dangling", "ambiguous"))
     assert {each.target for each in unclear} >= {"Nowhere"}
+
+
+def test_links_that_will_mean_several_memories_are_warnings_of_the_plan_and_of_the_import(
+    memory: Memory, source: Path
+) -> None:
+    memory.write("notes/mine/Daily.md", "stands there already\n")
+    (source / "sub/Other note.md").write_text("[[Twin#one]] [t][] [there](../b/Twin.md)\n\n[t]: ../a/Twin\n")
+    plan = memory.plan.import_("obsidian", str(source), to="notes/vault")
+    warnings = [(found.path, found.position.line, found.message) for found in plan.warnings]
+    assert warnings == [
+        ("notes/vault/Home.md", 4, "it may also mean notes/mine/Daily.md"),
+        ("notes/vault/Home.md", 4, "it may also mean notes/vault/b/Twin.md"),
+        ("notes/vault/sub/Other note.md", 1, "it may also mean notes/vault/b/Twin.md"),
+    ]
+    applied = memory.import_("obsidian", str(source), to="notes/vault")
+    assert applied.plan.warnings == plan.warnings
+    assert {str(found) for found in memory.check()} >= {str(found) for found in plan.warnings[:2]}
+    assert memory.import_("obsidian", str(source), to="notes/vault").plan.warnings == ()
+
+
+def test_links_that_are_silenced_are_not_warned_of(memory: Memory, source: Path) -> None:
+    config = Path(memory.root, ".mdmem", "config.toml")
+    config.write_text('[check]\nsilenced = ["ambiguous-link"]\n')
+    assert open_memory(memory.root).plan.import_("obsidian", str(source)).warnings == ()
 
 
 def test_a_plan_reports_the_same_and_writes_nothing(memory: Memory, source: Path) -> None:
@@ -238,6 +258,10 @@ def test_what_is_no_memory_is_named_and_the_rest_is_taken(
         "picture.png",
     ]
     assert len(applied.files) == 4
+    name = next(reason for reason in reasons if "what?.md" in reason)
+    assert name.endswith(
+        "'what?.md' cannot be a name on every system; leave out < > : \" | ? * and spaces or dots at the end"
+    )
 
 
 def test_what_differs_from_what_stands_there_is_left_out(
@@ -266,9 +290,10 @@ def test_of_two_names_that_differ_only_in_case_one_is_taken(
     if len(list(basic_memory_source.glob("*lain.md"))) == 1:
         pytest.skip("this file system does not tell them apart")
     applied = basic_memory_memory.import_("basic-memory", str(basic_memory_source))
-    assert applied.plan.left_out == (
-        "'notes/plain.md': differs only in case from 'notes/Plain.md', which exists",
+    twin = (
+        "differs only in case from 'notes/Plain.md', which exists; use the name that exists, or another one"
     )
+    assert applied.plan.left_out == (f"'notes/plain.md': {twin}",)
 
 
 def test_of_two_spellings_of_one_name_and_of_one_folder_one_is_taken(
@@ -283,10 +308,11 @@ def test_of_two_spellings_of_one_name_and_of_one_folder_one_is_taken(
     ):
         pytest.skip("this file system does not tell them apart")
     applied = basic_memory_memory.import_("basic-memory", str(basic_memory_source))
+    twin = "differs only in case from 'notes/Coffee', which exists; use the name that exists, or another one"
     assert applied.plan.left_out == (
         "notes/caf\u00e9.md: has the same name as notes/caf\u00e9.md",
-        "'notes/coffee/Coffee Brewing Methods.md': differs only in case from 'notes/Coffee', which exists",
-        "'notes/coffee/grinding.md': differs only in case from 'notes/Coffee', which exists",
+        f"'notes/coffee/Coffee Brewing Methods.md': {twin}",
+        f"'notes/coffee/grinding.md': {twin}",
     )
 
 
@@ -328,4 +354,4 @@ def test_progress_is_told(basic_memory_memory: Memory, basic_memory_source: Path
     told: list[tuple[str, int, int]] = []
     basic_memory_memory.progress = lambda *each: told.append(each)
     basic_memory_memory.plan.import_("basic-memory", str(basic_memory_source))
-    assert told == [("importing", number, 4) for number in (1, 2, 3, 4)]
+    assert told == [(doing, number, 4) for doing in ("importing", "checking") for number in (1, 2, 3, 4)]

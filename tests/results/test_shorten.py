@@ -88,6 +88,25 @@ def test_the_beginning_of_one_that_failed_the_lines_around_the_error_and_the_end
     assert "step 300\n" not in short
 
 
+@pytest.mark.parametrize(
+    ("tool", "is_kept"),
+    [
+        *((name, True) for name in ("Bash", "shell", "pytest", "make", "Task", "WebFetch", "read_logs", "")),
+        *(
+            (name, True)
+            for name in ("mcp__ci__get_job_logs", "mcp__read_file__run", "functions.exec_command")
+        ),
+        *((name, False) for name in ("Read", "view", "Grep", "Glob", "read_file", "grep_search")),
+        *((name, False) for name in ("mcp__files__read", "mcp__files__read_text_file", "functions.read")),
+    ],
+)
+def test_an_error_is_kept_but_of_a_tool_that_reads_or_searches_files(tool: str, is_kept: bool) -> None:
+    lines = numbered(5_000).replace("line 2500\n", "ERROR: boom\n")
+    short = shortened(tool, lines).text
+    assert ("\nline 2499\nERROR: boom\nline 2501\n" in short) == is_kept
+    assert len(short) <= MOST
+
+
 def test_of_a_program_without_errors_the_beginning_and_the_end_stay() -> None:
     text = numbered(999, "step {}: 0 errors, no error, failed: 0")
     assert shortened("Bash", text).gaps == ((16, 984),)

@@ -53,7 +53,10 @@ with `--http PORT` on this machine alone. [Connect a host](hosts.md) says how a 
 lists what an agent is offered.
 
 `--read-only` leaves out every tool that changes memories. A tool that changes a memory also takes `base`, the
-hash that was read, and `dry_run`, which returns the diff and changes nothing."""
+hash that was read, and `dry_run`, which returns the diff and changes nothing.
+
+A change is made by the client, under the name in its `clientInfo`, unless `--actor` or `MDMEM_ACTOR` names
+another: `mdmem history` shows it, in one line of at most 100 characters."""
 _CONFIG = """\
 A vault has its settings in `.mdmem/config.toml`, which git tracks. Every key has a default, so the file may
 be empty. An unknown key, and a value that cannot be, is an error that names its line.

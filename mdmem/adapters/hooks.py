@@ -69,7 +69,8 @@ def answer(memory: Memory, event: str, given: Given) -> dict[str, Any] | str | N
     """
     if event not in _ANSWERS:
         raise Usage(problem=f"there is no event {event!r}", remedy=f"say {', '.join(_ANSWERS)}")
-    return _ANSWERS[event](memory, given)
+    with memory.service.acting_for(_host_of(given)):
+        return _ANSWERS[event](memory, given)
 
 
 # -- the events -------------------------------------------------------------------------------------------
@@ -270,7 +271,7 @@ def _capture_conversation(memory: Memory, given: Given) -> None:
     key = None
     path = given.get("transcript_path")
     if isinstance(path, str):
-        form = "codex-session" if _is_codex(given) else "claude-code-session"
+        form = f"{_host_of(given)}-session"
         try:
             key = memory.sessions.capture(form, os.path.expanduser(path))
         except MdmemError as error:  # what goes wrong is no reason to say nothing else
@@ -281,7 +282,7 @@ def _capture_conversation(memory: Memory, given: Given) -> None:
 
 def _conversation_keys(given: Given) -> list[str]:
     own = _thread_of(given)
-    return [f"{'codex' if _is_codex(given) else 'claude-code'}:{own}", own] if own else []
+    return [f"{_host_of(given)}:{own}", own] if own else []
 
 
 def _observed_key(memory: Memory, given: Given) -> str | None:
@@ -312,6 +313,10 @@ def _add_context(event: str, text: str) -> dict[str, Any]:
 def _is_codex(given: Given) -> bool:
     """Return whether Codex asks: it counts turns; Claude Code says where the project is."""
     return "turn_id" in given or "CLAUDE_PROJECT_DIR" not in os.environ
+
+
+def _host_of(given: Given) -> str:
+    return "codex" if _is_codex(given) else "claude-code"
 
 
 def _edited_files(given: Given) -> Iterator[str]:

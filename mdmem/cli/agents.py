@@ -58,12 +58,15 @@ def install_command(target: Target, host: str, *, project: bool | None) -> int:
     the diff and asks; everything else in those files stays as it is, to the byte. A file that is not plain
     JSON, as it has comments, is not changed: what belongs into it is printed, and the exit code is 1. The
     server and the hooks see what --vault, --user, --project and --resource before `install` name; without a
-    user, project or resource what everyone shares, as with --shared.
+    user, project or resource what everyone shares, as with --shared. Their changes are made by --actor;
+    without it, by what the host calls itself.
     """
     from mdmem.facade.instructions import install
 
     memory = target.open()
-    return _set_up(install(host, memory.root, memory.scope, own_program(), project=project))
+    return _set_up(
+        install(host, memory.root, memory.scope, own_program(), project=project, actor=target.actor)
+    )
 
 
 @command("uninstall", epilog="Example: mdmem uninstall claude-code --dry-run")

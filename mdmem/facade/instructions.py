@@ -50,7 +50,9 @@ class WorkspaceProject(Project["Applied"]):
         return find_read_by_host(host, folder, source)
 
 
-def install(host: str, root: str, scope: Scope, program: str, *, project: bool | None) -> Setup:
+def install(
+    host: str, root: str, scope: Scope, program: str, *, project: bool | None, actor: str = ""
+) -> Setup:
     """Prepare the change that adds the MCP server, and for some hosts hooks, to a host's settings.
 
     Nothing is written yet.
@@ -63,6 +65,7 @@ def install(host: str, root: str, scope: Scope, program: str, *, project: bool |
         program: the command that starts mdmem.
         project: whether it goes into the settings of the project rather than those of the user; None: of the
             project where the host has such settings.
+        actor: who makes the changes; without one, each client of the server, and the host of the hooks.
 
     Raises:
         Usage: the host has no such settings, or the project is the home folder.
@@ -76,6 +79,7 @@ def install(host: str, root: str, scope: Scope, program: str, *, project: bool |
     options = [part for option, value in named if value for part in (option, value)]
     if scope.shared or not options:
         options.append("--shared")
+    options += ["--actor", actor] if actor else []
     folder = _settings_folder(host, root, project=project)
     keeps_outputs = Vault(root).config.capture.policy != "off"
     bound = hosts.ServerBinding(program, root, tuple(options), folder, keeps_outputs)

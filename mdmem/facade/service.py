@@ -5,8 +5,11 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from mdmem.facade.lazy import Lazy
+from mdmem.vault.vault import acting_for
 
 if TYPE_CHECKING:
+    from contextlib import AbstractContextManager
+
     from mdmem.errors import MdmemError, NotAllowed
     from mdmem.facade.memory import Memory
     from mdmem.review.commits import Commits
@@ -64,6 +67,10 @@ class Service:
             word = self._commits.by_itself([f.path for f in applied.files if f.path.endswith(suffixes)])
             self._words += [word] if word else []
         return applied
+
+    def acting_for(self, actor: str) -> AbstractContextManager[None]:
+        """Let changes meanwhile be made by `actor`, such as a client that named itself, if none was given."""
+        return acting_for(actor)
 
     def start_background(self, session: str) -> bool:
         """Let another process observe and capture a session; see `mdmem.facade.background.start`."""

@@ -90,7 +90,8 @@ class MemoryServer:
         if params.name not in NAMES:
             names = ", ".join(tool.name for tool in self._toolbox.tools)
             raise MCPError(types.INVALID_PARAMS, f"there is no tool {params.name!r}; there are {names}")
-        answer = await self._in_thread(ctx, partial(self._toolbox.call, params.name, params.arguments))
+        with self._memory.service.acting_for(_client_name(ctx)):
+            answer = await self._in_thread(ctx, partial(self._toolbox.call, params.name, params.arguments))
         return types.CallToolResult(
             content=[types.TextContent(text=text) for text in answer.texts],
             structured_content=answer.data,
@@ -160,6 +161,12 @@ class MemoryServer:
                 from_thread.run(ctx.session.report_progress, float(done), float(total), "indexing")
 
         return await to_thread.run_sync(work, tick, limiter=self._limiter)
+
+
+def _client_name(ctx: Context) -> str:
+    """Return how the client named itself; empty where it did not."""
+    told = ctx.session.client_params
+    return told.client_info.name if told else ""
 
 
 def _describe_tool(tool: ToolSpec) -> types.Tool:

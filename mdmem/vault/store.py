@@ -14,6 +14,7 @@ from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
 
 from mdmem.document.document import SUFFIXES, digest
+from mdmem.text.tokens import in_line
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -28,6 +29,7 @@ if TYPE_CHECKING:
 
 MOST_ATTACHED_BYTES = 64 * 1024 * 1024
 """What attachments that are moved together hold at most: all of it is in memory meanwhile."""
+_LONGEST_ACTOR = 100  # characters
 
 
 class Store(Protocol):
@@ -221,12 +223,18 @@ def changed_by(steps: Sequence[Step]) -> tuple[FileChange, ...]:
     )
 
 
+def actor_name(given: str) -> str:
+    """Return the name of who makes changes, in one line and bounded: a stranger may have given it."""
+    name = in_line(given[: _LONGEST_ACTOR + 1])
+    return name if len(name) <= _LONGEST_ACTOR else f"{name[: _LONGEST_ACTOR - 1]}…"
+
+
 def new_entry(actor: str, message: str, changed: tuple[FileChange, ...]) -> Entry:
     """Return the entry of a change that is made now, with an id of its own."""
     now = datetime.now(UTC)
     identifier = f"{now:%Y%m%dT%H%M%S%f}-{os.urandom(2).hex()}"
     time = now.isoformat(timespec="milliseconds").replace("+00:00", "Z")
-    return Entry(id=identifier, time=time, actor=actor, message=message, files=changed)
+    return Entry(id=identifier, time=time, actor=actor_name(actor), message=message, files=changed)
 
 
 def entry_from(shape: dict[str, Any]) -> Entry:

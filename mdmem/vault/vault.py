@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import os
+from contextvars import ContextVar
 from dataclasses import replace
 from difflib import get_close_matches
 from typing import TYPE_CHECKING, Any, TypeVar, cast
@@ -36,7 +37,7 @@ from mdmem.vault.paths import (
     seen_from,
 )
 from mdmem.vault.plan import EditPlan, NewNames, Prepared, refuse_paths, screen, standing
-from mdmem.vault.store import MOST_ATTACHED_BYTES
+from mdmem.vault.store import MOST_ATTACHED_BYTES, actor_name
 from mdmem.vault.walk import count_passed_over, list_others
 
 if TYPE_CHECKING:
@@ -59,6 +60,18 @@ _REMEDIES = {
     "shared": "change it in the scope of everyone",
 }
 _MOST_OWN_BYTES = 1024 * 1024  # of a schema or a template
+# Of the request that is worked on: one vault may serve several clients at once, each in a thread.
+_ACTING = ContextVar("acting", default="")
+
+
+@contextlib.contextmanager
+def acting_for(actor: str) -> Iterator[None]:
+    """Let changes meanwhile be made by `actor`, in vaults that were given none."""
+    before = _ACTING.set(actor)
+    try:
+        yield
+    finally:
+        _ACTING.reset(before)
 
 
 class Vault:
@@ -66,7 +79,7 @@ class Vault:
 
     The namespace is a wall: every path that a method takes or returns is relative to it, and none leaves it.
     What else `reads` names can be read, under those names, and not be changed. Constructing a vault opens
-    nothing; every method reads what is there now. `actor` is who changes it.
+    nothing; every method reads what is there now.
 
     Attributes:
         progress: told what takes a while, and how much of how much of it is done; None where nobody waits.
@@ -85,7 +98,7 @@ class Vault:
         self.wall = namespace if isinstance(namespace, Namespace) else Namespace(check_folder(namespace))
         self.namespace = self.wall.folder
         self.reads = reads or (Layer("", self.wall),)
-        self.actor = actor
+        self._actor = actor
         self._made: dict[str, tuple[object, Any]] = {}
 
     def within(self, namespace: str | Namespace) -> Vault:
@@ -93,6 +106,11 @@ class Vault:
         return Vault(self.store, namespace)
 
     # -- what the vault is made of ------------------------------------------------------------------------
+
+    @property
+    def actor(self) -> str:
+        """Who changes it: the one that was given, else see `acting_for`; empty where nobody is known."""
+        return actor_name(self._actor or _ACTING.get())
 
     @property
     def root(self) -> str:

@@ -306,6 +306,18 @@ def test_the_hooks_of_claude_code_run_as_they_are_written(cli: Cli, home: Path) 
     assert "notes/a.md:2: schema-type" in json.loads(ended.stdout)["reason"]
 
 
+def test_an_actor_goes_into_the_server_and_the_hooks(cli: Cli, home: Path) -> None:
+    project = home.parent / "project"
+    cli.ok("--actor", "the reviewer", "install", "claude-code", "--yes")
+    options = servers(project / ".mcp.json", "mcpServers")["args"][2:]
+    assert options == ["--shared", "--actor", "the reviewer", "mcp"]
+    for groups in json.loads((project / ".claude/settings.json").read_text())["hooks"].values():
+        assert " --shared --actor 'the reviewer' hook " in groups[0]["hooks"][0]["command"]
+    cli.ok("install", "claude-code", "--yes")  # it takes the place of that one
+    assert "actor" not in (project / ".mcp.json").read_text()
+    assert "actor" not in (project / ".claude/settings.json").read_text()
+
+
 def test_codex_gets_its_hooks_where_it_has_some(cli: Cli, home: Path) -> None:
     folder = home / ".codex"
     folder.mkdir()

@@ -364,6 +364,11 @@ GIT = [
     Habit("mdmem git diff db.md ../rules", out=r"^rules/python\.md", silent="old", folder="memories/notes"),
     Habit("mdmem git diff --stat", code=2, error="jq -r .path"),
     Habit(
+        "mdmem git commit; MDMEM_ACTOR=bot mdmem append notes/db.md x; mdmem git commit; mdmem git blame db",
+        out=r"  bot \(A\)",
+    ),
+    Habit("mdmem --actor bot install cursor --dry-run", out=r'^\+ +"bot",$'),
+    Habit(
         "mdmem git commit -am 'all of it' && mdmem git log --oneline", out=r"^[0-9a-f]{8}  20.* all of it$"
     ),
     Habit("mdmem git commit && git branch rules && mdmem git diff rules", error="taken as a revision"),

@@ -503,6 +503,8 @@ def test_a_conversation_is_observed_by_a_process_that_nobody_waits_for(
     assert repository.hook(event, told, codex=codex).errors == ""
     until(lambda: not observations.due(key))
     (found,) = observations.list(key)
+    (made,) = open_memory(repository.vault).history(found.path)
+    assert made.actor == key.partition(":")[0]
     again = repository.hook("session-start", {**told, "source": "resume"}, codex=codex).context
     assert "## Conversation memory" in again
     assert found.text in again

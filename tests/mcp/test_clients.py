@@ -201,3 +201,26 @@ def test_four_clients_edit_one_memory_and_nothing_is_lost(connect: Connect, memo
     lines = memory.show("notes/log.md").text.splitlines()
     assert sorted(lines) == sorted(f"- {name}.{number}" for name in range(4) for number in range(12))
     assert refused > 0
+
+
+@pytest.mark.parametrize("mode", ["auto", "legacy"])
+def test_a_change_is_made_by_the_client_that_named_itself(
+    connect: Connect, memory: Memory, mode: str
+) -> None:
+    """Also while clients with other names are at it."""
+    names = ("claude-code", "cursor-vscode")
+
+    async def edit(name: str) -> None:
+        async with connect(mode=mode, client_info=types.Implementation(name=name, version="1")) as client:
+            for number in range(4):
+                given = {"path": f"notes/{name}.md", "text": f"- {number}", "where": "append"}
+                assert not (await client.call_tool("section", given)).is_error
+
+    async def work() -> None:
+        async with anyio.create_task_group() as tasks:
+            for name in names:
+                tasks.start_soon(edit, name)
+
+    run(work)
+    made = sorted((entry.actor, entry.files[0].path) for entry in memory.history())
+    assert made == [(name, f"notes/{name}.md") for name in names for _ in range(4)]

@@ -2,13 +2,18 @@
 
 from __future__ import annotations
 
+import copy
 import json
 import os
 import signal
 import subprocess
 from typing import TYPE_CHECKING, Any
 
+import pytest
+
+import mdmem
 from mdmem.mcp.tools import TOOLS
+from tests.git.conftest import VaultTree, set_up
 from tests.mcp.conftest import command
 from tests.waiting import until
 
@@ -31,9 +36,10 @@ START: list[dict[str, Any]] = [
 ]
 
 
-def lines_of(*messages: dict[str, Any]) -> bytes:
-    """A client's first messages, and then these."""
-    told = (*START, *messages)
+def lines_of(*messages: dict[str, Any], client: str = "a test") -> bytes:
+    """The first messages of a client of that name, and then these."""
+    told = copy.deepcopy((*START, *messages))
+    told[0]["params"]["clientInfo"]["name"] = client
     return b"".join(json.dumps({"jsonrpc": "2.0", **message}).encode() + b"\n" for message in told)
 
 
@@ -42,13 +48,18 @@ def call(number: int, name: str, /, **arguments: Any) -> dict[str, Any]:
 
 
 def exchange(
-    root: Path, *messages: dict[str, Any], options: tuple[str, ...] = ()
+    root: Path,
+    *messages: dict[str, Any],
+    options: tuple[str, ...] = (),
+    scope: tuple[str, ...] = (),
+    client: str = "a test",
 ) -> dict[int, dict[str, Any]]:
     """What a server answers, by the number of the request; each line that it prints is of the protocol."""
-    with subprocess.Popen(command(root, *options), stdin=subprocess.PIPE, stdout=subprocess.PIPE) as process:
+    started = command(root, *options, scope=scope)
+    with subprocess.Popen(started, stdin=subprocess.PIPE, stdout=subprocess.PIPE) as process:
         assert process.stdin is not None
         assert process.stdout is not None
-        process.stdin.write(lines_of(*messages))
+        process.stdin.write(lines_of(*messages, client=client))
         process.stdin.flush()
         asked = sum("id" in message for message in (*START, *messages))
         lines = [process.stdout.readline() for _ in range(asked)]
@@ -175,3 +186,36 @@ def test_a_server_that_was_asked_vouches_for_the_program_until_it_is_killed(vaul
         process.wait()
     (vault_root / "late.md").write_text("zqlate\n")
     assert found("zqlate") == "late.md"
+
+
+@pytest.mark.parametrize(
+    ("client", "actor"),
+    [
+        ("claude-code", "claude-code"),
+        ("x\n\nMdmem-Agent: ada\r\nMdmem-Id: 1", "x Mdmem-Agent: ada Mdmem-Id: 1"),
+        ("x\u2028\u0085Mdmem-Agent: ada\x1b[2J", "x<U+2028><U+0085>Mdmem-Agent: ada<U+001B>[2J"),
+        ("edoc\u202eada", "edoc<U+202E>ada"),
+        ("n" * 10_000, "n" * 99 + "…"),
+        ("\u202e" * 10_000, ("<U+202E>" * 13)[:99] + "…"),
+        (" \n", ""),
+    ],
+)
+def test_the_name_of_a_client_is_one_line_and_forges_no_trailer(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, client: str, actor: str
+) -> None:
+    set_up(monkeypatch)
+    tree = VaultTree(tmp_path)
+    exchange(tree.root / "memories", call(1, "write", path="a.md", content="x\n"), client=client)
+    memory = tree.open()
+    assert [entry.actor for entry in memory.history()] == [actor]
+    message = memory.git.commit().message
+    names = [line.partition(":")[0] for line in message.splitlines()[2:]]
+    assert names == ["Mdmem-Op", "Mdmem-Id", *(["Mdmem-Agent"] if actor else [])]
+    (fact,) = memory.git.blame("a.md")
+    assert (fact.agent, fact.sure) == (actor, True)
+
+
+def test_an_actor_that_is_given_is_the_one_who_makes_the_changes(vault_root: Path) -> None:
+    given = call(1, "write", path="a.md", content="x\n")
+    exchange(vault_root, given, scope=("--actor", "reviewer"), client="claude-code")
+    assert [entry.actor for entry in mdmem.open(vault_root).history()] == ["reviewer"]

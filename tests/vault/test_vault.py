@@ -36,7 +36,7 @@ from mdmem.errors import (
 from mdmem.vault import local_store
 from mdmem.vault.journal import STAGING
 from mdmem.vault.plan import Change, EditPlan, edit, together
-from mdmem.vault.vault import Vault
+from mdmem.vault.vault import Vault, acting_for
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -119,6 +119,20 @@ def test_the_actor_of_a_plan_stands_over_that_of_the_vault(vault: Vault) -> None
     vault.apply(EditPlan(changes=new("b.md").changes, actor="bot", message="why"))
     (entry,) = vault.history()
     assert (entry.actor, entry.message) == ("bot", "why")
+
+
+def test_who_makes_a_change_is_one_line(tmp_path: Path) -> None:
+    """The one that is given, that of the plan, and the one for whom it is made, where none is given."""
+    vault = Vault(str(tmp_path), actor="ada\nMdmem-Agent: bob")
+    with acting_for("somebody else"):
+        vault.apply(new("a.md"))
+    vault.apply(EditPlan(changes=new("b.md").changes, actor="bot\t\u202e" + "x" * 200))
+    other = Vault(str(tmp_path))
+    with acting_for("c\r\nd"):
+        other.apply(new("c.md"))
+    other.apply(new("d.md"))
+    made = [entry.actor for entry in other.history()]
+    assert made == ["", "c d", "bot <U+202E>" + "x" * 87 + "…", "ada Mdmem-Agent: bob"]
 
 
 @pytest.mark.parametrize("changes", [(), "same content", "no edits"])

@@ -11,10 +11,12 @@ from mdmem import as_json
 from mdmem.cli import options, render
 from mdmem.cli.findings import exit_code, print_findings, strict_option
 from mdmem.cli.main import command
-from mdmem.cli.paths import CHECKED, READ_ANY, READ_MESSAGE, parse_message
+from mdmem.cli.paths import CHECKED, READ_ANY, READ_MESSAGE, parse_message, resolve_path
+from mdmem.errors import MdmemError
 
 if TYPE_CHECKING:
     from mdmem import Memory
+    from mdmem.cli.main import Target
 
 
 @command("show", epilog="Example: mdmem show notes/db.md --section Decision")
@@ -23,39 +25,50 @@ if TYPE_CHECKING:
 @click.option("--number", "-n", is_flag=True, help="Number the lines.")
 @click.option("--only-hash", is_flag=True, help="Print only the hash.")
 @click.option("--as-of", metavar="WHEN", help="Answer as of then: a day or a time.")
-@options.read_command
-def show_command(
-    memory: Memory, path: Any, heading: str | None, number: bool, only_hash: bool, as_of: str | None
-) -> None:
+@options.json_option
+@click.pass_obj
+def show_command(target: Target, /, path: tuple[str, ...], **asked: Any) -> int:
     """Print memories exactly as they are.
 
     Their hashes go to standard error. --as-of prints them as they were at a day, a time, or a revision of
     git. A PATH such as sessions/t1#7 is a message of a session.
     """
-    messages = {each: place for each in path if (place := parse_message(each))}
-    if messages and (heading is not None or number or only_hash or as_of is not None):
+    if any(map(parse_message, path)) and any(value not in {None, False} for value in asked.values()):
         raise click.UsageError("a message of a session is printed whole: show it without options")
-    if as_of is not None:
-        states = [memory.state_at(each, as_of) for each in path]
-        render.print_remarks(f"{each.path}: {each.certainty}" for each in states if each.certainty != "exact")
-    shown: list[Any] = [
-        memory.sessions.message(*messages[each]) if each in messages else memory.show(each, as_of=as_of)
-        for each in path
-    ]
-    for each, document in zip(path, shown, strict=True):
-        if each in messages:
-            render.print_found(document, lambda message: render.print_messages([message]))
-            continue
-        if only_hash:
-            found = {"path": document.path, "hash": document.hash}
-            render.print_found(found, lambda found: print(found["hash"]))
-            continue
-        span = None
-        if heading is not None:
-            from mdmem import find_section
+    render.start_paging()
+    memory, code = options.open_memory(target), 0
+    for each in path:
+        try:
+            _show_memory(memory, resolve_path(memory, each, READ_MESSAGE), **asked)
+        except MdmemError as error:
+            if len(path) == 1:
+                raise  # so that no pager holds it
+            code = error.exit_code
+            render.print_error(error, as_json=render.is_set("as_json"))
+    render.print_notes(memory)
+    return code
 
-            span = find_section(document, heading).span
-        render.print_document(document, span, number=number)
+
+def _show_memory(
+    memory: Memory, path: str, *, heading: str | None, number: bool, only_hash: bool, as_of: str | None
+) -> None:
+    """Print one memory, or a message of a session."""
+    if message := parse_message(path):
+        render.print_found(memory.sessions.message(*message), lambda found: render.print_messages([found]))
+        return
+    if as_of is not None and (state := memory.state_at(path, as_of)).certainty != "exact":
+        render.print_remarks([f"{state.path}: {state.certainty}"])
+    document = memory.show(path, as_of=as_of)
+    if only_hash:
+        found = {"path": document.path, "hash": document.hash}
+        render.print_found(found, lambda found: print(found["hash"]))
+        return
+    span = None
+    if heading is not None:
+        from mdmem import find_section
+
+        span = find_section(document, heading).span
+    render.print_document(document, span, number=number)
 
 
 @command("ls", epilog="Example: mdmem ls notes --where 'created>=2026-01' --sort -created")

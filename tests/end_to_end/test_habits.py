@@ -54,6 +54,10 @@ PATHS = [
     Habit("mdmem show notes/db", out=r"^# Database"),
     Habit("mdmem show db", out=r"^# Database", error="taken as notes/db.md"),
     Habit("mdmem show notes/db.md notes/old.md", out=r"^# Old"),
+    Habit("mdmem show nope.md notes notes/old.md | cat", out=r"^# Old", error=r"^mdmem: nope\.md: no such"),
+    Habit(
+        "mdmem show nope.md notes/db.md notes", code=2, out=r"^# Database", error="^mdmem: 'notes': this is"
+    ),
     Habit("mdmem show memories/notes/*.md | cat", out=r"^# Old"),
     Habit("mdmem ls .", out=r"^notes/db\.md$", silent="rules", folder="memories/notes"),
     Habit("mdmem ls ..", out=r"^rules/python\.md$", folder="memories/notes"),

@@ -276,27 +276,29 @@ def print_applied(applied: Applied, *, is_warned: bool = False) -> None:
     if is_set("as_json"):
         print_json(applied)
         return
+    plan, is_short = applied.plan, len(applied.files) > MANY and not is_set("verbose")
+    merged = f", {len(applied.merged):,} merged with a change made meanwhile" if applied.merged else ""
     if not applied.files:
-        print(f"nothing to change{f': {applied.plan.message}' if applied.plan.message else ''}")
-    elif len(applied.files) > MANY and not is_set("verbose"):
-        merged = f", {len(applied.merged):,} merged with a change made meanwhile" if applied.merged else ""
-        attached = len(applied.plan.attachments)
-        memories = [count_memories(len(applied.plan.changes))] if applied.plan.changes else []
+        print(f"nothing to change{f': {plan.message}' if plan.message else ''}")
+    elif is_short and not (len(plan.moves) == 1 and plan.links_rewritten):
+        attached = len(plan.attachments)
+        memories = [count_memories(len(plan.changes))] if plan.changes else []
         moved = [f"{attached:,} {'attachment' if attached == 1 else 'attachments'}"] if attached else []
-        followed = _count_followed(applied.plan)
-        print(f"changed {', and '.join(memories + moved)}{merged}{followed} (-v names each)")
+        print(f"changed {', and '.join(memories + moved)}{merged}{_count_followed(plan)} (-v names each)")
     else:
-        moves = applied.plan.moves
-        for old, new in moves.items():
-            print(f"moved {old} → {new}{_count_followed(applied.plan) if len(moves) == 1 else ''}")
-        if len(moves) > 1 and applied.plan.links_rewritten:
-            print(_count_followed(applied.plan).removeprefix(", "))
-        named = {*moves, *moves.values()}
-        for file in (file for file in applied.files if file.path not in named):
+        for old, new in plan.moves.items():
+            print(f"moved {old} → {new}{_count_followed(plan) if len(plan.moves) == 1 else ''}")
+        if len(plan.moves) > 1 and plan.links_rewritten:
+            print(_count_followed(plan).removeprefix(", "))
+        named = {*plan.moves, *plan.moves.values()}
+        others = [file for file in applied.files if file.path not in named]
+        if is_short:
+            print(f"changed {count_memories(len(others))}{merged} (-v names each)")
+        for file in () if is_short else others:
             merged = "  (merged with a change made meanwhile)" if file.path in applied.merged else ""
             print(f"{file.did} {file.path}  {(file.after or '')[:SHORT]}{merged}".rstrip())
     if not is_warned:
-        _print_warnings(applied.plan)
+        _print_warnings(plan)
 
 
 def _count_followed(plan: EditPlan) -> str:

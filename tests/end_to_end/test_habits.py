@@ -81,6 +81,10 @@ PATHS = [
     Habit("mdmem mv notes/db.md base.md", out=r"^moved notes/db\.md → base\.md, 1 link rewritten$"),
     Habit("mdmem mv notes/db.md base.md | cat", out=r"^changed notes/old\.md  [0-9a-f]{8}$"),
     Habit(
+        "for n in $(seq 12); do echo [[notes/old]] > memories/$n.md; done; mdmem mv notes/old.md notes/x.md",
+        out=r"^moved notes/old\.md → notes/x\.md, 12 links rewritten\nchanged 12 memories \(-v names each\)$",
+    ),
+    Habit(
         "mdmem mv notes/*.md rules archive/ | cat",
         out=r"^moved rules/python\.md → archive/rules/python",
         folder="memories",

@@ -282,7 +282,7 @@ def print_applied(applied: Applied, *, is_warned: bool = False) -> None:
         print(f"nothing to change{f': {plan.message}' if plan.message else ''}")
     elif is_short and not (len(plan.moves) == 1 and plan.links_rewritten):
         attached = len(plan.attachments)
-        memories = [count_memories(len(plan.changes))] if plan.changes else []
+        memories = [count_memories(_count_changed(plan))] if plan.changes else []
         moved = [f"{attached:,} {'attachment' if attached == 1 else 'attachments'}"] if attached else []
         print(f"changed {', and '.join(memories + moved)}{merged}{_count_followed(plan)} (-v names each)")
     else:
@@ -299,6 +299,13 @@ def print_applied(applied: Applied, *, is_warned: bool = False) -> None:
             print(f"{file.did} {file.path}  {(file.after or '')[:SHORT]}{merged}".rstrip())
     if not is_warned:
         _print_warnings(plan)
+
+
+def _count_changed(plan: EditPlan) -> int:
+    """Count the memories that change, each once: taking back a move makes one file and deletes the other."""
+    made = sum(each.before is None for each in plan.changes)
+    gone = sum(each.delete for each in plan.changes)
+    return len(plan.changes) - (min(made, gone) if plan.undoes or plan.redoes else 0)
 
 
 def _count_followed(plan: EditPlan) -> str:

@@ -85,6 +85,12 @@ PATHS = [
         out=r"^moved notes/old\.md → notes/x\.md, 12 links rewritten\nchanged 12 memories \(-v names each\)$",
     ),
     Habit(
+        "mkdir memories/p; touch memories/p/i.png; for n in $(seq 12); do echo '[a](1.md)' > memories/p/$n.md"
+        "; done; mdmem mv p q && mdmem undo && mdmem redo && mdmem undo",
+        out=r"^changed 12 memories, and 1 attachment \(-v names each\)$",
+        silent="2[0-9] memories",
+    ),
+    Habit(
         "mdmem mv notes/*.md rules archive/ | cat",
         out=r"^moved rules/python\.md → archive/rules/python",
         folder="memories",

@@ -177,7 +177,7 @@ class TextNotFound(NotFound, code="text-not-found"):
 
 class SectionNotFound(NotFound, code="section-not-found"):
     says = "{path}: no section {heading!r}"
-    nearest = "its headings"
+    nearest = "its headings, the nearest first"
     advice = "the memory has no headings"
     path: str
     heading: str

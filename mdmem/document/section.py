@@ -40,7 +40,7 @@ def find_section(document: Document, heading: str, *, folded: bool = False) -> S
     Upper and lower case differ, unless `folded`. Marks (`## Index`) say the level of the heading.
 
     Raises:
-        SectionNotFound: no such section; it carries the headings that there are.
+        SectionNotFound: no such section; it carries the headings that there are, the nearest first.
         SectionAmbiguous: more than one; it carries their lines.
     """
     marks = _MARKS.fullmatch(heading.strip())
@@ -66,13 +66,13 @@ def _normalize_path(path: str) -> str:
 
 
 def _name_near_headings(document: Document, wanted: str) -> tuple[str, ...]:
-    """Return the headings that are almost the wanted one; without any, those that there are."""
+    """Return the headings that there are, those first that are almost the wanted one."""
     is_path = SEPARATOR.strip() in wanted
     names = [SEPARATOR.join(s.path) if is_path else s.heading.title for s in document.sections]
     near = [name for name in names if name.casefold() == wanted.casefold()]
     if len(wanted) <= _LONGEST_COMPARED:
         near += get_close_matches(wanted, names)
-    return tuple(dict.fromkeys(near or names[:_MOST_NAMED]))
+    return tuple(dict.fromkeys([*near, *names]))[:_MOST_NAMED]
 
 
 def replace_section(

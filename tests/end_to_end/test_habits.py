@@ -288,6 +288,7 @@ SHOWING = [
     Habit("echo more | mdmem append notes/db.md && mdmem show notes/db.md", out="^more$"),
     Habit("mdmem replace notes/db.md file database --dry-run", out=r"^\+SQLite: one database"),
     Habit("mdmem replace notes/db.md missing x", code=1, error="does not occur"),
+    Habit("mdmem section rules/python.md Pyton x", code=1, error="headings, the nearest first: Python"),
     Habit("mdmem --no-pager show notes/db.md", out=r"^# Database$"),
     Habit("PAGER=false mdmem show notes/db.md | cat", out=r"^# Database$"),
     Habit("mdmem diff", code=2, error="`mdmem git diff`"),

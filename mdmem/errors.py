@@ -289,12 +289,18 @@ class TextAmbiguous(Refused, code="text-ambiguous"):
 
 
 class SectionAmbiguous(Refused, code="section-ambiguous"):
-    """A heading that stands more than once."""
+    """A heading that stands more than once; `own` are names that mean one of them alone."""
 
-    advice = "give a heading path such as 'Design > Index'"
     path: str
     heading: str
     lines: tuple[int, ...]
+    own: tuple[str, ...] = ()
+
+    @property
+    def hint(self) -> str:
+        if not self.own:
+            return "no heading path tells them apart: change the text under one of them with `replace`"
+        return f"name one of them alone: {' or '.join(map(repr, self.own))}"
 
     @property
     def message(self) -> str:

@@ -51,6 +51,7 @@ EXAMPLES: dict[str, Any] = {
     "old": "the text that was looked for",
     "left_out": ("notes/c.md: not UTF-8",),
     "heading": "Design > Index",
+    "own": ("Design > Index", "Notes > Index"),
     "key": "source.type",
     "kind": "schema",
     "name": "note",

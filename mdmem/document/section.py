@@ -29,6 +29,7 @@ _NESTED_ITEM = regex(r"[ \t]*(?:[-+*]|[0-9]{1,9}[.)])[ \t]")
 _IN_ITEM = regex(r"[ \t]*$|  |\t")
 _COMMENT = regex(r"(?:\A|[\r\n]) {0,3}(?=<!--)")
 _MOST_NAMED = 20
+_MOST_TRIED = 5  # of equal headings, for a name of their own
 _LONGEST_COMPARED = 200  # code points; comparing is quadratic in them
 _PROBE = "\n\n# probe"
 _VERBATIM_MARKS = ("```", "~~~", "<")  # without one of these, a text ends in nothing that is open
@@ -41,20 +42,34 @@ def find_section(document: Document, heading: str, *, folded: bool = False) -> S
 
     Raises:
         SectionNotFound: no such section; it carries the headings that there are, the nearest first.
-        SectionAmbiguous: more than one; it carries their lines.
+        SectionAmbiguous: more than one; it carries their lines, and what means one of them alone.
     """
-    marks = _MARKS.fullmatch(heading.strip())
-    level, wanted = (len(marks[1]), marks[2].strip()) if marks else (None, heading.strip())
+    found = _find_all(document, heading, folded=folded)
+    if not found:
+        raise SectionNotFound(
+            path=document.path, heading=heading, near=_name_near_headings(document, heading)
+        )
+    if len(found) > 1:
+        lines = tuple(s.heading.line for s in found)
+        own = tuple(filter(None, (_name_alone(document, s, folded=folded) for s in found[:_MOST_TRIED])))
+        raise SectionAmbiguous(path=document.path, heading=heading, lines=lines, own=own)
+    return found[0]
+
+
+def _find_all(document: Document, heading: str, *, folded: bool) -> list[Section]:
+    """Find every section that a title or a path may mean."""
+    level, wanted = _split_marks(heading)
     sections = [s for s in document.sections if level in (None, s.heading.level)]
     fold = str.casefold if folded else str
     title, path = fold(wanted), fold(_normalize_path(wanted))
-    found = [s for s in sections if fold(s.heading.title) == title or path in map(fold, _heading_paths(s))]
-    if not found:
-        raise SectionNotFound(path=document.path, heading=heading, near=_name_near_headings(document, wanted))
-    if len(found) > 1:
-        lines = tuple(s.heading.line for s in found)
-        raise SectionAmbiguous(path=document.path, heading=heading, lines=lines)
-    return found[0]
+    return [s for s in sections if fold(s.heading.title) == title or path in map(fold, _heading_paths(s))]
+
+
+def _name_alone(document: Document, section: Section, *, folded: bool) -> str:
+    """Return the heading path that means this section alone, with marks if need be; empty without one."""
+    path = SEPARATOR.join(section.path)
+    names = (path, f"{'#' * section.heading.level} {path}")
+    return next((name for name in names if len(_find_all(document, name, folded=folded)) == 1), "")
 
 
 def _heading_paths(section: Section) -> set[str]:
@@ -65,8 +80,15 @@ def _normalize_path(path: str) -> str:
     return SEPARATOR.join(part.strip() for part in path.split(SEPARATOR.strip()))
 
 
-def _name_near_headings(document: Document, wanted: str) -> tuple[str, ...]:
+def _split_marks(heading: str) -> tuple[int | None, str]:
+    """Split the marks off a heading: return the level that they say, None without any, and the rest."""
+    marks = _MARKS.fullmatch(heading.strip())
+    return (len(marks[1]), marks[2].strip()) if marks else (None, heading.strip())
+
+
+def _name_near_headings(document: Document, heading: str) -> tuple[str, ...]:
     """Return the headings that there are, those first that are almost the wanted one."""
+    _, wanted = _split_marks(heading)
     is_path = SEPARATOR.strip() in wanted
     names = [SEPARATOR.join(s.path) if is_path else s.heading.title for s in document.sections]
     near = [name for name in names if name.casefold() == wanted.casefold()]

@@ -289,6 +289,11 @@ SHOWING = [
     Habit("mdmem replace notes/db.md file database --dry-run", out=r"^\+SQLite: one database"),
     Habit("mdmem replace notes/db.md missing x", code=1, error="does not occur"),
     Habit("mdmem section rules/python.md Pyton x", code=1, error="headings, the nearest first: Python"),
+    Habit(
+        "printf '# A\\n## B\\n## B\\n' > memories/a.md; mdmem section a.md B x",
+        code=2,
+        error="^no heading path tells them apart: change the text under one of them with `replace`$",
+    ),
     Habit("mdmem --no-pager show notes/db.md", out=r"^# Database$"),
     Habit("PAGER=false mdmem show notes/db.md | cat", out=r"^# Database$"),
     Habit("mdmem diff", code=2, error="`mdmem git diff`"),

@@ -436,7 +436,7 @@ def _slot_stem(thread: str | None, resource: str | None) -> str:
     if (thread is None) == (resource is None):
         raise Usage(
             problem="working memory belongs to a thread or to a resource",
-            remedy="give exactly one of the two: thread or resource",
+            remedy="give exactly one of the two: a thread or a resource id",
         )
     kind: Owner = "resource" if thread is None else "thread"
     return f"{_FOLDERS[kind]}/{encode_id(thread or resource or '')}"

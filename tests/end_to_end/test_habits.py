@@ -309,7 +309,7 @@ SHOWING = [
     Habit("mdmem show 'sessions/t1#1'", code=1, error="^mdmem: no message 't1#1'$"),
     Habit("mdmem show 'sessions/t1#1' --only-hash", code=2, error="printed whole"),
     Habit("mdmem sessions import claude-code nowhere", code=2, error="^nearest names: claude-code-session$"),
-    Habit("mdmem working get", code=2, error="one of the two: thread or resource$"),
+    Habit("mdmem working get", code=2, error="one of the two: a thread or a resource id$"),
     Habit("mdmem inbox list", error="^no proposals$", silent="."),
     Habit("mdmem diff notes/db.md", out=r"^\+SQLite: one file\.$"),
     Habit("mdmem append notes/db.md more && mdmem diff notes/db.md", out=r"^\+more$", silent=r"^\+SQLite"),

@@ -368,7 +368,8 @@ def parse(text: str, path: str = CONFIG_PATH) -> Config:
     try:
         tables = tomllib.loads(text)
     except (ValueError, RecursionError) as error:
-        raise ConfigInvalid(path=path, reason=f"not TOML: {error}") from None
+        remedy = "correct it there: a line is [table] or key = value, with a text in quotes"
+        raise ConfigInvalid(path=path, reason=f"not TOML: {error}", remedy=remedy) from None
     mounts, kinds = tables.pop("mounts", {}), tables.pop("kinds", {})
     if not isinstance(mounts, dict) or not all(isinstance(target, str) for target in mounts.values()):
         reason = f"[mounts] maps paths of the vault to files, both as strings, not {_show_value(mounts)}"

@@ -338,6 +338,11 @@ HELP = [
     Habit("mdmem serch sqlite", code=2, error="Did you mean 'search'"),
     Habit("mdmem cat notes/db.md", code=2, error="Did you mean 'show'"),
     Habit("mdmem version", code=2, error="Did you mean '--version'"),
+    Habit(
+        'echo "max = = 1" >> memories/.mdmem/config.toml; mdmem ls',
+        code=2,
+        error=r"^correct it there: a line is \[table\]",
+    ),
     Habit("mdmem status", out=r"^memories +6 +mdmem ls -t$"),
     Habit("touch memories/a.mdx; mdmem status", out="^passed over +1 +mdmem check$"),
     Habit("mdmem status | wc -l", out=r"^ *(?:[1-9]|10)$"),

@@ -130,9 +130,10 @@ class VaultNotFound(NotFound, code="vault-not-found"):
 
 
 class MemoryNotFound(NotFound, code="memory-not-found"):
-    says = "{path}: no such memory"
+    says = "{path}: no such {kind}"
     advice = "list what there is with `mdmem ls`"
     path: str
+    kind: str = "memory"
     near: tuple[str, ...] = ()
     remedy: str = ""
 

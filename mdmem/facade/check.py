@@ -85,7 +85,7 @@ class Check:
             return
         files = list(self._vault.walk(path))
         if path and not files:
-            raise MemoryNotFound(path=path)
+            raise MemoryNotFound(path=path, kind="folder or memory")
         yield from ((file.path, file.problem) for file in files)
 
     def _check_one(self, path: str, problem: str) -> list[Diagnostic]:

@@ -511,7 +511,7 @@ class Memory(Kinds["Applied"]):
         if not (where or sort or types):
             files = list(self.vault.walk(within))
             if within and not files:
-                raise MemoryNotFound(path=within)
+                raise MemoryNotFound(path=within, kind="folder or memory")
             named = among((f.path for f in files), paths)
             listed = (Listed(f.path, f.size, f.mtime_ns, f.problem) for f in files if f.path in named)
             memories = Listing(listed, {})
@@ -567,7 +567,7 @@ class Memory(Kinds["Applied"]):
             raise Usage(problem="paths and a folder (--in) exclude each other", remedy="give paths alone")
         for path in paths:
             if not self.exists(path):
-                raise MemoryNotFound(path=path)
+                raise MemoryNotFound(path=path, kind="folder or memory")
         self._require_place(within)
         base = self.vault.namespace
         folder = self.vault.folder(within)
@@ -603,7 +603,7 @@ class Memory(Kinds["Applied"]):
             return
         is_memory = inside.endswith(self.suffixes) and vault.exists(inside)
         if not is_memory and next(vault.walk(inside), None) is None:
-            raise MemoryNotFound(path=within)
+            raise MemoryNotFound(path=within, kind="folder or memory")
 
     def _select_memories(
         self, types: Sequence[str], where: Sequence[str]

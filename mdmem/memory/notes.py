@@ -172,7 +172,7 @@ class Notes(KindVerbs[R]):
         folder = folder if is_under(folder, own) else join(own, folder)
         found = [f for f in self._vault.walk(folder) if f.path.endswith(MARKDOWN_SUFFIXES) and not f.problem]
         if within and not found:
-            raise MemoryNotFound(path=folder)
+            raise MemoryNotFound(path=folder, kind="folder")
         return [info for info in map(self._describe_note, found) if info]
 
     def _describe_note(self, found: Found) -> NoteInfo | None:

@@ -216,6 +216,6 @@ def _find_memories(view: View, paths: Collection[StrPath] | None) -> Collection[
         name = check_memory(path) if path.endswith(view.vault.suffixes) else check_folder(path)
         below = {inside for inside, *_ in view.states([view.outside(name)] if name else None)}
         if name and not below:
-            raise MemoryNotFound(path=path)
+            raise MemoryNotFound(path=path, kind="folder or memory")
         found |= below
     return found

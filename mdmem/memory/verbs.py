@@ -132,7 +132,7 @@ def among(listed: Iterable[str], named: Sequence[str]) -> set[str]:
                 missing.pop(name, None)
     for name in missing:
         if name:
-            raise MemoryNotFound(path=name)
+            raise MemoryNotFound(path=name, kind="folder or memory")
     return found
 
 
@@ -440,7 +440,7 @@ class Verbs(Generic[R]):
         if folder and not walked:
             if folder.endswith(self._vault.suffixes) and self._vault.exists(folder):
                 raise Usage(problem=f"{folder} is a memory, not a folder", remedy="give it as PATH")
-            raise MemoryNotFound(path=folder)
+            raise MemoryNotFound(path=folder, kind="folder")
         walked = [found for found in walked if fits(relative(found.path, folder))]
         for found in self._vault.report_progress("replacing", walked):
             try:
@@ -546,7 +546,7 @@ class Verbs(Generic[R]):
         paths = list(self._list_below(check_folder(path)))
         documents = [self._vault.read(each) for each in self._vault.report_progress("reading", paths)]
         if not documents:
-            raise MemoryNotFound(path=path)
+            raise MemoryNotFound(path=path, kind="folder or memory")
         return documents
 
     def _list_below(self, folder: str) -> Iterator[str]:

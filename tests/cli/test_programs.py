@@ -105,7 +105,7 @@ def test_a_large_memory_is_cut_short_by_a_reader_who_has_seen_enough(files: File
 @pytest.mark.usefixtures("long")
 def test_an_error_is_seen_behind_the_pager() -> None:
     seen = on_screen("check", "nowhere", env={"PAGER": "tail -n 0"})
-    assert (seen.code, "mdmem: nowhere: no such memory" in seen.text) == (1, True)
+    assert (seen.code, "mdmem: nowhere: no such folder or memory" in seen.text) == (1, True)
 
 
 def test_the_exit_code_is_that_of_the_command(files: Files) -> None:

@@ -194,8 +194,8 @@ def test_grep_refuses_a_bad_pattern(cli: Cli, files: Files) -> None:
         (["-F", "--regex", "x"], "exclude each other"),
         (["x", "notes", "--in", "notes"], "exclude each other"),
         ([], "PATTERN"),
-        (["x", "none.md"], "no such memory"),
-        (["x", "none"], "no such memory"),
+        (["x", "none.md"], "no such folder or memory"),
+        (["x", "none"], "no such folder or memory"),
         (["x", "/etc"], "not below"),
     ],
 )

@@ -78,9 +78,9 @@ def test_grep_within_a_folder_gives_the_same_paths(root: Path) -> None:
 @pytest.mark.parametrize("within", ["nots", "notes/a", "notes/none.md", "users/al", "notes/a.md/x"])
 def test_where_nothing_stands_nothing_is_searched(root: Path, within: str) -> None:
     memory = Memory(str(root))
-    with pytest.raises(MemoryNotFound, match="no such memory"):
+    with pytest.raises(MemoryNotFound, match="no such folder or memory"):
         memory.search("needle", within=within)
-    with pytest.raises(MemoryNotFound, match="no such memory"):
+    with pytest.raises(MemoryNotFound, match="no such folder or memory"):
         memory.grep("needle", within=within)
 
 

@@ -571,7 +571,7 @@ def test_replace_across_an_empty_vault_finds_nothing(verbs: Verbs[Applied]) -> N
 
 @pytest.mark.usefixtures("tree")
 def test_replace_across_wants_a_folder_that_is_there(verbs: Verbs[Applied]) -> None:
-    with pytest.raises(MemoryNotFound, match="gone: no such memory"):
+    with pytest.raises(MemoryNotFound, match="gone: no such folder"):
         verbs.replace(None, "old", "new", count="all", within="gone")
     with pytest.raises(Usage, match=r"a\.md is a memory, not a folder"):
         verbs.replace(None, "old", "new", count="all", within="a.md")

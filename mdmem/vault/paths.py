@@ -82,7 +82,11 @@ def check_memory(path: StrPath, suffixes: tuple[str, ...] = ANY_SUFFIXES, *, usu
     path = _check_path(path_text(path))
     if path.endswith(suffixes):
         return path
-    reason, remedy = "a memory's name ends in .md or .json", f"try {path}{usual}"
+    name = path.rstrip(" .")  # no name of a file ends so on every system
+    stem, dot, ending = name.rpartition(".")
+    suffix = f"{dot}{ending.lower()}"
+    meant = stem + suffix if suffix in suffixes else name + usual
+    reason, remedy = "a memory's name ends in .md or .json", f"try {meant}"
     named = next(filter(path.endswith, NAMED_SUFFIXES), "")
     if named:
         reason += f", and in {named} only where the vault's config names it"

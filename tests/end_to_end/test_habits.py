@@ -304,6 +304,8 @@ SHOWING = [
     Habit("mdmem diff", code=2, error="`mdmem git diff`"),
     Habit("mdmem edit db", code=1, error=r"nearest names: notes/db\.md"),
     Habit("mdmem edit nothing", code=2, error=r"try nothing\.md"),
+    Habit("mdmem append notes/x.MD x", code=2, error=r"^try notes/x\.md$"),
+    Habit("mdmem append 'notes/end .' x", code=2, error=r"^try notes/end\.md$"),
     Habit("mdmem backlinks rules/python.md", code=1, error="no links to rules/python.md", silent="."),
     Habit("mdmem sessions history t1", code=1, error="no messages of t1", silent="."),
     Habit("mdmem sessions grep sqlite", code=2, error="^give a KEY, or all$"),

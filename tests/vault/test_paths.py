@@ -117,11 +117,18 @@ def test_what_no_memory_can_be_called_is_refused_by_name(path: str) -> None:
     assert repr(refused.value.path) in str(refused.value)
 
 
-@pytest.mark.parametrize("path", ["a.txt", "a", "notes/a.MD", "a.md.bak", "notes"])
-def test_a_memory_ends_in_md_or_json(path: str) -> None:
+@pytest.mark.parametrize(
+    ("path", "meant"),
+    [
+        *((path, f"{path}.md") for path in ("a.txt", "a", "a.md.bak", "notes")),
+        *(("notes/a.MD", "notes/a.md"), ("a.Json", "a.json"), ("a.md ", "a.md")),
+        *(("notes/end .", "notes/end.md"), ("n. d/end ", "n. d/end.md")),
+    ],
+)
+def test_a_memory_ends_in_md_or_json(path: str, meant: str) -> None:
     with pytest.raises(PathRefused, match=r"\.md or \.json") as refused:
         check_memory(path)
-    assert refused.value.remedy == f"try {path}.md"
+    assert refused.value.remedy == f"try {meant}"
 
 
 @pytest.mark.parametrize(

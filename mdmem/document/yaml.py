@@ -27,6 +27,7 @@ _VALUE_TAGS = frozenset(_CORE_TAG + name for name in ("null", "bool", "int", "fl
 _COLLECTION_TAGS = frozenset(("!", f"{_CORE_TAG}seq", f"{_CORE_TAG}map"))
 # These end a line in YAML 1.1, which libyaml speaks, and are characters like any other in YAML 1.2.
 _BREAKS_OF_1_1 = "\x85\u2028\u2029"
+_LOSES_DIGITS = regex(r"-?0[0-9]|\+[0-9]")
 _IN_ONE_LINE = ("plain", "single", "double", "flow")
 # What libyaml says since PyYAML 6.0.4, which scans ahead of the events that are counted here.
 _NESTED_TOO_DEEPLY = "exceeded maximum nesting depth"
@@ -34,7 +35,9 @@ _PRIVATE_USE = range(0x100000, 0x10FFFE)
 _STYLES: dict[str | None, Style] = {"'": "single", '"': "double", "|": "literal", ">": "folded"}
 
 
-def parse(text: str, offset: int = 0, *, max_depth: int, max_values: int) -> Parsed:
+def parse(
+    text: str, offset: int = 0, *, max_depth: int, max_values: int, keeps_digits: bool = False
+) -> Parsed:
     """Parse one YAML document.
 
     Args:
@@ -42,6 +45,7 @@ def parse(text: str, offset: int = 0, *, max_depth: int, max_values: int) -> Par
         offset: where it starts in the whole text, in code points; it is added to every span.
         max_depth: how deeply values may be nested.
         max_values: how many values and keys there may be, counting what an alias repeats.
+        keeps_digits: whether a number that would lose a zero or a plus before it, such as `007`, is a text.
 
     Returns:
         The tree, and as flaws: invalid YAML (then there is no tree), duplicate keys, keys that are not
@@ -51,7 +55,7 @@ def parse(text: str, offset: int = 0, *, max_depth: int, max_values: int) -> Par
         TooDeep: a limit is passed, or an alias contains itself.
     """
     guarded, restore = _replace_line_ends(text)
-    builder = _Builder(text, offset, max_depth, max_values, restore)
+    builder = _Builder(text, offset, max_depth, max_values, restore, keeps_digits)
     try:
         for event in yaml.parse(guarded, Loader=yaml.CSafeLoader):
             builder.take(event)
@@ -66,7 +70,7 @@ def read_value(text: str) -> Any:
     """Return a value given in one line, as on a command line: as YAML has it, else the text itself.
 
     `5`, `null`, `"5"`, `[a, b]` and `{a: 1}` are YAML. `SQLite: one file`, `C # and D` and `- x` are texts,
-    which YAML would take apart.
+    which YAML would take apart, and so are `007` and `+49170`, of which a number would lose something.
 
     Raises:
         Usage: it holds half a character, or is nested too deeply.
@@ -76,7 +80,7 @@ def read_value(text: str) -> Any:
     except UnicodeEncodeError:
         raise Usage(problem=f"{text!r} is not UTF-8") from None
     try:
-        node, flaws = parse(text, max_depth=32, max_values=10_000)
+        node, flaws = parse(text, max_depth=32, max_values=10_000, keeps_digits=True)
     except TooDeep as error:
         raise Usage(problem=f"the value is too large: {error}") from None
     if node is None or flaws or node.anchored or node.style not in _IN_ONE_LINE:
@@ -132,6 +136,7 @@ class _Builder:
     max_depth: int
     max_values: int
     restore: dict[int, str]
+    keeps_digits: bool
     root: Node | None = None
     flaws: list[Flaw] = field(default_factory=list)
     _open: list[_Open] = field(default_factory=list)
@@ -184,6 +189,8 @@ class _Builder:
             line_end = LINE_END.search(written, len(written.rstrip(" \t\r\n")))
             span = Span(span.start, span.start + (line_end.start() if line_end else len(written)))
         is_plain = tag in _VALUE_TAGS or (tag is None and not style)
+        if self.keeps_digits and tag is None and _LOSES_DIGITS.match(text):
+            is_plain = False
         anchored = event.anchor is not None or tag is not None
         node = Node(
             resolve(text) if is_plain else text,

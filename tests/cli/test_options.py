@@ -29,6 +29,10 @@ from mdmem.errors import Usage
         ("[a, 1, [b]]", ["a", 1, ["b"]]),
         ("{a: 1, b: {c: null}}", {"a": 1, "b": {"c": None}}),
         (" 5 ", 5),
+        *((number, number) for number in ("0123", "007", "-012", "00.5", "+4917")),
+        ("[007, 8, {a: 01}]", ["007", 8, {"a": "01"}]),
+        ("0x1f", 31),
+        ("0.5", 0.5),
         # YAML would take these apart, cut them off, or fold them.
         ("SQLite: one file", "SQLite: one file"),
         ("- x", "- x"),

@@ -39,7 +39,7 @@ class Why:
 
     Attributes:
         path: the memory.
-        state: live, superseded, over, expired or not yet.
+        state: live, superseded, contradicted, over, expired or not yet.
         confidence: how sure it is, from 0 to 1; None where it says nothing of itself.
         today: the same after the time since it was confirmed, updated or written.
         terms: what `confidence` is the sum of, before it is kept within 0 and 1.

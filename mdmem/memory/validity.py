@@ -24,8 +24,10 @@ if TYPE_CHECKING:
     from mdmem.index.view import View
     from mdmem.vault.vault import Vault
 
-State: TypeAlias = Literal["live", "superseded", "over", "expired", "not yet"]
-"""over: past `valid_to`; expired: past `expires`; not yet: before `valid_from`."""
+State: TypeAlias = Literal["live", "superseded", "contradicted", "over", "expired", "not yet"]
+"""contradicted: over, and something speaks against it; over: past `valid_to`; expired: past `expires`;
+not yet: before `valid_from`.
+"""
 _FIELDS = ("valid_from", "valid_to", "expires")
 # The state of a memory that the moment of a field rules out; of several, the last one counts.
 _STATES: tuple[tuple[str, State], ...] = (
@@ -71,7 +73,7 @@ def find_states(view: View, moment: datetime, *, is_past: bool = False) -> dict[
     Args:
         view: which memories.
         moment: with a time zone.
-        is_past: ignore successors: they may have taken its place only later.
+        is_past: ignore successors and contradictions: they may have come only later.
 
     Returns:
         The state of each memory that is not live, by its path in the view.
@@ -87,6 +89,8 @@ def find_states(view: View, moment: datetime, *, is_past: bool = False) -> dict[
             if at is not None and _rules_out(key, at, moment):
                 states[view.inside(path)] = state
     if not is_past:
+        against = {path for path, value in view.field_values(_CONTRADICTIONS) if value}
+        states |= {path: "contradicted" for path in against if states.get(path) == "over"}
         states |= dict.fromkeys(find_successors(view), "superseded")
     return states
 

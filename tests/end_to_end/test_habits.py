@@ -195,6 +195,11 @@ FINDING = [
     Habit("mdmem sessions summaries", error="^no summaries$", silent="."),
     Habit("mdmem rules list --for other.txt", code=1, error=r"^no rules for other\.txt$", silent="."),
     Habit("mdmem search sqlite", out=r"^notes/db\.md:3:"),
+    Habit(
+        "mdmem contradict notes/db.md notes/old.md && mdmem search one file; mdmem why notes/db.md",
+        out=r"^notes/db\.md  contradicted$",
+        error=r"notes/db\.md \(contradicted\)",
+    ),
     Habit("mdmem grep -i SQLITE", out=r"^notes/db\.md:3:"),
     Habit("mdmem grep -s sqlite", out=r"^notes/decisions/one\.md:", silent="db.md"),
     Habit("mdmem grep -rn sqlite .", out=r"^notes/db\.md:3:"),

@@ -125,7 +125,10 @@ def test_contradictions_add_up_and_are_taken_back_together(memory: Memory) -> No
         "contradicted_by": ["notes/new.md", "notes/third.md"],
         "valid_to": "2026-05-04T12:00:00Z",
     }
-    assert states(memory, NOW)["notes/old.md"] == "over"
+    assert states(memory, NOW)["notes/old.md"] == "contradicted"
+    assert states(memory, NOW, is_past=True)["notes/old.md"] == "over"
+    memory.supersede("notes/old.md", "notes/new.md")
+    assert states(memory, NOW)["notes/old.md"] == "superseded"
     memory.reinstate("notes/old.md")
     assert states(memory, NOW) == {}
     assert memory.show("notes/old.md").body.strip() == original.strip()

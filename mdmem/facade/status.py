@@ -43,7 +43,7 @@ class MemoryStatus:
         stale: citations of code that has moved, has changed or is gone.
         broken: links that lead nowhere, or to several memories; also those that a comment in the memory
             silences for `check`, which reads it.
-        setup: what is wrong with the setup; empty where all is well.
+        setup: what is wrong with the setup, and that a merge left conflicts; empty where all is well.
     """
 
     root: str
@@ -75,7 +75,10 @@ def find_status(memory: Memory, view: Callable[[], View]) -> MemoryStatus:
             return None
 
     memories = ask(lambda: _count_memories(view()))
-    uncommitted = ask(lambda: _count_uncommitted(memory))
+    uncommitted, unmerged = ask(lambda: _count_in_git(memory)) or (None, 0)
+    if unmerged:
+        which = "1 memory has" if unmerged == 1 else f"{unmerged:,} memories have"
+        wrong.append(f"{which} merge conflicts: `mdmem check` says where")
     proposals = ask(lambda: len(memory.inbox.list()))
     pointing = ask(lambda: _count_pointing(view()))
     ask(lambda: wrong.extend(_look_at_setup(memory, view())))
@@ -124,14 +127,18 @@ def _is_link(occurrence: Occurrence) -> bool:
     return occurrence.type in LINKS or occurrence.place.state == DANGLING
 
 
-def _count_uncommitted(memory: Memory) -> int | None:
-    """Count the memories that are not as the last commit has them; None without a repository."""
+def _count_in_git(memory: Memory) -> tuple[int, int] | None:
+    """Count the memories that are not as the last commit has them, and those that git could not merge.
+
+    Returns:
+        Both numbers; None without a repository.
+    """
     repository = Repository.find(memory.root)
     if repository is None:
         return None
     with Tracked(memory.vault, repository) as tracked:
         changed = tracked.find_changed(tracked.head)
-        return sum(_is_changed(memory, tracked, *each) for each in changed)
+        return sum(_is_changed(memory, tracked, *each) for each in changed), len(tracked.unmerged())
 
 
 def _is_changed(memory: Memory, tracked: Tracked, path: str, before: str | None, after: str | None) -> bool:

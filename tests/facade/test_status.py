@@ -53,6 +53,20 @@ def test_it_counts_what_waits(memory: Memory, tmp_path: Path) -> None:
     assert found.uncommitted == len({each.path for each in memory.git.diff()})
 
 
+def test_memories_that_git_could_not_merge_are_told(memory: Memory, tmp_path: Path) -> None:
+    git(tmp_path, "checkout", "-qb", "other")
+    for side in ("theirs", "ours"):
+        memory.write("notes/b.md", f"{side}\n", overwrite=True)
+        git(tmp_path, "commit", "-qam", side)
+        if side == "theirs":
+            git(tmp_path, "checkout", "-qb", "own", "HEAD~1")
+    with pytest.raises(subprocess.CalledProcessError):
+        git(tmp_path, "merge", "other")
+    assert memory.status().setup[0] == "1 memory has merge conflicts: `mdmem check` says where"
+    ann = mdmem.open(memory.root, mdmem.Scope(user="ann"))
+    assert not any("merge" in each for each in ann.status().setup)
+
+
 def test_a_scope_is_told_of_its_own_only(memory: Memory) -> None:
     ann = mdmem.open(memory.root, mdmem.Scope(user="ann", resource_type="db", resource_id="x")).status()
     assert (ann.scope, ann.memories) == ("user ann, resource db/x", 0)

@@ -600,7 +600,12 @@ def plan_moves(around: Overlay, moves: Mapping[str, str]) -> EditPlan:
         for old, new in moves.items()
         if is_under(old, workspace) and is_under(new, workspace) and not is_under(root, old)
     }
-    plan = move_files(around, inside, outside)
+    folders = {
+        relative(old, root): relative(new, root)
+        for old, new in moves.items()
+        if old != root and is_under(old, root) and is_under(new, root) and os.path.isdir(old)
+    }
+    plan = move_files(around, inside, outside, folders)
     edited = tuple(replace(change, move_to=None) for change in plan.changes if change.edits)
     return replace(plan, changes=edited, left_out=(*plan.left_out, *left_out))
 

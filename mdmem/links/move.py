@@ -7,18 +7,19 @@ moves are read, so the cost does not grow with the vault.
 
 from __future__ import annotations
 
+import posixpath
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from functools import cache
 from typing import TYPE_CHECKING, NamedTuple
 
 from mdmem.document import relink
-from mdmem.document.document import Document
+from mdmem.document.document import Document, without_suffix
 from mdmem.errors import AlreadyExists, DocumentRefused, EditRefused, MemoryNotFound, StorageFailed
 from mdmem.index.database import key_of, keys_of, stem_keys
 from mdmem.links import resolve
 from mdmem.links.resolve import Names, Resolution, is_path, resolve_link
 from mdmem.markdown import citation as text_citation
-from mdmem.vault.paths import check_folder, check_memory
+from mdmem.vault.paths import check_folder, check_memory, is_under, nfc
 from mdmem.vault.plan import Change, EditPlan
 
 if TYPE_CHECKING:
@@ -102,7 +103,7 @@ class Remembered:
         self.layout = names.layout
 
 
-def move(known: Known, moves: Mapping[str, str]) -> EditPlan:
+def move(known: Known, moves: Mapping[str, str], folders: Mapping[str, str] | None = None) -> EditPlan:
     """Return the plan that moves memories, old path to new path, and keeps what every link means.
 
     A link that was ambiguous stays as it is. Where its winner becomes another one by that, the plan says so
@@ -111,6 +112,7 @@ def move(known: Known, moves: Mapping[str, str]) -> EditPlan:
     Args:
         known: the memories around.
         moves: memories, and attachments, which somebody else moves: of these only the links follow.
+        folders: those of which all that moves is moved, for links that lead to them or to a folder in them.
 
     Raises:
         AlreadyExists: a memory stands at a new path, or two would.
@@ -123,9 +125,11 @@ def move(known: Known, moves: Mapping[str, str]) -> EditPlan:
     _refuse_standing(known, moves)
     documents = {old: known.read(old) for old in moves if old.endswith(known.suffixes)}
     names = Remembered(known.names)
-    shift = Shift(known, names, Moved(names, moves, known.suffixes), moves)
+    places = {**_list_folders(moves, folders or {}), **moves}
+    shift = Shift(known, names, Moved(names, places, known.suffixes), places)
     keys = {key for old, document in documents.items() for key in shift.keys(document, old)}
-    keys |= {key for pair in moves.items() for path in pair for key in stem_keys(path)}
+    keys |= {key for pair in places.items() for path in pair for key in stem_keys(path)}
+    keys |= {key_of("/")} if folders else set()  # the key of a link that ends in a slash
     changes = []
     for old, document in documents.items():
         new = moves[old]
@@ -137,6 +141,18 @@ def move(known: Known, moves: Mapping[str, str]) -> EditPlan:
     return EditPlan(
         changes=tuple(changes), message=_describe_moves("move", moves), left_out=tuple(shift.left_out)
     )
+
+
+def _list_folders(moves: Iterable[str], roots: Mapping[str, str]) -> dict[str, str]:
+    """Return where each folder moves that what moves is in, from these folders on."""
+    found = {}
+    for path in moves:
+        for old, new in roots.items():
+            folder = path.rpartition("/")[0]
+            while is_under(folder, old) and folder not in found:
+                found[folder] = new + folder[len(old) :]
+                folder = folder.rpartition("/")[0]
+    return found
 
 
 def repair(known: Known, moved: Mapping[str, str]) -> EditPlan:
@@ -305,6 +321,7 @@ class Shift:
         self._moves = moves
         self._ids = ids or {}
         self._is_done = is_done
+        self._layout = after.layout
 
     def keys(self, document: Document, path: str) -> list[str]:
         """Return every key that a link to a memory may have."""
@@ -377,12 +394,16 @@ class Shift:
             return self._new_astray_target(link, here, there)
         wanted = self._moves.get(was.path, was.path)
         is_relative = is_path(link) and not link.target.startswith("/")
-        is_detour = is_relative and not self._is_done and resolve.is_detour(link.target, here, there)
+        seats = self._layout.file_of(here), self._layout.file_of(there)
+        is_detour = is_relative and not self._is_done and resolve.is_detour(link.target, *seats)
         # On disk, a link that leads there only by its path in the vault leads nowhere.
         is_read_alike = now.is_from_disk or not was.is_from_disk
         is_kept = now.path == wanted and (was.ambiguous or not now.ambiguous)
         # The old case would still be found here, but not on every disk, nor by other programs.
-        is_recased = wanted != was.path and wanted.casefold() == was.path.casefold()
+        is_recased = wanted != was.path and (
+            wanted.casefold() == was.path.casefold()
+            or (_has_name(link, was.path) and not _has_name(link, wanted))
+        )
         is_named = was.rule in {"path", "suffix", "attachment"}
         if is_kept and is_read_alike and not is_detour and not (is_recased and is_named):
             return ""
@@ -391,7 +412,9 @@ class Shift:
             return ""
         if was.rule == "id" and wanted in self._ids:
             return self._ids[wanted]
-        new = resolve.spell(self._after, link, wanted, there, was=was.path, is_from_disk=was.is_from_disk)
+        # Where nothing of it was mounted, both readings were the same.
+        is_from_disk = was.is_from_disk or self._layout.mounted.keys().isdisjoint((here, was.path))
+        new = resolve.spell(self._after, link, wanted, there, was=was.path, is_from_disk=is_from_disk)
         return "" if new == link.target else new
 
     def _leave_link(self, link: Link, there: str, was: Resolution, now: Resolution) -> None:
@@ -407,15 +430,14 @@ class Shift:
     def _new_astray_target(self, link: Link, here: str, there: str) -> str:
         """Return what a link that led nowhere has to say, so that it leads to the same place."""
         is_relative = is_path(link) and not link.target.startswith("/")
-        is_placeholder = "/" not in link.target and not text_citation.is_memory(link.target)
-        if self._is_done or not is_relative or is_placeholder:
+        here, there = self._layout.file_of(here), self._layout.file_of(there)
+        if self._is_done or not is_relative or _leads_on(link.target, here, there):
             return ""
         place = resolve.place_from(link.target, here)
-        return (
-            ""
-            if _leads_on(link.target, here, there)
-            else resolve.as_written(link, resolve.route(place, there))
-        )
+        is_placeholder = "/" not in link.target and not text_citation.is_memory(link.target)
+        if is_placeholder and not self._stands(place):
+            return ""
+        return resolve.as_written(link, resolve.route(place, there))
 
     def _new_cited_path(self, citation: Citation, here: str, there: str) -> str:
         """Return the relative path that a citation in a Markdown link has to say.
@@ -424,13 +446,24 @@ class Shift:
         """
         if not citation.in_link or citation.path.startswith("/"):
             return ""
-        place, stands = resolve.place_from(citation.path, here), self._known.stands
-        if _leads_on(citation.path, here, there) or not stands(place):
+        here, there = self._layout.file_of(here), self._layout.file_of(there)
+        place = resolve.place_from(citation.path, here)
+        if _leads_on(citation.path, here, there) or not self._stands(place):
             return ""
-        if self._is_done and stands(resolve.place_from(citation.path, there)):
+        if self._is_done and self._stands(resolve.place_from(citation.path, there)):
             return ""
         way = resolve.route(place, there)
         return f"./{way}" if citation.path.startswith("./") and not way.startswith("../") else way
+
+    def _stands(self, file: str) -> bool:
+        """Return whether a file is there, seen from where the layout sees its folder."""
+        return self._known.stands(posixpath.relpath(file, self._layout.folder or "."))
+
+
+def _has_name(link: Link, path: str) -> bool:
+    """Return whether a link ends in the name of `path` as it is written, its suffix left out or not."""
+    name = path.rpartition("/")[2]
+    return nfc(link.target).rpartition("/")[2] in {name, without_suffix(name)}
 
 
 def _leads_on(path: str, here: str, there: str) -> bool:

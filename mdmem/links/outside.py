@@ -27,19 +27,21 @@ if TYPE_CHECKING:
     from mdmem.vault.plan import Change
 
 
-def move_files(view: View, moves: Mapping[str, str], files: Mapping[str, str]) -> EditPlan:
+def move_files(
+    view: View, moves: Mapping[str, str], files: Mapping[str, str], folders: Mapping[str, str]
+) -> EditPlan:
     """Return the plan that moves memories, and lets whatever points at them or at other files follow.
 
     Args:
         view: which memories; in an editor, with the texts that are open.
-        moves: memories and attachments, as `mdmem.links.move.move`.
+        moves, folders: memories, attachments and folders, as `mdmem.links.move.move`.
         files: files and folders that somebody moves: old path to new path, both relative to the workspace.
 
     Raises:
         As `mdmem.links.move.move`.
     """
     known, left_out = move.known(view), list[str]()
-    plan = move.move(known, moves) if moves else EditPlan(changes=())
+    plan = move.move(known, moves, folders) if moves else EditPlan(changes=())
     follow = _follow_files(view, known, files, moves, left_out) if files else ()
     if unread := len(view.problems()):
         named = "1 file" if unread == 1 else f"{unread:,} files"

@@ -392,12 +392,12 @@ def spell(
         return _spell_path(names, link, path, source, was or path, is_from_disk=is_from_disk)
     written = nfc(link.target)
     if path not in names.named("stem", key_of(path)):
+        bare = written.rstrip("/")
         ways: tuple[str, ...] = (path, route(path, source))
-        if written != (was or path):
-            is_route = written == route(was or path, source)
-            parts = written.count("/") + 1
-            ways = ways[::-1] if is_route else (shortest(names, path, source, parts=parts),)
-        fitting = (way for way in ways if means(resolve(names, way, source), path))
+        if bare != (was or path):
+            is_route = bare == route(was or path, source)
+            ways = ways[::-1] if is_route else (shortest(names, path, source, parts=bare.count("/") + 1),)
+        fitting = (way + written[len(bare) :] for way in ways if means(resolve(names, way, source), path))
         return next(fitting, "") or _spell_path(names, link, path, source, was or path)
     identifier = _complete_path(written, path, was or path, source)
     if not (identifier and means(resolve(names, identifier, source), path)):

@@ -492,6 +492,7 @@ class Verbs(Generic[R]):
         def build() -> EditPlan:
             moves: dict[str, str] = {}
             attached: dict[str, str] = {}
+            folders: dict[str, str] = {}
             for old in map(check_folder, sources):
                 new = join(check_folder(target), old.rpartition("/")[2]) if target.endswith("/") else target
                 found = {} if old.endswith(self._vault.suffixes) else dict(self._vault.attachments(old))
@@ -499,9 +500,10 @@ class Verbs(Generic[R]):
                 is_alone = found and base is None and next(self._vault.walk(old), None) is None
                 memories = [] if is_alone else [each.path for each in self._read_all(old, base)]
                 moves |= {path: new + path[len(old) :] for path in (*memories, *found)}
+                folders |= {} if old in moves else {old: new}
             view = self._view()
             outside = {view.in_workspace(path): view.in_workspace(moves[path]) for path in attached}
-            plan = move_files(view, moves, outside)
+            plan = move_files(view, moves, outside, folders)
             files = (AttachmentMove(path, moves[path], attached[path]) for path in attached)
             message = f"move {first_of(sources, _NAMED)} to {target}"
             return dataclasses.replace(plan, message=message, attachments=tuple(files))

@@ -126,6 +126,10 @@ REMOVING = [
     Habit("mdmem rm notes/old.md notes/db.md", out=r"^deleted notes/db\.md"),
     Habit("mdmem rm notes", code=2, error="-r"),
     Habit(
+        "echo '[d](decisions/)' > memories/notes/x.md; mdmem mv notes/decisions log; mdmem show notes/x.md",
+        out=r"^\[d\]\(\.\./log/\)$",
+    ),
+    Habit(
         "touch memories/notes/p.png memories/notes/decisions/q.png; mdmem rm -r notes",
         out=r"^deleted notes/db\.md",
         error="^left out: notes: 2 files that are no memories$",

@@ -525,6 +525,7 @@ def moved(editing: Editing, *pairs: tuple[str, str]) -> dict[str, str]:
         ("memories/a/pic.png", "memories/b c/pic.png", "[p](a/pic.png)", "[p](b%20c/pic.png)"),
         ("memories/a", "memories/z", "![](a/pic.png) [[a/m]]", "![](z/pic.png) [[z/m]]"),
         ("memories/a", "memories/z", "[x](a/m.md#t)", "[x](z/m.md#t)"),
+        ("memories/a", "memories/z/b", "[x](a/) [y](./a) [z](a/m.md)", "[x](z/b/) [y](./z/b) [z](z/b/m.md)"),
         ("src/app.py", "src/new.py", "`src/app.py#L1` src/app.py:1-2", "`src/new.py#L1` src/new.py:1-2"),
         ("src/app.py", "src/new.py", "[c](../src/app.py#L2)", "[c](../src/new.py#L2)"),
         ("src", "lib", "`src/app.py#run` ![](../src/logo.png)", "`lib/app.py#run` ![](../lib/logo.png)"),

@@ -12,6 +12,7 @@ from mdmem.document.document import ANY_SUFFIXES, Document, parse_text
 from mdmem.document.edit import TextEdit, splice
 from mdmem.errors import AlreadyExists, EditRefused, MemoryNotFound, PathRefused
 from mdmem.links.move import Moved, Shift, move, repair
+from mdmem.vault.paths import MemoryLayout
 
 if TYPE_CHECKING:
     from tests.links.conftest import Notes
@@ -206,6 +207,48 @@ def test_links_by_name_follow_an_attachment(notes: type[Notes], before: str, new
     vault = notes({"n.md": before, "c/z.md": ""}, ["a/img/pic.png", "c/other.png"])
     plan = move(vault.known, {"a/img/pic.png": new})
     assert vault.after(plan).texts["n.md"] == after
+
+
+def test_links_follow_a_folder_and_those_in_it(notes: type[Notes]) -> None:
+    before = "[a](f/) [b](f) [c](./f/deep/) [d](/n/f/deep) [[/n/f]] [[n/f/]] [e](f/x.md) [f](../n/) [[#H]]"
+    after = "[a](../lib/g/) [b](../lib/g) [c](../lib/g/deep/) [d](/lib/g/deep) [[/lib/g]] [[lib/g/]]"
+    after += " [e](../lib/g/x.md) [f](../n/) [[#H]]"
+    texts = {"n/i.md": before, "n/f/x.md": "[up](../) [deep](deep/)", "n/f/deep/y.md": "[up](../)"}
+    vault = notes(texts, ["n/f/deep/p.png"])
+    files = ["n/f/x.md", "n/f/deep/y.md", "n/f/deep/p.png"]
+    moves = {old: f"lib/g{old.removeprefix('n/f')}" for old in files}
+    moved = vault.after(move(vault.known, moves, {"n/f": "lib/g"})).texts
+    assert moved["n/i.md"] == after
+    assert moved["lib/g/x.md"] == "[up](../../n/) [deep](deep/)"
+    assert moved["lib/g/deep/y.md"] == "[up](../)"
+
+
+def test_links_follow_a_memory_into_a_mount_and_out_of_it(notes: type[Notes]) -> None:
+    """From where its file stands, as git hosts and editors read it."""
+    inside = {
+        "notes/a.md": "[r](../../README.md) [db](db.md) [c](../../src/a.py#L1) ![p](../../p.png) [a](a.md)",
+        "notes/db.md": "[a](a.md) [[a]]",
+    }
+    mounted = {
+        "AGENTS.md": "[r](README.md) [db](memories/notes/db.md) [c](src/a.py#L1) ![p](p.png) [a](AGENTS.md)",
+        "notes/db.md": "[a](../../AGENTS.md) [[AGENTS]]",
+    }
+    around = ["../README.md", "../src/a.py", "../p.png"]
+    layout = MemoryLayout("memories", {"AGENTS.md": "AGENTS.md"})
+    vault = notes(inside, around, layout)
+    there = vault.after(move(vault.known, {"notes/a.md": "AGENTS.md"}))
+    assert there.texts == mounted
+    back = there.after(move(there.known, {"AGENTS.md": "notes/a.md"}))
+    assert back.texts == inside
+
+
+def test_a_link_in_another_case_than_the_new_name_is_written_again(notes: type[Notes]) -> None:
+    vault = notes({"n/agents.md": "", "n/i.md": "[a](agents.md) [[agents]] [[Agents]]"})
+    moved = vault.after(move(vault.known, {"n/agents.md": "n/AGENTS.md"})).texts
+    assert moved["n/i.md"] == "[a](AGENTS.md) [[AGENTS]] [[AGENTS]]"
+    vault = notes({"n/agents.md": "[a](agents.md) [[agents]]"})
+    moved = vault.after(move(vault.known, {"n/agents.md": "m/AGENTS.md"})).texts
+    assert moved["m/AGENTS.md"] == "[a](AGENTS.md) [[AGENTS]]"
 
 
 def test_links_by_name_do_not_become_ambiguous_by_another_attachment(notes: type[Notes]) -> None:

@@ -406,7 +406,7 @@ def test_what_is_said_of_an_operation_stays_in_its_line(project: Project) -> Non
     evil = project.open("x\nMdmem-Agent: claude\u2028Mdmem-Id: 1")
     evil.append("notes/a.md", "One.")
     done = project.committed(session="t1\n\nSigned-off-by: x")
-    assert project.trailers("Mdmem-Agent") == ["x Mdmem-Agent: claude Mdmem-Id: 1"]
+    assert project.trailers("Mdmem-Agent") == ["x Mdmem-Agent: claude<U+2028>Mdmem-Id: 1"]
     assert project.trailers("Mdmem-Session") == ["t1 Signed-off-by: x"]
     assert project.trailers("Signed-off-by") == [""]
     assert "Mdmem-Session" not in project.committed("again", dry_run=True).message

@@ -523,6 +523,12 @@ FLAGS = [
     Habit(
         "mdmem preferences set ui theme dark --existing keep-latest", out=r"^created preferences/ui/theme\.md"
     ),
+    Habit(
+        "mdmem preferences set ui theme dark --why Night."
+        " && mdmem remember light --kind preference --name ui/theme && mdmem context",
+        out="^- ui/theme: light  ",
+        silent="light.*Night",
+    ),
 ]
 
 # -------------------------------------------------------------------------------------------------------

@@ -375,8 +375,8 @@ def undo_command(change: str | None, limit: int) -> options.Verb:
     """Take back the last change; again, the one before.
 
     A change is taken back in all its memories at once. Standard error names it, and redo puts it back. -n 3
-    takes back the last three. With CHANGE, an id that history lists, that one is taken back; what has changed
-    since stays, where the two can be merged.
+    takes back the last three, and redo -n 3 puts them back. With CHANGE, an id that history lists, that one
+    is taken back; what has changed since stays, where the two can be merged.
     """
     return lambda m: _name_steps(m.undo(change, count=limit), limit, "" if change else "undo")
 

@@ -13,7 +13,7 @@ import mdmem
 from mdmem.cli import options, render
 from mdmem.cli.findings import print_findings, strict_option
 from mdmem.cli.main import Target, command, group
-from mdmem.cli.paths import NEW, NEW_FOLDER, resolve_paths
+from mdmem.cli.paths import NEW, NEW_FOLDER, resolve_name, resolve_paths
 from mdmem.errors import Usage
 from mdmem.memory.importing import FORMATS
 
@@ -81,7 +81,11 @@ def new_command(
         return
     if path is None:
         raise click.UsageError("Missing argument 'PATH'.")
-    path = resolve_paths(memory, {"path": path})["path"]
+    if path.endswith(memory.suffixes):
+        path = resolve_paths(memory, {"path": path})["path"]
+    else:
+        folders = [each.folder for each in memory.kinds if each.name == template and each.template]
+        path = resolve_name(memory, path, *folders)
     options.make_change(memory, lambda m: m.new(template, path, variables))
 
 

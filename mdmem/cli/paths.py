@@ -140,6 +140,18 @@ def resolve_path(memory: Memory, text: str, role: Role) -> str:
     return _find_by_name(memory, text, readings, role) if role.memory else readings[0]
 
 
+def resolve_name(memory: Memory, text: str, folder: str = "") -> str:
+    """Find the path in the namespace, without its suffix, of a memory to make, by its name in a folder.
+
+    Raises:
+        PathRefused: it leads out of the namespace.
+    """
+    readings = _list_readings(memory, text, NEW)
+    below = [path for path in readings if path.startswith(f"{folder}/")]
+    name = readings[0] if _is_shell_path(text) else text.removesuffix("/")
+    return next((path for path in below if _has_folder(memory, path)), below[0] if below else name)
+
+
 def _list_readings(memory: Memory, text: str, role: Role) -> list[str]:
     """List what a text may mean, the shell's reading first; refuse what leads out of the namespace."""
     shell = _find_inside(memory, text)

@@ -58,10 +58,10 @@ def content_of(document: Document | None) -> str:
 
 
 def new_body(document: Document, body: str) -> TextEdit:
-    """Return the edit that gives a Markdown memory another body, one blank line behind its frontmatter."""
+    """Return the edit that gives a Markdown memory another body, a blank line behind its frontmatter."""
     start, newline = document.body_span.start, document.lines.newline
     gap = ""
-    if document.frontmatter.present:
+    if body and document.frontmatter.present:
         gap = newline if document.text[start - 1] in "\r\n" else newline * 2
     return TextEdit(start, len(document.text), gap + text_edit.fitted(document, body))
 

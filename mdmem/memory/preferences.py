@@ -172,6 +172,19 @@ def _merge_values(old: Any, new: Any) -> Any:
     return {**old, **new} if isinstance(old, dict) and isinstance(new, dict) else None
 
 
+def _decide_reason(stored: Preference, given: Any, result: Any, why: str | None, policy: str) -> str | None:
+    """Return the reason to write, None to leave what is there: no value gets the reason of another one."""
+    if not _has_value(result, given, policy):
+        return None
+    return "" if why is None and stored.why and not _has_value(result, stored.value, policy) else why
+
+
+def _has_value(result: Any, value: Any, policy: str) -> bool:
+    """Tell whether a value is what results, or with the policy `merge` a part of it."""
+    united = _merge_values(result, value) if policy == "merge" else None
+    return same(value if united is None else united, result)
+
+
 def _write_fields(document: Document, fields: Mapping[str, Any], why: str | None) -> Document:
     """Return a preference with these fields, and with another body where there is a `why`."""
     for name, value in fields.items():
@@ -311,14 +324,15 @@ class Preferences(KindVerbs[R]):
         - `keep-stronger`: so too, but only if the new one is stronger than the old one as it has faded until
           now; of equal ones the old one stays.
         - `merge`: lists are united, mappings merged (the new one wins), of other values the stronger one
-          stays (of equal ones the new one); strength and confidence become the means.
+          stays, with its reason (of equal ones the new one); strength and confidence become the means.
 
         Args:
             category, key: its name: any texts.
             value: any JSON value.
             strength: how much it matters, 0 to 1.
             confidence: how sure it is, 0 to 1.
-            why: the reason; it replaces the one that is there.
+            why: the reason; it replaces the one that is there. Without one, the old reason goes with the old
+                value.
             policy: `keep-latest`, `keep-stronger` or `merge`; without one, the config's.
             base: the hash (8 digits or more) of the file that the caller saw.
 
@@ -342,7 +356,7 @@ class Preferences(KindVerbs[R]):
 
         def build() -> EditPlan:
             now = self._clock()
-            before, fields = history.find(self._vault, path, base), given
+            before, fields, reason = history.find(self._vault, path, base), given, why
             if before is None:
                 self._refuse_over_limit()
                 names = {"type": PREFERENCE.name, "category": category, "key": key}
@@ -352,14 +366,17 @@ class Preferences(KindVerbs[R]):
                 fields = _decide_fields(stored, given, rule)
                 if not fields:
                     kept = f"{stored.value!r} has the strength {stored.strength:g}"
-                    reason = f"{kept}, {given['value']!r} no more than {strength:g}"
-                    return EditPlan(changes=(), message=f"kept preference {stored.name}: {reason}")
+                    compared = f"{kept}, {given['value']!r} no more than {strength:g}"
+                    return EditPlan(changes=(), message=f"kept preference {stored.name}: {compared}")
+                result = fields.get("value", stored.value)
+                reason = _decide_reason(stored, given["value"], result, why, rule)
             document = before or parse_text(path, "")
-            after = _write_fields(document, {**fields, "updated": content.stamp(now)}, why)
+            after = _write_fields(document, {**fields, "updated": content.stamp(now)}, reason)
             # Never merged with what somebody else wrote: whether a value is taken depends on all of it.
             change = Change(path=path, before=before, content=after.data, merge=False)
             is_same = before is not None and before.data == after.data
-            return EditPlan(changes=() if is_same else (change,), message=message)
+            removed = ", remove the old reason" if why is None and reason == "" else ""
+            return EditPlan(changes=() if is_same else (change,), message=message + removed)
 
         return self._run(build)
 

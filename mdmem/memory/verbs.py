@@ -662,7 +662,10 @@ class Verbs(Generic[R]):
         content = templates.render(template, variables or {}, now=datetime.now(UTC), refuse_unread=True)
 
         def build() -> EditPlan:
-            plan = self._write_plan(path, content)
+            try:
+                plan = self._write_plan(path, content)
+            except AlreadyExists as error:
+                raise error.but(remedy="give another path, or edit the memory that is there") from None
             made = plan.changes[0].after(self._vault.config.limits)
             return dataclasses.replace(plan, warnings=self._vault.schemas.misplaced(made) if made else ())
 

@@ -78,7 +78,14 @@ class WorkingSettings(NamedTuple):
 class PreferenceSettings(NamedTuple):
     """Preferences."""
 
-    policy: Annotated[str, Key("what happens when a value changes", POLICIES)] = "keep-latest"
+    policy: Annotated[
+        str,
+        Key(
+            "which value stays when another one is set; merge joins lists and mappings, and keeps the "
+            "stronger of other values, the new one of equally strong ones",
+            POLICIES,
+        ),
+    ] = "keep-latest"
     max_per_user: Annotated[int, Key("how many one user may have")] = 1000
 
 

@@ -175,6 +175,13 @@ def test_a_preference_that_no_file_can_carry_is_refused_with_the_reason(
     assert item.reason
 
 
+def test_a_captured_preference_does_not_take_the_reason_of_the_old_value(memory: Memory) -> None:
+    memory.preferences.set("ui", "theme", "dark", why="He works at night.")
+    keep(memory, stated("preference", "light", "ui", "theme"), 1)
+    found = memory.preferences.get("ui", "theme")
+    assert (found.value, found.why) == ("light", "")
+
+
 def test_nothing_is_written_where_it_would_be_swallowed(memory: Memory) -> None:
     memory.write("notes/decisions.md", "```\nopen\n")
     (item,) = memory.capture.keep(stated("decision", "x y z"), "sessions/t#1").items

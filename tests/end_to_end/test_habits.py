@@ -169,6 +169,26 @@ FINDING = [
     Habit("mdmem rules add short 'Be short.' && mdmem rules text", out="^Be short.$"),
     Habit("mdmem rules add python 'Be short.'", code=2, error="rules/python.md"),
     Habit("mdmem new rule short", out=r"^created rules/short\.md"),
+    Habit("mdmem new rule db", out=r"^created rules/db\.md"),
+    Habit("mdmem new rule db", out=r"^created rules/db\.md", folder="memories/notes"),
+    Habit("mdmem new rule old/db && mdmem new note old/db --var title=x", out=r"^created notes/old/db\.md"),
+    Habit("mdmem new note memories/notes/new --var title=x", out=r"^created notes/new\.md"),
+    Habit("mdmem new note ./new --var title=x", out=r"^created notes/new\.md", folder="memories/notes"),
+    Habit("mdmem new note notes/new --var title=x", out=r"^created notes/new\.md", folder="memories/notes"),
+    Habit(
+        "mdmem new note db --var title=x",
+        code=2,
+        error=r"notes/db\.md: already exists\n.*another path",
+    ),
+    Habit(
+        "mdmem new decision notes/db.md --var title=x",
+        code=2,
+        error="another path, or edit",
+    ),
+    Habit("mdmem new decision db --var title=x", code=2, error=r"^try db\.md"),
+    Habit(
+        "mdmem new decision 'notes/My decision' --var title=x", code=2, error=r"^try notes/My decision\.md"
+    ),
     Habit("mdmem grep sqlite", out=r"^notes/db\.md:3:SQLite: one file\.$"),
     Habit("mdmem grep nothing-like-this", code=1, error="^no matches$", silent="."),
     Habit("mdmem grep -q nothing-like-this 2>&1", code=1, silent="."),
@@ -526,6 +546,12 @@ FLAGS = [
     Habit("mdmem sessions grep Hello", code=2, error="--all|all"),
     Habit(
         "mdmem preferences set ui theme dark --existing keep-latest", out=r"^created preferences/ui/theme\.md"
+    ),
+    Habit(
+        "mdmem preferences set ui theme dark --why Night."
+        " && mdmem remember light --kind preference --name ui/theme && mdmem context",
+        out="^- ui/theme: light  ",
+        silent="light.*Night",
     ),
 ]
 

@@ -100,7 +100,7 @@ def test_a_changed_value_keeps_every_byte_that_people_wrote(
     )
     theme(vault_root, written)
     clock.pass_days(1)
-    preferences.set("ui", "theme", "dark")
+    preferences.set("ui", "theme", "dark", why="Because.\n\n- more")
     assert theme(vault_root) == written.replace("'light'", "'dark'").replace(
         '2024-01-30T00:00:00Z"\r\n', '2024-02-01T12:30:00Z"\r\nstrength: 0.7\r\nconfidence: 0.8\r\n'
     )
@@ -117,6 +117,52 @@ def test_a_reason_replaces_the_body_and_nothing_else(
     theme(vault_root, "---\nvalue: dark\n---\n")
     preferences.set("ui", "theme", "dark", why="Why.")
     assert theme(vault_root).endswith("---\n\nWhy.\n")
+
+
+def test_a_reason_goes_with_the_value_that_it_was_for(
+    vault_root: Path, preferences: Preferences[Applied]
+) -> None:
+    preferences.set("ui", "theme", "dark", why="He works at night.")
+    preferences.set("ui", "theme", "dark", strength=0.9)
+    assert preferences.get("ui", "theme").why == "He works at night."
+    done = preferences.set("ui", "theme", "light")
+    assert preferences.get("ui", "theme").why == ""
+    assert theme(vault_root).endswith("updated: 2024-01-31T12:30:00Z\n---\n")
+    assert done.plan.message == "set preference ui/theme, remove the old reason"
+    done = preferences.set("ui", "theme", "dark")
+    assert done.plan.message == "set preference ui/theme"
+    preferences.set("ui", "theme", "light", why="It is summer.")
+    assert preferences.get("ui", "theme").why == "It is summer."
+
+
+@pytest.mark.parametrize(
+    ("policy", "old", "new", "given", "left"),
+    [
+        ("keep-latest", ["a"], ["a", "b"], None, ""),
+        ("keep-stronger", "dark", "light", None, ""),
+        ("keep-stronger", "dark", "light", "New.", "New."),
+        ("merge", ["a"], ["b"], None, "Old."),
+        ("merge", ["a"], ["b"], "New.", "New."),
+        ("merge", {"a": 1}, {"b": 2}, None, "Old."),
+        ("merge", {"a": 1}, {"a": 2}, None, ""),
+        ("merge", "dark", "light", None, ""),
+    ],
+)
+def test_a_reason_stays_where_its_value_is_part_of_what_results(
+    preferences: Preferences[Applied], policy: str, old: object, new: object, given: str | None, left: str
+) -> None:
+    preferences.set("ui", "theme", old, why="Old.")
+    preferences.set("ui", "theme", new, why=given, strength=0.8, policy=policy)
+    assert preferences.get("ui", "theme").why == left
+
+
+@pytest.mark.parametrize("policy", ["merge", "keep-stronger"])
+def test_a_value_that_stays_keeps_its_reason(preferences: Preferences[Applied], policy: str) -> None:
+    preferences.set("ui", "theme", "dark", why="Old.")
+    for why in (None, "New."):
+        preferences.set("ui", "theme", "light", why=why, strength=0.1, policy=policy)
+        found = preferences.get("ui", "theme")
+        assert (found.value, found.why) == ("dark", "Old.")
 
 
 def test_a_file_that_is_all_body_gets_its_value_above(

@@ -866,7 +866,7 @@ def test_new_makes_a_memory_from_a_template(root: Path, verbs: Verbs[Applied]) -
 def test_new_makes_nothing_where_it_cannot(root: Path, verbs: Verbs[Applied]) -> None:
     put(root, ".mdmem/templates/short.md", "# {{ title }}\n")
     put(root, "a.md", "a\n")
-    with pytest.raises(AlreadyExists):
+    with pytest.raises(AlreadyExists, match="another path, or edit"):
         verbs.new("short", "a.md", {"title": "Topic"})
     with pytest.raises(TemplateFailed, match="title"):
         verbs.new("short", "b.md")

@@ -425,6 +425,9 @@ class Memory(Kinds["Applied"]):
             remedy = "neither the history nor git has it; a revision has only what git tracks"
             raise NamedNotFound(kind=f"state of {state.path}", name=str(as_of), remedy=remedy)
         if state.document is None:
+            remedy = f"it is there now; `mdmem history {state.path}` lists its changes"
+            if self.exists(path):
+                raise MemoryNotFound(path=state.path, kind=f"memory at {as_of}", remedy=remedy)
             raise MemoryNotFound(path=state.path)
         return state.document
 

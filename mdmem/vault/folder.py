@@ -225,7 +225,7 @@ def init(folder: str | os.PathLike[str] = "memories", *, dry_run: bool = False) 
     Raises:
         AlreadyExists: the folder is a vault.
         TypeError: `folder` is no path.
-        PathRefused: it is inside a vault, or holds one as `memories`.
+        PathRefused: it is a file, is inside a vault, or holds one as `memories`.
         StorageFailed: the folder cannot be written to.
     """
     named = path_text(folder)
@@ -236,6 +236,8 @@ def init(folder: str | os.PathLike[str] = "memories", *, dry_run: bool = False) 
         raise AlreadyExists(
             path=os.path.join(root, CONFIG_PATH), remedy="this folder is a vault already: use it"
         )
+    if os.path.lexists(root) and not os.path.isdir(root):
+        raise PathRefused(path=root, reason="a file stands there", remedy="name a folder")
     _refuse_nested(root)
     workspace = workspace_of(root)
     config = DEFAULT_TEXT

@@ -544,6 +544,14 @@ def test_a_relative_folder_and_a_link_are_resolved(tmp_path: Path, monkeypatch: 
     assert init().root == str(tmp_path / "memories")
 
 
+def test_a_file_is_made_no_vault(tmp_path: Path) -> None:
+    (tmp_path / "file").write_text("mine\n")
+    for dry_run in (True, False):
+        with pytest.raises(PathRefused, match="a file stands there"):
+            init(tmp_path / "file", dry_run=dry_run)
+    assert (tmp_path / "file").read_text() == "mine\n"
+
+
 def test_where_no_vault_can_be_made_the_folder_is_named(tmp_path: Path) -> None:
     (tmp_path / "file").write_text("")
     with pytest.raises(StorageFailed) as refused:

@@ -40,7 +40,7 @@ _HOSTS = ("claude-code", "codex", "cursor", "vscode", "windsurf", "zed")
 _project_option = click.option(
     "--local/--global",
     "project",
-    default=None,
+    default=True,
     help="Write the settings of this project (default), or your own, for every project.",
 )
 _host_argument = click.argument("host", type=NearChoice(_HOSTS))
@@ -51,7 +51,7 @@ _host_argument = click.argument("host", type=NearChoice(_HOSTS))
 @_project_option
 @options.setup_options
 @click.pass_obj
-def install_command(target: Target, host: str, *, project: bool | None) -> int:
+def install_command(target: Target, host: str, *, project: bool) -> int:
     """Connect an agent: Claude Code, Codex, Cursor, VS Code, ….
 
     This puts the MCP server into the settings of the host, and for Claude Code and Codex the hooks. It shows
@@ -74,7 +74,7 @@ def install_command(target: Target, host: str, *, project: bool | None) -> int:
 @_project_option
 @options.setup_options
 @click.pass_obj
-def uninstall_command(target: Target, host: str, *, project: bool | None) -> int:
+def uninstall_command(target: Target, host: str, *, project: bool) -> int:
     """Take out of the settings of an agent's host what `install` put in.
 
     It shows the diff and asks. A file is restored to the byte; where it has changed since, only the entries

@@ -44,9 +44,14 @@ def init_command(target: Target, folder: str | None) -> None:
         render.print_json({"applied": not render.is_set("dry_run"), **mdmem.as_json(made)})
         return
     print(f"{'would make' if render.is_set('dry_run') else 'made'} the vault {made.root}")
+    if made.ignored:
+        print(f"    .gitignore (lines added: {len(made.ignored)})")
     for path in made.files:
         print(f"    {path}")
     render.print_passed_over(made.passed_over)
+    if made.unignored:
+        lines = "".join(f"\n    {line}" for line in made.unignored)
+        render.print_remarks([f".gitignore is no regular file: put one there, with the lines{lines}"])
     if not made.is_found:
         place = shlex.quote(os.path.relpath(made.root))
         render.print_remarks([f"it is not found from here: name it with `--vault {place}`, or MDMEM_VAULT"])

@@ -22,7 +22,13 @@ from mdmem.sessions.logs import FOLDER, SUFFIX, capture_refused
 from mdmem.text.tokens import first_of
 from mdmem.vault import files
 from mdmem.vault.config import CONFIG_PATH
-from mdmem.vault.folder import SESSIONS_IGNORED
+from mdmem.vault.folder import (
+    IGNORE_FILE,
+    SESSIONS_IGNORED,
+    add_ignores,
+    find_missing_ignores,
+    takes_ignores,
+)
 from mdmem.vault.journal import ASIDE, STAGING
 from mdmem.vault.local_store import LOCAL
 from mdmem.vault.paths import Namespace, relative, unportable
@@ -50,17 +56,23 @@ class Health:
     diff: str = ""
 
 
-def examine(vault: Vault, view: Callable[[], View], fixed: Applied | EditPlan | None = None) -> Health:
+def examine(
+    vault: Vault,
+    view: Callable[[], View],
+    fixed: Applied | EditPlan | None = None,
+    others: Iterable[str] = (),
+) -> Health:
     """Repair what a crash left; then look at config, mounts, names, schemas, programs, index and links.
 
     Args:
         vault: the vault.
         view: returns what the index knows of it.
         fixed: what was fixed before, or the plan of it.
+        others: the files that were fixed, or would be, and are no memories.
     """
     facts: Facts = {"vault": vault.root, "workspace": vault.workspace}
     if fixed:
-        paths = ", ".join(changed.path for changed in fixed.files)
+        paths = ", ".join((*others, *(changed.path for changed in fixed.files)))
         facts["fixed"] = paths or "nothing"
     findings: list[Diagnostic] = []
     for look in (_check_files, _check_mounts, _check_schemas, _check_programs, _check_sessions):
@@ -68,6 +80,7 @@ def examine(vault: Vault, view: Callable[[], View], fixed: Applied | EditPlan | 
     if vault.wall == Namespace():
         findings += _look_safely(partial(_find_leftovers, vault))
         findings += _look_safely(partial(_find_foreign_state, vault))
+        findings += _look_safely(partial(_check_ignores, vault))
     findings += _look_safely(lambda: _check_index(view(), facts))
     # A broken config is met wherever it is needed.
     diff = fixed.diff() if isinstance(fixed, EditPlan) else ""
@@ -135,6 +148,15 @@ def fix_vault(vault: Vault, view: View) -> EditPlan:
         view.index.rebuild()
         view.forget_names()
     return plan_fixes(view)
+
+
+def fix_ignores(vault: Vault, *, dry_run: bool) -> list[str]:
+    """Add the lines that the `.gitignore` of a vault lacks, and return the path if it changes."""
+    if vault.wall != Namespace() or not takes_ignores(vault.root) or not find_unignored(vault):
+        return []
+    if not dry_run:
+        add_ignores(vault.root, find_missing_ignores(vault.root))
+    return [IGNORE_FILE]
 
 
 def plan_fixes(view: View) -> EditPlan:
@@ -259,6 +281,31 @@ def _check_sessions(vault: Vault, _: Facts) -> Iterator[Diagnostic]:
                 hint = f"add {' and '.join(SESSIONS_IGNORED)} to the .gitignore of the vault"
                 shown = relative(folder, vault.namespace)
                 yield about_file(shown, "sessions-in-git", message, hint, severity="warning")
+
+
+def _check_ignores(vault: Vault) -> Iterator[Diagnostic]:
+    if lines := find_unignored(vault):
+        message = f"lacks lines that keep private files out of git: {first_of(lines, _NAMED)}"
+        hint = "`mdmem doctor --fix` adds them"
+        if not takes_ignores(vault.root):
+            hint = f"it is no regular file: put one there, with the lines {' '.join(lines)}"
+        yield about_file(IGNORE_FILE, "not-ignored", message, hint, severity="warning")
+
+
+def find_unignored(vault: Vault) -> list[str]:
+    """Return the lines that the `.gitignore` of a vault lacks and whose files git would take."""
+    missing = find_missing_ignores(vault.root)
+    repository = Repository.find(vault.root) if missing else None
+    if repository is None:
+        return []
+    # What another ignore file leaves out needs no line.
+    samples = {repository.name(_make_sample(line)): line for line in missing}
+    return [samples[name] for name in repository.find_unignored(list(samples))]
+
+
+def _make_sample(line: str) -> str:
+    """Return a file that a line of `.gitignore` leaves out."""
+    return line.replace("**", "users/x").replace("*", "x").strip("/") + "/x" * line.endswith("/")
 
 
 def _names_of_own(vault: Vault, folder: str) -> set[str]:

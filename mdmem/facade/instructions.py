@@ -50,9 +50,7 @@ class WorkspaceProject(Project["Applied"]):
         return find_read_by_host(host, folder, source)
 
 
-def install(
-    host: str, root: str, scope: Scope, program: str, *, project: bool | None, actor: str = ""
-) -> Setup:
+def install(host: str, root: str, scope: Scope, program: str, *, project: bool, actor: str = "") -> Setup:
     """Prepare the change that adds the MCP server, and for some hosts hooks, to a host's settings.
 
     Nothing is written yet.
@@ -63,8 +61,7 @@ def install(
         scope: whose memory is served; what everyone shares, where nothing is bound: without a scope, an agent
             would be served the memories of every user.
         program: the command that starts mdmem.
-        project: whether it goes into the settings of the project rather than those of the user; None: of the
-            project where the host has such settings.
+        project: whether it goes into the settings of the project rather than those of the user.
         actor: who makes the changes; without one, each client of the server, and the host of the hooks.
 
     Raises:
@@ -80,13 +77,13 @@ def install(
     if scope.shared or not options:
         options.append("--shared")
     options += ["--actor", actor] if actor else []
-    folder = _settings_folder(host, root, project=project)
+    folder = hosts.find_project(root) if project else None
     keeps_outputs = Vault(root).config.capture.policy != "off"
     bound = hosts.ServerBinding(program, root, tuple(options), folder, keeps_outputs)
     return hosts.install(host, bound)
 
 
-def uninstall(host: str, root: str, *, project: bool | None) -> Setup:
+def uninstall(host: str, root: str, *, project: bool) -> Setup:
     """Prepare the change that undoes `install`; an empty `root` means the vault is gone.
 
     Raises:
@@ -95,12 +92,4 @@ def uninstall(host: str, root: str, *, project: bool | None) -> Setup:
     """
     from mdmem.agents import hosts  # noqa: PLC0415 - start-up
 
-    return hosts.uninstall(host, _settings_folder(host, root, project=project))
-
-
-def _settings_folder(host: str, root: str, *, project: bool | None) -> str | None:
-    """Return the folder of the project whose settings are meant; None for the user's own."""
-    from mdmem.agents.hosts import HOSTS, find_project  # noqa: PLC0415 - start-up
-
-    is_local = HOSTS[host].project is not None if project is None else project
-    return find_project(root) if is_local else None
+    return hosts.uninstall(host, hosts.find_project(root) if project else None)

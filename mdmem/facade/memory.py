@@ -347,20 +347,22 @@ class Memory(Kinds["Applied"]):
         """Return what is wrong with the vault itself; see `mdmem.facade.doctor`.
 
         Args:
-            fix: first fix links to memories that other programs have moved, remove what crashes left, and
-                rebuild the index where it is wrong.
+            fix: first fix links to memories that other programs have moved, remove what crashes left, add
+                what `.gitignore` lacks, and rebuild the index where it is wrong.
             dry_run: with `fix`, fix nothing; the result has the diff.
 
         Raises:
             MdmemError: as `Vault.apply`, with `fix`.
         """
-        from mdmem.facade.doctor import examine, fix_vault, plan_fixes  # noqa: PLC0415 - start-up
+        from mdmem.facade.doctor import examine, fix_ignores, fix_vault, plan_fixes  # noqa: PLC0415 - start-up
 
         fixed: Applied | EditPlan | None = None
+        others: list[str] = []
         if fix:
+            others = fix_ignores(self.vault, dry_run=dry_run)
             build = partial(fix_vault, self.vault, self._current_view())
             fixed = plan_fixes(self._current_view()) if dry_run else self._apply_built(build)
-        return examine(self.vault, self._current_view, fixed)
+        return examine(self.vault, self._current_view, fixed, others)
 
     # -- questions: none of them changes a memory ----------------------------------------------------------
 
@@ -423,6 +425,9 @@ class Memory(Kinds["Applied"]):
             remedy = "neither the history nor git has it; a revision has only what git tracks"
             raise NamedNotFound(kind=f"state of {state.path}", name=str(as_of), remedy=remedy)
         if state.document is None:
+            remedy = f"it is there now; `mdmem history {state.path}` lists its changes"
+            if self.exists(path):
+                raise MemoryNotFound(path=state.path, kind=f"memory at {as_of}", remedy=remedy)
             raise MemoryNotFound(path=state.path)
         return state.document
 

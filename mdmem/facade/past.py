@@ -15,6 +15,7 @@ import contextlib
 import fcntl
 import json
 import os
+import re
 import shutil
 import tempfile
 import tomllib
@@ -39,6 +40,7 @@ if TYPE_CHECKING:
 Certainty: TypeAlias = Literal["exact", "git", "unsure", "not kept"]
 """How certain a past state is: by the log, or by the revision that was asked for; by the newest commit at a
 moment; by one side of a gap in the log; or not at all."""
+_REVISION = re.compile(r"HEAD|@|[0-9a-f]{7,40}|\S+[~^@/]\S*")  # what is meant as one, by its looks
 _MOST_COPIES = 2
 _CONFIG = ".mdmem/config.toml"
 
@@ -80,13 +82,17 @@ def read_when(vault: Vault, when: datetime | str) -> Then:
     if known is not None:
         return Then(known)
     # A commit may claim a year that no calendar has.
-    unusable = (GitFailed, NamedNotFound, ValueError, OverflowError)
-    with contextlib.suppress(*unusable), Tracked(vault) as tracked:
-        commit = tracked.history.resolve(when)
-        made = tracked.history.commits([commit])[commit].committed
-        return Then(datetime.fromtimestamp(made, UTC), commit)
+    problem = f"{when!r} is no moment"
+    with contextlib.suppress(GitFailed, ValueError, OverflowError), Tracked(vault) as tracked:
+        try:
+            commit = tracked.history.resolve(when)
+            made = tracked.history.commits([commit])[commit].committed
+            return Then(datetime.fromtimestamp(made, UTC), commit)
+        except NamedNotFound:
+            if _REVISION.fullmatch(when):
+                problem = f"git has no revision {when!r}"
     remedy = "give a day, a time such as 2026-01-31T12:30:00Z, or a revision of git"
-    raise Usage(problem=f"{when!r} is no moment", remedy=remedy)
+    raise Usage(problem=problem, remedy=remedy)
 
 
 def find_states(vault: Vault, then: Then, paths: Collection[str] | None = None) -> Iterator[PastState]:

@@ -14,9 +14,11 @@ from typing import TYPE_CHECKING, TypeVar
 from mdmem.agents.hosts import find_installed
 from mdmem.code.citations import AMBIGUOUS, DANGLING, STALE
 from mdmem.errors import MdmemError
+from mdmem.facade.doctor import find_unignored
 from mdmem.git.repository import Repository
 from mdmem.links.references import CODE, LINKS, occurrences
 from mdmem.review.tracked import Tracked
+from mdmem.vault.paths import Namespace
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping
@@ -160,6 +162,9 @@ def _look_at_setup(memory: Memory, view: View) -> Iterator[str]:
     for path, parts in vault.disk.mounts.items():
         if vault.wall.holds(path) and not os.path.exists(os.path.join(vault.workspace, *parts)):
             yield f"the mounted file {os.path.join(*parts)} does not exist yet"
+    if vault.wall == Namespace() and (lines := find_unignored(vault)):
+        what = "a line" if len(lines) == 1 else f"{len(lines)} lines"
+        yield f".gitignore lacks {what} that keep private files out of git: `mdmem doctor --fix` adds them"
     if count := len(view.problems()):
         yield f"{count:,} {'file' if count == 1 else 'files'} cannot be read as memories"
     if not find_installed(memory.root):

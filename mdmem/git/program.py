@@ -262,7 +262,7 @@ def failing(folder: str, action: str) -> Iterator[None]:
         raise GitFailed(path=folder, action=action, reason=str(error)) from None
 
 
-def run(arguments: Sequence[str], folder: str, action: str, own: str = "") -> Ended:
+def run(arguments: Sequence[str], folder: str, action: str, own: str = "", given: bytes = b"") -> Ended:
     """Run git in `folder` and wait for it.
 
     Args:
@@ -270,12 +270,13 @@ def run(arguments: Sequence[str], folder: str, action: str, own: str = "") -> En
         folder: where it runs; with `own` the work tree.
         action: what is being tried, for the error: "read the history".
         own: git's own folder, where that is known.
+        given: what it reads from standard input.
 
     Raises:
         GitFailed: there is no git, it cannot be started, or it falls silent.
     """
-    with failing(folder, action):
-        return GitProcess(command(arguments), folder, environment(own=own, tree=folder)).ended()
+    with failing(folder, action), _open_scratch(given) as stdin:
+        return GitProcess(command(arguments), folder, environment(own=own, tree=folder), stdin=stdin).ended()
 
 
 def run_as_user(

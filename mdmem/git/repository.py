@@ -319,6 +319,22 @@ class Repository:
         printed = self.require(query, "look for what it ignores", self.top)
         return tuple(map(os.fsdecode, filter(None, printed.split(b"\0"))))
 
+    def find_unignored(self, names: Sequence[str]) -> list[str]:
+        """Return those of `names`, which need not be there, that no rule makes git ignore.
+
+        Raises:
+            GitFailed: git cannot say.
+        """
+        action = "look for what it ignores"
+        # Here git takes no literal patterns; a name behind `./` is no pattern either.
+        query = ["--no-literal-pathspecs", "check-ignore", "--no-index", "--stdin", "-z"]
+        given = {name: b"./" + os.fsencode(name) for name in names}
+        ended = self.ask(query, action, self.top, b"\0".join(given.values()))
+        if ended.status != 1:  # with which it says that it ignores none of them
+            ended.require(self.top, action)
+        ignored = ended.printed.split(b"\0")
+        return [name for name in names if given[name] not in ignored]
+
     def deletion(self, name: str) -> str | None:
         """Return the last commit that took `name` away, by deletion or rename; None when none did."""
         query = ["log", "-1", "--format=%H", "--diff-filter=D", "--no-renames", "HEAD", "--", name]
@@ -340,14 +356,14 @@ class Repository:
         """Whether a setting names commits for blame to skip; asked once, as a workspace blames many files."""
         return self.ask(["config", "--get", "blame.ignoreRevsFile"], "read the settings").status != 1
 
-    def ask(self, arguments: list[str], action: str, tree: str = NO_WORK_TREE) -> Ended:
-        """Run git in the repository, with `tree` as its work tree.
+    def ask(self, arguments: list[str], action: str, tree: str = NO_WORK_TREE, given: bytes = b"") -> Ended:
+        """Run git in the repository, with `tree` as its work tree; it reads `given` from standard input.
 
         Raises:
             GitFailed: as `run`.
         """
         try:
-            return run(arguments, tree, action, own=self.folder)
+            return run(arguments, tree, action, own=self.folder, given=given)
         except GitFailed as error:
             raise error.but(path=self.top) from None
 

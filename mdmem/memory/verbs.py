@@ -548,6 +548,10 @@ class Verbs(Generic[R]):
         paths = list(self._list_below(check_folder(path)))
         documents = [self._vault.read(each) for each in self._vault.report_progress("reading", paths)]
         if not documents:
+            if any(is_under(each, check_folder(path)) for each in self._vault.other_files()):
+                raise Usage(
+                    problem=f"{path} holds no memory", remedy="delete other files with your system's `rm`"
+                )
             raise MemoryNotFound(path=path, kind="folder or memory")
         return documents
 

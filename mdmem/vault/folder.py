@@ -7,6 +7,7 @@ import os
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from itertools import islice
+from stat import S_ISREG
 from typing import TYPE_CHECKING
 
 from mdmem.errors import AlreadyExists, ConfigInvalid, PathRefused, StorageFailed, VaultNotFound
@@ -21,6 +22,9 @@ if TYPE_CHECKING:
 
 _MOST_ENTRIES = 1_000  # of a folder that are looked into for a vault
 _MOST_NEAR = 5  # vaults that an error names
+
+IGNORE_FILE = ".gitignore"
+"""The file of a vault that says what git leaves out of it."""
 
 PAST_MARK = ".mdmem/past.json"
 """The file that marks a copy of what a vault said in the past, which is not changed."""
@@ -137,7 +141,54 @@ _NAMESPACES = [
     for resource in ("", "resources/*/*/")
 ]
 _IGNORED = [f"{place}{k.folder}/" for k in KINDS if k.is_ignored for place in _NAMESPACES]
-_GITIGNORE = "".join(f"{line}\n" for line in (*_IGNORED, *SESSIONS_IGNORED))
+_LINES = (*_IGNORED, *SESSIONS_IGNORED)
+_GITIGNORE = "".join(f"{line}\n" for line in _LINES)
+
+
+def find_missing_ignores(root: str) -> tuple[str, ...]:
+    """Return the lines of ours that the `.gitignore` of a vault lacks; all where that is no regular file.
+
+    A line that is wider, such as the `working/` of vaults made before, stands for ours.
+    """
+    try:
+        with files.opened(root) as folder:
+            data = files.read(folder, IGNORE_FILE).data
+    except OSError:
+        return _LINES
+    there = {line.rstrip().decode(errors="replace") for line in data.splitlines()}
+    return tuple(line for line in _LINES if there.isdisjoint((line, f"{line.rsplit('/', 2)[1]}/")))
+
+
+def takes_ignores(root: str) -> bool:
+    """Return whether lines can be added to the `.gitignore` of a vault; git follows no link there."""
+    try:
+        return S_ISREG(os.lstat(os.path.join(root, IGNORE_FILE)).st_mode)
+    except OSError:
+        return True
+
+
+def add_ignores(root: str, lines: Iterable[str]) -> None:
+    """Add lines to the `.gitignore` of a vault, at its end and with its line ends.
+
+    Raises:
+        StorageFailed: it cannot be written to, or is no regular file.
+    """
+    flags = os.O_RDWR | os.O_APPEND | os.O_CREAT
+    try:
+        with (
+            files.opened(root) as folder,
+            open(files.open_regular(IGNORE_FILE, flags, folder), "a+b") as file,
+        ):
+            file.seek(0)
+            data = file.read()
+            end = b"\r\n" if b"\r\n" in data else b"\n"
+            file.write(end if data and not data.endswith(b"\n") else b"")
+            file.writelines(line.encode() + end for line in lines)
+            file.flush()
+            os.fsync(file.fileno())
+            os.fsync(folder)
+    except OSError as error:
+        raise files.failure(error, os.path.join(root, IGNORE_FILE), "add lines") from None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -147,6 +198,8 @@ class Made:
     Attributes:
         root: the absolute path of its folder.
         files: its new files with their text.
+        ignored: the lines that are added to the `.gitignore` that was there.
+        unignored: those that it lacks and that cannot be added, as it is a link or a folder.
         passed_over: of the files of text that were there, by suffix, how many are no memories; see
             `mdmem.vault.walk.count_passed_over`.
         is_found: whether it is the vault that is found from the current folder, without its name.
@@ -154,6 +207,8 @@ class Made:
 
     root: str
     files: dict[str, str]
+    ignored: tuple[str, ...]
+    unignored: tuple[str, ...]
     passed_over: dict[str, int]
     is_found: bool
 
@@ -161,7 +216,7 @@ class Made:
 def init(folder: str | os.PathLike[str] = "memories", *, dry_run: bool = False) -> Made:
     """Make a vault. Inside a git repository, the repository's `AGENTS.md` is mounted as project memory.
 
-    Files that are there stay as they are.
+    Files that are there stay as they are, but a `.gitignore` gets the lines that it lacks.
 
     Args:
         folder: the vault's folder.
@@ -170,7 +225,7 @@ def init(folder: str | os.PathLike[str] = "memories", *, dry_run: bool = False) 
     Raises:
         AlreadyExists: the folder is a vault.
         TypeError: `folder` is no path.
-        PathRefused: it is inside a vault, or holds one as `memories`.
+        PathRefused: it is a file, is inside a vault, or holds one as `memories`.
         StorageFailed: the folder cannot be written to.
     """
     named = path_text(folder)
@@ -181,17 +236,34 @@ def init(folder: str | os.PathLike[str] = "memories", *, dry_run: bool = False) 
         raise AlreadyExists(
             path=os.path.join(root, CONFIG_PATH), remedy="this folder is a vault already: use it"
         )
+    if os.path.lexists(root) and not os.path.isdir(root):
+        raise PathRefused(path=root, reason="a file stands there", remedy="name a folder")
     _refuse_nested(root)
     workspace = workspace_of(root)
     config = DEFAULT_TEXT
     if os.path.exists(os.path.join(workspace, ".git")):
         config += f'"AGENTS.md" = {json.dumps(os.path.relpath(os.path.join(workspace, "AGENTS.md"), root))}\n'
-    made = {".gitignore": _GITIGNORE, CONFIG_PATH: config}
-    made = {path: text for path, text in made.items() if not os.path.exists(os.path.join(root, path))}
+    made = {CONFIG_PATH: config}
+    ignored: tuple[str, ...] = ()
+    unignored: tuple[str, ...] = ()
+    if not os.path.lexists(os.path.join(root, IGNORE_FILE)):
+        made = {IGNORE_FILE: _GITIGNORE, **made}
+    elif takes_ignores(root):
+        ignored = find_missing_ignores(root)
+    else:
+        unignored = _LINES
     if not dry_run:
+        if ignored:
+            add_ignores(root, ignored)
         _write_files(root, made)
-    passed_over = count_passed_over(list_others(root))
-    return Made(root=root, files=made, passed_over=passed_over, is_found=_is_found(root))
+    return Made(
+        root=root,
+        files=made,
+        ignored=ignored,
+        unignored=unignored,
+        passed_over=count_passed_over(list_others(root)),
+        is_found=_is_found(root),
+    )
 
 
 def _is_found(root: str) -> bool:

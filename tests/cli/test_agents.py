@@ -433,9 +433,14 @@ def test_another_entry_of_our_name_is_refused(cli: Cli, home: Path) -> None:
 
 
 def test_a_host_without_project_settings_says_so(cli: Cli, home: Path) -> None:
-    ended = cli("install", "windsurf", "--local", "--yes")
-    assert (ended.code, "say --global" in ended.errors) == (2, True)
-    cli.ok("install", "windsurf", "--yes")
+    before = everything(home.parent)
+    for verb in ("install", "uninstall"):
+        for where in ([], ["--local"]):
+            ended = cli(verb, "windsurf", *where, "--yes")
+            assert ended.code == 2
+            assert ended.errors == "mdmem: windsurf reads no settings in a project\nsay --global\n"
+    assert everything(home.parent) == before
+    cli.ok("install", "windsurf", "--global", "--yes")
     assert (home / ".codeium/windsurf/mcp_config.json").exists()
 
 

@@ -35,6 +35,22 @@ def test_init_makes_a_vault_and_says_what_is_in_it(
     assert cli.ok("ls").out == ""
 
 
+def test_init_names_an_ignore_file_that_it_changes(
+    cli: Cli, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    folder = tmp_path / "new"
+    (folder / "memories").mkdir(parents=True)
+    (folder / "memories/.gitignore").write_text("mine\n/working/\n")
+    monkeypatch.chdir(folder)
+    dry = cli.ok("init", "--dry-run")
+    assert dry.out.endswith("\n    .gitignore (lines added: 9)\n    .mdmem/config.toml\n")
+    assert cli.ok("init").out == dry.out.replace("would make", "made")
+    (folder / "docs").mkdir()
+    (folder / "docs/.gitignore").symlink_to("../memories/.gitignore")
+    told = cli.ok("init", "docs").errors
+    assert told.startswith(".gitignore is no regular file: put one there, with the lines\n    /working/\n")
+
+
 def test_init_makes_the_vault_that_the_options_and_the_environment_name(
     cli: Cli, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

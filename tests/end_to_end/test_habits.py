@@ -118,6 +118,16 @@ PATHS = [
 REMOVING = [
     Habit("mdmem rm notes/old.md", out=r"^deleted notes/old\.md"),
     Habit("mdmem rm notes/nothing.md", code=1, error="no such memory"),
+    Habit(
+        "mkdir memories/pics; touch memories/pics/p.png; mdmem rm -r pics",
+        code=2,
+        error="^mdmem: pics holds no memory\ndelete other files with your system's `rm`$",
+    ),
+    Habit(
+        "touch memories/notes/p.png; mdmem rm notes/p.png",
+        code=2,
+        error="^mdmem: notes/p.png holds no memory$",
+    ),
     Habit("mdmem rm notes/db.md", out=r"^deleted", error=r"^note: notes/old\.md:3 links to it$"),
     Habit("mdmem rm notes/db.md --dry-run", error=r"^note: notes/old\.md:3 links to it$"),
     Habit("mdmem rm notes/db.md --json | jq -c .dangling", out=r'^\[\{"path":"notes/old.md","line":3\}\]$'),

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 import shutil
 import subprocess
 import sys
@@ -612,7 +613,77 @@ def test_conversations_that_git_would_take_are_a_finding(tmp_path: Path) -> None
     assert findings(root) == [
         ("sessions", "sessions-in-git", "warning"),
         ("users/alice/sessions", "sessions-in-git", "warning"),
+        (".gitignore", "not-ignored", "warning"),
     ]
     shutil.rmtree(root / "sessions")
     shutil.rmtree(root / "users")
+    assert findings(root) == [(".gitignore", "not-ignored", "warning")]
+
+
+def git_shows(folder: Path) -> str:
+    command = ["git", "-C", str(folder), "status", "--short", "--untracked-files=all"]
+    return subprocess.run(command, check=True, capture_output=True, text=True).stdout
+
+
+def test_private_files_that_git_does_not_ignore_are_a_finding_that_is_fixed(tmp_path: Path) -> None:
+    """Not in a scope, which the file of the vault is no part of."""
+    subprocess.run(["git", "init", "-q", tmp_path], check=True)
+    (tmp_path / "AGENTS.md").touch()
+    root = Path(init(tmp_path / "memories").root)
+    memory = Memory(str(root))
+    memory.working.update("Goal: x", thread="t1")
+    memory.sessions.add("t1", "user", "x")
+    ignored = (root / ".gitignore").read_bytes()
+    (root / ".gitignore").write_bytes(b"mine")
+    assert "working" in git_shows(tmp_path)
+    (found,) = (each for each in health(root).findings if each.code == "not-ignored")
+    assert found.path == ".gitignore"
+    assert found.message.startswith("lacks lines that keep private files out of git: /working/, ")
+    assert "not-ignored" not in {each.code for each in Memory(str(root), Scope(user="a")).doctor().findings}
+    told = [each for each in memory.status().setup if ".gitignore" in each]
+    assert told == [
+        ".gitignore lacks 10 lines that keep private files out of git: `mdmem doctor --fix` adds them"
+    ]
+    assert memory.doctor(fix=True, dry_run=True).facts["fixed"] == ".gitignore"
+    assert (root / ".gitignore").read_bytes() == b"mine"
+    Memory(str(root), Scope(user="a")).doctor(fix=True)
+    assert (root / ".gitignore").read_bytes() == b"mine"
+    fixed = memory.doctor(fix=True)
+    assert (fixed.facts["fixed"], fixed.findings) == (".gitignore", ())
+    assert (root / ".gitignore").read_bytes() == b"mine\n" + ignored
+    assert not re.search("working|sessions", git_shows(tmp_path))
+    assert not any(".gitignore" in each for each in memory.status().setup)
+    (root / ".gitignore").unlink()
+    assert not memory.doctor(fix=True).findings
+    assert (root / ".gitignore").read_bytes() == ignored
+
+
+@pytest.mark.parametrize(
+    ("where", "rules"),
+    [
+        ("memories", "working/\n**/sessions/*.jsonl\n**/sessions/.archive/\n"),
+        (".", "memories/\n"),
+        ("memories", "*\n"),
+        ("memories", None),  # outside of a repository
+    ],
+)
+def test_private_files_that_other_rules_keep_out_of_git_are_no_finding(
+    tmp_path: Path, where: str, rules: str | None
+) -> None:
+    root = Path(init(tmp_path / "memories").root)
+    (root / ".gitignore").unlink()
+    if rules:
+        subprocess.run(["git", "init", "-q", tmp_path], check=True)
+        (tmp_path / where / ".gitignore").write_text(rules)
     assert findings(root) == []
+
+
+def test_an_ignore_file_that_is_a_link_is_not_followed_by_a_fix(tmp_path: Path) -> None:
+    subprocess.run(["git", "init", "-q", tmp_path], check=True)
+    (tmp_path / "AGENTS.md").touch()
+    root = Path(init(tmp_path / "memories").root)
+    (root / ".gitignore").rename(tmp_path / "rules")
+    (root / ".gitignore").symlink_to("../rules")
+    (found,) = Memory(str(root)).doctor(fix=True).findings
+    assert found.hint.startswith("it is no regular file: put one there, with the lines /working/ ")
+    assert (root / ".gitignore").is_symlink()

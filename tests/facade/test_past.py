@@ -172,6 +172,25 @@ def test_what_is_no_moment_is_refused_with_what_would_be_one(memory: Memory, whe
         memory.past(when)
 
 
+@pytest.mark.parametrize("when", ["HEAD~9", "HEAD^^^", "0123abcd", "main@{9}", "origin/none"])
+def test_a_revision_that_git_does_not_have_is_called_so(branched: Memory, when: str) -> None:
+    with pytest.raises(Usage, match="git has no revision"):
+        branched.past(when)
+    with pytest.raises(Usage, match="is no moment"):
+        branched.past("yesterday")
+
+
+def test_a_memory_that_is_newer_than_a_revision_was_not_there_then(branched: Memory, tmp_path: Path) -> None:
+    commit_all(tmp_path)
+    branched.write("notes/newer.md", "new\n")
+    with pytest.raises(MemoryNotFound, match="no such memory at HEAD") as refused:
+        branched.show("notes/newer.md", as_of="HEAD")
+    assert refused.value.hint == "it is there now; `mdmem history notes/newer.md` lists its changes"
+    with pytest.raises(MemoryNotFound) as refused:
+        branched.show("notes/never.md", as_of="HEAD")
+    assert refused.value.message == "notes/never.md: no such memory"
+
+
 def test_a_moment_before_all_that_is_kept_is_refused_with_the_earliest(memory: Memory) -> None:
     memory.write("notes/a.md", "one\n")
     with pytest.raises(Usage, match=f"{last_time(memory):%Y-%m-%d}"):

@@ -497,3 +497,14 @@ def test_a_git_that_is_silent_is_said_of_the_work_tree(tree: Any, monkeypatch: p
     with pytest.raises(GitFailed, match="printed nothing") as caught:
         repository.head()
     assert caught.value.path == str(tree.root)
+
+
+def test_files_that_are_not_there_are_ignored_or_not_by_name(tree: Any) -> None:
+    tree.write(":(top)ü/.gitignore", "/a/\n*.log\n!b.log\n")
+    tree.write(":(top)ü/a/kept", "tracked\n")
+    names = [f":(top)ü/{name}" for name in ("a/kept", "b.log", "*", "c.log", 'x"\n')]
+    found = Repository.find(str(tree.root))
+    assert found is not None
+    assert found.find_unignored(names) == [names[1], names[2], names[4]]
+    assert found.find_unignored(names[:1]) == []
+    assert found.find_unignored(names[1:3]) == names[1:3]

@@ -437,6 +437,8 @@ def test_a_vault_has_a_config_and_leaves_working_memory_and_sessions_out_of_git(
     assert json.loads(json.dumps(as_json(made))) == {
         "root": made.root,
         "files": made.files,
+        "ignored": [],
+        "unignored": [],
         "passed_over": {},
         "is_found": False,
     }
@@ -468,12 +470,60 @@ def test_a_dry_run_says_the_same_and_writes_nothing(tmp_path: Path) -> None:
 
 
 def test_what_is_there_stays(tmp_path: Path) -> None:
-    (tmp_path / ".gitignore").write_text("mine\n")
+    (tmp_path / ".gitignore").write_text(f"mine\n{IGNORED}")
     (tmp_path / "a.md").write_bytes(b"a\r\n")
     made = init(tmp_path)
     assert list(made.files) == [".mdmem/config.toml"]
-    assert (tmp_path / ".gitignore").read_text() == "mine\n"
+    assert (tmp_path / ".gitignore").read_text() == f"mine\n{IGNORED}"
     assert Vault(made.root).read("a.md").data == b"a\r\n"
+
+
+@pytest.mark.parametrize(
+    ("before", "between"),
+    [
+        (b"", b""),
+        (b"# mine\n.obsidian/workspace.json\n", b""),
+        (b"mine", b"\n"),
+        (b"mine\r\n", b""),
+        (b"mine\r\nlast", b"\r\n"),
+        (b"caf\xe9\n", b""),
+    ],
+)
+def test_an_ignore_file_that_is_there_gets_the_lines_that_it_lacks(
+    tmp_path: Path, before: bytes, between: bytes
+) -> None:
+    file = tmp_path / ".gitignore"
+    file.write_bytes(before)
+    file.chmod(0o600)
+    planned = init(tmp_path, dry_run=True)
+    assert (file.read_bytes(), planned.ignored) == (before, tuple(IGNORED.splitlines()))
+    assert init(tmp_path) == planned
+    end = "\r\n" if b"\r" in before else "\n"
+    assert file.read_bytes() == before + between + IGNORED.replace("\n", end).encode()
+    assert file.stat().st_mode & 0o777 == 0o600
+    (tmp_path / ".mdmem/config.toml").unlink()
+    assert init(tmp_path).ignored == ()
+
+
+def test_lines_of_ours_and_wider_ones_are_not_added_again(tmp_path: Path) -> None:
+    before = b"working/\r\n**/sessions/*.jsonl  \r\n!working/\r\n"
+    (tmp_path / ".gitignore").write_bytes(before)
+    assert init(tmp_path).ignored == ("**/sessions/.archive/",)
+    assert (tmp_path / ".gitignore").read_bytes() == before + b"**/sessions/.archive/\r\n"
+
+
+@pytest.mark.parametrize("kind", ["link", "dangling", "folder"])
+def test_an_ignore_file_that_is_no_file_is_left_and_its_lines_are_told(tmp_path: Path, kind: str) -> None:
+    root, file = tmp_path / "memories", tmp_path / "memories/.gitignore"
+    root.mkdir()
+    (tmp_path / "target").write_text("mine\n")
+    if kind == "folder":
+        file.mkdir()
+    else:
+        file.symlink_to("../target" if kind == "link" else "../none")
+    made = init(root)
+    assert (made.ignored, made.unignored) == ((), tuple(IGNORED.splitlines()))
+    assert ((tmp_path / "target").read_text(), (tmp_path / "none").exists()) == ("mine\n", False)
 
 
 def test_a_vault_is_not_made_twice(tmp_path: Path) -> None:
@@ -492,6 +542,14 @@ def test_a_relative_folder_and_a_link_are_resolved(tmp_path: Path, monkeypatch: 
     monkeypatch.chdir(tmp_path)
     assert init("link").root == str(tmp_path / "real")
     assert init().root == str(tmp_path / "memories")
+
+
+def test_a_file_is_made_no_vault(tmp_path: Path) -> None:
+    (tmp_path / "file").write_text("mine\n")
+    for dry_run in (True, False):
+        with pytest.raises(PathRefused, match="a file stands there"):
+            init(tmp_path / "file", dry_run=dry_run)
+    assert (tmp_path / "file").read_text() == "mine\n"
 
 
 def test_where_no_vault_can_be_made_the_folder_is_named(tmp_path: Path) -> None:

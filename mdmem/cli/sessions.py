@@ -123,7 +123,7 @@ def _print_expanded(found: Any) -> None:
 @sessions_command.command("list", epilog="Example: mdmem sessions list")
 @options.read_command
 def sessions_list(memory: Memory) -> int:
-    """List the sessions: messages, time of the last one, key, title."""
+    """List the sessions: messages, when they were last written to, key, title."""
     found = memory.sessions.list()
     code = render.print_list(found, _format_session, "sessions")
     if not render.is_set("as_json"):

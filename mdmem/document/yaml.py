@@ -27,6 +27,7 @@ _VALUE_TAGS = frozenset(_CORE_TAG + name for name in ("null", "bool", "int", "fl
 _COLLECTION_TAGS = frozenset(("!", f"{_CORE_TAG}seq", f"{_CORE_TAG}map"))
 # These end a line in YAML 1.1, which libyaml speaks, and are characters like any other in YAML 1.2.
 _BREAKS_OF_1_1 = "\x85\u2028\u2029"
+_WIKILINK = regex(r"\[\[[^\[\],\n]+\]\]")
 _LOSES_DIGITS = regex(r"-?0[0-9]|\+[0-9]")
 _IN_ONE_LINE = ("plain", "single", "double", "flow")
 # What libyaml says since PyYAML 6.0.4, which scans ahead of the events that are counted here.
@@ -70,7 +71,8 @@ def read_value(text: str) -> Any:
     """Return a value given in one line, as on a command line: as YAML has it, else the text itself.
 
     `5`, `null`, `"5"`, `[a, b]` and `{a: 1}` are YAML. `SQLite: one file`, `C # and D` and `- x` are texts,
-    which YAML would take apart, and so are `007` and `+49170`, of which a number would lose something.
+    which YAML would take apart, and so are `[[a link]]`, and `007` and `+49170`, of which a number would lose
+    something.
 
     Raises:
         Usage: it holds half a character, or is nested too deeply.
@@ -83,7 +85,8 @@ def read_value(text: str) -> Any:
         node, flaws = parse(text, max_depth=32, max_values=10_000, keeps_digits=True)
     except TooDeep as error:
         raise Usage(problem=f"the value is too large: {error}") from None
-    if node is None or flaws or node.anchored or node.style not in _IN_ONE_LINE:
+    is_link = _WIKILINK.fullmatch(text.strip())
+    if node is None or flaws or node.anchored or node.style not in _IN_ONE_LINE or is_link:
         return text or None
     is_whole = text[slice(*node.span)] == text.strip()
     is_text = node.style == "plain" and isinstance(node.value, str)

@@ -32,6 +32,10 @@ from mdmem.errors import Usage
         *((number, number) for number in ("0123", "007", "-012", "00.5", "+4917")),
         ("[007, 8, {a: 01}]", ["007", 8, {"a": "01"}]),
         ("0x1f", 31),
+        *((link, link) for link in ("[[Ada]]", "[[notes/Ada#Life|her]]", "[[Ä b]]")),
+        ("[[a, b]]", [["a", "b"]]),
+        ("[[1], [2]]", [[1], [2]]),
+        ('["[[a]]", "[[b]]"]', ["[[a]]", "[[b]]"]),
         ("0.5", 0.5),
         # YAML would take these apart, cut them off, or fold them.
         ("SQLite: one file", "SQLite: one file"),

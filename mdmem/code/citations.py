@@ -545,7 +545,7 @@ def _make_plan(view: View, paths: Collection[str] | None, edits: Edits, message:
                 made += edits(workspace, _Judged(document, citation, citing, judgement))
             if made:
                 changes.append(Change(path=path, before=document, edits=tuple(made)))
-    return EditPlan(changes=tuple(changes), message=message, left_out=tuple(left_out))
+    return EditPlan(changes=tuple(changes), message=message if changes else "", left_out=tuple(left_out))
 
 
 @contextmanager

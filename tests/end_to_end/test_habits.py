@@ -323,6 +323,7 @@ LISTING = [
 SHOWING = [
     Habit("mdmem show notes/db.md | head -1", out=r"^# Database$"),
     Habit("mdmem history", out="write notes/db.md"),
+    Habit("mdmem refs --fix", out="^nothing to change$"),
     Habit("mdmem set notes/db.md up='[[old]]'; mdmem backlinks notes/old.md", out=r"^notes/db\.md:2"),
     Habit("mdmem set notes/db.md zip=01234 && mdmem show notes/db.md", out='^zip: "01234"$'),
     Habit("mdmem history -n 1 | wc -l", out="^ *2$"),

@@ -43,7 +43,8 @@ def pace() -> float:
     return max(1.0, (time.process_time() - began) / 0.2)
 
 
-MOST_SECONDS, MOST_KILOBYTES = 5.0 * pace(), 500_000
+# What takes longest, six calls on files of all sizes, takes 4 to 5.5 seconds, as the machine is busy or not.
+MOST_SECONDS, MOST_KILOBYTES = 8.0 * pace(), 500_000
 GIGABYTES = 3 << 30
 HANG_SECONDS = 60.0
 TEMPLATE = "{% for i in range(10 ** 12) %}x{% endfor %}"

@@ -17,7 +17,7 @@ from mdmem.document.document import Document, without_suffix
 from mdmem.errors import AlreadyExists, DocumentRefused, EditRefused, MemoryNotFound, StorageFailed
 from mdmem.index.database import key_of, keys_of, stem_keys
 from mdmem.links import resolve
-from mdmem.links.resolve import Names, Resolution, is_path, resolve_link
+from mdmem.links.resolve import PATH_KINDS, Names, Resolution, is_path, resolve_link
 from mdmem.markdown import citation as text_citation
 from mdmem.vault.paths import check_folder, check_memory, is_under, nfc
 from mdmem.vault.plan import Change, EditPlan
@@ -394,8 +394,8 @@ class Shift:
             return self._new_astray_target(link, here, there)
         wanted = self._moves.get(was.path, was.path)
         is_relative = is_path(link) and not link.target.startswith("/")
-        seats = self._layout.file_of(here), self._layout.file_of(there)
-        is_detour = is_relative and not self._is_done and resolve.is_detour(link.target, *seats)
+        ends = self._find_start(link, here), self._find_start(link, there)
+        is_detour = is_relative and not self._is_done and resolve.is_detour(link.target, *ends)
         # On disk, a link that leads there only by its path in the vault leads nowhere.
         is_read_alike = now.is_from_disk or not was.is_from_disk
         is_kept = now.path == wanted and (was.ambiguous or not now.ambiguous)
@@ -417,6 +417,10 @@ class Shift:
         new = resolve.spell(self._after, link, wanted, there, was=was.path, is_from_disk=is_from_disk)
         return "" if new == link.target else new
 
+    def _find_start(self, link: Link, path: str) -> str:
+        """Return from where a relative link in a memory leads: its file, or for a wikilink its path."""
+        return self._layout.file_of(path) if link.kind in PATH_KINDS else path
+
     def _leave_link(self, link: Link, there: str, was: Resolution, now: Resolution) -> None:
         what = f"{there}:{link.line}: the link to {link.target!r}"
         leads = f"it leads to {now.path} now" if now.path else "it leads nowhere now"
@@ -430,7 +434,7 @@ class Shift:
     def _new_astray_target(self, link: Link, here: str, there: str) -> str:
         """Return what a link that led nowhere has to say, so that it leads to the same place."""
         is_relative = is_path(link) and not link.target.startswith("/")
-        here, there = self._layout.file_of(here), self._layout.file_of(there)
+        here, there = self._find_start(link, here), self._find_start(link, there)
         if self._is_done or not is_relative or _leads_on(link.target, here, there):
             return ""
         place = resolve.place_from(link.target, here)

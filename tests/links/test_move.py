@@ -226,15 +226,15 @@ def test_links_follow_a_folder_and_those_in_it(notes: type[Notes]) -> None:
 def test_links_follow_a_memory_into_a_mount_and_out_of_it(notes: type[Notes]) -> None:
     """From where its file stands, as git hosts and editors read it."""
     inside = {
-        "notes/a.md": "[r](../../README.md) [db](db.md) [c](../../src/a.py#L1) ![p](../../p.png) [a](a.md)",
+        "notes/a.md": "[[./no]] [r](../../R.md) [db](db.md) [c](../../a.py#L1) ![p](../../p.png) [a](a.md)",
         "notes/db.md": "[a](a.md) [[a]]",
     }
     mounted = {
-        "AGENTS.md": "[r](README.md) [db](memories/notes/db.md) [c](src/a.py#L1) ![p](p.png) [a](AGENTS.md)",
+        "AGENTS.md": "[[./notes/no]] [r](R.md) [db](m/notes/db.md) [c](a.py#L1) ![p](p.png) [a](AGENTS.md)",
         "notes/db.md": "[a](../../AGENTS.md) [[AGENTS]]",
     }
-    around = ["../README.md", "../src/a.py", "../p.png"]
-    layout = MemoryLayout("memories", {"AGENTS.md": "AGENTS.md"})
+    around = ["../R.md", "../a.py", "../p.png"]
+    layout = MemoryLayout("m", {"AGENTS.md": "AGENTS.md"})
     vault = notes(inside, around, layout)
     there = vault.after(move(vault.known, {"notes/a.md": "AGENTS.md"}))
     assert there.texts == mounted

@@ -43,8 +43,7 @@ def pace() -> float:
     return max(1.0, (time.process_time() - began) / 0.2)
 
 
-# What takes longest, six calls on files of all sizes, takes 4 to 5.5 seconds, as the machine is busy or not.
-MOST_SECONDS, MOST_KILOBYTES = 8.0 * pace(), 500_000
+MOST_SECONDS, MOST_KILOBYTES = 5.0, 500_000
 GIGABYTES = 3 << 30
 HANG_SECONDS = 60.0
 TEMPLATE = "{% for i in range(10 ** 12) %}x{% endfor %}"
@@ -755,7 +754,7 @@ def test_nothing_in_it_runs_hangs_or_writes_elsewhere(
     writing = ([each] for each in WRITES)
     for together, allowed in (reading, set()), *((each, ASKED_FOR) for each in (*writing, logging)):
         for arguments, ran in zip(together, sweep(together), strict=True):
-            assert ran.seconds < MOST_SECONDS, (arguments, ran)
+            assert ran.seconds < MOST_SECONDS * pace(), (arguments, ran)
             assert ran.kilobytes < MOST_KILOBYTES, (arguments, ran)
         changed = place.changed(before)
         assert {path for path in changed if together is not logging or not path.startswith(LOGS)} <= allowed
@@ -828,7 +827,7 @@ def serving(place: Place, *words: str) -> Iterator[subprocess.Popen[str]]:
     told = errors.read_text()
     assert process.returncode in {0, 2, 130}, told
     assert "Traceback" not in told
-    assert used.ru_utime + used.ru_stime < MOST_SECONDS
+    assert used.ru_utime + used.ru_stime < MOST_SECONDS * pace()
     assert 0 < peak[0] < MOST_KILOBYTES
     assert place.changed(before) <= ASKED_FOR
     assert os.listdir(place.marks) == []

@@ -31,6 +31,7 @@ from typing import TYPE_CHECKING, Any
 
 import mdmem
 from mdmem.cli.main import program
+from tests.terminals import read_terminal
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -126,10 +127,7 @@ class Place:
             finally:
                 os._exit(70)
         os.close(writes)
-        told = b""
-        with contextlib.suppress(OSError):  # that is how a terminal says that nobody is left
-            while more := os.read(reads, 65536):
-                told += more
+        told = b"".join(read_terminal(reads))
         os.close(reads)
         self.code = os.waitstatus_to_exitcode(os.waitpid(process, 0)[1])
         return told.decode().replace("\r\n", "\n")

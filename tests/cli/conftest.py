@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import contextlib
 import io
 import json
 import os
@@ -15,6 +14,7 @@ import pytest
 
 import mdmem
 from mdmem.cli.main import main
+from tests.terminals import read_terminal
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -84,13 +84,11 @@ class Cli:
         with subprocess.Popen(command, stdin=theirs, stdout=theirs, stderr=theirs) as process:
             os.close(theirs)
             seen, awaited = b"", question.encode()
-            # Linux reports the end of a terminal as an error, other systems as the end of a file.
-            with contextlib.suppress(OSError):
-                while part := os.read(ours, 4096):
-                    seen += part
-                    if awaited and awaited in seen:
-                        os.write(ours, answer.encode())
-                        awaited = b""
+            for part in read_terminal(ours):
+                seen += part
+                if awaited and awaited in seen:
+                    os.write(ours, answer.encode())
+                    awaited = b""
             os.close(ours)
             return process.wait(60), seen.decode().replace("\r\n", "\n")
 

@@ -2,19 +2,16 @@
 
 from __future__ import annotations
 
-import contextlib
 import os
 import pty
-import select
 import sys
 import termios
-import time
 from typing import TYPE_CHECKING, NamedTuple
+
+from tests.terminals import read_terminal
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
-
-_PATIENCE = 60.0  # seconds
 
 
 class Seen(NamedTuple):
@@ -43,16 +40,11 @@ def on_screen(
         termios.tcsetwinsize(0, (rows, 80))
         environ = {**os.environ, "TERM": "xterm", **(env or {})}
         os.execve(sys.executable, [sys.executable, "-m", "mdmem", *arguments], environ)
-    seen, from_here, to_come, until = "", 0, list(typed), time.monotonic() + _PATIENCE
-    # Linux reports the end of a terminal as an error, other systems as the end of a file.
-    with contextlib.suppress(OSError):
-        while select.select([terminal], [], [], until - time.monotonic())[0]:
-            part = os.read(terminal, 65536)
-            if not part:
-                break
-            seen += part.decode("utf-8", "replace").replace("\r\n", "\n")
-            if to_come and to_come[0][0] in seen[from_here:]:
-                from_here = len(seen)
-                os.write(terminal, to_come.pop(0)[1].encode())
+    seen, from_here, to_come = "", 0, list(typed)
+    for part in read_terminal(terminal):
+        seen += part.decode("utf-8", "replace").replace("\r\n", "\n")
+        if to_come and to_come[0][0] in seen[from_here:]:
+            from_here = len(seen)
+            os.write(terminal, to_come.pop(0)[1].encode())
     os.close(terminal)
     return Seen(os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1]), seen)

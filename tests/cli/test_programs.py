@@ -78,7 +78,8 @@ def test_nothing_is_paged_into_a_pipe(cli: Cli) -> None:
 def test_a_terminal_without_a_size_has_no_reader(cli: Cli, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("PAGER", "tr a-z A-Z")
     monkeypatch.setenv("TERM", "xterm")
-    assert cli.on_terminal("show", "long.md")[1].endswith("line 39\n")
+    code, seen = cli.on_terminal("show", "long.md")
+    assert (code, seen.endswith("line 39\n")) == (0, True)
 
 
 @pytest.mark.usefixtures("long")

@@ -7,7 +7,6 @@ this one, which has imported everything.
 
 from __future__ import annotations
 
-import contextlib
 import importlib
 import json
 import os
@@ -18,6 +17,7 @@ import sys
 import mdmem
 from mdmem.cli.main import program
 from mdmem.text.tokens import counter
+from tests.terminals import read_terminal
 
 
 def run(arguments: list[str]) -> tuple[int, str]:
@@ -25,12 +25,8 @@ def run(arguments: list[str]) -> tuple[int, str]:
     if pid == 0:
         sys.argv = ["mdmem", *arguments]
         program()
-    seen = b""
     os.write(terminal, b"\x04")  # whoever reads standard input reads its end
-    # Linux reports the end of a terminal as an error, other systems as the end of a file.
-    with contextlib.suppress(OSError):
-        while part := os.read(terminal, 65536):
-            seen += part
+    seen = b"".join(read_terminal(terminal))
     os.close(terminal)
     return os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1]), seen.decode("utf-8", "surrogateescape")
 

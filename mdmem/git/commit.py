@@ -23,6 +23,8 @@ IGNORED = "git ignores it"
 _LOCK_SECONDS = 5.0
 _POLL_SECONDS = 0.05
 _LONGEST_MESSAGE = 100_000  # bytes; an argument of a program has at most 128 KiB
+# Git looks at the head before it locks the index, and refuses when another has committed in between.
+_HEAD_MOVED = "cannot lock ref 'HEAD': is at "
 _FROM_STDIN = ("--pathspec-from-file=-", "--pathspec-file-nul")
 
 
@@ -129,7 +131,7 @@ class WorkTree:
                 # Git commits the files that its index knows: of these it knows now that they will be added.
                 self._change_index(["add", "--intent-to-add"], new, seconds)
             query = ["commit", "--quiet", "--only", "--cleanup=whitespace", "-m", message]
-            self._change_index(query, [file.name for file in files], seconds)
+            parent = self._change_index(query, [file.name for file in files], seconds)
         except BaseException as error:
             if new:
                 with suppress(GitFailed, GitRefused):
@@ -137,7 +139,7 @@ class WorkTree:
             if isinstance(error, GitFailed) and (now := self._repository.head()) != before:
                 raise error.but(reason=f"{error.reason}; meanwhile the head became {now}") from None
             raise
-        since = f"{before}..HEAD" if before else "HEAD"
+        since = f"{parent}..HEAD" if parent else "HEAD"
         query, action = ["rev-list", "--first-parent", "--reverse", since, "--"], "read the commit"
         made = self._run_git(query, action).require(self._folder, action)
         if not made:
@@ -150,18 +152,23 @@ class WorkTree:
             code="commit-failed", path=self._repository.top, action="commit", reason=reason, remedy=remedy
         )
 
-    def _change_index(self, arguments: Sequence[str], names: Sequence[str], seconds: float) -> None:
-        """Run git on some files; while another git holds the lock of the index, wait a little."""
+    def _change_index(self, arguments: Sequence[str], names: Sequence[str], seconds: float) -> str | None:
+        """Run git on some files, again while another git is in its way; return the head before that."""
         given = b"\0".join(os.fsencode(_exact_pathspec(name)) for name in names)
         deadline = time.monotonic() + _LOCK_SECONDS
-        while (ended := self._run_git([*arguments, *_FROM_STDIN], "commit", given, seconds)).status:
-            if "index.lock" not in ended.errors:
-                raise self._refuse_commit(ended.complaint)
-            if time.monotonic() >= deadline:
+        while True:
+            head = self._repository.head()
+            ended = self._run_git([*arguments, *_FROM_STDIN], "commit", given, seconds)
+            if not ended.status:
+                return head
+            is_over, is_locked = time.monotonic() >= deadline, "index.lock" in ended.errors
+            if is_locked and is_over:
                 lock = os.path.join(self._repository.folder, "index.lock")
                 reason = f"another git is running, or was killed: {lock} is there"
                 remedy = "try again when it has ended; if none is running, remove that file"
                 raise GitRefused(path=self._repository.top, reason=reason, remedy=remedy)
+            if is_over or not (is_locked or _HEAD_MOVED in ended.errors):
+                raise self._refuse_commit(ended.complaint)
             time.sleep(_POLL_SECONDS)
 
     def _run_git(self, query: Sequence[str], action: str, given: bytes = b"", seconds: float = 0) -> Ended:

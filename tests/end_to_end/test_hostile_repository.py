@@ -35,7 +35,6 @@ from tests.end_to_end.test_help import LEAVES
 from tests.end_to_end.test_storage_faults import Commands, commands
 from tests.mcp.test_stdio import call, lines_of
 
-
 MOST_SECONDS, MOST_KILOBYTES = 5.0, 500_000
 GIGABYTES = 3 << 30
 HANG_SECONDS = 60.0

@@ -587,3 +587,33 @@ def test_two_at_once_both_commit(tree: Any) -> None:
         thread.join()
     assert tree.git("status", "--porcelain") == ""
     assert tree.git("rev-list", "--count", "HEAD") == "3"
+
+
+# What another commits while git makes a commit, once or each time.
+OTHERS = "git update-ref HEAD $(git -c user.name=a commit-tree -p HEAD -m other HEAD^{tree})"
+
+
+def test_a_commit_that_comes_in_between_is_followed(tree: Any, tmp_path: Path, mine: Any) -> None:
+    tree.commit()
+    tree.write("notes/new.md", "a\n")
+    program(
+        tmp_path / "hooks/pre-commit", f"test -e {tmp_path}/once || {{ touch {tmp_path}/once; {OTHERS}; }}"
+    )
+    mine("core.hooksPath", str(tmp_path / "hooks"))
+    assert commit(tree) == tree.git("rev-parse", "HEAD")
+    assert tree.git("log", "-2", "--format=%s").split() == ["m", "other"]
+    assert tree.git("status", "--porcelain") == ""
+
+
+def test_commits_that_come_in_between_each_time_are_told_of(
+    tree: Any, tmp_path: Path, mine: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("mdmem.git.commit._LOCK_SECONDS", 0.2)
+    tree.commit()
+    tree.write("notes/new.md", "a\n")
+    before = index(tree)
+    program(tmp_path / "hooks/pre-commit", OTHERS)
+    mine("core.hooksPath", str(tmp_path / "hooks"))
+    with pytest.raises(GitFailed, match=r"but expected .* meanwhile the head became"):
+        commit(tree)
+    assert index(tree) == before

@@ -9,6 +9,7 @@ from __future__ import annotations
 import os
 import threading
 import time
+from collections import deque
 from contextlib import suppress
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, NamedTuple
@@ -46,6 +47,7 @@ if TYPE_CHECKING:
 
 _BEGAN = time.time()
 _RETRY_SECONDS = 1.0  # after the index could not be made current
+_MERGES = 20  # of an open text: all that an editor may yet make of it
 _LEFT = 50  # texts that were closed: whoever renames a file closes it and opens the other
 
 
@@ -72,6 +74,14 @@ class _Buffer(NamedTuple):
 
     opened: Opened
     base: str | None
+
+
+class _Merged(NamedTuple):
+    """What an open text with this base becomes with what was on disk."""
+
+    base: str | None
+    text: str
+    disk: str
 
 
 class _Buffers(dict[str, _Buffer]):
@@ -115,7 +125,7 @@ class Editing:
         self._lock = threading.Lock()
         self._known = Memories()
         self._interfaces: dict[str, _Interface] = {}
-        self._merged: dict[str, tuple[str | None, str, str]] = {}
+        self._merged: dict[str, deque[_Merged]] = {}
         self._left: dict[str, str | None] = {}
         self._watcher: Watcher | None = None
         self._is_stopped = threading.Event()
@@ -135,12 +145,12 @@ class Editing:
             PathRefused: no memory can have this path.
         """
         opened = Opened(check_memory(path), text, self._vault.config.limits)
-        before, merged = self._buffers.get(path), self._merged.get(path)
+        before, merged = self._buffers.get(path), tuple(self._merged.get(path, ()))
         if before is None:
             base = self._find_base(path, text)
         else:
-            is_merged = merged and merged[0] is before.base and merged[1] in {text, before.opened.text}
-            base = merged[2] if merged and is_merged else before.base
+            known = {each.text: each.disk for each in merged if each.base is before.base}
+            base = known.get(text, known.get(before.opened.text, before.base))
         self._buffers = _Buffers({**self._buffers, path: _Buffer(opened, base)})
 
     def close(self, path: str) -> None:
@@ -318,7 +328,7 @@ class Editing:
             disk = self._vault.find(path)
             text = _as_edited(disk.text, ours.text) if disk else ours.text
             if disk and text == ours.text:
-                self._merged[path] = buffer.base, text, text
+                self._note_merged(path, _Merged(buffer.base, text, text))
             base = None if buffer.base is None else _as_edited(buffer.base, ours.text)
             if text in (ours.text, base):
                 return None
@@ -333,9 +343,13 @@ class Editing:
         merged = merge(before, theirs, ours)
         if merged.text is None:
             return TakenOver(edits=None, lines=_list_contested(before, theirs, ours, merged.conflicts))
-        self._merged[path] = buffer.base, merged.text, text
+        self._note_merged(path, _Merged(buffer.base, merged.text, text))
         edits = tuple(between(ours.text, merged.text))
         return TakenOver(edits=edits) if edits else None
+
+    def _note_merged(self, path: str, merged: _Merged) -> None:
+        # Before an editor has made of a text what it was answered, the disk may change and be merged again.
+        self._merged.setdefault(path, deque(maxlen=_MERGES)).append(merged)
 
     # -- questions -----------------------------------------------------------------------------------------
 

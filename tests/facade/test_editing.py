@@ -273,6 +273,20 @@ def test_what_was_taken_over_once_is_not_merged_again(root: Path, editing: Editi
     assert taken(editing, "a.md") == "zero\n\none\n\ntwo, theirs and mine\n"
 
 
+def test_what_was_taken_over_is_not_doubled_when_the_disk_changes_before_the_editor_has_it(
+    root: Path, editing: Editing
+) -> None:
+    editing.open("a.md", put(root, "a.md", "# A\n\none\n"))
+    editing.open("a.md", "# A\n\none, mine\n")
+    put(root, "a.md", "# A\nfirst\n\none\n")
+    merged = taken(editing, "a.md")
+    assert merged == "# A\nfirst\n\none, mine\n"
+    put(root, "a.md", "# A\n\n- second\nfirst\n\none\n")
+    assert editing.merge("a.md") is not None  # as the check of a file does that has changed
+    editing.open("a.md", merged)
+    assert taken(editing, "a.md") == "# A\n\n- second\nfirst\n\none, mine\n"
+
+
 def test_a_conflict_says_in_which_line_of_the_open_text_it_is(root: Path, editing: Editing) -> None:
     editing.open("a.md", put(root, "a.md", "one\n\ntwo\n"))
     editing.open("a.md", "new\n\none\n\ntwo, mine\n")

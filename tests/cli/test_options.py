@@ -30,6 +30,7 @@ from mdmem.errors import Usage
         ("{a: 1, b: {c: null}}", {"a": 1, "b": {"c": None}}),
         (" 5 ", 5),
         *((number, number) for number in ("0123", "007", "-012", "00.5", "+4917")),
+        *(("1.10", 1.1), ('"1.10"', "1.10")),
         ("[007, 8, {a: 01}]", ["007", 8, {"a": "01"}]),
         ("0x1f", 31),
         *((link, link) for link in ("[[Ada]]", "[[notes/Ada#Life|her]]", "[[Ä b]]")),

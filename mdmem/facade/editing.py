@@ -47,7 +47,7 @@ if TYPE_CHECKING:
 
 _BEGAN = time.time()
 _RETRY_SECONDS = 1.0  # after the index could not be made current
-_MERGES = 20  # of an open text: all that an editor may yet make of it
+_MERGES = 5  # of an open text, of which an editor may yet make one its own
 _LEFT = 50  # texts that were closed: whoever renames a file closes it and opens the other
 
 

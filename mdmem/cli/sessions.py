@@ -225,7 +225,8 @@ def sessions_allow_capture(memory: Memory, off: bool) -> None:
     You say so for yourself, on this machine; a copy of the vault has to be allowed again.
     """
     memory.sessions.allow_capture(off=off)
-    _print_done({"allowed": not off}, "allow it")
+    did = "no longer allowed here" if off else "allowed here: hooks do what .mdmem/config.toml asks for"
+    _print_done({"allowed": not off}, "allow it", did)
 
 
 @sessions_command.command("clear", epilog="Example: mdmem sessions clear t1")

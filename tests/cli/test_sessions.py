@@ -428,3 +428,10 @@ def test_a_session_is_named_by_the_beginning_of_its_key(cli: Cli) -> None:
     assert cli("sessions", "history", "3f2a9c01-one").code == 1
     cli.ok("sessions", "add", "3f2b", "user", "new")  # a new session is what it is called
     assert texts(cli, "3f2b") == ["new"]
+
+
+def test_what_is_allowed_is_what_the_config_asks_for(cli: Cli) -> None:
+    assert cli("sessions", "allow-capture").errors == (
+        "allowed here: hooks do what .mdmem/config.toml asks for\n"
+    )
+    assert cli("sessions", "allow-capture", "--off").errors == "no longer allowed here\n"

@@ -168,7 +168,7 @@ def doctor_command(memory: Memory, fix: bool, strict: bool) -> int:
 
 @command("context", epilog="Example: mdmem context which database --for src/app.py --thread t1 --budget 2000")
 @click.argument("words", metavar="[QUERY]...", nargs=-1)
-@click.option("--for", "files", multiple=True, metavar="FILE", help="Take only rules for this file.")
+@options.for_option("files", multiple=True)
 @options.begun_thread_option
 @options.budget_option(4_000, least=1)
 @click.option("--estimated", is_flag=True, help="Estimate tokens, even where a tokenizer is installed.")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from typing import TYPE_CHECKING, Any
 
 import click
@@ -224,7 +225,7 @@ def _format_preference(found: Preference) -> str:
     return f"{found.name}  {found.value}  {found.strength:.2f}{hidden}"
 
 
-_for_option = click.option("--for", "for_file", metavar="FILE", help="Take only rules for this file.")
+_for_option = options.for_option("for_file")
 
 
 @group("rules")
@@ -257,7 +258,7 @@ def rules_list(memory: Memory, for_file: str | None, disabled: bool) -> int:
 
 
 def _name_rules(for_file: str | None) -> str:
-    return f"rules{f' for {for_file}' if for_file else ''}"
+    return f"rules{f' for {os.path.relpath(for_file)}' if for_file else ''}"
 
 
 def _format_rule(rule: Rule) -> str:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import functools
 import json
+import os
 import sys
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, TypeVar
@@ -117,6 +118,18 @@ def source_option(name: str, **settings: Any) -> Callable[[F], F]:
 case_option = choice_option("--case", choices="ignore smart exact", help="Tell whether case counts.")
 session_option = click.option("--session", metavar="KEY", help="Name the session that it belongs to.")
 _OF_THREAD = "Use the memory of this thread."
+
+
+def for_option(name: str, **settings: Any) -> Callable[[F], F]:
+    """Declare the option --for: a file as the shell reads it where one is there, else from the workspace."""
+
+    def find(file: str) -> str:
+        return os.path.abspath(file) if os.path.lexists(file) else file
+
+    about = "Take only rules for this file."
+    return click.option("--for", name, metavar="FILE", type=find, help=about, **settings)
+
+
 thread_option = click.option("--thread", metavar="ID", help=_OF_THREAD)
 
 

@@ -219,6 +219,19 @@ def test_a_rule_is_added_and_told(cli: Cli) -> None:
     assert cli.ok("rules", "text", "--for", "a.md").out == "# plain\n\nBe short.\n"
 
 
+@pytest.mark.parametrize("file", ["app.py", "./app.py", "../src/app.py", "src/app.py", "src/new.py"])
+def test_a_file_is_named_from_the_current_folder_or_the_workspace(
+    cli: Cli, files: Files, monkeypatch: pytest.MonkeyPatch, file: str
+) -> None:
+    files.write("rules/python.md", b"---\nglobs: ['src/**']\n---\n\nAlways.\n")
+    files.write("../src/app.py", b"pass\n")
+    monkeypatch.chdir("src")
+    assert "python" in cli.ok("rules", "list", "--for", file).out
+    assert "Always." in cli.ok("rules", "text", "--for", file).out
+    assert "Always." in cli.ok("context", "--for", file).out
+    assert cli("rules", "list", "--for", "other.py").errors == "no rules for other.py\n"
+
+
 def test_a_rule_is_made_from_its_template(cli: Cli, files: Files) -> None:
     assert cli.ok("new", "rule", "style").out.startswith("created rules/style.md  ")
     assert b"type: rule\n" in files.read("rules/style.md")

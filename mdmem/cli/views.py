@@ -101,7 +101,7 @@ def status_command(memory: Memory) -> None:
     if not found.setup:
         print(f"{'setup':16} nothing is wrong")
     if (left := len(found.setup) - _MOST_WRONG) > 0:
-        render.print_remarks([f"{left:,} more are wrong with the setup: see --json"])
+        render.print_remarks([f"setup: and {left:,} more, with --json"])
 
 
 _MOST_MONTHS = 24

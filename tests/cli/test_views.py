@@ -139,3 +139,12 @@ def test_stats_of_many_months_say_how_many_are_left_out(cli: Cli, files: Files) 
 
 def test_stats_of_nothing_are_zero(cli: Cli) -> None:
     assert cli.ok("stats").out == "0 memories, 0 bytes, about 0 tokens\n"
+
+
+def test_status_names_three_problems_of_the_setup_and_counts_the_others(cli: Cli, files: Files) -> None:
+    files.write(".mdmem/config.toml", b'[mounts]\n"AGENTS.md" = "../AGENTS.md"\n[git]\ncommit = "auto"\n')
+    files.write("notes/bad.md", b"\xff\xfe")
+    told = cli.ok("status")
+    assert told.out.splitlines()[-1].startswith(" " * 17)
+    assert told.errors == "setup: and 1 more, with --json\n"
+    assert len(cli.ok("status", "--json").json["setup"]) == 4

@@ -184,5 +184,6 @@ def context_command(memory: Memory, words: tuple[str, ...], **given: Any) -> Non
 
 def _print_context(found: Any) -> None:
     sys.stdout.write(found.text)
-    left_out = f", {len(found.left_out):,} left out: raise --budget" if found.left_out else ""
-    render.print_remarks([f"{found.tokens:,} tokens{left_out}"])
+    left_out = f", {len(found.left_out):,} left out" if found.left_out else ""
+    is_short = any(not left.reason for left in found.left_out)
+    render.print_remarks([f"{found.tokens:,} tokens{left_out}{': raise --budget' if is_short else ''}"])

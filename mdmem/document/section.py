@@ -93,7 +93,8 @@ def _name_near_headings(document: Document, heading: str) -> tuple[str, ...]:
     names = [SEPARATOR.join(s.path) if is_path else s.heading.title for s in document.sections]
     near = [name for name in names if name.casefold() == wanted.casefold()]
     if len(wanted) <= _LONGEST_COMPARED:
-        near += get_close_matches(wanted, names)
+        folded = {name.casefold(): name for name in names}
+        near += (folded[name] for name in get_close_matches(wanted.casefold(), folded))
     return tuple(dict.fromkeys([*near, *names]))[:_MOST_NAMED]
 
 

@@ -70,7 +70,8 @@ class Schemas:
         """
         found = self._catalog.resolve(name)
         if found is None:
-            raise NamedNotFound(kind="schema", name=name, near=self._catalog.near(name))
+            near = dict.fromkeys([*self._catalog.near(name), *self._catalog.names])
+            raise NamedNotFound(kind="schema", name=name, near=tuple(near))
         return self._catalog.text(found)
 
     def fields(self, document: Document, path: Sequence[Key] = ()) -> dict[str, FieldGuide]:

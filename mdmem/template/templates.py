@@ -136,9 +136,8 @@ class Templates:
             if source is not None:
                 return name + suffix, source
         names = [info.name for info in self.names()]
-        raise NamedNotFound(
-            kind="template", name=name, near=tuple(get_close_matches(name, names, n=5) or names)
-        )
+        near = dict.fromkeys([*get_close_matches(name, names), *names])
+        raise NamedNotFound(kind="template", name=name, near=tuple(near))
 
     def _source_of(self, name: str, suffix: str) -> str | None:
         reason = refusal(name)

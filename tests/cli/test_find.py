@@ -349,6 +349,11 @@ def test_what_was_left_out_is_told_in_the_text_and_on_standard_error(cli: Cli) -
     assert "left out: raise --budget" in ended.errors
 
 
+def test_a_budget_is_not_named_where_it_is_not_the_reason(cli: Cli, files: Files) -> None:
+    (files.root / "zeros.md").write_bytes(b"\0")
+    assert cli.ok("context", "file").errors.endswith(" tokens, 1 left out\n")
+
+
 @pytest.mark.usefixtures("filled")
 def test_json_has_the_text_the_parts_and_what_was_left_out(cli: Cli) -> None:
     found = cli.ok("context", "--budget", "90", "--estimated", "--json").json

@@ -148,6 +148,7 @@ def test_a_heading_that_means_several_is_ambiguous(heading: str, lines: tuple[in
         ("design", ("Design",)),
         ("INDEX", ("Index",)),
         ("Indexes", ("Index",)),
+        ("NOTEZ", ("Notes",)),
         ("### Index", ("Index",)),
         ("Desing > Index", ("Design > Index", "Notes > Index", "Design")),
     ],

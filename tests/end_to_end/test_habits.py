@@ -336,6 +336,8 @@ SHOWING = [
     Habit("mdmem replace notes/db.md file database --dry-run", out=r"^\+SQLite: one database"),
     Habit("mdmem replace notes/db.md missing x", code=1, error="does not occur"),
     Habit("mdmem section rules/python.md Pyton x", code=1, error="headings, the nearest first: Python"),
+    Habit("mdmem template show nope", code=1, error="^there is: note, context, daily, decision"),
+    Habit("mdmem schema show prefrence", code=1, error="^there is: preference, memory, note, "),
     Habit(
         "printf '# A\\n## B\\n## B\\n' > memories/a.md; mdmem section a.md B x",
         code=2,

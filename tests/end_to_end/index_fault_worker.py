@@ -175,9 +175,8 @@ def steps(root: Path, last: int | None = None) -> int:
     Returns:
         How many steps there were until then; all of them without `last`.
     """
-    index = Index(str(root))
-    folder = index.text(lambda text: text.folder)
-    index.close()
+    # Asked in a fork: opening the texts starts a thread that holds a lock, which a fork beside it would keep.
+    _, folder = forked(lambda: Index(str(root)).text(lambda text: text.folder))
     watch = INotify()
     watch.add_watch(folder, flags.CREATE | flags.MODIFY | flags.CLOSE_WRITE | flags.MOVED_TO | flags.DELETE)
     child = os.fork()

@@ -342,11 +342,15 @@ class SessionConflict(Conflict, code="session-conflict"):
 
 
 class UndoConflict(Conflict, code="undo-conflict"):
-    """A memory has changed since the change that is to be taken back, and the two cannot be told apart."""
+    """A memory has changed since the change that is to be taken back, and the two cannot be told apart.
+
+    `is_alone`: the change was of no other memory.
+    """
 
     reason: str
     before: str | None
     change: str
+    is_alone: bool = False
 
     @property
     def message(self) -> str:
@@ -358,8 +362,8 @@ class UndoConflict(Conflict, code="undo-conflict"):
     def hint(self) -> str:
         path = shlex.quote(self.path)
         back = f"`mdmem restore {path} --hash {self.before[:8]}`" if self.before else f"`mdmem rm {path}`"
-        how = f"undo it by hand, or give up what is new: {back}, then `mdmem undo {self.change}`"
-        return f"see `mdmem diff {path}`; {how}"
+        then = "" if self.is_alone else f", then `mdmem undo {self.change}`"
+        return f"see `mdmem diff {path}`; undo it by hand, or give up what is new: {back}{then}"
 
 
 class UndoRefused(Refused, code="undo-refused"):

@@ -55,6 +55,7 @@ EXAMPLES: dict[str, Any] = {
     "key": "source.type",
     "kind": "schema",
     "name": "note",
+    "is_alone": False,
     "problem": "--limit must be at least 1",
     "remedy": "give a number such as 10",
     "reasons": ("it has changed since",),

@@ -410,6 +410,7 @@ def _content_without(
         reason=_describe_since(vault, file, digest, is_kept=after is not None),
         before=file.before,
         change=entry.id,
+        is_alone=len(entry.files) == 1 and not entry.is_part,
     )
 
 

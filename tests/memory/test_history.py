@@ -403,6 +403,21 @@ def test_undo_of_a_move_confuses_no_memories_that_held_the_same(memory: Memory, 
     assert not memory.exists("x/a.md")
 
 
+def test_what_stands_in_the_way_of_undo_of_one_memory_is_given_up_in_one_step(
+    memory: Memory, vault_root: Path
+) -> None:
+    memory.write("a.md", "one\n")
+    memory.replace("a.md", "one", "two")
+    (vault_root / "a.md").write_text("zwei\n")
+    with pytest.raises(UndoConflict) as refused:
+        memory.undo()
+    before = refused.value.before
+    assert before
+    assert refused.value.hint.endswith(f"what is new: `mdmem restore a.md --hash {before[:8]}`")
+    memory.restore("a.md", hash=before)
+    assert memory.show("a.md").text == "one\n"
+
+
 def test_what_stands_in_the_way_of_undo_is_given_up_in_two_steps(memory: Memory, vault_root: Path) -> None:
     memory.write("a.md", "one\n")
     memory.write("b.md", "See [[a]].\n")

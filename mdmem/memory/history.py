@@ -119,7 +119,8 @@ def restored(vault: Vault, path: str, wanted: str | None) -> EditPlan:
     data = next((data for h in wanting if (data := _find_data(vault, h)) is not None), None)
     if data is None:
         near = tuple(dict.fromkeys(h[:_SHORT] for h in hashes if h != now))
-        raise NamedNotFound(kind=f"kept version of {path}", name=wanted or "latest", near=near)
+        remedy = "" if near else "`mdmem history` lists what was changed"
+        raise NamedNotFound(kind=f"kept version of {path}", name=wanted or "", near=near, remedy=remedy)
     change = Change(path=name, before=before, content=data, merge=False, back=back)
     return EditPlan(changes=(change,), message=f"restore {path}", brings_back=True)
 

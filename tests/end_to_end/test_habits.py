@@ -336,6 +336,11 @@ SHOWING = [
     Habit("mdmem replace notes/db.md file database --dry-run", out=r"^\+SQLite: one database"),
     Habit("mdmem replace notes/db.md missing x", code=1, error="does not occur"),
     Habit("mdmem section rules/python.md Pyton x", code=1, error="headings, the nearest first: Python"),
+    Habit(
+        "mdmem restore nope.md",
+        code=1,
+        error=r"no kept version of nope\.md\n`mdmem history` lists what was changed$",
+    ),
     Habit("mdmem template show nope", code=1, error="^there is: note, context, daily, decision"),
     Habit("mdmem schema show prefrence", code=1, error="^there is: preference, memory, note, "),
     Habit(

@@ -282,12 +282,12 @@ def _find_by_name(memory: Memory, text: str, readings: list[str], role: Role) ->
         return named[0]
     if remedy := _find_remedy(memory, text, role):
         raise MemoryNotFound(path=text, remedy=remedy)
-    if role.folder or role.writes or text.endswith(suffixes):
+    if role.folder or text.endswith(suffixes):
         return readings[0]
     if any(can_name(memory, path, READ_FOLDER) for path in readings):
         remedy = f"list it with `{shlex.join(('mdmem', 'ls', text))}`"
         raise PathRefused(path=text, reason="this is a folder", remedy=remedy)
-    return (near or readings)[0]
+    return readings[0] if role.writes else (near or readings)[0]
 
 
 def _find_remedy(memory: Memory, text: str, role: Role) -> str:

@@ -104,18 +104,21 @@ _NEAR = 3  # how many of the last changes are named where another one is asked f
 def restored(vault: Vault, path: str, wanted: str | None) -> EditPlan:
     """Return the plan that gives a memory what it held before its last change, or the content with a hash.
 
+    Where another program has deleted it, that was the last change.
+
     Raises:
         NamedNotFound: nothing of that memory is kept, or not that.
         Usage: the hash has fewer than eight digits.
     """
     name = check_memory(path, vault.suffixes)
     start = digits(wanted) if wanted is not None else None
-    kept = [f for e in vault.history() for f in e.files if f.path == name and f.before]
-    before, back = _find_standing(vault, kept[0]) if kept else (vault.find(name), None)
+    changes = [f for e in vault.history() for f in e.files if f.path == name]
+    before, back = _find_standing(vault, changes[0]) if changes else (vault.find(name), None)
     now = before.hash if before else None
-    hashes = [f.before for f in kept if f.before]
+    hashes = [h for f in changes for h in (f.after, f.before) if h]
+    earlier = [f.before for f in changes if f.before] if before else hashes
     start = start and complete_id("version", start, hashes)
-    wanting = (h for h in hashes if (h.startswith(start) if start else h != now))
+    wanting = [h for h in hashes if h.startswith(start)] if start else [h for h in earlier if h != now]
     data = next((data for h in wanting if (data := _find_data(vault, h)) is not None), None)
     if data is None:
         near = tuple(dict.fromkeys(h[:_SHORT] for h in hashes if h != now))

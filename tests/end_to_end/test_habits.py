@@ -336,6 +336,13 @@ SHOWING = [
     Habit("mdmem replace notes/db.md file database --dry-run", out=r"^\+SQLite: one database"),
     Habit("mdmem replace notes/db.md missing x", code=1, error="does not occur"),
     Habit("mdmem section rules/python.md Pyton x", code=1, error="headings, the nearest first: Python"),
+    Habit("mdmem write a.md new && rm memories/a.md && mdmem restore a.md && mdmem show a.md", out="^new"),
+    Habit(
+        "mdmem append a.md one; mdmem append a.md two; mdmem undo; rm memories/a.md;"
+        " mdmem restore a.md && mdmem show a.md",
+        out="^one$",
+        silent="two",
+    ),
     Habit(
         "mdmem restore nope.md",
         code=1,

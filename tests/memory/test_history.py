@@ -201,6 +201,33 @@ def test_each_undo_goes_one_change_further_back_and_each_redo_one_forward(memory
         memory.redo()
 
 
+def test_what_another_program_deleted_is_restored_as_it_was_written_last(
+    memory: Memory, vault_root: Path
+) -> None:
+    memory.write("a.md", "one\n")
+    written = memory.show("a.md").hash
+    for _ in range(2):
+        (vault_root / "a.md").unlink()
+        memory.restore("a.md")
+        assert memory.show("a.md").text == "one\n"
+    memory.append("a.md", "two")
+    memory.undo()
+    (vault_root / "a.md").unlink()
+    memory.restore("a.md")
+    assert memory.show("a.md").text == "one\n"
+    memory.write("a.md", "three\n", overwrite=True)
+    memory.restore("a.md", hash=written)
+    assert memory.show("a.md").text == "one\n"
+
+
+def test_what_was_only_written_is_restored_by_its_hash(memory: Memory, vault_root: Path) -> None:
+    memory.write("a.md", "one\n")
+    written = memory.show("a.md").hash
+    (vault_root / "a.md").write_text("edited\n")
+    memory.restore("a.md", hash=written)
+    assert memory.show("a.md").text == "one\n"
+
+
 def test_a_restored_file_survives_a_second_undo(memory: Memory) -> None:
     memory.write("a.md", "kept\n")
     memory.rm("a.md")

@@ -215,7 +215,7 @@ def excerpt_hits(memory: Memory, hits: Sequence[Hit], excluded: Collection[str] 
     found: list[Excerpt] = []
     read: dict[str, Document | None] = {}
     for rank, hit in enumerate(hits):
-        if excluded and real_path(memory.vault, hit.path) in excluded:
+        if excluded and real_path(*memory.vault.locate_layer(hit.path)) in excluded:
             continue
         excerpt: Excerpt | None = _of_hit(hit, rank)
         if not hit.heading and hit.path not in read:

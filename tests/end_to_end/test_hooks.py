@@ -17,6 +17,7 @@ from mdmem.text.tokens import estimate
 from tests.waiting import until
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
     from pathlib import Path
 
 GIT = ["git", "-c", "user.name=A", "-c", "user.email=a@example.org"]
@@ -47,7 +48,15 @@ class Repository:
         self.root = root
         self.vault = root / "memories"
 
-    def hook(self, event: str, given: Any, *, codex: bool = False, cwd: Path | None = None) -> Said:
+    def hook(
+        self,
+        event: str,
+        given: Any,
+        *,
+        codex: bool = False,
+        cwd: Path | None = None,
+        scope: Sequence[str] = (),
+    ) -> Said:
         """Run a hook as a host does; it never fails."""
         env = {
             name: value for name, value in os.environ.items() if not name.startswith(("MDMEM_", "CLAUDE_"))
@@ -55,7 +64,7 @@ class Repository:
         if not codex:
             env["CLAUDE_PROJECT_DIR"] = str(self.root)
         ended = subprocess.run(
-            [sys.executable, "-m", "mdmem", "hook", event],
+            [sys.executable, "-m", "mdmem", *scope, "hook", event],
             input=given if isinstance(given, str) else json.dumps(given),
             capture_output=True,
             text=True,
@@ -320,9 +329,10 @@ def asked(repository: Repository) -> Any:
     memory.sync()
     memory.index.close()
 
-    def ask(prompt: Any, *, codex: bool = False) -> Said:
+    def ask(prompt: Any, *, codex: bool = False, scope: Sequence[str] = ()) -> Said:
         given = {"session_id": "5e1f", "cwd": str(repository.root), "prompt": prompt}
-        return repository.hook("user-prompt", {**given, "hook_event_name": "UserPromptSubmit"}, codex=codex)
+        given["hook_event_name"] = "UserPromptSubmit"
+        return repository.hook("user-prompt", given, codex=codex, scope=scope)
 
     return ask
 
@@ -334,6 +344,16 @@ def test_a_prompt_is_given_the_passages_that_fit_it(asked: Any, *, codex: bool) 
     assert "notes/billing.md#L1-L3" in said.context
     assert "the worker `ledger`" in said.context
     assert "dragons" not in said.context
+
+
+def test_a_prompt_of_a_user_in_a_project_is_given_what_is_wider(asked: Any, repository: Repository) -> None:
+    """Also where AGENTS.md fits, which the host reads by itself."""
+    with (repository.root / "AGENTS.md").open("a") as file:
+        file.write("\nInvoices are rendered at night.\n")
+    said = asked("How are invoices rendered at night?", scope=("--user", "ada", "--project", "p"))
+    assert said.errors == ""
+    assert "shared:notes/billing.md#L1-L3" in said.context
+    assert "AGENTS.md" not in said.context
 
 
 def test_a_prompt_without_spaces_between_words_is_answered(asked: Any, repository: Repository) -> None:

@@ -104,7 +104,7 @@ _NEAR = 3  # how many of the last changes are named where another one is asked f
 def restored(vault: Vault, path: str, wanted: str | None) -> EditPlan:
     """Return the plan that gives a memory what it held before its last change, or the content with a hash.
 
-    Where another program has deleted it, that was the last change.
+    Where another program has changed or deleted it since, that was the last change.
 
     Raises:
         NamedNotFound: nothing of that memory is kept, or not that.
@@ -116,9 +116,8 @@ def restored(vault: Vault, path: str, wanted: str | None) -> EditPlan:
     before, back = _find_standing(vault, changes[0]) if changes else (vault.find(name), None)
     now = before.hash if before else None
     hashes = [h for f in changes for h in (f.after, f.before) if h]
-    earlier = [f.before for f in changes if f.before] if before else hashes
     start = start and complete_id("version", start, hashes)
-    wanting = [h for h in hashes if h.startswith(start)] if start else [h for h in earlier if h != now]
+    wanting = [h for h in hashes if (h.startswith(start) if start else h != now)]
     data = next((data for h in wanting if (data := _find_data(vault, h)) is not None), None)
     if data is None:
         near = tuple(dict.fromkeys(h[:_SHORT] for h in hashes if h != now))

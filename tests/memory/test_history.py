@@ -220,12 +220,19 @@ def test_what_another_program_deleted_is_restored_as_it_was_written_last(
     assert memory.show("a.md").text == "one\n"
 
 
-def test_what_was_only_written_is_restored_by_its_hash(memory: Memory, vault_root: Path) -> None:
+@pytest.mark.parametrize("edited", ["", "edited\n"])
+@pytest.mark.parametrize("by_hash", [False, True])
+def test_what_another_program_edited_is_restored_as_it_was_written_last(
+    memory: Memory, vault_root: Path, edited: str, *, by_hash: bool
+) -> None:
     memory.write("a.md", "one\n")
+    memory.append("a.md", "two")
     written = memory.show("a.md").hash
-    (vault_root / "a.md").write_text("edited\n")
-    memory.restore("a.md", hash=written)
-    assert memory.show("a.md").text == "one\n"
+    (vault_root / "a.md").write_text(edited)
+    memory.restore("a.md", hash=written if by_hash else None)
+    assert memory.show("a.md").text == "one\ntwo\n"
+    memory.restore("a.md")
+    assert memory.show("a.md").text == edited
 
 
 def test_a_restored_file_survives_a_second_undo(memory: Memory) -> None:

@@ -256,11 +256,12 @@ def sessions_delete(memory: Memory, key: str) -> int:
 
 @sessions_command.command("restore", epilog="Example: mdmem sessions restore t2")
 @click.argument("key")
+@options.number_option("--older", default=0, help="Pass over N that were deleted later.")
 @options.dry_run_option
 @options.read_command
-def sessions_restore(memory: Memory, key: str) -> None:
+def sessions_restore(memory: Memory, key: str, older: int) -> None:
     """Bring back the session of a key that was deleted last."""
-    memory.sessions.restore(key, dry_run=render.is_set("dry_run"))
+    memory.sessions.restore(key, older=older, dry_run=render.is_set("dry_run"))
     _print_done({"key": key}, f"restore {key}")
 
 

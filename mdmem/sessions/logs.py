@@ -9,6 +9,7 @@ from __future__ import annotations
 import contextlib
 import os
 import re
+import shlex
 import threading
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
@@ -410,17 +411,23 @@ class SessionLogs:
                 conversation.log.put_aside(self._archive_path(conversation.state, _DELETED))
             return not conversation.is_new
 
-    def restore(self, key: str, *, dry_run: bool = False) -> None:
-        """Bring back the log of a key that was deleted last, as `Sessions.restore`."""
+    def restore(self, key: str, *, older: int = 0, dry_run: bool = False) -> None:
+        """Bring back a log of a key that was deleted, as `Sessions.restore`."""
         path = self.path(key)
         kept = [each for each in self.archived(key) if each.endswith(_DELETED)]
-        if not kept:
-            raise NamedNotFound(kind="deleted session", name=key, remedy="nothing of this key was deleted")
+        if not 0 <= older < len(kept):
+            remedy = (
+                f"of this key, {len(kept):,} are in the archive"
+                if kept
+                else "nothing of this key was deleted"
+            )
+            raise NamedNotFound(kind="deleted session", name=key, remedy=remedy)
         with self.vault.store.appending(path) as (log,):
             if log.size:
-                raise AlreadyExists(path=path, remedy="delete it first, or keep it")
+                back = f"`mdmem sessions restore {shlex.quote(key)} --older {older + 1}`"
+                raise AlreadyExists(path=path, remedy=f"keep it; or delete it, and then {back}")
             if not dry_run:
-                log.bring_back(kept[-1])
+                log.bring_back(kept[-1 - older])
 
     def vacuum(self, key: str) -> bool:
         """Rewrite a log without what left the history; return whether anything had."""

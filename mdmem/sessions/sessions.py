@@ -505,14 +505,19 @@ class Sessions:
         with self.logs.opened(key) as conversation:
             return not conversation.is_new
 
-    def restore(self, key: str, *, dry_run: bool = False) -> None:
-        """Bring back the session of a key that was deleted last; with `dry_run` only say whether that may be.
+    def restore(self, key: str, *, older: int = 0, dry_run: bool = False) -> None:
+        """Bring back the session of a key that was deleted last.
+
+        Args:
+            key: of the session.
+            older: how many that were deleted later to pass over.
+            dry_run: only say whether that may be.
 
         Raises:
-            NamedNotFound: none was deleted.
+            NamedNotFound: none was deleted, or not so many.
             AlreadyExists: there is one of this key again.
         """
-        self.logs.restore(key, dry_run=dry_run)
+        self.logs.restore(key, older=older, dry_run=dry_run)
 
     def vacuum(self, key: str, *, purge: bool = False, dry_run: bool = False) -> bool:
         """Rewrite a log without what left the history; return whether there was anything to leave out.

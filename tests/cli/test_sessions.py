@@ -171,6 +171,23 @@ def test_a_session_is_listed_deleted_and_brought_back(cli: Cli) -> None:
     assert cli("sessions", "restore", "t").code == 1
 
 
+def test_a_session_that_was_deleted_before_another_of_its_key_is_brought_back_as_is_said(cli: Cli) -> None:
+    for text in ("one", "two"):
+        Memory("memories").sessions.add("t 1", "user", text)
+        cli.ok("sessions", "delete", "t 1")
+    Memory("memories").sessions.add("t 1", "user", "three")
+    refused = cli("sessions", "restore", "t 1")
+    assert "then `mdmem sessions restore 't 1' --older 1`" in refused.errors
+    cli.ok("sessions", "delete", "t 1")
+    cli.ok("sessions", "restore", "t 1", "--older", "1")
+    assert texts(cli, "t 1") == ["two"]
+    cli.ok("sessions", "delete", "t 1")
+    cli.ok("sessions", "restore", "t 1", "--older", "2")
+    assert texts(cli, "t 1") == ["one"]
+    cli.ok("sessions", "delete", "t 1")
+    assert "of this key, 3 are in the archive" in cli("sessions", "restore", "t 1", "--older", "3").errors
+
+
 @pytest.mark.parametrize("key", ["", ".", ".."])
 def test_an_impossible_key_is_refused(cli: Cli, key: str) -> None:
     assert cli("sessions", "add", key, "user", "text").code == 2

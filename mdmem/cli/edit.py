@@ -179,6 +179,9 @@ def set_command(path: str, assignments: dict[str, str], json_value: bool, base: 
     """
     read = options.read_json if json_value else mdmem.read_value
     fields = {key: read(value) for key, value in assignments.items()}
+    for key, value in assignments.items():
+        if fields[key] == value and value.startswith(("[", "{", '"')) and not value.startswith("[["):
+            render.print_remarks([f"note: {key} is a text: what was given for it is no YAML"])
     return lambda m: m.set(path, fields, base=base)
 
 

@@ -348,6 +348,10 @@ SHOWING = [
         code=1,
         error=r"no kept version of nope\.md\n`mdmem history` lists what was changed$",
     ),
+    Habit(
+        "mdmem set notes/db.md 'tags=[a, b'", error="^note: tags is a text: what was given for it is no YAML$"
+    ),
+    Habit("mdmem set notes/db.md 'tags=[a, b]' up='[[old]]'", silent="note:"),
     Habit("mdmem replace notes one two", code=2, error=r"^list it with `mdmem ls notes`$"),
     Habit("mdmem template show nope", code=1, error="^there is: note, context, daily, decision"),
     Habit("mdmem schema show prefrence", code=1, error="^there is: preference, memory, note, "),

@@ -238,7 +238,8 @@ def sessions_clear(memory: Memory, key: str) -> int:
     if not memory.sessions.exists(key):
         return render.say_nothing(f"session {key}", is_asked=True)
     messages = memory.sessions.clear(key, dry_run=render.is_set("dry_run"))
-    _print_done({"key": key}, f"clear {messages:,} messages of {key}")
+    did = "done: `mdmem sessions grep` and `search` still find it all with --dropped"
+    _print_done({"key": key}, f"clear {messages:,} messages of {key}", did)
     return 0
 
 

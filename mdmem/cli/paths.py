@@ -294,6 +294,8 @@ def _find_remedy(memory: Memory, text: str, role: Role) -> str:
     """Say what to do with a text that names no memory; empty where only other names help."""
     suffixes = memory.suffixes
     quoted = shlex.quote(text)
+    if role.message and parse_message(message := f"sessions/{text}"):
+        return f"`mdmem show {shlex.quote(message)}` shows a message of a session"
     if not role.new and _PATTERN.search(text):
         return f"`mdmem ls --glob {quoted}` lists what fits a pattern"
     may_differ = role.folder or not role.writes  # what is only written says so itself

@@ -352,6 +352,7 @@ SHOWING = [
         "mdmem set notes/db.md 'tags=[a, b'", error="^note: tags is a text: what was given for it is no YAML$"
     ),
     Habit("mdmem set notes/db.md 'tags=[a, b]' up='[[old]]'", silent="note:"),
+    Habit("mdmem show t1#1", code=1, error="^`mdmem show 'sessions/t1#1'` shows a message of a session$"),
     Habit("mdmem replace notes one two", code=2, error=r"^list it with `mdmem ls notes`$"),
     Habit("mdmem template show nope", code=1, error="^there is: note, context, daily, decision"),
     Habit("mdmem schema show prefrence", code=1, error="^there is: preference, memory, note, "),

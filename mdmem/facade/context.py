@@ -504,13 +504,15 @@ class _Composer:
                     draft.tokens += self._cost_of(parted.kept)
 
     def _is_given_elsewhere(self, draft: _PartDraft, excerpt: Excerpt) -> bool:
-        """Return whether it was found, and another part gives all of its lines."""
-        return draft.place is _FOUND and any(
-            kept.path == excerpt.path and kept.first <= excerpt.first and excerpt.last <= kept.last
-            for other in self._drafts
-            if other is not draft
-            for kept in other.kept.values()
-        )
+        """Return whether it was found, and other parts give all of its lines but blank ones."""
+        if draft.place is not _FOUND:
+            return False
+        lines = {excerpt.first + at for at, line in enumerate(excerpt.text.split("\n")) if line.strip()}
+        others = [kept for other in self._drafts if other is not draft for kept in other.kept.values()]
+        for kept in others:
+            if kept.path == excerpt.path:
+                lines.difference_update(range(kept.first, kept.last + 1))
+        return not lines
 
     def _drop_excerpts(self, excess: int) -> bool:
         """Take excerpts out, the last part first, until `excess` tokens are gained; whether any was."""

@@ -60,6 +60,12 @@ EVERYTHING = {
 # ------------------------------------------------------------------------------------------- what is in it
 
 
+def test_what_a_part_gives_section_by_section_is_not_found_again(tmp_path: Path) -> None:
+    text = "# Project\n\n## Commands\n\n## Decisions\n\n- The zebra database is striped.\n"
+    found = made(vault(tmp_path, {"AGENTS.md": text, "notes/z.md": "The zebra runs.\n"}), "zebra")
+    assert places(found)["found"] == ("notes/z.md#L1",)
+
+
 def test_stable_parts_come_first_each_with_its_place_and_day(tmp_path: Path) -> None:
     found = made(vault(tmp_path, EVERYTHING), "sqlite", files=["src/a.py"], thread="t1")
     assert places(found) == {

@@ -310,12 +310,13 @@ class NewNames:
             if reason:
                 raise PathRefused(path=path, reason=reason, remedy=remedy)
         twin = self._find_case_twin(parts, first, source) or self._made_twin(parts, first, source, kept)
+        if twin and is_under(twin, self._namespace):
+            reason = f"differs only in case from {relative(twin, self._namespace)!r}, which exists"
+            raise PathRefused(path=path, reason=reason, remedy="use the name that exists, or another one")
         if twin:
             # What is beside the namespace is nobody's business in it.
-            inside = is_under(twin, self._namespace)
-            named = repr(relative(twin, self._namespace)) if inside else "another name"
-            reason = f"differs only in case from {named}, which exists"
-            raise PathRefused(path=path, reason=reason, remedy="use the name that exists, or another one")
+            reason = "the scope that it is in differs only in case from another one"
+            raise PathRefused(path=path, reason=reason, remedy="name the user, project or resource otherwise")
 
     def _first_new(self, parts: list[str]) -> int:
         """Return how many of the names, from the first on, stand there."""

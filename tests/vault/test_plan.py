@@ -233,7 +233,7 @@ def test_a_new_name_that_not_every_system_can_hold_is_refused(
 
 def test_a_twin_outside_of_the_namespace_is_not_named() -> None:
     said = refused(["users/Bob/n.md"], ["n.md"], "users/bob")
-    assert said == "differs only in case from another name, which exists"
+    assert said == "the scope that it is in differs only in case from another one"
     assert (
         refused(["users/bob/N.md"], ["n.md"], "users/bob") == "differs only in case from 'N.md', which exists"
     )

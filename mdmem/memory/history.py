@@ -96,7 +96,7 @@ def creation(path: str, text: str, message: str) -> EditPlan:
     return EditPlan(changes=(change,), message=message)
 
 
-_SHORT = 8  # digits of a hash in a message
+_SHORT = 8  # digits of a hash in a message, and of the date in the id of a change
 _SWEPT = "what was replaced is kept for as long as the config says: see `mdmem history`"
 _NEAR = 3  # how many of the last changes are named where another one is asked for
 
@@ -148,11 +148,17 @@ def find_changes(vault: Vault, identifier: str | None, count: int) -> Sequence[E
     if count != 1:
         raise Usage(problem="a change that is named is one change", remedy="leave out its id, or the count")
     entries = list(vault.history())
-    entry = next((e for e in entries if e.id == identifier), None)
+    whole = _complete_change(identifier, (e.id for e in entries))
+    entry = next((e for e in entries if e.id == whole), None)
     if entry is None:
         near = tuple(e.id for e in entries[:_NEAR])
         raise NamedNotFound(kind="change", name=identifier, near=near)
     return (entry,)
+
+
+def _complete_change(given: str, known: Iterable[str]) -> str:
+    """Return the id of a change that begins as `given` does, where that has eight characters: the date."""
+    return complete_id("change", given, known) if len(given) >= _SHORT else given
 
 
 def find_undos(vault: Vault, count: int) -> Sequence[Entry]:
@@ -304,7 +310,8 @@ def changed_since(vault: Vault, path: str, wanted: str | None) -> str:
     if wanted is None:
         start = changes[0][1].before
     else:
-        start = ids[wanted] if wanted in ids else _find_version([file for _, file in changes], wanted)
+        change = _complete_change(wanted, ids)
+        start = ids[change] if change in ids else _find_version([file for _, file in changes], wanted)
     now = vault.find(name)
     if now and now.hash == start:
         return ""

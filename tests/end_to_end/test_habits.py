@@ -353,6 +353,17 @@ SHOWING = [
     ),
     Habit("mdmem set notes/db.md 'tags=[a, b]' up='[[old]]'", silent="note:"),
     Habit("mdmem show t1#1", code=1, error="^`mdmem show 'sessions/t1#1'` shows a message of a session$"),
+    Habit(
+        "id=$(mdmem history --json | head -1 | cut -d'\"' -f4); mdmem undo ${id%???}",
+        out=r"^deleted rules/python\.md$",
+    ),
+    Habit(
+        "id=$(mdmem history --json | head -1 | cut -d'\"' -f4);"
+        " mdmem diff rules/python.md --against ${id%???}",
+        out=r"^\+# Python$",
+    ),
+    Habit("mdmem undo 2", code=1, error="^mdmem: no change '2'$"),
+    Habit("mdmem undo 20", code=1, error="^mdmem: no change '20'$"),
     Habit("mdmem replace notes one two", code=2, error=r"^list it with `mdmem ls notes`$"),
     Habit("mdmem template show nope", code=1, error="^there is: note, context, daily, decision"),
     Habit("mdmem schema show prefrence", code=1, error="^there is: preference, memory, note, "),

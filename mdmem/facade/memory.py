@@ -956,5 +956,6 @@ def open(  # noqa: A001 - mdmem.open reads as what it does, like gzip.open
 
     Raises:
         VaultNotFound: no vault there.
+        Usage: the current folder is gone.
     """
     return Memory(find(vault), scope, actor=actor)

@@ -19,6 +19,7 @@ from mdmem.git.program import run
 from mdmem.git.repository import Repository
 from mdmem.text.diff import unified
 from mdmem.vault import outside
+from mdmem.vault.paths import absolute
 from mdmem.vault.vault import Vault
 
 if TYPE_CHECKING:
@@ -71,8 +72,9 @@ class MergeSetup(NamedTuple):
 
     def diff(self) -> str:
         """Return the changes as one unified diff."""
+        here = absolute(os.curdir)
         return "".join(
-            unified(_decode_text(each.before), _decode_text(each.after), os.path.relpath(each.path))
+            unified(_decode_text(each.before), _decode_text(each.after), os.path.relpath(each.path, here))
             for each in self.changes
         )
 

@@ -14,7 +14,7 @@ from mdmem.errors import AlreadyExists, ConfigInvalid, PathRefused, StorageFaile
 from mdmem.kind import KINDS
 from mdmem.vault import files
 from mdmem.vault.config import CONFIG_PATH, DEFAULT_TEXT, MOST_MOUNTS
-from mdmem.vault.paths import above, check_memory, path_text
+from mdmem.vault.paths import above, absolute, check_memory, path_text
 from mdmem.vault.walk import count_passed_over, list_others
 
 if TYPE_CHECKING:
@@ -35,9 +35,10 @@ def find(vault: str | os.PathLike[str] | None = None) -> str:
 
     Raises:
         VaultNotFound: no vault there.
+        Usage: the current folder is gone.
     """
     named = vault if vault is not None else os.environ.get("MDMEM_VAULT")
-    start = os.path.abspath(os.path.expanduser(named or os.curdir))
+    start = absolute(named or os.curdir)
     found = _find_in((start,)) if named else find_around(start)
     if found is None:
         near = (os.path.join(named, name) if named else name for name in _list_vaults(start))
@@ -227,11 +228,12 @@ def init(folder: str | os.PathLike[str] = "memories", *, dry_run: bool = False) 
         TypeError: `folder` is no path.
         PathRefused: it is a file, is inside a vault, or holds one as `memories`.
         StorageFailed: the folder cannot be written to.
+        Usage: the current folder is gone.
     """
     named = path_text(folder)
     if not named or "\0" in named:
         raise PathRefused(path=named, reason="this cannot be a folder", remedy="name one, such as memories")
-    root = os.path.realpath(os.path.expanduser(named))
+    root = os.path.realpath(absolute(named))
     if _is_vault(root):
         raise AlreadyExists(
             path=os.path.join(root, CONFIG_PATH), remedy="this folder is a vault already: use it"
@@ -252,6 +254,7 @@ def init(folder: str | os.PathLike[str] = "memories", *, dry_run: bool = False) 
         ignored = find_missing_ignores(root)
     else:
         unignored = _LINES
+    is_found = _is_found(root)
     if not dry_run:
         if ignored:
             add_ignores(root, ignored)
@@ -262,14 +265,14 @@ def init(folder: str | os.PathLike[str] = "memories", *, dry_run: bool = False) 
         ignored=ignored,
         unignored=unignored,
         passed_over=count_passed_over(list_others(root)),
-        is_found=_is_found(root),
+        is_found=is_found,
     )
 
 
 def _is_found(root: str) -> bool:
     """Tell whether `find` leads to a vault at `root`, which may not be there yet."""
     named = os.environ.get("MDMEM_VAULT")
-    here = os.path.abspath(os.path.expanduser(named or os.curdir))
+    here = absolute(named or os.curdir)
     places = map(os.path.realpath, _list_places((here,) if named else (here, *above(here))))
     return next((place for place in places if place == root or _is_vault(place)), None) == root
 

@@ -218,6 +218,19 @@ def decode_id(name: str) -> str:
     return data.decode("utf-8", "replace")
 
 
+def absolute(path: StrPath) -> str:
+    """Return a path of the system as an absolute one; `~` is the home folder.
+
+    Raises:
+        Usage: it is relative, and the current folder is gone.
+    """
+    try:
+        return os.path.abspath(os.path.expanduser(path))
+    except FileNotFoundError:
+        remedy = "`cd` to another folder, or name the vault by its absolute path"
+        raise Usage(problem="the current folder is gone", remedy=remedy) from None
+
+
 def above(path: str) -> Iterator[str]:
     """Yield the folders above an absolute path of the system, from the nearest to the root."""
     while path != os.path.dirname(path):

@@ -111,6 +111,12 @@ PATHS = [
         "mdmem show page.mdx", code=1, error=r"^name \.mdx in `\[files\] suffixes` of \.mdmem/config\.toml$"
     ),
     Habit("mdmem ls a.markdown", code=1, error=r"^name \.markdown in `\[files\] suffixes`"),
+    Habit(
+        "mdmem rm one.md two.md; mdmem undo",
+        folder="memories/notes/decisions",
+        code=2,
+        error="^mdmem: the current folder is gone\n`cd` to another folder, or name the vault by its absolute",
+    ),
 ]
 
 # ---------------------------------------------------------------------------------------------- removing

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 import re
 import shlex
@@ -12,7 +13,7 @@ from typing import Any
 import pytest
 from hypothesis import HealthCheck, example, given, settings, strategies as st
 
-from mdmem.errors import Conflict, EditRefused, GitFailed, PathRefused
+from mdmem.errors import Conflict, EditRefused, GitFailed, PathRefused, Usage
 from mdmem.review.merge_setup import install, uninstall
 from mdmem.vault.folder import init
 
@@ -75,6 +76,16 @@ def test_it_goes_without_a_trace(work: Path) -> None:
     assert state(work) != before
     uninstalled(work)
     assert state(work) == before
+
+
+def test_where_the_current_folder_is_gone_no_diff_is_shown(work: Path) -> None:
+    setup = install(str(work / "memories"))
+    gone = work / "gone"
+    gone.mkdir()
+    with contextlib.chdir(gone):
+        gone.rmdir()
+        with pytest.raises(Usage, match="the current folder is gone"):
+            setup.diff()
 
 
 def test_to_set_up_twice_changes_nothing(work: Path) -> None:

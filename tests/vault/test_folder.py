@@ -6,6 +6,7 @@ vault writes its config and what git leaves out, and never over what is there.
 
 from __future__ import annotations
 
+import contextlib
 import json
 import os
 import subprocess
@@ -23,6 +24,7 @@ from mdmem.errors import (
     MemoryNotFound,
     PathRefused,
     StorageFailed,
+    Usage,
     VaultNotFound,
 )
 from mdmem.vault import config
@@ -542,6 +544,22 @@ def test_a_relative_folder_and_a_link_are_resolved(tmp_path: Path, monkeypatch: 
     monkeypatch.chdir(tmp_path)
     assert init("link").root == str(tmp_path / "real")
     assert init().root == str(tmp_path / "memories")
+
+
+def test_where_the_current_folder_is_gone_a_vault_has_to_be_named(
+    work: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.delenv("MDMEM_VAULT", raising=False)
+    (work / "memories" / CONFIG_PATH).touch()
+    gone = work / "memories/notes"
+    gone.mkdir()
+    with contextlib.chdir(gone):
+        gone.rmdir()
+        for call in (find, init, lambda: find("memories"), lambda: init(tmp_path / "new")):
+            with pytest.raises(Usage, match="the current folder is gone\n`cd` to another"):
+                call()
+        assert find(work / "memories") == str(work / "memories")
+    assert not (tmp_path / "new").exists()
 
 
 def test_a_file_is_made_no_vault(tmp_path: Path) -> None:

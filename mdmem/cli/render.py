@@ -329,7 +329,7 @@ def _print_warnings(plan: EditPlan) -> None:
         print_remarks([f"warning: and {left:,} more ambiguous links (-v names them)"])
     shown = plan.dangling if is_set("verbose") else plan.dangling[:MANY]
     gone = "it" if len(plan.changes) == 1 else "what is gone"
-    print_remarks(f"note: {each.path}:{each.line} links to {gone}" for each in shown)
+    print_remarks(f"note: {each.describe(gone)}" for each in shown)
     if left := len(plan.dangling) - len(shown):
         print_remarks([f"note: and {left:,} more links (-v names them)"])
 

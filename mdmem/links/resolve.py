@@ -152,7 +152,7 @@ class _Remaining:
 def find_dangling(view: View, gone: frozenset[str]) -> list[LinkPlace]:
     """Return the links of other memories that lead nowhere, or elsewhere, once these are gone.
 
-    They are in the order of path and line. What was ambiguous and still means one of them is left out.
+    They are in the order of path and line. What was ambiguous and still is, is left out.
     """
     remaining, found = _Remaining(view, gone), set[LinkPlace]()
     for key in {key for path in gone for key in view.keys_of(path)}:
@@ -164,8 +164,8 @@ def find_dangling(view: View, gone: frozenset[str]) -> list[LinkPlace]:
             if gone.isdisjoint(before.candidates):
                 continue
             now = resolve(remaining, target, source, as_path=as_path)
-            if now.path is None or now.path not in before.candidates:
-                found.add(LinkPlace(source, line))
+            if now.path not in before.candidates or not now.ambiguous:
+                found.add(LinkPlace(source, line, now.path or ""))
     return sorted(found)
 
 

@@ -376,7 +376,7 @@ def _plan_notes(plan: EditPlan) -> list[str]:
     warnings = [f"warning: {finding}" for finding in plan.warnings]
     left_out = [f"left out: {each}" for each in plan.left_out]
     gone = "it" if len(plan.changes) == 1 else "what is gone"
-    dangling = [f"{each.path}:{each.line} links to {gone}" for each in plan.dangling[:PAGE]]
+    dangling = [each.describe(gone) for each in plan.dangling[:PAGE]]
     if (more := len(plan.dangling) - PAGE) > 0:
         dangling.append(f"{more:,} more links lead nowhere now")
     return [*[*warnings, *left_out][:_MOST_FILES], *dangling]

@@ -90,10 +90,20 @@ class AttachmentMove(NamedTuple):
 
 
 class LinkPlace(NamedTuple):
-    """Where a link stands: the memory and the line, as they are before the plan."""
+    """Where a link stands: the memory and the line, as they are before the plan.
+
+    `leads_to` is what it leads to after it; empty for nothing.
+    """
 
     path: str
     line: int
+    leads_to: str = ""
+
+    def describe(self, gone: str) -> str:
+        """Say that the link means, or may have meant, what is gone."""
+        if self.leads_to:
+            return f"{self.path}:{self.line} may have meant {gone}, and leads to {self.leads_to} now"
+        return f"{self.path}:{self.line} links to {gone}"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, repr=False)

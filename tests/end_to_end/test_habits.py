@@ -136,7 +136,14 @@ REMOVING = [
     ),
     Habit("mdmem rm notes/db.md", out=r"^deleted", error=r"^note: notes/old\.md:3 links to it$"),
     Habit("mdmem rm notes/db.md --dry-run", error=r"^note: notes/old\.md:3 links to it$"),
-    Habit("mdmem rm notes/db.md --json | jq -c .dangling", out=r'^\[\{"path":"notes/old.md","line":3\}\]$'),
+    Habit(
+        "mdmem rm notes/db.md --json | jq -c .dangling",
+        out=r'^\[\{"path":"notes/old.md","line":3,"leads_to":""\}\]$',
+    ),
+    Habit(
+        "mdmem append other/db.md '# Other'; mdmem rm notes/db.md",
+        error=r"^note: notes/old\.md:3 may have meant it, and leads to other/db\.md now$",
+    ),
     Habit("mdmem mv notes/db.md x.md --json | jq .links_rewritten", out="^1$"),
     Habit("mdmem rm -r notes 2>&1", silent="links to"),
     Habit("mdmem rm notes/old.md notes/db.md", out=r"^deleted notes/db\.md"),

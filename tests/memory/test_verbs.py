@@ -759,29 +759,35 @@ def test_a_plan_shows_where_attachments_move(attached: Path, vault: Vault) -> No
         (
             {"a.md": "x\n[[b]] [b](b.md#x)\n\n[b][1]\n\n[1]: b.md\n"},
             ["b.md"],
-            [("a.md", 2), ("a.md", 4), ("a.md", 6)],
+            [("a.md", 2, ""), ("a.md", 4, ""), ("a.md", 6, "")],
         ),
-        ({"a.md": "[[b]]\n", "sub/b.md": "b\n"}, ["b.md"], []),  # the name means the other one now
-        ({"a.md": "[[b]]\n", "sub/b.md": "b\n"}, ["b.md", "sub"], [("a.md", 1)]),
+        ({"a.md": "[[b]]\n", "sub/b.md": "b\n"}, ["b.md"], [("a.md", 1, "sub/b.md")]),
+        ({"a.md": "[[b]]\n", "sub/b.md": "b\n"}, ["sub"], [("a.md", 1, "b.md")]),
+        ({"a.md": "[[b]]\n", "sub/b.md": "b\n", "too/b.md": "b\n"}, ["b.md"], []),  # `check` tells it still
+        ({"a.md": "[[b]]\n", "sub/b.md": "b\n"}, ["b.md", "sub"], [("a.md", 1, "")]),
         ({"a.md": "[[b]]\n"}, ["a.md", "b.md"], []),
         ({"b.md": "[[#x]] [[b]]\n"}, ["b.md"], []),
         (
             {"a.md": "[[one]] [[Bee]]\n", "b.md": "---\nid: one\naliases: [Bee]\n---\n"},
             ["b.md"],
-            [("a.md", 1)],
+            [("a.md", 1, "")],
         ),
         ({"a.md": "[[gone]] `b.md`\n"}, ["b.md"], []),
-        ({"a.md": "---\nsuperseded_by: b.md\n---\n"}, ["b.md"], [("a.md", 2)]),
-        ({"a.md": "[[b]]\n", "users/al/b.md": ""}, ["b.md"], [("a.md", 1)]),
+        ({"a.md": "---\nsuperseded_by: b.md\n---\n"}, ["b.md"], [("a.md", 2, "")]),
+        ({"a.md": "[[b]]\n", "users/al/b.md": ""}, ["b.md"], [("a.md", 1, "")]),
         (
             {"projects/p/a.md": "[[b]]\n", "projects/p/b.md": ""},
             ["projects/p/b.md"],
-            [("projects/p/a.md", 1)],
+            [("projects/p/a.md", 1, "b.md")],
         ),
     ],
 )
 def test_the_links_that_a_deletion_leaves_behind_are_told(
-    root: Path, verbs: Verbs[Applied], files: dict[str, str], gone: list[str], dangling: list[tuple[str, int]]
+    root: Path,
+    verbs: Verbs[Applied],
+    files: dict[str, str],
+    gone: list[str],
+    dangling: list[tuple[str, int, str]],
 ) -> None:
     for path, text in {"b.md": "b\n", **files}.items():
         put(root, path, text)

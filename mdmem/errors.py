@@ -361,7 +361,9 @@ class UndoConflict(Conflict, code="undo-conflict"):
     @property
     def hint(self) -> str:
         path = shlex.quote(self.path)
-        back = f"`mdmem restore {path} --hash {self.before[:8]}`" if self.before else f"`mdmem rm {path}`"
+        # What stands where a memory has to go back to is in its way, whatever it holds.
+        before = self.before if self.base or self.is_alone else None
+        back = f"`mdmem restore {path} --hash {before[:8]}`" if before else f"`mdmem rm {path}`"
         then = "" if self.is_alone else f", then `mdmem undo {self.change}`"
         return f"see `mdmem diff {path}`; undo it by hand, or give up what is new: {back}{then}"
 

@@ -231,7 +231,7 @@ def _undo_entry(outlook: _Outlook, entry: Entry) -> EditPlan:
         raise UndoRefused(change=entry.id)
     suffixes = outlook.vault.suffixes
     memories = [file for file in entry.files if file.path.endswith(suffixes)]
-    moved = _find_moved(outlook, memories)
+    moved = _find_moved(outlook, entry, memories)
     changes = tuple(
         change for file in memories for change in _undo_file(outlook, entry, file, moved.get(file.path))
     )
@@ -348,8 +348,12 @@ def _find_version(changes: Sequence[FileChange], wanted: str) -> str:
     return found
 
 
-def _find_moved(outlook: _Outlook, files: Sequence[FileChange]) -> dict[str, Document]:
-    """Find the memories that a change moved and that have changed since, by their old and new paths."""
+def _find_moved(outlook: _Outlook, entry: Entry, files: Sequence[FileChange]) -> dict[str, Document]:
+    """Find the memories that a change moved and that have changed since, by their old and new paths.
+
+    Raises:
+        UndoConflict: another one stands where such a memory has to go back to.
+    """
     made: dict[str | None, str] = {
         file.after: file.path for file in files if file.before is None and file.after
     }
@@ -361,8 +365,9 @@ def _find_moved(outlook: _Outlook, files: Sequence[FileChange]) -> dict[str, Doc
         if not is_moved or (path := made.get(gone.before)) is None:
             continue
         now = outlook.find(path)
-        is_free = _find_standing(outlook, gone)[0] is None
-        if now and now.hash != gone.before and is_free:
+        if now and now.hash != gone.before:
+            if standing := _find_standing(outlook, gone)[0]:
+                raise _describe_conflict(outlook.vault, entry, gone, standing)
             moved |= {gone.path: now, path: now}
     return moved
 
@@ -411,13 +416,26 @@ def _content_without(
             return carried(parse(file.path, after, now.limits), before, now)
         except Conflict as error:
             diff = error.diff
+    raise _describe_conflict(vault, entry, file, now, diff=diff, is_kept=after is not None)
+
+
+def _describe_conflict(
+    vault: Vault,
+    entry: Entry,
+    file: FileChange,
+    now: Document | None,
+    *,
+    diff: str = "",
+    is_kept: bool = False,
+) -> UndoConflict:
+    """Return the error for a memory that has changed since a change of it."""
     digest = now.hash if now else None
-    raise UndoConflict(
+    return UndoConflict(
         path=file.path,
         base=file.after,
         actual=digest,
         diff=diff,
-        reason=_describe_since(vault, file, digest, is_kept=after is not None),
+        reason=_describe_since(vault, file, digest, is_kept=is_kept),
         before=file.before,
         change=entry.id,
         is_alone=len(entry.files) == 1 and not entry.is_part,

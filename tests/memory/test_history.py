@@ -422,7 +422,7 @@ def test_undo_of_a_move_deletes_nothing_where_its_old_place_is_taken(
     memory.mv("a.md", "b.md")
     (vault_root / "a.md").write_text("one\n")  # as it was before the move
     (vault_root / "b.md").write_text("one\n\ntheirs\n")
-    with pytest.raises(Conflict, match=r"^b\.md: changed since by another program"):
+    with pytest.raises(Conflict, match=r"^a\.md: made again since;"):
         memory.undo()
     assert memory.show("b.md").text == "one\n\ntheirs\n"
 
@@ -459,10 +459,25 @@ def test_what_stands_in_the_way_of_undo_is_given_up_in_two_steps(memory: Memory,
     (vault_root / "a.md").write_text("another\n")
     with pytest.raises(UndoConflict) as refused:
         memory.undo()
-    assert refused.value.hint.endswith(f"then `mdmem undo {refused.value.change}`")
-    (vault_root / "a.md").unlink()
-    memory.undo(refused.value.change)
+    change = refused.value.change
+    assert refused.value.hint.endswith(f"what is new: `mdmem rm a.md`, then `mdmem undo {change}`")
+    memory.rm("a.md")
+    memory.undo(change)
     assert memory.show("a.md").text == "one\n"
+
+
+def test_undo_of_a_move_names_what_was_made_where_the_memory_has_to_go_back_to(memory: Memory) -> None:
+    memory.write("a.md", "one\n")
+    change = memory.mv("a.md", "c.md").id
+    memory.write("a.md", "other\n")
+    memory.append("c.md", "three")
+    with pytest.raises(UndoConflict, match=r"^a\.md: made again since; nothing was undone") as refused:
+        memory.undo(change)
+    assert refused.value.hint.endswith(f"what is new: `mdmem rm a.md`, then `mdmem undo {change}`")
+    memory.rm("a.md")
+    memory.undo(change)
+    assert memory.show("a.md").text == "one\nthree\n"
+    assert not memory.exists("c.md")
 
 
 def test_a_namespace_undoes_and_redoes_only_its_own(memory: Memory, vault_root: Path) -> None:

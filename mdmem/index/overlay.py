@@ -213,6 +213,12 @@ class Overlay(View):
         mine = self._open_names.get((kind, key))
         return sorted((*found, *mine)) if mine else found
 
+    @cached_property
+    def unread(self) -> list[str]:
+        """The files, and what stands in the editor, that cannot be read as memories, by path."""
+        mine = [path for path, each in self.opened.items() if not each.record]
+        return sorted((*(path for path, _ in self.problems()), *mine))
+
     def sources(self, keys: Iterable[str]) -> list[str]:
         """List the memories that have a link with one of these keys, by path."""
         keys = set(keys)

@@ -345,6 +345,11 @@ class View:
         )
         return [(self.inside(path), problem) for path, problem in self.rows(query)]
 
+    @cached_property
+    def unread(self) -> list[str]:
+        """The files that cannot be read as memories, by path."""
+        return [path for path, _ in self.problems()]
+
     def moves(self) -> dict[str, str]:
         """Return the memories that other programs moved: old path to new, both inside."""
         query = (
@@ -405,8 +410,8 @@ class View:
 
     def forget_names(self) -> None:
         """Load `all_names`, and the names of files, again when they are next needed."""
-        self.__dict__.pop("all_names", None)
-        self.__dict__.pop("_attachments", None)
+        for name in ("all_names", "_attachments", "unread"):
+            self.__dict__.pop(name, None)
 
     def stands(self, path: str) -> bool:
         """Return whether a file is at `path`, relative to the namespace; `../src/app.py` is beside it."""

@@ -16,7 +16,7 @@ from mdmem.diagnostic import Diagnostic, Span, about_file
 from mdmem.document import properties
 from mdmem.document.tree import LINEAGE, Flaw, Node
 from mdmem.errors import DocumentRefused, MemoryNotFound
-from mdmem.links.references import file_named
+from mdmem.links.references import file_named, find_unread
 from mdmem.links.resolve import MARKDOWN, resolve, resolve_link
 from mdmem.markdown.link import external
 from mdmem.text.lines import Lines
@@ -255,7 +255,7 @@ def check_lineage(view: Around, paths: Collection[str] | None = None) -> Iterato
 def _find_flaw(view: Around, reference: LineageReference) -> tuple[str, str, str] | None:
     """Return the code, the message and the hint for what is wrong with a reference by itself."""
     path, name, goal, candidates = reference
-    if goal is None and file_named(view, path, name) is None:
+    if goal is None and (file_named(view, path, name) or find_unread(view, path, name)) is None:
         return "dangling-link", f"there is no memory {name!r}", "make it, or remove it from the field"
     if reference.is_ambiguous:
         others = ", ".join(candidates[1:_MOST_NAMED])

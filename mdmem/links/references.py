@@ -32,13 +32,13 @@ from mdmem.document.document import ANY_SUFFIXES, MARKDOWN_SUFFIXES
 from mdmem.document.tree import Flaw
 from mdmem.errors import DocumentRefused, MemoryNotFound, StorageFailed
 from mdmem.index.database import kept_citation, tag_key
-from mdmem.links.move import Known, Repairs
+from mdmem.links.move import Known, Moved, Repairs
 from mdmem.links.resolve import NOTHING, PATH_KINDS, Names, Resolution, place_of, resolve, resolve_link
 from mdmem.text.regex import regex
 from mdmem.vault.paths import is_under
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
+    from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 
     from mdmem.code.citations import Judgement
     from mdmem.diagnostic import Severity
@@ -301,6 +301,11 @@ class Around(Names, Protocol):
         """Return whether a file is at `path`, relative to the namespace."""
         ...
 
+    @property
+    def unread(self) -> Sequence[str]:
+        """The files that cannot be read as memories."""
+        ...
+
     def moves(self) -> dict[str, str]:
         """Return the memories that other programs moved: old path to new."""
         ...
@@ -513,6 +518,8 @@ def judge_link(
     file = meant.path if meant.rule == "attachment" and not meant.ambiguous else None
     if meant.path is None and (kind in PATH_KINDS or kind == "field"):
         file = (file_beside if kind in PATH_KINDS else file_named)(around, path, target)
+    if meant.path is None and file is None:
+        file = find_unread(around, path, target, as_path=kind in PATH_KINDS)
     if file is not None:
         return JudgedLink(FILE, file)
     type_ = (BLOCK if mark.startswith("^") else HEADING) if mark else NOTE
@@ -565,6 +572,14 @@ def file_beside(view: Around, path: str, target: str) -> str | None:
 def file_named(view: Around, path: str, target: str) -> str | None:
     """Return the file of the workspace that a field of a memory names, seen from there or from the memory."""
     return file_beside(view, path, f"/{target}") or file_beside(view, path, target)
+
+
+def find_unread(around: Around, path: str, target: str, *, as_path: bool = False) -> str | None:
+    """Find the file that a link in the memory at `path` means and that cannot be read as a memory."""
+    if not around.unread:
+        return None
+    names = Moved(around, {}, around.vault.suffixes, around.unread)
+    return resolve(names, target, path, as_path=as_path).path
 
 
 def _judge_anchor(anchors: Anchors, mark: str, path: str) -> tuple[str, str, tuple[int, ...]]:

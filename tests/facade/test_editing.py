@@ -253,6 +253,16 @@ def taken(editing: Editing, path: str) -> str | None:
     return text
 
 
+def test_a_link_to_an_open_text_that_cannot_be_a_memory_is_not_broken(root: Path, editing: Editing) -> None:
+    (root / "bytes.md").write_bytes(b"\xff")
+    editing.open("bad.md", "one\0\n")
+    editing.open("a.md", "[[bad]] [[bytes]]\n")
+    assert editing.check("a.md") == []
+    editing.open("bytes.md", "one\n")
+    editing.close("bad.md")
+    assert [each.message for each in editing.check("a.md")] == ["there is no memory 'bad'"]
+
+
 def test_what_another_program_wrote_is_taken_over_beside_unsaved_work(root: Path, editing: Editing) -> None:
     editing.open("a.md", put(root, "a.md", "# A\n\none\n\n## B\n\ntwo\n"))
     editing.open("a.md", "# A\n\none, mine\n\n## B\n\ntwo\n")

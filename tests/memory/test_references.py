@@ -279,6 +279,22 @@ def test_a_link_finds_its_target_when_that_appears(work: Workspace) -> None:
 # ---------------------------------------------------------------------------------------- code that changes
 
 
+@pytest.mark.parametrize(
+    "written",
+    ["[[bad]]", "[[notes/bad#Part]]", "[x](bad)", "[x](/notes/bad#part)", "---\nderived_from: bad\n---\n"],
+)
+def test_a_link_to_a_file_that_cannot_be_read_leads_to_that_file(work: Workspace, written: str) -> None:
+    work.note("notes/a.md", f"{written} [[elsewhere]]\n")
+    (work.root / "memories/notes/bad.md").write_bytes(b"bad \xff\n")
+    memory = work.memory
+    found = memory.references.list(paths=["notes/a.md"], types=["note", "heading", "file_path"])
+    assert [each[1:3] for each in told(found)] == [("elsewhere", "dangling"), ("notes/bad.md", "ok")]
+    for findings in (memory.check(["notes/a.md"]), [f for f in memory.doctor().findings if "a.md" in f.path]):
+        assert [each.message for each in findings] == ["there is no memory 'elsewhere'"]
+    (work.root / "memories/notes/bad.md").unlink()
+    assert [each.code for each in memory.check(["notes/a.md"])] == ["dangling-link"] * 2
+
+
 def test_what_is_stale_says_where_it_is_now(work: Workspace) -> None:
     assert work.memory.references.stale() == ()
     work.write("src/app.py", "import os\n\n" + APP.replace("0.19", "0.2"))

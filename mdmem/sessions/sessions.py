@@ -514,7 +514,7 @@ class Sessions:
             dry_run: only say whether that may be.
 
         Raises:
-            NamedNotFound: none was deleted, or not so many.
+            NamedNotFound: none was deleted, or fewer than that.
             AlreadyExists: there is one of this key again.
         """
         self.logs.restore(key, older=older, dry_run=dry_run)

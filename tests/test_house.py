@@ -52,7 +52,6 @@ SHORT = {
     "mcp.resources": "memories by URI, apart from the tools, which take paths",
     "memory.provenance": "how sure memories are, apart from when they count",
     "merging.facts": "the view of a tree that comparison and blame read, and what a fact is",
-    "facade.instructions": "what is written into files of other programs, which are no memories",
     "facade.lazy": "the descriptor of the façade's attributes",
     "facade.service": "what serves memories to others, apart from what a program asks of them",
     "facade.statistics": "how much there is: one question, which needs no other",

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 from mdmem.agents.files import AGENTS, SourceFiles
 from mdmem.agents.generated import (
@@ -26,6 +27,9 @@ from mdmem.vault.paths import Scope
 from mdmem.vault.plan import Change, EditPlan
 from mdmem.vault.trash import TrashFolder
 from mdmem.vault.vault import Vault
+
+if TYPE_CHECKING:
+    from mdmem.memory.content import StatesAt
 
 _KEPT = "instructions"  # the folder of what was overwritten, under `.mdmem/local`
 
@@ -54,13 +58,15 @@ class FilesSynced:
         return "".join(one.diff() for one in self.differences)
 
 
-def sync(vault: Vault, *, tools: Sequence[str] = (), check: bool = False) -> FilesSynced:
+def sync(
+    vault: Vault, find_states: StatesAt, *, tools: Sequence[str] = (), check: bool = False
+) -> FilesSynced:
     """Write project memory and rules into the files of tools; see `WorkspaceProject.sync`."""
     for tool in tools:
         if tool not in TARGETS:
             raise Usage(problem=f"there is no tool {tool!r}", remedy=f"it is one of {', '.join(TARGETS)}")
     chosen = tuple(tools) or TARGETS
-    wanted = list_wanted(chosen, _list_rules(vault), *_read_memory(vault))
+    wanted = list_wanted(chosen, _list_rules(vault, find_states), *_read_memory(vault))
     differences = tuple(_compare_files(vault, wanted, chosen))
     changed = [one for one in differences if one.is_fixed and not check]
     for difference in changed:
@@ -74,10 +80,10 @@ def _is_memory(vault: Vault, path: str) -> bool:
     return path == AGENTS and _in_workspace(vault, AGENTS) == AGENTS
 
 
-def _list_rules(vault: Vault) -> list[RuleText]:
+def _list_rules(vault: Vault, find_states: StatesAt) -> list[RuleText]:
     return [
         RuleText(rule.name, rule.title, rule.globs, rule.text, _in_workspace(vault, rule.path))
-        for rule in Rules(vault, lambda build: build(), Scope()).list()
+        for rule in Rules(vault, lambda build: build(), Scope(), find_states).list()
     ]
 
 

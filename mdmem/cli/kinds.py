@@ -156,7 +156,9 @@ def _format_working(info: WorkingInfo) -> str:
 
 _POLICIES = click.Choice(["keep-latest", "keep-stronger", "merge"])
 _SHARE = click.FloatRange(0, 1)
-_hidden_option = click.option("--hidden", is_flag=True, help="Take also what has faded.")
+_hidden_option = click.option(
+    "--hidden", is_flag=True, help="Take also what has faded or does not count now."
+)
 
 
 @group("preferences")
@@ -221,7 +223,7 @@ def preferences_sweep() -> options.Verb:
 
 
 def _format_preference(found: Preference) -> str:
-    hidden = "  (faded)" if found.hidden else ""
+    hidden = f"  ({'faded' if found.state == 'live' else found.state})" if found.hidden else ""
     return f"{found.name}  {found.value}  {found.strength:.2f}{hidden}"
 
 
@@ -249,7 +251,7 @@ def rules_add(**given: Any) -> options.Verb:
 
 @rules_command.command("list", epilog="Example: mdmem rules list --for src/app.py")
 @_for_option
-@click.option("--disabled", is_flag=True, help="List also those that are turned off.")
+@click.option("--disabled", is_flag=True, help="List also those that are turned off or do not count now.")
 @options.read_command
 def rules_list(memory: Memory, for_file: str | None, disabled: bool) -> int:
     """List the rules, the most important first."""
@@ -263,7 +265,8 @@ def _name_rules(for_file: str | None) -> str:
 
 def _format_rule(rule: Rule) -> str:
     globs = f"  {', '.join(rule.globs)}" if rule.globs else ""
-    state = "" if rule.enabled else "  (disabled)"
+    states = filter(None, ("" if rule.enabled else "disabled", "" if rule.state == "live" else rule.state))
+    state = "".join(f"  ({each})" for each in states)
     title = "" if rule.title == rule.name else f"  {rule.title}"
     return f"{rule.priority:4}  {rule.scope:8} {rule.name}{title}{globs}{state}"
 

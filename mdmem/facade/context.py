@@ -38,6 +38,7 @@ from mdmem.vault.vault import Vault
 
 if TYPE_CHECKING:
     from mdmem.facade.memory import Memory
+    from mdmem.memory.validity import State
 
 Count = Callable[[str], int]
 
@@ -212,11 +213,14 @@ class _Sources:
         given = {excerpt.path for part in parts.values() for excerpt in part.excerpts}
         parts[_PINNED.name] = pinned = self.gather_pinned()
         pinned.excerpts[:] = [each for each in pinned.excerpts if each.path not in given]
-        states = self._memory.states()
         for part in parts.values():
-            part.excerpts[:] = [each for each in part.excerpts if each.path not in states]
+            part.excerpts[:] = [each for each in part.excerpts if each.path not in self._states]
         parts[_FOUND.name] = self.gather_found(query) if query.strip() else _Gathered()
         return parts
+
+    @cached_property
+    def _states(self) -> dict[str, State]:
+        return self._memory.states()
 
     def gather_rules(self, files: Sequence[str]) -> _Gathered:
         """List the rules that apply to one of the files, or all: highest priority first."""
@@ -262,7 +266,8 @@ class _Sources:
                     continue
                 shown = self._shown_path(vault, entry.path)
                 try:
-                    read = read_preference(vault.read(entry.path), self._now)
+                    state = self._states.get(shown, "live")
+                    read = read_preference(vault.read(entry.path), self._now, state)
                 except MemoryNotFound:
                     continue
                 except (DocumentRefused, FieldNotFound, PathRefused) as error:
@@ -286,7 +291,10 @@ class _Sources:
         """List the memories of a kind without its own source, unless there are too many to read."""
         gathered = _Gathered()
         met = [
-            (vault, found) for vault in self._layers for found in vault.walk(kind.folder) if not found.problem
+            (vault, found)
+            for vault in self._layers
+            for found in vault.walk(kind.folder)
+            if not found.problem and self._shown_path(vault, found.path) not in self._states
         ]
         newest = sorted(met, key=lambda each: each[1].mtime_ns, reverse=True)[:_MOST_FOUND]
         for vault, found in sorted(newest, key=lambda each: each[1].path):

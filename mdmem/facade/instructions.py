@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING
 
 from mdmem.errors import Usage
@@ -13,12 +13,18 @@ from mdmem.vault.vault import Vault
 if TYPE_CHECKING:
     from mdmem.agents.hosts import Setup
     from mdmem.agents.sync import FilesSynced
+    from mdmem.memory.content import StatesAt
+    from mdmem.memory.verbs import Build
     from mdmem.vault.paths import Scope
-    from mdmem.vault.transaction import Applied  # noqa: F401 - the argument of the base class
+    from mdmem.vault.transaction import Applied
 
 
 class WorkspaceProject(Project["Applied"]):
     """The project memory, and the instruction files of tools beside it, which are not memories."""
+
+    def __init__(self, vault: Vault, run: Callable[[Build], Applied], find_states: StatesAt) -> None:
+        super().__init__(vault, run)
+        self._find_states = find_states
 
     def sync(self, tools: Sequence[str] = (), *, check: bool = False) -> FilesSynced:
         """Write project memory and rules into the files of tools, in marked blocks.
@@ -40,7 +46,7 @@ class WorkspaceProject(Project["Applied"]):
         if self._vault.namespace:
             remedy = "leave --user, --project and --resource out"
             raise Usage(problem="instruction files are made from shared memory only", remedy=remedy)
-        return sync(self._vault, tools=tools, check=check)
+        return sync(self._vault, self._find_states, tools=tools, check=check)
 
     def find_read_by_host(self, host: str, folder: str) -> frozenset[str]:
         """Find the instruction files that a host reads whole by itself; see `mdmem.agents.files`."""

@@ -21,6 +21,8 @@ from mdmem.vault.plan import EditPlan, together
 from mdmem.vault.vault import Vault
 
 if TYPE_CHECKING:  # most commands use one of these, or none
+    from datetime import datetime
+
     from mdmem.capture.capture import Capture
     from mdmem.capture.inbox import Inbox
     from mdmem.index.view import View
@@ -30,6 +32,7 @@ if TYPE_CHECKING:  # most commands use one of these, or none
     from mdmem.memory.project import Project
     from mdmem.memory.references import References
     from mdmem.memory.rules import Rules
+    from mdmem.memory.validity import State
     from mdmem.memory.working import Working
     from mdmem.observations.observations import Observations
     from mdmem.observations.summaries import Summaries
@@ -62,12 +65,14 @@ class Kinds(Verbs[R], Generic[R]):
         "mdmem.memory.working:Working", "_vault", "_run", doc="The working memory of threads and resources."
     )
     preferences: Lazy[Preferences[R]] = Lazy(
-        "mdmem.memory.preferences:Preferences", "_vault", "_run", doc="The preferences."
+        "mdmem.memory.preferences:Preferences", "_vault", "_run", "_find_states_at", doc="The preferences."
     )
     project: Lazy[Project[R]] = Lazy(
         "mdmem.memory.project:Project", "_vault", "_run", doc="The project memory."
     )
-    rules: Lazy[Rules[R]] = Lazy("mdmem.memory.rules:Rules", "_vault", "_run", "scope", doc="The rules.")
+    rules: Lazy[Rules[R]] = Lazy(
+        "mdmem.memory.rules:Rules", "_vault", "_run", "scope", "_find_states_at", doc="The rules."
+    )
     references: Lazy[References[R]] = Lazy(
         "mdmem.memory.references:References",
         "_vault",
@@ -114,6 +119,12 @@ class Kinds(Verbs[R], Generic[R]):
         builds: Kinds[Build] = Kinds(self._vault, self.scope, lambda build: build, self._view)
         verb: Callable[..., Build] = attrgetter(name)(builds)
         return verb
+
+    def _find_states_at(self, moment: datetime) -> dict[str, State]:
+        """Find what does not count at a moment, here and in wider scopes, by its name here."""
+        from mdmem.memory.validity import find_shown_states  # noqa: PLC0415 - start-up
+
+        return find_shown_states(self._view().layers(), moment)
 
     def prune(self) -> R:
         """Propose to delete what is hardly sure by now and nothing links to; see `mdmem.capture.upkeep`."""

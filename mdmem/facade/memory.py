@@ -12,6 +12,7 @@ from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, S
 from contextlib import suppress
 from dataclasses import replace
 from functools import cached_property, partial
+from itertools import islice
 from typing import TYPE_CHECKING, Any
 
 from mdmem.arguments import complete_id, texts_of
@@ -100,6 +101,7 @@ class Memory(Kinds["Applied"]):
         "mdmem.facade.instructions:WorkspaceProject",
         "vault",
         "_apply_built",
+        "_find_states_at",
         doc="The project memory, and what coding tools are told beside it.",
     )
     capture: Lazy[Capture[Applied]] = Lazy(
@@ -710,7 +712,7 @@ class Memory(Kinds["Applied"]):
         index.sync(progress=self._index_progress())
         read = partial(index.vault.read, recovered=True)
         own = View(index, self.vault)
-        states = self._find_states(own, request.as_of)
+        states = self._find_states(self._layer_views(own), request.as_of)
         wanted, unknown = self._find_wanted(own, request.where)
         if only is not None:
             wanted = {*only} if wanted is None else wanted.intersection(only)
@@ -737,23 +739,21 @@ class Memory(Kinds["Applied"]):
     def states(self, *, as_of: str = "") -> dict[str, State]:
         """Return what does not count now, or did not at a moment: the state of each such memory, by its path.
 
+        Those of wider scopes are named as they are read here, such as `shared:notes/db.md`.
+
         Args:
             as_of: a day or a time; what has taken a memory's place since then does not matter.
 
         Raises:
             Usage: `as_of` is no moment.
         """
-        return self._find_states(self._current_view(), as_of)
+        return self._find_states(self._current_view().layers(), as_of)
 
-    def _find_states(self, own: View, as_of: str) -> dict[str, State]:
+    def _find_states(self, layers: Iterable[tuple[Layer, View]], as_of: str) -> dict[str, State]:
         from mdmem.memory import validity  # noqa: PLC0415 - start-up
 
         moment = validity.read_moment(as_of or None, utc_now())
-        return {
-            path if view is own else layer.shown(view.outside(path)): state
-            for layer, view in self._layer_views(own)
-            for path, state in validity.find_states(view, moment, is_past=bool(as_of)).items()
-        }
+        return validity.find_shown_states(layers, moment, is_past=bool(as_of))
 
     def why(self, path: StrPath) -> Why:
         """Explain a memory: what it rests on, and how sure it is; see `mdmem.facade.why`.
@@ -781,11 +781,8 @@ class Memory(Kinds["Applied"]):
         return wanted, tuple(unknown[key] for key in unknown if all(key in of.unknown for *_, of in listings))
 
     def _layer_views(self, own: View) -> Iterator[tuple[Layer, View]]:
-        """Yield each layer that is searched, with what the index knows of it."""
-        from mdmem.index.view import View  # noqa: PLC0415 - start-up
-
-        for layer in self.vault.reads[: len(self.scope.searches)]:
-            yield layer, View(self.index, self.vault.within(layer.namespace)) if layer.name else own
+        """Return each layer that is searched, with what the index knows of it."""
+        return islice(own.layers(), len(self.scope.searches))
 
     def render(self, template: str, variables: Mapping[str, Any] | None = None) -> str:
         """Return what a template renders to; see `mdmem.template`.

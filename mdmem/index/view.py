@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 
     from mdmem.document.document import Document
     from mdmem.index.index import Index
-    from mdmem.vault.paths import Namespace
+    from mdmem.vault.paths import Layer, Namespace
     from mdmem.vault.vault import Vault
 
 
@@ -226,6 +226,11 @@ class View:
         self.base = base = vault.namespace
         self._wall, self._bounds = _build_wall_condition(vault.wall)
         self._skip = len(base) + 1 if base else 0
+
+    def layers(self) -> Iterator[tuple[Layer, View]]:
+        """Yield what its vault reads, each layer with what the index knows of it; the own one comes first."""
+        for layer in self.vault.reads:
+            yield layer, View(self.index, self.vault.within(layer.namespace)) if layer.name else self
 
     def rows(self, query: str, values: Sequence[Any] = ()) -> list[Any]:
         """Return the rows of a query; its condition `{inside}` stands before those with `values`."""

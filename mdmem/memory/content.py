@@ -10,7 +10,8 @@ import json
 from collections.abc import Mapping
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
-from typing import TYPE_CHECKING, Any, NamedTuple
+from functools import cache
+from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
 
 from mdmem.arguments import json_value
 from mdmem.document import edit as text_edit
@@ -22,9 +23,10 @@ from mdmem.errors import EditRefused, Invalid, TextAmbiguous, TextNotFound, Usag
 from mdmem.text.regex import regex
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Callable, Sequence
 
     from mdmem.document.document import Document, Limits
+    from mdmem.memory.validity import State
     from mdmem.vault.plan import Change, EditPlan
     from mdmem.vault.vault import Vault
 
@@ -198,6 +200,8 @@ def moment_of(written: Any) -> datetime | None:
 
 EXPIRES = "expires"
 TTL = "ttl_seconds"
+# Nothing says of a memory without these that it does not count.
+_LIMITS = frozenset({"valid_from", "valid_to", EXPIRES, "superseded_by"})
 _WORKING = regex(
     r"(?:users/[^/]+/)?(?:projects/[^/]+/)?(?:resources/[^/]+/[^/]+/)?working/(?:threads|resources)/[^/]+"
 )
@@ -251,6 +255,21 @@ def has_passed(expires: str | None, now: datetime) -> bool:
     """Return whether the moment that `expires` says has come; what cannot be read never has."""
     end = moment_of(expires)
     return end is not None and end <= now
+
+
+StatesAt: TypeAlias = "Callable[[datetime], Mapping[str, State]]"
+"""Find what does not count at a moment, by its name here; this asks the index."""
+
+
+def make_judge(find: StatesAt, now: datetime) -> Callable[[Document, str], State]:
+    """Return what tells whether a memory counts now, by its document and its name here.
+
+    States are found once, and only for a memory with a field that may say that it does not.
+    """
+    found = cache(find)
+    return lambda document, path: (
+        "live" if _LIMITS.isdisjoint(document.fields) else found(now).get(path, "live")
+    )
 
 
 def with_life(document: Document, life: Life) -> Document:

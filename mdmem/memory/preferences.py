@@ -23,10 +23,14 @@ from mdmem.vault.paths import decode_id, encode_id
 from mdmem.vault.plan import Change, EditPlan, deletion
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping
+    from collections.abc import Callable, Iterator, Mapping
     from datetime import datetime
 
     from mdmem.document.document import Document
+    from mdmem.memory.content import StatesAt
+    from mdmem.memory.validity import State
+    from mdmem.memory.verbs import Build
+    from mdmem.vault.vault import Vault
 
 
 STRENGTH, CONFIDENCE = 0.7, 0.8
@@ -56,7 +60,8 @@ class Preference:
         created, updated: UTC; None where the file does not say.
         why: the reason, which is the body of the file.
         path: the file.
-        hidden: whether it has faded so far that it no longer counts.
+        state: whether it counts now: "live", or why not.
+        hidden: whether it does not count, for that reason or because it has faded so far.
     """
 
     category: str
@@ -69,6 +74,7 @@ class Preference:
     updated: datetime | None
     why: str
     path: str
+    state: State
     hidden: bool
 
     @property
@@ -102,7 +108,7 @@ def name_of(path: str) -> tuple[str, str] | None:
     return (category, key) if path_of(category, key) == path else None
 
 
-def read_preference(document: Document, now: datetime) -> Preference:
+def read_preference(document: Document, now: datetime, state: State = "live") -> Preference:
     """Return the preference that a file holds.
 
     Strength and confidence are 1 where the file gives no number for them, and without a time (`updated`,
@@ -132,7 +138,8 @@ def read_preference(document: Document, now: datetime) -> Preference:
         updated=updated,
         why=document.body.strip(),
         path=document.path,
-        hidden=strength < _LEAST_VISIBLE,
+        state=state,
+        hidden=state != "live" or strength < _LEAST_VISIBLE,
     )
 
 
@@ -213,7 +220,7 @@ class PreferenceStats:
 
     Attributes:
         total: all that can be read, hidden ones included.
-        hidden: those that have faded; they count in nothing below.
+        hidden: those that have faded, or do not count for another reason; they count in nothing below.
         by_category: how many in each category.
         mean_strength: 0 when there are none.
         bands: how many are strong, medium and weak.
@@ -233,17 +240,29 @@ class Preferences(KindVerbs[R]):
     `clock` (UTC) whenever a preference is read, and never written. Below 0.1 a preference is hidden.
     """
 
+    def __init__(
+        self,
+        vault: Vault,
+        run: Callable[[Build], R],
+        find_states: StatesAt,
+        clock: Callable[[], datetime] = content.utc_now,
+    ) -> None:
+        super().__init__(vault, run, clock)
+        self._find_states = find_states
+
     # -- reading ------------------------------------------------------------------------------------------
 
     def get(self, category: str, key: str, *, hidden: bool = False) -> Preference:
-        """Return one preference; with `hidden`, also one that has faded.
+        """Return one preference; with `hidden`, also one that has faded or does not count now.
 
         Raises:
-            NamedNotFound: there is none, or it has faded.
+            NamedNotFound: there is none, or it is hidden.
             FieldNotFound, DocumentRefused: its file cannot be read as a preference.
         """
+        now = self._clock()
         try:
-            found = read_preference(self._vault.read(path_of(category, key)), self._clock())
+            document = self._vault.read(path_of(category, key))
+            found = read_preference(document, now, self._find_state(document, now))
         except MemoryNotFound:
             raise self._describe_absent(category, key) from None
         if found.hidden and not hidden:
@@ -253,7 +272,7 @@ class Preferences(KindVerbs[R]):
     def list(self, category: str | None = None, *, hidden: bool = False) -> Found:
         """Return all preferences, or those of a category, by their paths.
 
-        With `hidden`, also those that have faded.
+        With `hidden`, also those that have faded or do not count now.
 
         What cannot be read as a preference is left out; `check` tells of it.
         """
@@ -287,11 +306,16 @@ class Preferences(KindVerbs[R]):
 
     def _read_all(self) -> Iterator[Preference]:
         now = self._clock()
+        judge = content.make_judge(self._find_states, now)
         for path in self._list_paths():
             try:
-                yield read_preference(self._vault.read(path), now)
+                document = self._vault.read(path)
+                yield read_preference(document, now, judge(document, path))
             except (DocumentRefused, FieldNotFound, MemoryNotFound):
                 continue
+
+    def _find_state(self, document: Document, now: datetime) -> State:
+        return content.make_judge(self._find_states, now)(document, document.path)
 
     def _list_paths(self) -> Iterator[str]:
         found = self._vault.walk(PREFERENCE.folder)
@@ -326,6 +350,8 @@ class Preferences(KindVerbs[R]):
         - `merge`: lists are united, mappings merged (the new one wins), of other values the stronger one
           stays, with its reason (of equal ones the new one); strength and confidence become the means.
 
+        One that does not count, as it has expired or was superseded, leaves nothing of it behind.
+
         Args:
             category, key: its name: any texts.
             value: any JSON value.
@@ -359,10 +385,12 @@ class Preferences(KindVerbs[R]):
             before, fields, reason = history.find(self._vault, path, base), given, why
             if before is None:
                 self._refuse_over_limit()
+            live = before if before and self._find_state(before, now) == "live" else None
+            if live is None:
                 names = {"type": PREFERENCE.name, "category": category, "key": key}
                 fields = {**names, **given, "created": content.stamp(now)}
-            elif "value" in before.fields:
-                stored = read_preference(before, now)
+            elif "value" in live.fields:
+                stored = read_preference(live, now)
                 fields = _decide_fields(stored, given, rule)
                 if not fields:
                     kept = f"{stored.value!r} has the strength {stored.strength:g}"
@@ -370,7 +398,7 @@ class Preferences(KindVerbs[R]):
                     return EditPlan(changes=(), message=f"kept preference {stored.name}: {compared}")
                 result = fields.get("value", stored.value)
                 reason = _decide_reason(stored, given["value"], result, why, rule)
-            document = before or parse_text(path, "")
+            document = live or parse_text(path, "")
             after = _write_fields(document, {**fields, "updated": content.stamp(now)}, reason)
             # Never merged with what somebody else wrote: whether a value is taken depends on all of it.
             change = Change(path=path, before=before, content=after.data, merge=False)
@@ -399,7 +427,7 @@ class Preferences(KindVerbs[R]):
         """Delete every preference that has faded below 0.1; `plan.preferences.sweep()` only proposes it."""
 
         def build() -> EditPlan:
-            faded = [p.path for p in self.list(hidden=True) if p.hidden]
+            faded = [p.path for p in self.list(hidden=True) if p.strength < _LEAST_VISIBLE]
             changes = tuple(deletion(self._vault.read(path)) for path in faded)
             return EditPlan(changes=changes, message=f"sweep {len(changes)} faded preferences")
 

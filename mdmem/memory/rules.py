@@ -12,6 +12,7 @@ from mdmem.arguments import check_natural, require_text, texts_of
 from mdmem.errors import AlreadyExists, DocumentRefused, MemoryNotFound, PatternInvalid, Usage
 from mdmem.kind import NAMESPACES, RULE
 from mdmem.memory import history
+from mdmem.memory.content import make_judge, utc_now
 from mdmem.text.globs import globs_of, matcher
 from mdmem.vault.paths import Scope, StrPath, check_memory, is_under, join, path_text
 from mdmem.vault.vault import Vault
@@ -20,6 +21,8 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
     from mdmem.document.document import Document
+    from mdmem.memory.content import StatesAt
+    from mdmem.memory.validity import State
     from mdmem.memory.verbs import Build
     from mdmem.vault.plan import EditPlan
 
@@ -41,8 +44,9 @@ class Rule:
         globs: the files of the workspace that it is about; without any, it is about everything.
         priority: rules with a higher number come first; 0 where the file does not say.
         text: the body.
-        enabled: whether it applies.
+        enabled: whether it applies, as long as it counts.
         description: what it is for; may be empty.
+        state: whether it counts now: "live", or why not.
     """
 
     name: str
@@ -55,6 +59,7 @@ class Rule:
     text: str
     enabled: bool
     description: str
+    state: State
 
     def applies_to(self, file: str) -> bool:
         """Return whether the rule is about `file`, a path relative to the workspace.
@@ -77,10 +82,11 @@ class Rules(Generic[R]):
     always, with priority 0: one rule too many does less harm than one that is lost; `check` tells of it.
     """
 
-    def __init__(self, vault: Vault, run: Callable[[Build], R], scope: Scope) -> None:
+    def __init__(self, vault: Vault, run: Callable[[Build], R], scope: Scope, find_states: StatesAt) -> None:
         self._vault = vault
         self._run = run
         self._scope = scope
+        self._find_states = find_states
 
     def add(self, name: StrPath, text: str, *, globs: Sequence[str] = (), priority: int | None = None) -> R:
         """Make a rule of this scope from the template `rule`.
@@ -124,7 +130,7 @@ class Rules(Generic[R]):
         Args:
             for_file: only those about this file: a path relative to the workspace, or an absolute one.
                 Without it, all. Rules without globs are about every file.
-            disabled: also those that are not enabled.
+            disabled: also those that are not enabled, or do not count now.
 
         Raises:
             ConfigInvalid, StorageFailed: the vault cannot be read.
@@ -132,7 +138,7 @@ class Rules(Generic[R]):
         return self._find_rules(for_file, disabled=disabled)[0]
 
     def text(self, for_file: StrPath | None = None, max_chars: int | None = None) -> str:
-        """Return the enabled rules as text for an agent: each one's title and body, in the order of `list`.
+        """Return the rules that apply now as a text for an agent: titles and bodies, in the order of `list`.
 
         Where `for_file` is not given, a rule with globs says which files it is about.
 
@@ -157,20 +163,24 @@ class Rules(Generic[R]):
 
     def _find_rules(self, for_file: StrPath | None, *, disabled: bool) -> tuple[Found, Sequence[str]]:
         file = workspace_path(self._vault, path_text(for_file)) if for_file is not None else None
-        rules, unreadable = [], []
+        rules, unreadable, judge = [], [], make_judge(self._find_states, utc_now())
         for number, layer in enumerate(self._scope.layers):
             vault = self._vault.within(layer)
             for found in vault.walk(RULE.folder):
                 if found.problem or not found.path.endswith(_SUFFIX):
                     continue
                 try:
-                    rule = _read_rule(vault.read(found.path), layer)
+                    document = vault.read(found.path)
+                    state = judge(document, self._vault.show_path(join(layer, found.path)))
+                    rule = _read_rule(document, layer, state)
                 except MemoryNotFound:
                     continue
                 except DocumentRefused:
                     unreadable.append(join(layer, found.path))
                     continue
-                if (rule.enabled or disabled) and (file is None or rule.applies_to(file)):
+                if (disabled or (rule.enabled and state == "live")) and (
+                    file is None or rule.applies_to(file)
+                ):
                     rules.append((-rule.priority, number, rule.name, rule))
         return [rule for *_, rule in sorted(rules, key=lambda entry: entry[:3])], unreadable
 
@@ -182,7 +192,7 @@ def workspace_path(vault: Vault, file: str) -> str:
     return posixpath.normpath(file.replace(os.sep, "/"))
 
 
-def _read_rule(document: Document, layer: str) -> Rule:
+def _read_rule(document: Document, layer: str, state: State) -> Rule:
     fields = document.fields
     name = document.path[len(RULE.folder) + 1 : -len(_SUFFIX)]
     title, priority, description = (fields.get(name) for name in ("title", "priority", "description"))
@@ -198,6 +208,7 @@ def _read_rule(document: Document, layer: str) -> Rule:
         text=document.body.strip("\r\n"),
         enabled=fields.get("enabled") is not False,
         description=description if isinstance(description, str) else "",
+        state=state,
     )
 
 

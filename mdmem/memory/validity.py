@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     from mdmem.diagnostic import Diagnostic
     from mdmem.document.document import Document
     from mdmem.index.view import View
+    from mdmem.vault.paths import Layer
     from mdmem.vault.vault import Vault
 
 State: TypeAlias = Literal["live", "superseded", "contradicted", "over", "expired", "not yet"]
@@ -93,6 +94,17 @@ def find_states(view: View, moment: datetime, *, is_past: bool = False) -> dict[
         states |= {path: "contradicted" for path in against if states.get(path) == "over"}
         states |= dict.fromkeys(find_successors(view), "superseded")
     return states
+
+
+def find_shown_states(
+    layers: Iterable[tuple[Layer, View]], moment: datetime, *, is_past: bool = False
+) -> dict[str, State]:
+    """Find the memories of several layers that do not count at a moment, by their names in the layers."""
+    return {
+        layer.shown(view.outside(path)): state
+        for layer, view in layers
+        for path, state in find_states(view, moment, is_past=is_past).items()
+    }
 
 
 def check_validity(document: Document, tiers: Collection[str]) -> Iterator[Diagnostic]:

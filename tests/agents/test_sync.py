@@ -69,6 +69,14 @@ def test_every_tool_is_given_memory_and_rules_by_a_sync(memory: Memory) -> None:
         assert "Type everything." in text
 
 
+def test_a_rule_that_does_not_count_is_told_to_no_tool(memory: Memory) -> None:
+    memory.project.sync()
+    memory.supersede("rules/python.md", "rules/style.md")
+    assert states(memory.project.sync())[OWN[0]] == "stale"
+    assert not any(file(memory, name).exists() for name in OWN)
+    assert "rules/python.md" not in file(memory, "AGENTS.md").read_text()
+
+
 def test_a_check_writes_nothing_and_is_clean_after_a_sync(memory: Memory) -> None:
     before = memory.project.sync(check=True)
     assert before.written == ()

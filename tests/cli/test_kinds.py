@@ -144,6 +144,12 @@ def test_what_has_faded_is_hidden_and_swept(cli: Cli, files: Files) -> None:
     assert cli.ok("preferences", "sweep").out == "deleted preferences/ui/old.md\n"
 
 
+def test_a_preference_that_does_not_count_says_why(cli: Cli, files: Files) -> None:
+    files.write("preferences/ui/old.md", b"---\nvalue: old\nexpires: 2020-01-01\n---\n")
+    assert cli("preferences", "get", "ui", "old").code == 1
+    assert cli.ok("preferences", "list", "--hidden").out == "ui/old  old  1.00  (expired)\n"
+
+
 @pytest.mark.parametrize(
     "options",
     [
@@ -181,6 +187,8 @@ def test_rules_are_listed_by_importance(cli: Cli) -> None:
     lines = cli.ok("rules", "list").out.splitlines()
     assert lines == ["   5  global   style  Style", "   0  global   python  Python  *.py, src/**"]
     assert "(disabled)" in cli.ok("rules", "list", "--disabled").out
+    cli.ok("supersede", "rules/off.md", "rules/style.md")
+    assert "off  Off  (disabled)  (superseded)\n" in cli.ok("rules", "list", "--disabled").out
     rules = cli.ok("--user", "alice", "rules", "list", "--json").objects
     assert [(rule["name"], rule["scope"]) for rule in rules] == [
         ("style", "global"),

@@ -190,6 +190,12 @@ FINDING = [
     Habit("echo Walrus | mdmem remember --name zoo && mdmem grep walrus", out=r"^notes/zoo\.md:3:Walrus$"),
     Habit("mdmem remember dark --kind preference", code=2, error="category/key"),
     Habit("mdmem rules add short 'Be short.' && mdmem rules text", out="^Be short.$"),
+    Habit(
+        "mdmem rules add short 'Be short.' && mdmem supersede rules/python.md rules/short.md"
+        " && mdmem --user ada rules text && mdmem --user ada context && mdmem rules list",
+        out="Be short",
+        silent="Type everything|^ +0  global   python",
+    ),
     Habit("mdmem rules add python 'Be short.'", code=2, error="rules/python.md"),
     Habit("mdmem new rule short", out=r"^created rules/short\.md"),
     Habit("mdmem new rule db", out=r"^created rules/db\.md"),

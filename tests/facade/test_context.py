@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import re
 import tempfile
 from datetime import UTC, datetime
@@ -137,6 +138,45 @@ def test_what_has_expired_or_faded_is_not_there(tmp_path: Path) -> None:
         "preferences/a/b.md": note("", value="1", strength="0.5", updated="2020-01-01"),
     }
     assert made(vault(tmp_path, files), thread="t1").text == ""
+
+
+@pytest.mark.parametrize(
+    "scope", [Scope(), Scope(user="ada"), Scope(project="p"), Scope(user="ada", project="p")]
+)
+def test_what_does_not_count_in_a_wider_scope_is_not_there(tmp_path: Path, scope: Scope) -> None:
+    files = {
+        "rules/superseded.md": note("Tabs.\n", superseded_by="rules/live.md"),
+        "rules/over.md": note("Tabs.\n", valid_to="2020-01-01"),
+        "rules/contradicted.md": note("Tabs.\n", valid_to="2020-01-01", contradicted_by="rules/live.md"),
+        "rules/live.md": "Spaces.\n",
+        "AGENTS.md": note("Tabs.\n", valid_to="2020-01-01"),
+        "preferences/ui/old.md": note("", value="tabs", expires="2020-01-01"),
+        "preferences/ui/live.md": note("", value="spaces"),
+        "recipes/old.md": note("Tabs.\n", superseded_by="recipes/live.md"),
+        "recipes/live.md": "Spaces.\n",
+        ".mdmem/config.toml": '[kinds.recipe]\nfolder = "recipes"\n',
+    }
+    found = made(vault(tmp_path, files, scope))
+    assert [len(part.places) for part in found.parts] == [1, 1, 1]
+    assert found.text.casefold().count("spaces") == 3
+    assert "tabs" not in found.text.casefold()
+
+
+def test_a_preference_that_does_not_count_hides_no_wider_one(tmp_path: Path) -> None:
+    files = {
+        "preferences/ui/theme.md": note("", value="light"),
+        "users/ada/preferences/ui/theme.md": note("", value="dark", expires="2020-01-01"),
+    }
+    found = made(vault(tmp_path, files, Scope(user="ada")))
+    assert places(found) == {"preferences": ("shared:preferences/ui/theme.md",)}
+
+
+def test_the_newest_memories_of_a_kind_that_count_are_looked_at(tmp_path: Path) -> None:
+    files = {"recipes/live.md": "Bread.\n", ".mdmem/config.toml": '[kinds.recipe]\nfolder = "recipes"\n'}
+    files |= {f"recipes/{number}.md": note("Stone.\n", valid_to="2020-01-01") for number in range(60)}
+    memory = vault(tmp_path, files)
+    os.utime(tmp_path / "memories/recipes/live.md", (0, 0))
+    assert places(made(memory)) == {"recipes": ("recipes/live.md#L1",)}
 
 
 def test_every_layer_of_the_scope_speaks_and_no_other_user(tmp_path: Path) -> None:

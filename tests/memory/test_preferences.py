@@ -26,6 +26,7 @@ from mdmem.errors import (
     PathRefused,
     Usage,
 )
+from mdmem.facade.memory import open as open_memory
 from mdmem.memory.preferences import Preferences
 from mdmem.vault.vault import Vault
 
@@ -36,6 +37,11 @@ if TYPE_CHECKING:
     from mdmem.vault.transaction import Applied
 
 START = datetime(2024, 1, 31, 12, 30, tzinfo=UTC)
+
+
+def ask_nothing(_moment: datetime) -> dict[str, Any]:
+    """Fail where the index is asked about a preference that nothing speaks against."""
+    raise AssertionError
 
 
 class Clock:
@@ -57,12 +63,12 @@ def clock() -> Clock:
 @pytest.fixture
 def preferences(vault_root: Path, clock: Clock) -> Preferences[Applied]:
     vault = Vault(str(vault_root))
-    return Preferences(vault, vault.transact, clock=clock)
+    return Preferences(vault, vault.transact, ask_nothing, clock=clock)
 
 
 @pytest.fixture
 def plans(vault_root: Path, clock: Clock) -> Preferences[EditPlan]:
-    return Preferences(Vault(str(vault_root)), lambda build: build(), clock=clock)
+    return Preferences(Vault(str(vault_root)), lambda build: build(), ask_nothing, clock=clock)
 
 
 def theme(vault_root: Path, text: str | None = None) -> str:
@@ -273,7 +279,7 @@ def test_merge_keeps_the_stronger_of_two_single_values(preferences: Preferences[
 def test_the_config_names_the_policy(vault_root: Path, clock: Clock) -> None:
     (vault_root / ".mdmem" / "config.toml").write_text('[preferences]\npolicy = "keep-stronger"\n')
     vault = Vault(str(vault_root))
-    kind: Preferences[Applied] = Preferences(vault, vault.transact, clock=clock)
+    kind: Preferences[Applied] = Preferences(vault, vault.transact, ask_nothing, clock=clock)
     kind.set("ui", "theme", "dark")
     kind.set("ui", "theme", "light", strength=0.1)
     assert kind.get("ui", "theme").value == "dark"
@@ -319,7 +325,7 @@ def test_a_new_preference_beyond_the_limit_is_refused_but_old_ones_change(
 ) -> None:
     (vault_root / ".mdmem" / "config.toml").write_text("[preferences]\nmax_per_user = 2\n")
     vault = Vault(str(vault_root))
-    kind: Preferences[Applied] = Preferences(vault, vault.transact, clock=clock)
+    kind: Preferences[Applied] = Preferences(vault, vault.transact, ask_nothing, clock=clock)
     kind.set("ui", "theme", "dark", strength=0.1)
     kind.set("ui", "font", "mono")
     clock.pass_days(5)
@@ -468,7 +474,7 @@ def test_delete_and_sweep_are_plans_first(
 def scratch() -> Iterator[Preferences[EditPlan]]:
     with tempfile.TemporaryDirectory() as folder:
         (Path(folder) / ".mdmem").mkdir()
-        yield Preferences(Vault(folder), lambda build: build(), clock=lambda: START)
+        yield Preferences(Vault(folder), lambda build: build(), ask_nothing, clock=lambda: START)
 
 
 NAMES = st.text(st.characters(codec="utf-8"), min_size=1, max_size=20)
@@ -499,12 +505,38 @@ def test_any_name_and_any_value_come_back(scratch: Preferences[EditPlan], name: 
 def test_processes_that_set_at_once_lose_no_word(vault_root: Path) -> None:
     program = (
         "import sys; from mdmem.memory.preferences import Preferences; from mdmem.vault.vault import Vault\n"
-        "vault = Vault(sys.argv[1]); kind = Preferences(vault, vault.transact)\n"
+        "vault = Vault(sys.argv[1]); kind = Preferences(vault, vault.transact, lambda _: {})\n"
         "for n in range(5): kind.set('ui', 'words', [f'{sys.argv[2]}-{n}'], strength=0.5, policy='merge')\n"
     )
     command = [sys.executable, "-c", program, str(vault_root)]
     running = [subprocess.Popen([*command, str(number)]) for number in range(3)]
     assert [process.wait(timeout=60) for process in running] == [0, 0, 0]
     vault = Vault(str(vault_root))
-    kind: Preferences[Applied] = Preferences(vault, vault.transact)
+    kind: Preferences[Applied] = Preferences(vault, vault.transact, ask_nothing)
     assert sorted(kind.get("ui", "words").value) == [f"{who}-{n}" for who in range(3) for n in range(5)]
+
+
+@pytest.mark.parametrize(
+    ("fields", "state"),
+    [
+        ({"expires": "2020-01-01"}, "expired"),
+        ({"valid_to": "2020-01-01"}, "over"),
+        ({"superseded_by": "preferences/ui/font.md"}, "superseded"),
+    ],
+)
+def test_a_preference_that_does_not_count_is_hidden_until_it_is_set_again(
+    vault_root: Path, fields: dict[str, str], state: str
+) -> None:
+    memory = open_memory(vault_root)
+    memory.preferences.set("ui", "font", "mono")
+    memory.preferences.set("ui", "theme", "dark", strength=1, why="It was night.")
+    memory.set("preferences/ui/theme.md", fields)
+    with pytest.raises(NamedNotFound):
+        memory.preferences.get("ui", "theme")
+    assert [each.name for each in memory.preferences.list()] == ["ui/font"]
+    assert memory.preferences.stats().hidden == 1
+    assert memory.preferences.get("ui", "theme", hidden=True).state == state
+    assert memory.plan.preferences.sweep().changes == (), "it has not faded"
+    memory.preferences.set("ui", "theme", "dark")
+    again = memory.preferences.get("ui", "theme")
+    assert (again.value, again.strength, again.why, again.state) == ("dark", 0.7, "", "live")

@@ -9,9 +9,9 @@ import pytest
 
 from mdmem.diagnostic import as_json
 from mdmem.errors import AlreadyExists, PathRefused, PatternInvalid, Usage
+from mdmem.facade.memory import open as open_memory
 from mdmem.memory.rules import Rule, Rules
 from mdmem.vault.paths import Scope
-from mdmem.vault.vault import Vault
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -21,8 +21,8 @@ if TYPE_CHECKING:
 
 def rules(vault_root: Path, scope: Scope | None = None) -> Rules[Applied]:
     scope = scope or Scope()
-    vault = Vault(str(vault_root), scope.namespace)
-    return Rules(vault, vault.transact, scope)
+    memory = open_memory(vault_root, scope)
+    return Rules(memory.vault, memory.vault.transact, scope, memory._find_states_at)
 
 
 def write(vault_root: Path, path: str, text: str | bytes) -> None:
@@ -58,6 +58,7 @@ def test_a_rule_says_what_it_is(vault_root: Path) -> None:
         "text": "# Style\n\nShort lines.",
         "enabled": True,
         "description": "How code looks.",
+        "state": "live",
     }
 
 
@@ -216,3 +217,19 @@ def test_what_cannot_be_a_rule_is_refused(
     with pytest.raises(error):
         rules(vault_root).add(name, text, globs=globs)
     assert not rules(vault_root).list()
+
+
+@pytest.mark.parametrize("scope", [Scope(), DEMO, Scope(user="alice")])
+def test_a_rule_that_does_not_count_is_only_listed_with_the_disabled_ones(
+    vault_root: Path, scope: Scope
+) -> None:
+    write(vault_root, "rules/superseded.md", rule("Tabs.", superseded_by="rules/live.md"))
+    write(vault_root, "rules/over.md", rule("Tabs.", valid_to="2020-01-01"))
+    against = rule("Tabs.", valid_to="2020-01-01", contradicted_by="rules/live.md")
+    write(vault_root, "rules/contradicted.md", against)
+    write(vault_root, "rules/live.md", rule("Spaces.", valid_to="9000-01-01"))
+    found = rules(vault_root, scope)
+    assert names(found.list()) == ["live"]
+    assert found.text() == "# live\n\nSpaces."
+    states = {each.name: each.state for each in found.list(disabled=True)}
+    assert states == {each: each for each in ("superseded", "over", "contradicted", "live")}

@@ -27,10 +27,11 @@ from mdmem.facade.excerpt import (
     real_path,
 )
 from mdmem.index.hit import Hit
-from mdmem.kind import OBSERVATION, PREFERENCE, PROJECT, RULE, WORKING, Kind
+from mdmem.kind import NAMESPACES, OBSERVATION, PREFERENCE, PROJECT, RULE, WORKING, Kind
 from mdmem.memory import content
 from mdmem.memory.preferences import name_of, read_preference
 from mdmem.memory.rules import workspace_path
+from mdmem.memory.verbs import conditional
 from mdmem.memory.working import Working
 from mdmem.text.tokens import counter, fenced, in_line
 from mdmem.vault.paths import join
@@ -279,12 +280,20 @@ class _Sources:
         return gathered
 
     def gather_pinned(self) -> _Gathered:
-        """Return the memories whose `tier` is `pinned` and that have not expired, by their paths."""
+        """Return what is pinned in each layer and has not expired, by path; everyone's comes first.
+
+        Those of a narrower layer count more.
+        """
         gathered = _Gathered()
-        for listed in self._memory.ls(where=["tier=pinned"]):
-            document = self._read_memory(self._memory.vault, listed.path, gathered)
-            if document and not content.has_passed(content.expiry_of(document), self._now):
-                gathered.excerpts.extend(ExcerptSource(document).whole())
+        layers = [*self._memory._current_view().layers()]  # noqa: SLF001 - of one façade
+        for number, (layer, view) in reversed([*enumerate(layers)]):
+            for path in (listed.path for listed in conditional(view, (), ["tier=pinned"], "")):
+                if layer.name and path.partition("/")[0] in NAMESPACES:
+                    continue  # of a scope that is no wider
+                shown = self._shown_path(view.vault, path)
+                document = self._read_memory(view.vault, path, gathered, shown)
+                if document and not content.has_passed(content.expiry_of(document), self._now):
+                    gathered.excerpts.extend(ExcerptSource(document, shown).whole(rank=(number,)))
         return gathered
 
     def gather_kind(self, kind: Kind) -> _Gathered:

@@ -199,6 +199,38 @@ def test_every_layer_of_the_scope_speaks_and_no_other_user(tmp_path: Path) -> No
     assert not {"light", "Bob", "Secret"} & set(re.findall(r"\w+", found.text))
 
 
+@pytest.mark.parametrize(
+    ("scope", "wider"),
+    [
+        (Scope(user="ada"), ["shared"]),
+        (Scope(project="p"), ["shared"]),
+        (Scope(user="ada", project="p"), ["shared", "project", "user"]),
+        (Scope(project="p", resource_type="repo", resource_id="r"), ["shared", "project"]),
+    ],
+)
+def test_what_is_pinned_in_wider_scopes_is_given_and_nothing_of_others(
+    tmp_path: Path, scope: Scope, wider: list[str]
+) -> None:
+    ours = ["", "projects/p/", "users/ada/", f"{scope.namespace}/"]
+    theirs = ["users/bob/", "users/bob/projects/p/", "projects/q/", "resources/repo/r/"]
+    files = {f"{each}notes/pin.md": note("Mine.\n", tier="pinned") for each in ours}
+    files |= {f"{each}notes/old.md": note("Old.\n", tier="pinned", valid_to="2020-01-01") for each in ours}
+    files |= {f"{each}notes/pin.md": note("Secret.\n", tier="pinned") for each in theirs}
+    found = made(vault(tmp_path, files, scope))
+    assert places(found) == {"pinned": (*(f"{name}:notes/pin.md#L4" for name in wider), "notes/pin.md#L4")}
+    assert "Secret" not in found.text
+
+
+def test_what_is_pinned_in_a_narrower_scope_comes_before_newer_ones(tmp_path: Path) -> None:
+    files = {
+        "notes/pin.md": note("Wide " * 60, tier="pinned", created="2026-02-01"),
+        "users/ada/notes/pin.md": note("Own " * 60, tier="pinned", created="2026-01-01"),
+    }
+    found = made(vault(tmp_path, files, Scope(user="ada")), budget=200)
+    assert places(found)["pinned"] == ("notes/pin.md#L5",)
+    assert left(found) == ["shared:notes/pin.md#L5"]
+
+
 def test_a_passage_that_another_part_gives_is_not_given_again(tmp_path: Path) -> None:
     found = made(vault(tmp_path, EVERYTHING), "key fact")
     assert "found" not in places(found)

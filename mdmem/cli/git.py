@@ -32,7 +32,7 @@ if TYPE_CHECKING:
     from mdmem.facade.memory import Memory
     from mdmem.review.blame import SaidFact
     from mdmem.review.commits import Committed
-    from mdmem.review.review import MemoryChange
+    from mdmem.review.review import MemoryChange, MemoryChanges
     from mdmem.review.tracked import MemoryCommit
 
 _LETTERS = {"added": "A", "changed": "M", "removed": "D", "renamed": "R"}
@@ -127,7 +127,13 @@ def git_diff(memory: Memory, given: tuple[str, ...], paths: tuple[str, ...], exi
     """
     found = _compare_states(memory, given, paths)
     render.print_found(found, _print_comparison, "differences")
+    _print_ignored(0 if found else found.ignored)
     return int(bool(found) and exit_code)
+
+
+def _print_ignored(count: int) -> None:
+    """Say of what there was nothing of that git ignores memories."""
+    render.print_remarks([f"{render.count_memories(count)} ignored by git"] if count else [])
 
 
 def _print_comparison(found: list[MemoryChange]) -> None:
@@ -136,7 +142,7 @@ def _print_comparison(found: list[MemoryChange]) -> None:
         _print_changes(path, list(changes))
 
 
-def _compare_states(memory: Memory, given: tuple[str, ...], paths: tuple[str, ...]) -> list[MemoryChange]:
+def _compare_states(memory: Memory, given: tuple[str, ...], paths: tuple[str, ...]) -> MemoryChanges:
     """Compare; the first argument is a revision if there is such a one, else a path."""
     revisions, rest = (given[0], given[1:]) if given else ("", ())
     try:
@@ -332,7 +338,9 @@ def git_commit(memory: Memory, same: bool, **given: Any) -> int:  # noqa: ARG001
         _print_committed(done)
     render.print_remarks(f"left out: {line}" for line in done.left_out)
     render.print_remarks(f"note: {line}" for line in done.notes)
-    render.print_remarks(["nothing to commit"] if is_empty and not render.is_set("as_json") else [])
+    if is_empty and not render.is_set("as_json"):
+        render.print_remarks(["nothing to commit"])
+        _print_ignored(done.ignored)
     return int(is_empty)
 
 

@@ -18,6 +18,7 @@ from mdmem.index.view import View
 from mdmem.links.lineage import check_lineage
 from mdmem.links.move import known, repair
 from mdmem.links.references import LINKS, occurrences, unresolved
+from mdmem.review.tracked import Tracked, describe_ignored
 from mdmem.sessions.logs import FOLDER, SUFFIX, capture_refused
 from mdmem.text.tokens import first_of
 from mdmem.vault import files
@@ -79,6 +80,7 @@ def examine(
         findings += _look_safely(partial(look, vault, facts))
     if vault.wall == Namespace():
         findings += _look_safely(partial(_find_leftovers, vault))
+        findings += _look_safely(partial(_check_git, vault))
         findings += _look_safely(partial(_find_foreign_state, vault))
         findings += _look_safely(partial(_check_ignores, vault))
     findings += _look_safely(lambda: _check_index(view(), facts))
@@ -245,12 +247,22 @@ def _find_leftovers(vault: Vault) -> Iterator[Diagnostic]:
             yield about_file(path, "leftover", "a temporary file that nothing uses", "delete it")
 
 
+def _check_git(vault: Vault) -> Iterator[Diagnostic]:
+    """Local state that git has, and memories that it does not take."""
+    repository = Repository.find(vault.root)
+    if repository is None:
+        return
+    if count := repository.tracked(repository.name(LOCAL)):
+        message = f"git has {count} of its files and gives them to everyone; what came so is not used"
+        yield about_file(LOCAL, "local-tracked", message, f"`git rm -r --cached {LOCAL}`")
+    with Tracked(vault, repository) as tracked:
+        ignored = tracked.find_ignored([file.path for file in vault.walk() if not file.problem])
+        if found := describe_ignored(tracked, ignored):
+            yield found
+
+
 def _find_foreign_state(vault: Vault) -> Iterator[Diagnostic]:
     """Local state that was written elsewhere: it is not used, and takes room."""
-    repository = Repository.find(vault.root)
-    if tracked := repository.tracked(repository.name(LOCAL)) if repository else 0:
-        message = f"git has {tracked} of its files and gives them to everyone; what came so is not used"
-        yield about_file(LOCAL, "local-tracked", message, f"`git rm -r --cached {LOCAL}`")
     if passed := vault.disk.trash.passed_over():
         message = f"{passed} of its lines were not written here: that history is not used"
         yield about_file(f"{LOCAL}/trash", "not-from-here", message, severity="warning")

@@ -127,7 +127,7 @@ def _find_committed(
     """Find what memories say in a commit; one that git ignores now may have been there unseen."""
     blobs = tracked.list_blobs(commit)
     unseen = _list_standing(vault) - blobs.keys()
-    unseen -= tracked.list_taken() if unseen else set()
+    unseen -= tracked.taken if unseen else set()
     for path in sorted(blobs.keys() | unseen if paths is None else paths):
         if path not in blobs:
             yield PastState(path, "not kept" if path in unseen else "exact", None)

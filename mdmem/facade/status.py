@@ -17,7 +17,7 @@ from mdmem.errors import MdmemError
 from mdmem.facade.doctor import find_unignored
 from mdmem.git.repository import Repository
 from mdmem.links.references import CODE, LINKS, occurrences
-from mdmem.review.tracked import Tracked
+from mdmem.review.tracked import Tracked, describe_ignored
 from mdmem.vault.paths import Namespace
 
 if TYPE_CHECKING:
@@ -77,10 +77,11 @@ def find_status(memory: Memory, view: Callable[[], View]) -> MemoryStatus:
             return None
 
     memories = ask(lambda: _count_memories(view()))
-    uncommitted, unmerged = ask(lambda: _count_in_git(memory)) or (None, 0)
+    uncommitted, unmerged, ignored = ask(lambda: _count_in_git(memory)) or (None, 0, "")
     if unmerged:
         which = "1 memory has" if unmerged == 1 else f"{unmerged:,} memories have"
         wrong.append(f"{which} merge conflicts: `mdmem check` says where")
+    wrong += [ignored] if ignored else []
     proposals = ask(lambda: len(memory.inbox.list()))
     pointing = ask(lambda: _count_pointing(view()))
     ask(lambda: wrong.extend(_look_at_setup(memory, view())))
@@ -129,18 +130,20 @@ def _is_link(occurrence: Occurrence) -> bool:
     return occurrence.type in LINKS or occurrence.place.state == DANGLING
 
 
-def _count_in_git(memory: Memory) -> tuple[int, int] | None:
+def _count_in_git(memory: Memory) -> tuple[int, int, str] | None:
     """Count the memories that are not as the last commit has them, and those that git could not merge.
 
     Returns:
-        Both numbers; None without a repository.
+        Both numbers, and a word about memories that git ignores; None without a repository.
     """
     repository = Repository.find(memory.root)
     if repository is None:
         return None
     with Tracked(memory.vault, repository) as tracked:
         changed = tracked.find_changed(tracked.head)
-        return sum(_is_changed(memory, tracked, *each) for each in changed), len(tracked.unmerged())
+        count = sum(_is_changed(memory, tracked, *each) for each in changed)
+        ignored = describe_ignored(tracked, tracked.ignored)
+        return count, len(tracked.unmerged()), f"{ignored.message}; {ignored.hint}" if ignored else ""
 
 
 def _is_changed(memory: Memory, tracked: Tracked, path: str, before: str | None, after: str | None) -> bool:

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from mdmem.git.history import LoggedCommit
     from mdmem.review.commits import Committed
     from mdmem.review.merge_setup import MergeSetup
-    from mdmem.review.review import MemoryChange
+    from mdmem.review.review import MemoryChanges
     from mdmem.review.tracked import MemoryCommit
     from mdmem.vault.paths import StrPath
 
@@ -72,7 +72,7 @@ class Git(KindVerbs[R]):
         with Tracked(self._vault) as tracked:
             return blame(self._vault, tracked, path_text(path))
 
-    def diff(self, revisions: str = "", paths: Sequence[StrPath] | None = None) -> list[MemoryChange]:
+    def diff(self, revisions: str = "", paths: Sequence[StrPath] | None = None) -> MemoryChanges:
         """Compare two states of the memories: memories, fields and facts, each named once.
 
         Args:

@@ -103,6 +103,12 @@ def _format_value(value: Any) -> str:
     return json.dumps(value, ensure_ascii=False, default=str)
 
 
+class MemoryChanges(list[MemoryChange]):
+    """All that differs between two states of the memories; `ignored` is how many of them git ignores now."""
+
+    ignored = 0
+
+
 class MemoryPair(NamedTuple):
     """A memory in two states: its path in each, empty where it is not there, and the id of its content.
 
@@ -143,7 +149,7 @@ class Review:
             check_memory(path) if path.endswith(suffixes) else check_folder(path) for path in paths
         ]
 
-    def changes(self) -> list[MemoryChange]:
+    def changes(self) -> MemoryChanges:
         """Return all that differs, in the order of paths.
 
         Raises:
@@ -155,13 +161,17 @@ class Review:
         notes: dict[MemoryPair, list[MemoryChange]] = {}
         comparisons: dict[str, Comparison] = {}
         for pair in pairs:
-            noted, found = self._compare_pair(pair, is_unmerged=pair.path in unmerged)
-            if noted or found:
-                notes[pair] = noted
+            said, found = self._compare_pair(pair, is_unmerged=pair.path in unmerged)
+            if said or found:
+                notes[pair] = said
             if found:
                 comparisons[pair.path] = found
         moved = moved_across(comparisons)
-        return [row for pair in notes for row in _describe_changes(pair, notes[pair], moved.get(pair.path))]
+        rows = MemoryChanges()
+        for pair, noted in notes.items():
+            rows += _describe_changes(pair, noted, moved.get(pair.path))
+        rows.ignored = sum(map(self._is_chosen, self._tracked.ignored))
+        return rows
 
     def _compare_pair(
         self, pair: MemoryPair, *, is_unmerged: bool

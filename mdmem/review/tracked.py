@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import shlex
 import unicodedata
 from contextlib import suppress
 from dataclasses import dataclass
@@ -10,16 +11,20 @@ from functools import cached_property
 from itertools import islice
 from typing import TYPE_CHECKING, Self
 
+from mdmem.diagnostic import about_file
 from mdmem.document.document import Document, parse
 from mdmem.errors import PathRefused, TooLarge
 from mdmem.git.history import AGENT, ID, OP, SESSION, History
 from mdmem.git.repository import Objects, Repository, TooLong
+from mdmem.kind import kind_at
 from mdmem.text.regex import regex
+from mdmem.text.tokens import first_of
 from mdmem.vault.paths import Namespace, check_memory, is_under, join, relative
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterable, Iterator, Sequence
 
+    from mdmem.diagnostic import Diagnostic
     from mdmem.git.history import Commit, LoggedCommit, TouchedFile
     from mdmem.vault.vault import Vault
 
@@ -27,6 +32,7 @@ NAMES_A_MEMORY = regex(r"\.(?:mdx?|markdown|json)\b")
 """What is in the words of an operation that say which memories it is about."""
 
 _ALL = "."
+_NAMED = 4  # of the memories that git ignores
 _MOST_AT_ONCE = 200  # commits whose other files are looked at together
 _INODE = 0xFFFFFFFF  # as much of the number of a file as the index keeps
 
@@ -74,10 +80,14 @@ class Tracked:
 
     What git calls a memory, its name, is a path from the top of the work tree. What is outside of the
     namespace has no path here. `repository` is the one that holds the vault, where that was found already.
+
+    Attributes:
+        ignored: the memories that git ignores; known once `find_changed` has yielded all.
     """
 
     def __init__(self, vault: Vault, repository: Repository | None = None) -> None:
         self._vault = vault
+        self.ignored: list[str] = []
         self._objects: Objects | None = None
         self._held: dict[str, bool] = {}  # whether a folder is in the repository
         if repository is not None:
@@ -281,8 +291,8 @@ class Tracked:
                 yield each.path, before, ""
             else:
                 unknown.append((each.path, before))
-        taken = self.list_taken() if unknown else set()
-        yield from ((path, before, "") for path, before in unknown if path in taken)
+        self.ignored = self.find_ignored([path for path, _ in unknown])
+        yield from ((path, before, "") for path, before in unknown if path in self.taken)
         for name in index.keys() | staged.keys():
             left = index.get(name)
             before = staged.get(name, left.blob if left else None)
@@ -291,14 +301,23 @@ class Tracked:
             if path is not None:
                 yield path, before, after
 
-    def list_taken(self) -> set[str]:
-        """List the memories that git would commit: tracked or not ignored.
+    @cached_property
+    def taken(self) -> set[str]:
+        """Find the memories that git would commit: tracked or not ignored.
 
         Raises:
             GitFailed: git cannot say.
         """
         taken = map(self.path, self.repository.taken(self.names))
         return {path for path in taken if path is not None}
+
+    def find_ignored(self, paths: Sequence[str]) -> list[str]:
+        """Return those of some memories that git ignores; not those in another repository, or in none.
+
+        Raises:
+            GitFailed: git cannot say.
+        """
+        return [path for path in paths if path not in self.taken and self.holds(self.name(path))]
 
     def unmerged(self) -> set[str]:
         """Find the memories of which git's index holds the sides of a merge.
@@ -315,6 +334,18 @@ class Tracked:
         with suppress(OSError):
             return os.stat(os.path.join(self.repository.folder, "index")).st_mtime_ns
         return 0
+
+
+def describe_ignored(tracked: Tracked, ignored: Iterable[str]) -> Diagnostic | None:
+    """Report the memories that git ignores and mdmem does not keep out of it; None without any."""
+    lost = [path for path in ignored if not ((kind := kind_at(path)) and kind.is_ignored)]
+    if not lost:
+        return None
+    what = "1 memory" if len(lost) == 1 else f"{len(lost):,} memories"
+    file = shlex.quote(os.path.join(tracked.repository.top, tracked.name(lost[0])))
+    message = f"git ignores {what}: {first_of(lost, _NAMED)}"
+    hint = f"`git check-ignore -v {file}` names the rule"
+    return about_file(lost[0], "git-ignores", message, hint, severity="warning")
 
 
 def is_chosen(path: str, chosen: Sequence[str]) -> bool:

@@ -492,6 +492,20 @@ GIT = [
     Habit("mdmem git diff nothing", code=1, error="no revision 'nothing'"),
     Habit("mdmem git diff -- notes/db.md", out=r"^notes/db\.md  added$", silent="old"),
     Habit("mdmem git diff db.md ../rules", out=r"^rules/python\.md", silent="old", folder="memories/notes"),
+    Habit("mdmem git commit; mdmem git commit", code=1, error="^nothing to commit$"),
+    Habit(
+        "mdmem git commit; echo '*.md' > .gitignore; echo x > memories/x.md; mdmem git commit",
+        code=1,
+        error="^1 memory ignored by git$",
+    ),
+    Habit(
+        "mdmem git commit; echo '*.md' > .gitignore; echo x > memories/x.md; mdmem git diff",
+        error="^1 memory ignored by git$",
+    ),
+    Habit(
+        "mdmem git commit; echo '*.md' > .gitignore; echo x > memories/x.md; mdmem git diff notes 2>&1",
+        silent="ignored",
+    ),
     Habit("mdmem git diff --stat", code=2, error="jq -r .path"),
     Habit(
         "mdmem git commit; MDMEM_ACTOR=bot mdmem append notes/db.md x; mdmem git commit; mdmem git blame db",

@@ -620,6 +620,25 @@ def test_conversations_that_git_would_take_are_a_finding(tmp_path: Path) -> None
     assert findings(root) == [(".gitignore", "not-ignored", "warning")]
 
 
+def test_memories_that_git_ignores_are_a_finding_without_those_that_mdmem_keeps_out(tmp_path: Path) -> None:
+    subprocess.run(["git", "init", "-q", tmp_path], check=True)
+    (tmp_path / "AGENTS.md").touch()
+    memory = Memory(init(tmp_path / "memories").root)
+    memory.working.update("Goal: x", thread="t1")
+    memory.write("notes/a.md", "a\n")
+    memory.write("notes/b.md", "b\n")
+    subprocess.run(["git", "add", "AGENTS.md", "memories/notes/b.md"], cwd=tmp_path, check=True)
+    (tmp_path / ".gitignore").write_text("*.md\n")
+    (found,) = memory.doctor().findings
+    assert (found.path, found.code, found.severity) == ("notes/a.md", "git-ignores", "warning")
+    assert found.message == "git ignores 1 memory: notes/a.md"
+    command = found.hint.split("`")[1]
+    said = subprocess.run(command.split(), cwd=tmp_path, check=True, capture_output=True, text=True).stdout
+    assert said.startswith(".gitignore:1:*.md")
+    (tmp_path / ".gitignore").unlink()
+    assert memory.doctor().findings == ()
+
+
 def git_shows(folder: Path) -> str:
     command = ["git", "-C", str(folder), "status", "--short", "--untracked-files=all"]
     return subprocess.run(command, check=True, capture_output=True, text=True).stdout

@@ -67,6 +67,26 @@ def test_memories_that_git_could_not_merge_are_told(memory: Memory, tmp_path: Pa
     assert not any("merge" in each for each in ann.status().setup)
 
 
+def test_memories_that_git_ignores_are_told_without_those_that_mdmem_keeps_out(
+    memory: Memory, tmp_path: Path
+) -> None:
+    git(tmp_path, "add", "-A")
+    git(tmp_path, "commit", "-qm", "more")
+    memory.working.update("Goal: x", thread="t1")
+    assert len(memory.status().setup) == 1
+    (tmp_path / ".gitignore").write_text("*.md\n")
+    memory.write("notes/new.md", "new\n")
+    found = memory.status()
+    file = f"{memory.root}/notes/new.md"
+    assert (
+        found.setup[0] == f"git ignores 1 memory: notes/new.md; `git check-ignore -v {file}` names the rule"
+    )
+    assert found.uncommitted == 0
+    assert not any(
+        "ignores" in each for each in mdmem.open(memory.root, mdmem.Scope(user="a")).status().setup
+    )
+
+
 def test_a_scope_is_told_of_its_own_only(memory: Memory) -> None:
     ann = mdmem.open(memory.root, mdmem.Scope(user="ann", resource_type="db", resource_id="x")).status()
     assert (ann.scope, ann.memories) == ("user ann, resource db/x", 0)

@@ -33,7 +33,8 @@ def init_command(target: Target, folder: str | None) -> None:
 
     It is named memories, unless FOLDER, --vault or MDMEM_VAULT names another.
 
-    Inside of a git repository, the AGENTS.md at its root is mounted as project memory.
+    Inside of a git repository, the AGENTS.md at its root is mounted as project memory, unless FOLDER
+    has one of its own.
     """
     named, _, _ = target.binding
     if folder and named and os.path.realpath(folder) != os.path.realpath(os.path.expanduser(named)):
@@ -49,6 +50,9 @@ def init_command(target: Target, folder: str | None) -> None:
     for path in made.files:
         print(f"    {path}")
     render.print_passed_over(made.passed_over)
+    if made.unmounted:
+        how = "move it away, and take the # from the mount in .mdmem/config.toml"
+        render.print_remarks([f"AGENTS.md is that of the folder; to have {made.unmounted} instead, {how}"])
     if made.unignored:
         lines = "".join(f"\n    {line}" for line in made.unignored)
         render.print_remarks([f".gitignore is no regular file: put one there, with the lines{lines}"])

@@ -10,6 +10,7 @@ import os
 import re
 import shlex
 import unicodedata
+from contextlib import suppress
 from itertools import chain, islice
 from typing import TYPE_CHECKING, Any, NamedTuple, Self
 
@@ -155,6 +156,10 @@ def resolve_name(memory: Memory, text: str, folder: str = "") -> str:
 def _list_readings(memory: Memory, text: str, role: Role) -> list[str]:
     """List what a text may mean, the shell's reading first; refuse what leads out of the namespace."""
     shell = _find_inside(memory, text)
+    mounted = _find_mounted(memory, text) if shell is None else ""
+    if mounted:
+        remedy = f"move it away, or name the mounted file {shlex.quote(mounted)}"
+        raise PathRefused(path=text, reason="a mount of the same path hides this file", remedy=remedy)
     if _is_shell_path(text):
         if shell is None and not role.other:
             remedy = "name a memory as in notes/decisions.md, or by its file"
@@ -224,6 +229,18 @@ def _find_inside(memory: Memory, text: str) -> str | None:
         return memory.inside(os.path.join(os.getcwd(), text)) if len(text) < _LONGEST else None
     except OSError:
         return None  # the current folder is gone
+
+
+def _find_mounted(memory: Memory, text: str) -> str:
+    """Find the file that is mounted over the one that the shell names, seen from the current folder.
+
+    Empty also where the text is the path of the mounted one in the namespace.
+    """
+    with suppress(OSError, ValueError):
+        target = memory.mounted_over(text)
+        if target and (_is_shell_path(text) or os.path.abspath(text) != _file_of(memory, text)):
+            return os.path.relpath(target)
+    return ""
 
 
 def _file_of(memory: Memory, path: str) -> str:

@@ -6,6 +6,7 @@ by a comment, `<!-- mdmem: silence dangling-link -->`. A secret is always told.
 
 from __future__ import annotations
 
+import os
 from contextlib import suppress
 from dataclasses import replace
 from typing import TYPE_CHECKING
@@ -26,6 +27,8 @@ from mdmem.errors import (
 from mdmem.kind import PROPOSAL, kind_at
 from mdmem.text.lines import Lines
 from mdmem.text.regex import regex
+from mdmem.vault.folder import hides
+from mdmem.vault.paths import relative
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
@@ -76,6 +79,8 @@ class Check:
             findings += check_lineage(self._view(), self._related)
         if links and checked:
             findings += drop_repeats(findings, self._check_pointing(checked if paths else None))
+        if not paths:
+            findings += find_hidden(self._vault)
         silenced = self._vault.config.check.silenced
         return [found for found in findings if not _is_silenced(found, silenced, self._silenced)]
 
@@ -176,6 +181,15 @@ def describe_refusal(path: str, error: DocumentRefused, text: str = "") -> Diagn
     if isinstance(error, TooNested) and text:
         at = Lines(text).span(error.line).start
     return replace(found, span=Span(at, at + 1), position=Lines(text).position(at)) if at >= 0 else found
+
+
+def find_hidden(vault: Vault) -> Iterator[Diagnostic]:
+    """Report the files of the vault that a mount hides, which nothing else sees."""
+    for path, target in vault.mounted("").items():
+        if hides(target, os.path.join(vault.root, path)):
+            message = "a file of the vault is hidden by a mount of the same path"
+            hint = "move the file away, or remove the mount"
+            yield about_file(relative(path, vault.namespace), "mount-shadows", message, hint)
 
 
 def check_id(around: Around, document: Document) -> Iterator[Diagnostic]:

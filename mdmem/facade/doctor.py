@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, TypeAlias
 
 from mdmem.diagnostic import Diagnostic, about_file
 from mdmem.errors import MdmemError
+from mdmem.facade.check import find_hidden
 from mdmem.git.repository import Repository
 from mdmem.index import ripgrep
 from mdmem.index.view import View
@@ -344,6 +345,4 @@ def _check_mounts(vault: Vault, _: Facts) -> Iterator[Diagnostic]:
             yield about_file(
                 shown, "mount-missing", message, "create the file, or remove the mount", severity="warning"
             )
-        if os.path.lexists(os.path.join(vault.root, path)):
-            message = "a file of the vault is hidden by a mount of the same path"
-            yield about_file(shown, "mount-shadows", message, "move the file away, or remove the mount")
+    yield from find_hidden(vault)

@@ -28,7 +28,7 @@ from mdmem.facade.lazy import Lazy
 from mdmem.memory.content import utc_now
 from mdmem.memory.history import changed_since
 from mdmem.text.globs import matcher
-from mdmem.vault.folder import find
+from mdmem.vault.folder import find, hides
 from mdmem.vault.paths import (
     Scope,
     StrPath,
@@ -379,6 +379,8 @@ class Memory(Kinds["Applied"]):
     def inside(self, file: StrPath) -> str | None:
         """Return what a place on disk is called here, whether or not anything is there; None outside.
 
+        None also for a file that a mount of the same path hides.
+
         The vault's folder, and one of the workspace that it is in, mean all of the namespace: `""`. A link in
         the workspace leads nowhere.
         """
@@ -392,9 +394,19 @@ class Memory(Kinds["Applied"]):
             return ""
         if is_under(place, root):
             full = unicodedata.normalize("NFC", relative(place, root).replace(os.sep, "/"))
+            if self.mounted_over(place):
+                return None
         else:
             full = next((path for path, each in self.vault.mounted("").items() if each == place), "")
         return relative(full, self.vault.namespace) if full and self.vault.wall.holds(full) else None
+
+    def mounted_over(self, file: StrPath) -> str | None:
+        """Return the absolute path of the file that is mounted over one of the vault; None for others."""
+        root, place = self.vault.root, os.path.abspath(file)
+        if not is_under(place, root):
+            place = _resolve_outer_links(place, self.vault.workspace)
+        target = self.vault.mounted("").get(relative(place, root)) if is_under(place, root) else None
+        return target if target and hides(target, place) else None
 
     def in_workspace(self, path: StrPath) -> str:
         """Return the file of a memory, relative to the workspace."""

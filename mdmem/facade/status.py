@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, TypeVar
 from mdmem.agents.hosts import find_installed
 from mdmem.code.citations import AMBIGUOUS, DANGLING, STALE
 from mdmem.errors import MdmemError
+from mdmem.facade.check import find_hidden
 from mdmem.facade.doctor import find_unignored
 from mdmem.git.repository import Repository
 from mdmem.links.references import CODE, LINKS, occurrences
@@ -165,6 +166,8 @@ def _look_at_setup(memory: Memory, view: View) -> Iterator[str]:
     for path, parts in vault.disk.mounts.items():
         if vault.wall.holds(path) and not os.path.exists(os.path.join(vault.workspace, *parts)):
             yield f"the mounted file {os.path.join(*parts)} does not exist yet"
+    for hidden in find_hidden(vault):
+        yield f"{hidden.path}: {hidden.message}: {hidden.hint}"
     if vault.wall == Namespace() and (lines := find_unignored(vault)):
         what = "a line" if len(lines) == 1 else f"{len(lines)} lines"
         yield f".gitignore lacks {what} that keep private files out of git: `mdmem doctor --fix` adds them"

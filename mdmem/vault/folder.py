@@ -10,6 +10,7 @@ from itertools import islice
 from stat import S_ISREG
 from typing import TYPE_CHECKING
 
+from mdmem.document.document import PROJECT_FILE
 from mdmem.errors import AlreadyExists, ConfigInvalid, PathRefused, StorageFailed, VaultNotFound
 from mdmem.kind import KINDS
 from mdmem.vault import files
@@ -132,6 +133,12 @@ def _fault_of_mount(parts: tuple[str, ...], file: str, root: str, suffixes: tupl
     return "" if parts[-1].endswith(suffixes) else f"does not end in {' or '.join(suffixes)}"
 
 
+def hides(target: str, file: str) -> bool:
+    """Return whether a mount of `target` hides another file, which stands at its path in the vault."""
+    is_there = os.path.exists(file) and os.path.exists(target)
+    return os.path.lexists(file) and not (is_there and os.path.samefile(file, target))
+
+
 SESSIONS_IGNORED = ("**/sessions/*.jsonl", "**/sessions/.archive/")
 """What git leaves out of the sessions, which are private and grow all the time."""
 # Of a namespace alone: a folder of that name among the notes is somebody's own.
@@ -203,6 +210,8 @@ class Made:
         unignored: those that it lacks and that cannot be added, as it is a link or a folder.
         passed_over: of the files of text that were there, by suffix, how many are no memories; see
             `mdmem.vault.walk.count_passed_over`.
+        unmounted: the `AGENTS.md` of the repository, seen from the folder, where one in the folder stands in
+            its place; else empty.
         is_found: whether it is the vault that is found from the current folder, without its name.
     """
 
@@ -211,13 +220,15 @@ class Made:
     ignored: tuple[str, ...]
     unignored: tuple[str, ...]
     passed_over: dict[str, int]
+    unmounted: str
     is_found: bool
 
 
 def init(folder: str | os.PathLike[str] = "memories", *, dry_run: bool = False) -> Made:
     """Make a vault. Inside a git repository, the repository's `AGENTS.md` is mounted as project memory.
 
-    Files that are there stay as they are, but a `.gitignore` gets the lines that it lacks.
+    It is not where the folder has an `AGENTS.md` of its own, which the mount would hide. Files that are there
+    stay as they are, but a `.gitignore` gets the lines that it lacks.
 
     Args:
         folder: the vault's folder.
@@ -242,9 +253,13 @@ def init(folder: str | os.PathLike[str] = "memories", *, dry_run: bool = False) 
         raise PathRefused(path=root, reason="a file stands there", remedy="name a folder")
     _refuse_nested(root)
     workspace = workspace_of(root)
-    config = DEFAULT_TEXT
+    config, unmounted = DEFAULT_TEXT, ""
     if os.path.exists(os.path.join(workspace, ".git")):
-        config += f'"AGENTS.md" = {json.dumps(os.path.relpath(os.path.join(workspace, "AGENTS.md"), root))}\n'
+        file, target = (os.path.join(folder, PROJECT_FILE) for folder in (root, workspace))
+        mounted = os.path.relpath(target, root)
+        is_own = os.path.lexists(file) and not os.path.islink(file)
+        unmounted = mounted if is_own and os.path.exists(target) and hides(target, file) else ""
+        config += f'{"# " * is_own}"{PROJECT_FILE}" = {json.dumps(mounted)}\n'
     made = {CONFIG_PATH: config}
     ignored: tuple[str, ...] = ()
     unignored: tuple[str, ...] = ()
@@ -265,6 +280,7 @@ def init(folder: str | os.PathLike[str] = "memories", *, dry_run: bool = False) 
         ignored=ignored,
         unignored=unignored,
         passed_over=count_passed_over(list_others(root)),
+        unmounted=unmounted,
         is_found=is_found,
     )
 

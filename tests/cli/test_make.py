@@ -131,6 +131,21 @@ def test_init_in_a_folder_says_what_is_passed_over_there(cli: Cli, tmp_path: Pat
     assert (ended.json["passed_over"], ended.errors) == ({".mdx": 1}, "")
 
 
+def test_init_says_which_of_two_project_memories_is_one(
+    cli: Cli, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    for name in (".git", "memories"):
+        (tmp_path / name).mkdir()
+    (tmp_path / "memories/AGENTS.md").write_text("# Own\n")
+    assert cli.ok("init", "--dry-run").errors == ""
+    (tmp_path / "AGENTS.md").write_text("# Root\n")
+    word = "AGENTS.md is that of the folder; to have ../AGENTS.md instead, move it away, and take the # from"
+    assert cli.ok("init", "--dry-run").errors.startswith(word)
+    assert cli.ok("init").errors.startswith(word)
+    assert cli.ok("show", "AGENTS.md").out == "# Own\n"
+
+
 def test_init_in_a_repository_mounts_its_project_memory(
     cli: Cli, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -22,6 +22,7 @@ from mdmem.cli.paths import (
     READ_FOLDER,
     WRITE,
     WRITE_ANY,
+    Role,
     complete_path,
     resolve_move,
     resolve_path,
@@ -163,6 +164,44 @@ def test_a_mounted_file_is_named_by_its_place(cli: Cli, tree: Files, monkeypatch
     assert cli.ok("show", "../guide.md").out == "# Guide\n"
     assert cli.ok("append", "../guide.md", "more").out.startswith("changed docs/guide.md")
     assert cli("show", "../other.md").code == 2
+
+
+@pytest.mark.parametrize(
+    ("folder", "typed", "is_hidden"),
+    [
+        ("memories", "./AGENTS.md", True),
+        ("memories/docs", "../AGENTS.md", True),
+        ("memories/docs", "guide.md", True),
+        ("", "memories/AGENTS.md", True),
+        ("", "{root}/AGENTS.md", True),
+        ("memories", "AGENTS.md", False),
+        ("memories", "../AGENTS.md", False),
+        ("memories", "docs/guide.md", False),
+        ("", "AGENTS.md", False),
+    ],
+)
+@pytest.mark.parametrize("role", [READ, WRITE, READ_ANY, WRITE_ANY, NEW])
+def test_a_file_that_a_mount_hides_is_not_taken_for_the_mounted_one(
+    tree: Files, monkeypatch: pytest.MonkeyPatch, folder: str, typed: str, is_hidden: bool, role: Role
+) -> None:
+    for name in ("AGENTS.md", "docs/guide.md"):
+        tree.write(name, b"# Hidden\n")
+        (tree.root.parent / name.rpartition("/")[2]).write_text("# Mounted\n")
+    tree.write(
+        ".mdmem/config.toml",
+        b'[mounts]\n"AGENTS.md" = "../AGENTS.md"\n"docs/guide.md" = "../guide.md"\n',
+    )
+    memory = mdmem.open(str(tree.root))
+    enter(monkeypatch, tree.root.parent / folder)
+    typed = typed.format(root=tree.root)
+    if not is_hidden:
+        assert resolve_path(memory, typed, role) in {"AGENTS.md", "docs/guide.md"}
+        return
+    with pytest.raises(PathRefused, match="a mount of the same path hides this file") as caught:
+        resolve_path(memory, typed, role)
+    assert os.path.abspath(caught.value.hint.rpartition(" ")[2]) in {
+        str(tree.root.parent / name) for name in ("AGENTS.md", "guide.md")
+    }
 
 
 def test_the_current_folder_may_be_gone(memory: Memory, tree: Files, tmp_path: Path) -> None:

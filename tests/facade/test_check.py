@@ -59,6 +59,22 @@ def test_a_finding_stands_where_it_is_about(memory: Memory, text: str, code: str
     assert found.position.column == found.span.start - text.rfind("\n", 0, found.span.start)
 
 
+def test_a_file_that_a_mount_hides_is_a_finding(memory: Memory, tmp_path: Path) -> None:
+    put(memory, "AGENTS.md", "# Hidden\n")
+    put(memory, "../AGENTS.md", "# Mounted\n")
+    assert memory.check() == []
+    put(memory, ".mdmem/config.toml", '[mounts]\n"AGENTS.md" = "../AGENTS.md"\n')
+    for asked in (mdmem.open(memory.root), mdmem.open(memory.root, mdmem.Scope(shared=True))):
+        assert [(f.path, f.code, f.severity) for f in asked.check()] == [
+            ("AGENTS.md", "mount-shadows", "error")
+        ]
+    assert mdmem.open(memory.root, mdmem.Scope(user="ann")).check() == []
+    assert mdmem.open(memory.root).check(["AGENTS.md"]) == []
+    (tmp_path / "memories/AGENTS.md").unlink()
+    (tmp_path / "memories/AGENTS.md").symlink_to("../AGENTS.md")
+    assert mdmem.open(memory.root).check() == [], "it is the mounted file by another name"
+
+
 def test_the_pictures_of_another_user_are_not_found_by_their_names(memory: Memory) -> None:
     for user in ("ann", "bob"):
         mine = mdmem.open(memory.root, mdmem.Scope(user=user))

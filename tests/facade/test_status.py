@@ -119,6 +119,8 @@ def test_what_is_wrong_with_the_setup_is_told(memory: Memory, tmp_path: Path) ->
     told = "\n".join(mdmem.open(memory.root).status().setup)
     for part in ("`mdmem git allow commit`", "AGENTS.md does not exist yet", "1 file cannot be read"):
         assert part in told
+    (tmp_path / "memories/AGENTS.md").write_text("# Hidden\n")
+    assert any("AGENTS.md: a file of the vault is hidden" in each for each in memory.status().setup)
     (tmp_path / ".mcp.json").write_text('{"mcpServers": {"mdmem": {}}}')
     assert not any("no agent" in each for each in memory.status().setup)
 

@@ -442,6 +442,7 @@ def test_a_vault_has_a_config_and_leaves_working_memory_and_sessions_out_of_git(
         "ignored": [],
         "unignored": [],
         "passed_over": {},
+        "unmounted": "",
         "is_found": False,
     }
     assert Vault(made.root).config == config.Config()
@@ -457,6 +458,35 @@ def test_in_a_repository_its_project_memory_is_mounted(tmp_path: Path, folder: s
     assert vault.config.mounts == {"AGENTS.md": f"{up}/AGENTS.md"}
     assert vault.disk.mounts == {"AGENTS.md": ("AGENTS.md",)}
     assert not (tmp_path / "AGENTS.md").exists()
+
+
+@pytest.mark.parametrize("is_in_both", [False, True])
+def test_a_project_memory_of_the_folder_is_not_hidden_by_a_mount(tmp_path: Path, is_in_both: bool) -> None:
+    (tmp_path / ".git").mkdir()
+    (tmp_path / "kb").mkdir()
+    (tmp_path / "kb/AGENTS.md").write_text("# Own\n")
+    if is_in_both:
+        (tmp_path / "AGENTS.md").write_text("# Root\n")
+    made = init(tmp_path / "kb")
+    assert made.unmounted == ("../AGENTS.md" if is_in_both else "")
+    vault = Vault(made.root)
+    assert (vault.config.mounts, [file.path for file in vault.walk()]) == ({}, ["AGENTS.md"])
+    assert vault.read("AGENTS.md").text == "# Own\n"
+    file = tmp_path / "kb/.mdmem/config.toml"
+    file.write_text(file.read_text().replace('\n# "AGENTS.md"', '\n"AGENTS.md"'))
+    assert Vault(made.root).config.mounts == {"AGENTS.md": "../AGENTS.md"}
+
+
+@pytest.mark.parametrize(("link", "file"), [("AGENTS.md", "kb/AGENTS.md"), ("kb/AGENTS.md", "AGENTS.md")])
+def test_a_project_memory_of_which_one_name_is_a_link_is_a_memory(
+    tmp_path: Path, link: str, file: str
+) -> None:
+    (tmp_path / ".git").mkdir()
+    (tmp_path / "kb").mkdir()
+    (tmp_path / file).write_text("# One\n")
+    (tmp_path / link).symlink_to(tmp_path / file)
+    made = init(tmp_path / "kb")
+    assert (made.unmounted, Vault(made.root).read("AGENTS.md").text) == ("", "# One\n")
 
 
 def test_a_worktree_is_a_repository_too(tmp_path: Path) -> None:

@@ -92,6 +92,27 @@ def test_an_own_template_that_extends_itself_is_told_how_to_reach_the_built_in_o
     assert "builtin/" in caught.value.remedy
 
 
+def test_own_templates_that_cannot_be_compiled_are_found_with_their_line_and_reason() -> None:
+    own = {
+        "daily.md": "a\n\n{% if %}\n",
+        "deep/filter.md": "{{ a | none_such }}",
+        "builtin/x.md": "{{",
+        "back\\slash.md": "{% nothing %}",
+        "long.md": "x" * 200_001,
+        "note.md": '\ufeff{% extends "builtin/note.md" %}{% block fields %}a: {{ b }}\n{% endblock %}',
+        "fine.json": '{"a": {{ a | tojson }}}',
+        "uses.md": '{% include "daily.md" %}{{ unknown.attribute }}',
+    }
+    found = Templates(own).lint()
+    assert [(each.path.removeprefix(".mdmem/templates/"), each.position.line) for each in found] == [
+        *(("back\\slash.md", 1), ("builtin/x.md", 1), ("daily.md", 3), ("deep/filter.md", 1), ("long.md", 1)),
+    ]
+    assert {(each.code, each.severity) for each in found} == {("template-broken", "error")}
+    assert found[2].message == "Expected an expression, got 'end of statement block'"
+    assert all(each.hint for each in found)
+    assert Templates({}).lint() == []
+
+
 def test_a_name_is_looked_up_exactly_then_with_md_then_with_json() -> None:
     own = Templates({"a": "1", "a.md": "2", "b.md": "3", "b.json": "4", "c.json": "5"})
     assert [own.render(name, {}, now=NOW) for name in ("a", "a.md", "b", "b.json", "c")] == [

@@ -16,6 +16,7 @@ from mdmem.diagnostic import SECRETS, Diagnostic, Related, Span, about_file, tol
 from mdmem.document.tree import LINEAGE, Flaw
 from mdmem.errors import (
     BinaryContent,
+    ConfigInvalid,
     DocumentRefused,
     MemoryNotFound,
     NotEncodable,
@@ -81,6 +82,7 @@ class Check:
             findings += drop_repeats(findings, self._check_pointing(checked if paths else None))
         if not paths:
             findings += find_hidden(self._vault)
+            findings += _check_templates(self._vault)
         silenced = self._vault.config.check.silenced
         return [found for found in findings if not _is_silenced(found, silenced, self._silenced)]
 
@@ -190,6 +192,14 @@ def find_hidden(vault: Vault) -> Iterator[Diagnostic]:
             message = "a file of the vault is hidden by a mount of the same path"
             hint = "move the file away, or remove the mount"
             yield about_file(relative(path, vault.namespace), "mount-shadows", message, hint)
+
+
+def _check_templates(vault: Vault) -> Iterator[Diagnostic]:
+    """Report the vault's own templates that cannot be used, and what the config says of them."""
+    try:
+        yield from vault.templates.lint()
+    except ConfigInvalid as error:
+        yield about_file(error.path, error.code, error.message, error.hint)
 
 
 def check_id(around: Around, document: Document) -> Iterator[Diagnostic]:

@@ -812,7 +812,8 @@ class Memory(Kinds["Applied"]):
         """Everything that is wrong with memories: form, schema, secrets, links, cited code, ids, lineage.
 
         Args:
-            paths: memories or folders; all memories without any.
+            paths: memories or folders; without any, all memories, the vault's own templates, and files that a
+                mount hides.
             links: whether to look at links, citations and ids, for which the index is made current.
 
         Raises:

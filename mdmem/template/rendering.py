@@ -45,6 +45,7 @@ _REMEDIES = (
     (Exhausted, _SIMPLER),
     (SecurityError, "a template can use its variables, the filters and the other templates, nothing else"),
     (UndefinedError, "give the value, or guard it by `default`"),
+    (TemplateSyntaxError, "correct it in .mdmem/templates"),
 )
 _MISSING = regex(r"'([^']+)' is undefined")
 
@@ -69,6 +70,16 @@ def variables(name: str, source: str, lookup: Lookup) -> tuple[Variable, ...]:
             read |= _find_undeclared(tree, other)
     listed = [Variable(name=each, required=each not in optional) for each in read]
     return tuple(sorted(listed, key=lambda variable: (not variable.required, variable.name)))
+
+
+def refuse_broken(name: str, source: str, lookup: Lookup) -> None:
+    """Refuse a template that could not be rendered whatever it is given.
+
+    Raises:
+        TemplateFailed: it cannot be compiled.
+    """
+    with _failing_as(name):
+        Sandbox(_make_loader(name, source, lookup), dict.fromkeys(_MOMENTS), _LEAST_WORK).get_template(name)
 
 
 def refuse_unread(name: str, source: str, lookup: Lookup, given: Collection[str]) -> None:

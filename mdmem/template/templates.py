@@ -9,13 +9,15 @@ from difflib import get_close_matches
 from functools import cache
 from typing import TYPE_CHECKING, Any
 
-from mdmem.errors import NamedNotFound, PathRefused, Usage
+from mdmem.diagnostic import about_file
+from mdmem.errors import NamedNotFound, PathRefused, TemplateFailed, Usage
 from mdmem.kind import builtin_folder
 from mdmem.text.regex import regex
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
+    from mdmem.diagnostic import Diagnostic
     from mdmem.template.rendering import Variable
 
 
@@ -73,6 +75,19 @@ class Templates:
             for name in sorted(sources)
             if not name.startswith(BUILTIN_PREFIX)
         ]
+
+    def lint(self) -> list[Diagnostic]:
+        """List the vault's own templates that cannot be compiled."""
+        findings = []
+        for name, source in sorted(self._own.items()):
+            from mdmem.template import rendering  # noqa: PLC0415 - as `show`
+
+            try:
+                rendering.refuse_broken(name, source.removeprefix("\ufeff"), self._find_source)
+            except TemplateFailed as error:
+                path, line = f".mdmem/templates/{name}", error.line or 1
+                findings.append(about_file(path, "template-broken", error.reason, error.hint, line=line))
+        return findings
 
     def show(self, name: str) -> Shown:
         """Return the source of a template and the variables that it reads.

@@ -526,6 +526,12 @@ GIT = [
 
 CHECKING = [
     Habit("mdmem check", out=r"^notes/decisions/two\.md:3:7: dangling-link there is no memory 'gone'"),
+    Habit(
+        "mkdir memories/.mdmem/templates; echo '{% if %}' > memories/.mdmem/templates/daily.md"
+        "; mdmem remember important",
+        code=2,
+        error=r"^correct it in \.mdmem/templates$",
+    ),
     Habit("mdmem check | wc -l", out="^ *1$"),
     Habit("mdmem check --no-links", silent="."),
     Habit("mdmem check --strict", code=1, error="^1 warning in 1 file$"),

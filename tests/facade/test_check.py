@@ -75,6 +75,24 @@ def test_a_file_that_a_mount_hides_is_a_finding(memory: Memory, tmp_path: Path) 
     assert mdmem.open(memory.root).check() == [], "it is the mounted file by another name"
 
 
+def test_a_template_that_is_broken_or_not_there_is_a_finding_of_the_whole(
+    memory: Memory, tmp_path: Path
+) -> None:
+    memory.write("notes/a.md", "a\n")
+    (tmp_path / "memories/.mdmem/templates").mkdir()
+    put(memory, ".mdmem/templates/daily.md", "\n{% if %}\n")
+    (found,) = memory.check()
+    assert (found.path, found.position.line) == (".mdmem/templates/daily.md", 2)
+    assert (found.code, found.message) == (
+        "template-broken",
+        "Expected an expression, got 'end of statement block'",
+    )
+    assert memory.check(["notes"]) == []
+    put(memory, ".mdmem/config.toml", '[kinds.recipe]\nfolder = "recipes"\ntemplate = "none"\n')
+    (found,) = mdmem.open(memory.root).check()
+    assert (found.path, found.code) == (".mdmem/config.toml", "config-invalid")
+
+
 def test_the_pictures_of_another_user_are_not_found_by_their_names(memory: Memory) -> None:
     for user in ("ann", "bob"):
         mine = mdmem.open(memory.root, mdmem.Scope(user=user))

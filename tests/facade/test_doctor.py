@@ -165,6 +165,13 @@ def test_broken_schemas_are_found(root: Path) -> None:
     }
 
 
+def test_broken_templates_are_found(root: Path) -> None:
+    (root / ".mdmem/templates").mkdir()
+    (root / ".mdmem/templates/daily.md").write_text("\n{% if %}")
+    (root / ".mdmem/templates/note.md").write_text("{{ title }}\n")
+    assert findings(root) == [(".mdmem/templates/daily.md", "template-broken", "error")]
+
+
 # -------------------------------------------------------------------------------------- names and programs
 
 

@@ -23,7 +23,7 @@ import pages  # noqa: E402
 MOST_PAGES = 25
 # What front ends and hosts call, and programs seldom: the reference has it without an example.
 OTHERS = {
-    "": "complete_thread editing index prepared progress service state_folder suffixes texts_at",
+    "": "complete_thread editing index mounted_over prepared progress service state_folder suffixes texts_at",
     "project": "find_read_by_host",
     "references": "broken",
     "sessions": "capture cleaned is_kept save",

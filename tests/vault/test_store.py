@@ -167,6 +167,7 @@ BELOW = {
     "index/index.py": "where the index is, and the look at what has changed",
     "index/sync.py": "reads many files at once",
     "index/view.py": "code beside the vault",
+    "facade/check.py": "which files a mount hides",
     "facade/background.py": "the lock of whoever is at a session",
     "review/commits.py": "the lock of commits, and what git calls a memory",
     "facade/editing.py": "the watcher",

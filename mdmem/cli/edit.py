@@ -174,8 +174,8 @@ def delete_lines_command(path: str, first: int, last: int | None, base: str | No
 def set_command(path: str, assignments: dict[str, str], json_value: bool, base: str | None) -> options.Verb:
     """Set fields of the frontmatter, or of a JSON memory. KEY may be dotted: source.type=user.
 
-    VALUE is read as YAML; 007 and +49, which a number would shorten, are texts, and so is a [[link]].
-    1.10 is the number 1.1, and '"1.10"' a text.
+    VALUE is read as YAML. What a number would change, such as 007, +49 and 3.10, is a text, and so is a
+    [[link]].
     """
     read = options.read_json if json_value else mdmem.read_value
     fields = {key: read(value) for key, value in assignments.items()}

@@ -177,7 +177,10 @@ def preferences_command() -> None:
 @options.base_option
 @options.change_command
 def preferences_set(category: str, key: str, value: str, **given: Any) -> options.Verb:
-    """Record a preference; each time you do, it becomes stronger. VALUE is read as YAML."""
+    """Record a preference; each time you do, it becomes stronger.
+
+    VALUE is read as YAML. What a number would change, such as 3.10, is a text.
+    """
     chosen = {name: each for name, each in given.items() if each is not None}
     content = mdmem.read_value(value)
     return lambda m: m.preferences.set(category, key, content, **chosen)

@@ -28,7 +28,6 @@ _COLLECTION_TAGS = frozenset(("!", f"{_CORE_TAG}seq", f"{_CORE_TAG}map"))
 # These end a line in YAML 1.1, which libyaml speaks, and are characters like any other in YAML 1.2.
 _BREAKS_OF_1_1 = "\x85\u2028\u2029"
 _WIKILINK = regex(r"\[\[[^\[\],\n]+\]\]")
-_LOSES_DIGITS = regex(r"-?0[0-9]|\+[0-9]")
 _IN_ONE_LINE = ("plain", "single", "double", "flow")
 # What libyaml says since PyYAML 6.0.4, which scans ahead of the events that are counted here.
 _NESTED_TOO_DEEPLY = "exceeded maximum nesting depth"
@@ -46,7 +45,7 @@ def parse(
         offset: where it starts in the whole text, in code points; it is added to every span.
         max_depth: how deeply values may be nested.
         max_values: how many values and keys there may be, counting what an alias repeats.
-        keeps_digits: whether a number that would lose a zero or a plus before it, such as `007`, is a text.
+        keeps_digits: whether a number that is written otherwise than mdmem writes it, as `007`, is a text.
 
     Returns:
         The tree, and as flaws: invalid YAML (then there is no tree), duplicate keys, keys that are not
@@ -71,8 +70,8 @@ def read_value(text: str) -> Any:
     """Return a value given in one line, as on a command line: as YAML has it, else the text itself.
 
     `5`, `null`, `"5"`, `[a, b]` and `{a: 1}` are YAML. `SQLite: one file`, `C # and D` and `- x` are texts,
-    which YAML would take apart, and so are `[[a link]]`, and `007` and `+49170`, of which a number would lose
-    something.
+    which YAML would take apart, and so are `[[a link]]`, and `007`, `+49170`, `3.10` and `1e3`, of which a
+    number would lose something.
 
     Raises:
         Usage: it holds half a character, or is nested too deeply.
@@ -192,11 +191,13 @@ class _Builder:
             line_end = LINE_END.search(written, len(written.rstrip(" \t\r\n")))
             span = Span(span.start, span.start + (line_end.start() if line_end else len(written)))
         is_plain = tag in _VALUE_TAGS or (tag is None and not style)
-        if self.keeps_digits and tag is None and _LOSES_DIGITS.match(text):
-            is_plain = False
+        value = resolve(text) if is_plain else text
+        is_number = isinstance(value, int | float) and not isinstance(value, bool)
+        if self.keeps_digits and tag is None and is_number and str(value) != text:
+            value = text
         anchored = event.anchor is not None or tag is not None
         node = Node(
-            resolve(text) if is_plain else text,
+            value,
             span,
             "scalar",
             _STYLES.get(style, "plain"),

@@ -383,6 +383,10 @@ SHOWING = [
     ),
     Habit("mdmem undo 2", code=1, error="^mdmem: no change '2'$"),
     Habit("mdmem undo 20", code=1, error="^mdmem: no change '20'$"),
+    Habit(
+        "mdmem --user ada remember 3.10 --kind preference --name python/version; mdmem --user ada context",
+        out=r"^- python/version: 3\.10 ",
+    ),
     Habit("mdmem replace notes one two", code=2, error=r"^list it with `mdmem ls notes`$"),
     Habit("mdmem template show nope", code=1, error="^there is: note, context, daily, decision"),
     Habit("mdmem schema show prefrence", code=1, error="^there is: preference, memory, note, "),

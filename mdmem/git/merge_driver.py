@@ -127,7 +127,12 @@ class _Work(NamedTuple):
             merged = merge(*documents, markers=self.markers._replace(shows_base=self._shows_base()))
             if merged.text is None:
                 self.notes.append(f"both sides changed {merged.conflicts[0].where or 'the same place'}")
-            self.notes.extend(f"line {each.line}: {each.what}" for each in merged.conflicts if each.what)
+            for each in merged.conflicts:
+                field = (
+                    f"the field {each.where!r}: changed by both sides" if merged.text and each.where else ""
+                )
+                if what := each.what or field:
+                    self.notes.append(f"line {each.line}: {what}")
         if merged.text is None:
             return None
         # A label may be any bytes.

@@ -56,6 +56,16 @@ def test_a_conflict_is_marked_around_what_conflicts(driver: Driver) -> None:
     assert driver.result == "# A\n<<<<<<<<< ours\n- o\n=========\n- t\n>>>>>>>>> theirs\n- b\n- e\n"
 
 
+def test_each_field_and_each_place_of_the_text_that_conflicts_is_named(driver: Driver) -> None:
+    base = "---\nstatus: a\nup: a\n---\n# A\n- a\n"
+    merged = driver.run(base, base.replace(" a\n", " o\n"), base.replace(" a\n", " t\n"))
+    assert merged.notes == (
+        "line 2: the field 'status': changed by both sides",
+        "line 3: the field 'up': changed by both sides",
+        "line 6: the item 't': changed by both sides",
+    )
+
+
 def test_the_text_before_is_shown_where_the_settings_ask_for_it(driver: Driver) -> None:
     driver.tree.git("config", "merge.conflictStyle", "zdiff3")
     driver.run("- a\n", "- o\n", "- t\n")

@@ -81,7 +81,7 @@ def find_status(memory: Memory, view: Callable[[], View]) -> MemoryStatus:
     uncommitted, unmerged, ignored = ask(lambda: _count_in_git(memory)) or (None, 0, "")
     if unmerged:
         which = "1 memory has" if unmerged == 1 else f"{unmerged:,} memories have"
-        wrong.append(f"{which} merge conflicts: `mdmem check` says where")
+        wrong.append(f"{which} merge conflicts: `git status` and `mdmem check` say where")
     wrong += [ignored] if ignored else []
     proposals = ask(lambda: len(memory.inbox.list()))
     pointing = ask(lambda: _count_pointing(view()))

@@ -63,7 +63,12 @@ def refuse(repository: Repository, folder: str, *, hooks: bool) -> dict[str, str
     """
     for name, end in _UNDER_WAY.items():
         if os.path.lexists(os.path.join(repository.folder, name)):
-            reason, remedy = f"a {end.split()[0]} is under way", f"finish it, or give it up with `git {end}`"
+            what = end.split()[0]
+            finish = "`git commit`" if what == "merge" else "git"
+            reason, remedy = (
+                f"a {what} is under way",
+                f"finish it with {finish}, or give it up with `git {end}`",
+            )
             raise GitRefused(path=repository.top, reason=reason, remedy=remedy)
     if elsewhere := _find_link(repository) or _other_work_tree(repository, folder):
         reason = f"{elsewhere}, so that a commit would be written elsewhere"

@@ -483,7 +483,7 @@ GIT = [
         "echo 1 > memories/a.md; git add -A; git commit -qm 1; git checkout -qb x; echo 2 > memories/a.md"
         "; git commit -qam 2; git checkout -qb y HEAD~; echo 3 > memories/a.md; git commit -qam 3"
         "; git merge -q x; mdmem status",
-        out="^setup +1 memory has merge conflicts: `mdmem check` says where$",
+        out="^setup +1 memory has merge conflicts: `git status` and `mdmem check` say where$",
     ),
     Habit("mdmem git status", code=2, error="`git status`"),
     Habit("mdmem git log", error="^no commits$", silent="."),

@@ -62,7 +62,9 @@ def test_memories_that_git_could_not_merge_are_told(memory: Memory, tmp_path: Pa
             git(tmp_path, "checkout", "-qb", "own", "HEAD~1")
     with pytest.raises(subprocess.CalledProcessError):
         git(tmp_path, "merge", "other")
-    assert memory.status().setup[0] == "1 memory has merge conflicts: `mdmem check` says where"
+    assert (
+        memory.status().setup[0] == "1 memory has merge conflicts: `git status` and `mdmem check` say where"
+    )
     ann = mdmem.open(memory.root, mdmem.Scope(user="ann"))
     assert not any("merge" in each for each in ann.status().setup)
 

@@ -341,7 +341,7 @@ def test_what_git_is_in_the_middle_of_is_refused(tree: Any, what: str) -> None:
     with pytest.raises(GitRefused, match="is under way") as caught:
         commit(tree)
     assert f"git {what}" in caught.value.hint
-    subprocess.run(caught.value.hint.partition("`")[2].partition("`")[0].split(), cwd=tree.root, check=True)
+    subprocess.run(caught.value.hint.split("`")[-2].split(), cwd=tree.root, check=True)
     commit(tree)
 
 

@@ -237,6 +237,8 @@ def _undo_entry(outlook: _Outlook, entry: Entry) -> EditPlan:
     )
     subject = entry.subject
     message = entry.message.removeprefix(f"undo {subject}: ").removeprefix(f"redo {subject}: ")
+    if subject == entry.id and entry.actor not in {"", outlook.vault.actor}:
+        message += f" (by {entry.actor})"
     return EditPlan(
         changes=changes,
         message=f"{'redo' if entry.undoes else 'undo'} {subject}: {message}",
@@ -379,6 +381,8 @@ def _undo_file(outlook: _Outlook, entry: Entry, file: FileChange, moved: Documen
         moved: what the memory that was moved to or from there holds now, if it has changed since.
     """
     vault = outlook.vault
+    if file.before and file.after and outlook.find(file.path) is None:
+        file = replace(file, path=_follow_moves(vault, entry, file.path), spelled="")
     now, back = _find_standing(outlook, file)
     digest = now.hash if now else None
     if digest == file.before:
@@ -393,6 +397,15 @@ def _undo_file(outlook: _Outlook, entry: Entry, file: FileChange, moved: Documen
     if digest != file.after:
         data = _content_without(vault, entry, file, data, now)
     yield Change(path=file.path, before=now, content=data, delete=data is None, merge=False, back=back)
+
+
+def _follow_moves(vault: Vault, entry: Entry, path: str) -> str:
+    """Return where a memory went after a change: its last path that mdmem moved it to."""
+    for later in reversed([*takewhile(lambda each: each.id != entry.id, vault.history())]):
+        gone = next((f for f in later.files if f.path == path and f.after is None), None)
+        if gone:
+            path = next((f.path for f in later.files if f.before is None and f.after == gone.before), path)
+    return path
 
 
 def _find_standing(vault: Vault | _Outlook, file: FileChange) -> tuple[Document | None, FileChange | None]:

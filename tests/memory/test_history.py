@@ -235,6 +235,32 @@ def test_what_another_program_edited_is_restored_as_it_was_written_last(
     assert memory.show("a.md").text == edited
 
 
+def test_undo_follows_a_memory_that_was_moved_since(memory: Memory) -> None:
+    memory.write("m.md", "one\n")
+    moved = memory.mv("m.md", "n.md")
+    later = memory.append("n.md", "later")
+    memory.undo(moved.id)
+    assert memory.show("m.md").text == "one\nlater\n"
+    memory.undo()
+    assert memory.show("m.md").text == "one\n"
+    memory.redo()
+    assert memory.show("m.md").text == "one\nlater\n"
+    memory.mv("m.md", "deep/o.md")
+    memory.append("deep/o.md", "more")
+    memory.undo(later.id)
+    assert memory.show("deep/o.md").text == "one\nmore\n"
+    assert [each.path for each in memory.ls()] == ["deep/o.md"]
+
+
+def test_undo_names_who_made_the_change_if_it_was_another(vault_root: Path) -> None:
+    mdmem.open(vault_root, actor="b").write("b.md", "b\n")
+    agent = mdmem.open(vault_root, actor="a")
+    assert agent.undo().plan.message.endswith(": write b.md (by b)")
+    assert agent.redo().plan.message.endswith(": write b.md (by b)")
+    agent.write("a.md", "a\n")
+    assert agent.undo().plan.message.endswith(": write a.md")
+
+
 def test_a_restored_file_survives_a_second_undo(memory: Memory) -> None:
     memory.write("a.md", "kept\n")
     memory.rm("a.md")

@@ -104,7 +104,7 @@ def search(
         any_state=any_state,
         as_of=as_of,
     )
-    notes = [f"[{note}]" for note in results.notes]
+    notes = [f"[{note.replace('--any-state', 'any_state')}]" for note in results.notes]
     return _answer_hits(call, results.hits[offset:], offset, results.left_out, notes)
 
 
@@ -447,10 +447,10 @@ def section(
     base: Base = None,
     dry_run: bool = False,
 ) -> Answer:
-    """Replaces or adds to one section, found by its heading or heading path (Design > Index).
+    """Replaces one section, found by its heading or heading path (Design > Index), or adds to it.
 
-    where=append adds at its end. Without heading, where=append adds at the end of the memory, which is made
-    if it is not there.
+    Its subsections are replaced as well, unless keep_subsections. where=append adds at its end. Without
+    heading, where=append adds at the end of the memory, which is made if it is not there.
     """
     if heading:
         options: dict[str, Any] = {"where": where, "keep_subsections": keep_subsections, "base": base}

@@ -155,6 +155,13 @@ def test_grep_says_that_nothing_is_there(tools: Tools) -> None:
     assert tools("grep", pattern="nothing").texts == ("nothing found",)
 
 
+def test_search_names_its_own_argument_for_what_does_not_count(tools: Tools) -> None:
+    tools("write", path="notes/old.md", content="---\nvalid_to: 2020-01-01\n---\nA lighthouse.\n")
+    answer = tools("search", query="lighthouse")
+    assert answer.texts[1].endswith("notes/old.md (over); any_state gives it]")
+    assert "lighthouse" in tools("search", query="lighthouse", any_state=True).texts[0]
+
+
 @pytest.mark.usefixtures("note")
 def test_ls_lists_and_says_what_cannot_be_a_memory(tools: Tools, vault_root: Path, note: str) -> None:
     (vault_root / "notes/link.md").symlink_to(vault_root / "notes/db.md")

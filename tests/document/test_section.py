@@ -387,3 +387,34 @@ def test_an_append_is_refused_only_for_code_html_and_frontmatter(
     # It may read as if it stood across the end of a section before: it is there, and nothing went.
     assert wanted in after.text
     assert len(after.text) >= len(document.text) + len(wanted) or not wanted.strip()
+
+
+SYNCED = """# Project
+
+## Decisions
+
+- a
+
+<!-- mdmem:begin e3b0c442.8b58ff10 from memories/rules/, by `mdmem project sync` -->
+## commits
+
+One purpose.
+<!-- mdmem:end -->
+"""
+
+
+@pytest.mark.parametrize(
+    ("edit", "text", "made"),
+    [
+        (append_to_section, "- b", "- a\n- b\n\n<!--"),
+        (replace_section, "- b", "## Decisions\n\n- b\n\n<!--"),
+        (insert_after_section, "## New\n\nb", "- a\n\n## New\n\nb\n\n<!--"),
+    ],
+)
+def test_a_section_ends_before_the_block_that_is_synced(
+    edit: Callable[[Document, str, str], list[TextEdit]], text: str, made: str
+) -> None:
+    document = parse_text("AGENTS.md", SYNCED)
+    changed = splice(SYNCED, edit(document, "Decisions", text))
+    assert made in changed
+    assert changed.partition("<!--")[2] == SYNCED.partition("<!--")[2]

@@ -11,6 +11,7 @@ import pytest
 from hypothesis import example, given, settings, strategies as st
 from markdown_it import MarkdownIt
 
+import mdmem
 from mdmem.document.document import parse, parse_text
 from mdmem.document.edit import splice
 from mdmem.errors import (
@@ -371,6 +372,17 @@ def test_without_decisions_it_is_the_first_paragraph(
 ) -> None:
     agents(vault_root, text)
     assert project.summary() == summary
+
+
+def test_an_entry_and_the_summary_stay_out_of_the_block_that_is_synced(tmp_path: Path) -> None:
+    (tmp_path / ".git").mkdir()
+    memory = mdmem.open(mdmem.init(tmp_path / "memories").root)
+    memory.project.append("Decisions", "Use SQLite.")
+    memory.rules.add("commits", "A commit has one purpose.")
+    memory.project.sync(["agents"])
+    memory.project.append("Decisions", "Use uv.")
+    assert memory.project.summary() == "## Decisions\n\n- Use SQLite.\n- Use uv."
+    assert not memory.project.sync(["agents"], check=True).differences
 
 
 def test_a_bounded_summary_says_what_is_left_out(vault_root: Path, project: Project[Applied]) -> None:

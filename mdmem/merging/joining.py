@@ -171,8 +171,9 @@ class _Joining:
             return False
         if self._trios.get(other.parent) is not self._trios[one.parent]:
             return False
-        if one.kind not in {"section", "list"}:
+        if one.kind in {"item", "row"}:
             return True
+        # Of two runs of blocks that differ, a block is not taken out because the other has it as well.
         before, after = self._before.get(one), self._before.get(other)
         is_behind_same = (before and self._trios[before]) is (after and self._trios.get(after, after))
         return is_behind_same and one.level == other.level and _list_marker(one) == _list_marker(other)

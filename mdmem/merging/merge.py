@@ -2,8 +2,9 @@
 
 Frontmatter and JSON are merged by key, from the source text of each side, so comments and quoting stay. A
 body is merged as a tree; what cannot be read as one, by lines. What both sides added at one place is kept
-from both, theirs first, and once if it is the same: the same change often arrives twice (a retried write, a
-cherry-picked commit). Whoever means a second equal line must append again to what is there.
+from both, theirs first. What both began with stands once, and the same item of a list: the same change
+often arrives twice (a retried write, a cherry-picked commit). Whoever means a second equal line must append
+again to what is there.
 """
 
 from __future__ import annotations

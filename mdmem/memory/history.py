@@ -400,11 +400,13 @@ def _undo_file(outlook: _Outlook, entry: Entry, file: FileChange, moved: Documen
 
 
 def _follow_moves(vault: Vault, entry: Entry, path: str) -> str:
-    """Return where a memory went after a change: its last path that mdmem moved it to."""
+    """Return where a memory went after a change: its last path, up to where several held the same."""
     for later in reversed([*takewhile(lambda each: each.id != entry.id, vault.history())]):
         gone = next((f for f in later.files if f.path == path and f.after is None), None)
-        if gone:
-            path = next((f.path for f in later.files if f.before is None and f.after == gone.before), path)
+        same = [f for f in later.files if gone and gone.before in {f.before, f.after}]
+        made = [f.path for f in same if f.before is None]
+        if len(made) == len(same) - 1 == 1:
+            path = made[0]
     return path
 
 

@@ -252,6 +252,16 @@ def test_undo_follows_a_memory_that_was_moved_since(memory: Memory) -> None:
     assert [each.path for each in memory.ls()] == ["deep/o.md"]
 
 
+def test_undo_follows_no_memory_that_was_moved_beside_one_that_held_the_same(memory: Memory) -> None:
+    memory.write("x/a.md", "one\ntwo\n")
+    memory.write("x/b.md", "one\n")
+    later = memory.append("x/b.md", "two")
+    memory.mv("x", "y")
+    with pytest.raises(UndoConflict):
+        memory.undo(later.id)
+    assert memory.show("y/a.md").text == memory.show("y/b.md").text == "one\ntwo\n"
+
+
 def test_undo_names_who_made_the_change_if_it_was_another(vault_root: Path) -> None:
     mdmem.open(vault_root, actor="b").write("b.md", "b\n")
     agent = mdmem.open(vault_root, actor="a")

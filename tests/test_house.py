@@ -59,6 +59,7 @@ SHORT = {
 }
 # Why a module of which one other makes use stands alone.
 ALONE = {
+    "agents.generated": "what the files of tools should hold is text, and no file is read for it",
     "agents.sync": "it writes files; what should be in them is text, and pure",
     "git.commit": "the one place that runs git as its user does, and changes a repository",
     "git.consent": "what a stranger's repository may not do at a commit, which is no part of making one",

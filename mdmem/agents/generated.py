@@ -1,77 +1,28 @@
 """What the tools' files should hold, made of the project memory and the rules, and how they differ from it.
 
-It stands in marked blocks; everything around them is left alone. The mark of a block holds two digests, of
-the header of a rule's own file and of what is in the block. They tell a block that somebody edited from one
-that is only out of date.
+It stands in marked blocks; everything around them is left alone.
 """
 
 from __future__ import annotations
 
-import hashlib
 import json
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Any, NamedTuple
 
 from mdmem.agents.files import AGENTS, expand_braces, find_imports
-from mdmem.diagnostic import Span
+from mdmem.document.synced_block import (
+    BrokenMarks,
+    SyncedBlock,
+    digest_block,
+    find_block,
+    gap_before_block,
+    has_marks,
+    without_block,
+)
 from mdmem.errors import EditRefused
 from mdmem.text.diff import unified
-from mdmem.text.lines import LINE_END, Lines, with_newline
-from mdmem.text.regex import regex
-
-_BEGIN = regex(r"(?<![^\r\n])<!-- mdmem:begin ([0-9a-f]{8})\.([0-9a-f]{8})[^\r\n]*-->[ \t]*(?:\r\n|\n|\r)")
-_END = regex(r"(?<![^\r\n])<!-- mdmem:end -->[ \t]*(?:\r\n|\n|\r|\Z)")
-_MARK = regex(r"(?<![^\r\n])[ \t]*<!-- mdmem:(?:begin|end)\b")
-
-
-class GeneratedBlock(NamedTuple):
-    """A block with its marks, what is between them, and the digests of the header and of the inside."""
-
-    span: Span
-    inner: Span
-    header_digest: str
-    digest: str
-
-
-class Broken(Exception):
-    """Marks that make no block: one is missing, or there are several."""
-
-
-def find(text: str) -> GeneratedBlock | None:
-    """Find the block of a text; None where there is none.
-
-    Raises:
-        Broken: there are marks, but not one of each in order.
-    """
-    begins, ends = list(_BEGIN.finditer(text)), list(_END.finditer(text))
-    if not begins and not ends and not has_marks(text):
-        return None
-    if len(begins) != 1 or len(ends) != 1 or ends[0].start() < begins[0].end():
-        raise Broken
-    begin, end = begins[0], ends[0]
-    return GeneratedBlock(Span(begin.start(), end.end()), Span(begin.end(), end.start()), begin[1], begin[2])
-
-
-def has_marks(text: str) -> bool:
-    """Return whether a text holds a mark, so that it cannot stand in a block."""
-    return _MARK.search(text) is not None
-
-
-def outside(text: str) -> str:
-    """Return a text without its block; all of it where its marks make none."""
-    try:
-        block = find(text)
-    except Broken:
-        return text
-    return text[: block.span.start] + text[block.span.end :] if block else text
-
-
-def _digest_block(text: str) -> str:
-    """Return eight digits for a text; its kind of line ends and the blank lines around it do not count."""
-    lines = "\n".join(LINE_END.split(text)).strip("\n")
-    return hashlib.sha256(lines.encode("utf-8", "surrogatepass")).hexdigest()[:8]
-
+from mdmem.text.lines import Lines, with_newline
 
 # The tools whose own files are written; Codex and what else reads AGENTS.md need no more than that.
 IMPORTERS = {"claude": ("CLAUDE.md", f"@{AGENTS}"), "gemini": ("GEMINI.md", f"@./{AGENTS}")}
@@ -103,7 +54,7 @@ class Wanted(NamedTuple):
 
     def render(self) -> str:
         """Return the text of the header and the block."""
-        digests = f"{_digest_block(self.header)}.{_digest_block(self.inner)}"
+        digests = f"{digest_block(self.header)}.{digest_block(self.inner)}"
         mark = f"<!-- mdmem:begin {digests} from {self.source}, by `mdmem project sync` -->"
         return self.header + "\n".join([mark, _unmarked_text(self.inner), "<!-- mdmem:end -->", ""])
 
@@ -145,7 +96,7 @@ def imports_shared(path: str, text: str) -> bool:
     """Return whether people have written the import of AGENTS.md into one of the tools' files themselves."""
     if path not in dict(IMPORTERS.values()):
         return False
-    return any(target.removeprefix("./") == AGENTS for target in find_imports(outside(text)))
+    return any(target.removeprefix("./") == AGENTS for target in find_imports(without_block(text)))
 
 
 def _render_shared(rules: Sequence[RuleText], memory: str | None) -> str:
@@ -249,8 +200,8 @@ def compare(path: str, text: str | None, wanted: Wanted | None) -> Difference | 
     """
     left = Difference(path=path, state="edited", before=text, after=text)
     try:
-        block = find(text or "")
-    except Broken:
+        block = find_block(text or "")
+    except BrokenMarks:
         return replace(
             left, state="refused", reason="the marks of its block are broken: repair or delete them"
         )
@@ -264,32 +215,30 @@ def compare(path: str, text: str | None, wanted: Wanted | None) -> Difference | 
 def _add_block(left: Difference, text: str, wanted: Wanted) -> Difference:
     if text and wanted.header:
         return replace(left, state="foreign", reason="a file of somebody else's stands there: move it away")
-    newline = Lines(text).newline
-    ends = len(text) - len(text.removesuffix(newline).removesuffix(newline))
-    gap = newline * (2 - ends // len(newline)) if text else ""
-    return replace(left, state="missing", after=text + gap + with_newline(wanted.render(), newline))
+    block = with_newline(wanted.render(), Lines(text).newline)
+    return replace(left, state="missing", after=text + gap_before_block(text) + block)
 
 
-def _compare_block(left: Difference, text: str, block: GeneratedBlock, wanted: Wanted) -> Difference | None:
+def _compare_block(left: Difference, text: str, block: SyncedBlock, wanted: Wanted) -> Difference | None:
     head, inner = text[: block.span.start], text[slice(*block.inner)]
     # A rule's file begins with its header; elsewhere what stands before the block is not ours.
     kept = "" if wanted.header else head
     after = kept + with_newline(wanted.render(), Lines(text).newline) + text[block.span.end :]
     if with_newline(after, "\n") == with_newline(text, "\n"):
         return None
-    if wanted.header and _digest_block(head) not in {block.header_digest, _digest_block(wanted.header)}:
+    if wanted.header and digest_block(head) not in {block.header_digest, digest_block(wanted.header)}:
         reason = f"its header was changed: change the globs in {wanted.source}, and delete this file"
         return replace(left, reason=reason)
-    if _digest_block(inner) not in {block.digest, _digest_block(wanted.inner)}:
+    if digest_block(inner) not in {block.digest, digest_block(wanted.inner)}:
         by_hand = f"take the change into {wanted.source}, and delete the block"
         return replace(left, reason=f"its block was changed: {by_hand}")
     return replace(left, state="outdated", after=after)
 
 
-def _compare_unwanted(left: Difference, text: str, block: GeneratedBlock) -> Difference:
-    has_header = block.header_digest != _digest_block("")
+def _compare_unwanted(left: Difference, text: str, block: SyncedBlock) -> Difference:
+    has_header = block.header_digest != digest_block("")
     head = text[: block.span.start]
-    digests = _digest_block(head if has_header else ""), _digest_block(text[slice(*block.inner)])
+    digests = digest_block(head if has_header else ""), digest_block(text[slice(*block.inner)])
     if digests != (block.header_digest, block.digest):
         reason = "it was changed, and nothing is wanted there any more: delete its block, or the file"
         return replace(left, reason=reason)

@@ -18,8 +18,8 @@ from mdmem.agents.generated import (
     compare,
     imports_shared,
     list_wanted,
-    outside as outside_of_block,
 )
+from mdmem.document.synced_block import without_block
 from mdmem.errors import PathRefused, Usage
 from mdmem.memory.rules import Rules
 from mdmem.vault import outside
@@ -95,7 +95,7 @@ def _read_memory(vault: Vault) -> tuple[str | None, str]:
     """Return the project memory, and where it is when it is not the workspace's AGENTS.md itself."""
     document = vault.find(AGENTS)
     # What `sync` wrote there itself is not a memory: it goes when the rules go.
-    text = outside_of_block(document.text) if document else ""
+    text = without_block(document.text) if document else ""
     if not text.strip():
         return None, ""
     place = _in_workspace(vault, AGENTS)

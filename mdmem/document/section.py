@@ -13,6 +13,7 @@ from mdmem.diagnostic import Span
 from mdmem.document import frontmatter
 from mdmem.document.document import PROJECT_FILE
 from mdmem.document.edit import TextEdit, fitted, splice
+from mdmem.document.synced_block import BEGIN
 from mdmem.errors import SectionAmbiguous, SectionNotFound
 from mdmem.markdown import blocks
 from mdmem.text.lines import LINE_END, Lines
@@ -29,7 +30,6 @@ _LIST_ITEM = regex(r" {0,3}(?:[-+*]|[0-9]{1,9}[.)])[ \t]")
 _NESTED_ITEM = regex(r"[ \t]*(?:[-+*]|[0-9]{1,9}[.)])[ \t]")
 _IN_ITEM = regex(r"[ \t]*$|  |\t")
 _COMMENT = regex(r"(?:\A|[\r\n]) {0,3}(?=<!--)")
-_GENERATED = regex(r"(?<![^\r\n])<!-- mdmem:begin [0-9a-f]{8}\.[0-9a-f]{8}\b")
 _MOST_NAMED = 20
 _MOST_TRIED = 5  # of equal headings, for a name of their own
 _LONGEST_COMPARED = 200  # code points; comparing is quadratic in them
@@ -113,7 +113,7 @@ def replace_section(
     """
     section = find_section(document, heading)
     region = section.own if keep_subsections else Span(section.heading.span.end, section.span.end)
-    region = end_before_generated(document, region)
+    region = end_before_block(document, region)
     content = _trim_blank_lines(document.text, region)
     new = _fit_block(document, new)
     _refuse_own_heading(document, section.heading, new)
@@ -136,7 +136,7 @@ def append_to_section(document: Document, heading: str, new: str) -> list[TextEd
             behind it.
     """
     section = find_section(document, heading)
-    content = _trim_blank_lines(document.text, end_before_generated(document, section.own))
+    content = _trim_blank_lines(document.text, end_before_block(document, section.own))
     new = _fit_block(document, new)
     if not new:
         return []
@@ -155,7 +155,7 @@ def insert_before_section(document: Document, heading: str, new: str) -> list[Te
 def insert_after_section(document: Document, heading: str, new: str) -> list[TextEdit]:
     """See `insert_before_section`, but behind the whole section, its subsections included."""
     section = find_section(document, heading)
-    return _set_off(document, section, end_before_generated(document, section.span).end, new)
+    return _set_off(document, section, end_before_block(document, section.span).end, new)
 
 
 def append_block(document: Document, new: str) -> list[TextEdit]:
@@ -178,12 +178,12 @@ def append_block(document: Document, new: str) -> list[TextEdit]:
 # ------------------------------------------------------------------------------------ where the text goes
 
 
-def end_before_generated(document: Document, region: Span) -> Span:
+def end_before_block(document: Document, region: Span) -> Span:
     """Return a region up to the block that `project sync` writes, where that begins in it.
 
     Markdown counts the mark of the block to the section above, and the next sync writes all behind it again.
     """
-    found = document.path == PROJECT_FILE and _GENERATED.search(document.text, region.start, region.end)
+    found = document.path == PROJECT_FILE and BEGIN.search(document.text, region.start, region.end)
     return Span(region.start, found.start()) if found else region
 
 

@@ -13,9 +13,9 @@ from datetime import UTC, datetime
 from functools import cached_property, partial
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from mdmem.agents import generated
 from mdmem.diagnostic import Span
 from mdmem.document.document import PROJECT_FILE, Document
+from mdmem.document.synced_block import BrokenMarks, find_block
 from mdmem.errors import DocumentRefused, FieldNotFound, MemoryNotFound, PathRefused, Usage
 from mdmem.facade.excerpt import (
     Excerpt,
@@ -386,8 +386,8 @@ class _Sources:
 def _find_synced_block(document: Document) -> Span | None:
     """Return what `project sync` has written into a project memory."""
     try:
-        found = generated.find(document.text)
-    except generated.Broken:
+        found = find_block(document.text)
+    except BrokenMarks:
         return None
     return found.span if found else None
 

@@ -76,7 +76,7 @@ class Project(KindVerbs[R]):
                 continue
             reached = section.span.end
             if _has_text(document, section):
-                own = text_section.end_before_generated(document, section.span)
+                own = text_section.end_before_block(document, section.span)
                 parts.append(document.text[slice(*own)].strip())
         text = "\n\n".join(parts) if parts else _find_first_paragraph(document)
         return _cut_text(text, max_chars)

@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING
 
 from mdmem.document import frontmatter
 from mdmem.document.relink import MOST_COMPARED
+from mdmem.document.synced_block import with_one_block
 from mdmem.document.tree import same
 from mdmem.errors import DocumentRefused
 from mdmem.merging.conflict import ConflictKind, Conflicts, Markers, MergeConflict, value_conflict
@@ -60,14 +61,18 @@ class Merged:
 def merge(base: Document, ours: Document, theirs: Document, *, markers: Markers | None = None) -> Merged:
     """Merge what `ours` and `theirs` made of `base`, all three versions of one memory.
 
-    Versions larger than `MOST_COMPARED`, and those with too many parts, are merged by lines.
+    Versions larger than `MOST_COMPARED`, and those with too many parts, are merged by lines. Of two blocks
+    that `project sync` wrote, that of theirs stays, until it is run again.
 
     Args:
         base, ours, theirs: the versions.
         markers: how to mark conflicts in the text; without them, a text with conflicts is none.
     """
     versions = Versions(base, ours, theirs)
-    whole = versions.map(lambda document: document.text).agreed()
+    texts = versions.map(lambda document: document.text)
+    if (synced := with_one_block(texts)) != texts:
+        versions, texts = versions.paired(synced, _with_text), synced
+    whole = texts.agreed()
     return Merged(text=whole[0]) if whole else merge_parts(versions, markers)
 
 

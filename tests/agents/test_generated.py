@@ -5,8 +5,8 @@ from __future__ import annotations
 import pytest
 from hypothesis import given, strategies as st
 
-from mdmem.agents import generated
 from mdmem.agents.generated import Difference, RuleText, Wanted, compare, list_wanted, portable
+from mdmem.document.synced_block import has_marks, without_block
 from mdmem.text.lines import with_newline
 
 ONE = Wanted("CLAUDE.md", "@AGENTS.md", "AGENTS.md")
@@ -27,7 +27,7 @@ TEXTS = st.builds(
     st.lists(LINES, max_size=8),
     st.sampled_from(["\n", "\r\n", "\r"]),
     st.integers(0, 3),
-) | st.text(max_size=40).filter(lambda text: not generated.has_marks(text))
+) | st.text(max_size=40).filter(lambda text: not has_marks(text))
 
 
 def after(text: str | None, one: Wanted | None) -> str | None:
@@ -45,11 +45,11 @@ def test_what_stands_around_a_block_stays_whatever_becomes_of_it(text: str) -> N
     second = after(extended, TWO)
     assert second is not None
     assert compare("CLAUDE.md", second, TWO) is None
-    assert generated.outside(second) == generated.outside(extended)
-    assert after(second, None) == generated.outside(extended)
+    assert without_block(second) == without_block(extended)
+    assert after(second, None) == without_block(extended)
 
 
-@given(text=TEXTS, inner=st.text(max_size=60).filter(lambda t: not generated.has_marks(t)))
+@given(text=TEXTS, inner=st.text(max_size=60).filter(lambda t: not has_marks(t)))
 def test_any_text_can_stand_in_a_block(text: str, inner: str) -> None:
     one = Wanted("AGENTS.md", inner, "memories/rules/")
     first = after(text, one)

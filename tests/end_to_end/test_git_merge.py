@@ -381,6 +381,32 @@ def test_json_and_mounted_memories_are_merged_by_key(tmp_path: Path, monkeypatch
     assert (made.root / "AGENTS.md").read_text() == "# P\n\n## Decisions\n\n- a\n- t\n- o\n"
 
 
+def test_two_branches_that_both_synced_merge_and_the_next_sync_writes_the_rules_of_both(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    made = Branches(tmp_path / "work", {}, {}, {})
+    made.root.mkdir()
+    made.git("init", "--quiet", "--initial-branch=main")
+    written(made, {"AGENTS.md": "# P\n\nText.\n"})
+    memory = mdmem.open(mdmem.init(made.root / "memories").root)
+    written(made, {})
+    for branch in ("theirs", "main"):
+        made.git("checkout", "--quiet", *(["-b"] if branch == "theirs" else []), branch)
+        memory.rules.add(branch, f"Rule of {branch}.")
+        memory.project.sync(["agents"])
+        memory.append("AGENTS.md", f"Line of {branch}.")
+        written(made, {})
+    install(made.root, monkeypatch)
+    made.git("merge", "--quiet", "--no-edit", "theirs")
+    (outdated,) = memory.project.sync(["agents"], check=True).differences
+    assert outdated.state == "outdated"
+    memory.project.sync(["agents"])
+    text = (made.root / "AGENTS.md").read_text()
+    for line in ("Rule of main.", "Rule of theirs.", "Line of main.", "Line of theirs."):
+        assert text.count(line) == 1, text
+    assert memory.project.sync(["agents"], check=True).differences == ()
+
+
 def test_rebase_and_cherry_pick_merge_as_well(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     for verb in (["rebase", "--quiet", "theirs"], ["cherry-pick", "theirs"]):
         made = branches(tmp_path / verb[0], seed=3, count=3)

@@ -226,7 +226,7 @@ def search(
         hits[-1] = replace(hits[-1], left_out=left_out)
     notes = list(scorer.notes)
     if hidden:
-        notes.append(f"left out, as it does not count: {hidden}; --any-state gives it")
+        notes.append(f"left out, as it does not count: {hidden}; ask for any state to get it")
     elif not hits:
         notes.append(_explain_no_hits(request.query, scorer, read))
     results = Results(

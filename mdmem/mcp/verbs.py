@@ -104,7 +104,7 @@ def search(
         any_state=any_state,
         as_of=as_of,
     )
-    notes = [f"[{note.replace('--any-state', 'any_state')}]" for note in results.notes]
+    notes = [f"[{note}]" for note in results.notes]
     return _answer_hits(call, results.hits[offset:], offset, results.left_out, notes)
 
 

@@ -158,7 +158,7 @@ def test_grep_says_that_nothing_is_there(tools: Tools) -> None:
 def test_search_names_its_own_argument_for_what_does_not_count(tools: Tools) -> None:
     tools("write", path="notes/old.md", content="---\nvalid_to: 2020-01-01\n---\nA lighthouse.\n")
     answer = tools("search", query="lighthouse")
-    assert answer.texts[1].endswith("notes/old.md (over); any_state gives it]")
+    assert answer.texts[1].endswith("notes/old.md (over); ask for any state to get it]")
     assert "lighthouse" in tools("search", query="lighthouse", any_state=True).texts[0]
 
 

@@ -255,7 +255,8 @@ def test_where_nothing_fits_that_counts_it_is_said_what_does(memory: Memory) -> 
     memory.supersede("notes/old.md", "notes/new.md")
     found = memory.search("Postgres")
     assert found.hits == ()
-    assert found.notes == ("left out, as it does not count: notes/old.md (superseded); --any-state gives it",)
+    (note,) = found.notes
+    assert note == "left out, as it does not count: notes/old.md (superseded); ask for any state to get it"
 
 
 def test_a_search_as_of_a_moment_gives_what_counted_then(memory: Memory) -> None:

@@ -46,9 +46,9 @@ UNSTABLE = [
         (r"\d{4}-\d\d-\d\d[T ]\d\d:\d\d(:\d\d(\.\d+)?)?(Z| ?[+-]\d\d:?\d\d)?", "<time>"),
         (r"\b\d{4}-\d\d-\d\d\b", "<date>"),
         (r"\b\d\d:\d\d(:\d\d)?\b", "<clock>"),
-        (r"\b(?=[a-f]*\d)[0-9a-f]{13,64}\b", "<hash>"),
-        (r"\b(?=[a-f]*\d)[0-9a-f]{9,12}\b", "<12 digits>"),
-        (r"\b(?=[a-f]*\d)[0-9a-f]{7,8}\b", "<8 digits>"),
+        (r"\b[0-9a-f]{13,64}\b", "<hash>"),
+        (r"\b[0-9a-f]{9,12}\b", "<12 digits>"),
+        (r"\b[0-9a-f]{7,8}\b", "<8 digits>"),
         (r"\b\d+(\.\d+)? m?s\b", "<while>"),
     )
 ]

@@ -36,6 +36,11 @@ def test_the_python_of_every_page_has_types(tmp_path: Path) -> None:
     assert found.startswith("Success"), found
 
 
+def test_a_hash_may_have_any_digits() -> None:
+    for other in ("ecacdddf", "01234567"):
+        assert examples.matches(["changed  notes/a.md  dccc949a"], [f"changed  notes/a.md  {other}"])
+
+
 @pytest.fixture
 def page(tmp_path: Path) -> Path:
     text = """\

@@ -453,20 +453,21 @@ class Scorer:
 
     @property
     def worth(self) -> dict[str, float]:
-        """The weight of each word of the query: the rarer, the more."""
+        """The weight of each word of the query: the rarer, the more; as of one memory where none has it."""
         if self._beside:
             return self._beside.worth
         return {word: self._weigh_word(word) for word in self._query.words}
 
     def _weigh_word(self, word: str) -> float:
         if word not in self._weights:
-            rarity = _idf(self._memory_count, self._count_word("whole", word))
+            rarity = _idf(self._memory_count, max(1, self._count_word("whole", word)))
             self._weights[word] = rarity + text_index.RARITY_IN_PASSAGES * self._weigh_rarity(word)
         return self._weights[word]
 
     def _weigh_rarity(self, word: str) -> float:
         """Return the weight of a word by the number of passages that have it."""
-        return _idf(self._passage_count, self._count_word("text", word))
+        # Where there are few memories, a word that none has would outweigh all that they have.
+        return _idf(self._passage_count, max(1, self._count_word("text", word)))
 
     def _count_word(self, name: str, word: str) -> int:
         """Count the visible memories ("whole") or passages ("text") that have a word."""

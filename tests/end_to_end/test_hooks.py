@@ -380,6 +380,17 @@ def test_a_prompt_that_nothing_fits_well_is_given_nothing(asked: Any, prompt: An
     assert asked(prompt) == Said("", "")
 
 
+@pytest.mark.parametrize("prompt", ["Is the database still one file?", "Does the database need a server?"])
+def test_the_only_memory_is_given_with_a_prompt_about_it(tmp_path: Path, prompt: str) -> None:
+    """A word that it does not have counts no more than one that it has."""
+    memory = open_memory(mdmem.init(tmp_path / "memories").root)
+    memory.write("notes/db.md", "# SQLite\n\nThe database is one file, without a server.\n")
+    assert "without a server" in Repository(tmp_path).hook("user-prompt", {"prompt": prompt}).context
+    assert Repository(tmp_path).hook("user-prompt", {"prompt": "Run the tests of one parser."}) == Said(
+        "", ""
+    )
+
+
 def test_what_fits_a_prompt_by_its_fields_is_told_by_its_text(asked: Any) -> None:
     said = asked("When is the quarterly telescope calibration?")
     assert "Point it north." in said.context

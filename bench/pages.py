@@ -46,6 +46,9 @@ same verb of `memory.plan` returns the edit plan and writes nothing. So a verb t
 an [`Applied`](#mdmemapplied), and of `memory.plan` an [`EditPlan`](#mdmemeditplan). A `StrPath` is a text or
 a `pathlib.Path`.
 
+The site that `make docs` builds shows here what each name takes, returns and raises. `help(mdmem.Memory)` in
+Python says the same.
+
 An error is a `mdmem.MdmemError` with a stable `code`. It means that nothing was changed."""
 _MCP = """\
 `mdmem mcp` serves the memories of one scope by the Model Context Protocol: on standard input and output, or

@@ -13,8 +13,8 @@ from mdmem.cli import options, render
 from mdmem.cli.main import command
 from mdmem.cli.paths import (
     NEW,
-    PAST,
-    PAST_WRITE,
+    PAST_ANY,
+    PAST_WRITE_ANY,
     WRITE,
     WRITE_ANY,
     WRITE_FOLDER,
@@ -329,15 +329,15 @@ def replace_command(
 
 
 @command("history", epilog="Example: mdmem history notes/db.md --limit 5")
-@options.path_argument(role=PAST, nargs=-1, metavar="[PATH]…")
+@options.path_argument(role=PAST_ANY, nargs=-1, metavar="[PATH]…")
 @options.limit_option(default=20)
 @options.verbose_option
 @options.read_command
 def history_command(memory: Memory, path: tuple[str, ...], limit: int) -> int:
     """List the changes made through mdmem, newest first.
 
-    Each has the hashes that restore takes. With PATH, those to one of these memories; the exit code is 1 when
-    there are none.
+    Each has the hashes that restore takes. With PATH, those to one of these memories, or below one of these
+    folders; the exit code is 1 when there are none.
     """
     entries = memory.history(path)
     older = len(entries) - limit
@@ -363,11 +363,14 @@ def _format_change(file: Any) -> str:
 
 
 @command("restore", epilog="Example: mdmem restore notes/db.md --hash 3f2a9c01")
-@options.path_argument(role=PAST_WRITE, nargs=-1, required=True, metavar="PATH…")
+@options.path_argument(role=PAST_WRITE_ANY, nargs=-1, required=True, metavar="PATH…")
 @click.option("--hash", metavar="HASH", help="Restore the content with this hash; else the one before.")
 @options.change_command
 def restore_command(**given: Any) -> options.Verb:
-    """Bring back what memories held before their last change, or an older content of one."""
+    """Bring back what memories held before their last change, or an older content of one.
+
+    Of a folder, all that another program deleted below it.
+    """
     return lambda m: m.restore(**given)
 
 

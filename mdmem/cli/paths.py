@@ -68,6 +68,7 @@ PAST = Role(past=True)
 PAST_ANY = Role(folder=True, past=True)
 PAST_OTHER = Role(folder=True, past=True, other=True)
 PAST_WRITE = Role(writes=True, past=True)
+PAST_WRITE_ANY = Role(folder=True, writes=True, past=True)
 _MOVED = Role(folder=True, attachment=True, writes=True)
 _TARGET = Role(folder=True, writes=True, new=True)
 

@@ -26,7 +26,7 @@ from mdmem.errors import (
 from mdmem.facade.kinds import Kinds
 from mdmem.facade.lazy import Lazy
 from mdmem.memory.content import utc_now
-from mdmem.memory.history import changed_since
+from mdmem.memory.history import changed_since, list_changes
 from mdmem.text.globs import matcher
 from mdmem.vault.folder import find, hides
 from mdmem.vault.paths import (
@@ -243,7 +243,9 @@ class Memory(Kinds["Applied"]):
             Usage: neither a session nor all of them.
         """
         if (session is None) != all:
-            raise Usage(problem="observe one session, or all of them", remedy="give a KEY, or all")
+            raise Usage(
+                problem="observe one session, or all of them", remedy="name a session, or ask for all"
+            )
         if watch:
             return self.observations.watch(session, generator)
         if session is None:
@@ -836,14 +838,12 @@ class Memory(Kinds["Applied"]):
     def history(self, path: StrPath | Sequence[StrPath] | None = None) -> list[Entry]:
         """Return the changes to this namespace, newest first.
 
-        With `path`, those to one memory or any of several.
+        With `path`, those to a memory or below a folder, or to any of several.
 
         Raises:
-            PathRefused: `path` cannot name a memory.
+            PathRefused: `path` cannot name either.
         """
-        given = (path,) if isinstance(path, str | os.PathLike) else path or ()
-        names = {check_memory(name, self.suffixes) for name in given}
-        return [e for e in self.vault.history() if not names or any(f.path in names for f in e.files)]
+        return list_changes(self.vault, (path,) if isinstance(path, str | os.PathLike) else path or ())
 
     def diff(self, path: StrPath, *, against: str | None = None) -> str:
         """Return what has changed in a memory, as a unified diff; empty when nothing has.

@@ -165,7 +165,7 @@ def _look_at_setup(memory: Memory, view: View) -> Iterator[str]:
             yield f"{refused.message}: {refused.hint}"
     for path, parts in vault.disk.mounts.items():
         if vault.wall.holds(path) and not os.path.exists(os.path.join(vault.workspace, *parts)):
-            yield f"the mounted file {os.path.join(*parts)} does not exist yet"
+            yield f"no {os.path.join(*parts)} yet: a first write to it makes it"
     for hidden in find_hidden(vault):
         yield f"{hidden.path}: {hidden.message}: {hidden.hint}"
     if vault.wall == Namespace() and (lines := find_unignored(vault)):

@@ -12,13 +12,14 @@ from mdmem.document.document import NAMED_SUFFIXES, Document, parse
 from mdmem.errors import Conflict, NamedNotFound, NotEncodable, UndoConflict, UndoRefused, Usage
 from mdmem.text.diff import unified
 from mdmem.text.tokens import first_of
-from mdmem.vault.paths import check_memory
+from mdmem.vault.paths import check_folder, check_memory, is_under
 from mdmem.vault.plan import AttachmentMove, Change, EditPlan
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
 
     from mdmem.document.document import Document
+    from mdmem.vault.paths import StrPath
     from mdmem.vault.store import Entry, FileChange
     from mdmem.vault.vault import Vault
 
@@ -122,9 +123,42 @@ def restored(vault: Vault, path: str, wanted: str | None) -> EditPlan:
     if data is None:
         near = tuple(dict.fromkeys(h[:_SHORT] for h in hashes if h != now))
         remedy = "" if near else "`mdmem history` lists what was changed"
+        if not changes:
+            remedy = "mdmem has not changed it: look for it in git or in a backup"
         raise NamedNotFound(kind=f"kept version of {path}", name=wanted or "", near=near, remedy=remedy)
     change = Change(path=name, before=before, content=data, merge=False, back=back)
     return EditPlan(changes=(change,), message=f"restore {path}", brings_back=True)
+
+
+def list_changes(vault: Vault, paths: Iterable[StrPath]) -> list[Entry]:
+    """List the changes to memories, or to what is below folders, newest first; without any, all changes.
+
+    Raises:
+        PathRefused: a path cannot name either.
+    """
+    names = [check_folder(path) for path in paths]
+    touched = (lambda file: any(is_under(file.path, name) for name in names)) if names else bool
+    return [entry for entry in vault.history() if any(map(touched, entry.files))]
+
+
+def find_gone(vault: Vault, folder: str) -> list[str]:
+    """Find the memories below a folder that another program deleted since mdmem changed them last.
+
+    Raises:
+        NamedNotFound: there is none.
+        PathRefused: mdmem has changed nothing below a folder of that name.
+    """
+    folder = check_folder(folder)
+    last: dict[str, FileChange] = {}
+    for file in (file for entry in vault.history() for file in entry.files if is_under(file.path, folder)):
+        last.setdefault(file.path, file)
+    if not folder or not last:
+        check_memory(folder, vault.suffixes)
+    gone = sorted(path for path, file in last.items() if file.after and vault.find(path) is None)
+    if not gone:
+        remedy = "`mdmem history` lists what was changed, and `mdmem undo` takes back what mdmem did"
+        raise NamedNotFound(kind="memory that another program deleted in", name=folder, remedy=remedy)
+    return gone
 
 
 def find_changes(vault: Vault, identifier: str | None, count: int) -> Sequence[Entry]:

@@ -32,7 +32,7 @@ from mdmem.errors import (
 )
 from mdmem.memory import history
 from mdmem.memory.content import sliding, stamp_of, utc_now
-from mdmem.memory.history import restored
+from mdmem.memory.history import find_gone, restored
 from mdmem.text.globs import matcher
 from mdmem.text.tokens import first_of
 from mdmem.vault.paths import (
@@ -498,7 +498,7 @@ class Verbs(Generic[R]):
                 found = {} if old.endswith(self._vault.suffixes) else dict(self._vault.attachments(old))
                 attached |= found
                 is_alone = found and base is None and next(self._vault.walk(old), None) is None
-                memories = [] if is_alone else [each.path for each in self._read_all(old, base)]
+                memories = [] if is_alone else [each.path for each in self._read_source(old, new, base)]
                 moves |= {path: new + path[len(old) :] for path in (*memories, *found)}
                 folders |= {} if old in moves else {old: new}
             view = self._view()
@@ -538,6 +538,16 @@ class Verbs(Generic[R]):
             return rename_tag(documents, old, new, [name for name, _ in view.tags()])
 
         return self._run(build)
+
+    def _read_source(self, path: str, target: str, base: str | None) -> list[Document]:
+        """Return what is to be moved from a path."""
+        try:
+            return self._read_all(path, base)
+        except MemoryNotFound:
+            if not target.endswith(self._vault.suffixes) or self._vault.find(target) is None:
+                raise
+            remedy = f"if it was renamed to {target} without mdmem, give it back its name, and move it again"
+            raise MemoryNotFound(path=path, remedy=remedy) from None
 
     def _read_all(self, path: str, base: str | None) -> list[Document]:
         """Return the memory at `path`, or every memory of the folder that it names."""
@@ -706,22 +716,27 @@ class Verbs(Generic[R]):
         """Bring back what a memory, or each of several, held before its last change.
 
         Args:
-            path: the memory, or several.
+            path: the memory, or several. Of a folder, all that another program deleted below it.
             hash: of the content of the one memory, instead of what it held last.
 
         Raises:
-            NamedNotFound: nothing of that memory is kept.
+            NamedNotFound: nothing of that memory is kept, or nothing was deleted in the folder.
             Usage: `hash` has fewer than eight digits, or more than one memory is named.
         """
         names = _name_memories(path, hash)
 
         def build() -> EditPlan:
-            plans = [restored(self._vault, name, hash) for name in dict.fromkeys(names)]
+            found = dict.fromkeys(path for name in names for path in self._list_restorable(name, hash))
+            plans = [restored(self._vault, path, hash) for path in found]
             return dataclasses.replace(
                 plans[0], changes=together(plans, "").changes, message=f"restore {first_of(names, _NAMED)}"
             )
 
         return self._run(build)
+
+    def _list_restorable(self, name: str, wanted: str | None) -> Sequence[str]:
+        is_folder = wanted is None and not name.endswith(self._vault.suffixes)
+        return find_gone(self._vault, name) if is_folder else (name,)
 
     def undo(self, change: str | None = None, *, count: int = 1) -> R:
         """Take back the last change, all its memories at once; again, the one before. `redo` puts it back.

@@ -155,7 +155,7 @@ def make_filter(
             is room for no hit.
     """
     if (key is None) is not every:
-        raise Usage(problem="search one session, or all of them", remedy="give a KEY, or all")
+        raise Usage(problem="search one session, or all of them", remedy="name a session, or ask for all")
     if limit < 1:
         raise Usage(problem=f"limit is {limit}", remedy="give a limit of 1 or more")
     if scope not in {"both", "message", "summary"}:

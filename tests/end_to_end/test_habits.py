@@ -365,7 +365,7 @@ SHOWING = [
     Habit(
         "mdmem restore nope.md",
         code=1,
-        error=r"no kept version of nope\.md\n`mdmem history` lists what was changed$",
+        error=r"no kept version of nope\.md\nmdmem has not changed it: look for it in git or in a backup$",
     ),
     Habit(
         "mdmem set notes/db.md 'tags=[a, b'", error="^note: tags is a text: what was given for it is no YAML$"
@@ -404,7 +404,7 @@ SHOWING = [
     Habit("mdmem append 'notes/end .' x", code=2, error=r"^try notes/end\.md$"),
     Habit("mdmem backlinks rules/python.md", code=1, error="no links to rules/python.md", silent="."),
     Habit("mdmem sessions history t1", code=1, error="no messages of t1", silent="."),
-    Habit("mdmem sessions grep sqlite", code=2, error="^give a KEY, or all$"),
+    Habit("mdmem sessions grep sqlite", code=2, error="^name a session, or ask for all$"),
     Habit("mdmem sessions add t1 user Hi && mdmem show 'sessions/t1#1'", out=r"^#1  user  20.*\nHi$"),
     Habit(
         "mdmem sessions add t1 user Hi && mdmem show 'sessions/t1#1' --json | jq -c [.seq]", out=r"^\[1\]$"

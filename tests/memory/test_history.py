@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import os
+import shutil
 import subprocess
 import tempfile
 from functools import partial
@@ -218,6 +219,27 @@ def test_what_another_program_deleted_is_restored_as_it_was_written_last(
     memory.write("a.md", "three\n", overwrite=True)
     memory.restore("a.md", hash=written)
     assert memory.show("a.md").text == "one\n"
+
+
+def test_a_folder_that_another_program_deleted_is_restored_and_nothing_else(
+    memory: Memory, vault_root: Path
+) -> None:
+    for name in ("f/a.md", "f/sub/b.md", "f/moved.md", "f/removed.md", "f/stays.md", "folder.md"):
+        memory.write(name, f"{name}\n")
+    memory.mv("f/moved.md", "elsewhere.md")
+    memory.rm("f/removed.md")
+    shutil.rmtree(vault_root / "f/sub")
+    (vault_root / "f/a.md").unlink()
+    (vault_root / "folder.md").unlink()
+    assert len(memory.history("f")) == len(memory.history()) - 1
+    memory.restore("f")
+    assert sorted(listed.path for listed in memory.ls("f")) == ["f/a.md", "f/stays.md", "f/sub/b.md"]
+    assert memory.show("f/sub/b.md").text == "f/sub/b.md\n"
+    with pytest.raises(NamedNotFound, match="no memory that another program deleted in 'f'"):
+        memory.restore("f/")
+    memory.undo()
+    assert not (vault_root / "f/a.md").exists()
+    assert not memory.exists("folder.md")
 
 
 @pytest.mark.parametrize("edited", ["", "edited\n"])

@@ -980,6 +980,19 @@ def test_a_base_that_was_never_seen_here_has_no_diff(root: Path, verbs: Verbs[Ap
 # ------------------------------------------------------------------------------------------ restore and undo
 
 
+def test_a_move_of_what_was_renamed_without_mdmem_says_how_its_links_follow(
+    root: Path, verbs: Verbs[Applied]
+) -> None:
+    (root / "a.md").write_text("A\n")
+    (root / "links.md").write_text("[[a]]\n")
+    (root / "a.md").rename(root / "b.md")
+    with pytest.raises(MemoryNotFound, match=r"renamed to b\.md without mdmem, give it back its name"):
+        verbs.mv("a.md", "b.md")
+    (root / "b.md").rename(root / "a.md")
+    verbs.mv("a.md", "b.md")
+    assert (root / "links.md").read_text() == "[[b]]\n"
+
+
 def test_restore_brings_back_what_was_before_the_last_change(root: Path, verbs: Verbs[Applied]) -> None:
     verbs.write("a.md", "one\n")
     verbs.append("a.md", "two")

@@ -16,6 +16,7 @@ from mdmem.text.regex import regex
 
 BEGIN = regex(r"(?<![^\r\n])<!-- mdmem:begin ([0-9a-f]{8})\.([0-9a-f]{8})[^\r\n]*-->[ \t]*(?:\r\n|\n|\r)")
 _END = regex(r"(?<![^\r\n])<!-- mdmem:end -->[ \t]*(?:\r\n|\n|\r|\Z)")
+_NAME = "<!-- mdmem:"
 _MARK = regex(r"(?<![^\r\n])[ \t]*<!-- mdmem:(?:begin|end)\b")
 
 
@@ -42,6 +43,8 @@ def find_block(text: str) -> SyncedBlock | None:
     Raises:
         BrokenMarks: there are marks, but not one of each in order.
     """
+    if _NAME not in text:  # most texts, and the largest of them, are looked through at once
+        return None
     begins, ends = list(BEGIN.finditer(text)), list(_END.finditer(text))
     if not begins and not ends and not has_marks(text):
         return None

@@ -183,7 +183,9 @@ class _Update:
 
     def _add_text(self, place: str, text: SessionHit) -> None:
         time = parse_time(text.time)
-        parts = [passages.written_out(part) for part in _PASSAGE.findall(text.snippet)] or [""]
+        # Half of a character, as JSON has it where somebody cut it, is one that no UTF-8 can carry.
+        said, role = (each.encode(errors="replace").decode() for each in (text.snippet, text.role))
+        parts = [passages.written_out(part) for part in _PASSAGE.findall(said)] or [""]
         self.index.add(
             Indexed(
                 path=place,
@@ -191,7 +193,7 @@ class _Update:
                 headings=(),
                 tags=(),
                 aliases=(),
-                type=text.role,
+                type=role,
                 day=int(f"{time:%Y%m%d}") if time else 0,
                 confidence=1.0,
                 text="\n".join(parts),

@@ -86,11 +86,11 @@ def counter(*, estimated: bool = False) -> Callable[[str], int]:
 
 
 # Controls but for the tab and the line feed; what Unicode 16 calls default-ignorable (DerivedCoreProperties);
-# separators of lines and paragraphs; marks of annotations,
-# and those that place hieroglyphs.
+# separators of lines and paragraphs; marks of annotations, and those that place hieroglyphs; halves of a
+# character, as JSON has them where somebody cut it, which no UTF-8 can carry.
 _HIDDEN = (
     "\x00-\x08\x0b-\x1f\x7f-\x9f\u00ad\u034f\u061c\u115f\u1160\u17b4\u17b5\u180b-\u180f\u200b-\u200f"
-    "\u2028-\u202e\u2060-\u206f\u3164\ufe00-\ufe0f\ufeff\uffa0\ufff0-\ufffb"
+    "\u2028-\u202e\u2060-\u206f\u3164\ud800-\udfff\ufe00-\ufe0f\ufeff\uffa0\ufff0-\ufffb"
     "\U00013430-\U0001343f\U0001bca0-\U0001bca3\U0001d173-\U0001d17a\U000e0000-\U000e0fff"
 )
 _PICTURE = "\u00a9\u00ae\u203c\u2049\u2100-\u2bff\u3030\u303d\u3297\u3299\U0001f000-\U0001faff"

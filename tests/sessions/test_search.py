@@ -44,6 +44,23 @@ def test_the_message_that_fits_best_comes_first(sessions: Sessions) -> None:
     assert [hit.score for hit in hits] == sorted((hit.score for hit in hits), reverse=True)
 
 
+def test_half_of_a_character_keeps_nothing_from_being_found(sessions: Sessions, memory: Memory) -> None:
+    """JSON has one where a program has cut a text."""
+    half = "\ud83d"
+    message = {"role": "user", "name": half, "content": f"Which database {half} should we use?"}
+    sessions.extend("cut", [message, {"role": half, "content": "A database."}])
+    say(sessions, "whole", "Which database?")
+    hits = sessions.search("database", "cut").hits
+    assert {hit.seq: hit.snippet for hit in hits} == {1: message["content"], 2: "A database."}
+    assert found(sessions.search("database", "whole")) == [1]
+    observed = memory.observations.observe("cut")
+    assert observed is not None
+    assert r"Which database \<U+D83D> should we use?" in memory.show(observed.path).text
+    memory.summaries.summarize("cut")
+    assert r"Which database \<U+D83D> should we use?" in memory.summaries.text("cut")
+    assert sessions.message("cut", 1).data == message
+
+
 def test_what_was_just_said_is_found(sessions: Sessions, memory: Memory) -> None:
     for number in range(3):
         say(sessions, "k", f"word number{number}")

@@ -113,6 +113,25 @@ def test_own_templates_that_cannot_be_compiled_are_found_with_their_line_and_rea
     assert Templates({}).lint() == []
 
 
+def test_an_own_template_that_names_one_that_is_not_there_is_found() -> None:
+    own = {
+        "a.md": 'text\n{% extends "nosuch" %}',
+        "b.md": '{% from "none.md" import x %}',
+        "c.md": '{% include "none.md" ignore missing %}{% include ["none.md", "a.md"] %}{% include name %}',
+        "d.md": '{% include "note" %}{% extends "builtin/note.md" %}',
+        "e.md": '{% include "broken.md" %}',
+        "f.md": "caf\udce9",
+        "broken.md": "{% if %}",
+    }
+    found = {each.path.removeprefix(".mdmem/templates/"): each.message for each in Templates(own).lint()}
+    assert found.pop("broken.md")
+    assert found == {
+        "a.md": "there is no template 'nosuch'",
+        "b.md": "there is no template 'none.md'",
+        "f.md": "'f.md' is not UTF-8",
+    }
+
+
 def test_a_name_is_looked_up_exactly_then_with_md_then_with_json() -> None:
     own = Templates({"a": "1", "a.md": "2", "b.md": "3", "b.json": "4", "c.json": "5"})
     assert [own.render(name, {}, now=NOW) for name in ("a", "a.md", "b", "b.json", "c")] == [

@@ -129,8 +129,9 @@ def check_command(memory: Memory, paths: tuple[str | None, ...], links: bool, fo
 
     Each finding is a line `path:line:column: code message`. That is their form, their schema, secrets, links
     that lead nowhere or to several memories, their sources, ids that several have, and cited code that is not
-    what it was; without PATHS also the vault's own templates, and files that a mount hides. Standard error
-    says what to do about them. The exit code is 1 when one of them is an error, not a warning or a note.
+    what it was; without PATHS also the vault's own schemas and templates, and files that a mount hides.
+    Standard error says what to do about them. The exit code is 1 when one of them is an error, not a warning
+    or a note.
     Files that are not memories of the vault, which git and its hooks may name, are skipped. With github and
     sarif, paths begin at the root of the repository.
     """

@@ -82,7 +82,7 @@ class Check:
             findings += drop_repeats(findings, self._check_pointing(checked if paths else None))
         if not paths:
             findings += find_hidden(self._vault)
-            findings += _check_templates(self._vault)
+            findings += _check_own(self._vault)
         silenced = self._vault.config.check.silenced
         return [found for found in findings if not _is_silenced(found, silenced, self._silenced)]
 
@@ -194,9 +194,10 @@ def find_hidden(vault: Vault) -> Iterator[Diagnostic]:
             yield about_file(relative(path, vault.namespace), "mount-shadows", message, hint)
 
 
-def _check_templates(vault: Vault) -> Iterator[Diagnostic]:
-    """Report the vault's own templates that cannot be used, and what the config says of them."""
+def _check_own(vault: Vault) -> Iterator[Diagnostic]:
+    """Report the vault's own schemas and templates that cannot be used, and what the config says of them."""
     try:
+        yield from vault.schemas.lint()
         yield from vault.templates.lint()
     except ConfigInvalid as error:
         yield about_file(error.path, error.code, error.message, error.hint)

@@ -814,8 +814,8 @@ class Memory(Kinds["Applied"]):
         """Everything that is wrong with memories: form, schema, secrets, links, cited code, ids, lineage.
 
         Args:
-            paths: memories or folders; without any, all memories, the vault's own templates, and files that a
-                mount hides.
+            paths: memories or folders; without any, all memories, the vault's own schemas and templates, and
+                files that a mount hides.
             links: whether to look at links, citations and ids, for which the index is made current.
 
         Raises:

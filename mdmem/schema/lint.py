@@ -9,7 +9,7 @@ from typing import Any
 from referencing.exceptions import Unresolvable
 
 from mdmem.diagnostic import Diagnostic, Severity, Span, about_file
-from mdmem.document.document import Document, Limits, parse_text
+from mdmem.document.document import Document, Limits, parse
 from mdmem.document.tree import Flaw, KeyPath
 from mdmem.errors import DocumentRefused, PatternInvalid
 from mdmem.schema.catalog import DIALECT, REFERENCES, Catalog, list_children
@@ -34,7 +34,8 @@ _STEPS_OF_A_VISIT = 10
 def inspect(catalog: Catalog, name: str) -> list[Diagnostic]:
     """Find what is wrong with the schema of this name, in the order of its text."""
     try:
-        document = parse_text(catalog.path(name), catalog.text(name), _LIMITS)
+        data = catalog.text(name).encode("utf-8", "surrogateescape")
+        document = parse(catalog.path(name), data, _LIMITS)
         inspection = _Inspection(document, catalog, name)
         if document.tree is not None:
             inspection.run(document.tree.value)

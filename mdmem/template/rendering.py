@@ -47,6 +47,7 @@ _REMEDIES = (
     (UndefinedError, "give the value, or guard it by `default`"),
     (TemplateSyntaxError, "correct it in .mdmem/templates"),
 )
+_UNDECODED = regex("[\ud800-\udfff]")  # what the bytes of a file became that are no UTF-8
 _MISSING = regex(r"'([^']+)' is undefined")
 
 
@@ -76,10 +77,19 @@ def refuse_broken(name: str, source: str, lookup: Lookup) -> None:
     """Refuse a template that could not be rendered whatever it is given.
 
     Raises:
-        TemplateFailed: it cannot be compiled.
+        TemplateFailed: it cannot be compiled, or names another one that is not there.
     """
+    load = _make_loader(name, source, lookup)
+    sandbox = Sandbox(load, dict.fromkeys(_MOMENTS), _LEAST_WORK)
     with _failing_as(name):
-        Sandbox(_make_loader(name, source, lookup), dict.fromkeys(_MOMENTS), _LEAST_WORK).get_template(name)
+        sandbox.get_template(name)
+        naming = (nodes.Extends, nodes.FromImport, nodes.Import, nodes.Include)
+        for node in sandbox.parse(source, name).find_all(naming):
+            named = getattr(node, "template", None)
+            if getattr(node, "ignore_missing", False) or not isinstance(named, nodes.Const):
+                continue
+            if load(named.value) is None:
+                raise TemplateNotFound(named.value)
 
 
 def refuse_unread(name: str, source: str, lookup: Lookup, given: Collection[str]) -> None:
@@ -186,6 +196,8 @@ def _make_loader(name: str, source: str, lookup: Lookup) -> Lookup:
             raise SecurityError(error.message) from None
         if found is not None and len(found) > _LONGEST_SOURCE:
             raise Exhausted(f"{other!r} has more than {_LONGEST_SOURCE:,} characters")
+        if found is not None and _UNDECODED.search(found):
+            raise TemplateError(f"{other!r} is not UTF-8")
         return found
 
     return load

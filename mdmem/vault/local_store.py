@@ -65,7 +65,11 @@ class LocalStore:
         except TooLarge as error:
             reason = f"it has more than {error.limit:,} bytes"
             raise ConfigInvalid(path=config.CONFIG_PATH, reason=reason) from None
-        return config.parse(content.data.decode("utf-8", "replace")) if content else config.Config()
+        try:
+            return config.parse(content.data.decode("utf-8")) if content else config.Config()
+        except UnicodeDecodeError as error:
+            reason = f"it is not UTF-8: byte 0x{error.object[error.start]:02x} at offset {error.start}"
+            raise ConfigInvalid(path=config.CONFIG_PATH, reason=reason) from None
 
     def forget_config(self) -> None:
         """See `Vault.forget_config`."""

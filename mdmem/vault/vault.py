@@ -207,7 +207,8 @@ class Vault:
             for each in files:
                 content = self.store.read(each.path, _MOST_OWN_BYTES)
                 if content:
-                    texts[relative(each.path, folder)] = content.data.decode("utf-8", "replace")
+                    # What is no UTF-8 is refused where it is used.
+                    texts[relative(each.path, folder)] = content.data.decode("utf-8", "surrogateescape")
             known = self._made[kind] = state, make(texts)
         return cast("T", known[1])
 

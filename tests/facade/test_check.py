@@ -8,6 +8,7 @@ import pytest
 
 import mdmem
 from mdmem.diagnostic import Related, Span
+from mdmem.errors import ConfigInvalid
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -93,6 +94,21 @@ def test_a_template_that_is_broken_or_not_there_is_a_finding_of_the_whole(
     assert (found.path, found.code) == (".mdmem/config.toml", "config-invalid")
 
 
+def test_a_schema_of_the_vault_that_is_broken_is_a_finding_of_the_whole(
+    memory: Memory, tmp_path: Path
+) -> None:
+    memory.write("notes/a.md", "a\n")
+    schemas = tmp_path / "memories/.mdmem/schemas"
+    schemas.mkdir(exist_ok=True)
+    (schemas / "cut.json").write_text('{"type":\n')
+    (schemas / "latin.json").write_bytes(b'{"title":\n"caf\xe9"}')
+    cut, latin = memory.check()
+    assert (cut.path, cut.position.line, cut.code) == (".mdmem/schemas/cut.json", 1, "invalid-json")
+    assert (latin.path, latin.code) == (".mdmem/schemas/latin.json", "not-utf8")
+    assert "byte 0xe9 at offset 14" in latin.message
+    assert memory.check(["notes"]) == []
+
+
 def test_the_pictures_of_another_user_are_not_found_by_their_names(memory: Memory) -> None:
     for user in ("ann", "bob"):
         mine = mdmem.open(memory.root, mdmem.Scope(user=user))
@@ -159,3 +175,9 @@ def test_the_config_silences_codes_and_never_a_secret(memory: Memory) -> None:
     put(memory, ".mdmem/config.toml", "[check]\nsilenced = ['dangling-link', 'secret']\n")
     put(memory, "a.md", f"[[gone]]\n\n<!-- mdmem: silence secret -->\n\ntoken {SECRET}\n")
     assert [found.code for found in mdmem.open(memory.root).check()] == ["secret"]
+
+
+def test_a_config_that_is_not_utf8_is_refused(memory: Memory, tmp_path: Path) -> None:
+    (tmp_path / "memories/.mdmem/config.toml").write_bytes(b"# caf\xe9\n")
+    with pytest.raises(ConfigInvalid, match="it is not UTF-8: byte 0xe9 at offset 5"):
+        mdmem.open(memory.root).write("notes/a.md", "a\n")

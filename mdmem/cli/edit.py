@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import dataclasses
+import re
 from typing import TYPE_CHECKING, Any
 
 import click
@@ -31,6 +32,7 @@ if TYPE_CHECKING:
 
 
 # The arguments of `mv`, without an option and with each of them.
+_BLOCK = re.compile(r"(?:- .*|[\w.-]+:(?: .*)?|[|>][-+]?)\n")  # a list, a mapping or a text of YAML
 _MOVED = {
     None: "SOURCE… TARGET",
     "heading": "FILE OLD NEW",
@@ -174,15 +176,22 @@ def delete_lines_command(path: str, first: int, last: int | None, base: str | No
 def set_command(path: str, assignments: dict[str, str], json_value: bool, base: str | None) -> options.Verb:
     """Set fields of the frontmatter, or of a JSON memory. KEY may be dotted: source.type=user.
 
-    VALUE is read as YAML. What a number would change, such as 007, +49 and 3.10, is a text, and so is a
-    [[link]].
+    VALUE is read as YAML in one line. What a number would change, such as 007, +49 and 3.10, is a text, and
+    so are a [[link]] and several lines.
     """
     read = options.read_json if json_value else mdmem.read_value
     fields = {key: read(value) for key, value in assignments.items()}
     for key, value in assignments.items():
-        if fields[key] == value and value.startswith(("[", "{", '"')) and not value.startswith("[["):
-            render.print_remarks([f"note: {key} is a text: what was given for it is no YAML"])
+        if fields[key] == value and (reason := _explain_text(value)):
+            render.print_remarks([f"note: {key} is a text: {reason}"])
     return lambda m: m.set(path, fields, base=base)
+
+
+def _explain_text(value: str) -> str:
+    """Explain why a value that looks like more is a text; empty for one that does not."""
+    if value.startswith(("[", "{", '"')) and not value.startswith("[["):
+        return "what was given for it is no YAML"
+    return "YAML is read in one line, as in [a, b]" if _BLOCK.match(value) else ""
 
 
 @command("unset", epilog="Example: mdmem unset notes/db.md source.ids")

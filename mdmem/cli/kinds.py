@@ -179,7 +179,7 @@ def preferences_command() -> None:
 def preferences_set(category: str, key: str, value: str, **given: Any) -> options.Verb:
     """Record a preference; each time you do, it becomes stronger.
 
-    VALUE is read as YAML. What a number would change, such as 3.10, is a text.
+    VALUE is read as YAML in one line. What a number would change, such as 3.10, is a text.
     """
     chosen = {name: each for name, each in given.items() if each is not None}
     content = mdmem.read_value(value)

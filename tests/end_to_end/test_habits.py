@@ -371,6 +371,11 @@ SHOWING = [
         "mdmem set notes/db.md 'tags=[a, b'", error="^note: tags is a text: what was given for it is no YAML$"
     ),
     Habit("mdmem set notes/db.md 'tags=[a, b]' up='[[old]]'", silent="note:"),
+    Habit(
+        "mdmem set notes/db.md 'tags=- a\n- b'",
+        error=r"^note: tags is a text: YAML is read in one line, as in",
+    ),
+    Habit("mdmem set notes/db.md 'description=One line:\nand another'", silent="note:"),
     Habit("mdmem show t1#1", code=1, error="^`mdmem show 'sessions/t1#1'` shows a message of a session$"),
     Habit(
         "id=$(mdmem history --json | head -1 | cut -d'\"' -f4); mdmem undo ${id%???}",

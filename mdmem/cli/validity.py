@@ -119,5 +119,6 @@ def past_command(memory: Memory, when: str) -> None:
     """
     past = memory.past(when).origin
     if past is not None:
-        render.print_text("folder", past.root)
+        found = {"folder": past.root, "unsure": dict(past.unsure)}
+        render.print_found(found, lambda found: print(found["folder"]))
         render.print_remarks(f"{path}: {certainty}" for path, certainty in past.unsure)

@@ -85,6 +85,8 @@ class Reverts:
         move_to = version.old_path if version.old_path != path else None
         if now is None and after:
             skipped.append(f"{path}: it is gone")
+        elif now and now.conflicts():
+            refused.append(f"{path}: a conflict of git's stands in it: settle that first")
         elif move_to and self._vault.exists(move_to):
             refused.append(f"{path}: it was {move_to}, where another memory is now")
         elif version.changes is None and _is_same(now, before) and not move_to:

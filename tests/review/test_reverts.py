@@ -323,3 +323,14 @@ def test_what_is_no_memory_is_refused_and_others_are_named(notes: Notes) -> None
     notes.commit()
     with pytest.raises(mdmem.errors.DocumentRefused):
         notes.memory.git.revert("HEAD")
+
+
+def test_nothing_is_taken_back_in_a_memory_with_a_conflict(notes: Notes) -> None:
+    notes.committed("notes/a.md", "# A\n\n- one\n")
+    notes.committed("notes/a.md", "# A\n\n- one\n- two\n")
+    text = "# A\n\n<<<<<<< ours\nmine\n=======\nyours\n>>>>>>> theirs\n\n- one\n- two\n"
+    notes.write("notes/a.md", text)
+    for what in ("notes/a.md:two", "HEAD"):
+        with pytest.raises(RevertRefused, match="a conflict of git's stands in it: settle that first"):
+            notes.memory.git.revert(what)
+    assert notes.read("notes/a.md") == text

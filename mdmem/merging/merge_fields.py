@@ -7,7 +7,9 @@ each key has the lines of the side that changed it.
 from __future__ import annotations
 
 import re
+from contextlib import suppress
 from dataclasses import dataclass
+from datetime import UTC, datetime
 from itertools import chain
 from operator import itemgetter
 from typing import TYPE_CHECKING, Any, Generic, NamedTuple, TypeVar
@@ -179,7 +181,10 @@ class _FieldsMerge:
         keys = blocks.map(lambda block: list(block.entries))
         parts, values = [], {}
         for key in merged_order(keys) or placed(keys.theirs, keys.ours):
-            found = self._merge_entry((*path, key), Versions(*(block.entries.get(key) for block in blocks)))
+            found = None if path else _merge_stamps(key, blocks)
+            found = found or self._merge_entry(
+                (*path, key), Versions(*(block.entries.get(key) for block in blocks))
+            )
             if found:
                 parts.append(found.text)
                 values[key] = found.value
@@ -243,6 +248,37 @@ class _FieldsMerge:
         if told:
             return self.conflicts.marked(conflict.base, conflict.ours, conflict.theirs, newline)
         return self.conflicts.take(conflict, newline)
+
+
+# ------------------------------------------------------------------------------------------------- stamps
+
+
+def _merge_stamps(key: str, blocks: Versions[_Block]) -> MergedFields | None:
+    """Merge a time that mdmem writes itself, where both sides did the same at different moments.
+
+    Of `updated` the later one stays; of `created` the earlier one, and of `valid_to` where both sides name
+    the same successor. None for all else.
+    """
+    base, ours, theirs = (block.entries.get(key) for block in blocks)
+    if not (ours and theirs) or ours.lead != theirs.lead or (base and base.own in (ours.own, theirs.own)):
+        return None
+    successors = blocks.map(lambda block: entry.own if (entry := block.entries.get("superseded_by")) else "")
+    is_first = key == "created" or (key == "valid_to" and successors.base != successors.ours)
+    if not (key == "updated" or (is_first and base is None and successors.ours == successors.theirs)):
+        return None
+    stamps = {moment: side for side in (ours, theirs) if (moment := _read_stamp(side.node.value))}
+    if len(stamps) != 2:  # noqa: PLR2004 - one of each side
+        return None
+    kept = stamps[max(stamps) if key == "updated" else min(stamps)]
+    return MergedFields(kept.lead + kept.own, kept.node.value)
+
+
+def _read_stamp(value: Any) -> datetime | None:
+    """Return the moment that a value says, with its zone; None for a day, and what is none."""
+    with suppress(TypeError, ValueError):
+        moment = datetime.fromisoformat(value)
+        return moment.astimezone(UTC) if moment.tzinfo else None
+    return None
 
 
 # -------------------------------------------------------------------------------------------------- lists

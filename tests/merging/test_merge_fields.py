@@ -332,3 +332,48 @@ def test_a_conflict_names_the_value_and_the_line_of_what_is_nearest(
 
 def test_without_values_a_conflict_stands_in_the_first_line() -> None:
     assert value_conflict("field", ("a",), parse_text("a.md", "body\n"), Versions("1", "2", None)).line == 1
+
+
+EARLY, LATE = "2026-01-01T10:00:00Z", "2026-01-01T12:00:00+01:00"
+
+
+@pytest.mark.parametrize(
+    ("base", "ours", "theirs", "expected"),
+    [
+        (
+            f"updated: {EARLY}",
+            f"updated: {LATE}",
+            "updated: 2026-01-01T12:00:00Z",
+            "updated: 2026-01-01T12:00:00Z",
+        ),
+        ("", f"updated: {LATE}", f"updated: {EARLY}", f"updated: {LATE}"),
+        ("", f"created: {LATE}", f"created: {EARLY}", f"created: {EARLY}"),
+        *(
+            (
+                "",
+                f"superseded_by: '[[b]]'\nvalid_to: {one}",
+                f"superseded_by: '[[b]]'\nvalid_to: {other}",
+                f"superseded_by: '[[b]]'\nvalid_to: {EARLY}",
+            )
+            for one, other in ((EARLY, LATE), (LATE, EARLY))
+        ),
+        # What a person may mean is asked.
+        (f"created: {EARLY}", f"created: {LATE}", "created: 2026-01-01T12:00:00Z", None),
+        ("", "created: 2026-01-01", "created: 2026-01-02", None),
+        ("", f"valid_to: {EARLY}", f"valid_to: {LATE}", None),
+        (
+            "",
+            f"superseded_by: '[[b]]'\nvalid_to: {EARLY}",
+            f"superseded_by: '[[c]]'\nvalid_to: {LATE}",
+            None,
+        ),
+        (f"updated: {EARLY}", "updated: soon", f"updated: {LATE}", None),
+        ("", f"at:\n  updated: {EARLY}", f"at:\n  updated: {LATE}", None),
+    ],
+)
+def test_times_that_mdmem_writes_are_no_conflict_where_both_sides_did_the_same(
+    base: str, ours: str, theirs: str, expected: str | None
+) -> None:
+    texts = (f"---\ntype: x\n{fields}{chr(10) * bool(fields)}---\nText.\n" for fields in (base, ours, theirs))
+    merged = merge(*(parse_text("a.md", text) for text in texts))
+    assert merged.text == (None if expected is None else f"---\ntype: x\n{expected}\n---\nText.\n")

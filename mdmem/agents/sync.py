@@ -20,7 +20,7 @@ from mdmem.agents.generated import (
     list_wanted,
 )
 from mdmem.document.synced_block import without_block
-from mdmem.errors import PathRefused, Usage
+from mdmem.errors import EditRefused, PathRefused, Usage
 from mdmem.memory.rules import Rules
 from mdmem.vault import outside
 from mdmem.vault.paths import Scope
@@ -81,9 +81,13 @@ def _is_memory(vault: Vault, path: str) -> bool:
 
 
 def _list_rules(vault: Vault, find_states: StatesAt) -> list[RuleText]:
+    rules = Rules(vault, lambda build: build(), Scope(), find_states).list()
+    for rule in rules:
+        if rule.flaw:
+            raise EditRefused(path=rule.path, reason=rule.flaw, remedy="`mdmem check` says what is wrong")
     return [
         RuleText(rule.name, rule.title, rule.globs, rule.text, _in_workspace(vault, rule.path))
-        for rule in Rules(vault, lambda build: build(), Scope(), find_states).list()
+        for rule in rules
     ]
 
 

@@ -232,7 +232,7 @@ class _Sources:
                 continue
             vault = next(v for v in self._layers if v.namespace == rule.layer)
             path = rule.path[len(join(rule.layer, "x")) - 1 :]
-            told = f"for {', '.join(rule.globs)}" if rule.globs else ""
+            told = rule.flaw or (f"for {', '.join(rule.globs)}" if rule.globs else "")
             source = self._excerpt_source(vault, path, gathered)
             gathered.excerpts.extend(
                 source.whole(note=in_line(told), rank=(-rule.priority,)) if source else []

@@ -29,6 +29,7 @@ if TYPE_CHECKING:
 R = TypeVar("R")
 
 _SUFFIX = ".md"
+_UNSURE = "its frontmatter cannot be read: it may be off, or not count any more"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -47,6 +48,7 @@ class Rule:
         enabled: whether it applies, as long as it counts.
         description: what it is for; may be empty.
         state: whether it counts now: "live", or why not.
+        flaw: what is wrong with its frontmatter, so that it may be off or not count any more; else empty.
     """
 
     name: str
@@ -60,6 +62,7 @@ class Rule:
     enabled: bool
     description: str
     state: State
+    flaw: str
 
     def applies_to(self, file: str) -> bool:
         """Return whether the rule is about `file`, a path relative to the workspace.
@@ -79,7 +82,7 @@ class Rules(Generic[R]):
     """The rules that speak to a scope: those of everyone, of its project, of its user, and its own.
 
     Rules of the same name in several layers all apply. A rule whose frontmatter cannot be read applies
-    always, with priority 0: one rule too many does less harm than one that is lost; `check` tells of it.
+    always, with priority 0, and says so: one rule too many does less harm than one that is lost.
     """
 
     def __init__(self, vault: Vault, run: Callable[[Build], R], scope: Scope, find_states: StatesAt) -> None:
@@ -209,6 +212,7 @@ def _read_rule(document: Document, layer: str, state: State) -> Rule:
         enabled=fields.get("enabled") is not False,
         description=description if isinstance(description, str) else "",
         state=state,
+        flaw=_UNSURE if document.frontmatter.flaws else "",
     )
 
 
@@ -227,7 +231,8 @@ def _format_rule(rule: Rule, for_file: StrPath | None) -> str:
     about = f"Applies to: {', '.join(rule.globs)}" if rule.globs and for_file is None else ""
     first, _, rest = rule.text.partition("\n")
     body = rest if first.lstrip("#").strip() == rule.title and first.startswith("#") else rule.text
-    return "\n\n".join(part for part in (f"# {rule.title}", about, body.strip("\r\n")) if part.strip())
+    flaw = f"[{rule.path}: {rule.flaw}; see `mdmem check`]" if rule.flaw else ""
+    return "\n\n".join(part for part in (f"# {rule.title}", flaw, about, body.strip("\r\n")) if part.strip())
 
 
 def _join_blocks(blocks: dict[str, str], kept: Sequence[str], unreadable: Sequence[str]) -> str:

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from mdmem.diagnostic import as_json
-from mdmem.errors import AlreadyExists, PathRefused, PatternInvalid, Usage
+from mdmem.errors import AlreadyExists, EditRefused, PathRefused, PatternInvalid, Usage
 from mdmem.facade.memory import open as open_memory
 from mdmem.memory.rules import Rule, Rules
 from mdmem.vault.paths import Scope
@@ -59,6 +59,7 @@ def test_a_rule_says_what_it_is(vault_root: Path) -> None:
         "enabled": True,
         "description": "How code looks.",
         "state": "live",
+        "flaw": "",
     }
 
 
@@ -233,3 +234,18 @@ def test_a_rule_that_does_not_count_is_only_listed_with_the_disabled_ones(
     assert found.text() == "# live\n\nSpaces."
     states = {each.name: each.state for each in found.list(disabled=True)}
     assert states == {each: each for each in ("superseded", "over", "contradicted", "live")}
+
+
+def test_a_rule_whose_frontmatter_cannot_be_read_is_told_with_a_word_about_it(vault_root: Path) -> None:
+    """It may have been turned off, or superseded, and nobody can tell."""
+    write(vault_root, "rules/off.md", rule("Deploy on Fridays.", enabled=False))
+    write(vault_root, "rules/broken.md", "---\nenabled: false\ncreated: [oops\n---\n\nDeploy on Mondays.\n")
+    text = rules(vault_root).text()
+    assert text == (
+        "# broken\n\n[rules/broken.md: its frontmatter cannot be read: it may be off, or not count any more;"
+        " see `mdmem check`]\n\nDeploy on Mondays."
+    )
+    memory = open_memory(vault_root)
+    assert "its frontmatter cannot be read: it may be off" in memory.context().text
+    with pytest.raises(EditRefused, match=r"rules/broken\.md: its frontmatter cannot be read"):
+        memory.project.sync(check=True)

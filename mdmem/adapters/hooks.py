@@ -152,7 +152,9 @@ def _post_edit(memory: Memory, given: Given) -> dict[str, Any] | None:
             memories.append(path)
     code = [file for file in files if memory.at(file) is None]
     try:
-        broken = _limit_lines(_reference_line(*each) for each in memory.references.broken(memories, code))
+        references = memory.references.broken(memories, code)
+        past = memory.states().keys() - set(memories) if references else ()
+        broken = _limit_lines(_reference_line(*each) for each in references if each.place.path not in past)
     except MdmemError as error:
         broken = [f"references were not looked at: {error}"]
     errors, warnings = (

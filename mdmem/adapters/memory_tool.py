@@ -146,6 +146,12 @@ class Tool:
                     f"Invalid `insert_line` parameter: {insert_line}."
                     f" It should be within the range [0, {count}]."
                 )
+            if insert_line == 0 and document.frontmatter.present:
+                last = document.lines.number(document.body_span.start - 1)
+                _refuse_call(
+                    "Invalid `insert_line` parameter: 0."
+                    f" The file begins with frontmatter: insert behind line {last}."
+                )
             return _insert_lines(document, starts[insert_line], insert_text.rstrip("\n"))
 
         with self._in_words(path):

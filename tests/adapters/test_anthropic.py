@@ -258,6 +258,10 @@ CASES: dict[str, tuple[dict[str, str], list[dict[str, Any]]]] = {
             *(insert("/a.md", 1, ""), insert("/a.md", 1, "a\nb\n\n"), view("/a.md")),
         ],
     ),
+    "`insert` at line 0 before frontmatter": (
+        {"a.md": "---\ntitle: A\n---\none\n"},
+        [insert("/a.md", 0), insert("/a.md", 3), view("/a.md")],
+    ),
     "`str_replace` of none or several": (
         {"a.md": "one\ntwo\none one\n"},
         [

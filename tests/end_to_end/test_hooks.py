@@ -185,6 +185,14 @@ def test_code_that_moved_says_where_to(repository: Repository) -> None:
     assert "`mdmem refs --fix --in notes/task.md` makes it say so" in said.context
 
 
+def test_code_that_changed_says_nothing_of_a_memory_that_does_not_count(repository: Repository) -> None:
+    memory = open_memory(repository.vault)
+    memory.write("notes/newer.md", "Newer.\n")
+    memory.supersede("notes/task.md", "notes/newer.md")
+    change(repository.root / "src/app.py", "import os\n", "import os\nimport re\nimport sys\n")
+    assert repository.hook("post-edit", repository.edited("src/app.py")) == Said("", "")
+
+
 def test_an_edit_that_makes_a_link_dangle_says_where(repository: Repository) -> None:
     change(repository.vault / "notes/task.md", "[[db]]", "[[database]]")
     said = repository.hook("post-edit", repository.edited("memories/notes/task.md"))

@@ -35,7 +35,7 @@ SOCKET = "vouches-"
 """Prefix of the sockets of watching processes, see `mdmem.index.voucher`."""
 
 
-VERSION = 3
+VERSION = 4
 # Writers hold the lock of the index; a reader waits for a checkpoint at most.
 BUSY_SECONDS = 5.0
 _DAMAGE = {sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_NOTADB, sqlite3.SQLITE_FORMAT, sqlite3.SQLITE_ERROR}

@@ -11,6 +11,7 @@ import pytest
 from hypothesis import given, settings, strategies as st
 
 from mdmem.document.document import Document, Limits, parse_text
+from mdmem.document.synced_block import digest_block
 from mdmem.index import passages
 from mdmem.index.passages import LONG, MOST, Passage, cut, indexed
 
@@ -191,6 +192,19 @@ def test_escapes_of_json_are_no_part_of_words() -> None:
     (found,) = cut_of('{"a": "one\\ntwo", "b": "caf\\u00e9 \\ud83d\\ude00"}', "notes/a.json")
     assert "one two" in found.text
     assert "café" in found.text
+
+
+def test_what_a_sync_wrote_from_rules_is_no_passage_of_its_own() -> None:
+    digests = f"{digest_block('')}.{digest_block('## Locks')}"
+    block = f"<!-- mdmem:begin {digests} from rules/ -->\n## Locks\n\nA rule.\n<!-- mdmem:end -->\n"
+    text = f"# P\n\nBefore.\n\n{block}\n## More\n\nBehind.\n"
+    kept = indexed(parse_text("AGENTS.md", text))
+    assert kept.headings == ("P", "More")
+    assert "rule" not in kept.text
+    assert [part.text for part in kept.passages] == ["# P\n\nBefore.", "## More\n\nBehind."]
+    assert [part.line for part in kept.passages] == [1, 11]
+    assert len(indexed(parse_text("AGENTS.md", block)).passages) == 1
+    assert "rule" in indexed(parse_text("AGENTS.md", f"{block}{block}")).text, "which is which, nobody knows"
 
 
 def test_an_empty_memory_has_one_empty_passage() -> None:

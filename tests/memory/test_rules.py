@@ -249,3 +249,15 @@ def test_a_rule_whose_frontmatter_cannot_be_read_is_told_with_a_word_about_it(va
     assert "its frontmatter cannot be read: it may be off" in memory.context().text
     with pytest.raises(EditRefused, match=r"rules/broken\.md: its frontmatter cannot be read"):
         memory.project.sync(check=True)
+
+
+def test_a_rule_that_was_superseded_is_not_found_in_what_a_sync_wrote(vault_root: Path) -> None:
+    memory = open_memory(vault_root)
+    memory.rules.add("old", "Zebra locks are held for an hour.")
+    memory.rules.add("new", "Be brief.")
+    memory.project.append("Decisions", "Use SQLite.")
+    memory.project.sync(["agents"])
+    assert [hit.path for hit in memory.search("zebra locks").hits] == ["rules/old.md"]
+    memory.supersede("rules/old.md", "rules/new.md")
+    assert memory.search("zebra locks").hits == ()
+    assert [hit.path for hit in memory.search("which SQLite").hits] == ["AGENTS.md"]

@@ -133,7 +133,7 @@ def _commit_at_end(memory: Memory, say: Callable[[str], None]) -> Iterator[None]
 def index_command(memory: Memory, rebuild: bool) -> None:
     """Rebuild the index (commands keep it current by themselves)."""
     synced = memory.sync(rebuild=rebuild)
-    count = len(memory.ls(where=["path"]))
+    count = sum(not each.problem for each in memory.ls(where=["path"]))
     changes = ("created", "changed", "moved", "removed")
     counts = ", ".join(f"{len(getattr(synced, name)):,} {name}" for name in changes)
     render.print_found(

@@ -503,8 +503,8 @@ class Memory(Kinds["Applied"]):
     ) -> Listing:
         """List memories in the order of their paths: below the folder `within`, or among `paths`.
 
-        Files that look like memories and cannot be one come with their `problem`, except with conditions. A
-        field of `where` or `sort` that no memory has is in the listing's `unknown`.
+        Files that look like memories and cannot be one come with their `problem`. A field of `where` or
+        `sort` that no memory has is in the listing's `unknown`.
 
         Args:
             within: a folder; everything without.
@@ -537,7 +537,10 @@ class Memory(Kinds["Applied"]):
             listed = (Listed(f.path, f.size, f.mtime_ns, f.problem) for f in files if f.path in named)
             memories = Listing(listed, {})
         else:
-            memories = conditional(self._current_view(), paths or [within], where, sort, types)
+            view, below = self._current_view(), [check_folder(name) for name in paths or [within]]
+            memories = conditional(view, paths or [within], where, sort, types)
+            unread = (each for each in view.problems() if any(is_under(each[0], name) for name in below))
+            memories += [Listed(path, 0, 0, problem) for path, problem in unread]
         fitting = [listed for listed in memories if fits(listed.path[inside:])]
         return Listing(detailed(self._current_view(), fitting) if long else fitting, memories.unknown)
 

@@ -40,6 +40,7 @@ _PRESENCE = regex(r"(?P<absent>!?)\s*(?P<key>[^\s=<>!~]+)")
 _DAY = regex(r"[0-9]{4}(?:-[0-9]{2}(?:-[0-9]{2})?)?")
 _DATED = regex(r"[0-9]{4}(?:-|\Z)")
 _DATE_LIKE = regex(r"[0-9]{4}-[0-9]")
+_TIME = regex(r"([0-9]{4}-[0-9]{2}-[0-9]{2}[Tt ][0-9:]{4,8})(?:[.,]([0-9]+))?([^.,0-9].{0,9})?")
 _INTEGER = regex(r"[-+]?[0-9]{1,100}")
 _NUMBER = regex(r"[-+]?(?:[0-9]+(?:\.[0-9]*)?|\.[0-9]+)(?:[eE][-+]?[0-9]+)?")
 _ORDERS = {"<": operator.lt, "<=": operator.le, ">": operator.gt, ">=": operator.ge}
@@ -128,19 +129,19 @@ def sort_key(value: Value) -> tuple[int, float, str]:
     if value is None:
         return 2, 0, ""
     number = _parse_number(value)
-    return (1, 0, field_text(value)) if number is None else (0, number, "")
+    return (1, 0, _as_moment(field_text(value))) if number is None else (0, number, "")
 
 
 def _is_equal(value: Value, wanted: str) -> bool:
-    """Compare numbers by their value, texts without case, and dates by their start.
+    """Compare numbers by their value, texts without case, times as moments, and dates by their start.
 
-    So `created=2026-03` holds for every day of that month.
+    So `created=2026-03` holds for every day of that month, in UTC.
     """
     if value is None:
         return wanted in {"", "null"}
     if not isinstance(value, str) and (number := _parse_number(wanted)) is not None:
         return _parse_number(value) == number
-    text = field_text(value)
+    text, wanted = _as_moment(field_text(value)), _as_moment(wanted)
     if _DAY.fullmatch(wanted) and text.startswith((f"{wanted}-", f"{wanted}T", f"{wanted} ")):
         return True
     return text.casefold() == wanted.casefold()
@@ -149,13 +150,13 @@ def _is_equal(value: Value, wanted: str) -> bool:
 def _compare_values(value: Value, wanted: str) -> int | None:
     """Return -1, 0 or 1, as the value is less, equal or greater; None where they have no order.
 
-    Numbers are compared as numbers, all else as text without case. Of a date, only the part that is wanted
-    counts: `created<=2026-03` includes that month.
+    Numbers are compared as numbers, times as moments, all else as text without case. Of a date, only the part
+    that is wanted counts: `created<=2026-03` includes that month.
     """
     mine, other = _parse_number(value), _parse_number(wanted)
     if mine is not None and other is not None:
         return (mine > other) - (mine < other)
-    text = field_text(value).casefold()
+    text, wanted = _as_moment(field_text(value)).casefold(), _as_moment(wanted)
     if _DAY.fullmatch(wanted):
         if not _DATED.match(text):
             return None
@@ -164,6 +165,21 @@ def _compare_values(value: Value, wanted: str) -> int | None:
         return None
     wanted = wanted.casefold()
     return (text > wanted) - (text < wanted)
+
+
+def _as_moment(text: str) -> str:
+    """Return a time as it is in UTC, so that times are in order as texts; without a zone it is UTC already.
+
+    All other texts stay as they are.
+    """
+    found = _TIME.fullmatch(text)
+    with suppress(ValueError, OverflowError):
+        if found:
+            moment = datetime.fromisoformat(found[1] + (found[3] or "").strip())
+            moment = moment.astimezone(UTC).replace(tzinfo=None) if moment.tzinfo else moment
+            fraction = (found[2] or "").rstrip("0")
+            return moment.isoformat(timespec="seconds") + (f".{fraction}" if fraction else "")
+    return text
 
 
 def _parse_number(value: Value) -> float | None:

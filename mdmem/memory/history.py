@@ -150,8 +150,9 @@ def find_gone(vault: Vault, folder: str) -> list[str]:
     """
     folder = check_folder(folder)
     last: dict[str, FileChange] = {}
-    for file in (file for entry in vault.history() for file in entry.files if is_under(file.path, folder)):
-        last.setdefault(file.path, file)
+    for file in (file for entry in vault.history() for file in entry.files):
+        if file.path.startswith(f"{folder}/"):
+            last.setdefault(file.path, file)
     if not folder or not last:
         check_memory(folder, vault.suffixes)
     gone = sorted(path for path, file in last.items() if file.after and vault.find(path) is None)

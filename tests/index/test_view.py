@@ -142,6 +142,37 @@ def test_a_condition_holds_as_it_reads(condition: str, holds: bool) -> None:
     assert fits([parse(condition)], FIELDS) is holds
 
 
+TIMES = {
+    "utc 10": "2024-01-05T10:00:00Z",
+    "utc 07": "2024-01-05T12:00:00+05:00",
+    "space 11": "2024-01-05 11:00:00",
+    "utc 04:30, the 6th": "2024-01-05T23:30:00-05:00",
+}
+
+
+@pytest.mark.parametrize(
+    ("condition", "found"),
+    [
+        ("at>=2024-01-05T09:00:00Z", ["space 11", "utc 04:30, the 6th", "utc 10"]),
+        ("at>=2024-01-05T11:00:00+01:00", ["space 11", "utc 04:30, the 6th", "utc 10"]),
+        ("at<2024-01-05T10:00", ["utc 07"]),
+        ("at=2024-01-05T11:00+01:00", ["utc 10"]),
+        ("at=2024-01-06", ["utc 04:30, the 6th"]),
+        ("at=2024-01-05", ["space 11", "utc 07", "utc 10"]),
+        ("at<=2024-01-05", ["space 11", "utc 07", "utc 10"]),
+        ("at>2024-01-05T10:00:00.5Z", ["space 11", "utc 04:30, the 6th"]),
+        ("at=2024-01-05T10:00:00.000Z", ["utc 10"]),
+    ],
+)
+def test_times_are_compared_as_moments(condition: str, found: list[str]) -> None:
+    assert sorted(name for name, value in TIMES.items() if parse(condition).holds([value])) == found
+
+
+def test_times_are_in_the_order_of_their_moments() -> None:
+    order = sorted([*TIMES, "day"], key=lambda name: sort_key(TIMES.get(name, "2024-01-05")))
+    assert order == ["day", "utc 07", "utc 10", "space 11", "utc 04:30, the 6th"]
+
+
 @pytest.mark.parametrize(
     ("text", "condition"),
     [

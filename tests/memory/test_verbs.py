@@ -131,6 +131,18 @@ def test_without_a_field_to_sort_by_the_paths_give_the_order(memory: Memory) -> 
     assert listed(memory, sort="path", within="notes") == ["notes/a.md", "notes/b.md", "notes/deep/c.md"]
 
 
+def test_a_file_that_cannot_be_read_is_told_of_in_every_listing(memory: Memory) -> None:
+    root = Path(memory.root)
+    (root / "x").mkdir()
+    (root / "x/latin.md").write_bytes(b"# Caf\xe9\n")
+    for asked in ({"sort": "-modified"}, {"where": ["size>0"]}, {"types": ["note"]}):
+        listed = memory.ls(**asked)
+        assert [each.path for each in listed if each.problem] == ["x/latin.md"]
+        assert "not UTF-8" in listed[-1].problem
+        assert not [each for each in memory.ls("notes", **asked) if each.problem]
+    assert not [each for each in memory.ls(globs=["*.json"], sort="size") if each.problem]
+
+
 def test_conditions_hold_below_a_folder_and_with_globs(memory: Memory) -> None:
     assert listed(memory, "type=decision", within="notes") == ["notes/a.md", "notes/deep/c.md"]
     assert listed(memory, "type=decision", within="notes/", globs=("*.md", "!deep/*")) == ["notes/a.md"]

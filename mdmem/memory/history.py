@@ -137,8 +137,13 @@ def list_changes(vault: Vault, paths: Iterable[StrPath]) -> list[Entry]:
         PathRefused: a path cannot name either.
     """
     names = [check_folder(path) for path in paths]
-    touched = (lambda file: any(is_under(file.path, name) for name in names)) if names else bool
-    return [entry for entry in vault.history() if any(map(touched, entry.files))]
+    if not names:
+        return list(vault.history())
+    return [
+        entry
+        for entry in vault.history()
+        if any(is_under(file.path, name) for file in entry.files for name in names)
+    ]
 
 
 def find_gone(vault: Vault, folder: str) -> list[str]:
@@ -151,7 +156,7 @@ def find_gone(vault: Vault, folder: str) -> list[str]:
     folder = check_folder(folder)
     last: dict[str, FileChange] = {}
     for file in (file for entry in vault.history() for file in entry.files):
-        if file.path.startswith(f"{folder}/"):
+        if file.path.startswith(f"{folder}/") and file.path.endswith(vault.suffixes):
             last.setdefault(file.path, file)
     if not folder or not last:
         check_memory(folder, vault.suffixes)

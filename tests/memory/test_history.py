@@ -242,6 +242,16 @@ def test_a_folder_that_another_program_deleted_is_restored_and_nothing_else(
     assert not memory.exists("folder.md")
 
 
+def test_of_a_folder_with_attachments_the_memories_are_restored(memory: Memory, vault_root: Path) -> None:
+    memory.write("g/a.md", "![](a.png)\n")
+    (vault_root / "g/a.png").write_bytes(b"\x89PNG")
+    memory.mv("g", "f")
+    shutil.rmtree(vault_root / "f")
+    memory.restore("f")
+    assert memory.show("f/a.md").text == "![](a.png)\n"
+    assert [path.name for path in (vault_root / "f").iterdir()] == ["a.md"]
+
+
 @pytest.mark.parametrize("edited", ["", "edited\n"])
 @pytest.mark.parametrize("by_hash", [False, True])
 def test_what_another_program_edited_is_restored_as_it_was_written_last(

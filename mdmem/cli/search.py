@@ -89,8 +89,8 @@ def grep_command(target: Target, /, **asked: Any) -> int:
     They are in the order of path and line. Into a pipe each is PATH:LINE:TEXT, and around it PATH-LINE-TEXT.
     The exit code is 0 with hits, 1 without, and 2 where something could not be searched, which is named on
     standard error. A file of more than 64 MiB, which cannot be a memory, is searched only where it is named.
-    One that is not UTF-8 is searched as it is: letters beyond ASCII are not found in it. `mdmem check`
-    reports such files.
+    One in another encoding, such as Windows-1252, is searched as it is: letters beyond ASCII are not found in
+    it. `mdmem check` reports such files.
 
     TYPE is what a memory says of itself, or md or json: the form of its file. PATHs are memories and folders.
     """

@@ -537,10 +537,13 @@ class Memory(Kinds["Applied"]):
             listed = (Listed(f.path, f.size, f.mtime_ns, f.problem) for f in files if f.path in named)
             memories = Listing(listed, {})
         else:
-            view, below = self._current_view(), [check_folder(name) for name in paths or [within]]
-            memories = conditional(view, paths or [within], where, sort, types)
-            unread = (each for each in view.problems() if any(is_under(each[0], name) for name in below))
-            memories += [Listed(path, 0, 0, problem) for path, problem in unread]
+            view = self._current_view()
+            problems = dict(view.problems())
+            walked = self.vault.walk("") if problems else iter(())
+            unread = [
+                Listed(f.path, f.size, f.mtime_ns, problems[f.path]) for f in walked if f.path in problems
+            ]
+            memories = conditional(view, paths or [within], where, sort, types, unread)
         fitting = [listed for listed in memories if fits(listed.path[inside:])]
         return Listing(detailed(self._current_view(), fitting) if long else fitting, memories.unknown)
 
@@ -635,7 +638,7 @@ class Memory(Kinds["Applied"]):
         """Return the memories of these types that meet conditions, as the vault names them; None: all.
 
         Returns:
-            Also what is to be said of fields that no memory has.
+            Also what is to be said of fields that no memory has, and of files that have none.
         """
         from mdmem.memory.verbs import conditional  # noqa: PLC0415 - start-up
 
@@ -643,7 +646,11 @@ class Memory(Kinds["Applied"]):
             return None, ()
         view = self._current_view()
         listed = conditional(view, (), where, "", types)
-        return {view.outside(each.path) for each in listed}, tuple(listed.unknown.values())
+        notes = [*listed.unknown.values()]
+        if count := len(view.problems()):
+            files = "1 file" if count == 1 else f"{count:,} files"
+            notes.append(f"no condition holds for {files} that cannot be read: `mdmem check` says why")
+        return {view.outside(each.path) for each in listed}, tuple(notes)
 
     def ripgrep(self, pattern: str) -> Ripgrepy:
         """Return a `Ripgrepy` bound to the files of this namespace, to be given options and run.

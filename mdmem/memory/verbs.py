@@ -141,7 +141,12 @@ _COMPUTED = frozenset({"path", "title", "size", "modified", "date", "tag", "stat
 
 
 def conditional(
-    view: View, named: Sequence[str], where: Sequence[str], sort: str, types: Sequence[str] = ()
+    view: View,
+    named: Sequence[str],
+    where: Sequence[str],
+    sort: str,
+    types: Sequence[str] = (),
+    unread: Sequence[Listed] = (),
 ) -> Listing:
     """Return the memories that are named and meet all conditions, in the order of a field; see `Memory.ls`.
 
@@ -151,6 +156,7 @@ def conditional(
         where: the conditions; the fields `state`, `confidence` and `modified` are what they are now.
         sort: the field to sort by.
         types: of one of these types, without case; all without.
+        unread: files that cannot be read as memories; those that are named come last.
 
     Raises:
         MemoryNotFound: one that is named is not there.
@@ -164,7 +170,7 @@ def conditional(
     chosen = {name.casefold() for name in texts_of(types, "types")}
     judged = list(_judge_memories(view, {*asked, *(("type",) if chosen else ())}, utc_now()))
     conditions.refuse_no_date(wanted, [fields for *_, fields in judged])
-    inside = among((memory[0] for memory in judged), named)
+    inside = among((*(memory[0] for memory in judged), *(each.path for each in unread)), named)
     found = [memory for memory in judged if memory[0] in inside and conditions.fits(wanted, memory[3])]
     if chosen:
         found = [each for each in found if any(str(t).casefold() in chosen for t in each[3].get("type", ()))]
@@ -176,7 +182,8 @@ def conditional(
     there = {each for *_, fields in judged for each, values in fields.items() if values}
     nowhere = asked.keys() - _COMPUTED - there if judged else ()
     unknown = _describe_unknown(view, nowhere) if nowhere else {}
-    return Listing((Listed(path, size, mtime_ns) for path, size, mtime_ns, _ in found), unknown)
+    memories = [Listed(path, size, mtime_ns) for path, size, mtime_ns, _ in found]
+    return Listing([*memories, *(each for each in unread if each.path in inside)], unknown)
 
 
 def _describe_unknown(view: View, keys: Iterable[str]) -> dict[str, str]:

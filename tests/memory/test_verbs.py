@@ -139,8 +139,13 @@ def test_a_file_that_cannot_be_read_is_told_of_in_every_listing(memory: Memory) 
         listed = memory.ls(**asked)
         assert [each.path for each in listed if each.problem] == ["x/latin.md"]
         assert "not UTF-8" in listed[-1].problem
+        assert listed[-1].size == len(b"# Caf\xe9\n")
+        assert [each.path for each in memory.ls("x", **asked)] == ["x/latin.md"]
+        assert [each.path for each in memory.ls(paths=["x/latin.md"], **asked)] == ["x/latin.md"]
         assert not [each for each in memory.ls("notes", **asked) if each.problem]
     assert not [each for each in memory.ls(globs=["*.json"], sort="size") if each.problem]
+    note = "no condition holds for 1 file that cannot be read: `mdmem check` says why"
+    assert memory.grep("Caf", where=["size>0"]).notes == (note,)
 
 
 def test_conditions_hold_below_a_folder_and_with_globs(memory: Memory) -> None:

@@ -7,6 +7,7 @@ block that somebody edited from one that is only out of date.
 from __future__ import annotations
 
 import hashlib
+from contextlib import suppress
 from typing import NamedTuple
 
 from mdmem.diagnostic import Span
@@ -61,11 +62,16 @@ def has_marks(text: str) -> bool:
 
 def without_block(text: str) -> str:
     """Return a text without its block; all of it where its marks make none."""
-    try:
-        block = find_block(text)
-    except BrokenMarks:
-        return text
-    return text[: block.span.start] + text[block.span.end :] if block else text
+    span = block_span(text)
+    return text[: span.start] + text[span.end :]
+
+
+def block_span(text: str) -> Span:
+    """Return where the block of a text is; empty, at its start, where its marks make none."""
+    with suppress(BrokenMarks):
+        if block := find_block(text):
+            return block.span
+    return Span(0, 0)
 
 
 def with_one_block(texts: Versions[str]) -> Versions[str]:

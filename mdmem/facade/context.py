@@ -13,9 +13,8 @@ from datetime import UTC, datetime
 from functools import cached_property, partial
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from mdmem.diagnostic import Span
 from mdmem.document.document import PROJECT_FILE, Document
-from mdmem.document.synced_block import BrokenMarks, find_block
+from mdmem.document.synced_block import block_span
 from mdmem.errors import DocumentRefused, FieldNotFound, MemoryNotFound, PathRefused, Usage
 from mdmem.facade.excerpt import (
     Excerpt,
@@ -253,7 +252,7 @@ class _Sources:
         for number, vault in enumerate(self._layers):
             shown = self._shown_path(vault, PROJECT_FILE)
             if document := self._read_memory(vault, PROJECT_FILE, gathered, shown):
-                source = ExcerptSource(document, shown, _find_synced_block(document))
+                source = ExcerptSource(document, shown, block_span(document.text))
                 gathered.excerpts.extend(source.sections((-number,)))
         return gathered
 
@@ -355,7 +354,7 @@ class _Sources:
     def _synced_lines(self) -> tuple[int, int]:
         with suppress(DocumentRefused, PathRefused):
             document = self._memory.vault.within("").find(PROJECT_FILE)
-            span = _find_synced_block(document) if document else None
+            span = block_span(document.text) if document else None
             if document and span:
                 return document.lines.number(span.start), document.lines.number(span.end - 1)
         return 0, 0
@@ -381,15 +380,6 @@ class _Sources:
             gathered.unread.append((in_line(shown or path), error.message))
             return None
         return document
-
-
-def _find_synced_block(document: Document) -> Span | None:
-    """Return what `project sync` has written into a project memory."""
-    try:
-        found = find_block(document.text)
-    except BrokenMarks:
-        return None
-    return found.span if found else None
 
 
 @dataclass(slots=True, kw_only=True)

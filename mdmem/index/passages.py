@@ -12,14 +12,13 @@ from __future__ import annotations
 
 import re
 import unicodedata
-from contextlib import suppress
 from functools import cache
 from itertools import pairwise
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from mdmem.diagnostic import Span
 from mdmem.document.confidence import confidence_of
-from mdmem.document.synced_block import BrokenMarks, find_block
+from mdmem.document.synced_block import block_span
 from mdmem.index.hit import DATE_FIELDS, day_of, field_text, fields_of
 from mdmem.kind import OBSERVATION
 from mdmem.text.regex import regex
@@ -248,7 +247,7 @@ def indexed(document: Document, modified: float | None = None) -> Indexed:
     """
     tags = (tag.name for tag in document.tags)
     fields = fields_of(document)
-    synced = _find_synced(document)
+    synced = block_span(document.text)
     headings = [each for each in document.headings if not synced.start <= each.span.start < synced.end]
     title = field_text(fields.get("title")) or (headings[0].title if headings else "")
     stem = document.path.rpartition("/")[2].rpartition(".")[0]
@@ -284,7 +283,7 @@ def cut(document: Document) -> Iterator[Passage]:
 
     What `project sync` wrote is left out: the rules that it is made of are memories themselves.
     """
-    is_empty, synced = True, _find_synced(document)
+    is_empty, synced = True, block_span(document.text)
     for span, heading, text in _cut_stretches(document):
         if synced.start <= span.start < synced.end:
             continue
@@ -294,14 +293,6 @@ def cut(document: Document) -> Iterator[Passage]:
         yield Passage(span, first, last - first + 1, heading, text)
     if is_empty:
         yield Passage(Span(0, 0), 1, 1, (), "")
-
-
-def _find_synced(document: Document) -> Span:
-    """Find the block that `project sync` wrote; empty where there is none."""
-    with suppress(BrokenMarks):
-        if block := find_block(document.text):
-            return block.span
-    return Span(0, 0)
 
 
 def _cut_stretches(document: Document) -> Iterator[tuple[Span, tuple[str, ...], str]]:

@@ -31,8 +31,8 @@ if TYPE_CHECKING:
     from mdmem.facade.memory import Memory
 
 
-# The arguments of `mv`, without an option and with each of them.
 _BLOCK = re.compile(r"(?:- .*|[\w.-]+:(?: .*)?|[|>][-+]?)\n")  # a list, a mapping or a text of YAML
+# The arguments of `mv`, without an option and with each of them.
 _MOVED = {
     None: "SOURCE… TARGET",
     "heading": "FILE OLD NEW",

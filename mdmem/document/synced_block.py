@@ -66,10 +66,14 @@ def without_block(text: str) -> str:
     return text[: span.start] + text[span.end :]
 
 
-def block_span(text: str) -> Span:
-    """Return where the block of a text is; empty, at its start, where its marks make none."""
+def block_span(text: str, *, edited: bool = True) -> Span:
+    """Return where the block of a text is; empty, at its start, where its marks make none.
+
+    `edited`: also of a block that somebody has changed.
+    """
     with suppress(BrokenMarks):
-        if block := find_block(text):
+        block = find_block(text)
+        if block and (edited or not block.is_edited(text)):
             return block.span
     return Span(0, 0)
 

@@ -247,7 +247,7 @@ def indexed(document: Document, modified: float | None = None) -> Indexed:
     """
     tags = (tag.name for tag in document.tags)
     fields = fields_of(document)
-    synced = block_span(document.text)
+    synced = block_span(document.text, edited=False)
     headings = [each for each in document.headings if not synced.start <= each.span.start < synced.end]
     title = field_text(fields.get("title")) or (headings[0].title if headings else "")
     stem = document.path.rpartition("/")[2].rpartition(".")[0]
@@ -281,9 +281,10 @@ def _spell_day(day: str) -> str:
 def cut(document: Document) -> Iterator[Passage]:
     """Cut a memory into passages, in order; an empty memory has an empty one.
 
-    What `project sync` wrote is left out: the rules that it is made of are memories themselves.
+    What `project sync` wrote is left out, as long as nobody has changed it: the rules that it is made of are
+    memories themselves.
     """
-    is_empty, synced = True, block_span(document.text)
+    is_empty, synced = True, block_span(document.text, edited=False)
     for span, heading, text in _cut_stretches(document):
         if synced.start <= span.start < synced.end:
             continue

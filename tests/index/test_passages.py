@@ -195,7 +195,7 @@ def test_escapes_of_json_are_no_part_of_words() -> None:
 
 
 def test_what_a_sync_wrote_from_rules_is_no_passage_of_its_own() -> None:
-    digests = f"{digest_block('')}.{digest_block('## Locks')}"
+    digests = digest_block("") + "." + digest_block("## Locks\n\nA rule.\n")
     block = f"<!-- mdmem:begin {digests} from rules/ -->\n## Locks\n\nA rule.\n<!-- mdmem:end -->\n"
     text = f"# P\n\nBefore.\n\n{block}\n## More\n\nBehind.\n"
     kept = indexed(parse_text("AGENTS.md", text))
@@ -204,6 +204,7 @@ def test_what_a_sync_wrote_from_rules_is_no_passage_of_its_own() -> None:
     assert [part.text for part in kept.passages] == ["# P\n\nBefore.", "## More\n\nBehind."]
     assert [part.line for part in kept.passages] == [1, 11]
     assert len(indexed(parse_text("AGENTS.md", block)).passages) == 1
+    assert "by hand" in indexed(parse_text("AGENTS.md", text.replace("A rule", "By hand"))).text.casefold()
     assert "rule" in indexed(parse_text("AGENTS.md", f"{block}{block}")).text, "which is which, nobody knows"
 
 

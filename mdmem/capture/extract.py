@@ -1,8 +1,8 @@
 """Extract what the user of an agent wishes to last: preferences, constraints, decisions, facts.
 
 A sentence counts where it begins as such a wish does, with a cue of `cues.toml`, or else what follows a
-semicolon in it does. Questions, code, quotations and pasted documents are passed over. Most of what people
-tell an agent is about the task at hand, so little is taken; a model can find the rest
+semicolon in it does. Questions, code, quotations, pasted documents and what programs print are passed over.
+Most of what people tell an agent is about the task at hand, so little is taken; a model can find the rest
 (`mdmem.capture.quotation`).
 """
 
@@ -31,9 +31,15 @@ _MOST_ITEMS = 5  # a list of more items was pasted
 _LEAST_WORDS = 3  # of a sentence that says something
 _NO_TEXT = regex("[\0\ud800-\udfff]")  # which no memory may hold
 _BLACK = regex(r"\S")
-_WORD = regex(r"[\u3400-\u9fff]|[^\W_]+")
-_QUESTION = regex(r"[?\uff1f]\W*\Z")
+_WORD = regex(r"[\u3040-\u9fff]|[^\W_\u3040-\u9fff]+")
+# What ends a question, or introduces what follows.
+_OPEN = regex(r"[?\uff1f\u5417\u5462\u4e48:\uff1a][^\w`]*\Z")
 _CLAUSE = regex(r";\s+|\uff1b\s*")
+# Lines that a program wrote: markup, prompts and what a shell prints, dates, numbered lines, traces.
+_PRINTED = regex(
+    r"(?m)^[ \t]*(?:<[a-z/!]|[+$%\u2500-\u257f]|\[?[0-9]+[-:/][0-9]|[0-9]+[\t|]|at .+:[0-9]"
+    r"|File \"|Traceback )"
+)
 _QUOTED = regex(
     r"\"[^\"\n]{1,400}\"|\u201c[^\u201d\n]{1,400}\u201d|\u300c[^\u300d\n]{1,400}\u300d"
     r"|(?<!\w)['\u2018](?=\S)[^'\u2019\n]{1,200}['\u2019](?!\w)"
@@ -51,6 +57,8 @@ def extract(text: str, speaker: str = "user", cues: Cues | None = None) -> list[
     if not is_user(speaker) or left_out(text):
         return []
     known = cues or builtin_cues()
+    if known.sets_role(text):
+        return []
     found = [
         candidate_of(known, kind, text, Span(span.start + start, span.end), f"cue: {cue}")
         for sentence, span in _spoken_sentences(text)
@@ -102,7 +110,7 @@ def _spoken_sentences(text: str) -> Iterator[tuple[str, Span]]:
         clean = _blank_quotations(text[start:end])
         for span in sentences(clean):
             sentence = clean[slice(*span)]
-            if not _QUESTION.search(sentence) and len(_WORD.findall(sentence)) >= _LEAST_WORDS:
+            if not _OPEN.search(sentence) and len(_WORD.findall(sentence)) >= _LEAST_WORDS:
                 yield sentence, Span(start + span.start, start + span.end)
 
 
@@ -117,7 +125,9 @@ def _typed_parts(text: str) -> Iterator[Span]:
     for node in nodes:
         if node.kind == "paragraph" or (node.kind == "item" and not node.is_code and not is_listing):
             start = document.lines.span(node.line).start + len(node.marker)
-            yield Span(start, document.lines.span(node.last).end)
+            end = document.lines.span(node.last).end
+            if not _PRINTED.search(text[start:end]):
+                yield Span(start, end)
 
 
 def _blank_quotations(text: str) -> str:

@@ -115,7 +115,8 @@ def attributed(vault: Vault, plan: EditPlan, sources: Sequence[str]) -> EditPlan
     changes = []
     for change in plan.changes:
         after = change.after(vault.config.limits)
-        known = None if after is None or after.is_json or after.frontmatter.flaws else sources_of(after)
+        takes_source = after and not after.is_json and after.frontmatter.takes_fields
+        known = sources_of(after) if after and takes_source else None
         new = [each for each in dict.fromkeys(sources) if known is not None and each not in known]
         if after and known is not None and new and len(known) < MOST_SOURCES:
             source = {"type": "conversation", "ids": [*known, *new][:MOST_SOURCES]}
@@ -158,7 +159,7 @@ def read_memory(vault: Vault, path: str) -> Document | None:
     """Read a memory; None where there is none, or none that can be read."""
     with contextlib.suppress(DocumentRefused, MemoryNotFound):
         document = vault.find(path)
-        if document and not document.frontmatter.flaws:
+        if document and document.frontmatter.takes_fields:
             return document
     return None
 

@@ -170,7 +170,7 @@ class Observations(KindVerbs[R]):
         for most, uncovered in ((reflections, on_observations), (observations, on_messages)):
             for place in reversed(uncovered[-most:] if most else uncovered):
                 read = self._observation_at(place)
-                if read.problem and not read.text:
+                if not read.text:
                     continue
                 if budget and found and read.tokens > left:
                     break

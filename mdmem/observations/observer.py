@@ -11,6 +11,7 @@ import os
 from collections.abc import Iterable, Iterator
 from contextlib import AbstractContextManager
 from dataclasses import dataclass
+from itertools import islice
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from mdmem.document.document import digest, parse_text
@@ -198,7 +199,7 @@ class SessionObservations(Observations["Applied"]):
 
         Args:
             session: its key.
-            generator: asks a model; without one, or where it fails, it is a list of what happened.
+            generator: asks a model; without one, or where it fails, a list of what happened, if anything.
 
         Raises:
             LockTimeout: another process has observed the session for ten seconds.
@@ -324,7 +325,7 @@ class SessionObservations(Observations["Applied"]):
             log = conversation.state.log
         places = of_log(self._list_places(folder_of(key)), log)
         wanted = self._find_uncovered(places)[meta]
-        read = [found for place in wanted[:MOST_COVERED] if (found := self._observation_at(place)).text]
+        read = [*islice((each for each in map(self._observation_at, wanted) if each.text), MOST_COVERED)]
         if not read:
             return None
         generation = 1 + max(each.generation for each in read)

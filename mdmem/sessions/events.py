@@ -1,28 +1,33 @@
 """Events of a conversation, by rules: who asked for what, what was decided, files, errors, and what is open.
 
 An event quotes a message or a whole sentence, or names what tools did. Nothing in it is cut: where there is
-no room, an event is left out.
+no room, an event is left out. The words that tell events apart stand in `events.toml`.
 """
 
 from __future__ import annotations
 
+import os
+import tomllib
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from itertools import chain, islice
+from functools import cache, cached_property
+from itertools import chain, filterfalse, islice
+from re import Pattern
 from typing import NamedTuple
 
 from mdmem.sessions.message import Message, is_asked
 from mdmem.sessions.prose import QUESTION, headings, parted, prose, without_home
 from mdmem.sessions.runs import STOPPED, ToolRun, errors_in, files, runs
-from mdmem.sessions.summarise import by_worth, label, sentence_of
+from mdmem.sessions.summarise import by_worth, label, names, sentence_of
 from mdmem.text.regex import regex
 from mdmem.text.tokens import estimate, first_of, in_line
 
 ASKED, DECIDED, SAID, FILES, ERROR, OPEN = "asked", "decided", "said", "files", "error", "open"
 """The kinds of events."""
 
-_LEAST, _FULL = 3, 6  # words of a sentence that says something, and that says it alone
-_SHORT, _WHOLE = 60, 800  # characters of an answer to a question, and of what is quoted whole
+_LEAST, _FULL = 3, 6  # words of a sentence that tells an outcome, and of any other
+_NAMED, _LAST = 2, 3  # names that make up for words; sentences among which a question waits for an answer
+_SHORT, _WHOLE = 60, 800  # characters of an answer or of praise, and of what is quoted whole
 _SHOWN, _TASKS, _HEADINGS = 2, 3, 10  # errors, tasks to do, headings that are named of one message
 _REPORTED, _ON_THE_WAY = 25, 2  # sentences of a report, and of what is said before it
 # Of people who talk, chosen on one conversation of LoCoMo (bench/retrieval.py --observations): what each of
@@ -31,26 +36,12 @@ _REPORTED, _ON_THE_WAY = 25, 2  # sentences of a report, and of what is said bef
 _MORE, _LONG, _PART, _LOOKED_AT, _A_MESSAGE = 0.4, 0.5, 4, 40, 4
 _ROLES = {"user", "assistant", "system", "developer", "tool", "function"}
 
-_PERSONAL = regex(
-    r"(?i)\b(?:i|i'm|i've|my|me|we|our|us|today|yesterday|tomorrow|last|next|ago|week\w*|month|year|plan\w*"
-    r"|[0-9]+)\b|我|[今明昨]天|[0-9]月"
-)
-_WANTS = regex(r"(?i)[?\uff1f]|\b(?:please|make sure|let'?s|should|want|need|must|don'?t|add|fix)\b|请|需要")
-_DECISION = regex(r"(?i)\bdeci(?:d|s)|\bagreed\b|going with|let'?s (?:use|go with|stick|keep)|决定|采用")
-_FINDING = regex(
-    r"(?i)\b(?:because|root cause|turns out|caused?|reason|the (?:bug|issue|problem|fix|error)|actually"
-    r"|instead|no longer|never|missing|fix(?:ed|es)|found|confirmed|verified|pass(?:es|ed)?|fail(?:s|ed)?"
-    r"|now|works?|no|not|only|recommend\w*|remain\w*|decid\w+)\b|原因|因为|问题|修复|完成|决定"
-)
-_CHATTER = regex(
-    r"(?i)^(?:(?:ok(?:ay)?|good|great|perfect|excellent|now|next|first|alright|sure|yes|right)\b[^a-z]*)*"
-    r"(?:let me|let's (?:see|check|look)|i'll|i will|i'm going to|now i|here(?:'s| is| are)"
-    r"|(?:this is good|agreed|you're (?:absolutely )?right|good (?:point|catch)|done|no response|thank)"
-    r".{0,25}$)"
-)
-_LEFT = regex(
-    r"(?i)\b(?:todo|not yet|next steps?|remaining|deferred|follow[- ]up|you(?:'ll)? (?:need|have) to)\b|待办"
-)
+_CLAUSE = regex(r"[,;:!?(\u2013\u2014\uff0c\u3002\uff1b\uff1a\uff01\uff1f]|\.\s|\s-\s")
+_TO_QUESTION = regex(r"(?:[^.!?\n\u3002\uff01\uff1f]|\.\S)*(?:[?\uff1f]|[吗呢]\W?\Z)")
+_BEHIND = regex(r"[:;]\s|[\u2013\u2014\uff1a\uff1b]|\s-\s")  # what stands between chatter and a fact
+_LEAD, _LATIN = (":", "\uff1a"), regex("[a-z]")
+_BEHIND_FILLER, _SIGN = ("chatter", "praise", "asks"), r"[\s.,:;!\u2026\u2014\u2013\uff0c\u3002\uff01\uff1a-]"
+_HAN = regex(r"[\u3040-\u30ff\u3400-\u9fff\uac00-\ud7af]{2}")
 
 # What Claude Code writes into the answer of a tool when a person answers, approves or stops it.
 _REFUSED = regex(r"(?s)The user doesn't want to .*?the user said:\s*(.+)")
@@ -60,9 +51,11 @@ _ANSWER = regex(r'"([^"\n]{1,500})"="([^"\n]{1,500})"')
 _COMMAND = regex(
     r"<command-name>\s*(/[^<\s]+)\s*</command-name>(?:(?s:.*?)<command-args>([^<]*)</command-args>)?"
 )
-_LOCAL, _INTERRUPTED = "<local-command-stdout", "[Request interrupted by user]"
-_OPTION = regex(r"(?im)^[\s#*-]*(?:option )?([0-9a-f])[.):]\**\s+(\S.*)$")
-_CHOSEN = regex(r"\b[0-9]\b|\A[a-f]\b(?!\s+\w)")
+_LOCAL, _CANCELLED = "<local-command-stdout", "Sibling tool call errored"
+_OPTION = regex(r"(?im)^[\s#*-]*(?:option )?([0-9]{1,2}|[a-f])[.):]\**\s+(\S.*)$")
+# Numbers or letters, which make no amount.
+_NUMBER = regex(r"[0-9]{1,2}|[a-f]")
+_NUMBERS = regex(r"(?:[\s,;&#()!\u3001\uff0c\u3002]*(?:[0-9]{1,2}|[a-f])\b(?:[.:](?!\d))?)+[\s,)!*\u3002]*")
 
 
 class SessionEvent(NamedTuple):
@@ -122,7 +115,7 @@ def listed(found: Iterable[SessionEvent]) -> str:
     return "\n".join(f"- {event.text}" for event in found)
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class _EventFinder:
     """Finds the events of messages, with the arguments of `events`."""
 
@@ -132,33 +125,18 @@ class _EventFinder:
     before: Sequence[Message]
     following: Message | None
 
-    @property
+    @cached_property
     def is_work(self) -> bool:
         """Whether an assistant works for a user; people who talk have names, and no tools."""
         speakers = {message.speaker for message in self.messages}
         return bool(self.runs or speakers & _ROLES) or len(speakers) == 1
 
     def events(self) -> Iterator[SessionEvent]:
-        """Find all of them, in no order; one that says so where there are none."""
+        """Find all of them, in no order."""
         if not self.is_work:
-            found = list(self._find_talk())
-        else:
-            found = [
-                *self._find_turns(),
-                *self._find_decisions(),
-                *self._find_documents(),
-                *self._find_errors(),
-            ]
-            for line, seq in files(self.runs, self.workspace):
-                found.append(SessionEvent(FILES, seq, 2.2 if line.startswith("files read") else 0.3, line))
-            found += [] if self.following else self._find_open()
-            is_changed = any(event.kind == FILES and event.rank < 1 for event in found)
-            if self.runs and not (self.following or is_changed):
-                what = f"open: no file was changed since #{self.messages[0].seq}"
-                found.append(self._make_event(OPEN, self.messages[-1].seq, 0.3, what))
-        tools = ", ".join(dict.fromkeys(in_line(run.name) for run in self.runs))
-        what = f"{len(self.messages)} messages without events{f', with {tools}' if tools else ''}"
-        yield from found or [self._make_event(SAID, self.messages[0].seq, 0, what)]
+            return self._find_talk()
+        found = chain(self._find_turns(), self._find_decisions(), self._find_files(), self._find_errors())
+        return chain(found, () if self.following else self._find_open())
 
     def _make_event(self, kind: str, seq: int, rank: float, what: str, quote: str = "") -> SessionEvent:
         text = without_home(f"{what}: {quote}" if quote else what, self.workspace)
@@ -166,8 +144,8 @@ class _EventFinder:
 
     def _quote_message(self, message: Message, rank: float, said: str) -> SessionEvent:
         is_request = message.role == "user" and self.is_work
-        is_asked_for = QUESTION.search(said) or (is_request and _WANTS.search(said))
-        verb = DECIDED if _DECISION.search(said) else ASKED if is_asked_for else SAID
+        is_asked_for = QUESTION.search(said) or (is_request and _read_words()["wants"].search(said))
+        verb = DECIDED if _is_decision(said) else ASKED if is_asked_for else SAID
         kind = ASKED if is_request else DECIDED if verb == DECIDED else SAID
         return self._make_event(kind, message.seq, rank, f"{label(message)} {verb}", said)
 
@@ -196,25 +174,24 @@ class _EventFinder:
         own, shown = in_line(written), errors_in(pasted)[:_SHOWN]
         for line in shown:
             yield self._make_event(ERROR, seq, 0.1, f"{who} pasted an error", line)
-        if not own and not shown:
-            lines = in_line("\n".join(pasted))
-            pasted_text = lines if 0 < len(lines) <= _WHOLE else f"{len(message.spoken):,} characters"
-            yield self._make_event(ASKED, seq, 0, f"{who} pasted: {pasted_text}")
         question, option = self._find_question(place, own) if 0 < len(own) <= _SHORT else ("", "")
-        if question and "?" not in own:
-            yield self._make_event(DECIDED, seq, 0, f"{who} answered {own}{option} to the question", question)
+        if question or option:
+            answered = f"{who} answered {own}{option}{' to the question' if question else ''}"
+            yield self._make_event(DECIDED, seq, 0, answered, question)
         elif len(own) <= _WHOLE:
-            yield from [self._quote_message(message, 0, own)] if own else []
+            yield from [] if _is_nod(own) else [self._quote_message(message, 0, own)]
         else:
-            said = [each for each in prose(written) if len(each.split()) >= _LEAST or _WANTS.search(each)]
-            asking = sorted(range(len(said)), key=lambda at: (not _WANTS.search(said[at]), at))
+            wants = _read_words()["wants"]
+            said = [each for each in prose(written) if not each.endswith(_LEAD)]
+            said = [each for each in said if wants.search(each) or _is_telling(each)]
+            asking = sorted(range(len(said)), key=lambda at: (not wants.search(said[at]), at))
             asking.sort(key=lambda at: at > 0 and not QUESTION.search(said[at]))
             kept: list[int] = []
             for at in asking:
-                if sum(len(said[each]) for each in [*kept, at]) <= _WHOLE:
+                if sum(len(said[each].encode()) for each in [*kept, at]) <= _WHOLE:
                     kept.append(at)
             yield from (self._quote_message(message, 0.01 * at, said[at]) for at in sorted(kept))
-            if titles := headings(message.spoken)[:_HEADINGS]:
+            if titles := headings(written)[:_HEADINGS]:
                 yield self._make_event(ASKED, seq, 0.1, f"headings of what {who} wrote", "; ".join(titles))
 
     def _find_command(self, message: Message, place: int) -> Iterator[SessionEvent]:
@@ -224,24 +201,27 @@ class _EventFinder:
         if command and not any(_LOCAL in text for text in behind):
             line = " ".join(in_line(part) for part in command.groups() if part)
             yield self._make_event(ASKED, message.seq, 0, f"{label(message)} ran {line}")
-        elif _INTERRUPTED in message.text:
-            yield self._make_event(SAID, message.seq, 0.2, f"{label(message)} interrupted the assistant")
 
-    def _find_question(self, place: int, answer: str) -> tuple[str, str]:
-        """Find the question right before a message, and the option that the answer names by number."""
+    def _find_question(self, place: int, reply: str) -> tuple[str, str]:
+        """Find the question that a reply answers, and the options that it names; each may be empty."""
         behind = reversed([*self.before, *self.messages[:place]])
         before = next((each for each in behind if each.spoken.strip()), None)
-        if before is None or before.role != "assistant":
+        if before is None or before.role != "assistant" or _is_question(reply):
             return "", ""
-        question = next(filter(QUESTION.search, reversed(prose(before.spoken))), "")
-        options = dict(_OPTION.findall(before.spoken))
-        chosen = [prose(options[each])[:1] for each in _CHOSEN.findall(answer) if each in options]
-        options_chosen = "; ".join(chain.from_iterable(chosen))
-        return question, f" ({options_chosen})" if options_chosen else ""
+        said, words = prose(before.spoken), _read_words()
+        question = next(filter(QUESTION.search, reversed(said)), "")
+        options = {number.lower(): text for number, text in _OPTION.findall(before.spoken)}
+        chosen = dict.fromkeys(each for each in _read_choice(reply) if each in options)
+        named = "; ".join(chain.from_iterable(prose(options[each])[:1] for each in chosen))
+        if named and not words["count"].search(question):
+            return question, f" ({named})"
+        is_answer = words["choice"].search(question) or words["replies"].match(reply) or _is_nod(reply)
+        return (question if is_answer and question in said[-_LAST:] else ""), ""
 
     def _find_report(self, message: Message, *, is_end: bool) -> Iterator[SessionEvent]:
+        finding = _read_words()["finding"]
         sentences = [
-            (number > 0 and (said.endswith(":") or not _FINDING.search(said)), number, said)
+            (number > 0 and not finding.search(said), number, said)
             for number, said in enumerate(filter(_is_telling, prose(message.spoken)))
         ]
         if is_end:
@@ -250,7 +230,7 @@ class _EventFinder:
             }
         else:
             findings = [
-                said for _, _, said in sentences if _FINDING.search(said) and len(said.split()) >= _FULL
+                said for _, _, said in sentences if finding.search(said) and _count_words(said) >= _FULL
             ]
             ranked = {said: 2.4 + 0.8 * place for place, said in enumerate(findings[:_ON_THE_WAY])}
         yield from (
@@ -275,10 +255,13 @@ class _EventFinder:
                 yield self._make_event(DECIDED, run.seq, 0, "user approved the plan")
             elif run.answer.startswith(_ANSWERED) and "questions" in run.arguments:
                 for question, said in _ANSWER.findall(run.answer):
-                    what_said = f"user answered {in_line(said)} to the question"
+                    verb, end = ("asked", "about") if _is_question(said) else ("answered", "to")
+                    what_said = f"user {verb} {in_line(said)} {end} the question"
                     yield self._make_event(DECIDED, run.seq, 0, what_said, in_line(question))
 
-    def _find_documents(self) -> Iterator[SessionEvent]:
+    def _find_files(self) -> Iterator[SessionEvent]:
+        for line, seq in files(self.runs, self.workspace):
+            yield SessionEvent(FILES, seq, 2.2 if line.startswith("files read") else 0.3, line)
         for run in self.runs:
             name, text = "the plan", run.arguments.get("plan")
             if run.answer.startswith(_APPROVED):
@@ -295,7 +278,7 @@ class _EventFinder:
         for place, run in enumerate(self.runs):
             behind = self.runs[place + 1 :]
             later = next((each for each in behind if each.what == run.what and each.is_done), None)
-            if run.failure and (run.command or not later):
+            if run.failure not in {"", _CANCELLED} and (run.command or not later):
                 rank = (0.7 if run.command else 2.5) + (0.6 if later else 0)
                 event = self._make_event(ERROR, run.seq, rank, f"{run.what} failed", run.failure)
                 ended = f"; a later run did not fail (#{later.seq})" if later else ""
@@ -303,14 +286,14 @@ class _EventFinder:
 
     def _find_open(self) -> Iterator[SessionEvent]:
         last = next((each for each in reversed(self.messages) if each.spoken.strip()), self.messages[-1])
-        if is_asked(last):
-            yield self._make_event(OPEN, last.seq, 0.2, f"open: nobody answered {label(last)}")
-        for said in prose(last.spoken) if last.role == "assistant" else ():
-            if QUESTION.search(said):
-                yield self._make_event(
-                    OPEN, last.seq, 0.2, f"open: nobody answered what {label(last)} asked", said
-                )
-            elif _LEFT.search(said):
+        who = label(last)
+        if is_asked(last) and not _is_nod(last.spoken):
+            yield self._make_event(OPEN, last.seq, 0.2, f"open: nobody answered {who}")
+        sentences = prose(last.spoken) if last.role == "assistant" else []
+        for place, said in enumerate(sentences, _LAST - len(sentences)):
+            if QUESTION.search(said) and place >= 0:
+                yield self._make_event(OPEN, last.seq, 0.2, f"open: nobody answered what {who} asked", said)
+            elif _read_words()["left"].search(said) and not said.endswith((*_LEAD, "?")):
                 yield self._make_event(OPEN, last.seq, 0.9, "open", said)
         lists = (
             (run.seq, run.arguments.get("todos", run.arguments.get("plan"))) for run in reversed(self.runs)
@@ -325,23 +308,74 @@ class _EventFinder:
     def _find_talk(self) -> Iterator[SessionEvent]:
         """Yield the sentences that say most, one of each message before the second of any."""
         weighed = [
-            sentence_of(place, said, 1 + _MORE * min(2, len(_PERSONAL.findall(said))))
+            sentence_of(place, said, 1 + _MORE * min(2, len(_read_words()["personal"].findall(said))))
             for place, message in enumerate(self.messages)
             for said in prose(message.spoken if message.role in _ROLES else message.text)
             if len(said.split()) > _LEAST or not said.isascii()
         ]
         counts = [0] * len(self.messages)
         for rank, index in enumerate(islice(by_worth(weighed, _LONG), _LOOKED_AT)):
-            place = weighed[index].message
+            place, text = weighed[index][:2]
             counts[place] += 1
             if counts[place] <= _A_MESSAGE:
-                yield self._quote_message(
-                    self.messages[place], counts[place] + rank / 1_000, weighed[index].text
-                )
+                yield self._quote_message(self.messages[place], counts[place] + rank / 1_000, text)
 
 
 def _is_telling(said: str) -> bool:
-    """Return whether a sentence tells something; politeness, questions and short lead-ins do not."""
-    least = _FULL if said.endswith((":", "\uff1a")) else _LEAST
-    is_short = len(said.split()) < least and said.isascii()
-    return not (is_short or QUESTION.search(said) or _CHATTER.match(said))
+    """Return whether a sentence tells something; politeness, questions, leads and announcements do not."""
+    words, count = _read_words(), _count_words(said)
+    if said.endswith(_LEAD) or QUESTION.search(said):
+        return False
+    if words["chatter"].match(said):
+        behind = _BEHIND.split(said, maxsplit=1)[-1]
+        is_found = behind != said and (names(said) or words["finding"].search(behind))
+        return bool(is_found) and _is_telling(behind)
+    if len(said) > _SHORT and count >= _FULL:
+        return True
+    named = len(names(said)) + any(map(str.isdigit, said))
+    is_praise = not named and words["praise"].match(said)
+    is_outcome = count >= _LEAST and bool(words["outcome"].search(said))
+    return not is_praise and (is_outcome or count + 2 * min(_NAMED, named) >= _FULL)
+
+
+def _is_decision(text: str) -> bool:
+    """Return whether a text says, without a doubt, what somebody decided, and does not ask for it."""
+    return any(
+        not _read_words()["doubt"].search(_CLAUSE.split(text[: found.end()])[-1])
+        and not _TO_QUESTION.match(text, found.end())
+        for found in _read_words()["decided"].finditer(text)
+    )
+
+
+def _is_question(text: str) -> bool:
+    return bool(QUESTION.search(text) or _read_words()["asks"].match(text))
+
+
+def _is_nod(text: str) -> bool:
+    return len(text) <= _SHORT and not any(map(str.isalnum, _read_words()["nods"].sub("", text)))
+
+
+def _read_choice(reply: str) -> list[str]:
+    """Return the numbers and letters of options that a reply consists of; none where it says more."""
+    words, reply = _read_words(), reply.lower()
+    reply = words["ordinals"].sub(lambda found: f" {found.lastindex} ", words["options"].sub(" ", reply))
+    return _NUMBER.findall(reply) if _NUMBERS.fullmatch(reply) else []
+
+
+def _count_words(said: str) -> int:
+    """Count the words of a sentence; of Chinese, Japanese and Korean every two characters are one."""
+    return len(said.split()) + len(_HAN.findall(said))
+
+
+@cache
+def _read_words() -> Mapping[str, Pattern[str]]:
+    """Read the tables of `events.toml`; what has Latin letters is a whole word."""
+    with open(os.path.join(os.path.dirname(__file__), "events.toml"), encoding="utf-8") as file:
+        tables = tomllib.loads(file.read().replace("'", "['\u2019]"))
+    found: dict[str, Pattern[str]] = {}
+    for name, table in tables.items():
+        whole = "|".join(filter(_LATIN.search, table))
+        words = "|".join((rf"(?<!\w)(?:{whole})(?!\w)", *filterfalse(_LATIN.search, table)))
+        filler = f"(?:{found['filler'].pattern}|{_SIGN})*" if name in _BEHIND_FILLER else ""
+        found[name] = regex(f"(?i:{filler}(?:{words}))")
+    return found

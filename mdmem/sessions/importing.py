@@ -206,7 +206,7 @@ class _Importer:
                     said = parse_time(Message.of(0, data).created_at)
                     before = parse_time(newest.created_at) if newest else None
                     if newest and not (said and before and said > before):
-                        reason = f"the session {self._transcript.key!r} has messages that it has not"
+                        reason = f"the session {self._transcript.key!r} has messages that this file lacks"
                         raise _NotImported(f"{reason}, and that are newer; import it under another key")
                     return position.behind(last), chain([entry], entries)
             last = entry

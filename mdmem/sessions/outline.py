@@ -85,11 +85,11 @@ def outline(
 
 def _outline_by_rules(messages: Sequence[Message], target: int, workspace: str) -> Outline:
     found = events(messages, target, workspace)
-    asked = next((event for event in found if event.kind == ASKED), found[0])
+    asked = min(found, key=lambda event: event.kind != ASKED, default=None)
     others = [event for event in found if event is not asked]
     counts = Counter(chain.from_iterable(names(event.quote) for event in found))
     return Outline(
-        summary=asked.text,
+        summary=asked.text if asked else "",
         topics=tuple(name for name, _ in counts.most_common(_TOPICS)),
         key_points=tuple(event.text for event in others if event.kind not in {DECIDED, OPEN}),
         decisions=tuple(event.text for event in others if event.kind == DECIDED),

@@ -33,7 +33,12 @@ _LOGGED = regex(
     r"|(?:\d+\.\d+ )?npm (?:error|ERR!)|(?:\w*Error|fatal)\b.{0,60}:|={2}|[~*-]{3}"
     r"|[\u2716\u2717\u2713\u2714\u274c\xd7]"
     r"|(?:ok|PASS|FAIL|DONE|INFO|DEBUG|WARN\w*|ERROR|GET|POST|PUT|PATCH|DELETE)\b[ \t]"
-    r"|\[(?:INFO|ERROR|WARN|DEBUG)|\[?\d[\d/:. -]{6,}|[$%] |[\w.-]+@[\w.-]+[:~]|[{}|])"
+    r"|\[(?:INFO|ERROR|WARN|DEBUG)|\[?\d[\d/:. -]{6,}|[$%] |[\w.-]+@[\w.-]+[:~]|[{}|]"
+    r"|\S(?:.*?[^\s.!?:](?: {2,}|\t)){2}\S|\d[\d.]*[KMG]?\t|(?:npm warn|diff --git|HTTP/\d\S*) |INSERT INTO "
+    r"|[a-z-](?:[r-][w-][x-]){3}|(?:total \d+|On branch \S+|.*\[\d+/\d+\])$|commit [0-9a-f]{7,}|@@ |\u2139"
+    r"|Exception in thread|Traceback \(|(?:error(?:\[\w+\])?|\S+\(\d+,\d+\)|Warning|Caused by): |PS [A-Z]:"
+    r"|Compiling \S+ v\d|Downloading \S*[:/]|(?:CREATE|ALTER|DROP) (?:TABLE|INDEX|VIEW) |[A-Z_]{3,}=\S"
+    r"|(?:def|function) \w+\(|class \w+[({:]|Run \S+/\S+@\S+$|added \d+ packages|\[Image: source)"
 )
 _HOME = regex(
     r"(?<![\w.~-])(?:file://)?/(?:(?:var|export|private)/)?(?:home|Users)/[^/\s:;,'\"`()<>|\\]+"
@@ -62,7 +67,7 @@ def _find_sentences(text: str) -> Iterator[str]:
         if node.kind == "item":
             block = _MARKER.sub("", block.partition("\n")[0].rstrip(": ") if node.is_code else block)
         for said in _join_lines(_EMPHASIS.sub(r"\2", parted(block)[0])):
-            if len(said) <= LONGEST and not TABLE.search(said) and not CODE.search(said):
+            if len(said) <= LONGEST and not (TABLE.search(said) or CODE.search(said) or '{"' in said):
                 yield said
 
 

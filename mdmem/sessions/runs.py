@@ -31,14 +31,15 @@ _SIGN = regex(
 )
 _TIMED = regex(r"\([\d.]+m?s\)$|^FAIL\b")
 _NO_MESSAGE = regex(
-    r"(?i)^(?:.*:|exit code \d+|error: ?|</?\w+>|[\s^~=_*-]*|\[?process exited with code \d+\]?|=+ \w+"
-    r"|\[request .*|[\w.]+\(.*\)|(?:echo|printf?|console|throw|raise|return|if|func|def|log)\b.*)$"
+    r"(?i)^(?:.*[:?]|exit code \d+|error: ?|</?\w+>|\W*[A-Za-z]*\W*|=+ \w+|\[request .*|[+-](?!-- [A-Z]).*"
+    r"|\[?process exited with code \d+\]?|[\w.]+\(.*\)"
+    r"|(?:echo|printf?|console|throw|raise|return|if|func|def|log|diff)\b.*)$"
 )
 _FAILED = regex(
     r"(?s)<tool_use_error>|Error\b|Exit code [1-9]|EISDIR|ENOENT|.{0,200}\bexited with code [1-9]"
     r"|.*\n\[?Process exited with code [1-9]\d*\]?\s*\Z"
 )
-_FRAME = regex(r"(?s)</?tool_use_error>|\A.{0,500}?\nOutput:\n")  # what Claude Code and Codex say of a run
+_FRAME = regex(r"(?s)</?tool_use_error>|\A.{0,500}?\nOutput:(?:\n|\Z)")  # what tools say of a run
 _PATHS = ("file_path", "path", "filename", "file", "notebook_path", "target_file", "relative_path")
 _WRITES = regex(r"(?i)(write|create)|(delete|remove)|edit|replace|patch|insert|rename|move|append")
 _SEGMENT = regex(r"&&|\|\||[;\n|]")

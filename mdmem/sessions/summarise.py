@@ -174,8 +174,8 @@ def extract(messages: Sequence[Message], target: int) -> str:
     left = target
     for index in by_worth(found):
         said = found[index]
-        # With what stands before and behind it. A text costs no more than its parts.
-        cost = said.tokens + costs["" if said.message in speaking else heads[said.message]]
+        # With what stands before and behind it. A text costs no more than its parts, but for one a cut.
+        cost = said.tokens + costs["" if said.message in speaking else heads[said.message]] + 1
         if cost <= left:
             chosen.append(index)
             speaking.add(said.message)

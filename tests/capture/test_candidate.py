@@ -6,10 +6,11 @@ import pytest
 
 from mdmem.capture.candidate import EVENTS, from_event
 from mdmem.errors import Usage
+from tests.tables import cases
 
 
-@pytest.mark.parametrize(
-    ("kind", "data", "of", "value"),
+@cases(
+    "kind, data, of, value",
     [
         ("task_completed", {"task": "Port the parser"}, "fact", "Port the parser"),
         (
@@ -49,9 +50,7 @@ def test_an_unknown_event_is_refused_with_the_known_ones() -> None:
     assert all(kind in caught.value.message for kind in EVENTS)
 
 
-@pytest.mark.parametrize(
-    "data", [{"task": ["a"]}, {"title": "a", "description": {}}, ["task"], {"task": "x" * 10**6}]
-)
+@cases("data", [{"task": ["a"]}, {"title": "a", "description": {}}, ["task"], {"task": "x" * 10**6}])
 def test_data_that_are_no_text_are_refused(data: object) -> None:
     with pytest.raises(Usage):
         from_event("task_completed", data)  # type: ignore[arg-type]

@@ -9,6 +9,7 @@ import subprocess
 import sys
 from collections import Counter
 from datetime import UTC, datetime, timedelta
+from itertools import product
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -19,6 +20,7 @@ from mdmem.capture.candidate import Candidate
 from mdmem.capture.capture import Capture
 from mdmem.capture.statement import name_for, normal, said_in
 from mdmem.errors import NamedNotFound, Usage
+from tests.speed import examples, soak_most
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -26,8 +28,8 @@ if TYPE_CHECKING:
     from mdmem import Applied, Memory
     from mdmem.capture.capture import Captured
 
-EXAMPLES = int(os.environ.get("MDMEM_TEST_EXAMPLES", "100"))
-MESSAGES = int(os.environ.get("MDMEM_TEST_MESSAGES", "60"))
+EXAMPLES = examples(100)
+MESSAGES = examples(60)
 TOKEN = "ghp_" + "a1B2c3D4e5F6g7H8i9J0k1L2m3N4o5P6q7R8"
 ANY: Any = None
 
@@ -508,6 +510,7 @@ def test_an_alias_is_the_session_that_it_names(memory: Memory) -> None:
     assert outcomes(memory.capture.run("t")) == []
 
 
+@pytest.mark.soak
 def test_processes_that_read_one_session_count_each_message_once(memory: Memory, vault_root: Path) -> None:
     said(memory, *[WISH, "We decided to use SQLite for the index."] * 2)
     command = [sys.executable, "-c", PROCESS, str(vault_root)]
@@ -558,8 +561,9 @@ for number in range(int(me), int(count), 3):
 """
 
 
-@pytest.mark.parametrize("policy", ["inbox", "apply"])
-@pytest.mark.parametrize("mode", ["one", "each"])
+@pytest.mark.parametrize(
+    ("policy", "mode"), soak_most(product(["inbox", "apply"], ["one", "each"]), quick=(2,))
+)
 def test_three_processes_that_say_and_capture_lose_and_double_nothing(
     vault_root: Path, policy: str, mode: str
 ) -> None:

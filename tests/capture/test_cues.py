@@ -6,11 +6,13 @@ import json
 import subprocess
 import sys
 
-import pytest
 from hypothesis import example, given, settings, strategies as st
 
 from mdmem.capture.cues import LONGEST, builtin_cues, extended_cues
 from mdmem.capture.extract import extract
+from tests import speed
+from tests.speed import examples
+from tests.tables import cases
 
 
 def problem_with(text: str) -> str:
@@ -30,6 +32,15 @@ def test_a_vault_adds_cues_and_keys() -> None:
     assert extract("Our house has three floors.") == []
 
 
+def test_a_cue_of_a_vault_may_name_the_lists_that_are_built_in() -> None:
+    cues, finding = extended_cues('[decision]\ncues = ["the vote was to <verb> <things>"]')
+    assert finding is None
+    (found,) = extract("The vote was to keep SQLite.", cues=cues)
+    assert found.why == "cue: The vote was to keep SQLite"
+    assert extract("The vote was to keep the old one.", cues=cues) == []
+    assert extract("The vote was to tea tomorrow.", cues=cues) == []
+
+
 def test_the_key_of_a_vault_comes_before_a_built_in_one() -> None:
     cues, _ = extended_cues('[keys]\n"ui/night" = ["dark mode"]\n"ui/theme" = ["sepia"]')
     (found,) = extract("I prefer dark mode.", cues=cues)
@@ -42,8 +53,8 @@ def test_an_empty_table_changes_nothing() -> None:
     assert [each.kind for each in extract("Never push to main.", cues=cues)] == ["constraint"]
 
 
-@pytest.mark.parametrize(
-    ("text", "message"),
+@cases(
+    "text, message",
     [
         ("[fact", "it is not TOML"),
         ("x = " + "9" * 5_000, "it is not TOML"),
@@ -55,8 +66,10 @@ def test_an_empty_table_changes_nothing() -> None:
         ('[fact]\ncues = [" "]', "/fact/cues/0"),
         (f'[fact]\ncues = ["{"x" * (LONGEST + 1)}"]', "/fact/cues/0"),
         ('[fact]\ncues = ["a ... b ... c"]', "/fact/cues/0"),
+        ('[fact]\ncues = ["a <things> b ... c"]', "/fact/cues/0"),
         ('[keys]\n"../ui" = ["x"]', "/keys"),
         ('[keys]\n"ui/theme" = ["a ... b"]', "/keys/ui/theme/0"),
+        ('[keys]\n"ui/theme" = ["<things>"]', "/keys/ui/theme/0"),
     ],
 )
 def test_a_broken_table_is_named_with_its_place(text: str, message: str) -> None:
@@ -74,7 +87,7 @@ def test_a_message_shows_what_a_stranger_wrote_in_one_bounded_line() -> None:
     assert "\u202e" not in problem_with('["\\u202e\\n"]')
 
 
-@settings(max_examples=100)
+@settings(max_examples=examples(100))
 @given(st.text(max_size=200))
 @example("[[[")
 def test_whatever_stands_in_a_table_it_is_read_or_named(text: str) -> None:
@@ -84,7 +97,7 @@ def test_whatever_stands_in_a_table_it_is_read_or_named(text: str) -> None:
 
 def test_a_hostile_table_makes_no_text_take_long() -> None:
     """Where a process may take 30 seconds of a processor."""
-    words = json.dumps([f"a ... {'b ' * 20}{number}" for number in range(1_000)])
+    words = json.dumps([f"a ... {'b ' * 20}{number}" for number in range(1_000 if speed.is_all else 200)])
     code = (
         "import resource, sys\n"
         "resource.setrlimit(resource.RLIMIT_CPU, (30, 30))\n"

@@ -6,25 +6,26 @@ import json
 import subprocess
 import sys
 
-import pytest
 from hypothesis import example, given, settings, strategies as st
 
 from mdmem.capture import extract as capture
 from mdmem.capture.cues import KINDS
 from mdmem.capture.extract import extract, left_out
+from tests.speed import examples
+from tests.tables import cases
 
 
 def kinds(text: str) -> list[str]:
     return [each.kind for each in extract(text)]
 
 
-@pytest.mark.parametrize(
-    ("text", "kind"),
+@cases(
+    "text, kind",
     [
         ("Always run the linter before you commit.", "constraint"),
         ("**Never** push to main!", "constraint"),
         ("Please never force-push to a shared branch.", "constraint"),
-        ("Please always back it up at night.", "constraint"),
+        ("Please always back the vault up at night.", "constraint"),
         ("From now on all dates are in UTC.", "constraint"),
         ("don\u2019t ever touch the migrations folder", "constraint"),
         ("I prefer small commits.", "preference"),
@@ -42,7 +43,83 @@ def test_a_sentence_counts_that_begins_as_a_lasting_wish(text: str, kind: str) -
     assert kinds(text) == [kind]
 
 
-@pytest.mark.parametrize(
+@cases(
+    "text, kind",
+    [
+        ("Use bun, not node.", "preference"),
+        ("Log with structlog, not print.", "preference"),
+        ("I'd rather have explicit types than inference.", "preference"),
+        ("Please dont hardcode URLs", "constraint"),
+        ("Don't edit anything under third_party/.", "constraint"),
+        ("Don't merge pull requests without a review.", "constraint"),
+        ("You must not store passwords in plain text.", "constraint"),
+        ("Reply in French from now on.", "constraint"),
+        ("From now on, run the formatter first.", "constraint"),
+        ("Run make lint before committing.", "constraint"),
+        ("Whenever you add a dependency, update the lock file.", "constraint"),
+        ("All endpoints must return JSON.", "constraint"),
+        ("Every public function needs a docstring.", "constraint"),
+        ("No emojis in commit messages.", "constraint"),
+        ("In this project, commit messages are in English.", "constraint"),
+        ("We settled on Kafka for the event bus.", "decision"),
+        ("We've moved to trunk-based development.", "decision"),
+        ("This repo uses pnpm workspaces.", "fact"),
+        ("Our CI runs on Buildkite.", "fact"),
+        ("The staging server is at staging.internal.", "fact"),
+        ("My time zone is Europe/Berlin.", "fact"),
+        ("不要直接推送到 main 分支。", "constraint"),
+        ("每个函数都要有文档注释。", "constraint"),
+        ("代码注释用英文写。", "constraint"),
+        ("我们用 pnpm，不用 npm。", "fact"),
+        ("Antworte bitte immer auf Deutsch.", "constraint"),
+        ("Wir haben uns für Postgres entschieden.", "decision"),
+        ("コメントは日本語で書いてください。", "constraint"),
+    ],
+)
+def test_an_order_or_a_rule_counts_that_says_what_it_is_about(text: str, kind: str) -> None:
+    assert kinds(text) == [kind]
+
+
+@cases(
+    "text",
+    [
+        "From now on the page stays broken.",
+        "From now on I get a timeout on every request.",
+        "We don't want those.",
+        "We decided against it.",
+        "I prefer the first version.",
+        "I'd prefer the one on the left.",
+        "I don't like the way it looks.",
+        "Use line 12 instead of line 10.",
+        "Use the other function instead of this one.",
+        "Please never do this again.",
+        "Don't touch it.",
+        "Don't change that file.",
+        "Don't make any changes, just explain.",
+        "Do not push, wait for me.",
+        "Our build is broken again.",
+        "Every time I run it I get an error.",
+        "All tests must pass before we continue with step 3.",
+        "Run the tests in this folder.",
+        "Let's go with option 2.",
+        "Button should be fixed now.",
+        "Test cases should cover:",
+        "From now on the list should have two rows, right?",
+        "不要改这个文件。",
+        "不要改颜色了。",
+        "从现在开始一直报错。",
+        "我更喜欢刚才那个版本。",
+        "所有测试都挂了。",
+        "以后再说。",
+        "每个接口都要写测试吗",
+        "これを使わないでください。",
+    ],
+)
+def test_what_is_about_a_word_of_the_moment_or_fails_states_nothing(text: str) -> None:
+    assert extract(text) == []
+
+
+@cases(
     "text",
     [
         "Delete them.",
@@ -65,7 +142,7 @@ def test_an_order_of_the_moment_a_question_and_a_remark_state_nothing(text: str)
     assert extract(text) == []
 
 
-@pytest.mark.parametrize(
+@cases(
     "text",
     [
         "```\nalways use tabs in this file\n```",
@@ -78,6 +155,11 @@ def test_an_order_of_the_moment_a_question_and_a_remark_state_nothing(text: str)
         "# Rules\n\nAlways use tabs in this file.",
         "\n".join(f"- Always use rule {number} here." for number in range(6)),
         f"Always use tabs here.\n\n{'Look at it. ' * 150}",
+        "<caveat>Read on.\nNever use tabs in code.</caveat>",
+        "[02/20/26 17:41] make\nNever use tabs in code.",
+        "107| x = 1\nNever use tabs in code.",
+        "\u2502 Never use tabs in code.",
+        "Act as a poet. Never use rhymes in verses.",
     ],
 )
 def test_code_quotations_and_what_looks_pasted_state_nothing(text: str) -> None:
@@ -89,8 +171,8 @@ def test_items_of_a_short_list_count_without_their_marker() -> None:
     assert [each.quote for each in found] == ["always use tabs", "never push to main"]
 
 
-@pytest.mark.parametrize(
-    ("text", "values"),
+@cases(
+    "text, values",
     [
         ("The notes are done; we decided to use SQLite.", ["we decided to use SQLite."]),
         ("The report is long\uff1b我们决定用 Postgres。", ["我们决定用 Postgres。"]),
@@ -115,8 +197,8 @@ def test_a_candidate_quotes_its_sentence_and_says_what_found_it() -> None:
     assert (found.kind, found.why) == ("constraint", "cue: always use")
 
 
-@pytest.mark.parametrize(
-    ("text", "key"),
+@cases(
+    "text, key",
     [
         ("I prefer dark mode.", "ui/theme"),
         ("Use pnpm instead of npm.", "workflow/package_manager"),
@@ -137,7 +219,7 @@ def test_of_two_wishes_for_one_preference_the_last_counts() -> None:
     assert found.quote == "I prefer light mode."
 
 
-@pytest.mark.parametrize("speaker", ["assistant", "tool", "system", "", "somebody"])
+@cases("speaker", ["assistant", "tool", "system", "", "somebody"])
 def test_only_a_user_states_anything(speaker: str) -> None:
     assert extract("We decided to keep SQLite.", speaker) == []
     assert len(extract("We decided to keep SQLite.", "User")) == 1
@@ -174,7 +256,7 @@ WORDS = (
 TEXTS = st.lists(st.sampled_from(WORDS) | st.text(max_size=8), max_size=40).map("".join)
 
 
-@settings(max_examples=100)
+@settings(max_examples=examples(100))
 @given(TEXTS)
 @example("\r\n\r\nnever do\rit")
 @example("> if\n> never do")
@@ -191,7 +273,7 @@ def test_whatever_is_said_a_candidate_quotes_it(text: str) -> None:
     assert len(wished) == len(set(wished))
 
 
-@settings(max_examples=60)
+@settings(max_examples=examples(60))
 @given(TEXTS)
 def test_what_is_fenced_or_quoted_states_nothing_whatever_it_is(text: str) -> None:
     fence = "`" * (max(map(len, text.split())) + 3 if text.split() else 3)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import os
 import subprocess
 import sys
 from datetime import UTC, datetime, timedelta
@@ -26,6 +25,9 @@ from mdmem.errors import (
     TextNotFound,
     Usage,
 )
+from tests import speed
+from tests.speed import examples
+from tests.tables import cases
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -33,7 +35,7 @@ if TYPE_CHECKING:
 
     from mdmem import Applied, Memory
 
-EXAMPLES = int(os.environ.get("MDMEM_TEST_EXAMPLES", "200"))
+EXAMPLES = examples(200)
 DARK = {"category": "ui", "key": "theme", "value": "dark"}
 TOKEN = "ghp_" + "a1B2c3D4e5F6g7H8i9J0k1L2m3N4o5P6q7R8"
 HEAD = "---\ntype: proposal\n---\n"
@@ -118,24 +120,25 @@ CALLS: dict[str, tuple[dict[str, Any], str]] = {
 }
 
 
-@pytest.mark.parametrize("verb", VERBS)
-def test_each_verb_of_the_list_is_proposed_accepted_and_undone(
-    memory: Memory, vault_root: Path, verb: str
-) -> None:
+@cases("verb", VERBS)
+def test_each_verb_of_the_list_is_proposed_accepted_and_undone(tmp_path: Path, verb: str) -> None:
+    (tmp_path / ".mdmem").mkdir()
+    (tmp_path / ".mdmem/config.toml").touch()
+    memory = mdmem.open(tmp_path)
     memory.write("notes/db.md", "---\ntags: [a]\n---\n\n# Database\n\nOne file.\n")
     memory.preferences.set("ui", "font", "mono")
     arguments, path = CALLS[verb]
     name = id_in(memory.inbox.propose(verb, arguments))
-    before = state(vault_root)
+    before = state(tmp_path)
     applied = memory.inbox.accept(name)
     assert {file.path for file in applied.files} == {path, f"inbox/{name}.md"}
     memory.undo()
-    assert state(vault_root) == before
+    assert state(tmp_path) == before
     memory.inbox.reject(name)
     memory.undo()
-    assert state(vault_root) == before
+    assert state(tmp_path) == before
     memory.inbox.propose(verb, arguments)
-    assert state(vault_root) == before, "it waits already"
+    assert state(tmp_path) == before, "it waits already"
     assert [each for each in memory.check() if each.severity == "error"] == []
 
 
@@ -195,27 +198,28 @@ def test_what_would_change_nothing_is_refused(memory: Memory) -> None:
         memory.inbox.accept(name)
 
 
+PROCESSES = 4 if speed.is_all else 2
 PROCESS = """
 import sys
 import mdmem
 from mdmem.errors import MdmemError
 memory = mdmem.open(sys.argv[1])
 sys.stdin.read(1)
-for each in sys.argv[3:]:
+for verb, *arguments in eval(sys.argv[2]):
     try:
-        getattr(memory.inbox, sys.argv[2])(*eval(each))
+        getattr(memory.inbox, verb)(*arguments)
         print("done")
     except MdmemError as error:
         print(error.code)
 """
 
 
-def together(root: Path, verb: str, *each: str, processes: int = 4) -> list[list[str]]:
+def together(root: Path, *calls: tuple[Any, ...]) -> list[list[str]]:
     """What several processes print that do the same at once."""
-    command = [sys.executable, "-c", PROCESS, str(root), verb, *each]
+    command = [sys.executable, "-c", PROCESS, str(root), repr(calls)]
     running = [
         subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
-        for _ in range(processes)
+        for _ in range(PROCESSES)
     ]
     for one in running:
         assert one.stdin
@@ -224,22 +228,18 @@ def together(root: Path, verb: str, *each: str, processes: int = 4) -> list[list
     return [one.communicate()[0].split() for one in running]
 
 
-def test_processes_that_accept_one_proposal_make_one_change(memory: Memory, vault_root: Path) -> None:
+def test_processes_that_propose_or_accept_the_same_make_one_change(memory: Memory, vault_root: Path) -> None:
     names = [
         id_in(memory.inbox.propose("notes.append", {"name": "db", "content": f"{number}.", "title": "T"}))
         for number in range(8)
     ]
-    said = together(vault_root, "accept", *(repr((name,)) for name in names))
-    for number, outcomes in enumerate(zip(*said, strict=True)):
-        assert sorted(outcomes) == ["done", *["name-not-found"] * 3]
+    calls = [("propose", "preferences.set", DARK), *(("accept", name) for name in names)]
+    proposed, *accepted = zip(*together(vault_root, *calls), strict=True)
+    assert proposed == ("done",) * PROCESSES
+    for number, outcomes in enumerate(accepted):
+        assert sorted(outcomes) == ["done", *["name-not-found"] * (PROCESSES - 1)]
         assert memory.show("notes/db.md").text.count(f"\n{number}.\n") == 1
-    assert memory.inbox.list(all=True) == []
-
-
-def test_processes_that_propose_the_same_make_one_file(memory: Memory, vault_root: Path) -> None:
-    said = together(vault_root, "propose", repr(("preferences.set", DARK)))
-    assert said == [["done"]] * 4
-    assert [each.arguments for each in memory.inbox.list()] == [DARK]
+    assert [each.arguments for each in memory.inbox.list(all=True)] == [DARK]
 
 
 # -- the same, and what was rejected ------------------------------------------------------------------------
@@ -372,7 +372,7 @@ WRONG: list[tuple[Any, Any, type[MdmemError], str]] = [
 ]
 
 
-@pytest.mark.parametrize(("verb", "arguments", "error", "message"), WRONG)
+@cases("verb, arguments, error, message", WRONG)
 def test_what_is_not_in_the_list_or_leads_elsewhere_is_refused(
     memory: Memory, vault_root: Path, verb: Any, arguments: Any, error: type[MdmemError], message: str
 ) -> None:
@@ -413,11 +413,11 @@ HOSTILE: list[tuple[str, str, int]] = [
 ]
 
 
-@pytest.mark.parametrize(("text", "message", "line"), HOSTILE)
+@cases("text, message, line", HOSTILE)
 def test_check_says_what_is_wrong_and_where_and_nothing_is_accepted(
     memory: Memory, vault_root: Path, text: str, message: str, line: int
 ) -> None:
-    memory.write("a.md", "x\n")
+    memory.write("a.md", "x\n", overwrite=True)
     name = proposal(vault_root, text)
     before = state(vault_root)
     found = [each for each in memory.check() if message in each.message]
@@ -432,7 +432,8 @@ def test_check_says_what_is_wrong_and_where_and_nothing_is_accepted(
 
 
 def test_a_proposal_of_megabytes_is_judged_like_any_other(memory: Memory, vault_root: Path) -> None:
-    large = {"verb": "append", "arguments": {"path": "a.md", "text": "x" * (3 << 20)}}
+    size = (3 if speed.is_all else 1) << 20
+    large = {"verb": "append", "arguments": {"path": "a.md", "text": "x" * size}}
     proposal(vault_root, fenced(large), "large")
     many = {"verb": "preferences.set", "arguments": {**DARK, "value": list(range(400_000))}}
     proposal(vault_root, fenced(many), "many")
@@ -443,7 +444,7 @@ def test_a_proposal_of_megabytes_is_judged_like_any_other(memory: Memory, vault_
     assert found.keys() == {"large", "many"}
     assert "too-large" in {each.code for each in memory.check(["inbox/more.md"])}
     memory.inbox.accept("large")
-    assert len(memory.show("a.md").data) > 3 << 20
+    assert len(memory.show("a.md").data) > size
 
 
 def test_a_proposal_that_is_no_file_or_no_proposal_stays_where_it_is(

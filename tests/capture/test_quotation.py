@@ -4,12 +4,11 @@ from __future__ import annotations
 
 import json
 
-import pytest
-
 from mdmem.capture.cues import builtin_cues
 from mdmem.capture.extract import extract
 from mdmem.capture.quotation import added_by, in_batches
 from mdmem.models.generator import Generator
+from tests.tables import cases
 
 TEXT = "Never push to main. The key lies under the mat."
 
@@ -43,7 +42,7 @@ def test_a_model_may_only_add_what_stands_in_the_message() -> None:
     assert added_by(names(), [TEXT], [known], builtin_cues()).candidates == [known]
 
 
-@pytest.mark.parametrize(
+@cases(
     "answer",
     [
         "",

@@ -9,11 +9,16 @@ import pytest
 import mdmem
 from mdmem import Memory
 from mdmem.errors import Usage
+from tests.tables import cases
+
+
+def new_memory(tmp_path: Path) -> Memory:
+    return mdmem.open(mdmem.init(tmp_path / "memories").root)
 
 
 @pytest.fixture
 def memory(tmp_path: Path) -> Memory:
-    return mdmem.open(mdmem.init(tmp_path / "memories").root)
+    return new_memory(tmp_path)
 
 
 def proposed(memory: Memory) -> list[tuple[str, str]]:
@@ -23,8 +28,8 @@ def proposed(memory: Memory) -> list[tuple[str, str]]:
 OLD = "updated: 2001-01-01\n"
 
 
-@pytest.mark.parametrize(
-    ("fields", "expected"),
+@cases(
+    "fields, expected",
     [
         (f"source: {{type: agent}}\n{OLD}", True),
         (f"source: {{type: user, explicit: true}}\n{OLD}", True),
@@ -36,8 +41,9 @@ OLD = "updated: 2001-01-01\n"
     ],
 )
 def test_what_is_hardly_sure_and_names_a_type_of_source_is_proposed_for_deletion(
-    memory: Memory, fields: str, expected: bool
+    tmp_path: Path, fields: str, expected: bool
 ) -> None:
+    memory = new_memory(tmp_path)
     memory.write("notes/a.md", f"---\n{fields}---\nThe port is 1.\n")
     memory.prune()
 
@@ -106,8 +112,8 @@ def test_a_source_is_taken_out_of_fifty_bullets_and_proposals_take_the_rest(memo
     assert memory.show("notes/ports.md").text == expected
 
 
-@pytest.mark.parametrize(
-    ("fields", "source", "left"),
+@cases(
+    "fields, source, left",
     [
         ("source: {type: user, ids: [m1, m2]}", "m1", "source: {type: user, ids: [m2]}"),
         ("source: {type: user, ids: [m1]}", "m1", None),
@@ -120,8 +126,9 @@ def test_a_source_is_taken_out_of_fifty_bullets_and_proposals_take_the_rest(memo
     ],
 )
 def test_a_field_loses_a_source_if_it_has_others_and_else_the_memory_is_proposed_for_deletion(
-    memory: Memory, fields: str, source: str, left: str | None
+    tmp_path: Path, fields: str, source: str, left: str | None
 ) -> None:
+    memory = new_memory(tmp_path)
     memory.write("notes/y.md", "y\n")
     memory.write("notes/z.md", "z\n")
     text = f"---\n{fields}\n---\nThe port is 1.\n"

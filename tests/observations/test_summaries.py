@@ -93,6 +93,13 @@ def test_a_name_says_who_asked(memory: Memory) -> None:
     assert "Alice asked: Please write the backup job." in memory.summaries.text("t:1")
 
 
+def test_messages_in_which_nothing_happened_make_a_summary_that_says_nothing(memory: Memory) -> None:
+    memory.sessions.add("t:1", "user", "continue")
+    memory.summaries.summarize("t:1")
+    assert memory.summaries.text("t:1") == "# t:1"
+    assert not memory.summaries.due("t:1")
+
+
 def test_a_session_made_again_is_summarized_from_its_start(memory: Memory) -> None:
     talk(memory)
     memory.summaries.summarize("t:1")

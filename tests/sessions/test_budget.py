@@ -9,7 +9,6 @@ from __future__ import annotations
 import base64
 import itertools
 import json
-import os
 import random
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -22,9 +21,10 @@ from mdmem.facade.memory import Memory
 from mdmem.sessions.message import Message
 from mdmem.sessions.sessions import Sessions
 from mdmem.text.tokens import estimate
+from tests.speed import examples
 
 EXAMPLES = settings(
-    max_examples=int(os.environ.get("MDMEM_TEST_EXAMPLES", "100")),
+    max_examples=examples(100),
     deadline=None,
     suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow],
 )

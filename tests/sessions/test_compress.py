@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Sequence
+from itertools import product
 from typing import Any
 
 import pytest
@@ -12,8 +12,9 @@ from hypothesis import given, settings, strategies as st
 from mdmem.errors import Usage
 from mdmem.sessions.compress import FEWEST, KEPT, Compressed, compress
 from mdmem.sessions.message import Message, pairs
+from tests.speed import examples
+from tests.tables import cases
 
-EXAMPLES = int(os.environ.get("MDMEM_TEST_EXAMPLES", "100"))
 LEVELS = ("none", "light", "moderate", "aggressive")
 UNITS = ("message", "turn", "session")
 
@@ -33,8 +34,7 @@ def roles(done: Compressed) -> list[str]:
     return [message["role"] for message in done.messages]
 
 
-@pytest.mark.parametrize("by", UNITS)
-@pytest.mark.parametrize("level", LEVELS)
+@cases("level, by", product(LEVELS, UNITS))
 def test_a_level_keeps_at_most_its_part(level: str, by: str) -> None:
     """The documented parts were never enforced, and no level meant the moderate one."""
     messages = chat(121)
@@ -117,7 +117,7 @@ def messages_of(told: Sequence[tuple[str, int]]) -> list[Message]:
     return [Message(number, data) for number, data in enumerate(made, 1)]
 
 
-@settings(max_examples=max(EXAMPLES // 4, 25))
+@settings(max_examples=examples(25))
 @given(TOLD, st.sampled_from(LEVELS), st.sampled_from(UNITS))
 def test_property_no_level_is_passed_and_no_pair_parted(
     told: list[tuple[str, int]], level: str, by: str

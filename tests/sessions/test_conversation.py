@@ -6,6 +6,7 @@ import contextlib
 import json
 import os
 from functools import partial
+from itertools import product
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -23,6 +24,9 @@ from mdmem.sessions.record import (
     write_header,
     write_record,
 )
+from tests import speed
+from tests.speed import examples
+from tests.tables import cases
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -39,6 +43,13 @@ def message(seq: int, text: str = "") -> bytes:
 
 def lines_to(last: int) -> list[bytes]:
     return [HEADER, *map(message, range(1, last + 1))]
+
+
+def new_folder(tmp_path: Path) -> Path:
+    """Where the logs of a new vault are."""
+    (tmp_path / ".mdmem").mkdir()
+    (tmp_path / ".mdmem/config.toml").touch()
+    return tmp_path / "sessions"
 
 
 def write(folder: Path, lines: Sequence[bytes], torn: bytes = b"") -> None:
@@ -113,9 +124,9 @@ JUNK: dict[str, bytes] = {
 }
 
 
-@pytest.mark.parametrize("junk", JUNK)
-@pytest.mark.parametrize("place", ["middle", "end"])
-def test_a_line_that_is_no_record_is_passed_over(folder: Path, junk: str, place: str) -> None:
+@cases("place, junk", product(["middle", "end"], JUNK))
+def test_a_line_that_is_no_record_is_passed_over(tmp_path: Path, junk: str, place: str) -> None:
+    folder = new_folder(tmp_path)
     at = 3 if place == "middle" else 4
     lines = lines_to(3)
     write(folder, [*lines[:at], JUNK[junk], *lines[at:]])
@@ -306,7 +317,7 @@ def condensed(seq: int, of: Sequence[int], last: int) -> bytes:
 def test_summaries_of_summaries_without_end_are_followed_once(folder: Path) -> None:
     """Each condenses both before it: followed one by one that were a number of 60 digits."""
     lines = [*lines_to(2), condensed(3, (), 2), condensed(4, (3,), 2)]
-    lines += [condensed(seq, (seq - 2, seq - 1), 2) for seq in range(5, 300)]
+    lines += [condensed(seq, (seq - 2, seq - 1), 2) for seq in range(5, 300 if speed.is_all else 60)]
     write(folder, lines)
     sessions = Memory(str(folder.parent)).sessions
     sessions.add("s", "user", "x")
@@ -352,8 +363,9 @@ def test_a_large_log_is_not_read_whole(
 ) -> None:
     """The state, the last messages, and any one by its number, cost what they cost in a small one."""
     monkeypatch.setattr(state_module, "SNAPSHOT_BYTES", 20_000)
+    count = 20_000 if speed.is_all else 12_000
     said = [{"role": "user", "content": "one message of a long conversation " * 10}] * 500
-    for _ in range(40):
+    for _ in range(count // 500):
         sessions.extend("s", said)
     size = (folder / "s.jsonl").stat().st_size
     read: list[int] = []
@@ -367,8 +379,8 @@ def test_a_large_log_is_not_read_whole(
     monkeypatch.setattr(os, "pread", counted)
     looks: list[Any] = [
         lambda cold: cold.history("s", limit=50),
-        lambda cold: cold.message("s", 7_777),
-        lambda cold: cold.history("s", after=19_990),
+        lambda cold: cold.message("s", count // 3),
+        lambda cold: cold.history("s", after=count - 10),
         lambda cold: cold.summary("s"),
     ]
     for look in looks:
@@ -394,15 +406,14 @@ def test_faults_name_lines_from_one(folder: Path) -> None:
 
 
 def test_a_log_that_drops_again_and_again_is_read_at_once(folder: Path) -> None:
-    drops = (
-        f'{{"seq":{number},"drop":[[{number * 2},{number * 2}]],"live":3}}' for number in range(4, 20_000)
-    )
+    last = 20_000 if speed.is_all else 6_000
+    drops = (f'{{"seq":{number},"drop":[[{number * 2},{number * 2}]],"live":3}}' for number in range(4, last))
     write(folder, [*lines_to(3), *(line.encode() for line in drops)])
     assert seqs(folder) == [1, 2, 3]
 
 
 def test_a_context_of_thousands_of_summaries_is_assembled_within_the_budget(folder: Path) -> None:
-    count = 6_000
+    count = 6_000 if speed.is_all else 2_000
     summaries = (
         LogRecord(seq=count + at, summary=RunSummary(count + at, 0, at, at, 1, tokens=2, text=f"{at}"))
         for at in range(1, count)
@@ -436,9 +447,12 @@ def texts(folder: Path) -> list[str]:
     return [each.text for each in Memory(str(folder.parent)).sessions.history("s")]
 
 
-@pytest.mark.parametrize("wrong", [1, 2, 6, 7, 9, 10, 99, 10**6, 10**9, LAST_NUMBER])
-@pytest.mark.parametrize("place", [1, 4, 5, 8, 9])
-def test_a_wrong_number_hides_no_other_line_and_is_mended(folder: Path, place: int, wrong: int) -> None:
+WRONG = [*product([1, 4, 5, 8, 9], [1, 2, 6, 7, 9, 10, 99, 10**6, 10**9, LAST_NUMBER])]
+
+
+@cases("place, wrong", WRONG[:: 1 if speed.is_all else 3])
+def test_a_wrong_number_hides_no_other_line_and_is_mended(tmp_path: Path, place: int, wrong: int) -> None:
+    folder = new_folder(tmp_path)
     lines = lines_to(9)
     lines[place] = message(wrong, f"{place}")
     write(folder, lines)
@@ -519,7 +533,7 @@ STEPS = st.lists(
         st.tuples(st.just("copy"), st.integers(0, 40)),
         st.tuples(st.sampled_from(("itself", "junk", "torn", "vacuum")), st.just(0)),
     ),
-    max_size=12,
+    max_size=12 if speed.is_all else 6,
 )
 
 
@@ -557,7 +571,7 @@ def told(sessions: Sessions) -> tuple[Any, ...]:
 
 
 @settings(
-    max_examples=int(os.environ.get("MDMEM_TEST_EXAMPLES", "100")),
+    max_examples=examples(100),
     suppress_health_check=[HealthCheck.function_scoped_fixture],
 )
 @given(STEPS)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import itertools
-import os
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -20,8 +19,9 @@ from mdmem.sessions.sessions import Sessions
 from mdmem.sessions.summarise import EXTRACT
 from mdmem.text.tokens import estimate
 from mdmem.vault.vault import Vault
+from tests.speed import examples
 
-EXAMPLES = int(os.environ.get("MDMEM_TEST_EXAMPLES", "100"))
+EXAMPLES = examples(100)
 SECRET = "ghp_" + "a1B2c3D4e5F6g7H8i9J0k1L2m3N4o5P6q7R8"
 KEY = "t:1"
 

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import itertools
 import json
-import os
 import re
 import xml.etree.ElementTree as ET
+from bisect import bisect_left
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -20,8 +20,9 @@ from mdmem.sessions.record import RunSummary
 from mdmem.sessions.sessions import Sessions
 from mdmem.text.tokens import estimate
 from mdmem.vault.vault import Vault
+from tests import speed
+from tests.speed import examples
 
-EXAMPLES = int(os.environ.get("MDMEM_TEST_EXAMPLES", "100"))
 KEY = "t:1"
 
 
@@ -32,8 +33,8 @@ def sessions(vault_root: Path) -> Sessions:
 
 def sized(tokens: int, role: str = "user", word: str = "word") -> dict[str, Any]:
     """A message of so many tokens."""
-    base = {"role": role, "content": f"{word} "}
-    return {**base, "content": f"{word} " + "x" * 4 * (tokens - Message(0, base).tokens)}
+    messages = [{"role": role, "content": f"{word} {'x' * size}"} for size in range(5 * tokens)]
+    return messages[bisect_left(messages, tokens, key=lambda message: Message(0, message).tokens)]
 
 
 def called(*identifiers: str) -> dict[str, Any]:
@@ -158,7 +159,7 @@ def test_ids_that_nobody_gave_are_one() -> None:
 def test_a_prompt_begins_with_a_message_of_the_user(sessions: Sessions) -> None:
     turn = [sized(20), called("a"), answered("a"), sized(20, "assistant")]
     sessions.extend(KEY, [sized(20, "assistant"), {"role": "system", "content": "Be brief."}, *turn, *turn])
-    for budget in range(30, 500, 3):
+    for budget in range(30, 500, 3 if speed.is_all else 11):
         for tail in (0, 2, TAIL):
             prompt = sessions.assemble(KEY, budget, tail)
             assert prompt.messages[0].data in [turn[0], {"role": "system", "content": "Be brief."}]
@@ -396,7 +397,7 @@ def turns_of(told: Sequence[tuple[str, str, int, tuple[str, ...]]]) -> list[Mapp
     return made
 
 
-@settings(max_examples=EXAMPLES, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(max_examples=examples(100), suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(
     TOLD,
     st.integers(0, 1_500),

@@ -16,6 +16,8 @@ from mdmem.facade.memory import Memory
 from mdmem.sessions.find import SessionHits, parse_last, snippet
 from mdmem.sessions.record import LogRecord, RunSummary
 from mdmem.sessions.sessions import Sessions
+from tests.speed import examples
+from tests.tables import cases
 
 
 @pytest.fixture
@@ -148,11 +150,12 @@ def test_words_of_two_characters_and_chinese_are_found(sessions: Sessions) -> No
     assert found(sessions.grep("日.工", "k", regex=True)) == [2]
 
 
-@pytest.mark.parametrize(
+@cases(
     "pattern",
     ['"', "\\", "'", "a OR b", "NEAR(x)", "*", "-", "--", "-e", "%_", "(", "[", "x\ny", "\u2028", "{}", "\t"],
 )
 def test_seed_hostile_queries_are_texts_like_others(sessions: Sessions, pattern: str) -> None:
+    sessions.delete("k")
     say(sessions, "k", f"before {pattern} behind", "nothing")
     assert found(sessions.grep(pattern, "k")) == [1]
 
@@ -303,7 +306,7 @@ def spoken(messages: list[str]) -> list[dict[str, Any]]:
     return [{"role": "user", "content": text} for text in messages]
 
 
-@settings(suppress_health_check=[HealthCheck.function_scoped_fixture], max_examples=60)
+@settings(suppress_health_check=[HealthCheck.function_scoped_fixture], max_examples=examples(60))
 @given(
     messages=st.lists(st.text(max_size=30), min_size=1, max_size=8),
     pattern=st.text(st.characters(codec="utf-8", exclude_characters="\0"), min_size=1, max_size=3),

@@ -197,7 +197,7 @@ def test_seed_migration_does_not_overwrite_newer_history(memory: Memory, source:
     path.write_text(json.dumps({"key": "k", "messages": said("of another day"), "summary": "of the file"}))
     done = take_in(memory, source)
     assert done.sessions == ()
-    assert "has messages that it has not, and that are newer" in done.left_out[0]
+    assert "has messages that this file lacks, and that are newer" in done.left_out[0]
     assert (texts(memory, "k"), memory.sessions.summary("k")) == (["newer"], "newer")
 
 

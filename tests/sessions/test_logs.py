@@ -23,6 +23,9 @@ from mdmem.facade.memory import Memory
 from mdmem.sessions.logs import name_of
 from mdmem.sessions.record import LogHeader, write_header
 from mdmem.vault.paths import Scope
+from tests import speed
+from tests.speed import examples
+from tests.tables import cases
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -80,7 +83,7 @@ def test_no_two_keys_share_a_name_and_none_is_a_path(one: str, other: str) -> No
             assert name_of(each) != name or each.encode() == one.encode()
 
 
-@settings(max_examples=40, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(max_examples=examples(40), suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(KEYS.filter(lambda key: key not in {".", ".."}))
 def test_any_key_keeps_its_messages(sessions: Sessions, key: str) -> None:
     sessions.add(key, "user", key)
@@ -90,7 +93,7 @@ def test_any_key_keeps_its_messages(sessions: Sessions, key: str) -> None:
     assert sessions.history(key) == []
 
 
-@pytest.mark.parametrize("key", ["", ".", "..", "\ud800", None, 5, b"s", ["s"]])
+@cases("key", ["", ".", "..", "\ud800", None, 5, b"s", ["s"]])
 def test_an_impossible_key_is_refused_by_every_verb(sessions: Sessions, key: Any, vault_root: Path) -> None:
     for verb, *arguments in (
         ("add", "user", "x"),
@@ -329,10 +332,10 @@ def large(vault_root: Path, monkeypatch: pytest.MonkeyPatch) -> Sessions:
 def test_of_a_large_log_only_the_end_is_read_unasked(
     large: Sessions, folder: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    for number in range(1_200):
-        large.add("s", "user", f"word {number}") if number % 100 == 0 else large.extend(
-            "s", [{"role": "user", "content": f"word {number}"}] * 20
-        )
+    count, more = (1_200, "") if speed.is_all else (200, " and more" * 25)
+    for number in range(count):
+        said = [{"role": "user", "content": f"word {number}{more}"}]
+        large.extend("s", said if number % 100 == 0 else said * 20)
     large.add("small", "user", "a word")
     size, read = (folder / "s.jsonl").stat().st_size, list[int]()
     pread = os.pread
@@ -399,11 +402,18 @@ def test_a_large_log_whose_end_says_too_little_is_named_and_mended(large: Sessio
     assert (cold.add("s", "user", "3000") or 0) > 2_999
 
 
-def test_a_long_log_is_checked_compacted_and_mended_line_by_line(sessions: Sessions, folder: Path) -> None:
+def test_a_long_log_is_checked_compacted_and_mended_line_by_line(
+    sessions: Sessions, folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """What is held of a line that was read is some bytes at most."""
     folder.mkdir()
-    few, many = 4_000, 10_000  # both above what is read at once
-    for count in (few, many):
+    few, many, most = 4_000, 10_000, 60  # both above what is read at once
+    if not speed.is_all:
+        few, many, most = 200, 600, 200
+        monkeypatch.setattr("mdmem.vault.log.CHUNK", 1 << 12)
+        for name in ("vault.log._BLOCK_LINES", "diagnostic.MOST_TOLD"):
+            monkeypatch.setattr(f"mdmem.{name}", 50)
+    for count in (1, few, many):
         with open(folder / f"{count}.jsonl", "wb") as file:
             file.write(write_header(LogHeader("abc", f"{count}")) + b"\n")
             for number in range(1, count + 1):
@@ -413,10 +423,11 @@ def test_a_long_log_is_checked_compacted_and_mended_line_by_line(sessions: Sessi
     asks: list[Callable[[str], Any]] = [
         sessions.check,
         sessions.info,
-        lambda key: sessions.compact(key, 10**6),
+        *([lambda key: sessions.compact(key, 10**6)] if speed.is_all else []),
         lambda key: sessions.check(key, fix=True),
     ]
-    sessions.check(f"{few}")  # what is imported and cached for the first time does not count
+    for ask in asks:
+        ask("1")  # what is imported and cached for the first time does not count
     tracemalloc.start()
     try:
         for ask in asks:
@@ -427,7 +438,7 @@ def test_a_long_log_is_checked_compacted_and_mended_line_by_line(sessions: Sessi
                 before = tracemalloc.get_traced_memory()[0]
                 ask(f"{count}")
                 peaks.append(tracemalloc.get_traced_memory()[1] - before)
-            assert peaks[1] - peaks[0] < 60 * (many - few)
+            assert peaks[1] - peaks[0] < most * (many - few)
     finally:
         tracemalloc.stop()
     assert len(sessions.history(f"{many}")) == many

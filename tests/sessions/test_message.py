@@ -15,6 +15,7 @@ from mdmem.errors import Usage
 from mdmem.sessions.message import MOST_DEEP, Message, check, is_asked, pairs, redacted
 from mdmem.sessions.parts import encoded
 from mdmem.text.tokens import estimate
+from tests.tables import cases
 
 TOKEN = "ghp_" + "aB3dE5gH7jK9mN1pQ3rS5tU7vW9xY1zA3bC5"
 OTHER = "ghp_" + "zB3dE5gH7jK9mN1pQ3rS5tU7vW9xY1zA3bC7"
@@ -33,7 +34,7 @@ class Opaque:
     pass
 
 
-@pytest.mark.parametrize(
+@cases(
     "data",
     [
         None,
@@ -48,7 +49,7 @@ class Opaque:
         {"role": None, "type": "function_call"},
         {"role": "user", "content": float("nan")},
         {"role": "user", "content": [float("-inf")]},
-        {"role": "user", "content": 10**5_000},
+        pytest.param({"role": "user", "content": 10**5_000}, id="5,001 digits"),
         {"role": "user", "content": ("a", "b")},
         {"role": "user", "content": {1: "a"}},
         {"role": "user", "content": {"a", "b"}},
@@ -63,7 +64,7 @@ def test_what_would_not_come_back_equal_is_refused(data: Any) -> None:
         check(data)
 
 
-@pytest.mark.parametrize(
+@cases(
     "data",
     [
         {"role": "user"},
@@ -133,7 +134,7 @@ def test_the_order_of_fields_is_part_of_what_a_message_says() -> None:
     assert Message(1, {"role": "a"}).hash == Message(2, {"role": "a"}, "later").hash
 
 
-@pytest.mark.parametrize(
+@cases(
     "data",
     [
         {"role": "user", "content": f"the token is {TOKEN}, keep it"},
@@ -169,8 +170,8 @@ def test_what_is_no_secret_is_given_back_as_it_is() -> None:
     assert redacted(data)[0] is data
 
 
-@pytest.mark.parametrize(
-    ("data", "spoken"),
+@cases(
+    "data, spoken",
     [
         ({"role": "user", "content": "a"}, "a"),
         ({"role": "system", "content": "a"}, ""),
@@ -211,7 +212,7 @@ OF_TOOLS = [
 ]
 
 
-@pytest.mark.parametrize("written", OF_TOOLS)
+@cases("written", OF_TOOLS)
 def test_what_a_tool_wrote_is_not_the_word_of_the_user(written: str) -> None:
     for content in (written, [{"type": "text", "text": written}]):
         alone = Message(1, {"role": "user", "content": content})
@@ -223,7 +224,7 @@ def test_what_a_tool_wrote_is_not_the_word_of_the_user(written: str) -> None:
     assert Message(1, {"role": "assistant", "content": written}).spoken == written
 
 
-@pytest.mark.parametrize(
+@cases(
     "said",
     [
         "Why does `<system-reminder>` stand in my log?",
@@ -242,8 +243,8 @@ def test_a_picture_without_words_is_asked() -> None:
     assert is_asked(Message(1, {"role": "user", "content": [{"type": "image", "source": {"data": "x"}}]}))
 
 
-@pytest.mark.parametrize(
-    ("data", "speaker"),
+@cases(
+    "data, speaker",
     [
         ({"role": "user", "name": "Alice", "content": "x"}, "Alice"),
         ({"role": "assistant", "name": "planner", "content": "x"}, "planner"),
@@ -303,7 +304,7 @@ PAIRS: list[list[dict[str, Any]]] = [
 ]
 
 
-@pytest.mark.parametrize("given", PAIRS, ids=str)
+@cases("given", PAIRS, ids=str)
 def test_a_call_and_its_answer_are_a_pair_whatever_they_are_called(given: list[dict[str, Any]]) -> None:
     call, answer = (Message(seq, data) for seq, data in enumerate(given, 1))
     assert pairs([call, answer]).joined == [(0, 1)]
@@ -317,7 +318,7 @@ def test_a_call_and_its_answer_are_a_pair_whatever_they_are_called(given: list[d
         assert not any(map(is_asked, (call, answer)))
 
 
-@pytest.mark.parametrize(
+@cases(
     "part",
     [
         {"type": "image", "source": {"type": "base64", "media_type": "image/png", "data": BASE64}},

@@ -1,7 +1,4 @@
-"""Whatever is done to a session, in whatever order, its log says the same from both ends and at every point.
-
-`MDMEM_TEST_EXAMPLES` says how many examples of each of the four; without it, as many as a quick run takes.
-"""
+"""Whatever is done to a session, in whatever order, its log says the same from both ends and anywhere."""
 
 from __future__ import annotations
 
@@ -21,6 +18,7 @@ from mdmem.sessions.conversation import Conversation, faults
 from mdmem.sessions.message import check
 from mdmem.sessions.record import LogRecord, RunSummary, read_header
 from mdmem.sessions.state import State
+from tests.speed import examples
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -30,7 +28,7 @@ if TYPE_CHECKING:
 
 pytestmark = pytest.mark.timeout(1_800)
 EXAMPLES = settings(
-    max_examples=int(os.environ.get("MDMEM_TEST_EXAMPLES", "50")),
+    max_examples=examples(50),
     suppress_health_check=[HealthCheck.function_scoped_fixture],
 )
 MOST = 1 << 20

@@ -2,17 +2,17 @@
 
 from __future__ import annotations
 
-import pytest
 from hypothesis import given, strategies as st
 
 from mdmem.sessions.prose import LONGEST, prose, without_home
+from tests.tables import cases
 
 ANN = "/Users/" + "ann"
 BOB = "/home/" + "bob"
 
 
-@pytest.mark.parametrize(
-    ("text", "found"),
+@cases(
+    "text, found",
     [
         ("One is here. Two is there.", ["One is here.", "Two is there."]),
         ("It is so (e.g. here, etc.) and ends.", ["It is so (e.g. here, etc.) and ends."]),
@@ -37,8 +37,8 @@ def test_what_is_too_long_for_a_sentence_is_left_out_and_not_cut() -> None:
     assert len(prose("A sentence stands here.\n\n" + "Another one stands here.\n\n" * 9_000)) == 2
 
 
-@pytest.mark.parametrize(
-    ("text", "shown"),
+@cases(
+    "text, shown",
     [
         (f"in {ANN}/a/b.py", "in ~/a/b.py"),
         (f"`{BOB}`, {BOB}/x", "`~`, ~/x"),

@@ -13,6 +13,7 @@ import pytest
 
 from mdmem.facade.memory import Memory
 from mdmem.sessions.record import LogRecord, RunSummary, read_header
+from tests import speed
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -20,7 +21,7 @@ if TYPE_CHECKING:
 
     from mdmem.sessions.sessions import Sessions
 
-PROCESSES, TIMES = 8, 50
+PROCESSES, TIMES = (8, 50) if speed.is_all else (2, 20)
 WRITER = """
 import sys
 from mdmem.facade.memory import Memory
@@ -160,7 +161,6 @@ def test_a_foreign_line_during_a_vacuum_is_in_the_log_or_the_archive(
 
 
 def test_every_message_of_several_processes_is_kept(sessions: Sessions, folder: Path) -> None:
-    """8 processes, 50 messages each."""
     writers = [program(WRITER, folder.parent, name, TIMES) for name in range(PROCESSES)]
     for writer in writers:
         writer.communicate()

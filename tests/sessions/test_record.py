@@ -23,6 +23,7 @@ from mdmem.sessions.record import (
     write_header,
     write_record,
 )
+from tests.tables import cases
 
 TEXTS = st.text(max_size=20)
 NUMBERS = st.integers(1, 1_000)
@@ -119,9 +120,7 @@ def test_ranges_hold_what_any_of_them_holds(given_: list[list[int]]) -> None:
         assert ranges.meets(first, first + 3) == bool(numbers & {*range(first, first + 4)})
 
 
-@pytest.mark.parametrize(
-    "ranges", [[(2, 1)], [(-1, 1)], [(1, 2.0)], [("1", "2")], [(1,)], [(1, 2, 3)], [(0, True)]]
-)
+@cases("ranges", [[(2, 1)], [(-1, 1)], [(1, 2.0)], [("1", "2")], [(1,)], [(1, 2, 3)], [(0, True)]])
 def test_ranges_of_something_else_are_refused(ranges: Any) -> None:
     with pytest.raises((TypeError, ValueError)):
         Ranges.of(ranges)
@@ -134,7 +133,7 @@ def test_a_number_that_is_too_large_is_none() -> None:
     assert read_record(write_record(many)) is None
 
 
-@pytest.mark.parametrize("depth", [101, 300, 600, 900, 5_000])
+@cases("depth", [101, 300, 600, 900, 5_000])
 def test_a_message_that_is_nested_too_deeply_is_none(depth: int) -> None:
     """Nobody could add it; what looks at its values would not come back."""
     value = '{"a":' * depth + '"deep"' + "}" * depth

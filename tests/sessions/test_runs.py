@@ -5,10 +5,9 @@ from __future__ import annotations
 import json
 from typing import Any
 
-import pytest
-
 from mdmem.sessions.message import Message
 from mdmem.sessions.runs import ToolRun, errors_in, files, runs
+from tests.tables import cases
 
 
 def found(*data: dict[str, Any]) -> list[ToolRun]:
@@ -72,8 +71,8 @@ def test_arguments_that_are_no_object_are_kept_as_they_are() -> None:
     assert run.arguments == {"input": "[1"}
 
 
-@pytest.mark.parametrize(
-    ("lines", "first"),
+@cases(
+    "lines, first",
     [
         (["a.ts(1,2): error TS2322: no", "npm error code 2"], "a.ts(1,2): error TS2322: no"),
         (["=> ERROR [build 3/6] RUN npm ci", "Error: failed to build"], "Error: failed to build"),

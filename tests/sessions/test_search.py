@@ -20,6 +20,8 @@ from mdmem.facade.memory import Memory, open as open_memory
 from mdmem.sessions.find import SessionHits
 from mdmem.sessions.record import LogRecord, RunSummary
 from mdmem.sessions.sessions import Sessions
+from tests import speed
+from tests.speed import examples
 
 WORDS = [f"{first}{second}" for first in ("ba", "do", "gu", "ki") for second in ("ran", "tel", "nos")]
 
@@ -150,10 +152,11 @@ def test_filters_are_as_in_exact_search(sessions: Sessions) -> None:
 def test_one_order_of_messages_whatever_the_limit(sessions: Sessions) -> None:
     """What was dropped since stands between them, and changes nothing."""
     rng = random.Random(22)
+    count = 200 if speed.is_all else 60
     for key in ("k", "l"):
-        say(sessions, key, *(" ".join(rng.choices(WORDS, k=rng.randint(3, 60))) for _ in range(200)))
-        sessions.truncate(key, 150)
-    for query in map(" ".join, pairwise(WORDS)):
+        say(sessions, key, *(" ".join(rng.choices(WORDS, k=rng.randint(3, 60))) for _ in range(count)))
+        sessions.truncate(key, count * 3 // 4)
+    for query in [*map(" ".join, pairwise(WORDS))][:: 1 if speed.is_all else 6]:
         for where in ("k", None):
             most = sessions.search(query, where, all=where is None, limit=200)
             for limit in (1, 5, 10, 50):
@@ -237,7 +240,7 @@ def test_what_is_long_is_found_in_all_its_parts(sessions: Sessions) -> None:
         assert word in hit.snippet
 
 
-@settings(suppress_health_check=[HealthCheck.function_scoped_fixture], max_examples=30)
+@settings(suppress_health_check=[HealthCheck.function_scoped_fixture], max_examples=examples(30))
 @given(
     query=st.text(max_size=30)
     | st.sampled_from(['"', "a OR b", "AND", "x*", "-", "(((", "a:b", "NEAR/2", "^"])

@@ -14,6 +14,7 @@ from mdmem.sessions import state as state_module
 from mdmem.sessions.logs import fits, name_of
 from mdmem.sessions.record import LogRecord, RunSummary
 from mdmem.sessions.state import SAME_WITHIN
+from tests.tables import cases
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -63,8 +64,8 @@ def test_the_history_since_a_number(sessions: Sessions) -> None:
         assert "".join(each.text for each in found) == expected
 
 
-@pytest.mark.parametrize(
-    ("verb", "arguments"),
+@cases(
+    "verb, arguments",
     [
         ("add", ("s", 5, "x")),
         ("add", ("s", "", "x")),
@@ -293,12 +294,11 @@ def test_a_message_has_one_name_in_three_forms(sessions: Sessions) -> None:
             sessions.sync("t:1", [], expected=name)
 
 
-@pytest.mark.parametrize(
-    "name", ["t2#2", "#2", "t:1#", "t:1#two", "two", "", "-1", "2.0", "t:1", "\u0662", "9" * 99]
-)
+@cases("name", ["t2#2", "#2", "t:1#", "t:1#two", "two", "", "-1", "2.0", "t:1", "\u0662", "9" * 99])
 def test_a_name_of_another_session_or_of_none_is_refused(sessions: Sessions, name: str) -> None:
-    say(sessions, "abc", "t:1")
-    say(sessions, "abc", "t2")
+    for key in ("t:1", "t2"):
+        sessions.delete(key)
+        say(sessions, "abc", key)
     for ask in (
         lambda: sessions.message("t:1", name),
         lambda: sessions.expand("t:1", [name]),
@@ -393,8 +393,8 @@ def test_of_ignored_keys_nothing_is_kept(configured: Callable[[str], Sessions]) 
     assert len(sessions.list()) == 5
 
 
-@pytest.mark.parametrize(
-    ("glob", "key", "is_one"),
+@cases(
+    "glob, key, is_one",
     [
         ("a", "a", True),
         ("a", "ab", False),

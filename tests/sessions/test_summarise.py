@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import threading
 
 import pytest
@@ -13,8 +12,9 @@ from mdmem.models.generator import prompt
 from mdmem.sessions.message import Message
 from mdmem.sessions.summarise import EXTRACT, extract, prompt_of, summarise, transcript
 from mdmem.text.tokens import estimate
+from tests.speed import examples
+from tests.tables import cases
 
-EXAMPLES = int(os.environ.get("MDMEM_TEST_EXAMPLES", "100"))
 LEAF_PROMPT = prompt_of(0)
 ROLES = ("user", "assistant", "tool", "system")
 
@@ -203,9 +203,7 @@ def test_an_extract_never_reads_a_prompt() -> None:
     assert "question" not in made.text
 
 
-@pytest.mark.parametrize(
-    "text", ["a" * 50_000, "a" + " " * 190_000 + "b", "字" * 20_000, "x y " * 9_000, "👩‍👩‍👧" * 300]
-)
+@cases("text", ["a" * 50_000, "a" + " " * 190_000 + "b", "字" * 20_000, "x y " * 9_000, "👩‍👩‍👧" * 300])
 def test_an_extract_of_what_has_no_sentences_is_a_part_of_it(text: str) -> None:
     told = extract(said(text), 60)
     assert 0 < estimate(told) <= 60
@@ -230,7 +228,7 @@ def test_an_extract_of_summaries_gives_their_own_words() -> None:
 TEXT = st.text(st.sampled_from("ab Z.!?\n/0中文。ع👍\u0301\u200d`<"), max_size=120)
 
 
-@settings(max_examples=EXAMPLES)
+@settings(max_examples=examples(100))
 @given(st.lists(st.tuples(st.sampled_from(ROLES), TEXT), max_size=8), st.integers(0, 80))
 @example([("user", "a"), ("user", "b")], 1)
 def test_property_an_extract_is_within_its_target_and_always_the_same(

@@ -48,9 +48,11 @@ GONE = "gone"
 DANGLING = "dangling"
 AMBIGUOUS = "ambiguous"
 UNKNOWN = "unknown"
+ROUTE = "route"
+"""Of a link: a page that a site makes of something else than a file of this name."""
 
 # From the worst to the best: a reference is in the worst state of its places.
-STATES = (DANGLING, GONE, CHANGED, AMBIGUOUS, MOVED, UNKNOWN, UNCHANGED, OK)
+STATES = (DANGLING, GONE, CHANGED, AMBIGUOUS, MOVED, UNKNOWN, ROUTE, UNCHANGED, OK)
 STALE = frozenset((GONE, CHANGED, MOVED))
 BROKEN = STALE.union((DANGLING, AMBIGUOUS))
 

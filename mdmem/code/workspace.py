@@ -6,12 +6,13 @@ import errno
 import hashlib
 import os
 from bisect import bisect_right
+from contextlib import suppress
 from functools import cached_property, lru_cache
 from typing import TYPE_CHECKING, NamedTuple, ParamSpec, Self, TypeVar
 from weakref import WeakValueDictionary
 
 from mdmem.code.symbols import Symbols, symbols
-from mdmem.errors import GitFailed, ProgramFailed
+from mdmem.errors import GitFailed, MdmemError, ProgramFailed
 from mdmem.text.diff import hunks
 from mdmem.text.lines import LINE_END
 from mdmem.vault.files import open_regular
@@ -20,6 +21,7 @@ from mdmem.vault.paths import above
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
 
+    from mdmem.git.removals import Removals
     from mdmem.git.repository import Objects, Renamed, Repository
     from mdmem.vault.vault import Vault
 
@@ -183,6 +185,7 @@ _OTHER_NAMESPACE = "it is in another namespace"
 # Behind this many files, the history of their whole folder is cheaper than a process for each.
 _FEW_BLAMES = 8
 _MOST_RENAMES = 20
+_REMOVALS = "removals.sqlite"
 
 _Given = ParamSpec("_Given")
 _Result = TypeVar("_Result")
@@ -233,6 +236,7 @@ class Workspace:
         root: the folder.
         hides: says of a file, by its absolute path, whether it must not be looked at.
         unsaved: what stands in an editor in the place of files, by their paths from the workspace.
+        keep: returns the folder in which what git says of its history is kept; it may raise `MdmemError`.
 
     Attributes:
         root: the absolute path of the folder.
@@ -242,15 +246,17 @@ class Workspace:
     @classmethod
     def of(cls, vault: Vault, unsaved: Mapping[str, bytes] | None = None) -> Self:
         """Return a look at what the memories of a vault talk about."""
-        return cls(vault.workspace, vault.hides, unsaved)
+        return cls(vault.workspace, vault.hides, unsaved, lambda: vault.disk.own("history"))
 
     def __init__(
         self,
         root: str,
         hides: Callable[[str], bool] = lambda _: False,
         unsaved: Mapping[str, bytes] | None = None,
+        keep: Callable[[], str] | None = None,
     ) -> None:
         self._unsaved = unsaved or {}
+        self._keep = keep
         self.root = os.path.realpath(root)
         self._is_hidden = hides
         self.trouble = ""
@@ -275,6 +281,8 @@ class Workspace:
         """End the process that reads old content."""
         if self._objects is not None:
             self._objects.close()
+        if removals := vars(self).get("_removals"):
+            removals.close()
 
     @cached_property
     def repository(self) -> Repository | None:
@@ -424,26 +432,43 @@ class Workspace:
         repository = self.repository
         if repository is None or self.head is None:
             return Followed()
+        from mdmem.git.repository import Renamed  # noqa: PLC0415 - as above
+
         name = repository.name(path)
         target = self._find_existing(self._renames(self.head), name)
         if target:
             return Followed(target)
         deletion = None
         for _ in range(_MOST_RENAMES):
-            commit = self._ask_git(None, repository.deletion, name)
-            if commit is None:
+            removal = self._removals.find(name) if self._removals else None
+            if removal is None:
                 break
-            deletion = commit
-            pairs = self._ask_git((), repository.renames_in, commit)
+            deletion, new = removal
+            pairs = (Renamed(name, new),) if new else ()
             # One commit deleted, another one added: then only the work tree can be compared with before.
-            target = self._find_existing((*pairs, *self._renames(commit, before=True)), name)
+            target = self._find_existing(pairs, name) or self._find_existing(
+                self._renames(deletion, before=True), name
+            )
             if target:
                 return Followed(target)
-            following = next((pair.new for pair in pairs if pair.old == name), None)
-            if following is None:
+            if not new:
                 break
-            name = following
+            name = new
         return Followed(deletion=deletion, is_committed=self.then(self.head, path) is not None)
+
+    @cached_property
+    def _removals(self) -> Removals | None:
+        """What commits took away; None where git cannot say."""
+        if self.repository is None or self.head is None:
+            return None
+        from mdmem.git.history import History  # noqa: PLC0415 - as above
+        from mdmem.git.removals import Removals  # noqa: PLC0415 - as above
+
+        file = ""
+        if self._keep:
+            with suppress(MdmemError):  # such as a vault that cannot be written to
+                file = os.path.join(self._keep(), _REMOVALS)
+        return self._ask_git(None, Removals, History(self.repository), self.head, file)
 
     def _renames_of(self, commit: str, *, before: bool = False) -> tuple[Renamed, ...]:
         if self.repository is None:

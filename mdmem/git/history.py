@@ -57,6 +57,12 @@ _LOG = (
     *("-c", "log.showRoot=true", "-c", "diff.orderFile=/dev/null", "log", "-z", "--no-color", "--no-notes"),
     *("--no-ext-diff", "--no-textconv", "--encoding=UTF-8", f"--format={_FORMAT}"),
 )
+# Renames of the same content alone: to compare others takes five times as long, and content that a partial
+# clone lacks.
+_REMOVALS = (
+    *("-c", "log.showRoot=true", "-c", "diff.orderFile=/dev/null", "log", "-z", "--no-color", "--format=%H"),
+    *("--no-ext-diff", "--no-textconv", "-c", "--name-status", "-M100%", "--diff-filter=DR"),
+)
 _RAW = ("--raw", "--no-abbrev", "-M", "-l1000")
 _REFUSED = regex(r"[\x00-\x20\x7f]|\A-|\A\Z|\.\.|:|\^\{/")
 # The modes of a file in each parent and in the commit, its object ids there, and a letter for each parent.
@@ -152,6 +158,13 @@ class LoggedCommit(NamedTuple):
     files: tuple[TouchedFile, ...]
 
 
+class Removal(NamedTuple):
+    """The id of the commit that took a file away, and the name that it gave it; empty where it deleted it."""
+
+    commit: str
+    new: str = ""
+
+
 class History:
     """The commits of a repository, and the files in them; names are paths from the top of its work tree."""
 
@@ -174,6 +187,19 @@ class History:
         remedy = "give a commit, a branch or a tag: `git log --oneline` lists commits"
         raise NamedNotFound(kind="revision", name=revision, remedy=remedy)
 
+    def merge_base(self, one: str, other: str) -> str:
+        """Return the last commit that two commits have in common, by their ids.
+
+        Raises:
+            NamedNotFound: there is none.
+            GitFailed: git cannot say.
+        """
+        printed = self.repository.ask(["merge-base", one, other], "compare commits").printed
+        if found := printed.decode("ascii", "replace").strip():
+            return found
+        name, remedy = f"{one[:12]} and {other[:12]}", "`mdmem git diff A..B` compares them as they are"
+        raise NamedNotFound(kind="common commit of", name=name, remedy=remedy)
+
     def log(
         self, names: Sequence[str], start: str, *, follow: bool = False
     ) -> Generator[LoggedCommit, None, None]:
@@ -190,6 +216,42 @@ class History:
         query = [*_LOG, "-c", *_RAW, *(("--follow",) if follow else ()), start, "--", *names]
         with closing(self._run_words(query, "read the history")) as words:
             yield from _read_log(words)
+
+    def descends(self, commit: str, other: str) -> bool:
+        """Return whether a commit is another one, or stands on it, by their ids; not where one is gone.
+
+        Raises:
+            GitFailed: git cannot be run.
+        """
+        return not self.repository.ask(
+            ["merge-base", "--is-ancestor", other, commit], "compare commits"
+        ).status
+
+    def removals(self, head: str, start: str = "") -> Generator[tuple[str, Removal], None, None]:
+        """Yield every file that a commit took away, by its name, the newest commit first; to be closed.
+
+        Of a merge, those that it took away itself. What was renamed and changed at once counts as deleted.
+
+        Args:
+            head: the id of the commit to begin with.
+            start: commits that this one stands on are left out, and it too.
+
+        Raises:
+            GitFailed: git cannot say.
+        """
+        commits = f"{start}..{head}" if start else head
+        commit = ""
+        with closing(self._run_words([*_REMOVALS, commits, "--"], "read the history")) as words:
+            for letters in filter(None, map(str.strip, words)):
+                if OBJECT_ID.fullmatch(letters):
+                    commit = letters
+                    continue
+                name = next(words, "")
+                # Of a merge there is one letter for each parent, and no old name.
+                if letters.startswith("R") and letters[1:].isdigit():
+                    yield name, Removal(commit, next(words, ""))
+                elif not letters.strip("D"):
+                    yield name, Removal(commit)
 
     def commits(self, ids: Iterable[str]) -> dict[str, Commit]:
         """Return the commits with these ids, by id.

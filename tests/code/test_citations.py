@@ -12,7 +12,7 @@ import subprocess
 from typing import TYPE_CHECKING, Any
 
 import pytest
-from hypothesis import given, strategies as st
+from hypothesis import HealthCheck, given, settings, strategies as st
 
 from mdmem.code import citations
 from mdmem.code.citations import Judgement, locator, path_to, pinned, pinning, repointed
@@ -22,7 +22,9 @@ from mdmem.index.index import Index
 from mdmem.index.view import View
 from mdmem.markdown.inline import Citation
 from mdmem.vault.vault import Vault
+from tests import speed
 from tests.git.conftest import Tree
+from tests.tables import cases
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping
@@ -90,7 +92,7 @@ def project(plain: Project, monkeypatch: pytest.MonkeyPatch) -> Project:
     for who in ("AUTHOR", "COMMITTER"):
         monkeypatch.setenv(f"GIT_{who}_NAME", "A")
         monkeypatch.setenv(f"GIT_{who}_EMAIL", "a@example.org")
-    plain.git("init", "--quiet", "--initial-branch=main")
+    plain.git("init", "--quiet", "--template=", "--initial-branch=main")
     return plain
 
 
@@ -643,11 +645,14 @@ def test_lines_are_counted_from_one(plain: Project) -> None:
 
 
 @given(path=st.text(max_size=30) | st.text("./a\\\0~:#- ", max_size=12), in_link=st.booleans())
-def test_no_path_is_read_outside_of_the_workspace(path: str, in_link: bool) -> None:
-    root = os.path.realpath(os.path.dirname(__file__))
+@settings(suppress_health_check=[HealthCheck.function_scoped_fixture])
+def test_no_path_is_read_outside_of_the_workspace(project: Project, path: str, in_link: bool) -> None:
+    if not (project.root / "a").exists():
+        project.noted("a", FILE)
+    root = os.path.realpath(project.root)
     with Workspace(root) as workspace:
         citation = cite("a")._replace(path=path, in_link=in_link, first=1, last=1)
-        judged = citations.judge(workspace, "test_citations.py", citation)
+        judged = citations.judge(workspace, "note.md", citation)
     assert judged.state in {"unknown", "dangling", "gone", "ok"}
     if judged.state == "ok":
         assert os.path.realpath(os.path.join(root, judged.path)).startswith(f"{root}/")
@@ -706,8 +711,8 @@ def test_a_path_beside_its_note_keeps_its_dot(project: Project) -> None:
             assert path_to(workspace, NOTE, cite(path, in_link=True), "memories/notes/deep/c.py") == new
 
 
-@pytest.mark.parametrize(
-    ("written", "first", "last", "expected"),
+@cases(
+    "written, first, last, expected",
     [
         ("#L10-L23", 34, 47, "#L34-L47"),
         ("#L10-23", 34, 47, "#L34-47"),
@@ -783,15 +788,15 @@ def test_the_repository_is_found_above_a_workspace_and_from_a_linked_work_tree(
 def test_many_notes_need_few_processes_and_get_the_same_answers(
     project: Project, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    notes = [f"memories/notes/{number}.md" for number in range(40)]
+    notes = [f"memories/notes/{number}.md" for number in range(40 if speed.is_all else 14)]
     project.write("a.py", FILE)
     for note in notes:
         project.write(note, "cited\ncited\n")
     project.commit()
     project.write("a.py", ["x = 0", *FILE])
-    project.write(notes[30], "cited\ncited again\n")
+    project.write(notes[-10], "cited\ncited again\n")
     project.commit()
-    project.write(notes[31], "new\ncited\n")
+    project.write(notes[-9], "new\ncited\n")
     project.write("memories/notes/new.md", "cited\n")
     project.write("a.py", ["y = 0", "x = 0", *FILE])
     asked = [
@@ -913,8 +918,8 @@ def pin(*lines: str) -> str:
 # ------------------------------------------------------------------------------------------------ re-pointing
 
 
-@pytest.mark.parametrize(
-    ("before", "after"),
+@cases(
+    "before, after",
     [
         ("`src/app.py#L2`", "`src/app.py#L4`"),
         ("`src/app.py#L2-L3`", "`src/app.py#L4-L5`"),
@@ -930,7 +935,10 @@ def pin(*lines: str) -> str:
         ("`src/app.py`", "`src/app.py`"),
     ],
 )
-def test_what_moved_is_cited_where_it_is_now_in_the_same_style(work: Work, before: str, after: str) -> None:
+def test_what_moved_is_cited_where_it_is_now_in_the_same_style(
+    tmp_path: Path, before: str, after: str
+) -> None:
+    work = Work(tmp_path / "ws")
     work.note(f"# Äh 😀\r\n\r\nSee {before}.\r\n")
     work.put({"src/app.py": SHIFTED})
     plan = repointed(work.view)
@@ -940,6 +948,7 @@ def test_what_moved_is_cited_where_it_is_now_in_the_same_style(work: Work, befor
         assert work.apply(plan).encode() == f"# Äh 😀\n\nSee {after}.\n".encode()
         assert (work.root / "notes/a.md").read_bytes() == f"# Äh 😀\r\n\r\nSee {after}.\r\n".encode()
     assert repointed(work.view).changes == ()
+    work.index.close()
 
 
 def test_a_pin_stays_what_it_is_when_its_lines_move(work: Work) -> None:

@@ -10,6 +10,7 @@ import pytest
 from hypothesis import given, strategies as st
 
 from mdmem.code.symbols import Symbol, symbols
+from tests.tables import cases
 
 DATA = Path(__file__).parents[1] / "data" / "symbols"
 PYTHON = b'''\
@@ -117,8 +118,8 @@ def test_python_in_another_encoding_is_read_as_it_declares() -> None:
     assert listed("a.py", b"# coding: latin-1\nx = '\xe9'\n") == [("x", "variable", 2, 2)]
 
 
-@pytest.mark.parametrize(
-    ("text", "problem"),
+@cases(
+    "text, problem",
     [
         (b"def f(:\n", "it is not valid Python here"),
         (b"print 'two'\n", "it is not valid Python here"),
@@ -150,7 +151,7 @@ def test_any_text_gives_symbols_inside_it_or_a_problem(text: str) -> None:
 # ------------------------------------------------------------------------------------------ other languages
 
 
-@pytest.mark.parametrize("path", ["README", "a.zig", "a.md", "a.", "dir.d/file"])
+@cases("path", ["README", "a.zig", "a.md", "a.", "dir.d/file"])
 def test_a_file_of_no_known_language_is_not_parsed(path: str) -> None:
     found = symbols(path, b"fn x() {}")
     assert found.found == ()
@@ -255,7 +256,7 @@ LANGUAGES = {
 }
 
 
-@pytest.mark.parametrize("name", LANGUAGES)
+@cases("name", LANGUAGES)
 def test_definitions_of_other_languages(name: str) -> None:
     pytest.importorskip("tree_sitter")
     found = listed(name, (DATA / name).read_bytes())

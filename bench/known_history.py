@@ -1,7 +1,9 @@
 """Makes a history whose truth is known, and asks mdmem for it; then takes real changes back.
 
 `python bench/known_history.py --commits 320 --seed S` makes a repository of memories, each commit with one
-operation on one of them, and holds `git diff`, `git blame` and `git revert` to what was done. With
+operation on one of them, and holds `git diff`, `git blame` and `git revert` to what was done. With `--actors`
+three actors edit, move, undo, redo and revert, with direct edits between, and commit now and then: the names
+that `git blame` and the trailers of each commit tell, and what each revert leaves, are held to it. With
 `--trees GIT_DIRECTORY…` it takes real changes of Markdown files back later, beside `git merge-file`; with
 `--show N` it prints the first N: what was changed, and what took it back.
 """
@@ -122,7 +124,8 @@ class History:
 
 
 def words(text: str) -> str:
-    return " ".join(re.findall(r"\w+", text))
+    """The words of a text; a number alone may be a marker, and one that goes on a paragraph is none."""
+    return " ".join(re.findall(r"\b(?!\d+\b)\w+", text))
 
 
 def git(folder: str, *arguments: str) -> str:
@@ -299,6 +302,227 @@ def ask(history: History, folder: str) -> bool:
     return not any(any(each) for each in found.values())
 
 
+# ---------------------------------------------------------------------------------------- three actors
+
+ACTORS = ("claude", "codex", "ada")
+DIRECT = ""
+SHARES = {"edit": 50, "direct": 6, "undo": 12, "redo": 6, "revert": 12, "move": 3, "commit": 11}
+
+
+class Done(NamedTuple):
+    """A change that can be undone: its id in the vault, the note, its path and version before and after."""
+
+    id: str
+    note: int
+    actor: str
+    before: tuple[str, Version]
+    after: tuple[str, Version]
+    makes: bool = True
+
+
+class Team(History):
+    """Memories that three actors change, and who made each line, by its number and what it says."""
+
+    def __init__(self, chance: random.Random, memory: mdmem.Memory) -> None:
+        super().__init__(chance)
+        self.vault = {actor: mdmem.open(memory.root, actor=actor) for actor in ACTORS}
+        self.memory = memory
+        self.state = dict(enumerate(self.now.items()))
+        self.makers: dict[tuple[int, int, str], str] = {}
+        self.heads: dict[int, list[tuple[str, Version]]] = defaultdict(list)
+        self.standing: list[Done] = []
+        self.undone: list[Done] = []
+        self.since: list[Done] = []
+        self.told: list[tuple[str, str]] = []
+        for note, (path, version) in self.state.items():
+            self.write_file(path, version)
+            self.make(note, version, DIRECT)
+        self.commit()
+
+    def write_file(self, path: str, version: Version) -> None:
+        file = Path(self.memory.root, path)
+        file.parent.mkdir(parents=True, exist_ok=True)
+        file.write_text(version.text)
+
+    def make(self, note: int, version: Version, actor: str) -> None:
+        for number, said in version.keys.items():
+            self.makers.setdefault((note, number, said), actor)
+
+    def act(self) -> None:
+        getattr(self, self.chance.choices([*SHARES], [*SHARES.values()])[0])()
+
+    def change(self, actor: str) -> Done | None:
+        note = self.chance.choice([*self.state])
+        path, before = self.state[note]
+        editor = Editor(Version(before.lines), "word", self.chance, None)
+        editor.numbers = self.numbers
+        editor.edit(1, [name for name, often in OPERATIONS.items() for _ in range(often)])
+        after = editor.version
+        if after.text == before.text:
+            return None
+        self.make(note, after, actor)
+        self.state[note] = path, after
+        return Done("", note, actor, (path, before), (path, after))
+
+    def edit(self) -> None:
+        actor = self.chance.choice(ACTORS)
+        if done := self.change(actor):
+            path, version = done.after
+            applied = self.vault[actor].write(path, version.text, overwrite=True)
+            self.keep(done._replace(id=applied.id))
+
+    def keep(self, done: Done) -> None:
+        self.standing.append(done)
+        self.since.append(done)
+        self.undone.clear()
+
+    def direct(self) -> None:
+        if done := self.change(DIRECT):
+            self.write_file(*done.after)
+            self.since.append(done)
+
+    def move(self) -> None:
+        actor, note = self.chance.choice(ACTORS), self.chance.choice([*self.state])
+        path, version = self.state[note]
+        new = f"notes/moved-{next(self.numbers)}.md"
+        applied = self.vault[actor].mv(path, new)
+        self.state[note] = new, version
+        self.keep(Done(applied.id, note, actor, (path, version), (new, version)))
+
+    def undo(self) -> None:
+        last = [done for done in self.standing[-3:] if self.state[done.note] == done.after]
+        if last:
+            done = self.chance.choice(last)
+            self.vault[self.chance.choice(ACTORS)].undo(done.id)
+            self.state[done.note] = done.before
+            self.standing.remove(done)
+            self.undone.append(done)
+
+    def redo(self) -> None:
+        if self.undone and self.state[self.undone[-1].note] == self.undone[-1].before:
+            done = self.undone.pop()
+            self.vault[self.chance.choice(ACTORS)].redo()
+            self.state[done.note] = done.after
+            self.standing.append(done)
+            self.since.append(done)
+
+    def revert(self) -> None:
+        """Revert a row or an item whose last change in git is plain, and nothing but its words."""
+        note = self.chance.choice([*self.state])
+        path, now = self.state[note]
+        for number in self.chance.sample([*now.keys], len(now.keys)):
+            wanted = self.find_reverted(note, number)
+            if wanted is None:
+                continue
+            actor, said = self.chance.choice(ACTORS), now.keys[number].strip("| ").split(" | ")[0]
+            try:
+                applied = self.vault[actor].git.revert(f"{path}:{said}")
+            except MdmemError as error:
+                self.told.append(("revert", f"{path}:{said}: {error}"))
+                return
+            text = Path(self.memory.root, path).read_text()
+            self.told.append(("revert", "" if text == wanted.text else f"{path}:{said}: another text"))
+            self.write_file(path, wanted)
+            self.state[note] = path, wanted
+            if text == wanted.text:
+                self.keep(Done(applied.id, note, actor, (path, now), (path, wanted), makes=False))
+            return
+
+    def find_reverted(self, note: int, number: int) -> Version | None:
+        """The note with one line as it was before its last change in git; None where that is not plain."""
+        now = self.state[note][1]
+        versions = [*(version for _, version in self.heads[note]), now]
+        if not _stands_alone(now, number):
+            return None
+        own = _text_of(now, number)
+        for after, before in pairwise(reversed(versions)):
+            if _has_other_order(before, after):
+                return None
+            old = _text_of(before, number)
+            if old is None:
+                return Version([line for line in now.lines if line.number != number])
+            if old != own:
+                was, said = before.keys[number], now.keys[number]
+                is_plain = old.replace(was, said) == own and not _is_another(words(was), words(said))
+                lines = [Line(n, old if n == number else text) for n, text in now.lines]
+                return Version(lines) if is_plain else None
+        return None
+
+    def commit(self) -> None:
+        before = {note: versions[-1] for note, versions in self.heads.items()}
+        if before == self.state:
+            return
+        if not before:
+            git(self.memory.root, "add", "--all", "..")
+            git(self.memory.root, "commit", "--quiet", "--message", "first")
+        else:
+            committed = self.memory.git.commit(f"step {len(self.since)}")
+            self.check_trailers(before, committed.message)
+        for note, state in self.state.items():
+            if before.get(note) != state:
+                self.heads[note].append(state)
+                self.check_blame(note)
+        self.since.clear()
+
+    def check_trailers(self, before: dict[int, tuple[str, Version]], message: str) -> None:
+        found = {*re.findall(r"^Mdmem-Agent: (.*)$", message, re.MULTILINE)}
+        must, may = set[str](), set[str]()
+        for note, (path, version) in self.state.items():
+            old_path, old = before[note]
+            for number, said in version.keys.items():
+                if old.keys.get(number) != said:
+                    must.add(self.makers[note, number, said])
+            if path != old_path or version.text != old.text:
+                may |= {done.actor for done in self.since if done.note == note and done.makes}
+        problem = f"{sorted(found)}, and not {sorted(must)}"
+        is_right = must - {DIRECT} <= found <= must | may
+        self.told.append(("trailers", "" if is_right else problem))
+
+    def check_blame(self, note: int) -> None:
+        path, version = self.state[note]
+        truth = {words(said): self.makers[note, number, said] for number, said in version.keys.items()}
+        for said in self.memory.git.blame(path):
+            if (actor := truth.get(words(said.text))) is not None:
+                right = said.agent == actor and said.sure
+                problem = f"{path}:{said.line}: {said.agent!r}, {said.sure}, and not {actor!r}: {said.text}"
+                self.told.append(("names", "" if right else problem))
+
+
+def _text_of(version: Version, number: int) -> str | None:
+    return next((text for each, text in version.lines if each == number), None)
+
+
+def _stands_alone(version: Version, number: int) -> bool:
+    """Whether a line is a row or an item in which nothing stands, and no other line says the same."""
+    place = version.places.get(number)
+    is_fact = place and (place.kind == "item" or (place.kind == "row" and place.group != number))
+    has_children = any(each.parent == number for each in version.places.values())
+    return bool(is_fact) and not has_children and [*version.keys.values()].count(version.keys[number]) == 1
+
+
+def _has_other_order(before: Version, after: Version) -> bool:
+    """Whether a line has passed another, or come to stand elsewhere."""
+    common = before.keys.keys() & after.keys.keys()
+    orders = ([line.number for line in each.lines if line.number in common] for each in (before, after))
+    places = (
+        {n: (p.parent, p.heading) for n, p in each.places.items() if n in common} for each in (before, after)
+    )
+    return len({tuple(order) for order in orders}) > 1 or len({str(sorted(p.items())) for p in places}) > 1
+
+
+def ask_team(steps: int, chance: random.Random, folder: str) -> bool:
+    """Let three actors do so many steps, and print how much of what mdmem says of them is right."""
+    git(folder, "init", "--quiet", "--initial-branch=main")
+    team = Team(chance, mdmem.open(mdmem.init(Path(folder, "memories")).root))
+    for _ in range(steps):
+        team.act()
+    team.commit()
+    for what in ("names", "trailers", "revert"):
+        problems = [problem for each, problem in team.told if each == what]
+        print(f"{what}: {problems.count('')} of {len(problems)} right", *filter(None, problems), sep="\n  ")
+    return not any(problem for _, problem in team.told)
+
+
 # ---------------------------------------------------------------------------------------- real changes
 
 
@@ -341,10 +565,16 @@ def main() -> int:
     parser.add_argument("--trees", nargs="*", default=[], help="git directories of real Markdown")
     parser.add_argument("--changes", type=int, default=450, help="how many real changes are taken back")
     parser.add_argument("--show", type=int, default=0, help="how many of those that are clean are printed")
+    parser.add_argument("--actors", action="store_true", help="three actors, with undos, redos and reverts")
     given = parser.parse_args()
     if given.trees:
         taken_back(given.trees, given.changes, given.seed, given.show)
         return 0
+    if given.actors:
+        for name in ("AUTHOR", "COMMITTER"):
+            os.environ |= {f"GIT_{name}_NAME": "a", f"GIT_{name}_EMAIL": "a@example.org"}
+        with tempfile.TemporaryDirectory() as folder:
+            return 0 if ask_team(given.commits, random.Random(given.seed), folder) else 1
     history = History(random.Random(given.seed))
     while len(history.commits) < given.commits:
         history.step()

@@ -37,6 +37,7 @@ Found = Counter[tuple[str, str]]
 _FOLDERS = (sysconfig.get_paths()["purelib"], "/usr/share/doc", "/usr/lib/node_modules")
 _CONSTRUCTS = ("heading", "fence", "link", "reference", "definition", "wikilink")
 _BY_REFERENCE = "\0"
+_TAIL = re.compile(r"(\?([\w&~-]+|[^?=]+=.*)|(?<=\.md):\d+([:-]\d+)?)$")  # a query, or a line
 _WIKILINK = re.compile(r"!?\[\[([^\[\]\r\n]+)\]\]")
 _MOST_BYTES = 1_000_000
 _IGNORED = ("mailto:", "data:", "javascript:")
@@ -106,7 +107,7 @@ def in_mdmem(text: str) -> Found:
     everything = inline.scan(text, outline, Lines(text))
     for item in everything.links:
         construct = "link" if item.kind == "markdown" else item.kind
-        if construct != "definition":
+        if construct not in {"block", "definition", "html", "import", "ref"}:
             found[construct, f"{item.target}#{item.anchor}"] += 1
     # What stands in none of these is a destination of a definition, or bare.
     marks = [mark for mark in outline.marks if mark.kind not in (CODE, HTML)]
@@ -170,6 +171,7 @@ def _is_cited(destination: str) -> bool:
 
 def _parts(destination: str) -> str:
     target, _, anchor = destination.partition("#")
+    target = _TAIL.sub("", target)
     return f"{link.percent_decoded(target)}#{link.percent_decoded(anchor)}"
 
 

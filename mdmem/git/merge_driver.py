@@ -1,31 +1,40 @@
 """The merge driver: what git asks to merge the three versions of one file.
 
-A memory is merged as the vault merges concurrent changes, and the result is checked before git is told that
-it is clean: it must read as a memory, and keep its schema as well as both sides do. Where one of these does
-not hold, and in what is not a memory, git's own merge of lines decides. Ours is never left without the other
-side: where they cannot be merged, both stand between markers.
+A memory is merged as the vault merges concurrent changes, with git's own merge of lines, and the result is
+checked before git is told that it is clean: it must read as a memory, and keep its schema as well as both
+sides do. Where one of these does not hold, and in what is not a memory, git's merge of lines decides. Ours is
+never left without the other side: where they cannot be merged, both stand between markers.
 """
 
 from __future__ import annotations
 
 import os
+import tempfile
+from itertools import count
+from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
 from mdmem.document.document import ANY_SUFFIXES, Document, parse, parse_text
-from mdmem.errors import DocumentRefused, MdmemError, StorageFailed, Usage
+from mdmem.errors import DocumentRefused, GitFailed, MdmemError, StorageFailed, Usage
 from mdmem.git import program
 from mdmem.merging.conflict import Markers
+from mdmem.merging.line_merge import read_marked
 from mdmem.merging.merge import merge
-from mdmem.text.diff import Versions
+from mdmem.text.diff import Versions, hunks
+from mdmem.text.lines import whole_lines
+from mdmem.text.regex import regex
 from mdmem.vault import outside
 from mdmem.vault.folder import find
 from mdmem.vault.vault import Vault
 
 if TYPE_CHECKING:
+    from mdmem.merging.conflict import MergeConflict
+    from mdmem.merging.line_merge import Piece
     from mdmem.vault.files import Place
 
 _MOST_SIZE = 1_000  # of a marker: attributes come with the files
 _SHOWING_BASE = ("diff3", "zdiff3")
+_MARKER = regex(r"(?:(?<=[\r\n])|\A)([<|=>])\1*")
 _CONFLICTS = range(1, 128)  # what `git merge-file` ends with
 
 
@@ -115,26 +124,31 @@ class _Work(NamedTuple):
         """Return the merge of memories; None where conflicts cannot be marked, or it is not to be trusted."""
         vault, name = _find_memory(self.path) or (None, self.path)
         documents = self.data.map(lambda data: parse(name, data))
-        merged = merge(*documents)
+        merged = merge(*documents, markers=self.markers, by_lines=self._merge_lines)
+        reason = ""
+        if merged.conflicts and self._shows_base():
+            markers = self.markers._replace(shows_base=True)
+            merged = merge(*documents, markers=markers, by_lines=self._merge_lines)
         if merged.text is None:
             reason = merged.conflicts[0].reason
-        else:
-            reason = _describe_fault(documents, merged.text, self._readable_vault(vault))
+            if not reason:
+                self.notes.append(f"both sides changed {merged.conflicts[0].where or 'the same place'}")
+        elif not merged.conflicts:
+            vault = self._readable_vault(vault)
+            reason = _describe_fault(documents, merged.text, vault)
+            # What its lines make may break what the tree keeps.
+            again = merge(*documents, by_lines=None) if reason else merged
+            if (
+                again.text is not None
+                and again != merged
+                and not _describe_fault(documents, again.text, vault)
+            ):
+                merged, reason = again, ""
         if reason:
             self.notes.append(f"the clean merge was discarded: it {reason}")
+        if merged.text is None or reason:
             return None
-        if merged.conflicts:
-            merged = merge(*documents, markers=self.markers._replace(shows_base=self._shows_base()))
-            if merged.text is None:
-                self.notes.append(f"both sides changed {merged.conflicts[0].where or 'the same place'}")
-            for each in merged.conflicts:
-                field = (
-                    f"the field {each.where!r}: changed by both sides" if merged.text and each.where else ""
-                )
-                if what := each.what or field:
-                    self.notes.append(f"line {each.line}: {what}")
-        if merged.text is None:
-            return None
+        self.notes.extend(filter(None, map(_describe_conflict, merged.conflicts)))
         # A label may be any bytes.
         return _Outcome(merged.text.encode("utf-8", "surrogateescape"), len(merged.conflicts))
 
@@ -153,25 +167,52 @@ class _Work(NamedTuple):
         return vault
 
     def _by_lines(self, *, may_be_clean: bool = True) -> _Outcome:
-        """Return git's merge of the lines; both sides in one conflict where that is clean and may not be."""
+        """Return git's merge of the lines; all that differs as conflicts where it is clean and may not be."""
         agreed = self.data.agreed()
         if agreed and may_be_clean:
             return _Outcome(agreed[0], 0)
-        labels = (self.markers.ours, self.markers.base, self.markers.theirs)
-        options = [part for label in labels for part in ("-L", label)]
-        files = (self.names.ours, self.names.base, self.names.theirs)
-        query = ["merge-file", "-p", f"--marker-size={self.markers.size}", *options, "--", *files]
         try:
-            ended = program.run(query, os.getcwd(), "merge lines")
-            if ended.status in _CONFLICTS or (ended.status == 0 and may_be_clean):
-                return _Outcome(ended.printed, ended.status)
-            if ended.status:
-                self.notes.append(ended.reason)
+            outcome = self._run_git(self.names, self.markers)
+            if outcome.conflicts or may_be_clean:
+                return outcome
         except MdmemError as error:
             self.notes.append(error.message)
-        before, mine, yours = self.data.map(lambda side: side.decode("utf-8", "surrogateescape"))
-        marked = self.markers.around(before, mine, yours, "\r\n" if "\r\n" in mine else "\n")
-        return _Outcome(marked.encode("utf-8", "surrogateescape"), 1)
+        _, mine, yours = self.data.map(lambda side: whole_lines(side.decode("utf-8", "surrogateescape")))
+        parts, reached, changed = [], 0, hunks(mine, yours)
+        for start, end, new_start, new_end in changed:
+            sides = "".join(mine[start:end]), "".join(yours[new_start:new_end])
+            newline = "\r\n" if "\r\n" in sides[0] + sides[1] else "\n"
+            parts += [*mine[reached:start], self.markers.around("", *sides, newline)]
+            reached = end
+        marked = "".join([*parts, *mine[reached:]])
+        return _Outcome(marked.encode("utf-8", "surrogateescape"), max(1, len(changed)))
+
+    def _merge_lines(self, texts: Versions[str]) -> list[Piece]:
+        """Merge lines as git does."""
+        taken = {len(each[0]) for text in texts for each in _MARKER.finditer(text)}
+        size = next(size for size in count(7) if size not in taken)
+        with tempfile.TemporaryDirectory() as folder:
+            names = Versions(*(os.path.join(folder, name) for name in Versions._fields))
+            for name, text in zip(names, texts, strict=True):
+                Path(name).write_bytes(text.encode())
+            outcome = self._run_git(names, Markers(size=size))
+        return read_marked(outcome.data.decode(), size, texts.theirs)
+
+    def _run_git(self, names: Versions[str], markers: Markers) -> _Outcome:
+        labels = (markers.ours, markers.base, markers.theirs)
+        options = [part for label in labels for part in ("-L", label)]
+        files = (names.ours, names.base, names.theirs)
+        query = ["merge-file", "-p", f"--marker-size={markers.size}", *options, "--", *files]
+        ended = program.run(query, os.getcwd(), "merge lines")
+        if ended.status and ended.status not in _CONFLICTS:
+            raise GitFailed(path=self.path, action="merge lines", reason=ended.reason)
+        return _Outcome(ended.printed, ended.status)
+
+
+def _describe_conflict(conflict: MergeConflict) -> str:
+    what = conflict.what or (conflict.where and f"the field {conflict.where!r}: changed by both sides")
+    what = what or (conflict.reason and f"a clean merge of all was discarded: it {conflict.reason}")
+    return f"line {conflict.line}: {what}" if what else ""
 
 
 def _may_be_memory(path: str) -> bool:
@@ -204,15 +245,13 @@ def _describe_fault(documents: Versions[Document], text: str, vault: Vault | Non
     """Return why a clean merge is not to be trusted, in words that follow "it"; empty when it is."""
     try:
         after = parse_text(documents.ours.path, text, documents.ours.limits)
-        found = vault.check(after) if vault else after.findings
-        errors = [finding for finding in found if finding.severity == "error"]
-        sides = (documents.ours, documents.theirs) if errors else ()
-        known = {
-            (each.code, each.rule)
-            for side in sides
-            for each in (vault.check(side) if vault else side.findings)
-        }
+        sides = documents.ours, documents.theirs
+        if vault:
+            new = vault.schemas.find_new(after, *sides)
+        else:
+            known = {(each.code, each.rule) for side in sides for each in side.findings}
+            errors = [each for each in after.findings if each.severity == "error"]
+            new = [each for each in errors if (each.code, each.rule) not in known]
     except DocumentRefused as error:
         return f"is not a memory: {error.message}"
-    new = [finding for finding in errors if (finding.code, finding.rule) not in known]
     return f"is not valid: {new[0].message}" if new else ""

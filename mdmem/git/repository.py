@@ -335,21 +335,15 @@ class Repository:
         ignored = ended.printed.split(b"\0")
         return [name for name in names if given[name] not in ignored]
 
-    def deletion(self, name: str) -> str | None:
-        """Return the last commit that took `name` away, by deletion or rename; None when none did."""
-        query = ["log", "-1", "--format=%H", "--diff-filter=D", "--no-renames", "HEAD", "--", name]
-        commit = self.ask(query, f"read the history of {name}").printed.decode("ascii", "replace").strip()
-        return commit if OBJECT_ID.fullmatch(commit) else None
-
-    def renames_in(self, commit: str) -> tuple[Renamed, ...]:
-        """Return the files that `commit` itself renamed, as git pairs them.
+    @property
+    def is_sparse(self) -> bool:
+        """Whether a setting leaves files out of the work tree.
 
         Raises:
             GitFailed: git cannot say.
         """
-        query = ["diff-tree", "-r", "-M", "--diff-filter=R", "--name-status", "-z", "--no-commit-id"]
-        query += [_require_id(commit), "--"]
-        return tuple(_parse_renames(self.require(query, f"read the commit {commit[:12]}")))
+        query = ["config", "--type=bool", "--get", "core.sparseCheckout"]
+        return self.ask(query, "read the settings").printed == b"true\n"
 
     @cached_property
     def _skips_commits(self) -> bool:

@@ -18,7 +18,7 @@ from mdmem.merging.tree import read_tree
 from mdmem.text.diff import increasing
 
 if TYPE_CHECKING:
-    from collections.abc import Hashable, Iterator, Mapping
+    from collections.abc import Collection, Hashable, Iterator, Mapping
 
     from mdmem.document.document import Document
 
@@ -99,9 +99,31 @@ def compare(before: Document | None, after: Document | None) -> Comparison:
     """
     if before and after and before.text == after.text:
         return Comparison()
+    return follow_facts(before, after, ())[0]
+
+
+def pair_facts(before: Document | None, after: Document | None) -> list[tuple[Fact, Fact | None]]:
+    """Pair each fact of a version with the same fact in the one before, or with None where it is new.
+
+    Raises:
+        TooManyParts: as `compare`.
+    """
+    return _Pairing(before or _NO_MEMORY, after or _NO_MEMORY).pairs()
+
+
+def follow_facts(
+    before: Document | None, after: Document | None, meant: Collection[Fact]
+) -> tuple[Comparison, list[Fact]]:
+    """Return what differs, as `compare`, and the facts that are `meant` as they were in the version before.
+
+    Where facts passed each other, and either may have moved, those that are meant have.
+
+    Raises:
+        TooManyParts: as `compare`.
+    """
     old, new = (each or _NO_MEMORY for each in (before, after))
     pairing = _Pairing(old, new)
-    facts = tuple(pairing.changes())
+    facts = tuple(pairing.changes(meant))
     fields: tuple[FieldChange, ...] = ()
     if _is_unread(old) or _is_unread(new):
         # Fields that cannot be read in one version are compared as they stand in both.
@@ -110,18 +132,8 @@ def compare(before: Document | None, after: Document | None) -> Comparison:
         values = (each.tree.value if each.tree else _NOTHING for each in (old, new))
         fields = tuple(_compare_fields((), *values))
     is_layout = bool(before and after) and not (fields or facts)
-    return Comparison(fields, facts, pairing.unmatched, is_layout)
-
-
-def pair_facts(before: Document, after: Document) -> list[tuple[Fact, Fact | None]]:
-    """Pair each fact of a version with the same fact in the one before, or with None where it is new.
-
-    Raises:
-        TooManyParts: as `compare`.
-    """
-    pairing = _Pairing(before, after)
-    earlier = {later: fact for fact, later in zip(pairing.old, pairing.later, strict=True)}
-    return [(fact, earlier.get(number)) for number, fact in enumerate(pairing.new)]
+    earlier = [was for fact, was in pairing.pairs() if was and fact in meant]
+    return Comparison(fields, facts, pairing.unmatched, is_layout), earlier
 
 
 def moved_across(comparisons: Mapping[str, Comparison]) -> dict[str, Comparison]:
@@ -155,11 +167,12 @@ def _is_telling(fact: Fact) -> bool:
 
 
 def _is_unread(document: Document) -> bool:
-    """Return whether it has fields and they cannot be read."""
+    """Return whether it has fields of which not all are read."""
     try:
-        if document.tree:
-            return False
-        return bool(document.text.strip()) if document.is_json else bool(document.frontmatter.flaws)
+        if document.is_json:
+            return not document.tree and bool(document.text.strip())
+        front = document.frontmatter
+        return bool(front.unread or (front.flaws and not front.node)) or front.form != "YAML"
     except DocumentRefused:
         return True
 
@@ -209,9 +222,14 @@ class _Pairing:
         ]
         self._unsure = {number for number, node in enumerate(old) if node in matching.unsure}
 
-    def changes(self) -> Iterator[FactChange]:
-        """Yield what differs, in the order of the new version."""
-        reordered = self._find_reordered()
+    def pairs(self) -> list[tuple[Fact, Fact | None]]:
+        """Pair each fact of the new version with the same one of the old."""
+        earlier = {later: fact for fact, later in zip(self.old, self.later, strict=True)}
+        return [(fact, earlier.get(number)) for number, fact in enumerate(self.new)]
+
+    def changes(self, meant: Collection[Fact] = ()) -> Iterator[FactChange]:
+        """Yield what differs, in the order of the new version; see `follow_facts`."""
+        reordered = self._find_reordered(meant)
         gone: dict[int, list[FactChange]] = defaultdict(list)
         changed: dict[int, FactChange] = {}
         at = -1
@@ -246,7 +264,7 @@ class _Pairing:
         into = self.new[after.parent] if moved and after.parent is not None else None
         return FactChange(kind, before, after, number not in self._unsure, moved, into=into)
 
-    def _find_reordered(self) -> set[int]:
+    def _find_reordered(self, meant: Collection[Fact]) -> set[int]:
         """Return the facts that passed others of the same parent."""
         siblings: dict[int | None, list[tuple[int, int]]] = defaultdict(list)
         for number, later in enumerate(self.later):
@@ -254,8 +272,10 @@ class _Pairing:
                 siblings[self.old[number].parent].append((later, number))
         found: set[int] = set()
         for each in siblings.values():
-            kept = set(increasing([later for later, _ in each]))
-            found.update(number for at, (_, number) in enumerate(each) if at not in kept)
+            runs = [pair for pair in each if self.new[pair[0]] not in meant], each
+            others, every = ([run[at] for at in increasing([later for later, _ in run])] for run in runs)
+            stay = others if len(others) == len(every) else every
+            found.update(number for _, number in {*each}.difference(stay))
         return found
 
     def _differ_in_links(self, before: Fact, after: Fact) -> bool:

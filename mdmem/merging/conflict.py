@@ -6,6 +6,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Literal, NamedTuple
 
 from mdmem.document.tree import KeyPath, dotted
+from mdmem.text.diff import count_common_lines
 from mdmem.text.lines import whole_lines
 
 if TYPE_CHECKING:
@@ -75,12 +76,7 @@ class Markers(NamedTuple):
         Lines that both begin or end with, outside.
         """
         lines, others = _split_lines(ours, newline), _split_lines(theirs, newline)
-        head = tail = 0
-        if not self.shows_base:
-            shorter = min(len(lines), len(others))
-            head = next((n for n in range(shorter) if lines[n] != others[n]), shorter)
-            left = shorter - head
-            tail = next((n for n in range(left) if lines[-1 - n] != others[-1 - n]), left)
+        head, tail = (0, 0) if self.shows_base else count_common_lines(lines, others)
         before = (
             [self._make_marker("|", self.base, newline), *_split_lines(base, newline)]
             if self.shows_base
@@ -109,6 +105,12 @@ def _split_lines(text: str, newline: str) -> list[str]:
     return lines
 
 
+def count_contested(ours: str, theirs: str) -> int:
+    """Return how many lines of two sides stand between markers: those that both begin or end with do not."""
+    lines, others = whole_lines(ours), whole_lines(theirs)
+    return len(lines) + len(others) - 2 * sum(count_common_lines(lines, others))
+
+
 @dataclass(slots=True)
 class Conflicts:
     """The conflicts of one merge, in the order in which they were found.
@@ -121,6 +123,11 @@ class Conflicts:
 
     def __len__(self) -> int:
         return len(self.found)
+
+    @property
+    def size(self) -> int:
+        """How many lines stand between markers, as git counts them: without those that both sides share."""
+        return sum(count_contested(each.ours, each.theirs) for each in self.found)
 
     def take(self, conflict: MergeConflict, newline: str) -> str:
         """Take a conflict; what stands in the text in its place."""

@@ -4,12 +4,15 @@ from __future__ import annotations
 
 from collections import Counter, defaultdict
 from dataclasses import dataclass, field
-from itertools import combinations, pairwise, takewhile
+from itertools import chain, combinations, groupby, pairwise, takewhile
 from operator import itemgetter
 from typing import TYPE_CHECKING, Literal, NamedTuple
 
-from mdmem.merging.matching import Matching
-from mdmem.text.diff import Versions, increasing
+from mdmem.document.anchor import plain
+from mdmem.merging.likeness import PlacedFact, find_alike
+from mdmem.merging.matching import NEARLY_ALL, Matching, count_words
+from mdmem.text.diff import Versions
+from mdmem.text.regex import regex
 
 if TYPE_CHECKING:
     from collections.abc import Container, Iterable, Iterator, Sequence, Set as AbstractSet
@@ -20,6 +23,8 @@ SIDES = (1, 2)
 """The places of ours and theirs in `Versions`."""
 
 
+_TAG = regex(r"</?[A-Za-z][^<>]*>")
+_LONGEST_RUN = 100  # nodes that a side added beside each other, and that may stand once for both
 _MOST_SORTED = 500  # siblings whose order both sides changed
 
 
@@ -92,12 +97,23 @@ class _Joining:
         self._all: list[Trio] = []
         nodes = [node for tree in trees for node in tree.nodes]
         self._before = {below: above for node in nodes for above, below in pairwise(node.children)}
+        self._after = {above: below for below, above in self._before.items()}
+        self._known_before: dict[TreeNode, Trio | None] = {}
+        self._known_after: dict[TreeNode, Trio | None] = {}
+        self._runs: dict[TreeNode, list[tuple[str, str]]] = {}  # of what was added beside each other
+        self._pieces: dict[Trio, Trio] = {}  # and what each was cut from
+        self._subsections: dict[TreeNode, list[TreeNode]] = defaultdict(list)
+        for node in nodes:
+            if node.above:
+                self._subsections[node.above].append(node)
 
     def join(self) -> Joined:
         self._make_trios()
         for trio in self._all:
+            self._mark_pieces(trio)
             self._decide_state(trio)
         self._keep_contexts()
+        self._contest_replacements()
         below: dict[Trio, list[Trio]] = defaultdict(list)
         for trio in self._all[1:]:
             if self._is_moved_apart(trio):
@@ -112,6 +128,7 @@ class _Joining:
                 ordered = self._sort_children(parent, children)
                 self._widen_conflicts(ordered)
                 parent.children = [trio for trio in ordered if trio.state != "gone"]
+        self._contest_additions()
         self._drop_empty_lists(self._all[0])
         shown = set(self._walk_shown(self._all[0]))
         kept = [trio for trio in self._all if trio.state != "gone" and trio.node.head]
@@ -142,10 +159,13 @@ class _Joining:
         self._weak = (mine.weak, yours.weak)
         for node in base.nodes:
             self._add_trio(Versions(node, mine.partner(node), yours.partner(node)))
+        for parent in (*ours.nodes, *theirs.nodes):
+            self._note_known(self._known_before, parent.children)
+            self._note_known(self._known_after, reversed(parent.children))
         added: dict[object, list[TreeNode]] = defaultdict(list)
         for node in theirs.nodes:
             if node not in self._trios:
-                for key in ((node.id, ""), ("", node.label), (node.kind, node.words)):
+                for key in ((node.id, ""), ("", node.label), _shown_words(node)):
                     added[key].append(node)
         for node in ours.nodes:
             if node not in self._trios:
@@ -153,6 +173,25 @@ class _Joining:
         for node in theirs.nodes:
             if node not in self._trios:
                 self._add_trio(Versions(None, None, node))
+
+    def _mark_pieces(self, trio: Trio) -> None:
+        """Note what a side has right beside a node: words that it took from there, or a tag around it."""
+        for side in trio.sides if trio.nodes.base else ():
+            for beside in (self._after, self._before):
+                near = beside.get(trio.on(side))
+                lost: Counter[str] | None = None
+                while near and self._trios[near].sides == [side] and not self._trios[near].nodes.base:
+                    if lost is None:
+                        lost = count_words(trio.on(0).words) - count_words(trio.on(side).words)
+                    words = count_words(near.words)
+                    is_tag = near.kind == "html" and near.head.lstrip().startswith("</") == (
+                        beside is self._after
+                    )
+                    if not is_tag and (not words or (words & lost).total() < words.total() * NEARLY_ALL):
+                        break
+                    self._pieces[self._trios[near]] = trio
+                    lost -= words
+                    near = beside.get(near)
 
     def _add_trio(self, nodes: Versions[TreeNode | None]) -> None:
         trio = Trio(nodes)
@@ -162,7 +201,7 @@ class _Joining:
     def _find_twin(self, node: TreeNode, added: dict[object, list[TreeNode]]) -> TreeNode | None:
         """Return the node that theirs added as well."""
         named = (added[node.id, ""] if node.id else []) + (added["", node.label] if node.label else [])
-        same = (each for each in added[node.kind, node.words] if self._is_same_addition(node, each))
+        same = (each for each in added[_shown_words(node)] if self._is_same_addition(node, each))
         return next((each for each in (*named, *same) if each not in self._trios), None)
 
     def _is_same_addition(self, one: TreeNode, other: TreeNode) -> bool:
@@ -173,10 +212,31 @@ class _Joining:
             return False
         if one.kind in {"item", "row"}:
             return True
-        # Of two runs of blocks that differ, a block is not taken out because the other has it as well.
+        is_there = self._known_before[one] is self._known_before[other]
+        if one.kind == "section":
+            over, above = (self._trios.get(node.above) if node.above else None for node in (one, other))
+            return is_there and one.level == other.level and over is above
+        if is_there and one.kind != "list":
+            # Of two runs of blocks that differ, a block is not taken out because the other has it as well.
+            shorter, longer = sorted((self._runs[one], self._runs[other]), key=len)
+            rest = iter(longer[:_LONGEST_RUN])
+            if all(words in rest for words in shorter):
+                return True
         before, after = self._before.get(one), self._before.get(other)
         is_behind_same = (before and self._trios[before]) is (after and self._trios.get(after, after))
-        return is_behind_same and one.level == other.level and _list_marker(one) == _list_marker(other)
+        return is_behind_same and _list_marker(one) == _list_marker(other)
+
+    def _note_known(self, known: dict[TreeNode, Trio | None], siblings: Iterable[TreeNode]) -> None:
+        """Note the nearest sibling of each node, on one hand, that is in the base, and what is beside it."""
+        last: Trio | None = None
+        run: list[tuple[str, str]] = []
+        for node in siblings:
+            known[node] = last
+            if node in self._trios:
+                last, run = self._trios[node], []
+            else:
+                self._runs[node] = run
+                run.append(_shown_words(node))
 
     # -- what stands --------------------------------------------------------------------------------------
 
@@ -224,20 +284,28 @@ class _Joining:
     def _is_changed_below(self, trio: Trio, side: int) -> bool:
         """Return whether a side changed what is in a node that the other removed."""
         node, base, other = trio.on(side), trio.on(0), 3 - side
-        if any(self._trios[child].nodes[other] for child in base.children):
+        held = set(self._walk_below(base))
+        tops = [base, *(each for each in base.children if each.kind in {"list", "table"})]
+        if any(self._trios[each].nodes[other] for each in held if each.parent in tops or each.above is base):
             return False  # the other side took only the node from around them
         for below in self._walk_below(node):
             each = self._trios[below]
             if each.nodes.base is None or self._is_moved(each, side):
                 return True
-            if not each.nodes[other] and _is_reworded(each.nodes.base, below):
+            if each.nodes[other] is None and _is_reworded(each.nodes.base, below):
+                return True
+            if each.nodes[other] and each.nodes.base not in held:
                 return True
         return False
 
     def _walk_below(self, node: TreeNode) -> Iterator[TreeNode]:
+        """Yield what is in a node, in order; of a section, also the sections below it."""
         nodes = node.walk()
         next(nodes)
-        return nodes
+        yield from nodes
+        for section in self._subsections.get(node, ()):
+            yield section
+            yield from self._walk_below(section)
 
     def _is_moved(self, trio: Trio, side: int) -> bool:
         """Return whether a side moved a node to another place that existed."""
@@ -260,20 +328,81 @@ class _Joining:
 
     def _keep_contexts(self) -> None:
         """Make a conflict of what one side added to things that the other removed."""
+        rewritten: dict[tuple[Trio, int], bool] = {}
         for trio in self._all:
-            if trio.nodes.base or len(trio.sides) != 1 or trio.state != "stands":
+            if len(trio.sides) != 1:
                 continue
             (side,) = trio.sides
             node, other = trio.on(side), 3 - side
+            if trio.state == "conflict" and node.kind == "section":
+                for below in map(self._trio_of, self._walk_below(node)):
+                    if below.node.kind == "section" and below.nodes[other] is None:
+                        below.state, below.why = "conflict", trio.why
+            if trio.nodes.base is None and self._is_in_removed_html(node, other):
+                trio.state, trio.why = (
+                    "conflict",
+                    _describe_sides("added by {} in HTML that {} removed", side),
+                )
             whole = self._parent_of(node) or trio
-            if whole.node.kind == "list" and self._is_rewritten_list(whole, other):
-                whole.state, whole.why = "conflict", _describe_sides("rewritten by {}, added to by {}", other)
+            if trio.nodes.base is None and trio.state == "stands" and whole.node.kind == "list":
+                if (whole, other) not in rewritten:
+                    rewritten[whole, other] = self._is_rewritten_list(whole, other)
+                if rewritten[whole, other]:
+                    whole.state = "conflict"
+                    whole.why = _describe_sides("rewritten by {}, added to by {}", other)
+
+    def _is_in_removed_html(self, node: TreeNode, side: int) -> bool:
+        """Return whether a node stands between two things, one of them HTML, that a side removed."""
+        around = [known[node] for known in (self._known_before, self._known_after)]
+        gone = [trio for trio in around if trio and trio.state == "gone" and trio.is_removed_by(side)]
+        return len(gone) == len(around) and "html" in {trio.node.kind for trio in gone}
 
     def _is_rewritten_list(self, trio: Trio, side: int) -> bool:
         base = trio.nodes.base
         if not base or not trio.nodes[side]:
             return False
         return all(self._trios[item].is_removed_by(side) for item in base.children)
+
+    def _contest_replacements(self) -> None:
+        """Make a conflict of what each side put in the place of something that neither kept."""
+        facts = self._trees.map(lambda tree: [node for node in tree.nodes if node.head])
+        base = [self._trios[node] for node in facts.base]
+        gaps = [self._find_gaps(base, facts[side]) for side in SIDES]
+        seen: set[object] = set()
+        for above, trio, *ends in zip([None, *base], base, *gaps, strict=False):
+            if trio.sides or trio.node.kind == "rule" or tuple(ends) in seen:
+                continue
+            seen.add(tuple(ends))
+            glued = above if not trio.node.lead else None
+            put = [self._list_put(facts[side][slice(*ends[side - 1])], side, glued) for side in SIDES]
+            for each in chain(*put) if all(put) else ():
+                each.state, each.why = "conflict", f"put where {trio.node.words!r} stood, by each side"
+
+    def _find_gaps(self, base: Sequence[Trio], facts: Sequence[TreeNode]) -> list[tuple[int, int]]:
+        """Return for each node of the base where its nearest kept neighbours end and begin on a side."""
+        place = {self._trios[node]: number for number, node in enumerate(facts)}
+        last, above = 0, []
+        for trio in base:
+            above.append(last)
+            last = place.get(trio, last - 1) + 1
+        last, below = len(facts), []
+        for trio in reversed(base):
+            last = place.get(trio, last)
+            below.append(last)
+        return list(zip(above, reversed(below), strict=True))
+
+    def _list_put(self, nodes: Sequence[TreeNode], side: int, glued: Trio | None) -> list[Trio]:
+        """Return what a side alone has among some nodes, with all that is in it, or as lines of `glued`."""
+        found = []
+        if glued and glued.nodes[side] and glued.on(side).words.startswith(f"{glued.on(0).words}\n"):
+            found.append(glued)
+        for trio in map(self._trio_of, nodes):
+            if trio.nodes.base is None and trio.sides == [side]:
+                top, around = trio, self._parent_of(trio.on(side))
+                while around and around.nodes.base is None and around.sides == [side]:
+                    top, around = around, self._parent_of(around.on(side))
+                found.append(top)
+        return found
 
     # -- where it stands ----------------------------------------------------------------------------------
 
@@ -282,8 +411,8 @@ class _Joining:
         found = theirs or ours
         if base and ours and ours is not base and (theirs is base or self._is_lost(base) == [False, True]):
             found = ours
-        if len(trio.sides) == 1 and not trio.nodes.base:
-            found = self._follow_neighbour(trio, found)
+        if trio in self._pieces:
+            found = self._pieces[trio].parent or found
         known = (each for each in (found, theirs, ours, base) if each and each.state != "gone")
         return next(known, None) or self._find_standing_parent(trio)
 
@@ -298,16 +427,6 @@ class _Joining:
             return False
         lost = self._is_lost(base)
         return ours is not theirs and base not in (ours, theirs) and lost[0] == lost[1]
-
-    def _follow_neighbour(self, trio: Trio, parent: Trio | None) -> Trio | None:
-        """Return the parent of what one side added behind a node that the other took to another place."""
-        before = self._before.get(trio.on(trio.sides[0]))
-        while before and self._trios[before].state == "gone":
-            before = self._before.get(before)
-        behind = before and self._trios[before].parent
-        if not behind or not parent or _place_of(behind.node) != _place_of(parent.node):
-            return parent
-        return behind if behind.nodes.base is None or parent.state == "gone" else parent
 
     def _find_standing_parent(self, trio: Trio) -> Trio:
         """Return the nearest thing above that stands, in which a node can stand whose parent is gone."""
@@ -351,18 +470,19 @@ class _Joining:
         agreed = Versions(base, ours, theirs).agreed()
         if agreed:
             return agreed[0]
-        both = set.intersection(*_find_moved_by_both(base, (ours, theirs)))
-        mine, yours = ({trio: number for number, trio in enumerate(order)} for order in (ours, theirs))
+        # Whichever side is judged as ours, theirs is the one whose additions stand first.
+        places = [{trio: number for number, trio in enumerate(order)} for order in (ours, theirs)]
+        theirs_first = places[self._order[1] - 1]
+        pairs = list(combinations(base, 2)) if len(base) <= _MOST_SORTED else []
+        twice = [pair for pair in pairs if all(place[pair[1]] < place[pair[0]] for place in places)]
+        named = {trio for pair in twice for trio in pair if trio.node.id}
         above: Counter[Trio] = Counter()
-        for one, other in combinations(base, 2) if len(base) <= _MOST_SORTED else ():
-            is_first = yours[one] < yours[other]
-            if not both & {one, other}:
-                is_first &= mine[one] < mine[other]
-            above[other if is_first else one] += 1
+        for one, other in pairs:
+            known = [theirs_first] if named & {one, other} else places
+            above[one if any(place[other] < place[one] for place in known) else other] += 1
         found = sorted(base, key=above.__getitem__)
-        if any(above[trio] != number for number, trio in enumerate(found)) or any(
-            not t.node.id for t in both
-        ):
+        is_sorted = all(above[trio] == number for number, trio in enumerate(found))
+        if not is_sorted or not all(named.intersection(pair) for pair in twice):
             parent.state, parent.why = "conflict", "put in another order by each side"
         return found
 
@@ -372,14 +492,27 @@ class _Joining:
         """Put a node behind the nearest one of some that a side has above it, once that has its place."""
         if trio in following:
             return True
-        own = trio.on(side)
-        above = self._find_standing_above(own, among)
+        own, whole = trio.on(side), self._pieces.get(trio)
+        is_first = whole is not None and whole in following and own.line < whole.on(side).line
+        if is_first and len(following) < _MOST_SORTED:
+            above = next(each for each, below in following.items() if below is whole)
+        else:
+            above = self._find_standing_above(own, among)
         if above not in following:
             return False
-        while (below := following[above]) and (there := below.nodes[side]) and there.line < own.line:
+        # What was cut from a node still goes before anything else behind it, and subsections before the next
+        # section.
+        while (below := following[above]) and (
+            ((there := below.nodes[side]) and there.line < own.line)
+            or (below.nodes.base is None and below.node.level > own.level > 0)
+            or (self._pieces.get(below) is not None and self._pieces.get(below) is self._whole_of(above))
+        ):
             above = below
         following[above], following[trio] = trio, following[above]
         return True
+
+    def _whole_of(self, trio: Trio | None) -> Trio | None:
+        return self._pieces.get(trio, trio) if trio else None
 
     def _find_standing_above(self, node: TreeNode, among: Container[Trio | None]) -> Trio | None:
         """Return the nearest sibling before a node that is among some."""
@@ -411,6 +544,28 @@ class _Joining:
                 for each in beside:
                     each.state, each.why = "conflict", trio.why
 
+    def _contest_additions(self) -> None:
+        """Make a conflict of what both sides added at one place nearly alike."""
+        facts = [trio for trio in self._walk_standing(self._all[0]) if trio.node.head]
+        runs = groupby(facts, lambda trio: trio.nodes.base is None and trio.state == "stands")
+        for run in [list(each) for is_added, each in runs if is_added]:
+            mine, yours = ([each for each in run if each.sides == [side]] for side in SIDES)
+            parents = dict.fromkeys(trio.parent for trio in run if trio.parent and mine and yours)
+            known = [(each, node) for each in parents if each.nodes.base for node in each.on(0).children]
+            before = [_read_fact(self._trios[node], parent) for parent, node in known]
+            added = [[_read_fact(each, each.parent) for each in side] for side in (mine, yours)]
+            pairs = find_alike(added[0], added[1], before)
+            found = {each for n, m in pairs for each in (mine[n], yours[m])}
+            at = [number for number, each in enumerate(run) if each in found]
+            for each in run[at[0] : at[-1] + 1] if at else ():
+                each.state, each.why = "conflict", "added by each side, nearly alike"
+
+    def _walk_standing(self, trio: Trio) -> Iterator[Trio]:
+        """Yield a node and what is below it, in the order of the result."""
+        yield trio
+        for child in trio.children if trio.state == "stands" else ():
+            yield from self._walk_standing(child)
+
     def _is_rewritten(self, trio: Trio, side: int) -> bool:
         """Return whether only one side has, or no longer has, something that is no section."""
         is_own = trio.sides == [side] if trio.nodes.base is None else trio.is_removed_by(side)
@@ -427,41 +582,19 @@ class _Joining:
         return [trio for trio in map(self._trio_of, nodes) if trio in among]
 
 
-def _find_moved_by_both(base: Sequence[Trio], sides: Sequence[Sequence[Trio]]) -> list[set[Trio]]:
-    """Return what each side has in another order than the base.
-
-    Of several ways to tell, the one with fewest.
-    """
-    ours, theirs = (_find_moved(base, side) for side in sides)
-    ways = [
-        [ours, theirs],
-        [ours, _find_moved(base, sides[1], ours)],
-        [_find_moved(base, sides[0], theirs), theirs],
-    ]
-    return min(ways, key=lambda way: len(way[0] | way[1]))
+def _read_fact(trio: Trio, parent: Trio | None) -> PlacedFact:
+    node, section = trio.node, parent
+    words = _TAG.sub("", node.words) if node.kind == "html" else node.words
+    if node.kind == "section":
+        return PlacedFact(node.kind, node.source, node.words, parent, parent)
+    while section and section.node.kind != "section":
+        section = section.parent
+    return PlacedFact(node.kind, words, "", parent, section)
 
 
-def _find_moved(
-    base: Sequence[Trio], side: Sequence[Trio], rather: AbstractSet[Trio] = frozenset()
-) -> set[Trio]:
-    """Return what a side has in another order than the base, those of `rather` before others."""
-    place = {trio: number for number, trio in enumerate(base)}
-    there = [trio for trio in side if trio in place]
-    steady = [trio for trio in there if trio not in rather]
-    kept = {steady[at] for at in increasing([place[trio] for trio in steady])}
-    for trio in rather:
-        numbers = [place[each] for each in there if each in kept or each is trio]
-        if trio in place and numbers == sorted(numbers):
-            kept.add(trio)
-    return {trio for trio in there if trio not in kept}
-
-
-def _place_of(node: TreeNode) -> tuple[str, int]:
-    """Return what a node is, and how deep it stands."""
-    depth, around = 0, node.parent
-    while around:
-        depth, around = depth + 1, around.parent
-    return node.kind, depth
+def _shown_words(node: TreeNode) -> tuple[str, str]:
+    """Return the words of a node; of a heading, as a reader sees them."""
+    return node.kind, plain(node.words) if node.kind == "section" else node.words
 
 
 def _describe_sides(what: str, side: int) -> str:
@@ -479,6 +612,8 @@ def _is_reworded(base: TreeNode, node: TreeNode) -> bool:
 
 
 def _has_other_columns(base: TreeNode, node: TreeNode) -> bool:
-    """Return whether a table has more or fewer columns, or the same in another order."""
+    """Return whether a table has more or fewer columns, or one of them at another place."""
     old, new = base.words.split(" | "), node.words.split(" | ")
-    return len(old) != len(new) or (old != new and sorted(old) == sorted(new))
+    return len(old) != len(new) or any(
+        name in old and old[at] != name != "" for at, name in enumerate(new) if new.count(name) == 1
+    )

@@ -26,7 +26,8 @@ _TARGET = regex(r"(?<=\]\()[^()\s]+(?=\))|(?<=\[\[)[^\[\]|\n]+|https?://[^\s<>()
 _SIMILAR = 0.5  # share of equal words from which on two nodes may be one
 _SIMILAR_ELSEWHERE = 0.6
 _OTHER_KIND = 0.7
-_NEARLY_ALL = 0.9
+NEARLY_ALL = 0.9
+"""Share of the words of a text from which on another one holds it."""
 _ABOUT = 0.1  # difference of two shares that are about equal
 TELLING = 4
 """Words from which on a text is known again in another place, or in a longer one."""
@@ -173,7 +174,7 @@ class Matching:
                 [node for node in nodes if node.kind == kind and self._is_free(node)]
                 for nodes in (olds, news)
             )
-            nearest = _pair_nearest(len(mine), len(yours))
+            nearest = pair_nearest(len(mine), len(yours))
             scored = [(-self._count_equal(mine[n], yours[m]), away, n, m) for n, m, away in nearest]
             for count, _, n, m in sorted(scored):
                 if count and self._is_free(mine[n]) and self._is_free(yours[m]):
@@ -267,7 +268,7 @@ class Matching:
         scored = []
         if len(olds) * len(news) > _MOST_PAIRS:
             self._skipped.update(olds)
-        for n, m, away in _pair_nearest(len(olds), len(news)):
+        for n, m, away in pair_nearest(len(olds), len(news)):
             old, new = olds[n], news[m]
             share = self._measure_likeness(old, new) if other_kind or old.kind == new.kind else 0
             if share >= least:
@@ -295,7 +296,7 @@ class Matching:
         if not words or not others:
             return 0.0
         shared, fewest = len(words & others), min(len(words), len(others))
-        is_part = fewest >= TELLING and shared >= fewest * _NEARLY_ALL
+        is_part = fewest >= TELLING and shared >= fewest * NEARLY_ALL
         return max(2 * shared / (len(words) + len(others)), _SIMILAR * is_part)
 
     def _words_of(self, node: TreeNode) -> frozenset[Word]:
@@ -305,11 +306,8 @@ class Matching:
         return self._words[node]
 
 
-def _pair_nearest(olds: int, news: int) -> Iterator[tuple[int, int, int]]:
-    """Yield the places in two lists in pairs, with their distance.
-
-    Of too many those at about the same place.
-    """
+def pair_nearest(olds: int, news: int) -> Iterator[tuple[int, int, int]]:
+    """Yield the places in two lists in pairs, with their distance; of too many those at about one place."""
     reach = news if olds * news <= _MOST_PAIRS else max(1, _MOST_PAIRS // olds // 2)
     for n in range(olds):
         middle = n * news // olds
@@ -350,6 +348,11 @@ def _own_words(node: TreeNode) -> Hashable | None:
 def _said_first(node: TreeNode) -> Hashable | None:
     """Return the first line of what a node says itself, which may go on in further lines."""
     return (node.kind, node.words.partition("\n")[0]) if node.words and node.kind != "section" else None
+
+
+def count_words(text: str) -> Counter[str]:
+    """Return how often each word stands in a text."""
+    return Counter(_WORD.findall(text.casefold()))
 
 
 def occurrences(text: str) -> frozenset[Word]:

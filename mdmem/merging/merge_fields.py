@@ -143,7 +143,7 @@ class _Block(NamedTuple):
 def _read_frontmatter_block(document: Document, front: Frontmatter) -> _Block | None:
     if front.node and (front.node.style != "block" or front.node.anchored):
         return None
-    if not front.present and document.text.startswith("---", front.span.start):
+    if not front.present and document.text[front.span.start :].lstrip(" \t\r\n").startswith("---"):
         # A line at the other's place would be enough to make frontmatter of it.
         return None
     return _read_mapping_block(document, front.node, front.inner)

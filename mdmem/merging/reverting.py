@@ -10,7 +10,9 @@ from itertools import pairwise
 from typing import TYPE_CHECKING, NamedTuple
 
 from mdmem.document.document import Document, parse_text
-from mdmem.merging.comparison import compare, pair_facts
+from mdmem.document.edit import spliced
+from mdmem.document.field import set_field, unset_field
+from mdmem.merging.comparison import FactChange, FieldChange, compare, pair_facts
 from mdmem.merging.facts import Fact, facts
 from mdmem.merging.matching import TELLING
 from mdmem.merging.merge import merge
@@ -19,8 +21,6 @@ from mdmem.text.lines import with_newline
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
-
-    from mdmem.merging.comparison import FactChange
 
 _LONGEST_QUOTED = 100  # characters of a fact in a message
 
@@ -54,7 +54,10 @@ class _MisreadError(Exception):
 
 
 def take_back(
-    before: Document, after: Document, now: Document, changes: Sequence[FactChange] | None = None
+    before: Document,
+    after: Document,
+    now: Document,
+    changes: Sequence[FactChange | FieldChange] | None = None,
 ) -> TakenBack:
     """Take back what made `after` of `before`, in what that has become since.
 
@@ -64,15 +67,19 @@ def take_back(
 
     Raises:
         TooManyParts: a version has more parts than its limit.
+        EditRefused: a field cannot be changed alone.
     """
     if changes is None and now.text == after.text:
         return TakenBack(before.text)
     newline = now.lines.newline
     before, after = (_with_text(each, with_newline(each.text, newline)) for each in (before, after))
-    every = compare(before, after).facts if changes is None else changes
-    every = [change for change in every if change.fact.kind != "source"]
+    found = compare(before, after).facts if changes is None else changes
+    fields = [each for each in found if isinstance(each, FieldChange)]
+    every = [each for each in found if isinstance(each, FactChange) and each.fact.kind != "source"]
     undos, refused, skipped = _find_undos(after, now, every)
-    front, is_whole = (before, len(undos) == len(every)) if changes is None else (after, False)
+    is_whole = changes is None and len(undos) == len(every)
+    front = _with_fields(before, fields) if fields else after
+    mine = before if changes is None or fields else after
     conflicts: list[str] = []
     for version in (after,) if refused else (after, now):
         if version is now:  # a heading stays that others are under
@@ -81,7 +88,7 @@ def take_back(
             undos = [each for each in undos if each.now not in stay]
         try:
             body = before.body if is_whole and version is after else _put_back(before, version, undos, after)
-            merged = merge(_with_body(after, version.body), _with_body(front, body), now)
+            merged = merge(_with_body(front, version.body), _with_body(mine, body), now)
         except _MisreadError as error:
             conflicts = [str(error)]
             continue
@@ -118,13 +125,10 @@ def _find_undos(
             skipped.append(f"{_quote_fact(again)} is there again, in line {again.line}")
             continue
         if then and not stands:
-            reason = (
-                f"it took the place of {_quote_fact(was)}, and is gone since" if was else "it is gone since"
-            )
-            if not was:
-                skipped.append(f"{_quote_fact(then)} was removed already")
-                reason *= len(changes) > 1
-        elif then and stands and then.said != stands.said and not (was and was.said == then.said):
+            place = f", which took the place of {_quote_fact(was)}," if was else ""
+            skipped.append(f"{_quote_fact(then)}{place} was removed already")
+            continue
+        if then and stands and then.said != stands.said and not (was and was.said == then.said):
             reason = f"it has changed since, or is gone: now it reads {_quote_fact(stands)}"
             skipped += [f"{_quote_fact(then)} was reworded back already"] * (
                 was is not None and was.said == stands.said
@@ -285,6 +289,15 @@ def _check_result(
         raise _MisreadError(
             "it cannot be reverted by itself: the text around it would be read as something else"
         )
+
+
+def _with_fields(document: Document, fields: Sequence[FieldChange]) -> Document:
+    """Return the version before a change with some of its fields as they are in the version after."""
+    for field in fields:
+        is_gone = field.kind == "removed"
+        edits = unset_field(document, field.key) if is_gone else set_field(document, field.key, field.after)
+        document = spliced(document, edits)
+    return document
 
 
 def _with_body(document: Document, body: str) -> Document:

@@ -2,33 +2,33 @@
 
 from __future__ import annotations
 
-from collections import Counter
 from dataclasses import replace
-from itertools import pairwise
+from itertools import chain
+from operator import itemgetter
 from typing import TYPE_CHECKING, NamedTuple
 
 from mdmem.diagnostic import Span
 from mdmem.document.relink import repointed
 from mdmem.merging.conflict import Conflicts, MergeConflict
 from mdmem.merging.joining import SIDES, Joined, Trio
+from mdmem.merging.likeness import PlacedFact, find_alike
+from mdmem.merging.line_merge import Piece, join_lines, merge_loose_lines
 from mdmem.merging.tree import MARKER, Margin
-from mdmem.text.diff import Versions, regions
+from mdmem.text.diff import Versions
 from mdmem.text.lines import whole_lines
 from mdmem.text.regex import regex
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable
-
     from mdmem.document.document import Document
     from mdmem.merging.tree import Tree, TreeNode
 
 _HASHES = regex(r" {0,3}#{1,6}[ \t]+")
 _LONGEST = 60  # characters of a node in a message
 _GLUED = frozenset(["item", "row", "section"])
-
-
-Piece = tuple[str, Versions[slice] | None]
-"""A piece of a text; or, of a place that both sides changed, its lines in each version."""
+_LEAVES = frozenset(["code", "quote", "html", "footnote"])  # in which no line stands on its own
+_BOX = regex(r"\[[^\[\]]\][ \t]+")
+_NUMBER = regex(r"[0-9]+")
+_MATH_OR_TERM = regex(r"[ \t]*(?:\$\$|:[ \t])")
 
 
 class Written(NamedTuple):
@@ -67,6 +67,7 @@ class Writer:
         self._open: list[tuple[int, Trio]] = []  # the sections around, by level
         self._line = 1  # of theirs, that was written last
         self._chunks: list[_Chunk] = []
+        self._numbers: dict[Trio, int] = {}
         self._tops = [_find_above(tree, joined.trios) for tree in trees]
         self._newline = documents.theirs.lines.newline
 
@@ -75,20 +76,43 @@ class Writer:
         self._write_node(self._joined.root, Margin(), -1)
         tails = Versions(*(tree.tail for tree in self._trees))
         self._chunks.append(_Chunk((tails.agreed() or (max(tails.ours, tails.theirs),))[0]))
-        return join_pieces(
+        return join_lines(
             conflicts.take(chunk.conflict, self._newline) if chunk.conflict else chunk.text
             for chunk in _join_neighbours(self._chunks)
         )
 
     def _write_node(self, trio: Trio, margin: Margin, parent: int) -> None:
         if trio.state == "conflict":
-            sources = (node and self._conflict_lead(trio, node) + node.source for node in trio.nodes)
+            sources = (node and node.lead + node.source for node in trio.nodes)
             self._add_conflict(trio, Versions(*(source or "" for source in sources)), trio.why)
         else:
             place = len(self.written)
             margin = self._write_own(trio, margin, parent)
+            if trio.node.kind == "list":
+                self._number_items(trio)
             for child in trio.children:
                 self._write_node(child, margin, place)
+
+    def _number_items(self, trio: Trio) -> None:
+        """Number the items of a list on where both sides put in or took out some, and all versions count."""
+        items = trio.nodes.map(lambda node: node.children if node else [])
+        base, *sides = items.map(lambda nodes: [self._joined.trios[item] for item in nodes])
+        markers = items.map(lambda nodes: [_NUMBER.search(item.marker) for item in nodes])
+        numbers = [[int(each[0]) for each in found if each] for found in markers if found]
+        if base in sides or sides[0] == sides[1] or not all(sides) or not all(numbers):
+            return
+        if all(each == list(range(each[0], each[0] + len(each))) for each in numbers):
+            self._numbers.update((child, numbers[0][0] + at) for at, child in enumerate(trio.children))
+            heads = chain(*(whole_lines(item.head) for item in chain(*items)))
+            self.composed.update(line.strip(" \t\r\n") for line in heads)
+
+    def _renumber(self, head: str, number: int) -> str:
+        """Return the lines of an item with another number."""
+        found = MARKER.match(head)
+        marker = _NUMBER.sub(str(number), found[0]) if found else ""
+        changed = _replace_marker(head, marker)
+        self.composed.update(line.strip(" \t\r\n") for line in whole_lines(changed))
+        return changed
 
     def _write_own(self, trio: Trio, margin: Margin, parent: int) -> Margin:
         """Write the lines of a node itself; the indentation of what stands in it."""
@@ -101,18 +125,18 @@ class Writer:
             return margin
         heads = Versions(*(each.margin.shifted(each.head, margin) if each else "" for each in trio.nodes))
         pieces, words = self._merged_head(trio, heads)
+        if trio in self._numbers and len(pieces) == 1 and pieces[0].text:
+            pieces = [Piece(self._renumber(pieces[0].text, self._numbers[trio]))]
         self.written[-1] = Written(self._agreed_kind(trio), words, parent)
-        lines = heads.map(whole_lines)
-        for text, places in pieces:
-            if places is None:
-                self._chunks.append(_Chunk(text))
+        for piece in pieces:
+            if piece.sides is None:
+                self._chunks.append(_Chunk(piece.text))
             else:
-                texts = lines.paired(places, lambda side, part: "".join(side[part]))
-                self._add_conflict(trio, texts, "changed by both sides", places.theirs.start)
+                self._add_conflict(trio, piece.sides, "changed by both sides", piece.line)
         self._reach_node(trio)
         if node.kind != "item":
             return margin
-        return _margin_of(next((text for text, _ in pieces if text), heads[trio.sides[-1]]))
+        return _margin_of(next((piece.text for piece in pieces if piece.text), heads[trio.sides[-1]]))
 
     def _check_outline(self, trio: Trio) -> None:
         """Note a section that is not below the one that it is below on a side."""
@@ -143,13 +167,13 @@ class Writer:
         """Return the lines of a node, and its words if a side has the same."""
         base, ours, theirs = trio.nodes
         if not ours or not theirs:
-            return [(heads[trio.sides[0]], None)], trio.on(trio.sides[0]).words
+            return [Piece(heads[trio.sides[0]])], trio.on(trio.sides[0]).words
         agreed = heads.agreed() if base or heads.ours == heads.theirs else None
         if agreed or (not base and ours.words == theirs.words):
             text = agreed[0] if agreed else heads.theirs
             is_ours = text == heads.ours and (text != heads.theirs or trio.node is ours)
-            return [(text, None)], (ours if is_ours else theirs).words
-        whole: list[Piece] = [("", heads.map(lambda head: slice(0, len(whole_lines(head)))))]
+            return [Piece(text)], (ours if is_ours else theirs).words
+        whole = [Piece("", heads)]
         if not base:
             return whole, None
         nodes = Versions(base, ours, theirs)
@@ -159,16 +183,26 @@ class Writer:
             lines = heads.map(whole_lines)
             kept = trio.is_replaced and [set(lines.base).intersection(side) for side in lines[1:]]
             if composed is None and max(map(len, lines)) > 1 and (not kept or all(kept)):
-                return merge_lines(lines, self._last), None
+                return self._merge_lines(trio, lines), None
         if composed is None:
             return whole, None
         self.composed.update(line.strip(" \t\r\n") for head in heads for line in whole_lines(head))
-        return [(composed, None)], None
+        return [Piece(composed)], None
+
+    def _merge_lines(self, trio: Trio, lines: Versions[list[str]]) -> list[Piece]:
+        is_leaf = trio.node.kind in _LEAVES or trio.node.is_code
+        if is_leaf or any(map(_MATH_OR_TERM.match, chain(*lines))):
+            return merge_loose_lines(lines)
+        base, *_ = lines.map(_read_additions)
+
+        def may_join(ours: str, theirs: str) -> bool:
+            return not any(
+                find_alike(_read_additions(whole_lines(ours)), _read_additions(whole_lines(theirs)), base)
+            )
+
+        return merge_loose_lines(lines, may_join, self._last)
 
     # -- blank lines --------------------------------------------------------------------------------------
-
-    def _conflict_lead(self, trio: Trio, node: TreeNode) -> str:
-        return node.lead if trio.state == "conflict" and (node.lead or len(trio.sides) == 1) else ""
 
     def _merged_lead(self, trio: Trio) -> str:
         """Return the blank lines above a node: as a side has them where the same thing stands above."""
@@ -186,7 +220,7 @@ class Writer:
         may_touch |= self._above is not None and (self._above.node.kind, trio.node.kind) == ("item", "list")
         if own or self._above is None or may_touch or not trio.node.head + _first_child_head(trio.node):
             return own
-        is_definition = trio.node.kind == self._above.node.kind == "definition"
+        is_definition = trio.node.kind == self._above.node.kind in {"definition", "footnote"}
         return (
             own if is_definition or (self._above.node.id and trio.node.kind == "paragraph") else self._newline
         )
@@ -210,71 +244,6 @@ class Writer:
         )
         self._chunks.append(_Chunk("", found))
         self._reach_node(trio)
-
-
-def merge_lines(
-    lines: Versions[list[str]], last: int = 1, may_join: Callable[[str], bool] = lambda _text: True
-) -> list[Piece]:
-    """Three versions of some lines, merged: pieces of text, and the places that both sides changed.
-
-    Two insertions at one place for which `may_join` are both kept, that of the side `last` behind the other;
-    others conflict. Where a line would stand more often or less often than both changes say, all is one
-    conflict.
-    """
-    found: list[Piece] = []
-    reached = 0
-    for region in _find_regions(lines):
-        found.append(("".join(lines.base[reached : region.base.start]), None))
-        reached = region.base.stop
-        texts = lines.paired(region, lambda side, part: "".join(side[part]))
-        agreed = texts.agreed()
-        if agreed or (not texts.base and may_join(texts.ours) and may_join(texts.theirs)):
-            found.append((agreed[0] if agreed else texts[3 - last] + texts[last], None))
-        else:
-            found.append(("", region))
-    found.append(("".join(lines.base[reached:]), None))
-    if all(place is None for _, place in found):
-        counts = lines.map(Counter)
-        after = Counter(whole_lines("".join(text for text, _ in found)))
-        most = counts.ours | counts.theirs
-        if not after <= most or not all(is_in_limits(line, counts, after) for line in counts.base):
-            return [("", lines.map(lambda side: slice(0, len(side))))]
-    return found
-
-
-def join_pieces(pieces: Iterable[str]) -> str:
-    r"""Join whole lines; an empty one that ends in `\n` ends in `\r` behind another that does."""
-    joined = [""]
-    for piece in filter(None, pieces):
-        is_half = joined[-1].endswith("\r") and piece.startswith("\n")
-        joined.append("\r" + piece[1:] if is_half else piece)
-    return "".join(joined)
-
-
-def _find_regions(lines: Versions[list[str]]) -> list[Versions[slice]]:
-    """Return where the versions differ.
-
-    Lines may be added right beside others that are changed, not changed.
-    """
-    found = list(regions(*lines, apart=True))
-    for above, below in pairwise(found):
-        if (
-            above.base.stop == below.base.start
-            and len(lines.base[above.base])
-            and len(lines.base[below.base])
-        ):
-            return list(regions(*lines))
-    return found
-
-
-def is_in_limits(line: str, counts: Versions[Counter[str]], after: Counter[str]) -> bool:
-    """Return whether a line stands as often in a merge as both changes say: they may be one change or two."""
-    base, ours, theirs = counts.map(lambda each: each[line])
-    two = ours + theirs - base
-    one = min(ours, theirs) if min(ours, theirs) < base else max(ours, theirs)
-    if min(ours, theirs) < base < max(ours, theirs):
-        one = two
-    return min(one, two) <= after[line] <= max(one, two)
 
 
 def _join_neighbours(chunks: list[_Chunk]) -> list[_Chunk]:
@@ -312,25 +281,42 @@ def _quote_node(node: TreeNode) -> str:
 
 
 def _with_merged_marker(nodes: Versions[TreeNode], heads: Versions[str]) -> str | None:
-    """Return the lines of a node of which each side changed only the marker, the layout, or the rest."""
+    """Return the lines of a node of which each side changed only the marker, box, layout, or the rest."""
     parts = nodes.paired(heads, _split_marker)
-    markers, rests = parts.map(lambda part: part[0]), parts.map(lambda part: part[1])
-    said = nodes.paired(markers, lambda node, mark: (node.kind, node.words, node.id, mark or node.level))
+    markers, boxes, rests = (parts.map(itemgetter(place)) for place in range(3))
+    said = nodes.paired(
+        parts,
+        lambda node, part: (node.kind, node.words.removeprefix(part[1]), node.id, part[0] or node.level),
+    )
     marker = markers.agreed() or ((markers.theirs,) if nodes.theirs.kind == "item" else None)
+    box = boxes.agreed()
     agreed = rests.agreed() or (
         said.agreed() and ((rests.theirs,) if said.ours == said.base else (rests.ours,))
     )
-    if not marker or not agreed:
+    if not marker or not box or not agreed:
         return None
     at = SIDES[0] if rests.ours == agreed[0] else SIDES[1]
-    first, *others = whole_lines(agreed[0]) or [""]
-    return marker[0] + first + _margin_of(markers[at]).shifted("".join(others), _margin_of(marker[0]))
+    return _replace_marker(f"{markers[at]}{box[0]}{agreed[0]}", marker[0])
 
 
-def _split_marker(node: TreeNode, head: str) -> tuple[str, str]:
-    """Return the lines of an item or a heading, cut behind the marker."""
+def _split_marker(node: TreeNode, head: str) -> tuple[str, str, str]:
+    """Return the lines of an item or a heading, cut behind the marker and the box of a task."""
     found = {"item": MARKER, "section": _HASHES}[node.kind].match(head) if node.marker else None
-    return (found[0], head[found.end() :]) if found else ("", head)
+    marker = found[0] if found else ""
+    box = _BOX.match(head, len(marker)) if node.kind == "item" else None
+    return marker, box[0] if box else "", head[len(marker) + len(box[0] if box else "") :]
+
+
+def _replace_marker(head: str, marker: str) -> str:
+    """Return the lines of an item or a heading with another marker, indented as it needs."""
+    found = MARKER.match(head) or _HASHES.match(head)
+    old = found[0] if found else ""
+    first, *others = whole_lines(head[len(old) :]) or [""]
+    return marker + first + _margin_of(old).shifted("".join(others), _margin_of(marker))
+
+
+def _read_additions(lines: list[str]) -> list[PlacedFact]:
+    return [PlacedFact("line", line.strip(" \t\r\n")) for line in lines]
 
 
 def _margin_of(marker: str) -> Margin:
@@ -357,7 +343,8 @@ def _find_above(tree: Tree, trios: dict[TreeNode, Trio]) -> dict[Trio, tuple[Tri
     standing: Trio | None = None
     for node in tree.nodes:
         trio = trios[node]
-        found[trio] = standing if node.lead else above, node.lead
+        is_first = above is not None and standing is None
+        found[trio] = standing if node.lead else above, "" if is_first else node.lead
         if node.head:
             above = trio
             standing = standing if trio.state == "gone" else trio

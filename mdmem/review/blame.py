@@ -4,23 +4,21 @@ from __future__ import annotations
 
 from bisect import bisect_right
 from dataclasses import dataclass, replace
-from itertools import accumulate, compress
+from itertools import accumulate
 from typing import TYPE_CHECKING
 
 from mdmem.diagnostic import Span
-from mdmem.document.tree import dotted, same
-from mdmem.errors import DocumentRefused
-from mdmem.git.history import AGENT, ALSO, OP
+from mdmem.document.tree import Member, dotted, same
 from mdmem.merging.comparison import pair_facts
-from mdmem.merging.facts import facts
-from mdmem.review.tracked import NAMES_A_MEMORY, agent_of
+from mdmem.review.authors import Maker, Steps, list_members, read_log
+from mdmem.review.review import find_names
+from mdmem.text.lines import whole_lines
+from mdmem.text.regex import regex
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterator, Sequence
 
     from mdmem.document.document import Document
-    from mdmem.document.tree import Member
-    from mdmem.git.history import Commit
     from mdmem.review.tracked import Tracked
     from mdmem.vault.vault import Vault
 
@@ -32,7 +30,8 @@ class SaidFact:
     Attributes:
         path: the memory.
         line, last: the numbers of its first and its last line, 1-based.
-        kind: of a fact what it is written as, such as "item"; else "field".
+        kind: of a fact what it is written as, such as "item"; else "field", or "conflict": what a merge left
+            between its markers, of which the lines of ours are facts.
         heading: of a fact, the titles that it stands under; of a field, its key.
         id: of a fact, its block id; empty without.
         text: its words; of a field, as it is written.
@@ -64,6 +63,7 @@ class SaidFact:
     note: str = ""
 
 
+_MARKER = regex(r"([<|=>])\1{6,}")
 _NOT_COMMITTED = "not committed yet"
 _ELSEWHERE = "in another repository, or in none"
 _UNKNOWN = "older than this shallow clone"
@@ -76,17 +76,44 @@ def blame(vault: Vault, tracked: Tracked, path: str) -> list[SaidFact]:
         As `Git.blame`.
     """
     now = vault.read(path)
-    name = tracked.name(path)
-    blob = tracked.history.tree(tracked.head, [name]).get(name) if tracked.head else None
-    return list(_Blame(tracked, now, name, blob or "").said())
+    _, old = find_names(path, tracked, vault)
+    name, blob = tracked.name(old), tracked.list_blobs(tracked.head, [old]).get(old, "")
+    is_unmerged = "<" * 7 in now.text and path in tracked.unmerged()
+    spans = now.conflicts(in_code=is_unmerged)
+    settled, numbers = _take_ours(now, spans)
+    found = _Blame(vault, tracked, settled, name, blob).said()
+    said = [replace(each, line=numbers[each.line], last=numbers[each.last]) for each in found]
+    return sorted([*said, *(_describe_conflict(now, span) for span in spans)], key=lambda each: each.line)
+
+
+def _describe_conflict(document: Document, span: Span) -> SaidFact:
+    line, last = map(document.lines.number, span)
+    text, note = f"a conflict in lines {line} to {last}", "amid a merge"
+    return SaidFact(
+        path=document.path, line=line, last=last, kind="conflict", heading=(), id="", text=text, note=note
+    )
+
+
+def _take_ours(document: Document, spans: Sequence[Span]) -> tuple[Document, list[int]]:
+    """Return a memory without what is between the markers of a merge but ours, and what its lines were."""
+    kept, numbers, side = list[str](), [0], "<"
+    for number, line in enumerate(whole_lines(document.text), 1):
+        at = document.lines.starts[number - 1]
+        marker = _MARKER.match(line) if any(span.start <= at < span.end for span in spans) else None
+        side = marker[1] if marker else side
+        if not marker and side in {"<", ">"}:
+            kept.append(line)
+            numbers.append(number)
+    return replace(document, text="".join(kept), data="".join(kept).encode()) if spans else document, numbers
 
 
 class _Blame:
     """Says who said what in a memory, which git calls `name`; `blob` is what the last commit has, if any."""
 
-    def __init__(self, tracked: Tracked, now: Document, name: str, blob: str) -> None:
+    def __init__(self, vault: Vault, tracked: Tracked, now: Document, name: str, blob: str) -> None:
         self._now = now
         self._head = tracked.document(blob, now.path) if blob else None
+        self._steps = Steps(vault, read_log(vault), now.path, now, self._head)
         self._lines = tracked.repository.blame(name, words=True) if blob else ()
         self._commits = tracked.history.commits(filter(None, self._lines))
         self._partial = tracked.find_partial(self._commits.values())
@@ -98,87 +125,40 @@ class _Blame:
 
     def said(self) -> Iterator[SaidFact]:
         """Yield each field and each fact, in order."""
-        for member in _list_members(self._now):
-            yield self._blame_field(member)
-        known = (
-            pair_facts(self._head, self._now) if self._head else [(fact, None) for fact in facts(self._now)]
-        )
-        for fact, before in known:
+        number, members = self._now.lines.number, {each.key: each for each in list_members(self._head)}
+        for member in list_members(self._now):
+            before, (start, end) = members.get(member.key), _member_span(member)
             said = SaidFact(
                 path=self._now.path,
-                line=fact.line,
-                last=fact.last,
-                kind=fact.kind,
-                heading=fact.path,
-                id=fact.id,
-                text=fact.text,
+                line=number(start),
+                last=number(end - 1),
+                kind="field",
+                heading=(dotted([member.key]),),
+                id="",
+                text=self._now.text[start:end],
             )
-            yield self._blame_span(said, before.span if before and before.said == fact.said else None)
+            is_same = before and same(before.node.value, member.node.value)
+            span = _member_span(before) if before and is_same else None
+            yield self._blame_span(said, self._steps.find_maker(member.key), span)
+        for fact, was in pair_facts(self._head, self._now):
+            told = {name: getattr(fact, name) for name in ("line", "last", "kind", "id", "text")}
+            said = SaidFact(path=self._now.path, heading=fact.path, **told)
+            span = was.span if was and was.said == fact.said else None
+            yield self._blame_span(said, self._steps.find_maker(fact), span)
 
-    def _blame_field(self, member: Member) -> SaidFact:
-        start, end = _member_span(member)
-        said = SaidFact(
-            path=self._now.path,
-            line=self._now.lines.number(start),
-            last=self._now.lines.number(end - 1),
-            kind="field",
-            heading=(dotted([member.key]),),
-            id="",
-            text=self._now.text[start:end],
-        )
-        found = (each for each in (_list_members(self._head) if self._head else ()) if each.key == member.key)
-        before = next((each for each in found if same(each.node.value, member.node.value)), None)
-        return self._blame_span(said, _member_span(before) if before else None)
-
-    def _blame_span(self, said: SaidFact, span: Span | None) -> SaidFact:
-        """Return what was said, with the last commit that touched a stretch of the last version."""
-        if span is None:
-            return replace(said, note=self._unknown)
-        first, last = (bisect_right(self._ends, at) for at in (span.start, span.end - 1))
+    def _blame_span(self, said: SaidFact, maker: Maker, span: Span | None) -> SaidFact:
+        """Return what was said, with its maker and the last commit that touched its stretch in the head."""
+        first, last = (bisect_right(self._ends, at) for at in (span.start, span.end - 1)) if span else (0, -1)
         touched = [self._commits[id_] for id_ in dict.fromkeys(self._lines[first : last + 1]) if id_]
-        if not touched:
-            return replace(said, note=_UNKNOWN)
-        latest = max(commit.committed for commit in touched)
-        tied = [commit.id for commit in touched if commit.committed == latest]
-        commit = self._commits[self._newest(tied) if len(tied) > 1 else tied[0]]
-        is_part, concerned = commit.id in self._partial, _operations_on(commit, self._now.path)
-        agents = dict.fromkeys(agent for _, agent in concerned)
-        return replace(
-            said,
-            commit=commit.id,
-            date=commit.date,
-            author=commit.author,
-            email=commit.email,
-            agent=", ".join(filter(None, agents))
-            if agents and not is_part
-            else agent_of(commit, is_part=is_part),
-            sure=not is_part and len(agents) <= 1,
-            operations=() if is_part else tuple(operation for operation, _ in concerned),
-        )
-
-
-def _operations_on(commit: Commit, path: str) -> list[tuple[str, str]]:
-    """List the operations of a commit on a memory, each with its agent."""
-    done: list[tuple[str, str]] = []
-    concerned: list[bool] = []
-    for key, value in commit.trailers:
-        concerns = path in value or not NAMES_A_MEMORY.search(value)
-        if key == OP:
-            done.append((value, ""))
-            concerned.append(concerns)
-        elif key == ALSO and done:
-            concerned[-1] |= concerns
-        elif key == AGENT and done:
-            done[-1] = (done[-1][0], value)
-    # A memory may have been called otherwise then: where none is left, all may concern it.
-    return list(compress(done, concerned)) or done
-
-
-def _list_members(document: Document) -> tuple[Member, ...]:
-    try:
-        return document.tree.members if document.tree else ()
-    except DocumentRefused:
-        return ()
+        commit, note = None, _UNKNOWN if span else self._unknown
+        if touched:
+            latest = max(commit.committed for commit in touched)
+            tied = [commit.id for commit in touched if commit.committed == latest]
+            commit, note = self._commits[self._newest(tied) if len(tied) > 1 else tied[0]], ""
+            said = replace(said, commit=commit.id, date=commit.date, author=commit.author, email=commit.email)
+        is_part = commit is not None and commit.id in self._partial
+        agent, is_sure, operations = self._steps.name_agents(maker, commit, is_part=is_part)
+        return replace(said, note=note, agent=agent, sure=is_sure, operations=operations)
 
 
 def _member_span(member: Member) -> Span:

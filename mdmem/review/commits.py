@@ -6,7 +6,7 @@ trailers name the changes of the vault's own history that led from what git has 
     Mdmem-Op: append to notes/db.md        what was done
     Mdmem-Id: 20260801T120000123456-1f2e   the change, as `mdmem history` and `mdmem undo` name it
     Mdmem-Also: notes/app.md               what it changed without naming it, as by a link
-    Mdmem-Agent: claude                    who did it, where that is known
+    Mdmem-Agent: claude                    who made what is in the commit, where that is known
 
 An `Mdmem-Op` without an id is a direct edit beside them. Where all was edited directly there is none.
 """
@@ -18,7 +18,6 @@ import re
 from contextlib import nullcontext, suppress
 from dataclasses import dataclass
 from functools import cache
-from itertools import islice
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from mdmem.errors import (
@@ -30,9 +29,10 @@ from mdmem.errors import (
     StorageFailed,
     Usage,
 )
-from mdmem.git.commit import IGNORED, PendingKind, WorkTree
+from mdmem.git.commit import IGNORED, Pending, PendingKind, WorkTree
 from mdmem.git.history import AGENT, ALSO, ID, OP, SESSION, one_line, with_trailers
 from mdmem.git.repository import Repository
+from mdmem.review.authors import Steps, follow, read_log
 from mdmem.review.review import Review
 from mdmem.review.tracked import NAMES_A_MEMORY, Tracked, is_chosen
 from mdmem.vault import files
@@ -44,16 +44,14 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
 
     from mdmem.document.document import Document
-    from mdmem.git.commit import Pending
-    from mdmem.vault.store import Entry, FileChange
+    from mdmem.vault.store import Entry
     from mdmem.vault.vault import Vault
 
     _Files = Mapping[str, Pending]
-    _Led = tuple[Entry, list[str]]
+    _Led = tuple[Entry, str, list[str]]
 
 _SECONDS = 300.0  # that hooks and signing may be silent, where somebody waits and may interrupt
 _SECONDS_ALONE = 60.0
-_MOST_ENTRIES = 10_000  # of the history that are looked at
 _MOST_OPERATIONS = 200  # that a message names
 _MOST_ALSO = 20  # memories that it names of an operation
 _LONGEST_LINE = 72
@@ -164,9 +162,9 @@ class Commits:
         """List both names of renamed memories: half of a rename would lose the memory."""
         if not chosen or not {"added", "removed"} <= {each.kind for each in found.values()}:
             return []
-        rows = Review(self._vault, tracked, tracked.head, None).changes()
-        pairs = [(row.old_path, row.path) for row in rows if row.change == "memory-renamed"]
-        return [path for pair in pairs if any(is_chosen(each, chosen) for each in pair) for path in pair]
+        pairs = Review(self._vault, tracked, tracked.head, None).find_pairs()
+        both = [pair[:2] for pair in pairs if pair.old and pair.new]
+        return [path for pair in both if any(is_chosen(each, chosen) for each in pair) for path in pair]
 
     def allow(self, what: str, *, off: bool = False) -> str:
         """Let the vault do something for the user of this machine; see `Git.allow`."""
@@ -217,59 +215,43 @@ class Commits:
     def _make_message(self, text: str, tracked: Tracked, taken: _Files, session: str) -> str:
         led, direct = self._find_explaining(tracked, taken)
         trailers: list[tuple[str, str]] = []
-        for entry, changed in led[-_MOST_OPERATIONS:]:
+        for entry, actor, changed in led[-_MOST_OPERATIONS:]:
             trailers += [(OP, entry.message.strip() or "change"), (ID, entry.id)]
-            trailers += [(ALSO, other) for other in _list_others(entry.message, changed)]
-            trailers += [(AGENT, entry.actor)] if entry.actor.strip() else []
+            trailers += [(ALSO, other) for other in _list_others(entry.message, [*dict.fromkeys(changed)])]
+            trailers += [(AGENT, actor)] if actor.strip() else []
         if trailers:
             # Else it would seem that the operations made these changes, too.
             trailers += [(OP, f"edit {path} directly") for path in direct[:_MOST_OPERATIONS]]
         trailers += [(SESSION, session)] if session.strip() else []
-        operations = [*dict.fromkeys(one_line(each.message) for each, _ in led if each.message.strip())]
+        operations = [*dict.fromkeys(one_line(each.message) for each, *_ in led if each.message.strip())]
         return with_trailers(text.strip() or _default_message(taken, operations), trailers)
 
     def _find_explaining(self, tracked: Tracked, taken: _Files) -> tuple[list[_Led], list[str]]:
-        """Return what led from what the head has to what the files hold.
+        """Return who made what differs from the head.
 
         Returns:
-            The changes, the oldest first, each with the memories that it led to; and the memories that were
-            edited directly as well.
+            The changes, the oldest first, each with its actor, who is empty where it brought back what others
+            had made, and with the memories that it changed; and the memories that were edited directly.
         """
-        heads = {
-            p: _hash_of(tracked.document, each.blob, p) if each.blob else None for p, each in taken.items()
-        }
-        changes: dict[str, list[tuple[Entry, FileChange]]] = {path: [] for path in taken}
-        unexplained = set(taken)
-        for entry in islice(self._vault.history(), _MOST_ENTRIES):
-            for file in (file for file in entry.files if file.path in taken):
-                changes[file.path].append((entry, file))
-                if heads[file.path] in {file.before, file.after}:
-                    unexplained.discard(file.path)
-            if not unexplained:
-                break
-        known = cache(tracked.history.change_ids)
+        heads = {path: _read(tracked.document, each.blob, path) for path, each in taken.items() if each.blob}
+        is_removed = any(each.kind == "removed" for each in taken.values())
+        log, known = read_log(self._vault), cache(tracked.history.change_ids)
         led: dict[str, _Led] = {}
         direct = []
-        for path, head in heads.items():
-            step = None if taken[path].kind == "removed" else _hash_of(self._vault.find, path)
-            since, joined, is_joined = [], 0, True
-            for entry, file in changes[path]:
-                # Where a file was edited directly, one change does not begin with what another left.
-                is_joined = is_joined and file.after == step
-                if file.after == head:
-                    break
-                since.append(entry)
-                joined += is_joined
-                step = file.before
-                if step == head:
-                    break
-            else:
-                # The history does not know what the head has: only what joins up with the file is sure.
-                since = [entry for entry in since[:joined] if entry.id not in known()]
-                is_joined = bool(since)
-            for entry in since:
-                led.setdefault(entry.id, (entry, []))[1].append(path)
-            direct += [] if is_joined else [path]
+        for path, each in taken.items():
+            now, names = _read(self._vault.find_around, path), [path]
+            if is_removed and each.kind == "added":
+                [*follow(log, names)]  # it may have been moved
+            head = next((heads[name] for name in names if name in heads), None)
+            is_direct = False
+            for maker in Steps(self._vault, log, path, now, head).find_changers(known):
+                is_direct |= maker.is_direct
+                back = maker.came_by
+                if back and all(entry.id in known() for entry in maker.entries):
+                    led.setdefault(back.id, (back, "", []))[2].append(path)
+                for entry in maker.entries:
+                    led.setdefault(entry.id, (entry, entry.actor, []))[2].append(path)
+            direct += [path] * is_direct
         return [led[id_] for id_ in sorted(led)], direct
 
 
@@ -285,12 +267,11 @@ def _list_others(operation: str, changed: Sequence[str]) -> list[str]:
     return others if len(others) <= _MOST_ALSO else [f"{len(others):,} memories"]
 
 
-def _hash_of(read: Callable[..., Document | None], *given: str) -> str:
-    """Return the hash of a memory that `read` gives, where it can be read."""
+def _read(read: Callable[..., Document | None], *given: str) -> Document | None:
+    """Return a memory that `read` gives, where it can be read."""
     with suppress(DocumentRefused, StorageFailed):
-        if document := read(*given):
-            return document.hash
-    return "unknown"
+        return read(*given)
+    return None
 
 
 def _default_message(taken: _Files, operations: Sequence[str]) -> str:

@@ -2,20 +2,20 @@
 
 from __future__ import annotations
 
-from contextlib import closing
+from contextlib import closing, suppress
 from itertools import islice
 from typing import TYPE_CHECKING
 
-from mdmem.errors import Usage
+from mdmem.errors import DocumentRefused, SectionNotFound, Usage
 from mdmem.memory.verbs import KindVerbs, R
 from mdmem.review.blame import SaidFact, blame
-from mdmem.review.past import FactTarget, find_touching
+from mdmem.review.past import ChangedMemory, FactTarget, find_changes, read_versions
 from mdmem.review.review import Review
 from mdmem.review.tracked import Tracked
 from mdmem.vault.paths import path_text, path_texts
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Sequence
 
     from mdmem.git.history import LoggedCommit
     from mdmem.review.commits import Committed
@@ -55,11 +55,15 @@ class Git(KindVerbs[R]):
             if tracked.head is None:
                 return []
             with closing(tracked.history.log(names, tracked.head, follow=path is not None)) as found:
-                touched: Iterator[LoggedCommit] = found
-                if anchor and path is not None:
-                    target = FactTarget(path_text(path), anchor, "")
-                    touched = find_touching(found, target, tracked)
-                return list(islice(tracked.describe_commits(touched), limit))
+                if not anchor or path is None:
+                    return list(islice(tracked.describe_commits(found), limit))
+                versions = (version for logged in found for version in _read_memories(logged, tracked))
+                changes = find_changes(versions, FactTarget(path_text(path), anchor, ""))
+                touched = (each.commit for each in changes if each.commit)
+                if not (commits := list(islice(tracked.describe_commits(touched), limit))):
+                    remedy = "no commit has it: see what the memory says with `mdmem show`"
+                    raise SectionNotFound(path=path_text(path), heading=anchor, remedy=remedy)
+                return commits
 
     def blame(self, path: StrPath) -> list[SaidFact]:
         """Return each field and each fact of a memory, with who last changed it, when, and in which commit.
@@ -76,13 +80,13 @@ class Git(KindVerbs[R]):
         """Compare two states of the memories: memories, fields and facts, each named once.
 
         Args:
-            revisions: `A..B`, two commits; `A`, a commit and the files now; without any, the last commit and
-                the files now, new ones included that git does not ignore. `A..` and `..B` are to and from
-                the last commit.
+            revisions: `A..B`, two commits; `A...B`, what B has since both went apart; `A`, a commit and the
+                files now; without any, the last commit and the files now, new ones included that git does not
+                ignore. A commit that is left out is the last one.
             paths: only these memories and folders.
 
         Raises:
-            NamedNotFound: no such commit.
+            NamedNotFound: no such commit, or two that have none in common.
             MemoryNotFound: one of `paths` is in neither state.
             PathRefused, GitFailed: as for `log`.
         """
@@ -116,20 +120,21 @@ class Git(KindVerbs[R]):
             raise Usage(problem="git is set up for the whole vault", remedy=remedy)
         return self._vault.root
 
-    def revert(self, what: str, paths: Sequence[StrPath] = ()) -> R:
+    def revert(self, what: str, paths: Sequence[StrPath] = (), *, keep: Sequence[str] = ()) -> R:
         """Take back the last change of a fact, or what a commit did to memories, in what they say now.
 
         It goes by identity: what was written since stays, also around it. Nothing is committed; `undo` takes
         it back.
 
         Args:
-            what: a fact, as `notes/db.md#^id`, `notes/db.md#Heading` for a section, or `notes/db.md:some of
-                its words`; else a commit.
+            what: a fact, as `notes/db.md#^id`, `notes/db.md#Heading` for a section, `notes/db.md:some of its
+                words` or `notes/db.md:7` for the one in that line; a field, as `notes/db.md:title`; a memory,
+                as `notes/db.md`; else a commit.
             paths: of a commit, only what it did to these memories and folders.
+            keep: what stays as it is, each named as `what`.
 
         Raises:
-            Usage: `what` is a whole memory.
-            NamedNotFound: there is no such commit, and never was such a fact.
+            NamedNotFound: there is no such commit, never was such a fact, or nothing to `keep` was changed.
             MemoryNotFound: the commit touched none of a path.
             RevertRefused: it cannot be taken back, with the reasons.
             GitRefused: the commit is a merge, or git never had the memory.
@@ -137,7 +142,7 @@ class Git(KindVerbs[R]):
         """
         from mdmem.review.reverts import Reverts  # noqa: PLC0415 - start-up
 
-        return self._run(Reverts(self._vault).build(what, path_texts(paths)))
+        return self._run(Reverts(self._vault).build(what, path_texts(paths), keep))
 
     def commit(
         self,
@@ -199,12 +204,17 @@ class Git(KindVerbs[R]):
         return Commits(self._vault).allow(what, off=off)
 
 
+def _read_memories(logged: LoggedCommit, tracked: Tracked) -> list[ChangedMemory]:
+    """Read what a commit made of memories; nothing where it cannot be read."""
+    with suppress(DocumentRefused):
+        return [*read_versions(logged, tracked)]
+    return []
+
+
 def _resolve_states(tracked: Tracked, revisions: str) -> tuple[str | None, str | None]:
     """Return the commits that revisions name; None for no commit yet, and for the files now."""
-    old, dots, new = revisions.partition("..")
-    if new.startswith("."):
-        remedy = "use A..B, which compares two commits directly"
-        raise Usage(problem=f"{revisions!r} is not a pair of commits", remedy=remedy)
+    old, dots, new = revisions.partition("..." if "..." in revisions else "..")
     if not dots:
         return tracked.history.resolve(old) if old else tracked.head, None
-    return tracked.history.resolve(old or "HEAD"), tracked.history.resolve(new or "HEAD")
+    states = tracked.history.resolve(old or "HEAD"), tracked.history.resolve(new or "HEAD")
+    return (tracked.history.merge_base(*states), states[1]) if dots == "..." else states

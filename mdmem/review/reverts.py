@@ -5,7 +5,11 @@ What was written since stays. Where nothing was, a memory gets the very bytes ba
 
 from __future__ import annotations
 
+import shlex
 from contextlib import closing
+from dataclasses import replace
+from functools import partial
+from itertools import chain, islice
 from typing import TYPE_CHECKING
 
 from mdmem.document.document import Document, parse_text
@@ -18,10 +22,11 @@ from mdmem.errors import (
     RevertRefused,
     Usage,
 )
-from mdmem.merging.comparison import compare
-from mdmem.merging.reverting import take_back
-from mdmem.review.past import ChangedMemory, FactTarget, read_version, target_of
-from mdmem.review.tracked import Tracked
+from mdmem.merging.comparison import FactChange, FieldChange
+from mdmem.merging.reverting import TakenBack, take_back
+from mdmem.review.past import ChangedMemory, FactTarget, find_changes, read_versions, target_of
+from mdmem.review.review import find_names, is_same
+from mdmem.review.tracked import Tracked, is_chosen
 from mdmem.vault.paths import Namespace, check_folder, is_under
 from mdmem.vault.plan import Change, EditPlan
 
@@ -32,6 +37,7 @@ if TYPE_CHECKING:
     from mdmem.vault.vault import Vault
 
 _SHORT = 8  # digits of a commit in a message
+_MOST_TRIED = 100  # changes that are taken back one by one
 
 
 class Reverts:
@@ -40,12 +46,13 @@ class Reverts:
     def __init__(self, vault: Vault) -> None:
         self._vault = vault
 
-    def build(self, what: str, paths: Sequence[str] = ()) -> Callable[[], EditPlan]:
+    def build(self, what: str, paths: Sequence[str] = (), keep: Sequence[str] = ()) -> Callable[[], EditPlan]:
         """Build what makes the plan from the memories as they are by then; git is asked before.
 
         Args:
-            what: a fact as `target_of` reads it, or a commit.
+            what: what `target_of` reads, or a commit.
             paths: only what the commit did to these memories and folders.
+            keep: what stays as it is, each as `target_of` reads it.
 
         Raises:
             Usage, NamedNotFound, MemoryNotFound, GitFailed, GitRefused, RevertRefused: see `Git.revert`.
@@ -62,39 +69,62 @@ class Reverts:
                 # A commit may tell of more than the namespace.
                 told = f": {commit.subject}" if self._vault.wall == Namespace() else ""
                 message = f"revert {commit.id[:_SHORT]}{told}"
-        return lambda: self._make_plan(str(target or what), versions, message)
+        kept = [target_of(each) or FactTarget(check_folder(each), "", "") for each in keep]
+        return lambda: self._make_plan(str(target or what), versions, message, kept)
 
-    def _make_plan(self, what: str, versions: Sequence[ChangedMemory], message: str) -> EditPlan:
+    def _make_plan(
+        self, what: str, versions: Sequence[ChangedMemory], message: str, kept: Sequence[FactTarget]
+    ) -> EditPlan:
         changes: list[Change] = []
-        refused: list[str] = []
+        refused: dict[str, str] = {}
         skipped: list[str] = []
+        for target in kept:
+            under = [each for each in versions if any(is_under(path, target.path) for path in each[:2])]
+            parts = [] if target.is_whole else under
+            left = [each.without(target, self._vault.find(each.path)) for each in parts]
+            if left == under:
+                raise NamedNotFound(kind="change", name=str(target), remedy="see them with `mdmem git diff`")
+            versions = [*left, *(each for each in versions if each not in under)]
         for version in versions:
             try:
                 changes += self._take_back(version, refused, skipped)
             except DocumentRefused as error:
-                refused.append(error.message)
+                refused[version.path] = error.message
+        if refused and changes:
+            remedy = f"revert the rest with {' '.join(f'--keep {shlex.quote(name)}' for name in refused)}"
+            raise RevertRefused(what=what, reasons=tuple(refused.values()), remedy=remedy)
         if refused or not changes:
-            reasons = refused or skipped or ["nothing that it changed is still there"]
+            reasons = [*refused.values()] or skipped or ["nothing that it changed is still there"]
             raise RevertRefused(what=what, reasons=tuple(reasons))
-        return EditPlan(changes=tuple(changes), message=message, left_out=tuple(skipped))
+        back = tuple(replace(change, as_it_was=True) for change in changes)
+        return EditPlan(changes=back, message=message, left_out=tuple(skipped))
 
-    def _take_back(self, version: ChangedMemory, refused: list[str], skipped: list[str]) -> Iterator[Change]:
-        """Yield the change that takes back what was done to one memory, if there is anything to do."""
+    def _take_back(
+        self, version: ChangedMemory, refused: dict[str, str], skipped: list[str]
+    ) -> Iterator[Change]:
+        """Yield the change that takes back what was done to one memory, if there is anything to do.
+
+        What cannot be taken back goes to `refused`, by the name under which it can be kept; the change is
+        then of the rest.
+        """
         path, before, after = version.path, version.before, version.after
-        now = self._vault.find(path)
+        now = self._vault.find_around(path)
         move_to = version.old_path if version.old_path != path else None
         if now is None and after:
             skipped.append(f"{path}: it is gone")
         elif now and now.conflicts():
-            refused.append(f"{path}: a conflict of git's stands in it: settle that first")
-        elif move_to and self._vault.exists(move_to):
-            refused.append(f"{path}: it was {move_to}, where another memory is now")
-        elif version.changes is None and _is_same(now, before) and not move_to:
+            refused[path] = f"{path}: a conflict of git's stands in it: settle that first"
+        elif move_to and self._vault.find_around(move_to):
+            refused[path] = f"{path}: it was {move_to}, where another memory is now"
+        elif version.changes is None and is_same(now, before) and not move_to:
             skipped.append(f"{path}: it already is as it was before")
         else:
             none = parse_text(path, "", self._vault.config.limits)
-            done = take_back(before or none, after or none, now or none, version.changes)
-            refused += [f"{path}: {reason}" for reason in done.refused]
+            documents = before or none, after or none, now or none
+            done = take_back(*documents, version.changes)
+            if done.refused:
+                reasons, done = _find_rest(version, *documents, done)
+                refused |= {name: f"{path}: {reason}" for name, reason in reasons.items()}
             skipped += [f"{path}: {reason}" for reason in done.skipped]
             edits = tuple(between(now.text, done.text)) if now else ()
             if now is None:
@@ -105,8 +135,21 @@ class Reverts:
                 yield Change(path=path, before=now, edits=edits, move_to=move_to, merge=False)
 
 
-def _is_same(one: Document | None, other: Document | None) -> bool:
-    return one.data == other.data if one and other else one is other
+def _find_rest(
+    version: ChangedMemory, before: Document, after: Document, now: Document, whole: TakenBack
+) -> tuple[dict[str, str], TakenBack]:
+    """Find the changes that stand in the way, each with the reason, and take the others back."""
+    every = version.list_changes()
+    told = {version.path: "; ".join(whole.refused)}
+    if len(every) > _MOST_TRIED:
+        return told, TakenBack(now.text)
+    take, rest = partial(take_back, before, after, now), list[FactChange | FieldChange]()
+    for change in (*every, *every):  # one may need a later one
+        if change not in rest and not take([*rest, change]).refused:
+            rest.append(change)
+    left = [change for change in every if change not in rest]
+    reasons = {version.name_change(change, now): take([*rest, change]).refused[0] for change in left}
+    return reasons or told, take(rest)
 
 
 def _find_commit(revision: str, tracked: Tracked) -> Commit:
@@ -131,59 +174,53 @@ def _find_changed(commit: Commit, tracked: Tracked, vault: Vault, only: Sequence
     """Find what a commit made of memories, or of `only`, each under the name that it has now."""
     with closing(tracked.history.log(tracked.names, commit.id)) as log:
         logged = next(log, None)
-    files = logged.files if logged and logged.commit.id == commit.id else ()
-    found = [version for file in files if (version := read_version(file, tracked))]
+    found = [*read_versions(logged, tracked)] if logged and logged.commit.id == commit.id else []
     for name in only:
         if not any(is_under(path, name) for each in found for path in each[:2]):
             raise MemoryNotFound(path=name)
     found = [
         each
         for each in found
-        if (each.before or each.after)
-        and (not only or any(is_under(path, name) for name in only for path in each[:2]))
+        if (each.before or each.after) and any(is_chosen(path, only) for path in each[:2])
     ]
-    renamed = {each.old: each.new for each in tracked.repository.renames(commit.id)} if found else {}
     for number, each in enumerate(found):
-        if each.after and not vault.exists(each.path):
-            path = tracked.path(renamed.get(tracked.name(each.path), ""))
-            if path and vault.exists(path):
-                found[number] = each._replace(path=path, old_path=path)
+        if each.after and not vault.find_around(each.path):
+            path, _ = find_names(each.path, tracked, vault)
+            found[number] = each._replace(path=path, old_path=path) if path != each.path else each
     return found
 
 
 def _find_last_change(target: FactTarget, tracked: Tracked, vault: Vault) -> ChangedMemory:
-    """Find what the last change of a fact, committed or not, made of its memory."""
-    met = False
-    for version in _walk_versions(target.path, tracked, vault):
-        met, before, after = True, version.before, version.after
-        found = target.find(after), target.find(before)
-        if [fact[:4] for fact in found[0]] != [fact[:4] for fact in found[1]]:
-            every = compare(before, after).facts
-            changes = [each for each in every if each.after in found[0] or each.before in found[1]]
-            if changes:
-                return ChangedMemory(target.path, target.path, before, after, changes)
-    if not met:
+    """Find what the last change of what is named, committed or not, made of its memory."""
+    path, name = find_names(target.path, tracked, vault)
+    versions = _walk_versions(path, name, tracked, vault)
+    last = [*islice(versions, 2)]
+    if not last or not (target.is_whole or last[-1].commit):
         remedy = "`mdmem undo` takes back changes in the history of the vault"
         raise GitRefused(path=target.path, reason="git has no version of it", remedy=remedy)
-    remedy = f"list its facts with `mdmem git blame {target.path}`"
-    raise NamedNotFound(kind=f"fact in {target.path}", name=target.anchor or target.text, remedy=remedy)
+    found = last[0] if target.is_whole else next(find_changes(chain(last, versions), target), None)
+    if not found:
+        remedy = f"list its facts with `mdmem git blame {path}`"
+        raise NamedNotFound(kind=f"fact in {path}", name=target.anchor or target.text, remedy=remedy)
+    return found._replace(path=path, old_path=found.old_path if target.is_whole else path)
 
 
-def _walk_versions(path: str, tracked: Tracked, vault: Vault) -> Iterator[ChangedMemory]:
-    """Walk the changes of a memory that git has, newest first; that of the files now is the first."""
-    name, head, now = tracked.name(path), tracked.head, vault.find(path)
+def _walk_versions(path: str, old: str, tracked: Tracked, vault: Vault) -> Iterator[ChangedMemory]:
+    """Walk the changes of a memory, newest first: that of the files now, then those that git has.
+
+    `old` is its path in the last commit.
+    """
+    head, now = tracked.head, vault.find(path)
+    blob = tracked.list_blobs(head, [old]).get(old)
+    last = tracked.document(blob, old) if blob else None
+    if path != old or not is_same(now, last):
+        yield ChangedMemory(path, old, last, now)
     if head is None:
         return
-    blob = tracked.history.tree(head, [name]).get(name)
-    last = tracked.document(blob, path) if blob else None
-    with closing(tracked.history.log([name], head, follow=True)) as log:
-        for number, (commit, files) in enumerate(log):
-            if number == 0 and not _is_same(now, last):
-                yield ChangedMemory(path, path, last, now)
-            for file in files if len(commit.parents) <= 1 else ():
-                _refuse_cut(commit, tracked)
-                version = read_version(file, tracked)
-                if version:
-                    yield version
-                if tracked.path(file.old or file.name) is None:
-                    return  # it came from elsewhere
+    with closing(tracked.history.log([tracked.name(old)], head, follow=True)) as log:
+        for logged in log:
+            if len(logged.commit.parents) <= 1:
+                _refuse_cut(logged.commit, tracked)
+                yield from read_versions(logged, tracked)
+            if any(tracked.path(file.old or file.name) is None for file in logged.files):
+                return  # it came from elsewhere

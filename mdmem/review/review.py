@@ -7,14 +7,15 @@ so, and compared no further.
 from __future__ import annotations
 
 import json
-from contextlib import suppress
+from contextlib import closing, suppress
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple, cast
 
 from mdmem.document.document import Document
 from mdmem.document.tree import dotted
 from mdmem.errors import DocumentRefused, MdmemError, MemoryNotFound, StorageFailed
-from mdmem.merging.comparison import Comparison, compare, moved_across
+from mdmem.kind import PROPOSAL, kind_at
+from mdmem.merging.comparison import Comparison, FactChange, FieldChange, compare, moved_across
 from mdmem.text.diff import Word, words
 from mdmem.text.lines import whole_lines, with_newline
 from mdmem.vault.paths import check_folder, check_memory, is_under
@@ -22,7 +23,6 @@ from mdmem.vault.paths import check_folder, check_memory, is_under
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
-    from mdmem.merging.comparison import FactChange, FieldChange
     from mdmem.review.tracked import Tracked
     from mdmem.vault.vault import Vault
 
@@ -44,6 +44,7 @@ MemoryChangeKind = Literal[
     "not-compared",
 ]
 
+_Fingerprint = tuple[str, frozenset[str]]  # what tells a memory under another name: its id, and its lines
 _SIMILAR = 0.5  # share of equal lines from which on a memory that is gone and a new one are the same
 _MOST_COMPARED = 100  # memories that are gone, and new ones, among which that is looked for
 
@@ -68,7 +69,7 @@ class MemoryChange:
         before, after: the value of the field, or the words of the fact; None where there is none.
         sure: False where it is a guess that both are the same fact or memory, made by their likeness.
         moved: whether the fact has come under another heading, or into another item or memory.
-        note: what else is to be said about it.
+        note: what else is to be said about it; of a proposal in the inbox, which is one row, its reason.
     """
 
     path: str
@@ -157,7 +158,7 @@ class Review:
             GitFailed: git cannot say.
         """
         unmerged = self._tracked.unmerged() if self._new is None else set()
-        pairs = sorted(self._find_pairs(), key=lambda pair: pair.path.split("/"))
+        pairs = sorted(self.find_pairs(), key=lambda pair: pair.path.split("/"))
         notes: dict[MemoryPair, list[MemoryChange]] = {}
         comparisons: dict[str, Comparison] = {}
         for pair in pairs:
@@ -179,24 +180,24 @@ class Review:
         """Return what is said of a memory before its facts, and what differs; nothing if it is the same."""
         notes: list[MemoryChange] = []
         try:
-            before, after = self._read_pair(pair)
-            is_same = _is_same(before, after, is_now=self._new is None) and pair.old == pair.new
-            if is_same and not is_unmerged:
+            before, after = self._read(pair.old, pair.before), self._read(pair.new, pair.after)
+            has_moved = pair.old != pair.new
+            if is_same(before, after, is_now=self._new is None) and not (has_moved or is_unmerged):
                 return notes, None
+            if proposal := _of_proposal(pair.path, before, after):
+                return [proposal], None
             notes += _of_conflicts(pair.path, after, is_unmerged=is_unmerged)
-            return notes, compare(before, after)
+            return notes, None if any(note.line for note in notes) else compare(before, after)
         except (DocumentRefused, StorageFailed, MemoryNotFound) as error:
             notes.append(MemoryChange(path=pair.path, change="not-compared", note=str(error)))
             return notes, None
 
-    def _read_pair(self, pair: MemoryPair) -> tuple[Document | None, Document | None]:
-        before = self._tracked.document(pair.before, pair.old) if pair.old else None
-        if not pair.new:
-            return before, None
-        after = self._tracked.document(pair.after, pair.new) if pair.after else self._vault.read(pair.new)
-        return before, after
+    def _read(self, path: str, blob: str) -> Document | None:
+        if not path:
+            return None
+        return self._tracked.document(blob, path) if blob else self._vault.read(path)
 
-    def _find_pairs(self) -> list[MemoryPair]:
+    def find_pairs(self) -> list[MemoryPair]:
         """Return the chosen memories that may differ.
 
         One that was renamed is chosen by either of its names.
@@ -243,13 +244,12 @@ class Review:
         """Pair memories that are gone with new ones of the same id, or with similar lines."""
         if not gone or not new or max(len(gone), len(new)) > _MOST_COMPARED:
             return []
-        olds = {path: self._fingerprint(MemoryPair(path, "", blob, "")) for path, blob in gone.items()}
-        news = {path: self._fingerprint(MemoryPair("", path, "", blob)) for path, blob in new.items()}
+        olds, news = ({path: self._fingerprint(path, each[path]) for path in each} for each in (gone, new))
         scored = sorted(
             (-share, source, path)
             for source, old in olds.items()
             for path, known in news.items()
-            if (share := old.likeness(known)) >= _SIMILAR
+            if (share := _measure_likeness(old, known)) >= _SIMILAR
         )
         pairs: list[MemoryPair] = []
         for share, source, path in scored:
@@ -258,12 +258,12 @@ class Review:
                 del olds[source], news[path]
         return pairs
 
-    def _fingerprint(self, pair: MemoryPair) -> _Fingerprint:
+    def _fingerprint(self, path: str, blob: str) -> _Fingerprint:
         with suppress(MdmemError):
-            for document in filter(None, self._read_pair(pair)):
+            if document := self._read(path, blob):
                 lines = frozenset(line.strip() for line in whole_lines(document.text))
-                return _Fingerprint(str(document.fields.get("id", "")), lines - {"", "---"})
-        return _Fingerprint("", frozenset())
+                return str(document.fields.get("id", "")), lines - {"", "---"}
+        return "", frozenset()
 
     def _is_chosen(self, path: str) -> bool:
         return bool(path) and (not self._paths or any(is_under(path, each) for each in self._paths))
@@ -277,30 +277,49 @@ class Review:
         return bool(self._tracked.list_blobs(self._new or self._old, [path]))
 
 
-class _Fingerprint(NamedTuple):
-    """What tells a memory under another name."""
+def find_names(path: str, tracked: Tracked, vault: Vault) -> tuple[str, str]:
+    """Find what a memory, named as it is or was, is called now, and what the last commit calls it."""
+    is_there, is_known = vault.find_around(path) is not None, path in tracked.list_blobs(tracked.head, [path])
+    if is_there and is_known:
+        return path, path
+    if not (is_there or is_known) and tracked.head:
+        name = tracked.name(path)
+        with closing(tracked.history.log([name], tracked.head)) as log:
+            parents = next((logged.commit.parents for logged in log), ())
+        renames = tracked.repository.renames(parents[0]) if parents else ()
+        path = next((tracked.path(each.new) for each in renames if each.old == name), None) or path
+    pairs = Review(vault, tracked, tracked.head, None).find_pairs()
+    named = ((pair.new, pair.old) for pair in pairs if path in pair[:2])
+    return next((names for names in named if all(names)), (path, path))
 
-    id: str
-    lines: frozenset[str]
 
-    def likeness(self, other: _Fingerprint) -> float:
-        """Return the share of equal lines; 1 for the same id, or for the same lines."""
-        if self.id or other.id:
-            return float(self.id == other.id)
-        total = len(self.lines) + len(other.lines)
-        return 2 * len(self.lines & other.lines) / total if total else 0.0
+def _measure_likeness(one: _Fingerprint, other: _Fingerprint) -> float:
+    """Return the share of equal lines; 1 for the same id, or for the same lines."""
+    if one[0] or other[0]:
+        return float(one[0] == other[0])
+    total = len(one[1]) + len(other[1])
+    return 2 * len(one[1] & other[1]) / total if total else 0.0
 
 
-def _is_same(before: Document | None, after: Document | None, *, is_now: bool) -> bool:
-    """Return whether two versions do not differ.
-
-    Git may have given the file other line ends than the commit has.
-    """
+def is_same(before: Document | None, after: Document | None, *, is_now: bool = False) -> bool:
+    """Return whether two versions do not differ; with `is_now` their line ends may, as git makes them."""
     if not before or not after:
         return before is after
     if before.data == after.data:
         return True
     return is_now and with_newline(before.text, "\n") == with_newline(after.text, "\n")
+
+
+def _of_proposal(path: str, before: Document | None, after: Document | None) -> MemoryChange | None:
+    """Say in one row what became of a proposal, which is no memory yet; None for anything else."""
+    found = after or before
+    if not found or kind_at(path) is not PROPOSAL or found.fields.get("type") != PROPOSAL.name:
+        return None
+    if before and after:
+        old, new = (each.fields.get("status") for each in (before, after))
+        return MemoryChange(path=path, change="field-changed", key="status", before=old, after=new)
+    note = str(found.fields.get("reason") or "")
+    return MemoryChange(path=path, change="memory-added" if after else "memory-removed", note=note)
 
 
 def _of_conflicts(path: str, document: Document | None, *, is_unmerged: bool) -> list[MemoryChange]:
@@ -323,7 +342,8 @@ def _describe_changes(
 ) -> Iterator[MemoryChange]:
     """Yield what became of a memory; facts that went to another memory are moved already."""
     if not (pair.old and pair.new):
-        yield MemoryChange(path=pair.path, change="memory-added" if pair.new else "memory-removed")
+        if not any(note.change.startswith("memory") for note in notes):
+            yield MemoryChange(path=pair.path, change="memory-added" if pair.new else "memory-removed")
     elif pair.old != pair.new:
         yield MemoryChange(path=pair.new, change="memory-renamed", old_path=pair.old, sure=pair.sure)
     yield from notes

@@ -11,10 +11,10 @@ from functools import cached_property
 from itertools import islice
 from typing import TYPE_CHECKING, Self
 
-from mdmem.diagnostic import about_file
+from mdmem.diagnostic import Diagnostic, about_file
 from mdmem.document.document import Document, parse
 from mdmem.errors import PathRefused, TooLarge
-from mdmem.git.history import AGENT, ID, OP, SESSION, History
+from mdmem.git.history import AGENT, ID, OP, SESSION, Commit, History, LoggedCommit, TouchedFile
 from mdmem.git.repository import Objects, Repository, TooLong
 from mdmem.kind import kind_at
 from mdmem.text.regex import regex
@@ -24,8 +24,6 @@ from mdmem.vault.paths import Namespace, check_memory, is_under, join, relative
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterable, Iterator, Sequence
 
-    from mdmem.diagnostic import Diagnostic
-    from mdmem.git.history import Commit, LoggedCommit, TouchedFile
     from mdmem.vault.vault import Vault
 
 NAMES_A_MEMORY = regex(r"\.(?:mdx?|markdown|json)\b")

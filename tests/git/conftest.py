@@ -26,6 +26,23 @@ SETTINGS = {
 }
 
 
+CONFIG = """\
+[core]
+	repositoryformatversion = 0
+	filemode = true
+	bare = false
+	logallrefupdates = true
+"""
+
+
+def make_repository(root: Path) -> None:
+    """What `git init --initial-branch=main` makes, but samples of hooks."""
+    for folder in ("objects/info", "objects/pack", "refs/heads", "refs/tags", "hooks", "info"):
+        (root / ".git" / folder).mkdir(parents=True)
+    (root / ".git/HEAD").write_text("ref: refs/heads/main\n")
+    (root / ".git/config").write_text(CONFIG)
+
+
 class Tree:
     """A work tree that tests write to and commit."""
 
@@ -43,7 +60,8 @@ class Tree:
 
     def commit(self, message: str = "m") -> str:
         self.git("add", "--all")
-        self.git("commit", "--quiet", "--allow-empty", "--message", message)
+        alone = ("-c", "maintenance.auto=false", "-c", "gc.auto=0")
+        self.git(*alone, "commit", "--quiet", "--allow-empty", "--message", message)
         return self.git("rev-parse", "HEAD")
 
 
@@ -53,7 +71,7 @@ class VaultTree(Tree):
     def __init__(self, root: Path) -> None:
         super().__init__(root)
         root.mkdir(exist_ok=True)
-        self.git("init", "--quiet", "--initial-branch=main")
+        make_repository(root)
         self.memory = mdmem.open(mdmem.init(root / "memories").root)
 
     def open(self, actor: str = "", **scope: Any) -> Memory:
@@ -75,7 +93,7 @@ def tree(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Tree:
     root = tmp_path / "work"
     root.mkdir()
     tree = Tree(root)
-    tree.git("init", "--quiet", "--initial-branch=main")
+    make_repository(root)
     return tree
 
 

@@ -11,8 +11,11 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from mdmem.errors import GitFailed, GitRefused
+from mdmem.git import program as limits
 from mdmem.git.commit import Pending, WorkTree
 from mdmem.git.repository import Repository
+from tests import speed
+from tests.speed import soak_most
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -138,7 +141,7 @@ def test_what_is_in_conflict_is_told(tree: Any) -> None:
 ODD = ["-n", "--all", ":(glob)*", "a b", 'q"u', "t\tb", "l\nf", "ünï", "*", "\\", "\u202e"]
 
 
-@pytest.mark.parametrize("odd", ODD)
+@pytest.mark.parametrize("odd", soak_most(ODD, quick=(1, 2, 4, 6, 7)))
 def test_odd_names_are_names(tree: Any, odd: str) -> None:
     tree.write(f"{odd}/{odd}.md", "a\n")
     tree.write("notes/a.md", "a\n")
@@ -540,9 +543,15 @@ def test_a_pipe_that_git_would_wait_for_elsewhere_ends_the_commit(tree: Any) -> 
 
 
 @pytest.mark.parametrize(
-    ("file", "words"), [("/dev/zero", "Out of memory"), ("/dev/urandom", "Out of memory|bytes of errors")]
+    ("file", "words"),
+    soak_most([("/dev/zero", "Out of memory"), ("/dev/urandom", "Out of memory|bytes of errors")]),
 )
-def test_attributes_that_never_end_are_an_error(tree: Any, file: str, words: str) -> None:
+def test_attributes_that_never_end_are_an_error(
+    tree: Any, monkeypatch: pytest.MonkeyPatch, file: str, words: str
+) -> None:
+    if not speed.is_all:
+        less = [each.replace(str(limits._MOST_MEMORY), str(1 << 17)) for each in limits._LIMITED]
+        monkeypatch.setattr(limits, "_LIMITED", less)
     tree.write("notes/a.md", "a\n")
     tree.git("config", "core.attributesFile", file)
     with pytest.raises(GitFailed, match=words):

@@ -12,6 +12,7 @@ import pytest
 from mdmem.errors import GitFailed, NamedNotFound
 from mdmem.git.history import History
 from mdmem.git.repository import Repository
+from tests.tables import cases
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -121,7 +122,7 @@ def test_a_merge_tells_what_it_settled(tree: Any) -> None:
     assert history(tree).files([merge]) == {merge: ("a.md",)}
 
 
-@pytest.mark.parametrize(
+@cases(
     "revision",
     ["", "nothing", "-x", "--help", "HEAD..HEAD", ":/add", "HEAD^{/add}", "HEAD:a.md", "a b", "x\0"],
 )

@@ -15,6 +15,7 @@ from hypothesis import HealthCheck, example, given, settings, strategies as st
 from mdmem.errors import MdmemError, PathRefused, Usage
 from mdmem.git.merge_driver import MergedFile, merge_files
 from mdmem.vault.folder import init
+from tests.speed import examples
 
 PATH = "memories/notes/a.md"
 VALID = "---\ntags: [a, b]\n---\n# A\n"
@@ -70,6 +71,15 @@ def test_the_text_before_is_shown_where_the_settings_ask_for_it(driver: Driver) 
     driver.tree.git("config", "merge.conflictStyle", "zdiff3")
     driver.run("- a\n", "- o\n", "- t\n")
     assert driver.result == "<<<<<<< ours\n- o\n||||||| base\n- a\n=======\n- t\n>>>>>>> theirs\n"
+
+
+def test_lines_that_look_like_markers_of_any_size_stay_lines(driver: Driver) -> None:
+    signs = "".join(f"{sign * size}\n" for size in range(6, 20) for sign in "<|=>")
+    around = "# A\n\n```\n{}" + signs + "```\n"
+    base, ours, theirs = (around.format(text) for text in ("- a\n", "- o\n", "- t\n"))
+    assert driver.run(base, ours, theirs).conflicts == 1
+    assert driver.result.endswith(signs + "```\n")
+    assert "<<<<<<< ours\n- o\n=======\n- t\n>>>>>>> theirs\n" in driver.result
 
 
 @pytest.mark.parametrize("path", [PATH, "a.txt"])
@@ -142,7 +152,7 @@ def test_json_that_git_would_merge_into_nonsense_is_a_conflict(driver: Driver) -
             "w0\nw1\nw2\nw4\nw3\nn0 n1\n",
             "the paragraph 'w0': changed by both sides",
         ),
-        ("", "- a\n", "  c: 1\n- a\n", "as something else than either side"),
+        ("", "- one\n", "  c: 1\n- two\n", "as something else than either side"),
     ],
     ids=["an id twice", "removed and moved", "moved by both", "read otherwise"],
 )
@@ -232,7 +242,7 @@ TEXTS = st.lists(st.sampled_from(LINES), max_size=9).map("".join)
 
 
 @example("", "---\n", "- a b\n")
-@settings(max_examples=150, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(max_examples=examples(150), suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(TEXTS, TEXTS, TEXTS)
 def test_what_a_side_wrote_is_in_the_result(driver: Driver, base: str, ours: str, theirs: str) -> None:
     merged = driver.run(base, ours, theirs)

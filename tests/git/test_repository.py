@@ -12,6 +12,7 @@ import pytest
 from mdmem.code.workspace import Workspace
 from mdmem.errors import GitFailed
 from mdmem.git.history import History
+from mdmem.git.removals import Removals
 from mdmem.git.repository import Objects, Renamed, Repository, TooLong
 
 if TYPE_CHECKING:
@@ -197,21 +198,6 @@ def test_renames_since_a_commit_include_those_that_are_not_committed(tree: Any) 
     assert repository.renames(tree.git("rev-parse", "HEAD")) == (Renamed("b.py", "d.py"),)
 
 
-def test_the_commit_that_took_a_file_away_is_found_and_what_it_renamed(tree: Any) -> None:
-    tree.write("a.py", BODY)
-    tree.write("b.py", "b\n")
-    first = tree.commit()
-    tree.git("mv", "a.py", "c.py")
-    second = tree.commit()
-    repository = found(tree)
-    assert repository.deletion("a.py") == second
-    assert repository.deletion("b.py") is None
-    assert repository.deletion("never.py") is None
-    assert repository.renames_in(second) == (Renamed("a.py", "c.py"),)
-    assert repository.renames_in(first) == ()
-    assert repository.renames(second, before=True) == (Renamed("a.py", "c.py"),)
-
-
 def test_only_ids_of_commits_are_revisions(tree: Any) -> None:
     tree.commit()
     for revision in ("--output=x", "HEAD", "", "-" * 40):
@@ -265,8 +251,9 @@ def test_no_setting_of_a_repository_starts_a_program(tree: Any, tmp_path: Path) 
     assert repository.blame("notes/a.md")[-1] == head
     assert repository.sole_commits("notes") == {"notes/a.md": None}
     assert repository.renames(first) == (Renamed("b.py", "c.py"),)
-    assert repository.renames_in(head) == ()
-    assert repository.deletion("b.py") is None
+    removals = Removals(History(repository), head)
+    assert removals.find("b.py") is None
+    removals.close()
     with Objects(str(tree.root), 10_000) as objects:
         assert objects.blob(first, "notes/a.md") == BODY.encode()
     with Workspace(str(tree.root)) as workspace:

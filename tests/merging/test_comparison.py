@@ -9,9 +9,11 @@ import pytest
 from hypothesis import example, given, settings, strategies as st
 
 from mdmem.document.document import Document, Limits, parse
-from mdmem.merging.comparison import Comparison, FactChange, compare, moved_across, pair_facts
+from mdmem.merging.comparison import Comparison, FactChange, compare, follow_facts, moved_across, pair_facts
 from mdmem.merging.facts import facts
 from mdmem.merging.matching import TELLING
+from tests.speed import examples, soak_most
+from tests.tables import cases
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -217,8 +219,8 @@ def test_equal_versions_do_not_differ() -> None:
     assert between("- a\n", "- a\n") == Comparison()
 
 
-@pytest.mark.parametrize(
-    ("before", "after", "fields"),
+@cases(
+    "before, after, fields",
     [
         ("a: 1", "a: 2", [("changed", ("a",), 1, 2)]),
         ("a: 1", "a: true", [("changed", ("a",), 1, True)]),
@@ -249,7 +251,13 @@ def test_values_of_json_are_fields() -> None:
 
 @pytest.mark.parametrize(
     ("path", "sound", "broken"),
-    [("a.md", "---\na: 1\n---\n", "---\na: [1\n---\n"), ("a.json", '{"a": 1}\n', '{"a": \n')],
+    [
+        ("a.md", "---\na: 1\n---\n", "---\na: [1\n---\n"),
+        ("a.md", "---\na: 1\nb: c: d\n---\n", "---\na: 2\nb: c: d\n---\n"),
+        ("a.md", "+++\nx = 1\n+++\n", "+++\nx = 2\n+++\n"),
+        ("a.md", '{"x": 1}\n', '{"x": 2}\n'),
+        ("a.json", '{"a": 1}\n', '{"a": \n'),
+    ],
 )
 def test_what_cannot_be_read_is_compared_as_it_stands(path: str, sound: str, broken: str) -> None:
     for before, after in ((sound, broken), (broken, sound)):
@@ -304,7 +312,7 @@ LINES = st.sampled_from(
 TEXTS = st.lists(LINES, max_size=16).map("\n".join)
 
 
-@settings(max_examples=250)
+@settings(max_examples=examples(250))
 @given(TEXTS, TEXTS)
 @example("# A\n\n- a", "# B\n\n- a")
 def test_each_fact_that_comes_or_goes_is_named_once(before: str, after: str) -> None:
@@ -339,27 +347,33 @@ MANY = 10_000
 
 @pytest.mark.parametrize(
     ("before", "after"),
-    [
-        ("- same\n" * MANY, "- same\n" * (MANY - 1)),
-        (
-            "".join(f"- fact {n} is a\n" for n in range(MANY)),
-            "".join(f"- fact {n} is b\n" for n in range(MANY)),
-        ),
-        ("- the of and\n" * MANY, "- the of but\n" * MANY),
-        ("word " * 300_000, "other " * 200_000),
-        ("- [[a]] x\n" * MANY, "- [[b]] x\n" * MANY),
-        ("# A\n" * MANY, "# B\n" * MANY),
-        ("- a\n\n1. b\n\n" * (MANY // 4), "1. c\n\n- d\n\n" * (MANY // 4)),
-        (
-            "".join(f"# a{n}\n\n## A\n\n- x {n}\n\n" for n in range(MANY // 4)),
-            "".join(f"# b{n}\n\n## A\n\n- y {n}\n\n" for n in range(MANY // 4)),
-        ),
-        (
-            "".join(f"# h {n}\n\n- x\n\n" for n in range(MANY // 4)),
-            "".join(f"# h {n}\n\n- x\n\n" for n in reversed(range(MANY // 4))),
-        ),
-        ("| a | b |\n|---|---|\n" + "| 1 | 2 |\n" * MANY, "| b | a |\n|---|---|\n" + "| 2 | 1 |\n" * MANY),
-    ],
+    soak_most(
+        [
+            ("- same\n" * MANY, "- same\n" * (MANY - 1)),
+            (
+                "".join(f"- fact {n} is a\n" for n in range(MANY)),
+                "".join(f"- fact {n} is b\n" for n in range(MANY)),
+            ),
+            ("- the of and\n" * MANY, "- the of but\n" * MANY),
+            ("word " * 300_000, "other " * 200_000),
+            ("- [[a]] x\n" * MANY, "- [[b]] x\n" * MANY),
+            ("# A\n" * MANY, "# B\n" * MANY),
+            ("- a\n\n1. b\n\n" * (MANY // 4), "1. c\n\n- d\n\n" * (MANY // 4)),
+            (
+                "".join(f"# a{n}\n\n## A\n\n- x {n}\n\n" for n in range(MANY // 4)),
+                "".join(f"# b{n}\n\n## A\n\n- y {n}\n\n" for n in range(MANY // 4)),
+            ),
+            (
+                "".join(f"# h {n}\n\n- x\n\n" for n in range(MANY // 4)),
+                "".join(f"# h {n}\n\n- x\n\n" for n in reversed(range(MANY // 4))),
+            ),
+            (
+                "| a | b |\n|---|---|\n" + "| 1 | 2 |\n" * MANY,
+                "| b | a |\n|---|---|\n" + "| 2 | 1 |\n" * MANY,
+            ),
+        ],
+        quick=(1,),
+    ),
     ids=[
         *("equal", "numbered", "common-words", "one-line", "links", "headings", "lists"),
         *("sections-of-one-title", "sections-reversed", "table-turned"),
@@ -372,9 +386,27 @@ def test_hostile_versions_end(before: str, after: str) -> None:
 
 
 def test_what_was_not_compared_is_counted() -> None:
-    numbers = range(20_000)
+    numbers = range(2_000)
     before = "".join(f"- the a{n} of b{n} and c{n} before\n" for n in numbers)
     after = "".join(f"- the a{n} of b{n} and c{n} after\n" for n in reversed(numbers))
     found = between(before, after)
     removed = len([change for change in found.facts if change.kind == "removed"])
     assert 0 < found.unmatched <= removed
+
+
+@cases("meant, moved", [(("a is one",), "a is one"), (("b is two",), "b is two")])
+def test_of_facts_that_passed_each_other_those_that_are_meant_have_moved(
+    meant: tuple[str, ...], moved: str
+) -> None:
+    before, after = "- a is one\n- b is two\n- c is three\n", "- b is two\n- a is one\n- c is three\n"
+    old, new = (parse("a.md", text.encode()) for text in (before, after))
+    changes, earlier = follow_facts(old, new, [fact for fact in facts(new) if fact.text in meant])
+    assert [(each.kind, each.fact.text) for each in changes.facts] == [("reordered", moved)]
+    assert tuple(fact.text for fact in earlier) == meant
+
+
+def test_a_fact_that_others_alone_have_passed_has_not_moved() -> None:
+    before, after = "- a is one\n- b is two\n- c is three\n", "- c is three\n- a is one\n- b is two\n"
+    old, new = (parse("a.md", text.encode()) for text in (before, after))
+    changes, _ = follow_facts(old, new, [fact for fact in facts(new) if fact.text == "a is one"])
+    assert [(each.kind, each.fact.text) for each in changes.facts] == [("reordered", "c is three")]

@@ -8,6 +8,8 @@ from hypothesis import example, given, settings, strategies as st
 from mdmem.document.document import Document, Limits, parse
 from mdmem.errors import TooManyParts
 from mdmem.merging.facts import Fact, facts
+from tests.speed import examples
+from tests.tables import cases
 
 NOTE = """---
 title: A
@@ -127,8 +129,8 @@ def test_a_line_with_a_block_id_is_a_fact() -> None:
     assert [(fact.id, fact.text) for fact in found] == [("a", "above one"), ("b", "two"), ("", "rest")]
 
 
-@pytest.mark.parametrize(
-    ("one", "other"),
+@cases(
+    "one, other",
     [
         ("- a b\n", "* a\n  b\n"),
         ("- a\n", "3. a\n"),
@@ -146,8 +148,8 @@ def test_what_lays_a_fact_out_is_no_part_of_its_words(one: str, other: str) -> N
     assert [text for _, text in told(one)] == [text for _, text in told(other)]
 
 
-@pytest.mark.parametrize(
-    ("one", "other"),
+@cases(
+    "one, other",
     [
         ("| a | |\n|-|-|\n", "| | a |\n|-|-|\n"),
         ("# A\n", "## A\n"),
@@ -165,7 +167,7 @@ def test_a_json_memory_has_no_facts_but_its_fields() -> None:
     assert facts(parse("a.json", b'{"a": "- x"}')) == ()
 
 
-@pytest.mark.parametrize("text", ["", "\n\n", "---\na: 1\n---\n", "---\na: 1\n---", "***\n", "\ufeff"])
+@cases("text", ["", "\n\n", "---\na: 1\n---\n", "---\na: 1\n---", "***\n", "\ufeff"])
 def test_what_says_nothing_has_no_facts(text: str) -> None:
     assert read(text) == ()
 
@@ -197,7 +199,7 @@ PARTS = st.sampled_from(
 )
 
 
-@settings(max_examples=400)
+@settings(max_examples=examples(400))
 @given(st.lists(PARTS, max_size=14), st.sampled_from(["\n", "\r\n", "\r"]), st.sampled_from(["", "\n"]))
 @example(["- - c", "  - b", "- # inner"], "\n", "\n")
 def test_each_line_with_text_is_in_one_fact(lines: list[str], newline: str, end: str) -> None:
@@ -217,7 +219,7 @@ def test_each_line_with_text_is_in_one_fact(lines: list[str], newline: str, end:
     assert {line.strip("> -*") for line in missed if line} <= {""}, missed
 
 
-@settings(max_examples=200)
+@settings(max_examples=examples(200))
 @given(st.lists(PARTS, max_size=14))
 def test_facts_stand_in_order_below_their_parents(lines: list[str]) -> None:
     found = read("\n".join(lines))

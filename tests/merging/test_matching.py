@@ -10,6 +10,8 @@ from hypothesis import given, settings, strategies as st
 from mdmem.document.document import Limits, parse_text
 from mdmem.merging.matching import Matching, holds, section_of
 from mdmem.merging.tree import read_tree
+from tests.speed import examples, soak_most
+from tests.tables import cases
 
 if TYPE_CHECKING:
     from mdmem.merging.tree import TreeNode
@@ -70,8 +72,8 @@ def place(found: Matching, words: str) -> tuple[str, ...]:
     return tuple(each.parent.words or section_of(each).words for each in (node, other) if each.parent)
 
 
-@pytest.mark.parametrize(
-    ("before", "after", "same"),
+@cases(
+    "before, after, same",
     [
         ("- old words ^a\n", "# B\n\nquite other ones ^a\n", [("old words", "quite other ones")]),
         ("[^1]: one thing\n", "x\n\n[^1]: quite another\n", [("[^1]: one thing", "[^1]: quite another")]),
@@ -130,7 +132,7 @@ def test_one_text_holds_another_by_whole_words() -> None:
     assert not holds("", "a")
 
 
-@settings(max_examples=400)
+@settings(max_examples=examples(400))
 @given(TEXTS, TEXTS)
 def test_nodes_are_the_same_one_by_one(before: str, after: str) -> None:
     found = match(before, after)
@@ -142,7 +144,7 @@ def test_nodes_are_the_same_one_by_one(before: str, after: str) -> None:
     assert all(found.partner(node) for node in (*found.weak, *found.unsure))
 
 
-@settings(max_examples=300)
+@settings(max_examples=examples(300))
 @given(TEXTS)
 def test_each_node_of_equal_versions_is_its_like(text: str) -> None:
     found = match(text, text)
@@ -152,7 +154,7 @@ def test_each_node_of_equal_versions_is_its_like(text: str) -> None:
     assert not found.weak | found.unsure
 
 
-@settings(max_examples=300)
+@settings(max_examples=examples(300))
 @given(TEXTS, TEXTS)
 def test_lists_are_the_same_as_lists_only(before: str, after: str) -> None:
     found = match(before, after)
@@ -169,13 +171,16 @@ MANY = 10_000
 
 @pytest.mark.parametrize(
     ("before", "after"),
-    [
-        ("- same\n" * MANY, "- same\n" * (MANY - 1)),
-        ("- a\n\n1. b\n\n" * MANY, "1. c\n\n- d\n\n" * MANY),
-        ("para one\n\n" * MANY, "> quote two\n\n" * MANY),
-        ("# A\n\n## B\n\n" * (MANY // 2), "# C\n\n## B\n\n" * (MANY // 2)),
-        ("- " + "word " * 400 + "\n" * MANY, "- " + "words " * 400 + "\n" * MANY),
-    ],
+    soak_most(
+        [
+            ("- same\n" * MANY, "- same\n" * (MANY - 1)),
+            ("- a\n\n1. b\n\n" * MANY, "1. c\n\n- d\n\n" * MANY),
+            ("para one\n\n" * MANY, "> quote two\n\n" * MANY),
+            ("# A\n\n## B\n\n" * (MANY // 2), "# C\n\n## B\n\n" * (MANY // 2)),
+            ("- " + "word " * 400 + "\n" * MANY, "- " + "words " * 400 + "\n" * MANY),
+        ],
+        quick=(2, 4),
+    ),
     ids=["equal", "lists", "kinds", "titles", "blanks"],
 )
 def test_hostile_trees_are_matched_in_bounded_time(before: str, after: str) -> None:

@@ -15,6 +15,8 @@ from mdmem.document.relink import MOST_COMPARED
 from mdmem.errors import TooManyParts
 from mdmem.merging.merge import Markers, MergeConflict, Merged, merge, merge_parts
 from mdmem.text.diff import Versions
+from tests.speed import examples, soak_most
+from tests.tables import cases
 
 CASES = sorted((Path(__file__).parent.parent / "data" / "merge").iterdir())
 Sides = tuple[str, str, str]
@@ -28,7 +30,7 @@ def merged(base: str, ours: str, theirs: str, path: str = "note.md") -> Merged:
 
 
 @pytest.mark.parametrize("newline", ["\n", "\r\n", "\r"], ids=["lf", "crlf", "cr"])
-@pytest.mark.parametrize("case", CASES, ids=lambda case: case.name)
+@cases("case", CASES, ids=lambda case: case.name)
 def test_case(case: Path, newline: str) -> None:
     parts = dict(re.findall(r"^%% (\w+)\n(.*?)(?=^%% |\Z)", case.read_text(), re.MULTILINE | re.DOTALL))
     base, ours, theirs = (parts[name].replace("\n", newline) for name in ("base", "ours", "theirs"))
@@ -76,8 +78,8 @@ def test_a_text_without_headings_is_not_parsed_for_them() -> None:
     assert (conflict.where, conflict.line) == ("", 19)
 
 
-@pytest.mark.parametrize(
-    ("base", "ours", "theirs", "expected"),
+@cases(
+    "base, ours, theirs, expected",
     [
         ("a", "a\no", "a\nt", "a\nt\no"),
         ("a", "a\no\n", "a\nt", "a\nt\no\n"),
@@ -143,18 +145,30 @@ def test_of_two_insertions_the_one_goes_first_that_would_be_another_thing_behind
     [
         ("a\nb\nc\n", "b\nc\na\n", "b\na\nc\n"),
         ("a\nb\nc\n", "b\nc\na\n", "b\nc\n"),
-        ("a\nb\n", "```\na\nb\n```\n", "a\nt\nb\n"),
     ],
 )
-def test_lines_that_one_side_moved_or_hid_and_the_other_changed_conflict(
-    base: str, ours: str, theirs: str
-) -> None:
+def test_lines_that_one_side_moved_and_the_other_changed_conflict(base: str, ours: str, theirs: str) -> None:
     for sides in (ours, theirs), (theirs, ours):
         assert merged(base, *sides).conflicts
 
 
+@cases(
+    "head",
+    [
+        '+++\ntitle = "A"\ndate = 2024-01-31\n+++\n',
+        '{"title": "A",\n "x": 1}\n',
+        "---\ntitle: A: b\nx: 1\n---\n",
+    ],
+)
+def test_frontmatter_that_is_not_read_as_a_whole_merges_with_a_change_of_the_body(head: str) -> None:
+    base = f"{head}\n# H\n\none\n\ntwo\n"
+    changed, body = head.replace("A", "B"), base.replace("two", "three")
+    assert merged(base, base.replace(head, changed), body).text == body.replace(head, changed)
+    assert merged(base, base.replace(head, changed), base.replace(head, head.replace("A", "C"))).conflicts
+
+
 def test_a_merge_that_is_not_right_says_why() -> None:
-    for sides in ("- a\n", "  c: 1\n- a\n"), ("  c: 1\n- a\n", "- a\n"):
+    for sides in ("- one\n", "  c: 1\n- two\n"), ("  c: 1\n- two\n", "- one\n"):
         result = merged("", *sides)
         (conflict,) = result.conflicts
         assert result.text is None
@@ -226,7 +240,7 @@ def sides(draw: st.DrawFn) -> Sides:
 # An empty line that keeps two texts apart is no half of the line end above it.
 @example(("", "text\r", "  c: 1\ntext\r"))
 @example(("\n", "text\n- o ^x\n\n", "- a\n\n- a\ntext\r- o ^x\n"))
-@settings(max_examples=250)
+@settings(max_examples=examples(250))
 @given(sides())
 def test_any_documents_merge_or_conflict_alike_both_ways(three: Sides) -> None:
     base, ours, theirs = three
@@ -247,7 +261,7 @@ def test_a_side_that_changed_nothing_gives_way(three: Sides, path: str) -> None:
     assert merged(base, changed, changed, path).text == changed
 
 
-@settings(max_examples=150)
+@settings(max_examples=examples(150))
 @given(sides())
 def test_every_line_that_a_side_added_is_in_a_clean_merge_of_bodies(three: Sides) -> None:
     base, ours, theirs = (f"body\n{text}" for text in three)
@@ -277,7 +291,7 @@ def moved(draw: st.DrawFn) -> list[str]:
     return lines
 
 
-@settings(max_examples=200)
+@settings(max_examples=examples(200))
 @given(moved(), moved(), st.sets(st.sampled_from(FACTS), max_size=2))
 def test_what_was_moved_stands_once_and_what_was_removed_is_gone(
     ours: list[str], theirs: list[str], gone: set[str]
@@ -293,7 +307,7 @@ def split(text: str) -> set[str]:
     return {line.strip() for line in re.split(r"\r\n|\n|\r", text)}
 
 
-@settings(max_examples=150)
+@settings(max_examples=examples(150))
 @given(sides())
 def test_sound_frontmatter_stays_sound(three: Sides) -> None:
     documents = [parse_text("note.md", text) for text in three]
@@ -325,7 +339,7 @@ def change(draw: st.DrawFn, name: str, low: int, high: int, end: str = "\n\n") -
     return start, stop, [f"{name} {n}{end}" for n in range(draw(st.integers(0, 4)))]
 
 
-@settings(max_examples=60)
+@settings(max_examples=examples(60))
 @given(st.data())
 def test_what_git_merges_by_lines_is_merged_equally(
     tmp_path_factory: pytest.TempPathFactory, data: st.DataObject
@@ -351,7 +365,7 @@ MARKERS = Markers(size=11)
 MARKER = re.compile(r"(?:<{11} ours|={11}|>{11} theirs)\Z")
 
 
-@settings(max_examples=250)
+@settings(max_examples=examples(250))
 @given(sides(), st.booleans())
 def test_what_a_side_added_is_in_the_text_or_between_markers(three: Sides, with_base: bool) -> None:
     documents = [parse_text("note.md", text) for text in three]
@@ -392,9 +406,10 @@ def test_json_has_no_place_for_markers() -> None:
 
 
 def test_a_large_note_with_few_changes() -> None:
-    base = [f"- {n}\n" if n % 3 else "\n" for n in range(5000)]
+    count = examples(6000)
+    base = [f"- {n}\n" if n % 3 else "\n" for n in range(count)]
     ours, theirs, both = list(base), list(base), list(base)
-    for number in range(10, 5000, 500):
+    for number in range(10, count, 500):
         ours[number] = both[number] = f"- ours {number}\n"
         theirs[number + 100] = both[number + 100] = f"- theirs {number}\n"
     assert merged("".join(base), "".join(ours), "".join(theirs)).text == "".join(both)
@@ -409,9 +424,13 @@ def test_many_equal_lines() -> None:
     assert merged("".join(base), "".join(odd), "".join(theirs)).conflicts
 
 
-def test_what_is_too_large_to_be_compared_is_merged_by_lines() -> None:
+@pytest.mark.parametrize("most", soak_most([1 << 14, MOST_COMPARED]))
+def test_what_is_too_large_to_be_compared_is_merged_by_lines(
+    monkeypatch: pytest.MonkeyPatch, most: int
+) -> None:
     """What stands in it may be anything: nothing of it is parsed, and conflicts stay."""
-    base = "- see [[a]] ^x\n- b\n" + "c\n" * (MOST_COMPARED // 2)
+    monkeypatch.setattr("mdmem.merging.merge.MOST_COMPARED", most)
+    base = "- see [[a]] ^x\n- b\n" + "c\n" * (most // 2)
     ours, theirs = base.replace("[[a]]", "[[o]]"), base.replace("see", "look at")
     assert len(merged(base, ours, theirs).conflicts) == 1
     assert merged(base, f"o\n{base}", f"{base}t\n").text == f"o\n{base}t\n"

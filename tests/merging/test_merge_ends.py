@@ -12,6 +12,7 @@ import pytest
 from mdmem.document.document import parse_text
 from mdmem.merging.conflict import Markers
 from mdmem.merging.merge import Merged, merge
+from tests.tables import cases
 
 Sides = tuple[str, str, str]
 
@@ -302,6 +303,13 @@ CLEAN: dict[str, tuple[str, str, str, str]] = {
         "One.\n\nTwo[^1].\n\n[^1]: so\n",
         "One[^1].\n\nTwo[^1].\n\n[^1]: so\n",
     ),
+    # What git merges cleanly stays, also where a side's text is not finished.
+    "fence left open, line added below": (
+        "Above.\n\nCode.\n\n- one thing\n- two things\n",
+        "Above.\n\n```\nCode.\n\n- one thing\n- two things\n",
+        "Above.\n\nCode.\n\n- one thing\n- two things\n- three things\n",
+        "Above.\n\n```\nCode.\n\n- one thing\n- two things\n- three things\n",
+    ),
 }
 
 # As above, where both added at one place: theirs first.
@@ -315,12 +323,6 @@ BOTH: dict[str, tuple[str, str, str, str]] = {
     ),
     "rows": (TABLE, TABLE + "| o | o |\n", TABLE + "| t | t |\n", TABLE + "| t | t |\n| o | o |\n"),
     "paragraphs": ("One.\n", "One.\n\nOurs.\n", "One.\n\nTheirs.\n", "One.\n\nTheirs.\n\nOurs.\n"),
-    "lines of a quote": (
-        "> One.\n",
-        "> One.\n> Ours.\n",
-        "> One.\n> Theirs.\n",
-        "> One.\n> Theirs.\n> Ours.\n",
-    ),
     "items with children": (
         LIST,
         LIST + "- Ours.\n  - of ours\n",
@@ -350,7 +352,7 @@ def clean_and_mirrored() -> list[object]:
 
 @pytest.mark.parametrize("ends", [True, False], ids=["", "no final line end"])
 @pytest.mark.parametrize("newline", ["\n", "\r\n"], ids=["lf", "crlf"])
-@pytest.mark.parametrize(("sides", "expected"), clean_and_mirrored())
+@cases("sides, expected", clean_and_mirrored())
 def test_both_changes_are_kept(sides: Sides, expected: str, newline: str, ends: bool) -> None:
     expected = expected.replace("\n", newline)
     text = merged(sides, newline, ends=ends).text
@@ -492,17 +494,11 @@ CONFLICTS: dict[str, tuple[str, str, str, Marked]] = {
             "Above.\n- two things\n- three things\n## Below\n",
         ),
     ),
-    "fence left open, item added below": (
-        f"Above.\n\nCode.\n\n{THREE}",
-        f"Above.\n\n```\nCode.\n\n{THREE}",
-        f"Above.\n\nCode.\n\n{THREE}- four things\n",
-        Marked("", "- four things\n"),
-    ),
-    "comment left open, item added below": (
-        f"Above.\n\nCode.\n\n{THREE}",
-        f"Above.\n\n<!-- not yet\n\nCode.\n\n{THREE}",
-        f"Above.\n\nCode.\n\n{THREE}- four things\n",
-        Marked("", "- four things\n"),
+    "lines of a quote, added by both": (
+        "> One.\n",
+        "> One.\n> Ours.\n",
+        "> One.\n> Theirs.\n",
+        Marked("> Ours.\n", "> Theirs.\n", "> One.\n"),
     ),
 }
 
@@ -526,7 +522,7 @@ def lines_of(text: str) -> tuple[list[str], list[str], list[str]]:
 @pytest.mark.parametrize("ends", [True, False], ids=["", "no final line end"])
 @pytest.mark.parametrize("newline", ["\n", "\r\n"], ids=["lf", "crlf"])
 @pytest.mark.parametrize("mirrored", [False, True], ids=["", "mirrored"])
-@pytest.mark.parametrize("name", CONFLICTS)
+@cases("name", CONFLICTS)
 def test_what_cannot_both_be_kept_is_a_conflict_around_it(
     name: str, mirrored: bool, newline: str, ends: bool
 ) -> None:
@@ -579,7 +575,7 @@ EITHER: dict[str, tuple[str, str, str, str]] = {
 
 
 @pytest.mark.parametrize("mirrored", [False, True], ids=["", "mirrored"])
-@pytest.mark.parametrize("name", EITHER)
+@cases("name", EITHER)
 def test_a_clean_text_is_the_right_one(name: str, mirrored: bool) -> None:
     base, ours, theirs, expected = EITHER[name]
     sides = (base, ours, theirs)

@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 from typing import Any
 
-import pytest
 from hypothesis import given, settings, strategies as st
 
 from mdmem.document.document import Limits, parse_text
@@ -13,6 +12,8 @@ from mdmem.merging.conflict import value_conflict
 from mdmem.merging.merge import MergeConflict, Merged, merge
 from mdmem.merging.merge_fields import Brackets
 from mdmem.text.diff import Versions
+from tests.speed import examples
+from tests.tables import cases
 
 
 def brackets(text: str) -> Brackets[object]:
@@ -21,8 +22,8 @@ def brackets(text: str) -> Brackets[object]:
     return Brackets(text, tree, {item.value: item.span for item in tree.items})
 
 
-@pytest.mark.parametrize(
-    ("text", "other", "parts", "expected"),
+@cases(
+    "text, other, parts, expected",
     [
         *(("[1, 2,  3]", "[]", [1, 2, 3], "[1, 2,  3]"), ("[1, 2,  3]", "[]", [1, 3], "[1,  3]")),
         *(("[1,2]", "[3, 4]", [1, 2, 4], "[1,2,4]"), ("[\n  1\n]", "[1, 2]", [1, 2], "[\n  1, 2\n]")),
@@ -118,8 +119,8 @@ def test_a_result_past_a_limit_is_a_conflict() -> None:
     assert [conflict.kind for conflict in result.conflicts] == ["field"]
 
 
-@pytest.mark.parametrize(
-    ("base", "ours", "theirs", "expected"),
+@cases(
+    "base, ours, theirs, expected",
     [
         ("[a]", "[]", "[a, b]", "[b]"),
         ("[]", "[a]", "[b]", "[b, a]"),
@@ -134,13 +135,13 @@ def test_a_result_past_a_limit_is_a_conflict() -> None:
 )
 def test_lists_are_sets(base: str, ours: str, theirs: str, expected: str) -> None:
     base, ours, theirs, expected = (
-        f"---\ntags: {text}\n---\n".replace(" \n", "\n") for text in (base, ours, theirs, expected)
+        f"---\nnames: {text}\n---\n".replace(" \n", "\n") for text in (base, ours, theirs, expected)
     )
     assert merged(base, ours, theirs).text == expected
 
 
-@pytest.mark.parametrize(
-    ("base", "ours", "theirs"),
+@cases(
+    "base, ours, theirs",
     [
         ("[a]", "[a, {b: 1}]", "[a, c]"),
         *(("[a, a]", "[a, a, b]", "[a, a, c]"), ("[a]", "[a, &x b]", "[a, c]")),
@@ -171,7 +172,7 @@ def frontmatters(draw: st.DrawFn) -> dict[str, str]:
     return draw(st.dictionaries(st.sampled_from("abcdef"), SCALARS, max_size=5))
 
 
-@settings(max_examples=100)
+@settings(max_examples=examples(100))
 @given(frontmatters(), frontmatters(), frontmatters())
 def test_each_field_is_merged_for_itself(
     base: dict[str, str], ours: dict[str, str], theirs: dict[str, str]
@@ -200,8 +201,8 @@ def merge_json_merged(base: str, ours: str, theirs: str, limits: Limits | None =
     return merge(*(parse_text("note.json", text, limits or Limits()) for text in (base, ours, theirs)))
 
 
-@pytest.mark.parametrize(
-    ("base", "ours", "theirs", "expected"),
+@cases(
+    "base, ours, theirs, expected",
     [
         ('{"a": 1}', '{"a": 1, "o": 2}', '{"t": 3, "a": 1}', '{"t": 3, "a": 1, "o": 2}'),
         ("{}", '{"o": 1}', '{"t": 2}', '{"t": 2, "o": 1}'),
@@ -289,7 +290,7 @@ def expected(base: Any, ours: Any, theirs: Any) -> tuple[Any, bool]:
     return result, conflict
 
 
-@settings(max_examples=150)
+@settings(max_examples=examples(150))
 @given(OBJECTS, OBJECTS, OBJECTS, st.data())
 def test_json_is_merged_by_key(base: Any, ours: Any, theirs: Any, data: st.DataObject) -> None:
     layouts: Any = st.sampled_from([{}, {"indent": 2}, {"separators": (",", ":")}, {"ensure_ascii": False}])
@@ -312,8 +313,8 @@ def in_order(value: Any) -> Any:
 CONFLICTING = "---\na: 1\nb:\n  c.d: 2\n---\nbody\n"
 
 
-@pytest.mark.parametrize(
-    ("path", "where", "line"),
+@cases(
+    "path, where, line",
     [
         (("a",), "a", 2),
         (("b", "c.d"), r"b.c\.d", 4),
@@ -337,8 +338,8 @@ def test_without_values_a_conflict_stands_in_the_first_line() -> None:
 EARLY, LATE = "2026-01-01T10:00:00Z", "2026-01-01T12:00:00+01:00"
 
 
-@pytest.mark.parametrize(
-    ("base", "ours", "theirs", "expected"),
+@cases(
+    "base, ours, theirs, expected",
     [
         (
             f"updated: {EARLY}",

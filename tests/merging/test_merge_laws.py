@@ -1,11 +1,7 @@
-"""What holds of every merge, whatever was changed.
-
-`MDMEM_TEST_EXAMPLES` says how many examples of each; without it, as many as a quick run takes.
-"""
+"""What holds of every merge, whatever was changed."""
 
 from __future__ import annotations
 
-import os
 from collections import Counter
 from collections.abc import Sequence
 
@@ -14,8 +10,7 @@ from hypothesis import given, settings, strategies as st
 from mdmem.document.document import parse_text
 from mdmem.merging.merge import Merged, merge_parts
 from mdmem.text.diff import Versions
-
-EXAMPLES = int(os.environ.get("MDMEM_TEST_EXAMPLES", "100"))
+from tests.speed import examples
 
 WORDS = st.lists(
     st.sampled_from(
@@ -130,28 +125,30 @@ def merged(base: str, ours: str, theirs: str) -> Merged:
     return merge_parts(Versions(*(parse_text("note.md", text) for text in (base, ours, theirs))))
 
 
-@settings(max_examples=EXAMPLES, deadline=None)
+@settings(max_examples=examples(100))
 @given(texts=versions())
-def test_what_only_one_side_changed_is_kept_byte_for_byte(texts: tuple[str, str, str]) -> None:
-    base, ours, _ = texts
+def test_whatever_was_changed(texts: tuple[str, str, str]) -> None:
+    base, ours, theirs = texts
+    what_only_one_side_changed_is_kept_byte_for_byte(base, ours)
+    what_both_sides_changed_alike_is_there_once(base, ours)
+    one = merged(base, ours, theirs).text
+    swapped_sides_come_to_the_same_verdict_and_the_same_lines(one, merged(base, theirs, ours).text)
+    if one is not None:
+        no_line_that_a_side_added_is_lost_and_none_comes_that_nobody_wrote(one, base, ours, theirs)
+
+
+def what_only_one_side_changed_is_kept_byte_for_byte(base: str, ours: str) -> None:
     assert merged(base, ours, base).text == ours
     assert merged(base, base, ours).text == ours
 
 
-@settings(max_examples=EXAMPLES, deadline=None)
-@given(texts=versions())
-def test_what_both_sides_changed_alike_is_there_once(texts: tuple[str, str, str]) -> None:
-    base, ours, _ = texts
+def what_both_sides_changed_alike_is_there_once(base: str, ours: str) -> None:
     text = merged(base, ours, ours).text
     assert text is not None
     assert text.splitlines() == ours.splitlines()
 
 
-@settings(max_examples=EXAMPLES, deadline=None)
-@given(texts=versions())
-def test_swapped_sides_come_to_the_same_verdict_and_the_same_lines(texts: tuple[str, str, str]) -> None:
-    base, ours, theirs = texts
-    one, other = merged(base, ours, theirs).text, merged(base, theirs, ours).text
+def swapped_sides_come_to_the_same_verdict_and_the_same_lines(one: str | None, other: str | None) -> None:
     assert (one is None) == (other is None)
     if one is not None and other is not None:
         # Of two indentations of the same words, theirs is taken.
@@ -160,14 +157,7 @@ def test_swapped_sides_come_to_the_same_verdict_and_the_same_lines(texts: tuple[
         assert lines == swapped
 
 
-@settings(max_examples=EXAMPLES, deadline=None)
-@given(texts=versions())
-def test_a_clean_merge_loses_no_line_that_a_side_added_and_brings_none_that_nobody_wrote(
-    texts: tuple[str, str, str],
-) -> None:
-    text = merged(*texts).text
-    if text is None:
-        return
+def no_line_that_a_side_added_is_lost_and_none_comes_that_nobody_wrote(text: str, *texts: str) -> None:
     base, ours, theirs = (Counter(_words(line) for line in each.splitlines()) for each in texts)
     lines = Counter(_words(line) for line in text.splitlines())
     for added in (ours - base, theirs - base):

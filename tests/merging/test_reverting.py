@@ -11,6 +11,9 @@ from hypothesis import given, settings, strategies as st
 from mdmem.document.document import Document, parse_text
 from mdmem.merging.comparison import compare
 from mdmem.merging.reverting import TakenBack, take_back
+from tests import speed
+from tests.speed import examples
+from tests.tables import cases
 
 
 def document(text: str) -> Document:
@@ -35,8 +38,8 @@ LIST = "# T\n\n- one is first\n- two is second\n- three is third\n\n## S\n\nA pa
 # ------------------------------------------------------------------------------------ what was added goes
 
 
-@pytest.mark.parametrize(
-    ("before", "after", "now", "wanted"),
+@cases(
+    "before, after, now, wanted",
     [
         ("- a\n", "- a\n- b\n", "- z\n- a\n- b\n- c\n", "- z\n- a\n- c\n"),
         ("- a\n", "- a\n- b\n", "- a\n- b\n\n# New\n\n- c\n", "- a\n\n# New\n\n- c\n"),
@@ -138,12 +141,11 @@ def test_what_has_changed_since_is_told() -> None:
     assert done.refused == (f"'two is the second one': {reason}",)
 
 
-def test_what_was_reworded_and_is_gone_is_told() -> None:
+def test_what_was_reworded_and_is_gone_need_not_be_taken_back() -> None:
     after = LIST.replace("two is second", "two is the second one")
     done = reversed_(LIST, after, "# T\n")
-    assert done.refused == (
-        "'two is the second one': it took the place of 'two is second', and is gone since",
-    )
+    reason = "which took the place of 'two is second', was removed already"
+    assert (done.refused, done.skipped) == ((), (f"'two is the second one', {reason}",))
 
 
 # ------------------------------------------------------------------------------------------ what was moved
@@ -262,7 +264,7 @@ def changed(chance: random.Random, blocks: list[list[str]]) -> list[list[str]]:
     return made
 
 
-@settings(max_examples=150)
+@settings(max_examples=examples(150))
 @given(st.integers(0, 10**9), st.sampled_from(["\n", "\r\n"]), st.booleans())
 def test_every_line_that_comes_or_goes_is_of_the_change(seed: int, newline: str, ends: bool) -> None:
     chance = random.Random(seed)
@@ -283,7 +285,7 @@ def test_every_line_that_comes_or_goes_is_of_the_change(seed: int, newline: str,
     assert (stood - stand).keys() <= lines(after.text).keys(), "what goes was there after the change"
 
 
-@settings(max_examples=150)
+@settings(max_examples=150 if speed.is_all else 15)
 @given(st.integers(0, 10**9), st.booleans())
 def test_one_of_several_changes_is_taken_back_alone(seed: int, later: bool) -> None:
     """Only lines of this fact come and go, and headings that it stood under come."""

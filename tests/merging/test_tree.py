@@ -8,6 +8,7 @@ from hypothesis import example, given, settings, strategies as st
 from mdmem.document.document import Limits, parse_text
 from mdmem.errors import TooManyParts
 from mdmem.merging.tree import Margin, TreeNode, read_tree
+from tests.speed import examples
 
 LINES = st.sampled_from(
     [
@@ -141,7 +142,7 @@ def test_nodes_are_bounded() -> None:
         read_tree(parse_text("a.md", "- a\n" * 100, Limits(max_parts=30)))
 
 
-@settings(max_examples=600)
+@settings(max_examples=examples(600))
 @given(STARTS, st.lists(LINES, max_size=14), NEWLINES, ENDS)
 @example("", ["- - c", "  - b", "- # inner"], "\n", "\n")
 @example("", ["- a", "\t- b", "\t- c"], "\n", "")

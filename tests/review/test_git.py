@@ -19,6 +19,7 @@ from mdmem.errors import (
     Usage,
 )
 from tests.git.conftest import Tree, VaultTree, set_up
+from tests.tables import cases
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -226,8 +227,7 @@ def test_a_renamed_memory_is_one(work: Work) -> None:
     ]
 
 
-@pytest.mark.parametrize("paths", [["notes/a.md"], ["archive/b.md"], ["notes"], ["archive"], None])
-def test_a_renamed_memory_is_chosen_by_either_name(work: Work, paths: list[str] | None) -> None:
+def test_a_renamed_memory_is_chosen_by_either_name(work: Work) -> None:
     """To say that one is added, or removed, would have a reviewer delete what the other name holds."""
     work.note("notes/a.md", NOTE)
     work.note("other.md", "- other\n")
@@ -240,10 +240,13 @@ def test_a_renamed_memory_is_chosen_by_either_name(work: Work, paths: list[str] 
     expected = [("archive/b.md", "memory-renamed", "notes/a.md")]
     for committed in (False, True):
         revisions = ["", "HEAD"] if not committed else ["HEAD~1", "HEAD~1.."]
-        for found in (git.diff(each, paths) for each in revisions):
-            told_of = [(each.path, each.change, each.old_path) for each in found if each.path != "other.md"]
-            assert told_of == expected
-            assert len(found) > 1 if paths is None else found == found[:1]
+        for paths in (["notes/a.md"], ["archive/b.md"], ["notes"], ["archive"], None):
+            for found in (git.diff(each, paths) for each in revisions):
+                told_of = [
+                    (each.path, each.change, each.old_path) for each in found if each.path != "other.md"
+                ]
+                assert told_of == expected, paths
+                assert len(found) > 1 if paths is None else found == found[:1], paths
         work.save()
 
 
@@ -291,6 +294,7 @@ def test_a_memory_amid_a_merge_says_so_with_its_lines(work: Work) -> None:
         return [(each.path, each.line, each.last, "amid a merge" in each.note) for each in found]
 
     assert conflicts() == conflicts(["notes/a.md"]) == [("notes/a.md", 3, 7, True)]
+    assert [row.change for row in git.diff(paths=["notes/a.md"])] == ["conflict"]
     work.note("notes/a.md", "# A\n\n- ours\n")  # as the last commit has it
     assert conflicts() == conflicts(["notes"]) == [("notes/a.md", None, None, True)]
     assert [change.change for change in git.diff(paths=["notes"])] == ["conflict"]
@@ -298,6 +302,31 @@ def test_a_memory_amid_a_merge_says_so_with_its_lines(work: Work) -> None:
     assert conflicts() == conflicts(["notes/a.md"]) == [("notes/a.md", None, None, True)]
     work.git("rm", "--quiet", "memories/notes/a.md")
     assert conflicts() == []
+
+
+@pytest.mark.parametrize("style", ["merge", "diff3"])
+def test_blame_amid_a_merge_is_of_the_lines_of_ours_and_says_where_it_is(work: Work, style: str) -> None:
+    work.git("config", "merge.conflictStyle", style)
+    table = "| a | b |\n|---|---|\n| 1 | {} |\n| 2 | y |\n\nend\n"
+    merge_both(work, *map(table.format, ("x", "ours", "theirs")))
+    head, base = work.git("rev-parse", "HEAD"), work.git("rev-parse", "HEAD~1")
+    last = 7 if style == "merge" else 9
+    assert [(each.line, each.text, each.commit) for each in work.open().git.blame("notes/a.md")] == [
+        (1, "a | b", base),
+        (3, f"a conflict in lines 3 to {last}", None),
+        (4, "1 | ours", head),
+        (last + 1, "2 | y", base),
+        (last + 3, "end", base),
+    ]
+
+
+def test_a_memory_that_is_moved_and_not_committed_keeps_who_said_its_facts(work: Work) -> None:
+    work.note("notes/a.md", NOTE)
+    first = work.save("begin", op="write notes/a.md", agent="claude")
+    work.open("ada").mv("notes/a.md", "b.md")
+    (work.root / "memories/b.md").rename(work.root / "memories/c.md")
+    said = work.open().git.blame("c.md")
+    assert {(each.commit, each.agent, each.note) for each in said} == {(first, "claude", "")}
 
 
 def test_a_conflict_in_code_is_told_where_git_knows_of_the_merge(work: Work) -> None:
@@ -388,19 +417,66 @@ def test_facts_in_another_order_are_said_to_be_reordered(work: Work) -> None:
     assert (change.change, change.before, change.after) == ("fact-reordered", "one", "one")
 
 
-@pytest.mark.parametrize(
-    "revisions", ["nothing", "nothing..HEAD", "HEAD..nothing", "-x", "--help..", ":/m", "HEAD:x"]
-)
+@cases("revisions", ["nothing", "nothing..HEAD", "HEAD..nothing", "-x", "--help..", ":/m", "HEAD:x"])
 def test_what_names_no_commit_is_refused(work: Work, revisions: str) -> None:
     work.save()
     with pytest.raises(NamedNotFound):
         work.open().git.diff(revisions)
 
 
-def test_what_two_commits_have_in_common_is_not_asked(work: Work) -> None:
+def test_three_dots_show_what_a_branch_did_since_it_began(work: Work) -> None:
+    work.note("notes/a.md", "- one is here\n")
+    base = work.save()
+    work.git("checkout", "--quiet", "-b", "agent")
+    work.note("notes/a.md", "- one is here\n- two of the agent\n")
     work.save()
-    with pytest.raises(Usage):
-        work.open().git.diff("HEAD...HEAD")
+    work.git("checkout", "--quiet", "main")
+    work.note("notes/b.md", "- three of main\n")
+    work.save()
+    git = work.open().git
+
+    def told(revisions: str) -> set[tuple[str, str]]:
+        return {(row.path, row.change) for row in git.diff(revisions)}
+
+    added, removed = ("notes/a.md", "fact-added"), ("notes/b.md", "memory-removed")
+    assert told("main...agent") == told("...agent") == told(f"{base}..agent") == {added}
+    assert told("main..agent") == {added, removed, ("notes/b.md", "fact-removed")}
+    assert told("agent...") == {("notes/b.md", "memory-added"), ("notes/b.md", "fact-added")}
+    for wrong in ("main....agent", "main...nosuch", "main...a..b"):
+        with pytest.raises(NamedNotFound, match="no revision"):
+            git.diff(wrong)
+
+
+def test_three_dots_between_histories_without_a_common_commit_say_so(work: Work) -> None:
+    work.note("notes/a.md", "- one\n")
+    work.save()
+    work.git("checkout", "--quiet", "--orphan", "other")
+    work.save("another beginning")
+    with pytest.raises(NamedNotFound, match="common") as caught:
+        work.open().git.diff("main...other")
+    assert "A..B" in caught.value.hint
+
+
+def test_a_proposal_is_one_row_with_its_reason(work: Work) -> None:
+    work.note("notes/a.md", "- one\n")
+    work.note("inbox/mine.md", "# A list of my own\n\n- read this\n")
+    work.save()
+    memory = work.open()
+    for n in range(3):
+        memory.inbox.propose("append", {"path": "notes/a.md", "text": f"- fact {n}"}, reason=f"said {n}")
+    work.note("inbox/mine.md", "# A list of my own\n\n- read that\n")
+    rows = memory.git.diff()
+    assert sorted((row.change, row.note) for row in rows) == [
+        ("fact-reworded", ""),
+        *(("memory-added", f"said {n}") for n in range(3)),
+    ]
+    work.save()
+    first, second, _ = memory.inbox.list()
+    memory.inbox.reject(first.id)
+    (row,) = memory.git.diff()
+    assert (row.key, row.before, row.after) == ("status", "open", "rejected")
+    (work.root / "memories" / second.path).unlink()
+    assert [row.change for row in memory.git.diff(paths=[second.path])] == ["memory-removed"]
 
 
 # -------------------------------------------------------------------------------------------------- blame
@@ -706,7 +782,7 @@ def test_in_the_middle_of_a_merge(work: Work) -> None:
     log, diff, notes = asked(work.open())
     assert log == ["main", "base"]
     assert diff
-    assert set(notes) == {"not committed yet"}  # nothing but what git has put there
+    assert set(notes) == {"", "amid a merge"}
     subprocess.run(["git", "rebase", "side"], cwd=work.root, check=False, capture_output=True)
     assert asked(work.open())[0] == log
 

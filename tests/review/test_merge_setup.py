@@ -16,6 +16,8 @@ from hypothesis import HealthCheck, example, given, settings, strategies as st
 from mdmem.errors import Conflict, EditRefused, GitFailed, PathRefused, Usage
 from mdmem.review.merge_setup import install, uninstall
 from mdmem.vault.folder import init
+from tests.speed import examples
+from tests.tables import cases
 
 ALONE = {"GIT_CONFIG_GLOBAL": os.devnull, "GIT_CONFIG_NOSYSTEM": "1"}
 IDENTITY = ("-c", "user.name=A", "-c", "user.email=a@example.org")
@@ -103,7 +105,9 @@ def test_to_set_up_twice_changes_nothing(work: Path) -> None:
 @example(b"", b"")
 @example(b"* text=auto", b"*.png binary\n")
 @example(b"\xff\xfe x\r\n", b"y")
-@settings(max_examples=20, suppress_health_check=[HealthCheck.function_scoped_fixture], deadline=None)
+@settings(
+    max_examples=examples(20), suppress_health_check=[HealthCheck.function_scoped_fixture], deadline=None
+)
 @given(
     st.lists(st.sampled_from([b"*.a text", b"\n", b"\r\n", b"# x", b" ", b"\xff"]), max_size=6).map(b"".join),
     st.lists(st.sampled_from([b"*.b text", b"\n", b"# y"]), max_size=4).map(b"".join),
@@ -136,7 +140,7 @@ def test_a_new_mount_is_put_into_the_block_where_it_stands(work: Path) -> None:
     assert set(merged_by(work, "docs/my notes/D.md", "AGENTS.md").values()) == {"mdmem"}
 
 
-@pytest.mark.parametrize("name", ["a b", "a[b]*", 'q"q', "#x", "!x", "back\\slash", "é", "tab\tx", "[attr]x"])
+@cases("name", ["a b", "a[b]*", 'q"q', "#x", "!x", "back\\slash", "é", "tab\tx", "[attr]x"])
 def test_any_folder_is_named_rightly(work: Path, name: str) -> None:
     init(work / name)
     installed(work, name)

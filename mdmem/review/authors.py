@@ -1,0 +1,267 @@
+"""Who made the rows of a memory, its facts and fields, by the changes in the history of its vault.
+
+Who moves a row, or brings it back by an undo, a redo, a restore or a revert, has not made it. What differs
+between one change and the next was edited directly.
+"""
+
+from __future__ import annotations
+
+from collections import Counter, defaultdict
+from contextlib import suppress
+from copy import copy
+from dataclasses import replace
+from functools import cache, cached_property
+from itertools import islice, tee
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+from mdmem.document.document import Document, parse
+from mdmem.errors import DocumentRefused
+from mdmem.git.history import AGENT, ALSO, ID, OP, Commit
+from mdmem.merging.comparison import Comparison, compare, pair_facts
+from mdmem.review.tracked import NAMES_A_MEMORY, agent_of
+from mdmem.text.lines import whole_lines, with_newline
+from mdmem.text.regex import regex
+from mdmem.vault.store import Entry, FileChange
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Collection, Iterator
+
+    from mdmem.document.tree import Member
+    from mdmem.merging.facts import Fact
+    from mdmem.vault.vault import Vault
+
+_MOST_ENTRIES = 10_000  # of the history that are looked at
+_MOST_READ = 4_000_000  # bytes of old versions of a memory
+_MARKER = regex(r"\A(?:[-+*]|[0-9]{1,9}[.)])[ \t]+")
+_RETURNS = ("undo ", "redo ", "restore ", "revert ")
+
+
+class Maker(NamedTuple):
+    """Who made a row.
+
+    Attributes:
+        entries: the change that did; several where what was between them is not kept any more.
+        is_direct: whether it was a direct edit, or may have been.
+        came_by: the change that brought it back last; None without.
+    """
+
+    entries: tuple[Entry, ...] = ()
+    is_direct: bool = False
+    came_by: Entry | None = None
+
+
+def _is_return(entry: Entry) -> bool:
+    """Return whether a change, by its words, makes nothing that was not there before."""
+    return entry.message.startswith(_RETURNS)
+
+
+def list_members(document: Document | None) -> tuple[Member, ...]:
+    """Return the fields of a memory; none where they cannot be read."""
+    with suppress(DocumentRefused):
+        return document.tree.members if document and document.tree else ()
+    return ()
+
+
+class _Version:
+    """A memory at some time; without a document it is not there."""
+
+    def __init__(self, document: Document | None) -> None:
+        self.document = document
+        self.hash = document.hash if document else None
+
+    @cached_property
+    def lines(self) -> list[tuple[int, str]]:
+        """The indentation of each line, and its words without the marker: read much faster than facts."""
+        lines = [(line, line.lstrip(" \t")) for line in whole_lines(self.read_text() or "")]
+        return [(len(line) - len(own), " ".join(_MARKER.sub("", own).split())) for line, own in lines]
+
+    @cached_property
+    def counts(self) -> Counter[str]:
+        return Counter(said for _, said in self.lines)
+
+    def has_line(self, line: str, count: int) -> bool:
+        return self.counts[line] >= count
+
+    def read_field(self, key: str) -> str | None:
+        return next((repr(each.node.value) for each in list_members(self.document) if each.key == key), None)
+
+    def read_text(self) -> str | None:
+        return with_newline(self.document.text, "\n") if self.document else None
+
+
+class _PastStep(NamedTuple):
+    """What changed a version to the next one; `before` is None where it is not kept any more."""
+
+    before: _Version | None
+    entries: tuple[Entry, ...]
+    is_direct: bool
+
+
+def read_log(vault: Vault) -> Iterator[Entry]:
+    """Return the history of a vault, newest first; a copy of it begins again, and nothing is read twice."""
+    return tee(islice(vault.history(), _MOST_ENTRIES), 1)[0]
+
+
+def follow(log: Iterator[Entry], names: list[str]) -> Iterator[tuple[Entry, FileChange]]:
+    """Yield the changes of a memory; each name that it had before is added to `names`."""
+    for entry in copy(log):
+        for file in [file for file in entry.files if file.path == names[-1]]:
+            is_new = file.after and not file.before
+            gone = [each for each in entry.files if is_new and not each.after]
+            found = [each for each in gone if each.before == file.after]
+            if len(gone) == 1 and "move " in entry.message:
+                found = gone  # its links may have been changed along
+            names += [each.path for each in found[:1]]
+            yield entry, replace(file, before=found[0].before) if found else file
+
+
+class Steps:
+    """The changes that led to a version of a memory, newest first.
+
+    Attributes:
+        names: what the memory was called, last first, and
+        ids: those of the changes, both as far as was looked.
+    """
+
+    def __init__(
+        self, vault: Vault, log: Iterator[Entry], path: str, now: Document | None, head: Document | None
+    ) -> None:
+        self.names, self.ids = [path], set[str]()
+        self._vault, self._log, self._now, self._head = vault, log, _Version(now), _Version(head)
+        (self._steps,), self._left = tee(self._read_steps(), 1), _MOST_READ
+        self._pair_facts = cache(lambda version: dict(pair_facts(version.document, now)))
+
+    def find_maker(self, row: Fact | str) -> Maker:
+        """Find who made a fact of the version, or a field, by its key."""
+        return self._find_maker(_Version.read_field if isinstance(row, str) else self._has_fact, row)
+
+    def find_changers(self, known: Callable[[], Collection[str]]) -> Iterator[Maker]:
+        """Find who made each difference from the last commit; `known` are the ids of committed changes."""
+        made: list[Entry] = []
+        for step in copy(self._steps):
+            made += step.entries
+            if step.is_direct or len({each.actor for each in made}) > 1 or any(map(_is_return, step.entries)):
+                break
+            if step.before is self._head:
+                yield Maker(tuple(made))  # one actor made all that differs
+                return
+        for is_row, ask, *given in dict.fromkeys(self._ask_of_differences()):
+            yield self._find_maker(ask, *given, known=() if is_row else known())
+
+    def _ask_of_differences(self) -> Iterator[tuple[Any, ...]]:
+        """Yield whether each difference from the last commit is a row, and what to ask about it."""
+        now, head = self._now, self._head
+        found = compare(head.document, now.document) if now.document else Comparison()
+        for change in found.facts:
+            old, new = change.before, change.after
+            if old and new and old.said == new.said:
+                yield False, self._read_order
+                continue
+            came = self._count_lines(new, now, head)
+            went = self._count_lines(old, head, now)
+            if not came and not went:
+                yield False, _Version.read_text
+            for line, count in came:
+                yield True, _Version.has_line, line, count
+            for line, count in went if len(went) > len(came) else ():  # else others are in their place
+                yield False, _Version.has_line, line, count
+        for each in found.fields:
+            yield ((True, _Version.read_field, str(each.key[0])) if each.key else (False, _Version.read_text))
+        # One that was only moved differs in its name alone.
+        if not (found.facts or found.fields) and now.read_text() != head.read_text():
+            yield False, _Version.read_text
+
+    def _find_maker(self, ask: Callable[..., object], *given: object, known: Collection[str] = ()) -> Maker:
+        """Find the change since which versions give the answer that this one gives, before any is `known`."""
+        answer = ask(self._now, *given)
+        came_by, is_there = None, True
+        for step in copy(self._steps):
+            if any(entry.id in known for entry in step.entries):
+                break
+            was_there = step.before is not None and ask(step.before, *given) == answer
+            if is_there and not was_there:
+                if makers := tuple(entry for entry in step.entries if not _is_return(entry)):
+                    return Maker(makers, step.is_direct, came_by)
+                came_by = came_by or next(iter(step.entries), None)
+            is_there = was_there
+        return Maker((), came_by is None, came_by)
+
+    def _has_fact(self, version: _Version, fact: Fact) -> bool:
+        own = [said for _, said in self._now.lines[fact.line - 1 : fact.last]]
+        told = {(self._now.counts[line], version.counts[line]) for line in own}
+        if version is self._now or told in ({(1, 1)}, {(1, 0)}):
+            return (1, 0) not in told
+        earlier = self._pair_facts(version).get(fact)  # a line stands twice, or was cut otherwise
+        return earlier is not None and earlier.said == fact.said
+
+    def _read_order(self, version: _Version) -> list[tuple[int, str]]:
+        """Return the lines that were in the last commit, too."""
+        common = self._now.counts.keys() & self._head.counts.keys() - {""}
+        return [each for each in version.lines if each[1] in common]
+
+    def _count_lines(self, fact: Fact | None, more: _Version, less: _Version) -> list[tuple[str, int]]:
+        """Return the lines of a fact that one version has more often than another, each with its count."""
+        own = more.lines[fact.line - 1 : fact.last] if fact else ()
+        return [(line, n + 1) for _, line in own if line for n in range(less.counts[line], more.counts[line])]
+
+    def _read_steps(self) -> Iterator[_PastStep]:
+        reached, is_direct = self._now.hash, False
+        entries: list[Entry] = []
+        for entry, file in follow(self._log, self.names):
+            self.ids.add(entry.id)
+            is_direct = is_direct or file.after != reached
+            for reached, more in ((file.after, []), (file.before, [entry])):
+                entries += more
+                if (entries or is_direct) and (before := self._find_version(reached)):
+                    yield _PastStep(before, tuple(entries), is_direct)
+                    entries, is_direct = [], False
+        if entries or is_direct:
+            yield _PastStep(None, tuple(entries), is_direct)
+
+    def _find_version(self, digest: str | None) -> _Version | None:
+        """Return a version by the hash of its content; None where that is not kept any more."""
+        if digest == self._head.hash:
+            return self._head
+        if digest is None:
+            return _Version(None)
+        kept = self._vault.store.kept(digest) if self._left > 0 else None
+        self._left -= len(kept.data) if kept else 0
+        with suppress(DocumentRefused):
+            return _Version(parse(self.names[-1], kept.data, self._vault.config.limits)) if kept else None
+        return None
+
+    def name_agents(
+        self, maker: Maker, commit: Commit | None, *, is_part: bool
+    ) -> tuple[str, bool, tuple[str, ...]]:
+        """Return who made a row, whether that is sure, and by which operations.
+
+        Args:
+            maker: what the history of the vault knows.
+            commit: the one that git names for the row, which tells of changes made elsewhere; or None.
+            is_part: whether the commit also changes what is outside of the namespace.
+        """
+        if maker.entries:
+            done = [(entry.message, entry.actor) for entry in maker.entries]
+        elif is_part or not commit:
+            return agent_of(commit, is_part=True) if commit else "", not commit, ()
+        else:
+            done = self._list_operations(commit)
+        agents = dict.fromkeys(agent for _, agent in done)
+        is_sure = len(agents) <= 1 and not (maker.entries and maker.is_direct)
+        return ", ".join(filter(None, agents)), is_sure, tuple(told for told, _ in done)
+
+    def _list_operations(self, commit: Commit) -> list[tuple[str, str]]:
+        """List what else was done to the memory in a commit, each with its agent."""
+        done: list[dict[str, list[str]]] = []
+        for key, value in commit.trailers:
+            done += [defaultdict(list)] if key == OP else []
+            if done:
+                done[-1][key].append(value)
+        # What names no memory may be about any; a memory may have been called otherwise then.
+        concerned = [each for each in done if any(map(self._may_concern, each[OP] + each[ALSO]))] or done
+        others = [each for each in concerned if not self.ids.intersection(each[ID])]
+        told = [(each[OP][0], ", ".join(each[AGENT])) for each in others]
+        return [each for each in told if not each[0].startswith(_RETURNS)]
+
+    def _may_concern(self, told: str) -> bool:
+        return any(name in told for name in self.names) or not NAMES_A_MEMORY.search(told)

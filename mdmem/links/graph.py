@@ -12,13 +12,14 @@ from mdmem.index.database import kept_citation, tag_key
 from mdmem.kind import OBSERVATION, kind_at
 from mdmem.links.lineage import links_in
 from mdmem.links.references import file_beside
-from mdmem.links.resolve import MARKDOWN, PATH_KINDS, resolve
+from mdmem.links.resolve import MARKDOWN, PATH_KINDS, kept_link, resolve, resolve_link
 from mdmem.vault.paths import is_under
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from mdmem.index.view import View
+    from mdmem.markdown.inline import Link
 
 LINKS, EMBEDS, CITES, TAGGED = "links to", "embeds", "cites", "tagged"
 IN_SESSION, FOLLOWS, REFLECTS = "in_session", "follows", "reflects_on"
@@ -67,10 +68,14 @@ def _rows_below(
 
 def _link_triples(view: View, within: str) -> Iterator[Triple]:
     rows = _rows_below(
-        view, within, "links", "x.kind, x.embed, x.target", "AND x.kind != 'field' AND x.target != ''"
+        view,
+        within,
+        "links",
+        "x.kind, x.embed, x.target, x.alias",
+        "AND x.kind != 'field' AND x.target != ''",
     )
-    for path, kind, embed, target in rows:
-        goal = _resolve_target(view, path, target, as_path=kind in PATH_KINDS)
+    for path, kind, embed, target, alias in rows:
+        goal = _resolve_target(view, path, kept_link(kind, target, "", alias))
         yield Triple(path, EMBEDS if embed else LINKS, goal)
 
 
@@ -89,11 +94,9 @@ def _field_triples(view: View, within: str) -> Iterator[Triple]:
         links = links_in(text) if path.endswith(MARKDOWN) else ()
         for link in links:
             if link.target:
-                yield Triple(
-                    path, key, _resolve_target(view, path, link.target, as_path=link.kind in PATH_KINDS)
-                )
+                yield Triple(path, key, _resolve_target(view, path, link))
         if text and not links and key in LINEAGE:
-            yield Triple(path, key, _resolve_target(view, path, text.partition("#")[0]))
+            yield Triple(path, key, _resolve_target(view, path, kept_link("field", text.partition("#")[0])))
 
 
 def _observation_triples(view: View, path: str, key: str, text: str) -> Iterator[Triple]:
@@ -103,12 +106,12 @@ def _observation_triples(view: View, path: str, key: str, text: str) -> Iterator
         yield Triple(path, _OF_OBSERVATIONS[key], goal)
 
 
-def _resolve_target(view: View, path: str, target: str, *, as_path: bool = False) -> str:
-    """Return what a target in the memory `path` means; a read takes the likeliest."""
-    meant = resolve(view.all_names, target, path, as_path=as_path).path
-    if meant is None and as_path:
-        meant = file_beside(view, path, target)
-    return meant or target
+def _resolve_target(view: View, path: str, link: Link) -> str:
+    """Return what a link in the memory `path` means; a read takes the likeliest."""
+    meant = resolve_link(view.all_names, link, path).path
+    if meant is None and link.kind in PATH_KINDS:
+        meant = file_beside(view, path, link.target)
+    return meant or link.target
 
 
 def _citation_triples(view: View, within: str) -> Iterator[Triple]:

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import posixpath
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
-from functools import cache
+from functools import cache, partial
 from typing import TYPE_CHECKING, NamedTuple
 
 from mdmem.document import relink
@@ -17,7 +17,16 @@ from mdmem.document.document import Document, without_suffix
 from mdmem.errors import AlreadyExists, DocumentRefused, EditRefused, MemoryNotFound, StorageFailed
 from mdmem.index.database import key_of, keys_of, stem_keys
 from mdmem.links import resolve
-from mdmem.links.resolve import PATH_KINDS, Names, Resolution, is_path, resolve_link
+from mdmem.links.resolve import (
+    PATH_KINDS,
+    QUIET_KINDS,
+    Names,
+    Resolution,
+    has_key,
+    is_path,
+    resolve_link,
+    turn_links,
+)
 from mdmem.markdown import citation as text_citation
 from mdmem.vault.paths import check_folder, check_memory, is_under, nfc
 from mdmem.vault.plan import Change, EditPlan
@@ -28,6 +37,8 @@ if TYPE_CHECKING:
     from mdmem.markdown.inline import Citation, Link
     from mdmem.vault.paths import MemoryLayout
 
+# What a path begins with that is none: the home folder, and names that a tool gives to folders of its own.
+_ALIASES = "~@$"
 Sources = Callable[[Collection[str]], Iterable[str]]
 Read = Callable[[str], Document]
 Stands = Callable[[str], bool]
@@ -44,6 +55,7 @@ class Known(NamedTuple):
         read: the memory at a path.
         stands: whether a file stands at a path, seen from the namespace; `../src/app.py` is beside it.
         suffixes: how the name of a memory ends.
+        read_any: as `read`, also of what cannot be read as a memory; see `Vault.read`.
     """
 
     names: Names
@@ -51,11 +63,13 @@ class Known(NamedTuple):
     read: Read
     stands: Stands
     suffixes: tuple[str, ...]
+    read_any: Read | None = None
 
 
 def known(view: View) -> Known:
     """Return what a move has to know, as the index says it."""
-    return Known(view, view.sources, view.read, view.stands, view.vault.suffixes)
+    read_any = partial(view.read, unreadable=True)
+    return Known(view, view.sources, view.read, view.stands, view.vault.suffixes, read_any)
 
 
 class Moved:
@@ -117,19 +131,18 @@ def move(known: Known, moves: Mapping[str, str], folders: Mapping[str, str] | No
     Raises:
         AlreadyExists: a memory stands at a new path, or two would.
         PathRefused: a path that cannot be a memory's.
-        EditRefused: a wikilink cannot name a new path.
         MemoryNotFound, DocumentRefused, StorageFailed: a memory that is to move cannot be read.
     """
     checked = (_check_move(old, new, known.suffixes) for old, new in moves.items())
     moves = {old: new for old, new in checked if old != new}
     _refuse_standing(known, moves)
-    documents = {old: known.read(old) for old in moves if old.endswith(known.suffixes)}
+    documents = {old: (known.read_any or known.read)(old) for old in moves if old.endswith(known.suffixes)}
     names = Remembered(known.names)
     places = {**_list_folders(moves, folders or {}), **moves}
     shift = Shift(known, names, Moved(names, places, known.suffixes), places)
     keys = {key for old, document in documents.items() for key in shift.keys(document, old)}
     keys |= {key for pair in places.items() for path in pair for key in stem_keys(path)}
-    keys |= {key_of("/")} if folders else set()  # the key of a link that ends in a slash
+    keys |= {key_of(way) for way in ("/", "./", "../")} if folders else set()  # which say no name
     changes = []
     for old, document in documents.items():
         new = moves[old]
@@ -161,9 +174,6 @@ def repair(known: Known, moved: Mapping[str, str]) -> EditPlan:
     Rewritten are links that lead nowhere now, or are ambiguous now, and were not before. Those that lead
     elsewhere now are reported (`left_out`): whoever moved the memory may have meant it. A move whose new path
     is gone, or whose old path is taken again, counts no more.
-
-    Raises:
-        EditRefused: a wikilink cannot name a new path.
     """
     repairs = Repairs(known, moved)
     shift = repairs.shift
@@ -206,9 +216,6 @@ class Repairs:
         """Return where the memory at `path` was when its links were right, and the edits that fix them.
 
         Each edit is named by the place where the target of its link begins.
-
-        Raises:
-            EditRefused: as `repair`.
         """
         if path not in self.came_from:
             return path, self.shift.find_edits(document, path, path, self.keys)
@@ -219,12 +226,9 @@ class Repairs:
 
     def find_targets(self, document: Document) -> dict[int, tuple[str, bool]]:
         """Return where each link leads that is fixed, by the place of its target, and whether that moved."""
-        try:
-            old, edits = self.find_edits(document.path, document)
-        except EditRefused:
-            return {}
+        old, edits = self.find_edits(document.path, document)
         targets = {}
-        for link in document.links if edits else ():
+        for link in turn_links(self._before, document, old) if edits else ():
             was = resolve_link(self._before, link, old).path
             if link.target_span.start in edits and was is not None:
                 targets[link.target_span.start] = self.moved.get(was, was), was in self.moved
@@ -263,7 +267,7 @@ def _describe_moves(action: str, moves: Mapping[str, str]) -> str:
 
 
 def _check_move(old: str, new: str, suffixes: tuple[str, ...]) -> tuple[str, str]:
-    """Return the old and the new path of a memory or an attachment, each in its one spelling.
+    """Return the old and the new path of a memory or an attachment, each in its one resolve.
 
     Raises:
         PathRefused: one of them cannot be one; a memory stays one.
@@ -282,6 +286,7 @@ def _refuse_standing(known: Known, moves: Mapping[str, str]) -> None:
     names, taken = known.names, set[str]()
     for new in moves.values():
         is_taken = _is_memory(names, new) if new.endswith(known.suffixes) else names.exists(new)
+        is_taken = is_taken and not any(old.startswith(f"{new}/") for old in moves)
         if new in taken or is_taken:
             raise AlreadyExists(path=new, remedy="give another path, or move what stands there away first")
         taken.add(new)
@@ -326,7 +331,7 @@ class Shift:
     def keys(self, document: Document, path: str) -> list[str]:
         """Return every key that a link to a memory may have."""
         try:
-            return keys_of(path, document.fields)
+            return keys_of(path, document.fields, document.text)
         except DocumentRefused:  # its links say so
             return [*stem_keys(path)]
 
@@ -342,10 +347,7 @@ class Shift:
     ) -> list[TextEdit]:
         """Return the edits of one memory, which was at `here` before and is at `there` after.
 
-        With `keys`, only of links with one of them.
-
-        Raises:
-            EditRefused: a wikilink cannot name its target any more.
+        With `keys`, only of links with one of them. A link that cannot say what it has to stays as it is.
         """
         return sorted(self.find_edits(document, here, there, keys).values())
 
@@ -354,7 +356,7 @@ class Shift:
     ) -> dict[int, TextEdit]:
         """Return the same edits, each by the place where the target of its link begins."""
         try:
-            links, citations = document.links, document.citations
+            links, citations = turn_links(self._before, document, here), document.citations
         except DocumentRefused as error:
             self.left_out.append(error.message)
             return {}
@@ -362,17 +364,17 @@ class Shift:
         told: dict[tuple[str, str, str], str] = {}  # links that say the same have to say the same
         for link in links:
             # References share the target of their definition.
-            if link.target_span.start in edits or (keys is not None and key_of(link.target) not in keys):
+            if link.target_span.start in edits or (keys is not None and not has_key(link, keys)):
                 continue
-            said = link.kind, link.target, link.anchor
+            said = link.kind, link.target, link.anchor if link.kind != "wikilink" else link.alias
             target = told.get(said) if link.target else ""
             if target is None:
                 left = len(self.left_out)
                 target = self._new_target(link, here, there)
                 if len(self.left_out) == left:  # else each of them is named
                     told[said] = target
-            if target:
-                edits[link.target_span.start] = self._retarget_link(document, link, target)
+            if target and (edit := self._retarget_link(document, link, target, there)):
+                edits[link.target_span.start] = edit
         if here.rpartition("/")[0] != there.rpartition("/")[0]:
             for citation in citations:
                 path = self._new_cited_path(citation, here, there)
@@ -380,11 +382,12 @@ class Shift:
                     edits.setdefault(citation.span.start, relink.repath(citation, document.text, path))
         return edits
 
-    def _retarget_link(self, document: Document, link: Link, target: str) -> TextEdit:
+    def _retarget_link(self, document: Document, link: Link, target: str, there: str) -> TextEdit | None:
         try:
             return relink.retarget(link, document.text, target)
         except EditRefused as error:
-            raise error.but(path=document.path) from None
+            self.left_out.append(f"{there}:{link.line}: {error.reason}: it stays as it is")
+            return None
 
     def _new_target(self, link: Link, here: str, there: str) -> str:
         """Return what a link has to say; empty when it stays as it is."""
@@ -413,9 +416,30 @@ class Shift:
         if was.rule == "id" and wanted in self._ids:
             return self._ids[wanted]
         # Where nothing of it was mounted, both readings were the same.
+        if is_relative and (detour := self._spell_detour(link, here, there, was.path, wanted)):
+            return detour
         is_from_disk = was.is_from_disk or self._layout.mounted.keys().isdisjoint((here, was.path))
-        new = resolve.spell(self._after, link, wanted, there, was=was.path, is_from_disk=is_from_disk)
+        new = resolve.spell(
+            self._after, link, wanted, there, was=was.path, here=here, is_from_disk=is_from_disk
+        )
         return "" if new == link.target else new
+
+    def _spell_detour(self, link: Link, here: str, there: str, old: str, new: str) -> str:
+        """Return a path that goes as far up as the link, where that is further than needed; else empty."""
+        bare, folder = link.target.removeprefix("./").rstrip("/"), there.split("/")[:-1]
+        ups, mounted = bare.count("../"), self._layout.mounted.keys()
+        is_shortest = without_suffix(resolve.route(old, here)) == without_suffix(bare)
+        if without_suffix(resolve.place_from(bare, here)) != without_suffix(old):  # but by an address
+            return ""
+        if is_shortest or not 0 < ups <= len(folder) or not mounted.isdisjoint((here, there, old, new)):
+            return ""
+        top = "".join(f"{part}/" for part in folder[: len(folder) - ups])
+        if not new.startswith(top):
+            return ""
+        way = "../" * ups + new[len(top) :]
+        way = way if link.target.endswith(old[len(without_suffix(old)) :]) else without_suffix(way)
+        found = resolve_link(self._after, link._replace(target=way), there)
+        return f"{'./' * link.target.startswith('./')}{way}" if resolve.means(found, new) else ""
 
     def _find_start(self, link: Link, path: str) -> str:
         """Return from where a relative link in a memory leads: its file, or for a wikilink its path."""
@@ -435,13 +459,28 @@ class Shift:
         """Return what a link that led nowhere has to say, so that it leads to the same place."""
         is_relative = is_path(link) and not link.target.startswith("/")
         here, there = self._find_start(link, here), self._find_start(link, there)
-        if self._is_done or not is_relative or _leads_on(link.target, here, there):
+        if self._is_done or not is_relative or link.target[0] in _ALIASES:
             return ""
-        place = resolve.place_from(link.target, here)
-        is_placeholder = "/" not in link.target and not text_citation.is_memory(link.target)
+        before = resolve.place_from(link.target, here)
+        place = self._move_along(before, on_disk=link.kind in PATH_KINDS)
+        if place == resolve.place_from(link.target, there) and (
+            place != before or _leads_on(link.target, here, there)
+        ):
+            return ""
+        is_placeholder = link.kind in QUIET_KINDS or (
+            "/" not in link.target and not text_citation.is_memory(link.target)
+        )
         if is_placeholder and not self._stands(place):
             return ""
         return resolve.as_written(link, resolve.route(place, there))
+
+    def _move_along(self, place: str, *, on_disk: bool) -> str:
+        """Return where what is missing would be now: below a folder that moves it moves as well."""
+        path = folder = (self._layout.path_of(place) if on_disk else place) or ""
+        while folder and folder not in self._moves:
+            folder = folder.rpartition("/")[0]
+        moved = self._moves[folder] + path[len(folder) :] if folder else ""
+        return (self._layout.file_of(moved) if on_disk else moved) if folder else place
 
     def _new_cited_path(self, citation: Citation, here: str, there: str) -> str:
         """Return the relative path that a citation in a Markdown link has to say.
@@ -457,7 +496,7 @@ class Shift:
         if self._is_done and self._stands(resolve.place_from(citation.path, there)):
             return ""
         way = resolve.route(place, there)
-        return f"./{way}" if citation.path.startswith("./") and not way.startswith("../") else way
+        return f"./{way}" if citation.path.startswith("./") else way
 
     def _stands(self, file: str) -> bool:
         """Return whether a file is there, seen from where the layout sees its folder."""

@@ -70,16 +70,13 @@ def _follow_files(
         known: how they are read.
         moves: old path to new path, both relative to the workspace.
         places: which memories move, too: old path to new path.
-        left_out: what cannot be looked into is added to it, in words.
-
-    Raises:
-        EditRefused: a link cannot name the new path.
+        left_out: what cannot be looked into or written is added to it, in words.
     """
     with Workspace.of(view.vault, view.unsaved) as workspace:
 
         def edits_of(path: str, document: Document) -> list[TextEdit]:
             here, there = view.in_workspace(path), view.in_workspace(places.get(path, path))
-            edits = {edit.start: edit for edit in _follow_links(view, path, there, document, moves)}
+            edits = {edit.start: edit for edit in _follow_links(view, path, there, document, moves, left_out)}
             for citation in document.citations:
                 cited = path_of(workspace, here, citation)
                 new = _new_place(cited, moves) if cited else None
@@ -107,7 +104,7 @@ def _spell_cited(citation: Citation, here: str, there: str, old: str, new: str) 
     if posixpath.normpath(posixpath.join(posixpath.dirname(here), path)) != old:
         return new
     way = posixpath.relpath(new, posixpath.dirname(there) or ".")
-    return f"./{way}" if path.startswith("./") and not way.startswith("../") else way
+    return f"./{way}" if path.startswith("./") else way
 
 
 def _new_place(place: str, moves: Mapping[str, str]) -> str | None:
@@ -157,7 +154,7 @@ def _list_pointing(view: View, moves: Collection[str]) -> set[str]:
 
 
 def _follow_links(
-    view: View, path: str, there: str, document: Document, moves: Mapping[str, str]
+    view: View, path: str, there: str, document: Document, moves: Mapping[str, str], left_out: list[str]
 ) -> Iterator[TextEdit]:
     for link in document.links:
         if link.kind not in PATH_KINDS and link.kind != "field":
@@ -170,7 +167,7 @@ def _follow_links(
             try:
                 yield relink.retarget(link, document.text, _spell_place(link, there, place, new))
             except EditRefused as error:
-                raise error.but(path=path) from None
+                left_out.append(f"{path}:{link.line}: {error.reason}: it stays as it is")
 
 
 def _spell_place(link: Link, there: str, old: str, new: str) -> str:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import posixpath
 import re
+from bisect import bisect
 from collections import Counter
 from contextlib import suppress
 from dataclasses import dataclass
@@ -19,7 +20,9 @@ from mdmem.code.citations import (
     GONE,
     MOVED,
     OK,
+    ROUTE,
     STATES,
+    UNKNOWN,
     candidates,
     judge,
     path_of,
@@ -27,13 +30,28 @@ from mdmem.code.citations import (
 from mdmem.code.symbols import CLASS, FUNCTION, VARIABLE
 from mdmem.code.workspace import Source, Workspace
 from mdmem.diagnostic import Diagnostic, Related, Span
-from mdmem.document import anchor
+from mdmem.document import anchor, relink
 from mdmem.document.document import ANY_SUFFIXES, MARKDOWN_SUFFIXES
 from mdmem.document.tree import Flaw
 from mdmem.errors import DocumentRefused, MemoryNotFound, StorageFailed
-from mdmem.index.database import kept_citation, tag_key
+from mdmem.index.database import kept_citation, key_of, tag_key
+from mdmem.links.dialect import LABEL_FIRST, UNWRITTEN, find_site
 from mdmem.links.move import Known, Moved, Repairs
-from mdmem.links.resolve import NOTHING, PATH_KINDS, Names, Resolution, place_of, resolve, resolve_link
+from mdmem.links.resolve import (
+    NOTHING,
+    PATH_KINDS,
+    QUIET_KINDS,
+    Names,
+    Resolution,
+    drop_walled,
+    kept_link,
+    leads_to_route,
+    place_of,
+    resolve,
+    resolve_link,
+    turn_link,
+    turn_links,
+)
 from mdmem.text.regex import regex
 from mdmem.vault.paths import is_under
 
@@ -45,6 +63,7 @@ if TYPE_CHECKING:
     from mdmem.document.document import Document
     from mdmem.index.view import Anchors, LoadedNames, View
     from mdmem.markdown.inline import Citation, Link
+    from mdmem.vault.paths import Layer
     from mdmem.vault.vault import Vault
 
 
@@ -56,7 +75,11 @@ SYMBOLS = (FUNCTION, CLASS, VARIABLE, SYMBOL)
 CODE = (FILE, LINES, *SYMBOLS)
 LINKS = (NOTE, HEADING, BLOCK)
 AMBIGUOUS_LINK = "ambiguous-link"
+_COMMENT = "%%"
+_BEFORE_LIST = (":", "-", ",", "[")  # of YAML: `up: [[X]]` is a list in a list
 _AMBIGUOUS_HINT = "name its folder, or its id"
+# Where a reference of Dendron ends, and how many lines of its beginning it leaves out: `#a,1:#*`.
+_DENDRON_RANGE = regex(r"\A\*\Z|(?:,[0-9]{1,9})?:#.*\Z|,[0-9]{1,9}\Z")
 _CITED_LINES = regex(
     r"(?P<path>[^#]+)(?:#L?|:)(?P<first>[1-9][0-9]{0,8})(?:-L?(?P<last>[1-9][0-9]{0,8}))?", re.IGNORECASE
 )
@@ -239,9 +262,11 @@ def backlinks(view: View, path: str) -> tuple[Backlink, ...]:
     links = []
     for key in view.keys_of(path):
         for source, line, kind, target, mark, alias in view.links_with(key):
-            meant = resolve(names, target, source, as_path=kind in PATH_KINDS) if target else NOTHING
+            link = turn_link(names, kept_link(kind, target, mark, alias), source)
+            meant = resolve_link(names, link, source) if target else NOTHING
             if path in meant.candidates:
-                links.append(Backlink(source, line, kind, mark, alias, meant.ambiguous))
+                shown = link.alias if kind == "wikilink" else alias
+                links.append(Backlink(source, line, kind, link.anchor, shown, meant.ambiguous))
     return tuple(sorted(links))
 
 
@@ -291,6 +316,10 @@ class Around(Names, Protocol):
 
     def in_workspace(self, path: str) -> str:
         """Return the file of the memory at `path`, relative to the workspace."""
+        ...
+
+    def layers(self) -> Iterator[tuple[Layer, View]]:
+        """Yield what its vault reads; see `View.layers`."""
         ...
 
     def sources(self, keys: Iterable[str]) -> list[str]:
@@ -351,14 +380,17 @@ def check_links(
         names: the names of `around`, where these are loaded for many memories.
     """
     targets: dict[int, tuple[str, bool]] | None = None
-    for link in document.links:
+    read = lru_cache(maxsize=_FEW)(around.read)
+    for link in turn_links(names or around, document, document.path):
         if link.kind == "reference":  # its definition says where it leads
             continue
         meant = resolve_link(names or around, link, document.path)
-        judged = judge_link(around, document.path, link, meant, around.anchors)
-        if judged.state == OK:
+        judged = judge_link(around, document.path, link, meant, around.anchors, read)
+        if judged.state == DANGLING and _may_lead_nowhere(document, link, link.span.start):
             continue
-        is_anchor = judged.lines or (judged.state == DANGLING and meant.path)
+        if judged.state not in {DANGLING, AMBIGUOUS}:
+            continue
+        is_anchor = judged.state == DANGLING and meant.path
         span = link.anchor_span if is_anchor else link.target_span
         hint, code = _AMBIGUOUS_HINT, AMBIGUOUS_LINK
         if judged.state == DANGLING:
@@ -366,23 +398,33 @@ def check_links(
                 targets = repairs.find_targets(document) if repairs.moved else {}
             target, has_moved = targets.get(link.target_span.start, ("", False))
             code, hint = "dangling-link", _NO_TARGET
+            elsewhere = "" if is_anchor else _find_elsewhere(around, names or around, link, document.path)
+            hint = f"{elsewhere} has this name: link to that, or make it" if elsewhere else hint
             if target and not is_anchor:
                 what = "it has moved to" if has_moved else "this memory has moved, and the link means"
                 hint = f"{what} {target}: `mdmem doctor --fix`"
-        related = _list_related(around, document, meant, judged)
-        yield document.diagnose(Flaw(span, code, judged.detail, hint, link.target, "warning"), related)
+        others = meant.candidates if judged.state == AMBIGUOUS else ()
+        related = tuple(Related(path, Span(0, 0), "it may mean this") for path in others[:_NAMED])
+        severity: Severity = "note" if _is_unwritten(around, document, link, judged, meant) else "warning"
+        yield document.diagnose(Flaw(span, code, judged.detail, hint, link.target, severity), related)
 
 
-def _list_related(
-    around: Around, document: Document, meant: Resolution, judged: JudgedLink
-) -> tuple[Related, ...]:
-    """List the places that an ambiguous link may mean."""
-    if judged.lines:
-        lines = around.read(meant.path or document.path).lines
-        spans = [Span(lines.span(line).start, lines.content_end(line)) for line in judged.lines]
-        return tuple(Related(meant.path or document.path, span, "it may mean this") for span in spans)
-    others = meant.candidates if judged.state == AMBIGUOUS else ()
-    return tuple(Related(path, Span(0, 0), "it may mean this") for path in others[:_NAMED])
+def _is_unwritten(
+    around: Around, document: Document, link: Link, judged: JudgedLink, meant: Resolution
+) -> bool:
+    """Return whether a dead link is to a page that nobody has written yet, as its tool sees it."""
+    is_name = judged.state == DANGLING and meant.path is None and relink.is_wikilink(link, document.text)
+    return is_name and UNWRITTEN in find_site(around.layout, document.path).traits
+
+
+def _find_elsewhere(around: Around, names: Names, link: Link, source: str) -> str:
+    """Return a memory with the name of a link that leads nowhere, in reach of its memory; else empty."""
+    key = key_of(link.target)
+    for layer, view in around.layers() if key else ():
+        near = (view.all_names if layer.name else names).named("stem", key)
+        if found := drop_walled(near, "" if layer.name else source):
+            return layer.shown(view.outside(found[0])) if layer.name else found[0]
+    return ""
 
 
 def find_ambiguous(names: Names, document: Document) -> Iterator[Diagnostic]:
@@ -400,29 +442,33 @@ def find_ambiguous(names: Names, document: Document) -> Iterator[Diagnostic]:
             yield document.diagnose(flaw)
 
 
-def check_citations(around: Around, document: Document) -> Iterator[Diagnostic]:
+def check_citations(around: Around, document: Document, workspace: Workspace) -> Iterator[Diagnostic]:
     """Yield the citations of code that has moved, was changed or is gone since they were written.
 
     What nothing says was ever there is reported of Markdown links alone: a text may name a file that it is
     about to make.
+
+    Args:
+        around: what stands around the memory.
+        document: the memory.
+        workspace: `Workspace.of` its vault, one for many memories.
     """
     citations = document.citations
     if not citations:
         return
     seen, citing = around.first_seen(document.path), around.in_workspace(document.path)
-    with Workspace.of(around.vault, around.unsaved) as workspace:
-        for citation in citations:
-            known = seen.get((citation.path, citation.first, citation.last, citation.symbol), "")
-            judgement = judge(workspace, citing, citation, known)
-            if judgement.state not in _HINTS:
-                continue
-            _, detail, locator = _describe_citation(citation, judgement, workspace)
-            place = f"{citation.path}{locator}"
-            message = f"{place}: {detail or judgement.reason}"
-            hint = _HINTS[judgement.state]
-            code = "dangling-link" if judgement.state == DANGLING else f"citation-{judgement.state}"
-            flaw = Flaw(citation.span, code, message, hint, place, _SEVERITIES[judgement.state])
-            yield document.diagnose(flaw)
+    for citation in citations:
+        known = seen.get((citation.path, citation.first, citation.last, citation.symbol), "")
+        judgement = judge(workspace, citing, citation, known)
+        if judgement.state not in _HINTS:
+            continue
+        _, detail, locator = _describe_citation(citation, judgement, workspace)
+        place = f"{citation.path}{locator}"
+        message = f"{place}: {detail or judgement.reason}"
+        hint = _HINTS[judgement.state]
+        code = "dangling-link" if judgement.state == DANGLING else f"citation-{judgement.state}"
+        flaw = Flaw(citation.span, code, message, hint, place, _SEVERITIES[judgement.state])
+        yield document.diagnose(flaw)
 
 
 _NO_TARGET = "make it, or remove the link"
@@ -458,30 +504,48 @@ def names_for(view: View, paths: Collection[str] | None) -> View | LoadedNames:
 def _link_occurrences(view: View, paths: Collection[str] | None) -> Iterator[Occurrence]:
     names = names_for(view, paths)
 
-    @lru_cache(maxsize=_REMEMBERED)
-    def resolved(target: str, source: str, as_path: bool) -> Resolution:
-        return resolve(names, target, source, as_path=as_path)
+    resolved = lru_cache(maxsize=_REMEMBERED)(partial(resolve_link, names))
 
     mounted = names.layout.mounted
     headings = lru_cache(maxsize=_REMEMBERED)(names.anchors)
-    for path, day, line, kind, target, mark in _find_rows(
-        view, "links", "x.line, x.kind, x.target, x.anchor", paths
+    read = lru_cache(maxsize=_FEW)(view.read)
+    for path, day, line, kind, *said, at in _find_rows(
+        view, "links", "x.line, x.kind, x.target, x.anchor, x.alias, x.start", paths
     ):
-        # What a target means is the same in any memory of a folder, unless the file stands elsewhere.
-        source = path if path in mounted else f"{path[: path.rfind('/') + 1]}_"
-        meant = resolved(target, source, kind in PATH_KINDS) if target else Resolution(path, (path,), "self")
-        judged = judge_link(view, path, _LinkRow(kind, target, mark), meant, headings)
+        # What a target means is the same in any memory of a folder, unless the file stands elsewhere, or its
+        # own address counts.
+        row = turn_link(names, kept_link(kind, *said), path)
+        target, mark = row.target, row.anchor
+        is_alike = path not in mounted and (kind not in PATH_KINDS or target.endswith(MARKDOWN_SUFFIXES))
+        source = f"{path[: path.rfind('/') + 1]}_" if is_alike else path
+        asked = row._replace(anchor="", anchor_span=row.span)
+        meant = resolved(asked, source) if target else Resolution(path, (path,), "self")
+        judged = judge_link(view, path, row, meant, headings, read)
+        if judged.state == DANGLING:
+            with suppress(DocumentRefused, MemoryNotFound, StorageFailed):  # which is told elsewhere
+                judged = judged._replace(state=UNKNOWN) if _may_lead_nowhere(read(path), row, at) else judged
         written = f"{target}#{mark}" if mark else target
         place = ReferencePlace(path, line, judged.state, judged.detail)
         yield Occurrence(judged.type, judged.goal, place, day, written, kind)
 
 
-class _LinkRow(NamedTuple):
-    """What the index keeps of a link, as far as it is judged by that."""
+def _may_lead_nowhere(document: Document, link: Link, at: int) -> bool:
+    """Return whether a link at a place may be dead: in a comment of Obsidian, or where it may be none.
 
-    kind: str
-    target: str
-    anchor: str
+    That is a list in the frontmatter, and a half of `[[1]](path)` that looks like no file.
+    """
+    text = document.text
+    if at < document.body_span.start:
+        return text.startswith("[[", at) and text[max(0, at - 80) : at].rstrip(" ")[-1:] in _BEFORE_LIST
+    if text.startswith("[[", at) and text.startswith("](", text.find("]", at) + 1):
+        return link.kind == "wikilink" or not {".", "/"}.intersection(link.target)
+    if text.count(_COMMENT) < 2:  # noqa: PLR2004 - one opens it, one ends it
+        return False
+    code, end = (Span(0, 0), *document.code), len(text)
+    found = (sign.start() for sign in re.finditer(_COMMENT, text))
+    signs = [sign for sign in found if code[bisect(code, (sign, end)) - 1].end <= sign]
+    before = bisect(signs, at)
+    return before % 2 == 1 and before < len(signs)
 
 
 class JudgedLink(NamedTuple):
@@ -490,20 +554,24 @@ class JudgedLink(NamedTuple):
     Attributes:
         type: one of `NOTE`, `HEADING`, `BLOCK` and `FILE`.
         goal: what it leads to, as `Reference.target`.
-        state: `OK`, `DANGLING` or `AMBIGUOUS`.
+        state: `OK`, `DANGLING` or `AMBIGUOUS`; `ROUTE` where a site may make it, `UNKNOWN` where nothing has
+            to be there.
         detail: why, in words; empty when all is well.
-        lines: the lines of all headings that its anchor may mean, where these are several.
     """
 
     type: str
     goal: str
     state: str = OK
     detail: str = ""
-    lines: tuple[int, ...] = ()
 
 
 def judge_link(
-    around: Around, path: str, link: Link | _LinkRow, meant: Resolution, headings: Callable[[str], Anchors]
+    around: Around,
+    path: str,
+    link: Link,
+    meant: Resolution,
+    headings: Callable[[str], Anchors],
+    read: Callable[[str], Document],
 ) -> JudgedLink:
     """Return what a link in the memory at `path` leads to.
 
@@ -512,7 +580,8 @@ def judge_link(
         path: the memory.
         link: as it stands in the memory, or as the index keeps it.
         meant: what its target means.
-        headings: what an anchor can name in a memory.
+        headings: what an anchor can name in a memory, as the index keeps it.
+        read: returns a memory, for what else it can name.
     """
     kind, target, mark = link.kind, link.target, link.anchor
     file = meant.path if meant.rule == "attachment" and not meant.ambiguous else None
@@ -522,19 +591,30 @@ def judge_link(
         file = find_unread(around, path, target, as_path=kind in PATH_KINDS)
     if file is not None:
         return JudgedLink(FILE, file)
+    broken = UNKNOWN if kind in QUIET_KINDS or _is_of_no_tool(around, path, kind) else DANGLING
+    if meant.path is None and kind in PATH_KINDS and leads_to_route(around, link, path):
+        broken = ROUTE
     type_ = (BLOCK if mark.startswith("^") else HEADING) if mark else NOTE
     if meant.path is None:
         has_suffix = bool(posixpath.splitext(target)[1]) and not target.endswith(ANY_SUFFIXES)
         detail = f"there is no memory{' or file' if has_suffix else ''} {target!r}"
-        return JudgedLink(type_, f"{target}#{mark}" if mark else target, DANGLING, detail)
+        return JudgedLink(type_, f"{target}#{mark}" if mark else target, broken, detail)
     goal = f"{meant.path}#{mark}" if mark else meant.path
+    if mark and LABEL_FIRST in find_site(around.layout, path).traits:
+        mark = _DENDRON_RANGE.sub("", mark)
     if mark and meant.path.endswith(MARKDOWN_SUFFIXES):
-        state, detail, lines = _judge_anchor(headings(meant.path), mark, meant.path)
-        if state != OK:
-            return JudgedLink(type_, goal, state, detail, lines)
+        detail = _judge_anchor(read, headings(meant.path), mark, meant.path)
+        if detail:
+            return JudgedLink(type_, goal, broken, detail)
     if meant.ambiguous:
         return JudgedLink(type_, goal, AMBIGUOUS, _name_others(meant))
     return JudgedLink(type_, goal)
+
+
+def _is_of_no_tool(around: Around, path: str, kind: str) -> bool:
+    """Return whether a link is one in a tool for which the memory at `path` is not written."""
+    tools = {"ref": ("Hugo", "Jekyll"), "block": ("Logseq",)}.get(kind)
+    return tools is not None and find_site(around.layout, path).traits.isdisjoint(tools)
 
 
 def _name_others(meant: Resolution) -> str:
@@ -582,19 +662,19 @@ def find_unread(around: Around, path: str, target: str, *, as_path: bool = False
     return resolve(names, target, path, as_path=as_path).path
 
 
-def _judge_anchor(anchors: Anchors, mark: str, path: str) -> tuple[str, str, tuple[int, ...]]:
-    """Return whether a memory has what an anchor names: a state, why, and the lines it may mean."""
+def _judge_anchor(read: Callable[[str], Document], anchors: Anchors, mark: str, path: str) -> str:
+    """Return why an anchor names nothing in a memory; empty where it does.
+
+    Of headings that have it in common the first one is meant, as in every reader.
+    """
     if mark.startswith("^"):
-        if mark[1:].casefold() in anchors.blocks:
-            return OK, "", ()
-        return DANGLING, f"{path} has no block {mark}", ()
-    meaning = anchor.match(anchors.headings, mark)
-    if meaning is None:
-        return DANGLING, f"{path} has no heading {mark!r}", ()
-    if meaning.ambiguous:
-        lines = tuple(anchors.headings[index].line for index in meaning.indexes)
-        return AMBIGUOUS, f"{path} has that heading in the lines {', '.join(map(str, lines))}", lines
-    return OK, "", ()
+        return "" if mark[1:].casefold() in anchors.blocks else f"{path} has no block {mark}"
+    if anchor.match(anchors.headings, mark):
+        return ""
+    with suppress(DocumentRefused, MemoryNotFound, StorageFailed):  # which is told elsewhere
+        if anchor.find(read(path), mark):
+            return ""
+    return f"{path} has no heading {mark!r}"
 
 
 def _judge_citation(

@@ -13,10 +13,10 @@ from mdmem.document import anchor, field, relink, section
 from mdmem.document.anchor import BLOCK_MARK, AnchorHeading
 from mdmem.document.document import Document
 from mdmem.document.edit import TextEdit, spliced
-from mdmem.errors import EditRefused, FieldNotFound, NamedNotFound
+from mdmem.errors import EditRefused, FieldNotFound, NamedNotFound, SectionAmbiguous, SectionNotFound
 from mdmem.index.database import key_of, keys_of, stem_keys, tag_key
 from mdmem.links.move import Known, Remembered, Shift, rewritten
-from mdmem.links.resolve import Names, resolve_link
+from mdmem.links.resolve import Names, has_key, resolve_link, turn_links
 from mdmem.markdown.inline import Link
 from mdmem.text.lines import LINE_END
 from mdmem.text.regex import regex
@@ -29,6 +29,8 @@ if TYPE_CHECKING:
 _NESTED = "#"
 _NAMED = 10  # of the tags that there are
 _BLOCK_ID = regex(r"[A-Za-z0-9-]+")
+# What gives a heading an id, or a style, and is not shown: `## Setup {#install}`.
+_ATTRIBUTES = regex(r"[ \t]{0,9}\{:?[ \t]*+[.#][^{}]*+\}\Z")
 _NOT_IN_IDS = regex(r"[#|\[\]`\r\n]|\A[./\s]|\s\Z")
 _NOT_IN_WIKILINKS = regex(r"[#|^\[\]`\\\s]+")
 
@@ -46,15 +48,36 @@ def rename_heading(known: Known, path: str, old: str, new: str) -> EditPlan:
     Args:
         known: the memories around.
         path: the memory.
-        old: its heading, or heading path, as `mdmem.document.section.find_section` reads it.
+        old: its heading, or heading path, as `mdmem.document.section.find_section` reads it; else as a reader
+            sees it, its slug (`setup-1`), or the line that it stands in (`L12`).
         new: the new title.
 
     Raises:
         SectionNotFound, SectionAmbiguous: as `mdmem.document.section.find_section`.
         EditRefused: the title cannot be one, or stands there already; or no anchor could name it.
     """
-    document = known.read(path)
-    return retitle_section(known, path, document.sections.index(section.find_section(document, old)), new)
+    return retitle_section(known, path, _find_heading(known.read(path), old), new)
+
+
+def _find_heading(document: Document, old: str) -> int:
+    """Return the number of the section whose heading is named so.
+
+    Raises:
+        SectionNotFound, SectionAmbiguous: as `mdmem.document.section.find_section`.
+    """
+    try:
+        return document.sections.index(section.find_section(document, old))
+    except (SectionNotFound, SectionAmbiguous) as error:
+        among = anchor.headings(document.sections)
+        found = [n for n, each in enumerate(among) if old in {f"L{each.line}", each.slug}]
+        found = found or [
+            n for n, each in enumerate(among) if old == anchor.plain(_ATTRIBUTES.sub("", each.path[-1]))
+        ]
+        if len(found) == 1:
+            return found[0]
+        if isinstance(error, SectionAmbiguous) and len(error.own) < len(error.lines):
+            raise error.but(own=tuple(f"L{line}" for line in error.lines)) from None
+        raise
 
 
 def retitle_section(known: Known, path: str, number: int, new: str) -> EditPlan:
@@ -235,6 +258,8 @@ def _retitle_heading(document: Document, number: int, new: str) -> tuple[TextEdi
         EditRefused: the title stands there already, or the result is not just another title.
     """
     heading, path = document.sections[number].heading, document.sections[number].path
+    if new and (attributes := _ATTRIBUTES.search(heading.title)) and not _ATTRIBUTES.search(new):
+        new += attributes[0]
     twin = next((s for s in document.sections if s.path == (*path[:-1], new)), None)
     if twin:
         reason = f"the heading {new!r} stands in line {twin.heading.line} already"
@@ -262,17 +287,20 @@ def _plan_reanchoring(
     Links that stand in the document itself, in the span that `own` replaces, are left alone.
     """
     names: Names = Remembered(known.names)
-    keys = {*keys_of(document.path, document.fields), *stem_keys(names.layout.file_of(document.path))}
+    keys = {
+        *keys_of(document.path, document.fields, document.text),
+        *stem_keys(names.layout.file_of(document.path)),
+    }
     left_out: list[str] = []
 
     def edits_of(path: str, at: Document) -> list[TextEdit]:
         is_own = path == document.path
         edits: dict[int, TextEdit] = {}
-        for link in at.links:
+        for link in turn_links(names, at, path):
             start = link.anchor_span.start
             if not link.anchor or (is_own and own.start <= start < own.end):
                 continue
-            if link.target and key_of(link.target) not in keys:
+            if link.target and not has_key(link, keys):
                 continue
             meant = resolve_link(names, link, path)
             new = new_anchor(link, relink.is_wikilink(link, at.text)) if meant.path == document.path else None

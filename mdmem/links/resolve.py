@@ -8,7 +8,9 @@ A mounted memory stands elsewhere on disk than its path says. A relative Markdow
 one, is read from where the file stands first, as git hosts and editors read it, and from the path only where
 nothing of the base namespace is found so.
 
-Where `.md` may be left out, so may `.mdx` and `.markdown`, in this order: `db` is `db.md` where there is one.
+Where `.md` may be left out, so may `.mdx`, `.markdown` and `.mdc`, in this order: `db` is `db.md` where
+there is one. Behind a slash at its end a path is an address: `db/` is the folder, or the index in it, or
+`db.md`. After `/` a path may also begin at the repository, where that leads into the base namespace.
 
 Any other wikilink is an identifier. It means, in this order:
 
@@ -26,36 +28,68 @@ complete, seen from one of them, is the only one. What is left is ambiguous. Its
 folder, else the one with the fewest parts, else the first by code points: a read takes it and says so, a
 write refuses. Titles name nothing.
 
+Where `mdmem.links.dialect` knows the tool that a note is written for, a path is also read as that tool reads
+it: from the folders of its site, from the address at which a page is served, as an address that a page says
+of itself. What the path says by itself comes behind that, and where both are there, the link is ambiguous.
+
 The other way round, `spell` says what a link has to say to mean a memory, in its own style.
+
+It is long because what a link means and how it says so are one table of rules, read from both sides.
 """
 
 from __future__ import annotations
 
-from functools import lru_cache
+from functools import lru_cache, partial
 from typing import TYPE_CHECKING, NamedTuple, Protocol
 
-from mdmem.document.document import ANY_SUFFIXES, MARKDOWN_SUFFIXES, without_suffix
-from mdmem.index.database import alias_key, key_of
+from mdmem.diagnostic import Span
+from mdmem.document.document import ANY_SUFFIXES, MARKDOWN_SUFFIXES, NAMED_SUFFIXES, without_suffix
+from mdmem.index.database import INDEX_NAMES, address_key, alias_key, key_of, label_key
+from mdmem.links.dialect import (
+    BY_NAME,
+    LABEL_FIRST,
+    NO_SITE,
+    PAGES,
+    SITE,
+    Site,
+    find_site,
+    journal_stems,
+    list_places,
+    list_roots,
+    place_in,
+)
 from mdmem.markdown import citation, link as text_link
+from mdmem.markdown.link import Link
 from mdmem.text.regex import regex
-from mdmem.vault.paths import nfc
+from mdmem.vault.paths import is_under, join, nfc, relative
 from mdmem.vault.plan import LinkPlace
 
 if TYPE_CHECKING:
-    from collections.abc import Collection, Iterable, Sequence
+    from collections.abc import Collection, Iterable, Iterator, Sequence
 
+    from mdmem.document.document import Document
     from mdmem.index.view import View
-    from mdmem.markdown.inline import Link
     from mdmem.vault.paths import MemoryLayout
 
 
 MARKDOWN = MARKDOWN_SUFFIXES[0]
-PATH_KINDS = frozenset(("markdown", "reference", "definition"))
+QUIET_KINDS = frozenset(("html", "import"))
+"""Links that may lead nowhere: to what a site makes of its files, or of no file at all."""
+
+PATH_KINDS = frozenset(("markdown", "reference", "definition", "ref", *QUIET_KINDS))
 _USERS = "users/"
 # The namespaces that a path lies in (`mdmem.vault.paths.Scope.namespace`).
 _NAMESPACE = regex(
     r"(?P<user>users/[^/]+/)?(?P<project>projects/[^/]+/)?(?P<resource>resources/[^/]+/[^/]+/)?"
 )
+
+
+# The address of a post by its day; what Dendron writes before the vault of a note.
+_POST = regex(r"([0-9]{4})/([0-9]{1,2})/([0-9]{1,2})/[^/]+/?\Z")
+_SCHEME = "dendron://"
+_DENDRON_VAULT = regex(rf"{_SCHEME}[^/]*/")
+# Files that a site makes pages of, and that are no memories.
+_MADE = (".html", ".js", ".jsx", ".ts", ".tsx", ".astro", ".adoc", ".rst", ".ipynb", ".org")
 
 
 class Names(Protocol):
@@ -69,8 +103,9 @@ class Names(Protocol):
     def named(self, kind: str, key: str) -> Sequence[str]:
         """Return the memories that a link can call `key`, or the attachments.
 
-        `kind` is "stem" (`key` as `stem_keys`), "id" (exactly) or "alias" (`key` as `alias_key`), and of
-        attachments "file" (`key` as `key_of`).
+        `kind` is "stem" (`key` as `stem_keys`), "id" (exactly), "address" (`key` as `address_key`), "alias",
+        or what some tools know, "page", "post" and "block" (`key` as `alias_key`); and of attachments "file"
+        (`key` as `key_of`).
         """
         ...
 
@@ -85,7 +120,8 @@ class Resolution(NamedTuple):
     Attributes:
         path: the memory, or the attachment; None when there is none.
         candidates: all that it may mean, the winner first.
-        rule: how it was found: "self", "path", "id", "suffix", "alias", "attachment"; "" when it was not.
+        rule: how it was found: "self", "path", "id", "suffix", "alias", "address", "attachment"; "" when it
+            was not.
         is_from_disk: whether it is a path that was read from where the file stands, and not from its path.
     """
 
@@ -103,12 +139,80 @@ class Resolution(NamedTuple):
 NOTHING = Resolution(None, (), "")
 
 
+def kept_link(kind: str, target: str, anchor: str = "", alias: str = "") -> Link:
+    """Make a link from its row in the index: what it says, without its places."""
+    nowhere, behind = Span(0, 0), Span(1, 1 + len(alias))
+    alias = alias if kind == "wikilink" else ""
+    return Link(kind, False, nowhere, 0, target, nowhere, anchor, nowhere, alias, behind)  # noqa: FBT003
+
+
 def resolve_link(names: Names, link: Link, source: str) -> Resolution:
     """Return what a link in the memory `source` means."""
-    return resolve(names, link.target, source, as_path=link.kind in PATH_KINDS)
+    turned = turn_link(names, link, source)
+    if turned.kind == "block":
+        found = drop_walled(names.named("block", alias_key(turned.target)), source)
+        return Resolution(found[0], found, "id") if found else NOTHING
+    meant = resolve(
+        names, turned.target, source, as_path=turned.kind in PATH_KINDS, is_reference=turned.kind == "ref"
+    )
+    is_either = turned is link and meant.path and _may_be_label(link)
+    if is_either and LABEL_FIRST in find_site(names.layout, source).traits:  # of one tool of several
+        other = resolve(names, _swap_halves(link).target, source)
+        return meant._replace(candidates=tuple(dict.fromkeys((*meant.candidates, *other.candidates))))
+    return meant
 
 
-def resolve(names: Names, target: str, source: str, *, as_path: bool = False) -> Resolution:
+def turn_link(names: Names, link: Link, source: str) -> Link:
+    """Return a wikilink with its target first, where the tool of the memory `source` says the label first.
+
+    Where the notes are those of another tool as well, the half that alone names something is the target.
+    """
+    site = find_site(names.layout, source) if _may_be_label(link) else NO_SITE
+    if LABEL_FIRST not in site.traits:
+        return link
+    swapped = _swap_halves(link)
+    is_sure = len(site.tools) == 1 or (
+        resolve(names, link.target, source).path is None
+        and resolve(names, swapped.target, source).path is not None
+    )
+    return swapped if is_sure else link
+
+
+def turn_links(names: Names, document: Document, source: str) -> Sequence[Link]:
+    """Return the links of a document, each as `turn_link`."""
+    return [turn_link(names, link, source) for link in document.links]
+
+
+def has_key(link: Link, keys: Collection[str]) -> bool:
+    """Return whether a link has one of these keys, by its target or by its label."""
+    label = label_key(link.kind, link.alias)
+    return key_of(link.target) in keys or (bool(label) and label in keys)
+
+
+def _may_be_label(link: Link) -> bool:
+    """Return whether what stands first in a wikilink, as it is written, may be its label."""
+    return link.kind == "wikilink" and bool(link.alias) and link.target_span.start < link.alias_span.start
+
+
+def _swap_halves(link: Link) -> Link:
+    """Return a wikilink that says its label first: its alias is its target, its target the alias."""
+    target, mark, anchor = link.alias.partition("#")
+    said = f"{link.target}#{link.anchor}" if link.anchor else link.target
+    start, end = link.alias_span
+    middle = start + len(target)
+    return link._replace(
+        target=target,
+        target_span=Span(start, middle),
+        anchor=anchor,
+        anchor_span=Span(middle + len(mark), end),
+        alias=said,
+        alias_span=Span(link.target_span.start, link.anchor_span.end),
+    )
+
+
+def resolve(
+    names: Names, target: str, source: str, *, as_path: bool = False, is_reference: bool = False
+) -> Resolution:
     """Return what a target means in the memory `source`.
 
     Args:
@@ -116,19 +220,132 @@ def resolve(names: Names, target: str, source: str, *, as_path: bool = False) ->
         target: decoded, without its anchor; "" is the memory itself.
         source: the memory that it stands in.
         as_path: read it as a Markdown destination: it is a path even when it begins with neither `.` nor `/`.
+        is_reference: it is that of a shortcode, which may also begin at the root, or be a name.
     """
     target = nfc(target)
     if not target:
         return Resolution(source, (source,), "self")
-    if as_path or target[0] in "./":
-        is_folder = target.endswith("/")
-        beside = _place_on_disk(names, target, source) if as_path else None
-        found = _find_at(names, beside, is_folder=is_folder) if beside is not None else NOTHING
-        if found.path is not None:
-            return found._replace(is_from_disk=True)
-        place = place_of(target, source)
-        return _find_at(names, place, is_folder=is_folder) if place is not None else NOTHING
-    return _find_by_identifier(names, target, source)
+    if not as_path and target.startswith(_SCHEME):
+        vault, _, target = target[len(_SCHEME) :].partition("/")
+        found = _find_by_identifier(names, target, source)
+        inside = tuple(path for path in found.candidates if f"/{vault}/" in f"/{path}")
+        return found._replace(path=inside[0], candidates=inside) if inside else found
+    if not (as_path or target[0] in "./"):
+        return _find_by_identifier(names, target, source)
+    is_folder = target.endswith("/")
+    beside = _place_on_disk(names, target, source) if as_path else None
+    found = _find_at(names, beside, is_folder=is_folder) if beside is not None else NOTHING
+    if found.path is not None:
+        return found._replace(is_from_disk=True)
+    place = place_of(target, source)
+    found = _find_at(names, place, is_folder=is_folder) if place is not None else NOTHING
+    if found.path and target.endswith(MARKDOWN_SUFFIXES) and target[0] not in "/@" and not is_reference:
+        return found
+    site = find_site(names.layout, source) if as_path else NO_SITE
+    places = [*_list_places(names, site, target, source, is_reference=is_reference)]
+    look = _find_page_at if SITE in site.traits else partial(_find_at, is_folder=is_folder)
+    hits = [hit for each in dict.fromkeys(places) if (hit := look(names, each)).path is not None]
+    hits += [found] if found.path is not None else []
+    pages = [hit for hit in hits if hit.rule == "path"]
+    if not pages and SITE in site.traits:
+        pages = _find_by_address(names, site, target, source, places)
+    if not pages and not hits and (is_reference or BY_NAME in site.traits) and target[0] not in "./@":
+        pages = [_find_by_identifier(names, target, source)]
+    # Of files, only those that several roots have are told.
+    pages = pages or (hits if target[0] in "/@" else hits[:1]) or [NOTHING]
+    several = (path for hit in (pages[:1] if is_reference else pages) for path in hit.candidates)
+    return pages[0]._replace(candidates=tuple(dict.fromkeys(several)))
+
+
+def leads_to_route(names: Names, link: Link, source: str) -> bool:
+    """Return whether a link that leads to no file may lead to a page that a site makes of something else.
+
+    What the tool itself would report is none: a note, what a shortcode names, an address in a folder of which
+    all pages are known.
+    """
+    site, target = find_site(names.layout, source), nfc(link.target)
+    if SITE not in site.traits or link.kind == "ref" or target.endswith(MARKDOWN_SUFFIXES):
+        return False
+    if "MkDocs" in site.traits and target[0] not in "/@" and "." in target.rpartition("/")[2]:
+        return False
+    above = {place.rpartition("/")[0] for place in _list_places(names, site, target, source)}
+    roots = {place_in(names.layout, folder) for start, folder in site.roots if start == "/"}
+    is_known = None not in roots and any(map(names.exists, above - roots - {""}))
+    return not (is_known and site.generated.isdisjoint((*target.strip("/").split("/"), "*")))
+
+
+def _list_places(
+    names: Names, site: Site, target: str, source: str, *, is_reference: bool = False
+) -> Iterator[str]:
+    """Yield where a path may lead: from the roots, from the address of its page, from its file."""
+    is_note = target.endswith(ANY_SUFFIXES)
+    bare = target.removesuffix("index.html").removesuffix(".html") if SITE in site.traits else target
+    is_loose = is_note and "Docusaurus" in site.traits and target[0] != "."
+    if target[0] in "/@" or is_reference or is_loose:
+        whole = bare if target[0] in "/@" else f"/{bare}"
+        yield from list_places(site, names.layout, whole, source)
+    if target[0] not in "/@" and SITE in site.traits and not is_note:
+        address = page_of(source)
+        # An address of Docusaurus has no slash at its end.
+        is_bare = "Docusaurus" in site.traits
+        starts = (source, address, f"{address}/_") if is_bare else (f"{address}/_", source)
+        places = (place_of(bare, start.lstrip("/")) for start in starts)
+        yield from (place for place in places if place is not None)
+
+
+def page_of(path: str) -> str:
+    """Return where a page is served: at its path without suffix, an index at its folder."""
+    folder, _, name = path.rpartition("/")
+    stem = without_suffix(name)
+    return folder if stem in INDEX_NAMES else join(folder, stem)
+
+
+def _find_page_at(names: Names, place: str) -> Resolution:
+    """Return the page that a site shows at a place: of this name, or the index of a folder; else a file."""
+    bares = [place, *(join(place, name) for name in INDEX_NAMES)][not place :]
+    ways = [
+        place,
+        *(bare + suffix for bare in bares for suffix in MARKDOWN_SUFFIXES),
+        join(place, "README.md"),
+    ]
+    known = {path for key in {*map(key_of, bares[: 1 if place else 2])} for path in names.named("stem", key)}
+    known |= {ways[-1]} if names.exists(ways[-1]) else set()
+    for as_is in (str, _fold_case):
+        found = {as_is(path): path for path in known}
+        page = next((found[as_is(way)] for way in ways if as_is(way) in found), None)
+        if page:
+            return Resolution(page, (page,), "path")
+    if names.exists(place):
+        return Resolution(place, (place,), "attachment")
+    made = [place + suffix for suffix in (*NAMED_SUFFIXES, *_MADE)]
+    file = next(filter(names.exists, made if names.exists(place.rpartition("/")[0]) else ()), None)
+    return Resolution(file, (file,), "attachment") if file else NOTHING
+
+
+def _find_by_address(
+    names: Names, site: Site, target: str, source: str, places: Iterable[str]
+) -> list[Resolution]:
+    """Return the pages of a site that say this address of themselves, or have it by their day and name."""
+    if target.endswith(MARKDOWN_SUFFIXES):
+        return []
+    layout, roots = names.layout, [*list_roots(site, names.layout, source)]
+    keys = [address_key(place) for place in (*places, *((target,) if target[0] == "/" else ()))]
+    for place in map(layout.file_of, places):
+        inside = ((start, relative(place, folder)) for start, folder in roots if is_under(place, folder))
+        keys += [address_key(begin + rest) for start, rest in inside for begin in (start, "/")]
+    keys, last, day = list(dict.fromkeys(keys)), key_of(target), _POST.search(target)
+    named = [path for key in keys for path in names.named("address", key)]
+    if "Hugo" in site.traits:
+        forms = (alias_key(form) for key in keys for form in (key, f"{key}/", key.lstrip("/")))
+        named += [path for form in forms for path in names.named("alias", form)]
+    if "Docusaurus" in site.traits:
+        folders = {place.rpartition("/")[0] for place in places}
+        named += [path for path in names.named("id", last) if path.rpartition("/")[0] in folders]
+    posts = names.named("post", last) if target[0] == "/" or day else ()
+    named += [path for path in posts if not day or "-".join(day.groups()) in path]
+    found = drop_walled(list(dict.fromkeys(named)), source)
+    found = tuple(path for path in found if find_site(layout, path).folder == site.folder)
+    return [Resolution(found[0], found, "address")] if found else []
 
 
 class _Remaining:
@@ -156,14 +373,14 @@ def find_dangling(view: View, gone: frozenset[str]) -> list[LinkPlace]:
     """
     remaining, found = _Remaining(view, gone), set[LinkPlace]()
     for key in {key for path in gone for key in view.keys_of(path)}:
-        for source, line, kind, target, *_ in view.links_with(key):
-            if not target or source in gone:
+        for source, line, *row in view.links_with(key):
+            link = kept_link(*row)
+            if not link.target or source in gone:
                 continue
-            as_path = kind in PATH_KINDS
-            before = resolve(view, target, source, as_path=as_path)
+            before = resolve_link(view, link, source)
             if gone.isdisjoint(before.candidates):
                 continue
-            now = resolve(remaining, target, source, as_path=as_path)
+            now = resolve_link(remaining, link, source)
             if now.path not in before.candidates or not now.ambiguous:
                 found.add(LinkPlace(source, line, now.path or ""))
     return sorted(found)
@@ -181,6 +398,20 @@ def place_of(target: str, source: str) -> str | None:
         if part == "..":
             if not parts:
                 return None
+            parts.pop()
+        elif part not in {"", "."}:
+            parts.append(part)
+    return "/".join(parts)
+
+
+def place_from(target: str, source: str) -> str:
+    """Return where a relative path leads that stands in the memory `source`.
+
+    It may leave the vault, by `..`.
+    """
+    parts = source.split("/")[:-1]
+    for part in target.split("/"):
+        if part == ".." and parts and parts[-1] != "..":
             parts.pop()
         elif part not in {"", "."}:
             parts.append(part)
@@ -257,13 +488,31 @@ def _find_at(names: Names, place: str, *, is_folder: bool) -> Resolution:
     for spelling, paths in known:
         if spelling in paths:
             return Resolution(spelling, (spelling,), "path")
-    if names.exists(place):
+    bares = (place, *(f"{place}/{name}".lstrip("/") for name in INDEX_NAMES)) if is_folder else (place,)
+    exists, pages = names.exists(place), _list_pages(names, bares) if is_folder else ()
+    if pages and (not exists or pages[-1].startswith(f"{place}/".lstrip("/"))):
+        return Resolution(pages[0], pages, "path")
+    if exists:
         return Resolution(place, (place,), "attachment")
     for spelling, paths in known:
         found = tuple(sorted(path for path in paths if _fold_case(path) == _fold_case(spelling)))
         if found:
             return Resolution(found[0], found, "path")
+    # Where a vault does not take them for memories, they are files.
+    pages = tuple(bare + suffix for bare in filter(None, bares) for suffix in NAMED_SUFFIXES)
+    page = next(filter(names.exists, pages), None)
+    if page:
+        return Resolution(page, (page,), "attachment")
     return NOTHING
+
+
+def _list_pages(names: Names, bares: Iterable[str]) -> tuple[str, ...]:
+    """Return the memories at these paths without suffix, one of each."""
+    found = []
+    for bare in filter(None, bares):
+        known = names.named("stem", key_of(bare + MARKDOWN))
+        found += [bare + suffix for suffix in MARKDOWN_SUFFIXES if bare + suffix in known][:1]
+    return tuple(found)
 
 
 def _spell_target(target: str) -> tuple[str, ...]:
@@ -273,17 +522,20 @@ def _spell_target(target: str) -> tuple[str, ...]:
 
 
 def _find_by_identifier(names: Names, target: str, source: str) -> Resolution:
-    found = _drop_walled(names.named("id", target), source)
+    found = drop_walled(names.named("id", target), source)
     if found:
         return _rank_candidates(found, source, "id")
     if not target.endswith("/"):
-        paths = _drop_walled(names.named("stem", key_of(target)), source, target)
+        paths = drop_walled(names.named("stem", key_of(target)), source, target)
         for folded in (False, True):
             for spelling in _spell_target(target):
                 found = _ending_with(paths, spelling, folded=folded)
                 if found:
                     return _rank_candidates(found, source, "suffix", spelling, folded=folded)
-    found = _drop_walled(names.named("alias", alias_key(target)), source)
+    layout, named = names.layout, names.named("alias", alias_key(target))
+    # What Hugo calls so are addresses.
+    found = drop_walled([path for path in named if "Hugo" not in find_site(layout, path).tools], source)
+    found = found or _find_page(names, target, source)
     if found:
         return _rank_candidates(found, source, "alias")
     for start in ("", "/"):
@@ -293,10 +545,20 @@ def _find_by_identifier(names: Names, target: str, source: str) -> Resolution:
     return _find_attachment(names, target, source)
 
 
+def _find_page(names: Names, target: str, source: str) -> tuple[str, ...]:
+    """Return the pages of Logseq with this name: by another spelling of the file, a property, or a day."""
+    site = find_site(names.layout, source)
+    if PAGES not in site.traits:
+        return ()
+    days = (path for stem in journal_stems(site, target) for path in names.named("stem", key_of(stem)))
+    found = drop_walled((*names.named("page", alias_key(target)), *days), source)
+    return tuple(path for path in found if find_site(names.layout, path).folder == site.folder)
+
+
 def _find_attachment(names: Names, target: str, source: str) -> Resolution:
     """Return the attachment whose path ends in the parts of a target."""
     may_be = "." in target.rpartition("/")[2] and not target.endswith(ANY_SUFFIXES)
-    paths = _drop_walled(names.named("file", key_of(target)), source) if may_be else ()
+    paths = drop_walled(names.named("file", key_of(target)), source) if may_be else ()
     for folded in (False, True):
         found = _ending_with(paths, target, folded=folded)
         if found:
@@ -304,7 +566,7 @@ def _find_attachment(names: Names, target: str, source: str) -> Resolution:
     return NOTHING
 
 
-def _drop_walled(paths: Sequence[str], source: str, target: str = "") -> tuple[str, ...]:
+def drop_walled(paths: Sequence[str], source: str, target: str = "") -> tuple[str, ...]:
     """Return the paths without those of other users; the whole path as `target` names one all the same."""
     if not any(path.startswith(_USERS) for path in paths):
         return tuple(paths)
@@ -373,7 +635,14 @@ def _fold_case(text: str) -> str:
 
 
 def spell(
-    names: Names, link: Link, path: str, source: str, *, was: str = "", is_from_disk: bool = True
+    names: Names,
+    link: Link,
+    path: str,
+    source: str,
+    *,
+    was: str = "",
+    here: str = "",
+    is_from_disk: bool = True,
 ) -> str:
     """Return the target that means `path` and nothing else, as a link in the memory `source` would say it.
 
@@ -386,11 +655,16 @@ def spell(
         path: a memory, or an attachment.
         source: the memory that the link stands in.
         was: what the link has meant so far.
+        here: the memory that the link stood in, where that has moved.
         is_from_disk: whether a relative path from or to a mounted memory is one from where its file stands.
     """
-    if is_path(link):
-        return _spell_path(names, link, path, source, was or path, is_from_disk=is_from_disk)
     written = nfc(link.target)
+    scheme = _DENDRON_VAULT.match(written)
+    if scheme and not is_path(link):
+        inner = link._replace(target=written[scheme.end() :])
+        return scheme[0] + spell(names, inner, path, source, was=was)
+    if is_path(link):
+        return _spell_path(names, link, path, source, was or path, here or source, is_from_disk=is_from_disk)
     if path not in names.named("stem", key_of(path)):
         bare = written.rstrip("/")
         ways: tuple[str, ...] = (path, route(path, source))
@@ -398,14 +672,15 @@ def spell(
             is_route = bare == route(was or path, source)
             ways = ways[::-1] if is_route else (shortest(names, path, source, parts=bare.count("/") + 1),)
         fitting = (way + written[len(bare) :] for way in ways if means(resolve(names, way, source), path))
-        return next(fitting, "") or _spell_path(names, link, path, source, was or path)
+        return next(fitting, "") or _spell_path(names, link, path, source, was or path, here or source)
     identifier = _complete_path(written, path, was or path, source)
     if not (identifier and means(resolve(names, identifier, source), path)):
         identifier = shortest(names, path, source, parts=written.count("/") + 1)
     suffix = _suffix_of(path)
     if _says_suffix(written, was or path) and not identifier.endswith(suffix):
-        return identifier + suffix
-    return identifier
+        identifier += suffix
+    cased = _keep_case(identifier, written, was or path)
+    return cased if cased == identifier or means(resolve(names, cased, source), path) else identifier
 
 
 def route(place: str, source: str) -> str:
@@ -429,20 +704,6 @@ def routes(names: Names, path: str, source: str, *, is_from_disk: bool = True) -
     return (beside, way) if is_from_disk else (way, beside)
 
 
-def place_from(target: str, source: str) -> str:
-    """Return where a relative path leads that stands in the memory `source`.
-
-    It may leave the vault, by `..`.
-    """
-    parts = source.split("/")[:-1]
-    for part in target.split("/"):
-        if part == ".." and parts and parts[-1] != "..":
-            parts.pop()
-        elif part not in {"", "."}:
-            parts.append(part)
-    return "/".join(parts)
-
-
 def is_detour(target: str, before: str, after: str) -> bool:
     """Return whether a relative path leads to one place from both, and is the shortest from `before` only."""
     bare = target.removeprefix("./").rstrip("/")
@@ -454,17 +715,22 @@ def as_written(link: Link, way: str) -> str:
     """Put `./` before a relative path where the link has it, or where it would be misread."""
     if link.target.endswith("/") and not way.endswith("/"):
         way += "/"
-    if way.startswith("../"):
-        return way
+    if way.startswith("../"):  # a mark that is kept is there when the way leads down again
+        return f"./{way}" if link.target.startswith("./") and link.kind in PATH_KINDS else way
     marked = link.target.startswith("./") or link.kind in {"wikilink", "field"}
     return f"./{way}" if marked or text_link.external(way) else way
 
 
 def _spell_path(
-    names: Names, link: Link, path: str, source: str, was: str, *, is_from_disk: bool = False
+    names: Names, link: Link, path: str, source: str, was: str, here: str, *, is_from_disk: bool = False
 ) -> str:
+    for way in _list_ways(names, link, path, source, was, here):
+        if means(resolve_link(names, link._replace(target=way), source), path):
+            return way
+    if link.target.endswith("/") and path.endswith(ANY_SUFFIXES):
+        link = link._replace(target=link.target.rstrip("/"))
     if link.target.startswith("/"):
-        whole = "/" + path
+        whole = f"/{path}"
     elif link.kind in PATH_KINDS:
         ways = [as_written(link, way) for way in routes(names, path, source, is_from_disk=is_from_disk)]
         fitting = (way for way in ways if means(resolve_link(names, link._replace(target=way), source), path))
@@ -478,6 +744,35 @@ def _spell_path(
     return bare if means(resolve_link(names, link._replace(target=bare), source), path) else whole
 
 
+def _list_ways(names: Names, link: Link, path: str, source: str, was: str, here: str) -> Iterator[str]:
+    """Yield what a path may say in the way in which it has said `was` in the memory `here`.
+
+    A path from a root stays one from the same root, a name a name, an address one from that of the page.
+    """
+    layout, site, written = names.layout, find_site(names.layout, here), nfc(link.target)
+    ends = "/" if written.endswith("/") else ".html" if written.endswith(".html") else ""
+    said, forms = written.removesuffix(ends), (str, without_suffix, page_of)
+    old, new = layout.file_of(was), layout.file_of(path)
+    for start, folder in list_roots(site, layout, here):
+        begin = start if written.startswith(start) else start.lstrip("/") if link.kind == "ref" else None
+        if begin is not None and is_under(old, folder) and is_under(new, folder):
+            rest = relative(old, folder)
+            fitting = (form for form in forms if begin + form(rest) == said)
+            yield from (begin + form(relative(new, folder)) + ends for form in fitting)
+    if written[0] in "/@":
+        return
+    for seen_from, now in ((here, source), (f"{page_of(here)}/_", f"{page_of(source)}/_")):
+        form = next((f for f in forms[1:] if route(f(was), seen_from) == said.removeprefix("./")), None)
+        if form:
+            if ends or seen_from != here:
+                yield as_written(link, route(form(path), now) + ends)
+            break
+    is_name = f"/{was}".endswith((f"/{said}", f"/{said}{MARKDOWN}"))
+    if is_name and (BY_NAME in site.traits or link.kind == "ref"):
+        name = shortest(names, path, source, parts=said.count("/") + 1)
+        yield name + (_suffix_of(path) if _says_suffix(said, was) else "")
+
+
 def _complete_path(written: str, path: str, was: str, source: str) -> str:
     """Return the complete path, seen from the namespace from which the link's own one is complete.
 
@@ -488,6 +783,24 @@ def _complete_path(written: str, path: str, was: str, source: str) -> str:
         if namespace + old == without_suffix(was) and path.startswith(namespace):
             return without_suffix(path)[len(namespace) :]
     return ""
+
+
+def _keep_case(identifier: str, written: str, was: str) -> str:
+    """Return an identifier with its parts in the case in which `written` has those of `was`."""
+    parts = identifier.split("/")
+    said = zip(
+        reversed(written.split("/")), reversed(was.removesuffix(_suffix_of(was)).split("/")), strict=False
+    )
+    for number, (part, old) in enumerate(said, 1):
+        stem = part.removesuffix(_suffix_of(was)) if number == 1 else part
+        if number > len(parts) or stem.casefold() != old.casefold():
+            break
+        new = parts[-number]
+        if new.removesuffix(part[len(stem) :]) == old:
+            parts[-number] = part
+        elif new and part[0] != old[0] and stem[1:] == old[1:]:
+            parts[-number] = (new[0].upper() if part[0].isupper() else new[0].lower()) + new[1:]
+    return "/".join(parts)
 
 
 def _suffix_of(path: str) -> str:

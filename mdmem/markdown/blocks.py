@@ -56,9 +56,9 @@ ITEM, HEAD, ROW, QUOTE = "Item", "TableHead", "TableRow", "BlockQuote"
 PARAGRAPH, HEADING, RULE, CODE_BLOCK = "Paragraph", "Heading", "Rule", "CodeBlock"
 _CONTAINERS = {QUOTE, ITEM, "FootnoteDefinition"}
 LIST, TABLE = "List", "Table"
-_BLOCKS = {*_CONTAINERS, LIST, TABLE, HEAD, ROW, PARAGRAPH, HEADING, CODE_BLOCK, "HtmlBlock", RULE}
-_CELL, _FENCE = "TableCell", "Fence"
-_LEAVES = {PARAGRAPH, HEADING, TABLE, RULE, CODE_BLOCK, "HtmlBlock"}
+_CELL, _FENCE, _HTML = "TableCell", "Fence", "HtmlBlock"
+_BLOCKS = {*_CONTAINERS, LIST, TABLE, HEAD, ROW, PARAGRAPH, HEADING, CODE_BLOCK, _HTML, RULE}
+_LEAVES = {PARAGRAPH, HEADING, TABLE, RULE, CODE_BLOCK, _HTML}
 _WITH_IDS = {PARAGRAPH, HEADING, TABLE}
 _BEFORE_ID = ("", " ", "\t", "\n")
 
@@ -149,6 +149,7 @@ class Scan(NamedTuple):
         marks: what was found in them; a link stands before what its text holds.
         quotes: what stands in such a span and is no text: the marks of quotes before lines of a paragraph.
         definitions: the link reference definitions.
+        html: the blocks of HTML.
     """
 
     headings: tuple[Heading, ...] = ()
@@ -158,6 +159,7 @@ class Scan(NamedTuple):
     marks: tuple[Mark, ...] = ()
     quotes: tuple[Span, ...] = ()
     definitions: tuple[Definition, ...] = ()
+    html: tuple[Span, ...] = ()
 
 
 class _Leaf(NamedTuple):
@@ -409,6 +411,7 @@ class _Outliner:
         self._texts: list[Span] = []
         self._quotes: list[Span] = []
         self._definitions: list[Definition] = []
+        self._html: list[Span] = []
 
     def outline(self, reader: _Reader) -> Scan:
         clean, at = self._clean, self._start
@@ -426,6 +429,8 @@ class _Outliner:
                 self._add_heading(leaf)
             elif kind == _FENCE:
                 self._fences.append(Span(*self._whole_lines(start, end)))
+            elif kind == _HTML:
+                self._html.append(Span(start, end))
         self._add_definitions(at, len(clean))
         blocks = self._find_block_ids(reader.leaves) if clean.find("^", self._start) >= 0 else []
         for what, found in (("block ids", blocks), ("definitions", self._definitions)):
@@ -439,6 +444,7 @@ class _Outliner:
             marks=tuple(reader.marks),
             quotes=tuple(self._quotes),
             definitions=tuple(self._definitions),
+            html=tuple(self._html),
         )
 
     def _line_number(self, at: int) -> int:

@@ -88,7 +88,7 @@ _NAMES = frozenset(("Cargo.lock", "Dockerfile", "Gemfile", "Justfile", "Makefile
 _PRODUCTS = frozenset(("d3.js", "discord.js", "express.js", "next.js", "node.js", "three.js", "vue.js"))
 
 
-_MEMORIES = (".md", ".mdx", ".markdown", ".json")
+_MEMORIES = (".md", ".mdx", ".markdown", ".mdc", ".json")
 
 
 def is_memory(path: str) -> bool:
@@ -148,6 +148,8 @@ def in_destination(target: str, anchor: str) -> tuple[str, Locator] | None:
     if not target or is_memory(target) or target.endswith("/"):
         return None
     found = _LOCATOR.fullmatch(f"#{anchor}")
+    if target.endswith(".html") and not (found and anchor.startswith("L")):
+        return None  # which is the address of a page
     if _extension_of(target) or _HIDDEN_FILE.search(target):
         return target, _read_locator(found) if found else Locator(symbol=anchor)
     if found and found.lastindex != _SYMBOL_GROUP and anchor.startswith("L"):

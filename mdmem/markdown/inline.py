@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, NamedTuple
 from mdmem.diagnostic import Span
 from mdmem.errors import TooManyParts
 from mdmem.markdown import blocks, citation, link
-from mdmem.markdown.blocks import AUTOLINK, CODE, IMAGE, LINK, Definition, Mark, Scan
+from mdmem.markdown.blocks import AUTOLINK, CODE, HTML, IMAGE, LINK, Definition, Mark, Scan
 from mdmem.markdown.citation import Citation, Locator
 from mdmem.markdown.link import Destination, Link
 from mdmem.text.lines import LINE_END, MOST_PARTS, Lines
@@ -50,7 +50,27 @@ _SCHEME = regex(r"(?:s?ptth|s?ptf)(?![^\W_])", re.IGNORECASE)  # read backwards
 _LONGEST_SCHEME = 6
 _URL_TAIL = frozenset("?!.,:*_~'\"")
 _LONGEST_ENTITY = 12
+# The first link of a tag, and what an agent's file imports. Paths of the home folder and others are none.
+_HTML_LINK = regex(
+    r"<[A-Za-z][\w:-]*+\s(?:[^<>]*?\s)??(?i:(href|src))\s*+=\s*+(?:\"([^\"<>]++)\"|'([^'<>]++)'|([^\s\"'<>=`]++))"
+)
+_IMPORT = regex(r"@((?:[\w.-]++/)*+[\w.-]*\.(?:md|mdx|markdown|json))(?![\w/-])")
+_BEFORE_IMPORT = " \t\r\n(,;:"
 _SPAN = attrgetter("span")
+# Formulas and shortcodes, in which brackets are no links.
+_MAY_HOLD_NO_LINKS = ("$", "\\begin{", "{%", "{{<")
+_NO_LINKS = regex(r"\$\$?|\\(?:begin|end)(\{[^{}\n]{1,40}\})|\{\{[<%]|\{%|>\}\}|%\}\}?")
+_SHORTCODES = {">}}": "{{<", "%}}": "{{%", "%}": "{%"}
+_OPENING, _CLOSING = regex(r"(?<![\w$])\$(?=\S)"), regex(r"(?<=[^\s$])\$(?![\w$])")
+_ALONE = regex(r"(?:\A|(?<=\n))[ \t>]*+\$\$[ \t]*+(?=\r?\n)")
+_LONGEST_MARGIN = 100
+# What Hugo and Jekyll link with, and a block that Logseq shows.
+_REFERENCE = regex(
+    r"\{\{[<%]\s*(?:rel)?ref\s+(?:path\s*=\s*)?([\"'`])([^\"'`\r\n]+)\1|\{%-?\s*(?:link|post_url)\s+([^\s%{}\"']+)\s*-?%\}"
+)
+_SHOWN_BLOCK = regex(r"\(\(([0-9A-Fa-f]{8}(?:-[0-9A-Fa-f]{4}){3}-[0-9A-Fa-f]{12})\)\)")
+# A destination that a template makes.
+_TEMPLATE = regex(r"\{[{%]|\$\{")
 
 
 class Tag(NamedTuple):
@@ -94,9 +114,14 @@ def scan(text: str, outline: Scan, lines: Lines, most: int = MOST_PARTS) -> Inli
     finder = _Finder(text, outline.texts, lines, most)
     finder.define(outline.definitions)
     finder.take(outline.marks)
+    if "href" in text or "src" in text:
+        tags = (Span(mark.start, mark.end) for mark in outline.marks if mark.kind == HTML)
+        finder.find_html((*outline.html, *tags))
     if outline.texts:
         finder.find_urls()
         finder.find_tags()
+        finder.find_imports()
+        finder.find_references()
     return finder.found()
 
 
@@ -200,12 +225,14 @@ class _Finder:
             span = Span(start, end)
         if start == end:
             return None
-        to = link.destination(text, span)
         written = text[start:end]
+        if "{" in written and _TEMPLATE.search(written):
+            return None
         if ":" in written or "/" in written[:1] or "&" in written or "\\" in written:
             written = link.unescaped(written)
             if link.external(written):
-                return _Lead(span, written, to, None)
+                return _Lead(span, written, Destination("", span, "", span), None)
+        to = link.destination(text, span)
         return _Lead(span, "", to, citation.in_destination(to[0], to[2]))
 
     # ------------------------------------------------------------------------------------------- links
@@ -213,14 +240,21 @@ class _Finder:
     def take(self, marks: Sequence[Mark]) -> None:
         """Take the wikilinks, and what else the parser has found."""
         wikilinks = self._find_wikilinks(marks) if "[[" in self._text else []
-        if not wikilinks:
-            self._take_marks(marks, (), set())
-            return
         gone: set[Link] = set()
         self._take_marks(marks, wikilinks, gone)
-        self._links += [wikilink for wikilink in wikilinks if wikilink not in gone]
-        self._check_count(self._links)
-        self._taken = _drop_inner([*self._taken, *(wikilink.span for wikilink in wikilinks)])
+        if wikilinks:
+            self._links += [wikilink for wikilink in wikilinks if wikilink not in gone]
+            self._check_count(self._links)
+            self._taken = _drop_inner([*self._taken, *(wikilink.span for wikilink in wikilinks)])
+        if self._links and any(map(self._text.__contains__, _MAY_HOLD_NO_LINKS)):
+            self._drop_links(_find_formulas(self._text, self._texts, _spans_of(marks)))
+
+    def _drop_links(self, within: Sequence[Span]) -> None:
+        self._links = [
+            each
+            for each in self._links
+            if not (_is_hidden(within, each.span.start) and _is_hidden(within, each.span.end - 1))
+        ]
 
     def _take_marks(self, marks: Sequence[Mark], wikilinks: Sequence[Link], gone: set[Link]) -> None:
         """Take what the parser has found, but for what gives way to wikilinks; others of those are `gone`."""
@@ -245,7 +279,7 @@ class _Finder:
     def _find_wikilinks(self, marks: Sequence[Mark]) -> list[Link]:
         """Return the wikilinks: each in one text, and its brackets in no code, HTML or autolink."""
         text, texts, found = self._text, self._texts, []
-        opaque = [Span(*mark[1:3]) for mark in marks if mark.kind not in (LINK, IMAGE)]
+        opaque = _spans_of(marks)
         at = text.find("[[", texts[0].start) if texts else -1
         while at >= 0:
             number = bisect_right(texts, (at, len(text)))
@@ -353,7 +387,42 @@ class _Finder:
         self._citations.append(Citation(path, *locator, span, line, located, pin, pin_span, in_link))
         self._check_count(self._citations)
 
+    def find_html(self, spans: Sequence[Span]) -> None:
+        """Find the links of tags, which are in these spans."""
+        for span in spans:
+            if self._text.startswith("<!--", span.start):
+                continue
+            for found in _HTML_LINK.finditer(self._text, *span):
+                self._add_plain("html", Span(*found.span(found.lastindex or 0)), embed=found[1] == "src")
+
+    def _add_plain(self, kind: str, span: Span, *, embed: bool = False) -> None:
+        """Add a link that is a destination and no more."""
+        lead = self._read_lead(span)
+        if lead and not lead.url:
+            line, end = self._line(span.start), Span(span.end, span.end)
+            self._links.append(Link(kind, embed, span, line, *lead.to, "", end))
+            self._check_count(self._links)
+
     # ------------------------------------------------------------------------------------ bare of marks
+
+    def find_imports(self) -> None:
+        """Find the files that a text imports as agents read it, outside of what is taken."""
+        text = self._text
+        for found in _IMPORT.finditer(text, *self._text_bounds) if "@" in text else ():
+            self._count_step()
+            at = found.start()
+            room = self._text_around(at)
+            if room and found.end() <= room.end and (at == room.start or text[at - 1] in _BEFORE_IMPORT):
+                self._add_plain("import", Span(*found.span(1)))
+
+    def find_references(self) -> None:
+        """Find what shortcodes link to, and the blocks that a text shows by their ids."""
+        for kind, mark, pattern in (("ref", "{", _REFERENCE), ("block", "((", _SHOWN_BLOCK)):
+            for found in pattern.finditer(self._text, *self._text_bounds) if mark in self._text else ():
+                self._count_step()
+                room = self._text_around(found.start())
+                if room and found.end() <= room.end:
+                    self._add_plain(kind, Span(*found.span(found.lastindex or 0)))
 
     def find_urls(self) -> None:
         """Find the URLs outside of what is taken, and take them."""
@@ -416,6 +485,39 @@ class _Finder:
         return None if at >= text[1] or _is_hidden(self._taken, at) else text
 
 
+def _spans_of(marks: Sequence[Mark]) -> list[Span]:
+    """Return where code, HTML and autolinks stand."""
+    return [Span(*mark[1:3]) for mark in marks if mark.kind not in (LINK, IMAGE)]
+
+
+def _find_formulas(text: str, texts: Sequence[Span], opaque: Sequence[Span]) -> list[Span]:
+    r"""Return the formulas (`$…$`, `$$…$$`, `\begin{x}…\end{x}`) and shortcodes, in order and apart.
+
+    One between single dollars stands in one text, with no blank inside of them, and no digit behind.
+    """
+    found: list[Span] = []
+    opened: dict[str, tuple[int, int]] = {}  # where each kind began, and in which text
+    for sign in _NO_LINKS.finditer(text, texts[0].start, texts[-1].end) if texts else ():
+        at, written = sign.start(), sign[0]
+        number = bisect_right(texts, (at, len(text))) - 1
+        if at >= texts[number].end or _is_hidden(opaque, at) or _is_escaped(text, at):
+            continue
+        name = sign[1] or _SHORTCODES.get(written, written)
+        begun, in_text = opened.pop(name, (-1, -1))
+        is_end = begun >= 0 and (written in _SHORTCODES or written.startswith("\\end"))
+        if written == "$":
+            is_end = in_text == number and _CLOSING.match(text, at) is not None
+        elif written == "$$":
+            opened.pop("$", None)
+            line = text.rfind("\n", max(0, begun - _LONGEST_MARGIN), begun) + 1
+            is_end = begun >= 0 and (in_text == number or _ALONE.match(text, line) is not None)
+        if is_end:
+            found.append(Span(begun, sign.end()))
+        elif written != "$" or _OPENING.match(text, at):
+            opened[name] = at, number
+    return _drop_inner(found)
+
+
 def _fold_label(label: str) -> str:
     return " ".join(label.casefold().split())
 
@@ -445,9 +547,10 @@ def _drop_inner(spans: list[Span]) -> list[Span]:
 def _gives_way(mark: Mark, wikilinks: Sequence[Link], gone: set[Link]) -> bool:
     """Return whether something is none, or not looked at, because of a wikilink; else those in it are `gone`.
 
-    Brackets of a wikilink are none of another link, and a link holds no other, but may hold an image.
+    Brackets of a wikilink are none of another link, but for `[[1]](path)`, which may be meant either way. A
+    link may hold wikilinks in its text, or one for its destination, which then is the link.
     """
-    kind, start, end, _, close = mark
+    kind, start, end, form, close = mark
     inside = []
     first = bisect_right(wikilinks, start, key=lambda wikilink: wikilink.span.end)
     for number in range(first, len(wikilinks)):
@@ -455,9 +558,12 @@ def _gives_way(mark: Mark, wikilinks: Sequence[Link], gone: set[Link]) -> bool:
         if wikilink.span.start >= end:
             break
         in_text = kind == LINK and wikilink.span.end <= close
-        if wikilink.span.start + wikilink.embed <= start + (kind == IMAGE) or (
-            in_text and not wikilink.embed
-        ):
+        is_destination = not in_text and form == "Inline" and wikilink.span.end == end - 1
+        if (kind, form, start) == (LINK, "Inline", wikilink.span.start):
+            continue
+        if wikilink.span.start + wikilink.embed <= start + (kind == IMAGE) or is_destination:
+            return True
+        if in_text and not wikilink.embed and form not in {"Inline", "Reference"}:
             return True
         if not in_text:
             inside.append(wikilink)

@@ -16,12 +16,14 @@ class Link(NamedTuple):
     """A link to a memory or an attachment; never an external URL.
 
     Attributes:
-        kind: "wikilink", "markdown", "reference" (`[text][label]` and its short forms), "definition" or
-            "field" (in a value of the frontmatter).
+        kind: "wikilink", "markdown", "reference" (`[text][label]` and its short forms), "definition",
+            "field" (in a value of the frontmatter), "html" (`href` or `src` of a tag), "import" (`@a.md`),
+            "ref" (`{{< ref "a.md" >}}`, `{% link a.md %}`), "block" (`((id))`).
         embed: whether it shows its target: `![[…]]` or `![…](…)`.
         span: the whole link as written.
         line: the 1-based number of the line where it begins.
-        target: decoded: unescaped, %-decoded, without `<>` and the anchor; "" means the memory itself.
+        target: decoded: unescaped, %-decoded, without `<>`, anchor, query (`?raw=true`) and line (`:3`); ""
+            means the memory itself.
         target_span: the target as written; of a "reference", in its definition.
         anchor: decoded, without "#"; "" without. A block is "^id"; "H1#H2" stays as written.
         anchor_span: behind the "#"; without one, empty at the end of the target.
@@ -50,10 +52,14 @@ class Destination(NamedTuple):
     anchor_span: Span
 
 
-_SCHEME = regex(r"[A-Za-z][A-Za-z0-9+.-]{1,31}:(?![0-9]+(?:[-:][0-9]+)?\Z)|//")
+# `tel:112` has a scheme, `Makefile:10` and `a.py:10` are lines of a file.
+_SCHEME = regex(r"[A-Za-z][A-Za-z0-9+.-]{1,31}:(?![0-9]+(?:[-:][0-9]+)?\Z)|[a-z]{2,32}:|//")
 _ESCAPED = regex(r"\\([!-/:-@\[-`{-~])|&(?:#[0-9]{1,7}|#[xX][0-9A-Fa-f]{1,6}|[A-Za-z][A-Za-z0-9]{1,31});")
 # A destination without escapes: target, and anchor.
-_AS_WRITTEN = regex(r"([^\\&%#]*+)(?:#([^\\&%]*+))?+")
+_AS_WRITTEN = regex(r"([^\\&%#?:]*+)(?:#([^\\&%]*+))?+")
+# What stands behind the path and is no part of it: a query, and the line of a memory.
+_QUERY = regex(r"\?(?:[\w&~-]++|[^?=]++=.*)\Z")
+_LINES = regex(r"(?:(?<=\.md)|(?<=\.mdx)|(?<=\.json)|(?<=\.markdown)):[1-9][0-9]{0,8}(?:[:-][0-9]{1,9})?\Z")
 # The first "#" that begins an anchor: one that belongs to an entity does not.
 _HASH = regex(r"(?:[^&#]++|&#(?=[0-9xX]{1,8}[0-9A-Fa-f]*;)|&)*+#")
 _PERCENT = regex(r"(?:%[0-9A-Fa-f]{2})+")
@@ -103,13 +109,14 @@ def destination(text: str, span: Span) -> Destination:
         return Destination(target, Span(*plain.span(1)), anchor, Span(*behind))
     written = text[start:end]
     found = _HASH.match(written) if "#" in written else None
+    path = written[: found.end() - 1] if found else written
+    tail = _QUERY.search(path) if "?" in path else _LINES.search(path) if ":" in path else None
+    path = path[: tail.start()] if tail else path
+    target_span = Span(start, start + len(path))
     if not found:
-        return Destination(_decode_target(written), span, "", Span(end, end))
-    at = found.end()
-    target_span, anchor_span = Span(start, start + at - 1), Span(start + at, end)
-    return Destination(
-        _decode_target(written[: at - 1]), target_span, _decode_target(written[at:]), anchor_span
-    )
+        return Destination(_decode_target(path), target_span, "", Span(target_span.end, target_span.end))
+    anchor_span = Span(start + found.end(), end)
+    return Destination(_decode_target(path), target_span, _decode_target(written[found.end() :]), anchor_span)
 
 
 def _decode_target(written: str) -> str:

@@ -41,7 +41,7 @@ _BEFORE_SMALL = {
 _BEFORE_DIGITS = {"no", "nr", "pp", "p", "art"}
 _WRAPPED = 60  # characters of a line from which on it may have been broken by its width
 _BLANK = regex(r"\s*+")
-_A_TOKEN = 4  # characters that are one, at most
+_A_TOKEN = 8  # characters that are one, at most
 _BETWEEN = " \t\u3000,;\uff0c\u3001"
 
 

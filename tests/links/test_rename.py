@@ -18,6 +18,7 @@ from mdmem.errors import (
     SectionNotFound,
 )
 from mdmem.links.rename import rename_block, rename_heading, rename_id, rename_tag
+from tests.tables import cases
 
 if TYPE_CHECKING:
     from tests.links.conftest import Notes
@@ -71,7 +72,7 @@ HEADINGS: dict[str, tuple[str, str, str, str, str]] = {
 }
 
 
-@pytest.mark.parametrize("case", HEADINGS)
+@cases("case", HEADINGS)
 def test_anchors_follow_a_heading_in_their_own_style(notes: type[Notes], case: str) -> None:
     old, new, text, before, after = HEADINGS[case]
     vault = notes({"n.md": text, "m.md": before, "x/n.md.md": "# Old\n"})
@@ -115,7 +116,7 @@ def test_an_ambiguous_anchor_or_link_is_left_and_reported(notes: type[Notes]) ->
     assert plan.left_out == ("m.md:1: #Old stays as it is, as it could mean several",)
 
 
-@pytest.mark.parametrize("new", ["", "  ", "a\nb", "a #", "New", "Title ^id"])
+@cases("new", ["", "  ", "a\nb", "a #", "New", "Title ^id"])
 def test_a_title_that_cannot_be_one_is_refused(notes: type[Notes], new: str) -> None:
     vault = notes({"n.md": "# Top\n\n## Old\n\n## New\n"})
     with pytest.raises(EditRefused):
@@ -193,9 +194,7 @@ def test_a_block_id_is_renamed_with_its_links(notes: type[Notes]) -> None:
     assert plan.message == "rename ^old-1 of n.md to ^new"
 
 
-@pytest.mark.parametrize(
-    ("old", "new"), [("a", "b"), ("a", "B"), ("a", "x y"), ("a", ""), ("a", "ä"), ("c", "d")]
-)
+@cases("old, new", [("a", "b"), ("a", "B"), ("a", "x y"), ("a", ""), ("a", "ä"), ("c", "d")])
 def test_a_block_id_that_cannot_be_is_refused(notes: type[Notes], old: str, new: str) -> None:
     vault = notes({"n.md": "1 ^a\n2 ^b\n3 ^c\n4 ^c\n"})
     with pytest.raises(EditRefused):
@@ -210,8 +209,8 @@ def test_a_block_id_that_is_not_there_is_refused(notes: type[Notes]) -> None:
 # --------------------------------------------------------------------------------------------------- ids
 
 
-@pytest.mark.parametrize(
-    ("id_", "new", "before", "after"),
+@cases(
+    "id_, new, before, after",
     [
         ("a-1", "b 2", "{}: a-1\n", "{}: b 2\n"),
         ("a-1", "b-2", "{}: [x, a-1, 'a-1', \"a-1\"] # a-1\n", "{}: [x, b-2, 'b-2', \"b-2\"] # a-1\n"),
@@ -219,15 +218,13 @@ def test_a_block_id_that_is_not_there_is_refused(notes: type[Notes]) -> None:
         ("a-1", "null", "{}:\n  - a-1\n", '{}:\n  - "null"\n'),
     ],
 )
-@pytest.mark.parametrize("field", ["superseded_by", "derived_from"])
 def test_an_id_is_renamed_with_the_lineage_that_names_it(
-    notes: type[Notes], field: str, id_: str, new: str, before: str, after: str
+    notes: type[Notes], id_: str, new: str, before: str, after: str
 ) -> None:
-    vault = notes({"n.md": f"---\nid: {id_}\n---\n", "m.md": f"---\n{before.format(field)}---\n"})
-
-    assert (
-        vault.after(rename_id(vault.known, "n.md", new)).texts["m.md"] == f"---\n{after.format(field)}---\n"
-    )
+    for field in ("superseded_by", "derived_from"):
+        vault = notes({"n.md": f"---\nid: {id_}\n---\n", "m.md": f"---\n{before.format(field)}---\n"})
+        renamed = vault.after(rename_id(vault.known, "n.md", new))
+        assert renamed.texts["m.md"] == f"---\n{after.format(field)}---\n"
 
 
 def test_a_heading_is_renamed_with_the_lineage_that_names_it(notes: type[Notes]) -> None:
@@ -267,7 +264,7 @@ def test_an_id_that_two_memories_have_is_left_and_reported(notes: type[Notes]) -
     assert len(plan.left_out) == 1
 
 
-@pytest.mark.parametrize("new", ["", "a|b", "a#b", "[a]", " a", "./a", "/a", "a\nb", "taken"])
+@cases("new", ["", "a|b", "a#b", "[a]", " a", "./a", "/a", "a\nb", "taken"])
 def test_an_id_that_cannot_be_is_refused(notes: type[Notes], new: str) -> None:
     vault = notes({"n.md": "---\nid: old\n---\n", "o.md": "---\nid: taken\n---\n"})
     with pytest.raises(EditRefused):
@@ -313,19 +310,34 @@ def test_a_tag_is_renamed_in_fields_and_body_with_those_under_it(notes: type[Not
     assert plan.message == "rename the tag #old to #new/er"
 
 
+@cases(
+    "text",
+    [
+        '+++\ntitle = "old"\ntags = ["x", "old", \'old/a\']\n+++\n',
+        '{"title": "old", "tags": ["old", "x"]}\n',
+        "---\ntitle: old: x\ntags: [old]\n---\n",
+    ],
+)
+def test_a_tag_is_renamed_where_the_frontmatter_cannot_be_edited(notes: type[Notes], text: str) -> None:
+    vault = notes({"a.md": text})
+    before, _, behind = text.partition("tags")
+    after = vault.after(rename_tag(vault.documents.values(), "old", "new", ["old"])).texts["a.md"]
+    assert after == f"{before}tags{behind.replace('old', 'new')}"
+
+
 def test_a_tag_may_change_its_case(notes: type[Notes]) -> None:
     vault = notes({"a.md": "#old #OLD/x"})
     plan = rename_tag(vault.documents.values(), "old", "Old", ["old", "OLD/x"])
     assert vault.after(plan).texts["a.md"] == "#Old #Old/x"
 
 
-@pytest.mark.parametrize("new", ["", "a b", "12", "a,b", "a#b", "/a/", "a/", "."])
+@cases("new", ["", "a b", "12", "a,b", "a#b", "/a/", "a/", "."])
 def test_a_name_that_cannot_be_a_tag_is_refused(new: str) -> None:
     with pytest.raises(EditRefused, match="cannot be a tag"):
         rename_tag(documents(a="Text #old.\n"), "old", new, ["old"])
 
 
-@pytest.mark.parametrize("new", ["12", "no: x", "a, b", "[x]"])
+@cases("new", ["no: x", "a, b", "[x]"])
 def test_a_name_that_the_frontmatter_would_read_otherwise_is_refused(new: str) -> None:
     with pytest.raises(EditRefused, match="cannot be a tag"):
         rename_tag(documents(a="---\ntags: [old]\n---\n"), "old", new, ["old"])
@@ -360,3 +372,38 @@ def test_after_any_rename_the_tags_are_the_wanted_ones(names: list[str], new: st
     assert len(after.tags) == len(before)
     changed = [(tag.name, name) for tag, name in zip(after.tags, before, strict=True) if tag.name != name]
     assert all(now.startswith(new) and was.casefold().startswith(old.casefold()) for now, was in changed)
+
+
+@cases(
+    "old, line",
+    [
+        ("setup-1", 3),
+        ("L1", 1),
+        ("L3", 3),
+        ("Use x and y", 5),
+        ("Start", 7),
+        ("Start {#go}", 7),
+    ],
+)
+def test_a_heading_is_named_by_its_slug_its_line_or_what_is_shown_of_it(
+    notes: type[Notes], old: str, line: int
+) -> None:
+    text = "## setup\n\n## setup\n\n## Use `x` and *y*\n\n## Start {#go}\n"
+    vault = notes({"a.md": text, "b.md": "[g](a.md#go) [s](a.md#setup-1)"})
+    renamed = vault.after(rename_heading(vault.known, "a.md", old, "New"))
+    changed = [
+        n
+        for n, (was, now) in enumerate(
+            zip(text.splitlines(), renamed.texts["a.md"].splitlines(), strict=True), 1
+        )
+        if was != now
+    ]
+    assert changed == [line]
+    assert "(a.md#go)" in renamed.texts["b.md"]
+    assert ("{#go}" in renamed.texts["a.md"]) is True
+
+
+def test_equal_headings_are_told_apart_by_their_slugs_or_lines(notes: type[Notes]) -> None:
+    with pytest.raises(SectionAmbiguous) as caught:
+        rename_heading(notes({"a.md": "## setup\n\n## setup\n"}).known, "a.md", "## setup", "New")
+    assert caught.value.own == ("L1", "L3")

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-import pytest
 from hypothesis import given, settings, strategies as st
 
 from mdmem.document.document import parse_text
 from mdmem.links.resolve import Resolution, namespaces, place_of, resolve, resolve_link, shortest
 from tests.links.conftest import Notes
+from tests.speed import examples
+from tests.tables import cases
 
 VAULT = Notes(
     {
@@ -43,8 +44,8 @@ def meant(target: str, source: str = "index.md", *, as_path: bool = False) -> tu
     return found.rule, list(found.candidates)
 
 
-@pytest.mark.parametrize(
-    ("target", "expected"),
+@cases(
+    "target, expected",
     [
         ("only", ("suffix", ["notes/only.md"])),
         ("only.md", ("suffix", ["notes/only.md"])),
@@ -88,8 +89,8 @@ def test_identifiers_by_id_then_path_suffix_then_alias(target: str, expected: tu
     assert meant(target) == expected
 
 
-@pytest.mark.parametrize(
-    ("target", "source", "expected"),
+@cases(
+    "target, source, expected",
     [
         ("./only", "notes/a.md", ("path", ["notes/only.md"])),
         ("./only.md", "notes/a.md", ("path", ["notes/only.md"])),
@@ -166,8 +167,8 @@ def test_a_namespace_comes_before_those_around_it() -> None:
     assert resolve(Notes(paths), "x", source).candidates == (all_,)
 
 
-@pytest.mark.parametrize(
-    ("target", "source", "expected"),
+@cases(
+    "target, source, expected",
     [
         ("x", "notes/m.md", []),
         ("x", "users/bo/m.md", []),
@@ -220,8 +221,8 @@ def test_two_memories_with_one_id_or_alias_are_ambiguous() -> None:
     assert resolve(names, "Al", "c.md") == Resolution("a.md", ("a.md", "b.md"), "alias")
 
 
-@pytest.mark.parametrize(
-    ("path", "expected"),
+@cases(
+    "path, expected",
     [
         ("notes/x.md", [""]),
         ("projects/p/x.md", ["projects/p/", ""]),
@@ -269,7 +270,7 @@ vaults = st.lists(
 
 
 @given(vaults, paths, st.data())
-@settings(max_examples=100)
+@settings(max_examples=examples(100))
 def test_the_shortest_identifier_means_that_memory_and_nothing_else(
     vault: list[str], source: str, data: st.DataObject
 ) -> None:
@@ -280,7 +281,7 @@ def test_the_shortest_identifier_means_that_memory_and_nothing_else(
 
 
 @given(vaults, paths, st.text(st.sampled_from("ab./é#%\\ \n"), max_size=12), st.booleans())
-@settings(max_examples=100)
+@settings(max_examples=examples(100))
 def test_any_target_resolves_to_what_is_there_or_to_nothing(
     vault: list[str], source: str, target: str, as_path: bool
 ) -> None:
@@ -298,8 +299,8 @@ def test_no_path_leaves_the_namespace(source: str, target: str) -> None:
 # -------------------------------------------------------------------------------------- suffixes of Markdown
 
 
-@pytest.mark.parametrize(
-    ("target", "expected"),
+@cases(
+    "target, expected",
     [
         ("a", "n/a.md"),
         ("a.mdx", "n/a.mdx"),
@@ -326,8 +327,8 @@ def test_a_name_means_md_before_mdx_before_markdown(target: str, expected: str |
     assert not found.ambiguous
 
 
-@pytest.mark.parametrize(
-    ("path", "expected"),
+@cases(
+    "path, expected",
     [("b.mdx", "b"), ("n/a.md", "a"), ("n/a.mdx", "a.mdx"), ("m/c.mdx", "m/c"), ("c.mdx", "/c.mdx")],
 )
 def test_the_shortest_name_has_a_suffix_only_where_it_needs_one(path: str, expected: str) -> None:

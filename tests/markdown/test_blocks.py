@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import re
-import sysconfig
 from pathlib import Path
 
 import pytest
@@ -13,9 +12,12 @@ from markdown_it import MarkdownIt
 
 from mdmem.markdown.blocks import Heading, scan, sections, without_quotes
 from mdmem.text.lines import Lines
+from tests import speed
+from tests.markdown import foreign_texts
+from tests.speed import examples, soak_most
+from tests.tables import cases
 
 DATA = Path(__file__).parents[1] / "data" / "blocks"
-PACKAGES = Path(sysconfig.get_paths()["purelib"])
 
 # Level, first and last line (1-based), and title.
 Found = tuple[int, int, int, str]
@@ -35,7 +37,7 @@ def fences(text: str) -> list[tuple[int, int]]:
 class Oracle:
     """The headings outside of lists and quotes, and the fences, that markdown-it-py finds."""
 
-    _parser = MarkdownIt("commonmark").enable("table").disable("inline")
+    _parser = MarkdownIt("commonmark", {"maxNesting": 100}).enable("table").disable("inline")
 
     def __init__(self, text: str) -> None:
         tokens = self._parser.parse(text)
@@ -62,20 +64,20 @@ def described(text: str) -> dict[str, list[str]]:
     }
 
 
-@pytest.mark.parametrize("path", sorted(DATA.glob("*.md")), ids=lambda path: path.stem)
+@cases("path", sorted(DATA.glob("*.md")), ids=lambda path: path.stem)
 def test_files_are_scanned_as_expected(path: Path) -> None:
     text = path.read_bytes().decode()
     assert described(text) == json.loads(path.with_suffix(".expected").read_text("utf-8"))
 
 
-@pytest.mark.parametrize("path", sorted(DATA.glob("*.md")), ids=lambda path: path.stem)
+@cases("path", sorted(DATA.glob("*.md")), ids=lambda path: path.stem)
 @pytest.mark.parametrize("end", ["\r\n", "\r"])
 def test_files_are_scanned_alike_whatever_ends_their_lines(path: Path, end: str) -> None:
     text = path.read_bytes().decode()
     assert described(text.replace("\n", end)) == described(text)
 
 
-@pytest.mark.parametrize("path", sorted(DATA.glob("*.md")), ids=lambda path: path.stem)
+@cases("path", sorted(DATA.glob("*.md")), ids=lambda path: path.stem)
 def test_the_oracle_finds_the_same_in_the_files(path: Path) -> None:
     text = path.read_bytes().decode()
     oracle = Oracle(text)
@@ -84,22 +86,6 @@ def test_the_oracle_finds_the_same_in_the_files(path: Path) -> None:
 
 
 # -------------------------------------------------------------------------------------------------- oracle
-
-
-def packaged_markdown() -> list[Path]:
-    return sorted([*PACKAGES.rglob("*.md"), *PACKAGES.glob("*.dist-info/METADATA")])
-
-
-def test_every_markdown_text_of_the_installed_packages_has_the_headings_of_the_oracle() -> None:
-    paths = packaged_markdown()
-    assert paths
-    for path in paths:
-        text = path.read_bytes().decode()
-        if path.name == "METADATA":
-            text = text.partition("\n\n")[2]
-        oracle = Oracle(text)
-        assert headings(text) == oracle.headings, path
-        assert fences(text) == oracle.fences, path
 
 
 LINES = [
@@ -135,19 +121,38 @@ LINES = [
 #   CommonMark has neither.
 # - white space that is neither a space nor a tab is stripped from titles there and kept here: titles are
 #   stripped before they are compared.
+# - a line of one cell above a line of hyphens: a table of one column there; here and in the parser of GitHub,
+#   which looks for headings first, it is a heading.
 _DEFINITION_GOES_ON = re.compile(r"\[a\]:.*\n(?=.*\S)")
+_ONE_CELL = re.compile(r"(?m)^[ \t>]*(?:\|[^|\n]*\|?|[^|\n]*\|)[ \t]*\n[ \t>]*-+[ \t]*$")
 _INDENTED_LINE = re.compile(r"(?m)^ {0,3}(?: {4}|\t)")
 
 
 def agreed(text: str) -> bool:
     """Whether `text` has none of the known differences."""
-    if _DEFINITION_GOES_ON.search(text) or ("pre>" in text and "script>" in text.lower()):
+    if (
+        _DEFINITION_GOES_ON.search(text)
+        or _ONE_CELL.search(text)
+        or ("pre>" in text and "script>" in text.lower())
+    ):
         return False
     return not (">" in text and _INDENTED_LINE.search(text))
 
 
+@pytest.mark.parametrize("more", soak_most([0, 3_000]))
+def test_foreign_texts_have_the_headings_and_fences_of_the_oracle(more: int) -> None:
+    compared = 0
+    for path, text in foreign_texts.texts(more):
+        if agreed(text.replace("\r\n", "\n")):
+            oracle = Oracle(text)
+            assert headings(text) == oracle.headings, path
+            assert fences(text) == oracle.fences, path
+            compared += 1
+    assert compared > 300
+
+
 @given(st.lists(st.sampled_from(LINES), min_size=1, max_size=8))
-@settings(max_examples=400)
+@settings(max_examples=examples(400))
 def test_tricky_lines_have_the_headings_and_fences_of_the_oracle(lines: list[str]) -> None:
     text = "\n".join(lines) + "\n"
     assume(agreed(text))
@@ -170,7 +175,7 @@ TOKENS = [
 @given(st.lists(st.sampled_from(TOKENS), min_size=2, max_size=24))
 @example(["- ", "\n", "\n", "  ", "#", " ", "a"])
 @example(["> ", "a", "\n", "==="])
-@settings(max_examples=500)
+@settings(max_examples=examples(500))
 def test_tricky_characters_have_the_headings_and_fences_of_the_oracle(tokens: list[str]) -> None:
     text = "".join(tokens) + "\n"
     assume(agreed(text))
@@ -194,8 +199,8 @@ def test_where_the_oracle_errs_an_indented_line_is_still_no_mark_of_a_quote(text
 # ------------------------------------------------------------------------------------------------- headings
 
 
-@pytest.mark.parametrize(
-    ("text", "title"),
+@cases(
+    "text, title",
     [
         ("# a", "a"),
         ("#\ta\t", "a"),
@@ -246,7 +251,7 @@ def test_scanning_can_begin_anywhere_and_tells_places_of_the_whole_text() -> Non
     assert [text[slice(*fence)] for fence in found.fences] == ["```\n"]
 
 
-@pytest.mark.parametrize("blank", ["\x0c", "\u00a0", "\u2028", "\x85", "\u3000"])
+@cases("blank", ["\x0c", "\u00a0", "\u2028", "\x85", "\u3000"])
 def test_only_spaces_and_tabs_make_a_blank_line(blank: str) -> None:
     assert [found[:3] for found in headings(f"a\n{blank}\nb\n===\n")] == [(1, 1, 4)]
     assert [h.title for h in scan(f"#{blank}a\n").headings] == []
@@ -261,8 +266,8 @@ def test_letters_that_only_look_alike_open_no_html_block() -> None:
 # ------------------------------------------------------------------------------------------------ block ids
 
 
-@pytest.mark.parametrize(
-    ("line", "id_"),
+@cases(
+    "line, id_",
     [
         ("text ^id", "id"),
         ("- item ^a-1", "a-1"),
@@ -283,7 +288,7 @@ def test_a_block_id_ends_its_line(line: str, id_: str) -> None:
     assert block.line == 3
 
 
-@pytest.mark.parametrize(
+@cases(
     "text",
     [
         *("a^2", "x^id", "text ^id more", "text ^", "text ^a_b", "text ^é", "[^note]", "text [^1]"),
@@ -303,8 +308,8 @@ def texts(text: str) -> list[str]:
     return [without_quotes(text, found.quotes)[slice(*span)] for span in found.texts]
 
 
-@pytest.mark.parametrize(
-    ("text", "expected"),
+@cases(
+    "text, expected",
     [
         ("a\nb\n\nc", ["a\nb", "c"]),
         ("# A #\n## \nb\n===\nc", ["A", "b", "c"]),
@@ -327,7 +332,7 @@ def test_texts_are_what_paragraphs_and_headings_hold_without_the_marks_around_th
 
 
 @given(st.lists(st.sampled_from(LINES), max_size=12))
-@settings(max_examples=300)
+@settings(max_examples=examples(300))
 def test_texts_are_apart_and_in_order_and_none_is_in_a_fence(lines: list[str]) -> None:
     found = scan("\n".join(lines))
     for spans in (found.texts, found.quotes, found.fences, tuple(d.span for d in found.definitions)):
@@ -337,8 +342,8 @@ def test_texts_are_apart_and_in_order_and_none_is_in_a_fence(lines: list[str]) -
     assert not any(a.start < b.end and b.start < a.end for a in found.texts for b in verbatim)
 
 
-@pytest.mark.parametrize(
-    ("text", "label", "destination"),
+@cases(
+    "text, label, destination",
     [
         ("[a]: /b", "a", "/b"),
         ("  [a b]:\t<c d> 'e' \n", "a b", "<c d>"),
@@ -357,9 +362,7 @@ def test_a_definition_has_a_label_and_a_destination(text: str, label: str, desti
     assert scan(text).texts == ()
 
 
-@pytest.mark.parametrize(
-    "text", ["a\n[a]: /b", "[a]:", "[a]: b)", "[ ]: /b", "[a]: /b c", "[a]:\n\n/b", "    [a]: /b"]
-)
+@cases("text", ["a\n[a]: /b", "[a]:", "[a]: b)", "[ ]: /b", "[a]: /b c", "[a]:\n\n/b", "    [a]: /b"])
 def test_what_is_no_definition(text: str) -> None:
     assert scan(text).definitions == ()
 
@@ -383,7 +386,7 @@ def test_a_text_without_headings_has_no_sections() -> None:
 
 
 @given(st.lists(st.sampled_from(LINES), max_size=12))
-@settings(max_examples=300)
+@settings(max_examples=examples(300))
 def test_headings_and_what_stands_under_them_make_the_text_up(lines: list[str]) -> None:
     text = "\n".join(lines)
     found: tuple[Heading, ...] = scan(text).headings
@@ -402,41 +405,42 @@ def test_headings_and_what_stands_under_them_make_the_text_up(lines: list[str]) 
 
 # ------------------------------------------------------------------------------------------ hostile texts
 
+N = 100_000 if speed.is_all else 25_000
 HOSTILE = {
-    "#": "#" * 400_000,
-    "# lines": "#\n" * 50_000,
-    "closing #": "# a" + " #" * 200_000 + "b",
-    "blanks in a heading": "# a" + " " * 400_000 + "b",
-    "backticks": "`" * 400_000 + "x`",
-    "<": "<" * 400_000,
-    "< lines": "<a\n" * 70_000,
-    "attributes": "<a" + " b=c" * 100_000 + "<",
-    "attributes without values": "<a" + " b" * 200_000 + "\x01",
-    "blanks in a tag": "<a" + " " * 400_000 + "!",
-    "break": "- " * 200_000 + "x",
-    "underline": "a\n" + "=" * 400_000 + "x",
-    "quotes": ">" * 200_000 + "\n" + "> a\n" * 50_000,
-    "items": "- " * 100_000 + "\n" * 200_000,
-    "definition": "[" + "a" * 400_000 + "]: " + "x" * 400_000 + " y",
-    "title of a definition": "[a]: x '" + "y " * 200_000,
-    "block ids": "a" + " ^a" * 130_000 + " b",
-    "blanks behind a block id": "a ^a" + " " * 400_000 + "!",
-    "one paragraph": "a\n" * 100_000 + "===\n",
-    "lines that no deep quote begins": ">" * 200_000 + "a\n" + "a\n" * 200_000,
-    "lines that no deep item begins": "- " * 100_000 + "a\n" + "a\n" * 200_000,
-    "blanks": " " * 400_000 + "x",
-    "tabs": "\t" * 400_000 + "x",
-    "comments": "<!--\n" * 80_000,
+    "#": "#" * (4 * N),
+    "# lines": "#\n" * (N // 2),
+    "closing #": "# a" + " #" * (2 * N) + "b",
+    "blanks in a heading": "# a" + " " * (4 * N) + "b",
+    "backticks": "`" * (4 * N) + "x`",
+    "<": "<" * (4 * N),
+    "< lines": "<a\n" * (7 * N // 10),
+    "attributes": "<a" + " b=c" * N + "<",
+    "attributes without values": "<a" + " b" * (2 * N) + "\x01",
+    "blanks in a tag": "<a" + " " * (4 * N) + "!",
+    "break": "- " * (2 * N) + "x",
+    "underline": "a\n" + "=" * (4 * N) + "x",
+    "quotes": ">" * (2 * N) + "\n" + "> a\n" * (N // 2),
+    "items": "- " * N + "\n" * (2 * N),
+    "definition": "[" + "a" * (4 * N) + "]: " + "x" * (4 * N) + " y",
+    "title of a definition": "[a]: x '" + "y " * (2 * N),
+    "block ids": "a" + " ^a" * (13 * N // 10) + " b",
+    "blanks behind a block id": "a ^a" + " " * (4 * N) + "!",
+    "one paragraph": "a\n" * N + "===\n",
+    "lines that no deep quote begins": ">" * (2 * N) + "a\n" + "a\n" * (2 * N),
+    "lines that no deep item begins": "- " * N + "a\n" + "a\n" * (2 * N),
+    "blanks": " " * (4 * N) + "x",
+    "tabs": "\t" * (4 * N) + "x",
+    "comments": "<!--\n" * (8 * N // 10),
 }
 HEADING_LINES = {
-    "# lines": list(range(1, 50_001)),
+    "# lines": list(range(1, N // 2 + 1)),
     "closing #": [1],
     "blanks in a heading": [1],
     "one paragraph": [1],
 }
 
 
-@pytest.mark.parametrize("name", HOSTILE)
+@cases("name", HOSTILE)
 def test_work_grows_with_the_length_of_a_hostile_text_and_no_faster(name: str) -> None:
     """Where it grew with the square, these would take hours."""
     assert [heading.line for heading in scan(HOSTILE[name]).headings] == HEADING_LINES.get(name, [])

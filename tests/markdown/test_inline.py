@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import random
 import sys
-import sysconfig
+from itertools import product
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -18,9 +18,12 @@ from mdmem.markdown import link as links_of
 from mdmem.markdown.blocks import scan as outline
 from mdmem.markdown.inline import Citation, Inline, Link, scan
 from mdmem.text.lines import Lines
+from tests import speed
+from tests.markdown import foreign_texts
+from tests.speed import examples, soak_most
+from tests.tables import cases
 
 BENCH = Path(__file__).parents[2] / "bench"
-PACKAGES = sysconfig.get_paths()["purelib"]
 sys.path.append(str(BENCH))
 
 import oracle  # noqa: E402 - the same comparison is published as a measurement
@@ -73,21 +76,21 @@ def described_citation(citation: Citation) -> str:
     return f"{citation.line}: {citation.path}{f' @ {where}' if where else ''}{in_link}{pin}"
 
 
-@pytest.mark.parametrize("path", sorted(DATA.glob("*.md")), ids=lambda path: path.stem)
+@cases("path", sorted(DATA.glob("*.md")), ids=lambda path: path.stem)
 def test_files_hold_what_is_expected(path: Path) -> None:
     assert described(path.read_bytes().decode()) == json.loads(
         path.with_suffix(".expected").read_text("utf-8")
     )
 
 
-@pytest.mark.parametrize("path", sorted(DATA.glob("*.md")), ids=lambda path: path.stem)
+@cases("path", sorted(DATA.glob("*.md")), ids=lambda path: path.stem)
 @pytest.mark.parametrize("end", ["\r\n", "\r"])
 def test_files_hold_the_same_whatever_ends_their_lines(path: Path, end: str) -> None:
     text = path.read_bytes().decode()
     assert described(text.replace("\n", end)) == described(text)
 
 
-@pytest.mark.parametrize("path", sorted(DATA.glob("*.md")), ids=lambda path: path.stem)
+@cases("path", sorted(DATA.glob("*.md")), ids=lambda path: path.stem)
 def test_places_in_files_are_those_of_what_was_found(path: Path) -> None:
     text = path.read_bytes().decode()
     check_places(text, document(text))
@@ -158,14 +161,22 @@ def check_citation(text: str, citation: Citation) -> None:
 
 
 def check_apart(found_links: tuple[Link, ...]) -> None:
-    """Links overlap only where an image stands in the text of a link."""
+    """Links overlap only where an image or a wikilink stands in the text of a link."""
     open_: list[Link] = []
     for link in found_links:
         while open_ and open_[-1].span.end <= link.span.start:
             open_.pop()
         if open_:
             outer = open_[-1]
-            assert link.embed
+            if outer.span.start == link.span.start:  # `[[1]](path)`
+                assert (outer.kind, link.kind, outer.span.end) == (
+                    "wikilink",
+                    "markdown",
+                    link.alias_span.end + 1,
+                )
+                open_[-1] = link
+                continue
+            assert link.embed or link.kind == "wikilink"
             assert outer.alias_span.start <= link.span.start < link.span.end <= outer.alias_span.end
         open_.append(link)
 
@@ -207,8 +218,8 @@ def test_parts_that_are_missing_have_empty_places_where_they_would_stand(text: s
         assert link.anchor_span == (link.target_span.end, link.target_span.end)
 
 
-@pytest.mark.parametrize(
-    ("text", "behind"),
+@cases(
+    "text, behind",
     [
         ("`src/app.py#L1` x", "`src/app.py#L1`"),
         ("``src/app.py`` x", "``src/app.py``"),
@@ -234,10 +245,74 @@ def test_a_fragment_may_have_columns_and_lines_in_any_order() -> None:
 # -------------------------------------------------------------------------------------------- no links
 
 
+@cases(
+    "text, expected",
+    [
+        ("[text]([[doc]])", [("wikilink", "doc")]),
+        ("![text]([[p.png|x]])", [("wikilink", "p.png")]),
+        ("[see [[doc]] here](doc.md)", [("markdown", "doc.md"), ("wikilink", "doc")]),
+        ("[see [[a]] [[b]]](c.md)", [("markdown", "c.md"), ("wikilink", "a"), ("wikilink", "b")]),
+        ("[[a]](b.md)", [("wikilink", "a"), ("markdown", "b.md")]),
+        ("[[a]]([[b]])", [("wikilink", "a"), ("wikilink", "b")]),
+        ("![[a]](b.md)", [("wikilink", "a")]),
+        ("[x [[a]]](https://example.org)", [("wikilink", "a")]),
+    ],
+)
+def test_a_link_may_hold_wikilinks_or_have_one_for_its_destination(
+    text: str, expected: list[tuple[str, str]]
+) -> None:
+    assert [(link.kind, link.target) for link in document(text).links] == expected
+
+
+def test_tags_and_imports_are_links() -> None:
+    text = """<p><a href="n/a.md#x"><img alt='x' src='p.png?raw=true'></a></p>
+
+Text <a class="b" href="b%20c.md">x</a> <img src=d.png> <a href="https://e.org">e</a> <a id="x">y</a>
+
+<!-- <a href="none.md"> --> `<a href="none.md">` &lt;a href="none.md">
+
+See @n/t.md, @./u.md. (@../v.markdown) a@b.md @~/w.md @/x.md `@code.md` @README @a/b.mdx/c [@in.md](z.md)
+
+@top.md
+- @item.json
+"""
+    every = [
+        (link.kind, link.target, link.anchor) for link in document(text).links if link.kind != "markdown"
+    ]
+    assert every == [
+        *(("html", "n/a.md", "x"), ("html", "p.png", ""), ("html", "b c.md", ""), ("html", "d.png", "")),
+        *(("import", path, "") for path in ("n/t.md", "./u.md", "../v.markdown", "top.md", "item.json")),
+    ]
+    assert [link.target for link in document(text).links if link.embed] == ["p.png", "d.png"]
+
+
+@cases(
+    "text, targets",
+    [
+        ("$[[a]]$ $$[[b]]$$ [[c]]", ["c"]),
+        ("$x$ [[a]] $y$ [[b]]", ["a", "b"]),
+        ("[[$a]] [[b$]] [[$c$]]", ["$a", "b$", "$c$"]),
+        ("$5 [[a]] $6 [[b]]", ["a", "b"]),
+        ("US$5 [[a]] 6$.", ["a"]),
+        ("\\$[[a]]\\$ `$`[[b]]`$` <a x='$'>[[c]]$", ["a", "b", "c"]),
+        ("$[[a]]\n\n[[b]]$ $$[[c]]\n\n[[d]]$$", ["a", "b", "c", "d"]),
+        ("$$\n[[a]]\n\n[[b]]\n$$\n[[c]]", ["c"]),
+        ("- $$\n  [[a]]\n  $$\n- [[b]]", ["b"]),
+        ("|a|b|\n|-|-|\n|$1 [[a]]|2$|", ["a"]),
+        ("\\begin{a}[[a]]\\begin{b}[[b]]\\end{b}[[c]]\\end{a}[[d]] \\begin{x}[[e]]", ["d", "e"]),
+        ("{{< a '[[a]]' >}} {{% b [[b]] %}} {% c [[c]] %} {{embed [[d]]}} {{< e [[e]]", ["d", "e"]),
+        ("[x]({{a}}/b.md) [x](<{% a %}>) ![x](${a}/b.png) [y]({a}.md)", ["{a}.md"]),
+        ("---\nup: $[[a]]$\n---\n", []),
+    ],
+)
+def test_formulas_and_shortcodes_hold_no_links(text: str, targets: list[str]) -> None:
+    assert [link.target for link in document(text).links] == targets
+
+
 @pytest.mark.parametrize(
     "inside", ["[[x]]", "[x](y.md)", "![x](y.png)", "<https://example.com>", "#tag", "a.py:3"]
 )
-@pytest.mark.parametrize(
+@cases(
     "around",
     [
         *("```\n{}\n```", "~~~ x\n{}\n", "    {}", "``a {} b``", "<!-- {} -->", "<div>\n{}\n</div>"),
@@ -272,20 +347,32 @@ def test_links_in_the_frontmatter_have_exact_places() -> None:
     assert second.target == "e f.md"
 
 
-@pytest.mark.parametrize("value", ['"[[a]]\\n"', "'it''s [[a]]'", "[[a]]", "&x [[a]]", "1 # [[a]]"])
+def test_a_wikilink_without_quotes_is_a_link_though_yaml_takes_it_for_a_list() -> None:
+    text = "---\nup: [[a b#c|d]]\nsee:\n- [[e]]\nboth: [[[f]], [[g]]]\n---\n"
+    assert [(link.kind, written(text, link.span)) for link in document(text).links] == [
+        ("field", f"[[{each}]]") for each in ("a b#c|d", "e", "f", "g")
+    ]
+
+
+@cases("value", ['"[[a]]\\n [[b\\u0041]]"', "'it''s [[a]] [[it''s]] [x](''.md)'"])
+def test_what_has_no_escapes_in_a_value_that_has_some_is_a_link(value: str) -> None:
+    assert [link.target for link in document(f"---\nkey: {value}\n---\n").links] == ["a"]
+
+
+@cases("value", ['"[[a\\n]]"', "'[[it''s]]'", "[[1]]", "[[a, b]]", "[[a], b]", "&x [[a]]", "1 # [[a]]"])
 def test_values_whose_places_are_not_those_of_their_text_hold_no_links(value: str) -> None:
     assert document(f"---\nkey: {value}\n---\n").links == ()
 
 
-@pytest.mark.parametrize(
-    ("value", "names"),
+@cases(
+    "value, names",
     [
         ("[a, 'b', \"c\"]", ["a", "b", "c"]),
         ("\n  - a\n  - '#b'\n  - two words", ["a", "b", "two words"]),
         ("a, b c,d", ["a", "b", "c", "d"]),
         ("", []),
         ("[]", []),
-        ("3", []),
+        ("3", ["3"]),
         ("{a: b}", []),
     ],
 )
@@ -319,14 +406,14 @@ PIECES = [
 
 
 @given(st.lists(st.sampled_from(PIECES), max_size=30))
-@settings(max_examples=500)
+@settings(max_examples=examples(500))
 def test_places_are_those_of_what_was_found_in_any_pieces(pieces: list[str]) -> None:
     text = "".join(pieces)
     check_places(text, document(text))
 
 
 @given(st.lists(st.sampled_from(PIECES), max_size=20))
-@settings(max_examples=300)
+@settings(max_examples=examples(300))
 def test_places_in_the_frontmatter_are_those_of_what_was_found(pieces: list[str]) -> None:
     value = "".join(pieces).replace("\n", " ").replace("\r", " ")
     text = f'---\na: {value}\nb: "{value}"\nc: |\n  {value}\ntags: {value}\n---\n'
@@ -334,7 +421,7 @@ def test_places_in_the_frontmatter_are_those_of_what_was_found(pieces: list[str]
 
 
 @given(st.lists(st.sampled_from(PIECES), max_size=20))
-@settings(max_examples=500)
+@settings(max_examples=examples(500))
 def test_definitions_are_those_of_the_parser_and_lead_where_it_says(pieces: list[str]) -> None:
     text = "".join(pieces).replace("\r", "").replace("\x0b", " ") + "\n\n[a]: /x 'y'\n"
     found = {definition.span.start: definition for definition in outline(text).definitions}
@@ -348,13 +435,13 @@ def test_definitions_are_those_of_the_parser_and_lead_where_it_says(pieces: list
 
 
 @given(st.text(max_size=60))
-@settings(max_examples=300)
+@settings(max_examples=examples(300))
 def test_no_text_is_too_strange(text: str) -> None:
     check_places(text, found(text))
 
 
 @given(st.lists(st.sampled_from(PIECES), max_size=12), st.sampled_from(["```\n{}\n```\n", "`{}`"]))
-@settings(max_examples=500)
+@settings(max_examples=examples(500))
 def test_nothing_begins_in_code(pieces: list[str], around: str) -> None:
     inside = "".join(pieces).replace("`", "")
     inside = inside if around[3] == "\n" else " ".join(inside.split())
@@ -392,11 +479,18 @@ def disagreements(texts: list[str]) -> tuple[int, int]:
     return apart, whole
 
 
-def test_texts_of_installed_packages_hold_what_the_oracle_finds() -> None:
-    texts = list(oracle.markdown_texts([PACKAGES]))
-    apart, whole = disagreements(texts)
+# Known differences to markdown-it-py: it knows no formulas, and no footnotes, `[^1]` refers to a definition
+# there; and here a label whose definition is written with more or fewer letters, as SS for ẞ, refers to none.
+KNOWN = str.maketrans({"$": "", "^": "", "ẞ": "SS"})
+
+
+@pytest.mark.parametrize("more", soak_most([0, 3_000]))
+def test_foreign_texts_hold_what_the_oracle_finds(more: int) -> None:
+    # Nor does it find a link in so many brackets, the innermost of which are a wikilink.
+    every = [text.translate(KNOWN) for _, text in foreign_texts.texts(more) if "[" * 50 not in text]
+    apart, whole = disagreements(every)
     assert whole > 500
-    assert apart <= whole / 1000
+    assert apart == 0
 
 
 def test_the_projects_own_texts_hold_what_the_oracle_finds() -> None:
@@ -405,7 +499,7 @@ def test_the_projects_own_texts_hold_what_the_oracle_finds() -> None:
     assert disagreements(texts)[0] == 0
 
 
-@pytest.mark.parametrize("seed", range(4))
+@pytest.mark.parametrize("seed", soak_most(range(4)))
 def test_tricky_texts_hold_what_the_oracle_finds_but_for_few(seed: int) -> None:
     """Of 280,000 such texts 0.4 % had a difference, most in what follows a definition (see test_blocks)."""
     chance = random.Random(seed)
@@ -436,10 +530,14 @@ HOSTILE = [
 ]
 
 
-@pytest.mark.parametrize("unit", HOSTILE)
-@pytest.mark.parametrize("before", ["", "[a]: /x\n\n"])
-def test_work_grows_with_the_length_of_a_hostile_text_and_no_faster(unit: str, before: str) -> None:
+FEWER = 1 if speed.is_all else 2
+
+
+@cases(
+    "before, unit", [*product(["[a]: /x\n\n"], HOSTILE[::FEWER]), *product([""], HOSTILE[FEWER - 1 :: FEWER])]
+)
+def test_work_grows_with_the_length_of_a_hostile_text_and_no_faster(before: str, unit: str) -> None:
     """Where it grew with the square, these would take minutes."""
-    text = before + unit * (50_000 // len(unit)) + "]"
+    text = before + unit * (50_000 // FEWER // len(unit)) + "]"
     everything = found(text)
     assert len(everything.links) <= len(text) / 4

@@ -2,24 +2,24 @@
 
 from __future__ import annotations
 
-import os
 import re
 
-import pytest
 from hypothesis import example, given, settings, strategies as st
 
 from mdmem.markdown.sentences import cut_at_sentence, sentences
 from mdmem.text.tokens import estimate
+from tests.speed import examples
+from tests.tables import cases
 
-EXAMPLES = int(os.environ.get("MDMEM_TEST_EXAMPLES", "100"))
+EXAMPLES = examples(100)
 
 
 def cut(text: str, longest: int = 1_000) -> list[str]:
     return [text[start:end] for start, end in sentences(text, longest=longest)]
 
 
-@pytest.mark.parametrize(
-    ("text", "expected"),
+@cases(
+    "text, expected",
     [
         ("One. Two! Three? Four", ["One.", "Two!", "Three?", "Four"]),
         ("Keep v1.2 alive. Drop 0.9.", ["Keep v1.2 alive.", "Drop 0.9."]),
@@ -69,15 +69,15 @@ def test_sentences_stand_in_order_and_hold_every_word(text: str, longest: int) -
     assert not text[at:].strip()
 
 
-@pytest.mark.parametrize(
-    ("text", "most", "expected"),
+@cases(
+    "text, most, expected",
     [
         ("One. Two.", 5, "One. Two."),
         ("One. Two. " + "x" * 100, 12, "One. Two. [101 characters left out]"),
         ('He said "Yes." Then ' + "x" * 100, 13, 'He said "Yes." [106 characters left out]'),
         ("第一句。第二句。" + "字" * 40, 18, "第一句。第二句。 [40 characters left out]"),
         ("A line\n\nanother line " + "x" * 100, 12, "A line [115 characters left out]"),
-        ("v1.2 of a.py is " + "x" * 100, 14, "v1.2 of a.py[92 characters left out]xxxxxxxxxxxx"),
+        ("v1.2 of a.py is " + "x" * 100, 16, "v1.2 of a.py[92 characters left out]xxxxxxxxxxxx"),
     ],
 )
 def test_a_long_text_is_cut_at_a_sentence_and_the_rest_counted(text: str, most: int, expected: str) -> None:

@@ -1,0 +1,271 @@
+"""Dialects: how the tool that notes are written for reads their links. One row for each tool.
+
+The dialect of a note is that of the nearest folder at or above it, within the workspace, that holds a marker.
+Nothing of these files is run. Of a config a few settings are read, by patterns; what cannot be read counts as
+the default. `docs/existing.md` says the table in words, and where each tool documents its rules.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+import stat
+import time
+from contextlib import suppress
+from typing import TYPE_CHECKING, NamedTuple
+
+from mdmem.text.regex import regex
+from mdmem.vault import files
+from mdmem.vault.paths import is_under, join, relative
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from mdmem.vault.paths import MemoryLayout
+
+SITE, UNWRITTEN, BY_NAME, LABEL_FIRST, PAGES = "site", "unwritten", "by name", "label first", "pages"
+_MOST_READ, _MOST_SAID = 1 << 16, 20  # bytes of a config, and folders in it
+_LANGUAGE = regex(r"[a-z]{2}(?:[-_][A-Za-z]{2,4})?")
+_HUGO = ("hugo.toml", "hugo.yaml", "hugo.yml", "hugo.json")
+_BESIDE_CONTENT = ("config.toml", "config.yaml", "config.yml", "config.json", "config/_default/")
+
+
+class Dialect(NamedTuple):
+    """How one tool reads links.
+
+    Attributes:
+        name: of the tool.
+        markers: what the folder of its notes holds: a file, a folder (`x/`), several beside each other
+            (`a+b`), a file that holds a word (`file~word`).
+        traits: of `SITE`, its pages have addresses; `UNWRITTEN`, a wikilink to nothing is a page that nobody
+            has written yet; `BY_NAME`, so may be the path of a Markdown link; `LABEL_FIRST`,
+            `[[Label|note]]`; `PAGES`, files are those of pages, in another spelling.
+        roots: where a path is looked for that begins so; a folder.
+        setting: a pattern of the config that names the first folder.
+        programs: what lets the site make pages that are no files: a file or folder, a word of the config
+            (`~word`); `*` always.
+        checks: a pattern of the config by which the tool reports every address that leads nowhere.
+        generated: names of pages that the tool makes in any folder.
+    """
+
+    name: str
+    markers: tuple[str, ...]
+    traits: tuple[str, ...]
+    roots: tuple[tuple[str, str], ...] = (("/", ""),)
+    setting: str = ""
+    programs: tuple[str, ...] = ()
+    checks: str = ""
+    generated: tuple[str, ...] = ()
+
+
+DIALECTS = (
+    Dialect("Obsidian", (".obsidian/",), (UNWRITTEN, BY_NAME)),
+    Dialect("Foam", (".foam/",), (UNWRITTEN,)),
+    Dialect(
+        "Dendron",
+        ("dendron.yml",),
+        (UNWRITTEN, LABEL_FIRST),
+        setting=r"^[ \t-]*fsPath:[ \t]*([^#\n]+)",
+    ),
+    Dialect("Logseq", ("logseq/config.edn",), (UNWRITTEN, PAGES)),
+    Dialect(
+        "Hugo",
+        (*_HUGO, *(f"{name}+content/" for name in _BESIDE_CONTENT)),
+        (SITE,),
+        roots=(("/", "content"), ("/", "static"), ("/", "assets"), ("/", "")),
+        setting=r"^[ \t]*\"?contentDir\"?[ \t]*[:=][ \t]*([^#\n]+)",
+        programs=(
+            *("themes/", "_vendor/", "go.mod", "layouts/_markup/", "layouts/_default/_markup/"),
+            *("config/_default/", "~theme", "~module"),
+        ),
+        generated=("page", "index.xml", "sitemap.xml", "tags", "categories"),
+    ),
+    Dialect(
+        "Jekyll",
+        ("_config.yml+_posts/", "_config.yml+_layouts/", "_config.yml+Gemfile~jekyll"),
+        (SITE,),
+        programs=("*",),
+    ),
+    Dialect(
+        "Docusaurus",
+        tuple(f"docusaurus.config.{end}" for end in ("js", "ts", "mjs", "cjs", "mts")),
+        (SITE,),
+        roots=(
+            *(("/docs/", "docs"), ("/blog/", "blog"), ("/", "docs"), ("/", "static"), ("/", "src/pages")),
+            *(("@site/", ""), ("/", "")),
+        ),
+        generated=("tags", "category", "archive", "authors", "page", "search"),
+    ),
+    Dialect(
+        "Astro",
+        tuple(f"astro.config.{end}" for end in ("mjs", "js", "ts", "mts", "cjs")),
+        (SITE,),
+        roots=(
+            *(("/", "src/content/docs"), ("/", "src/pages"), ("/", "public"), ("/", "src/content")),
+            ("/", ""),
+        ),
+        programs=("*",),
+    ),
+    Dialect(
+        "MkDocs",
+        ("mkdocs.yml", "mkdocs.yaml"),
+        (SITE,),
+        roots=(("/", "docs"),),
+        setting=r"^docs_dir:[ \t]*([^#\n]+)",
+        programs=("*",),
+        checks=r"^[ \t]+(?:absolute_links|unrecognized_links):[ \t]*(?:warn|relative_to_docs)",
+    ),
+)
+
+
+class Site(NamedTuple):
+    """The notes of one folder, and how the tools read them that they are written for.
+
+    Attributes:
+        folder: seen from the workspace.
+        tools: their names, mostly one; none where nothing says a tool.
+        traits: the names, and what the tools have in `Dialect.traits`.
+        roots: as `Dialect.roots`, with folders seen from the workspace.
+        generated: as `Dialect.generated`; `*` where a program may make any page.
+        config: what was read of the configs.
+    """
+
+    folder: str = ""
+    tools: tuple[str, ...] = ()
+    traits: frozenset[str] = frozenset()
+    roots: tuple[tuple[str, str], ...] = ()
+    generated: frozenset[str] = frozenset()
+    config: str = ""
+
+
+NO_SITE = Site()
+
+
+def find_site(layout: MemoryLayout, path: str) -> Site:
+    """Return the site that the memory at `path` belongs to; `NO_SITE` without one."""
+    return _find_around(layout, layout.file_of(path).rpartition("/")[0]) if layout.root else NO_SITE
+
+
+def _find_around(layout: MemoryLayout, folder: str) -> Site:
+    kept = layout.kept
+    if folder not in kept:
+        here = _look_into(layout.root, folder)
+        kept[folder] = here or (_find_around(layout, folder.rpartition("/")[0]) if folder else NO_SITE)
+    found: Site = kept[folder]
+    return found
+
+
+def _look_into(root: str, folder: str) -> Site | None:
+    """Return the site whose marker is in a folder of the workspace, if one is."""
+    at, site = os.path.join(root, folder), Site(folder)
+    for dialect in DIALECTS:
+        markers = (marker.split("+") for marker in dialect.markers)
+        files_of_marker = next((names for names in markers if all(_is_there(at, name) for name in names)), ())
+        if not files_of_marker:
+            continue
+        text = _read_text(os.path.join(at, files_of_marker[0]))
+        said = re.findall(dialect.setting, text, re.MULTILINE | re.IGNORECASE) if dialect.setting else ()
+        said = list(dict.fromkeys(said))[:_MOST_SAID]
+        places = [place for name in said if (place := _place_below(folder, name)) is not None]
+        roots = [(start, join(folder, name)) for start, name in dialect.roots]
+        if places:
+            roots[:1] = [(roots[0][0], place) for place in places]
+        checks = bool(dialect.checks) and re.search(dialect.checks, text, re.MULTILINE)
+        is_open = not checks and any(_has_program(at, name, text) for name in dialect.programs)
+        site = Site(
+            folder,
+            (*site.tools, dialect.name),
+            site.traits.union(dialect.traits, (dialect.name,)),
+            (*site.roots, *roots),
+            site.generated.union(dialect.generated, ("*",) * is_open),
+            site.config + text,
+        )
+    return site if site.tools else None
+
+
+def _is_there(at: str, name: str) -> bool:
+    """Return whether a folder holds a marker; a link is none, but for one in the place of a folder."""
+    name, _, word = name.partition("~")
+    try:
+        mode = os.lstat(os.path.join(at, name.rstrip("/"))).st_mode
+    except (OSError, ValueError):
+        return False
+    if name.endswith("/"):
+        return stat.S_ISDIR(mode) or stat.S_ISLNK(mode)
+    return stat.S_ISREG(mode) and (not word or word in _read_text(os.path.join(at, name)))
+
+
+def _has_program(at: str, name: str, text: str) -> bool:
+    if name.startswith("~"):
+        return re.search(rf"^[ \t\[\"]*{name[1:]}\b", text, re.MULTILINE) is not None
+    return name == "*" or _is_there(at, name)
+
+
+def _read_text(file: str) -> str:
+    """Return the beginning of a config; empty where it cannot be read."""
+    try:
+        with open(files.open_regular(file), "rb") as opened:
+            return opened.read(_MOST_READ).decode("utf-8", "replace")
+    except OSError:
+        return ""
+
+
+def _place_below(folder: str, name: str) -> str | None:
+    """Return where a folder is that a config names; None where it leaves the workspace."""
+    place = os.path.normpath(os.path.join(folder, name.strip(" \t\r\"',"))).replace(os.sep, "/")
+    return None if place.startswith(("/", "..")) else "" if place == "." else place
+
+
+def place_in(layout: MemoryLayout, file: str) -> str | None:
+    """Return the path in the namespace of what stands at `file`; that of its own folder is empty."""
+    return "" if file == layout.folder else layout.path_of(file)
+
+
+def list_roots(site: Site, layout: MemoryLayout, source: str) -> Iterator[tuple[str, str]]:
+    """Yield the roots for a note: those of its language, of its site, of the vault and the repository."""
+    file = layout.file_of(source)
+    for start, folder in site.roots if SITE in site.traits else ():
+        language = relative(file, folder).partition("/")[0] if is_under(file, folder) else ""
+        if _LANGUAGE.fullmatch(language):
+            yield start, join(folder, language)
+    yield from (*site.roots, ("/", layout.folder), ("/", ""))
+
+
+def list_places(site: Site, layout: MemoryLayout, target: str, source: str) -> Iterator[str]:
+    """Yield where a path that begins with `/` or `@` leads from the roots, the likeliest place first."""
+    for start, folder in list_roots(site, layout, source) if ".." not in target.split("/") else ():
+        if f"{target}/".startswith(start):
+            place = place_in(layout, join(folder, target[len(start) :].strip("/")).strip("/"))
+            if place is not None:
+                yield place
+
+
+# Logseq's names of the parts of a day.
+_PARTS = {
+    "yyyy": "%Y",
+    "MMMM": "%B",
+    "MMM": "%b",
+    "MM": "%m",
+    "M": "%m",
+    "do": "%d",
+    "dd": "%d",
+    "d": "%d",
+    "EEEE": "%A",
+    "EEE": "%a",
+    "EE": "%a",
+    "E": "%a",
+    "%": "%%",
+}
+_PART = regex("|".join(_PARTS))
+_NTH = regex(r"(?<=[0-9])(?:st|nd|rd|th)\b")
+_TITLE_FORMAT = regex(r"^[^;\n]*:journal/page-title-format[ \t]+\"([^\"\n]{1,40})\"", re.MULTILINE)
+
+
+def journal_stems(site: Site, title: str) -> tuple[str, ...]:
+    """Return the names of the file of a journal that has this title in Logseq; none where it is no day."""
+    said = _TITLE_FORMAT.search(site.config)
+    form = _PART.sub(lambda part: _PARTS[part[0]], said[1] if said else "MMM do, yyyy")
+    with suppress(ValueError, re.error):
+        day = time.strptime(_NTH.sub("", title), form)
+        return time.strftime("%Y_%m_%d", day), time.strftime("%Y-%m-%d", day)
+    return ()

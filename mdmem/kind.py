@@ -88,5 +88,7 @@ def kind_at(path: str, kinds: Iterable[Kind] = KINDS) -> Kind | None:
     start = 0
     while start < len(folders) and folders[start] in NAMESPACES:
         start += NAMESPACES[folders[start]]
+    if start == len(folders) and file.casefold() == PROJECT_FILE.casefold():
+        return PROJECT
     by_folder = {kind.folder: kind for kind in kinds if kind.folder}
     return next((by_folder[name] for name in folders[start:] if name in by_folder), None)

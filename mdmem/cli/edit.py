@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import dataclasses
+import os
 import re
 from typing import TYPE_CHECKING, Any
 
@@ -252,7 +253,12 @@ def mv_command(target: Target, /, arguments: tuple[str, ...], what: str | None, 
     memory = options.open_memory(target)
     if what is None:
         pairs = [resolve_move(memory, source, arguments[-1]) for source in arguments[:-1]]
-        options.make_change(memory, lambda m: m.mv([old for old, _ in pairs], pairs[0][1], base=base))
+        source, folder = pairs[0]
+        is_folder = folder.endswith("/") and not source.endswith(memory.suffixes)
+        is_new = is_folder and not os.path.isdir(os.path.join(memory.folder, folder))
+        options.make_change(memory, lambda m: m.mv([old for old, _ in pairs], folder, base=base))
+        if is_new and not render.is_set("dry_run"):
+            render.print_remarks([f"note: the folder {folder} was not there, and was made"])
         return
     if what != "tag":
         arguments = (resolve_path(memory, arguments[0], WRITE), *arguments[1:])

@@ -14,6 +14,8 @@ from mdmem.cli.main import command
 from mdmem.cli.paths import CHECKED, READ_ANY, READ_MESSAGE, parse_message, resolve_path
 from mdmem.errors import MdmemError
 
+_NAMED = 5  # of the files that are skipped
+
 if TYPE_CHECKING:
     from mdmem import Memory
     from mdmem.cli.main import Target
@@ -121,25 +123,32 @@ def ls_command(
 @command("check", epilog="Example: mdmem check notes --no-links --format github")
 @options.path_argument("paths", CHECKED, nargs=-1)
 @click.option("--links/--no-links", default=True, help="Check links, too.  [default: yes]")
+@click.option("--notes", is_flag=True, help="List every finding on a terminal, each note too.")
 @options.format_option()
 @strict_option
 @options.read_command
-def check_command(memory: Memory, paths: tuple[str | None, ...], links: bool, form: str, strict: bool) -> int:
+def check_command(
+    memory: Memory, paths: tuple[str | None, ...], links: bool, notes: bool, form: str, strict: bool
+) -> int:
     """Report what is wrong with memories.
 
     Each finding is a line `path:line:column: code message`. That is their form, their schema, secrets, links
     that lead nowhere or to several memories, their sources, ids that several have, and cited code that is not
     what it was; without PATHS also the vault's own schemas and templates, and files that a mount hides.
+    Errors come first; a terminal gets 20 of a code, and how many more and how many notes there are. A note is
+    nothing wrong: what mdmem cannot read of another tool's file, or a page that nobody has written yet.
     Standard error says what to do about them. The exit code is 1 when one of them is an error, not a warning
     or a note.
-    Files that are not memories of the vault, which git and its hooks may name, are skipped. With github and
-    sarif, paths begin at the root of the repository.
+    What is no memory and no folder of the vault (git names such files, and deleted ones) is skipped, with a
+    note. With github and sarif, paths begin at the root of the repository.
     """
     memories = [path for path in paths if path is not None]
-    if skipped := len(paths) - len(memories):
-        render.print_remarks([f"note: {skipped:,} file{'s' * (skipped != 1)} skipped: not in the vault"])
+    given = click.get_current_context().params["paths"]
+    if skipped := [name for name, path in zip(given, paths, strict=True) if path is None]:
+        files = f"{len(skipped):,} file{'s' * (len(skipped) != 1)}"
+        render.print_remarks([f"note: {files} skipped, as no memory here: {', '.join(skipped[:_NAMED])}"])
     found = memory.check(memories, links=links) if memories or not paths else []
-    code = print_findings(found, form, memory.in_workspace, strict=strict)
+    code = print_findings(found, form, memory.in_workspace, strict=strict, notes=notes)
     if not paths:
         render.print_passed_over(memory.passed_over(), memory.suffixes)
     return code

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import sys
+from collections import Counter
 from itertools import islice
 from typing import TYPE_CHECKING, Any, get_args
 
@@ -16,7 +18,9 @@ if TYPE_CHECKING:
     from mdmem.diagnostic import Diagnostic
 
 strict_option = click.option("--strict", is_flag=True, help="Exit with 1 for warnings, too.")
+_SHOWN = 20  # findings of one code, on a terminal
 _NAMED = 10  # hints for findings of one kind
+_LISTED = ("citation-changed", "citation-moved")
 
 
 def print_findings(
@@ -26,6 +30,7 @@ def print_findings(
     /,
     *,
     strict: bool = False,
+    notes: bool = False,
 ) -> int:
     """Print findings, with --json as JSON.
 
@@ -34,6 +39,7 @@ def print_findings(
         form: text (a line for each), json, github (annotations), or sarif.
         file: what programs that know nothing of vaults call the file of a path.
         strict: whether warnings count as errors.
+        notes: whether a terminal gets a line for each, also for each note.
 
     Returns:
         The exit code.
@@ -47,7 +53,7 @@ def print_findings(
     elif form == "sarif":
         render.print_json(_make_sarif(found, file))
     else:
-        _print_lines(found)
+        _print_lines(found, notes=notes)
     return exit_code(found, strict=strict)
 
 
@@ -57,15 +63,31 @@ def exit_code(found: Iterable[Diagnostic], *, strict: bool = False) -> int:
     return int(any(finding.severity in wrong for finding in found))
 
 
-def _print_lines(found: Sequence[Diagnostic]) -> None:
-    """Print a line for each, then on standard error what to do about each kind, and how many there are."""
+def _print_lines(found: Sequence[Diagnostic], *, notes: bool) -> None:
+    """Print a line for each, the worst first, then what to do with them.
+
+    On a terminal these are `_SHOWN` of a code, and of notes only their number, but where citations say what
+    has changed.
+    """
     hints: dict[str, list[str]] = {}
-    for finding in found:
+    counts = Counter[str]()
+    is_short = isinstance(sys.stdout, render.Terminal) and not notes
+    most = _SHOWN if is_short else len(found)
+    for finding in sorted(found, key=lambda each: get_args(Severity).index(each.severity)):
+        if is_short and finding.severity == "note" and finding.code not in _LISTED:
+            counts[finding.code] += 1
+            continue
         less = f" ({finding.severity})" if finding.severity != "error" else ""
-        print(_join_lines(f"{finding}{less}"))
-        hints.setdefault(finding.code, []).append(_join_lines(finding.hint))
+        of_code = hints.setdefault(finding.code, [])
+        of_code.append(_join_lines(finding.hint))
+        if len(of_code) <= most:
+            print(_join_lines(f"{finding}{less}"))
     for code, group in hints.items():
+        if len(group) > most:
+            print(f"and {len(group) - most:,} more {code}: a pipe gets all, as in `mdmem check | less`")
         render.print_remarks(f"{code}: {hint}" for hint in islice(filter(None, dict.fromkeys(group)), _NAMED))
+    for code, count in counts.items():
+        print(f"{code}: {_count_of(count, 'note')}: `mdmem check --notes` lists them")
     render.print_remarks([count_findings(found)] if found else [])
 
 

@@ -6,7 +6,7 @@ import os
 import re
 import signal
 import sys
-from itertools import groupby
+from itertools import chain, groupby
 from textwrap import shorten
 from typing import TYPE_CHECKING, Any
 
@@ -121,9 +121,9 @@ def _name_author(said: MemoryCommit | SaidFact, mark: str = "") -> str:
 def git_diff(memory: Memory, given: tuple[str, ...], paths: tuple[str, ...], exit_code: bool) -> int:
     """Show what differs in memories, by fact and field: what was added, removed, moved or reworded.
 
-    REVISIONS is A..B for two commits, or A for a commit and the files as they are now. Without it, the last
-    commit is compared with the files. PATHs are memories and folders. A `?` marks a guess: the two texts are
-    similar.
+    REVISIONS is A..B for two commits, A...B for what B has since both went apart, or A for a commit and the
+    files as they are now. Without it, the last commit is compared with the files. PATHs are memories and
+    folders. A `?` marks a guess: the two texts are similar.
     """
     found = _compare_states(memory, given, paths)
     render.print_found(found, _print_comparison, "differences")
@@ -167,7 +167,8 @@ def _print_changes(path: str, changes: list[MemoryChange]) -> None:
         first, *changes = changes
         became = first.change.removeprefix("memory-")
         came = f" from {first.old_path}{'' if first.sure else ' ?'}" if first.old_path else ""
-        render.print_coloured(f"  {became}{came}", _SIGNS.get(became, ("", "cyan"))[1])
+        said = f"  ({first.note})" if first.note else ""
+        render.print_coloured(f"  {became}{came}{said}", _SIGNS.get(became, ("", "cyan"))[1])
     print()
     heading: tuple[str, ...] = ()
     for change in changes:
@@ -222,14 +223,15 @@ def _indent_lines(text: str) -> str:
 def git_blame(memory: Memory, path: str) -> None:
     """Show who last changed each fact of a memory: commit, day, agent and author, line, words.
 
-    A `?` behind an agent: the commit also holds a direct edit of the memory, or operations of other agents,
-    and git cannot say which of them changed the fact. With -v the operations in each commit follow.
+    The agent is found in the history of the vault, else in the commit. A `?` behind it: the commit also holds
+    a direct edit of the memory, or operations of other agents, and nothing here says which of them changed
+    the fact. With -v the operations follow.
     """
     render.print_found(memory.git.blame(path), _print_blame, f"facts in {path}")
 
 
 def _print_blame(found: Sequence[SaidFact]) -> None:
-    names = [_name_author(said, "" if said.sure else "?") if said.commit else said.note for said in found]
+    names = [_name_maker(said) for said in found]
     widest = max(map(len, names), default=0)
     digits = max((len(str(said.line)) for said in found), default=0)
     above = len(f"{'':{render.SHORT}}  {'':10}  {'':{widest}}  {'':{digits}}  ")
@@ -238,12 +240,20 @@ def _print_blame(found: Sequence[SaidFact]) -> None:
         print(f"  {said.date[:10] or '-':10}  {name:{widest}}", end="")
         render.print_coloured(f"  {said.line:{digits}}  ", "green")
         print(said.text.replace("\n", "\n" + " " * above))
-    shown = found if render.is_set("verbose") else ()
-    for said in {said.commit: said for said in shown if said.operations}.values():
-        render.print_coloured(f"\n{(said.commit or '')[: render.SHORT]}", "yellow")
-        print(f"  {said.date[:10]}  {_name_author(said, '' if said.sure else '?')}")
-        for operation in said.operations:
+    told = {(said.commit, _name_maker(said)): said.date for said in found if said.operations}
+    for (commit, name), date in told.items() if render.is_set("verbose") else ():
+        render.print_coloured(f"\n{(commit or '-' * render.SHORT)[: render.SHORT]}", "yellow")
+        print(f"  {date[:10] or '-':10}  {name}")
+        same = [said.operations for said in found if (said.commit, _name_maker(said)) == (commit, name)]
+        for operation in chain.from_iterable(dict.fromkeys(same)):
             print(f"    {operation}")
+
+
+def _name_maker(said: SaidFact) -> str:
+    """Name who made a fact; of one that is not committed, also say so."""
+    if said.commit:
+        return _name_author(said, "" if said.sure else "?")
+    return f"{said.agent}{'' if said.sure else '?'}, {said.note}" if said.agent else said.note
 
 
 @git_command.command("install", epilog="Example: mdmem git install --dry-run")
@@ -361,23 +371,29 @@ def _print_committed(done: Committed) -> None:
 @git_command.command("revert", epilog="Example: mdmem git revert 'notes/db.md:One file' --dry-run")
 @click.argument("what", metavar="FACT|COMMIT")
 @options.path_argument("paths", role=PAST_ANY, nargs=-1, metavar="[-- PATH...]")
+@click.option("--keep", multiple=True, metavar="FACT", help="Keep this one as it is.")
 @options.change_options
 @click.pass_obj
-def git_revert(target: Target, /, what: str, paths: tuple[str, ...]) -> None:
+def git_revert(target: Target, /, what: str, paths: tuple[str, ...], keep: tuple[str, ...]) -> None:
     """Revert the last change of a fact, or what a commit did to memories; later changes stay.
 
-    FACT is `MEMORY#^id`, `MEMORY#Heading` for a section, or `MEMORY:some of its words`. What was added is
-    removed, what was removed is put back in its place, and what was reworded gets its old words. COMMIT is
-    reverted whole, or only in the memories and folders after `--`. What cannot be reverted by itself, such as
-    a fact that has changed since, is refused with the reason. Nothing is committed, and `mdmem undo` takes
+    FACT is `MEMORY#^id`, `MEMORY#Heading` for a section, `MEMORY:some of its words`, `MEMORY:7` for what is
+    in line 7, `MEMORY:key` for a field, or `MEMORY`. What was added is removed, what was removed is put back
+    in its place, and what was reworded gets its old words. COMMIT is reverted whole, or only in the memories
+    and folders after `--`. What cannot be reverted by itself, such as a fact that has changed since, is
+    refused with the reason; with --keep the rest is reverted. Nothing is committed, and `mdmem undo` takes
     the revert back.
     """
     memory = target.open()
-    path, fact = _split_target(what, "#:")
-    if fact:
-        what = resolve_path(memory, path, PAST_WRITE) + fact
+    what, *kept = (_resolve_target(memory, each) for each in (what, *keep))
     chosen = resolve_paths(memory, {"paths": paths})["paths"]
-    options.make_change(memory, lambda m: m.git.revert(what, chosen))
+    options.make_change(memory, lambda m: m.git.revert(what, chosen, keep=kept))
+
+
+def _resolve_target(memory: Memory, what: str) -> str:
+    """Resolve the memory in what names a fact."""
+    path, fact = _split_target(what, "#:")
+    return resolve_path(memory, path, PAST_WRITE) + fact if fact or path.endswith(memory.suffixes) else what
 
 
 @git_command.command("allow", epilog="Example: mdmem git allow hooks")

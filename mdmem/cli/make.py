@@ -14,7 +14,7 @@ from mdmem.cli import options, render
 from mdmem.cli.findings import print_findings, strict_option
 from mdmem.cli.main import Target, command, group
 from mdmem.cli.paths import NEW, NEW_FOLDER, resolve_name, resolve_paths
-from mdmem.errors import Usage
+from mdmem.errors import AlreadyExists, Usage
 from mdmem.memory.importing import FORMATS
 
 if TYPE_CHECKING:
@@ -40,7 +40,11 @@ def init_command(target: Target, folder: str | None) -> None:
     if folder and named and os.path.realpath(folder) != os.path.realpath(os.path.expanduser(named)):
         remedy = "give one of them: each names the folder of the vault"
         raise Usage(problem=f"{folder} is not {named}, which --vault or MDMEM_VAULT names", remedy=remedy)
-    made = mdmem.init(named or folder or "memories", dry_run=render.is_set("dry_run"))
+    try:
+        made = mdmem.init(named or folder or "memories", dry_run=render.is_set("dry_run"))
+    except AlreadyExists as error:
+        render.print_text("message", f"{error.path.removesuffix('/.mdmem/config.toml')} is a vault already")
+        return
     if render.is_set("as_json"):
         render.print_json({"applied": not render.is_set("dry_run"), **mdmem.as_json(made)})
         return
@@ -110,10 +114,11 @@ def import_command(format_: str, source: str, to: str | None) -> options.Verb:
     mcp-memory    the JSONL file of the MCP memory server: a note for each entity
     basic-memory  a folder of its notes: titles and permalinks become aliases
     claude-code   ~/.claude/projects/REPOSITORY: names become titles and aliases
-    obsidian      a vault: as it is
+    obsidian      a vault, or any folder of notes: as it is
 
-    Nothing is overwritten; what was not imported is listed on standard error, with the reason. Links that may
-    mean several memories are warnings; `mdmem check` also finds those that lead nowhere.
+    Every file comes byte for byte, attachments too; nothing is overwritten. A table at the end counts what
+    is new and what is left out, with the reason; then the exit code is 1. Links that may mean several
+    memories are warnings; `mdmem check` also finds those that lead nowhere.
     """  # noqa: D301 - the backspace is click's mark for lines that stay as they are
     return lambda m: m.import_(format_, source, to=to)
 

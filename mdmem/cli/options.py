@@ -289,7 +289,7 @@ def kind_option(name: str, **settings: Any) -> Callable[[F], F]:
 fix_option = click.option("--fix", is_flag=True, help="Fix what can be fixed without asking.")
 
 
-def change_command(function: Callable[..., Verb]) -> Callable[..., None]:
+def change_command(function: Callable[..., Verb]) -> Callable[..., int]:
     """Make a command of a function that returns the change to make: add its options, make it, and print.
 
     The function returns a call of one verb, which is made on the memory, or with --dry-run on its plan.
@@ -298,9 +298,9 @@ def change_command(function: Callable[..., Verb]) -> Callable[..., None]:
     @change_options
     @click.pass_obj
     @functools.wraps(function)
-    def command(target: Target, /, **arguments: Any) -> None:
+    def command(target: Target, /, **arguments: Any) -> int:
         memory = open_memory(target)
-        make_change(memory, function(**resolve_paths(memory, arguments)))
+        return make_change(memory, function(**resolve_paths(memory, arguments)))
 
     return command
 
@@ -312,13 +312,16 @@ def open_memory(target: Target) -> Memory:
     return memory
 
 
-def make_change(memory: Memory, verb: Verb) -> None:
-    """Make a change and print what it did, or with --dry-run only what it would do."""
+def make_change(memory: Memory, verb: Verb) -> int:
+    """Make a change and print it, or with --dry-run what it would do; return 1 if an import is not whole."""
+    plan: EditPlan
     if is_set("dry_run"):
-        print_diff(memory.prepared(verb(memory.plan)))
+        print_diff(plan := memory.prepared(verb(memory.plan)))
     else:
-        print_applied(verb(memory))
+        print_applied(applied := verb(memory))
+        plan = applied.plan
     print_notes(memory)
+    return int(bool(plan.outcomes and plan.left_out))
 
 
 def may_ask() -> bool:

@@ -14,7 +14,7 @@ from contextlib import suppress
 from itertools import chain, islice
 from typing import TYPE_CHECKING, Any, NamedTuple, Self
 
-from mdmem.cli.render import print_remarks
+from mdmem.cli.render import NAMED_SUFFIXES, print_remarks
 from mdmem.errors import MdmemError, MemoryNotFound, PathRefused
 
 if TYPE_CHECKING:
@@ -23,7 +23,6 @@ if TYPE_CHECKING:
 _LONGEST = 4096  # of a path that the system takes
 _NAMED = 5  # memories in a hint
 _MESSAGE = re.compile(r"sessions/(.+)#([0-9]{1,18})", re.DOTALL)
-_NAMED_SUFFIXES = (".mdx", ".markdown")
 _PATTERN = re.compile(r"[*?]")
 # What notes show and link to.
 _EMBEDDED = re.compile(r"\.(?:png|jpe?g|gif|svg|webp|pdf|mp[34]|csv|txt)\Z", re.IGNORECASE)
@@ -37,7 +36,7 @@ class Role(NamedTuple):
         writes: whether it is going to be changed: then nothing is guessed.
         new: whether it may be made.
         past: whether it may have been deleted.
-        outside: whether it may be a file that is there and not in the namespace: it becomes None then.
+        outside: whether it may be none of this at all: it becomes None then.
         other: whether it may be something else, such as a URL, which stays as it is.
         message: whether it may be a message of a session, which stays as it is.
     """
@@ -106,10 +105,18 @@ def resolve_paths(memory: Memory, arguments: dict[str, Any]) -> dict[str, Any]:
             return memory.complete_thread(str(value))
         if not isinstance(value, Spelled):
             return value
-        is_outside = value.role.outside and os.path.isfile(value) and not _may_be_memory(memory, value)
-        return None if is_outside else resolve_path(memory, str(value), value.role)
+        return (_find_checked if value.role.outside else resolve_path)(memory, value, value.role)
 
     return {name: path_of(value) for name, value in arguments.items()}
+
+
+def _find_checked(memory: Memory, text: str, role: Role) -> str | None:
+    """Find the path of what is there; None for what is no memory and no folder of the namespace."""
+    is_other = os.path.isfile(text) and _find_inside(memory, text) is None
+    with suppress(MemoryNotFound, PathRefused):
+        path = "" if is_other else resolve_path(memory, text, role)
+        return None if is_other or not can_name(memory, path, role) else path
+    return None
 
 
 def resolve_path(memory: Memory, text: str, role: Role) -> str:
@@ -162,11 +169,21 @@ def _list_readings(memory: Memory, text: str, role: Role) -> list[str]:
         remedy = f"move it away, or name the mounted file {shlex.quote(mounted)}"
         raise PathRefused(path=text, reason="a mount of the same path hides this file", remedy=remedy)
     if _is_shell_path(text):
+        rooted = text.strip("/")
+        if shell is None and text.startswith("/") and not role.writes and can_name(memory, rooted, role):
+            return [rooted]
         if shell is None and not role.other:
             remedy = "name a memory as in notes/decisions.md, or by its file"
             raise PathRefused(path=text, reason=f"it is not below {memory.folder}", remedy=remedy)
         return [text if shell is None else shell]
     here = unicodedata.normalize("NFC", text).removesuffix("/")
+    for folder in ("", memory.folder) if here != text else ():
+        files = [os.path.join(folder, each) for each in (text, here)]
+        if all(map(os.path.lexists, files)) and not os.path.samefile(*files):
+            shown, remedy = text.encode("unicode_escape").decode(), "rename one with your system's `mv`"
+            raise PathRefused(
+                path=shown, reason="it is there in another Unicode spelling, too", remedy=remedy
+            )
     # As git and others name files, wherever the current folder is.
     listed = _find_inside(memory, os.path.join(memory.workspace, text))
     return list(dict.fromkeys(path for path in (shell, here, listed) if path is not None))
@@ -211,12 +228,6 @@ def complete_path(memory: Memory, begun: str, role: Role) -> list[str]:
         fitting = (form for form in forms if form.startswith(begun) and (begun or not form.startswith("-")))
         completed += islice(fitting, 1)
     return completed
-
-
-def _may_be_memory(memory: Memory, file: str) -> bool:
-    """Tell whether a file that the shell names is in the namespace, and has the name of a memory."""
-    path = _find_inside(memory, file) if file.endswith(memory.suffixes) else None
-    return path is not None and not any(part.startswith(".") for part in path.split("/"))
 
 
 def _is_shell_path(text: str) -> bool:
@@ -317,7 +328,7 @@ def _find_remedy(memory: Memory, text: str, role: Role) -> str:
     if not role.new and _PATTERN.search(text):
         return f"`mdmem ls --glob {quoted}` lists what fits a pattern"
     may_differ = role.folder or not role.writes  # what is only written says so itself
-    if may_differ and text.endswith(_NAMED_SUFFIXES) and not text.endswith(suffixes):
+    if may_differ and text.endswith(NAMED_SUFFIXES) and not text.endswith(suffixes):
         return f"name {text[text.rindex('.') :]} in `[files] suffixes` of .mdmem/config.toml"
     if not role.writes and text.startswith("#") and not text.endswith(suffixes):
         return f"`mdmem refs {quoted}` lists where a tag stands"

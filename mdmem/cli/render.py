@@ -22,6 +22,9 @@ if TYPE_CHECKING:
 
 T = TypeVar("T")
 
+NAMED_SUFFIXES = (".mdx", ".markdown", ".mdc")
+"""The suffixes of Markdown that only a vault takes whose config names them."""
+
 
 def is_set(option: Literal["as_json", "dry_run", "verbose", "yes", "no_pager"]) -> bool:
     """Tell whether the command line has an option that many commands have."""
@@ -320,7 +323,12 @@ def count_memories(count: int) -> str:
 
 
 def _print_warnings(plan: EditPlan) -> None:
-    print_remarks(f"left out: {line}" for line in plan.left_out)
+    count = len(plan.left_out)
+    print_remarks([f"{count:,} left:"] if count > 1 and not plan.outcomes else [])
+    print_remarks(f"left out: {line}" for line in (() if plan.outcomes else plan.left_out))
+    for row in plan.outcomes:
+        print(f"{row.files:9,}  {row.what}")
+        print_some(row.paths, 3, " " * 11)
     links = [each for each in plan.warnings if each.code == "ambiguous-link"]
     others = [each for each in plan.warnings if each.code != "ambiguous-link"]  # a secret is always told
     told = links if is_set("verbose") else links[:MANY]
@@ -338,11 +346,14 @@ def print_passed_over(counts: Mapping[str, int], suffixes: Sequence[str] = (".md
     """Print how many files of text end in none of the suffixes of memories, and what to do about it."""
     if counts:
         number = sum(counts.values())
-        names = ", ".join(f"{count:,} {suffix}" for suffix, count in counts.items())
+        names = ", ".join(f"{n:,} {'in ' * name.endswith('/')}{name}" for name, n in counts.items())
+        if any(name.endswith("/") for name in counts):
+            names += " (hidden folders are passed over whole)"
         files = f"{number:,} {'file' if number == 1 else 'files'} passed over: {names}"
         ends = f"{', '.join(suffixes[:-1])} or {suffixes[-1]}"
-        named = not counts.keys().isdisjoint((".mdx", ".markdown"))
-        config = ": `[files] suffixes` in .mdmem/config.toml takes .mdx and .markdown" if named else ""
+        named = not counts.keys().isdisjoint(NAMED_SUFFIXES)
+        takes = f"{', '.join(NAMED_SUFFIXES[:-1])} and {NAMED_SUFFIXES[-1]}"
+        config = f": `[files] suffixes` in .mdmem/config.toml takes {takes}" if named else ""
         remedy = f"rename what is to be one{f', or name its suffix{config}' if named else ''}"
         print_remarks([f"note: {files}; a memory ends in {ends}: {remedy}"])
 

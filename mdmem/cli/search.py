@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 _EXCLUDED = {
     "md": ("!*.json",),
     "markdown": ("!*.json",),
-    "json": ("!*.md", "!*.mdx", "!*.markdown"),
+    "json": ("!*.md", "!*.mdx", "!*.markdown", "!*.mdc"),
 }
 # What stands for something else in a regular expression, and seldom for itself in a text.
 _LIKE_REGEX = re.compile(r"\||\\|\.[*+?]|\[.+\]|^\^|\$$")

@@ -2,21 +2,23 @@
 
 Slugs follow github-slugger 2 (https://github.com/Flet/github-slugger), which gives a heading the anchor that
 GitHub gives it. Editors disagree about slugs, so an anchor is also compared by its letters and digits alone.
+What no heading has for its anchor may be another place that has a name: see `find`.
 """
 
 from __future__ import annotations
 
+import re
 import unicodedata
 from functools import cache, lru_cache
 from typing import TYPE_CHECKING, NamedTuple
 
+from mdmem.diagnostic import Span
 from mdmem.markdown import blocks
 from mdmem.text.regex import regex
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Sequence
 
-    from mdmem.diagnostic import Span
     from mdmem.document.document import Document
     from mdmem.markdown.blocks import Section
 
@@ -27,6 +29,27 @@ _NOT_IN_WIKILINKS = regex(r"[#|^\[\]`\\\s]+")
 _SPACES = regex(r"\s+")
 _CIRCLED = regex("[\u24b6-\u24e9\U0001f130-\U0001f149\U0001f150-\U0001f169\U0001f170-\U0001f189]")
 _MAY_BE_MARKED = regex(r"[\\`\[<&_*]")
+_NUMBERED = regex(r"(.+)[-_]([1-9][0-9]{0,5})")
+# Lines as git hosts and editors name them, and where a quotation of the text begins.
+_LINE = regex(r"L?([1-9][0-9]{0,8})(?:[,C][0-9]+)?(?:-L?[1-9][0-9]{0,8}(?:[,C][0-9]+)?)?")
+_QUOTED_TEXT = ":~:"
+_TOP = "top"
+_IN_LINE = regex(r"[^\n]+")
+_COMMENT = regex(r"<!--(?:(?!-->)[\s\S])*+")
+# No quadratic search: a tag ends before the next "<", braces before the next brace or line.
+_TAG = regex(r"<[A-Za-z][\w:.-]*+((?:[^<>\"']++|\"[^\"<]*+\"|'[^'<]*+')++)")
+_BRACES = regex(r"\{([^{}\n]++)\}")
+_NAME = regex(
+    r"(?<![^\s:/*])(?:#|(?:id|name)\s*+=\s*+\{?)(?:\"([^\"]++)\"|'([^']++)'|([^\s\"'`={}<>*]++))",
+    re.IGNORECASE,
+)
+_TITLES = (
+    regex(r"^(?:[ \t>]|[-*+][ \t]|[0-9]{1,9}[.)][ \t])*+#{1,6}[ \t]++([^\n]+)", re.MULTILINE),
+    regex(r"^[ \t>*+-]*+([^\s>][^\n]*)\n[ \t>]*+(?:=++|-++)[ \t]*+$", re.MULTILINE),
+    regex(r"<h[1-6]\b[^<>\n]{0,500}>([^\n]{1,500}?)</h[1-6]>", re.IGNORECASE),
+    regex(r"^((?:[^\s:][^\n]*+\n){1,8}+)\n?[ ]{0,3}[:~][ \t]++\S", re.MULTILINE),  # terms, and what is one
+)
+_BEHIND_TITLE = regex(r"(?<![ \t#])[ \t]*+(?:\{[^{}]*+\}|#++)[ \t]*+\Z")
 
 
 class AnchorHeading(NamedTuple):
@@ -64,7 +87,7 @@ class AnchorTarget(NamedTuple):
     """What an anchor names: a section, or the line of a block.
 
     Attributes:
-        rule: how it was found: "title", "slug", "loose" or "block".
+        rule: how it was found: "title", "slug", "loose", "block", or "place" for what is neither.
         span: the section, or the line.
         line: the 1-based line that it begins with.
         lines: the lines of all that the anchor may mean; the first one is taken.
@@ -183,6 +206,11 @@ def match(among: Sequence[AnchorHeading], anchor: str) -> Match | None:
         found = tuple(index for index, heading in enumerate(among) if fits(heading))
         if found:
             return Match(rule, found)
+    numbered = _NUMBERED.fullmatch(anchor)  # the second of a title, as some generators of sites name it
+    if numbered:
+        key, number = loose(numbered[1]), int(numbered[2])
+        found = tuple(index for index, heading in enumerate(among) if key and key == heading.loose)
+        return Match("loose", found[number : number + 1]) if number < len(found) else None
     return None
 
 
@@ -192,10 +220,56 @@ def find(document: Document, anchor: str) -> AnchorTarget | None:
         return _find_block(document, anchor.removeprefix(BLOCK_MARK))
     found = match(headings(document.sections), anchor)
     if found is None:
-        return None
+        return _find_place(document, anchor)
     sections = [document.sections[index] for index in found.indexes]
     lines = tuple(section.heading.line for section in sections)
     return AnchorTarget(found.rule, sections[0].span, lines[0], lines)
+
+
+def _find_place(document: Document, anchor: str) -> AnchorTarget | None:
+    """Return the line of what an anchor names that is neither a heading of a section nor a block."""
+    lines, bare = document.lines, anchor.partition(_QUOTED_TEXT)[0]
+    cited = _LINE.fullmatch(bare)
+    if bare.casefold() == _TOP or anchor.startswith(_QUOTED_TEXT):
+        number = 1
+    elif cited and int(cited[1]) <= len(lines):
+        number = int(cited[1])
+    else:
+        places = _find_places(document.text, document.body_span.start, document.code)
+        at = places.get(bare.casefold(), places.get(loose(bare)))
+        if at is None:
+            return None
+        number = lines.number(at)
+    return AnchorTarget("place", lines.span(number) if len(lines) else Span(0, 0), number, (number,))
+
+
+@lru_cache(maxsize=8)  # many links lead into one memory
+def _find_places(text: str, start: int, code: tuple[Span, ...]) -> dict[str, int]:
+    """Return the places with a name in the body, outside of code, and where each stands.
+
+    These are the `id` and `name` of tags and of attributes in braces (`{#id}`, `{: #id}`), headings inside of
+    lists, quotes and other blocks, and the terms of definition lists.
+    """
+    parts, at = [], 0
+    for begin, end in (Span(0, start), *code):
+        parts += [text[at:begin], _blank_out(text[max(at, begin) : end])]
+        at = max(at, end)
+    body = "".join((*parts, text[at:])).replace("\r\n", " \n").replace("\r", "\n")
+    body = _COMMENT.sub(lambda found: _blank_out(found[0]), body)
+    places: dict[str, int] = {}
+    for tag in (*_TAG.finditer(body), *_BRACES.finditer(body)):
+        for found in _NAME.finditer(tag[1]):
+            places.setdefault(next(filter(None, found.groups())).casefold(), tag.start())
+    for found in (each for titles in _TITLES for each in titles.finditer(body)):
+        for title in text[slice(*found.span(1))].splitlines():
+            shown = plain(_BEHIND_TITLE.sub("", title.strip()))
+            for key in filter(None, (slug(shown), loose(shown))):
+                places.setdefault(key, found.start(1))
+    return places
+
+
+def _blank_out(text: str) -> str:
+    return _IN_LINE.sub(lambda line: " " * len(line[0]), text)
 
 
 def _find_block(document: Document, identifier: str) -> AnchorTarget | None:

@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
 SUFFIXES = (".md", ".json")
 """How the name of a memory ends in every vault; a config may name others of Markdown."""
-MARKDOWN_SUFFIXES = (".md", ".mdx", ".markdown")
+MARKDOWN_SUFFIXES = (".md", ".mdx", ".markdown", ".mdc")
 """Those of Markdown: where a name without one may mean several memories, the earlier one counts."""
 NAMED_SUFFIXES = MARKDOWN_SUFFIXES[1:]
 """Those that only a vault has whose config names them."""
@@ -112,6 +112,10 @@ class Document:
         return Lines(self.text)
 
     @cached_property
+    def _located(self) -> tuple[Span, Span]:
+        return frontmatter.locate(self.text)
+
+    @cached_property
     def frontmatter(self) -> frontmatter.Frontmatter:
         """The frontmatter; of a JSON memory, an absent one.
 
@@ -123,14 +127,13 @@ class Document:
             return frontmatter.Frontmatter(span=Span(start, start), inner=Span(start, start))
         limit = self.limits.max_frontmatter_bytes
         if len(self.data) > limit:
-            block, _ = frontmatter.locate(self.text)
+            block, _ = self._located
             size = len(self.text[slice(*block)].encode())
             if size > limit:
                 raise TooLarge(path=self.path, size=size, limit=limit, what="the frontmatter")
         try:
-            return frontmatter.parse(
-                self.text, max_depth=self.limits.max_depth, max_values=self.limits.max_values
-            )
+            depth, values = self.limits.max_depth, self.limits.max_values
+            return frontmatter.parse(self.text, max_depth=depth, max_values=values, located=self._located)
         except TooDeep as error:
             raise self._too_nested(error) from None
 
@@ -152,12 +155,17 @@ class Document:
 
     @property
     def tree(self) -> Node | None:
-        """The frontmatter's mapping, or the JSON value; None when there is none, or none that can be read."""
+        """The mapping of frontmatter in YAML, or the JSON value; None when there is none, or it is unread.
+
+        Of frontmatter that cannot be read as a whole, the fields that can.
+        """
         return self._parsed_json.node if self.is_json else self.frontmatter.node
 
     @property
     def fields(self) -> dict[str, Any]:
         """The fields of the frontmatter, or of a JSON object; empty where there are none."""
+        if not self.is_json:
+            return self.frontmatter.values
         value = self.tree.value if self.tree else {}
         return value if isinstance(value, dict) else {}
 
@@ -165,7 +173,7 @@ class Document:
     def body_span(self) -> Span:
         """What follows the frontmatter; of a JSON memory, everything."""
         # Not that of `frontmatter`: it may pass a limit, which is no matter to the body.
-        start = frontmatter.beginning(self.text) if self.is_json else frontmatter.locate(self.text)[0].end
+        start = frontmatter.beginning(self.text) if self.is_json else self._located[0].end
         return Span(start, len(self.text))
 
     @property
@@ -219,6 +227,14 @@ class Document:
         """The spans of fenced code."""
         return self._scan_blocks.fences
 
+    @property
+    def code(self) -> tuple[Span, ...]:
+        """The spans of code, fenced and in texts, in order."""
+        from mdmem.markdown.blocks import CODE  # noqa: PLC0415 - start-up
+
+        marks = (Span(mark.start, mark.end) for mark in self._scan_blocks.marks if mark.kind == CODE)
+        return tuple(sorted((*self.fences, *marks)))
+
     @cached_property
     def _scan_inline(self) -> inline.Inline:
         from mdmem.document import properties  # noqa: PLC0415 - start-up
@@ -234,9 +250,11 @@ class Document:
             found = inline.scan(text, outline, lines, self.limits.max_parts)
         except TooManyParts as error:
             raise error.but(path=self.path) from None
-        node = self.frontmatter.node
+        front = self.frontmatter
+        node = front.node
         if not node:
-            return found
+            tags = properties.quoted_tags(text, front.inner, front.elsewhere, lines)
+            return found._replace(tags=tags + found.tags) if tags else found
         links, urls = properties.links(text, node, lines)
         tags = properties.tags(text, node, lines)
         return inline.Inline(links + found.links, found.citations, tags + found.tags, urls + found.urls)
@@ -295,11 +313,7 @@ class Document:
                 size = 0
         if not found or in_code:
             return found
-        from mdmem.markdown import blocks  # noqa: PLC0415 - start-up
-
-        spans = (Span(mark.start, mark.end) for mark in self._scan_blocks.marks if mark.kind == blocks.CODE)
-        code = sorted([Span(0, 0), *self.fences, *spans])
-        end = len(self.text)
+        code, end = (Span(0, 0), *self.code), len(self.text)
         return [each for each in found if code[bisect(code, (each.start, end)) - 1].end <= each.start]
 
     def _conflict_flaw(self, span: Span) -> Flaw:
@@ -349,6 +363,18 @@ def parse(path: str, data: bytes, limits: Limits = DEFAULT_LIMITS) -> Document:
     if "\0" in text:
         raise BinaryContent(path=path, offset=data.index(0))
     return Document(path=path, data=data, text=text, limits=limits)
+
+
+class UnreadableDocument(Document):
+    """A file that cannot be read as a memory: without text it is moved, deleted and brought back as it is."""
+
+
+def parse_any(path: str, data: bytes, limits: Limits = DEFAULT_LIMITS) -> Document:
+    """See `parse`; of what cannot be a memory, return an `UnreadableDocument`."""
+    try:
+        return parse(path, data, limits)
+    except (TooLarge, NotUtf8, BinaryContent):
+        return UnreadableDocument(path=path, data=data, text="", limits=limits)
 
 
 def parse_text(path: str, text: str, limits: Limits = DEFAULT_LIMITS) -> Document:

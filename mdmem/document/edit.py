@@ -97,17 +97,17 @@ def replace(
 
     Args:
         document: where to look, frontmatter included.
-        old: the literal text; with `regex`, a pattern of the package `regex`, which are those of Python's
-            `re` and more; `^` and `$` match at lines.
+        old: the literal text, in which `\n` is whatever ends lines there; with `regex`, a pattern of the
+            package `regex`, which are those of Python's `re` and more; `^` and `$` match at lines.
         new: what stands there afterwards; with `regex`, `\1` and `\g<name>` stand for groups.
         count: how often `old` must occur; "all" for every occurrence, at least one.
-        regex: read `old` as a pattern; it sees every line end as `\n`.
+        regex: read `old` as a pattern; it sees every line end as `\n`, and no byte-order mark.
 
     Raises:
-        EditRefused: `old` is empty, or the pattern matches the empty text, or lines that end differently.
+        EditRefused: `old` is empty, or the pattern matches the empty text.
         TextNotFound: no occurrence; it carries the nearest lines and what differs.
         TextAmbiguous: another number of occurrences, or occurrences that overlap.
-        PatternInvalid: the pattern cannot be compiled, or `new` names a group that it has not.
+        PatternInvalid: the pattern cannot be compiled, or `new` names a group that it lacks.
         PatternTooSlow: the pattern takes too long.
     """
     found = find_replacements(document, old, new, regex=regex)
@@ -141,12 +141,8 @@ def find_replacements(document: Document, old: str, new: str, *, regex: bool = F
     """Find every occurrence of `old`, and what replaces it; arguments and errors are as of `replace`."""
     if not old:
         raise document.refused("the text to replace is empty", "say what to replace")
-    if regex:
-        found = _find_regex_matches(document, old, new)
-    else:
-        starts = array("l", _find_occurrences(document.text, old))
-        ends = array("l", (at + len(old) for at in starts))
-        found = Replacements(starts, ends, [fitted(document, new)] * len(starts))
+    find_matches = _find_regex_matches if regex else _find_literal_matches
+    found = find_matches(document, old, new)
     if any(map(gt, found.ends, found.starts[1:])):
         lines = tuple(map(document.lines.number, found.starts))
         raise TextAmbiguous(path=document.path, old=old, expected=len(lines), lines=lines, overlapping=True)
@@ -161,11 +157,29 @@ def _find_occurrences(text: str, old: str) -> Iterator[int]:
         at = text.find(old, at + 1)
 
 
+def _find_literal_matches(document: Document, old: str, new: str) -> Replacements:
+    any_end = "\n" in old and "\r" not in old and "\r" in document.text
+    text = with_newline(document.text, "\n") if any_end else document.text
+    starts = array("l", _find_occurrences(text, old))
+    ends = array("l", (at + len(old) for at in starts))
+    if not any_end:
+        return Replacements(starts, ends, [fitted(document, new)] * len(starts))
+    starts, ends = (_to_places(document.text, each) for each in (starts, ends))
+    texts = [_with_line_ends(document, new, Span(*span)) for span in zip(starts, ends, strict=True)]
+    return Replacements(starts, ends, texts)
+
+
+def _to_places(text: str, places: array[int]) -> array[int]:
+    """Return where places of a text whose lines all end in a line feed are in the text itself."""
+    pairs = [match.start() - number for number, match in enumerate(_CRLF.finditer(text))]
+    return array("l", [at + bisect_left(pairs, at) for at in places]) if pairs else places
+
+
 def _find_regex_matches(document: Document, old: str, new: str) -> Replacements:
     pattern = foreign(old, lines=True)
     # For a pattern only a line feed ends a line, so `$` would never match before a carriage return.
-    plain = with_newline(document.text, "\n")
-    pairs = [match.start() - number for number, match in enumerate(_CRLF.finditer(document.text))]
+    text = document.text.removeprefix(BOM)
+    plain = with_newline(text, "\n")
     has_groups = "\\" in new
 
     def match(**limits: Any) -> tuple[array[int], array[int], list[str]]:
@@ -180,8 +194,9 @@ def _find_regex_matches(document: Document, old: str, new: str) -> Replacements:
         return starts, ends, texts
 
     starts, ends, texts = Allowance().run(pattern, plain, match)
-    if pairs:
-        starts, ends = (array("l", [at + bisect_left(pairs, at) for at in each]) for each in (starts, ends))
+    starts, ends = (_to_places(text, each) for each in (starts, ends))
+    if len(text) < len(document.text):
+        starts, ends = (array("l", [at + len(BOM) for at in each]) for each in (starts, ends))
     if has_groups or "\n" in new or "\r" in new:
         spans = map(Span, starts, ends)
         texts = [_with_line_ends(document, text, span) for text, span in zip(texts, spans, strict=True)]
@@ -189,18 +204,15 @@ def _find_regex_matches(document: Document, old: str, new: str) -> Replacements:
 
 
 def _with_line_ends(document: Document, text: str, span: Span) -> str:
-    """Return what stands for a match afterwards, with the line ends that it had, else with the document's."""
-    if "\n" not in text and "\r" not in text:
-        return text
-    ends = set(LINE_END.findall(document.text, *span))
-    if not ends or "\r" in text:
+    """Return what stands for a match afterwards, with the line ends that it had, else with the document's.
+
+    Of several kinds each line has the one of its place; behind the last one, that one.
+    """
+    ends = LINE_END.findall(document.text, *span)
+    if not ends or "\n" not in text or "\r" in text:
         return fitted(document, text)
-    if len(ends) > 1:
-        raise document.refused(
-            f"the match in line {document.lines.number(span.start)} has line ends of several kinds",
-            "replace it as literal text",
-        )
-    return with_newline(text, ends.pop())
+    rest = iter(ends)
+    return LINE_END.sub(lambda _: next(rest, ends[-1]), text)
 
 
 def insert(document: Document, line: int, new: str) -> list[TextEdit]:

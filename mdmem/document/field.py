@@ -14,11 +14,11 @@ from functools import partial, reduce
 from itertools import groupby, pairwise, takewhile
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from mdmem.document import yaml_edit
+from mdmem.document import frontmatter, yaml_edit
 from mdmem.document.document import Document
 from mdmem.document.edit import TextEdit, spliced
 from mdmem.document.tree import INDEX, Flaw, Key, KeyPath, Node, dotted, same, undotted
-from mdmem.document.yaml_edit import BlockEdit, FlowEdit
+from mdmem.document.yaml_edit import BlockEdit, FlowEdit, PlainText
 from mdmem.errors import EditRefused, FieldNotFound, Usage
 
 if TYPE_CHECKING:
@@ -145,6 +145,9 @@ def set_field(document: Document, key: str | Sequence[Key], value: Any) -> list[
     """
     path = _parse_key(key)
     _check_value(document, value)
+    is_text = path[0] in frontmatter.TEXTS and (not path[1:] or str(path[1]).isdigit())
+    if not document.is_json and is_text:
+        value = _as_texts(value)
     tree = _editable_tree(document)
     if tree is None:
         _refuse_guess(document, path, key)
@@ -217,7 +220,7 @@ def _parse_key(key: str | Sequence[Key]) -> KeyPath:
 
 
 def _editable_tree(document: Document) -> Node | None:
-    tree = document.tree
+    tree, form = document.tree, document.frontmatter.form
     for flaw in _list_flaws(document):
         if flaw.code not in _HARMLESS:
             what = "JSON" if document.is_json else "frontmatter"
@@ -225,6 +228,8 @@ def _editable_tree(document: Document) -> Node | None:
             hint = "write `{}` into it first" if not document.text.strip("\ufeff \t\r\n") else flaw.hint
             reason = f"line {line}: the {what} cannot be edited: {flaw.message}"
             raise document.refused(reason, hint)
+    if form != "YAML":
+        raise document.refused(f"the frontmatter is {form}: only YAML can be edited", "edit the text instead")
     if document.is_json and tree and tree.kind == "scalar":
         raise document.refused("the JSON is a single value, without fields")
     return tree
@@ -325,6 +330,15 @@ def _check_value(document: Document, value: Any, depth: int = 1) -> None:
     elif not isinstance(value, str | int | float | None):
         kinds = "text, number, boolean, null, list or mapping"
         raise Usage(problem=f"a field cannot hold a {type(value).__name__}", remedy=f"give a {kinds}")
+
+
+def _as_texts(value: Any) -> Any:
+    """Return a value with the numbers and booleans in it as texts; what a text field cannot be stays."""
+    if isinstance(value, list):
+        return [part if isinstance(part, list | dict) else _as_texts(part) for part in value]
+    if value is None or isinstance(value, dict):
+        return value
+    return PlainText(value if isinstance(value, str) else yaml_edit.scalar(value))
 
 
 def _nest_value(path: KeyPath, value: Any) -> Any:

@@ -1,4 +1,7 @@
-"""Frontmatter: the YAML between two `---` lines at the very beginning of a Markdown text.
+"""Frontmatter: the fields at the very beginning of a Markdown text.
+
+They are YAML between two lines of `---`, of which the last may be `...`; TOML between two lines of `+++`; or
+a JSON object. What stands between such lines and has no fields is Markdown.
 
 Nearly all of it is read here, a line at a time: fields of one line, `key: plain`, `key: "quoted"`,
 `key: [a, b]`, and `key:` above lines of `- item` or of fields. What is read here is read as
@@ -9,35 +12,65 @@ patterns take less than YAML does: what they do not match is left to that module
 from __future__ import annotations
 
 import re
-from typing import Any, NamedTuple
+from itertools import pairwise
+from json.decoder import JSONDecoder
+from types import MappingProxyType
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from mdmem.diagnostic import Span
-from mdmem.document.tree import Flaw, Member, Node, Parsed, Style, resolve
+from mdmem.document.tree import Flaw, Member, Node, Parsed, Style, TooDeep, resolve
+from mdmem.text.lines import LINE_END
 from mdmem.text.regex import regex
 
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
 BOM = "\ufeff"
-_OPENING = regex(r"---[ \t]*(?:\r\n|\n|\r)")
-# That the dashes come first lets the search jump from one to the next.
-_CLOSING_LINE = regex(r"---(?<=[\n\r]---)[ \t]*(?:\r\n|\n|\r|\Z)")
+# Lines before the first field: blank ones, comments, and the mark of a conflict that a merge left.
+_BLANKS_BEFORE = r"(?:[ \t]*+(?:(?:\#|<{7})[^\r\n]*+)?(?:\r\n|\n|\r))*+"
+_NAME = r"""(?:[\w$-]++|"[^"\r\n]*+"|'[^'\r\n]*+')"""
+_OPENING = regex(r"""(?:---|\+\+\+)[ \t]*(?:\r\n|\n|\r)|\{(?=\s*["}])""")
+# That the marks come first lets the search jump from one to the next.
+_CLOSING_DASHES = regex(r"---(?<=[\n\r]---)[ \t]*(?:\r\n|\n|\r|\Z)")
+_CLOSING_DOTS = regex(r"\.\.\.(?<=[\n\r]\.\.\.)[ \t]*(?:\r\n|\n|\r|\Z)")
+_CLOSING_PLUSES = regex(r"\+\+\+(?<=[\n\r]\+\+\+)[ \t]*(?:\r\n|\n|\r|\Z)")
+_LINE_REST = regex(r"[ \t]*(?:\r\n|\n|\r|\Z)")
+# What two lines of marks enclose is frontmatter where it is empty, or its first line begins with a name.
+_BEGINS_YAML = regex(rf"{_BLANKS_BEFORE}(?:{_NAME}:(?:[ \t\r\n]|\Z)|\Z)")
+_BEGINS_TOML = regex(rf"{_BLANKS_BEFORE}[ \t]*+(?:\[|{_NAME}(?:\.{_NAME})*+[ \t]*=|\Z)")
 # A first line of dashes with no second one is a thematic break unless a key follows it.
-_KEY_FOLLOWS = regex(r"""["']?[^\s:#"'][^:\r\n]*:(?:[ \t\r\n]|\Z)""")
+_KEY_FOLLOWS = regex(rf"{_NAME}:(?:[ \t\r\n]|\Z)")
+_LONGEST_GUESSED = 64 * 1024  # code points; what is longer is only read where it begins with a name
+_HUGE = 2**63
+_MOST_DOTS = 32  # in a key of TOML, whose reader takes the square of their number
+_DOTTED = regex(rf"""(?<![\w"'-])(?:[\w"'-]++[ \t]*+\.[ \t]*+){{{_MOST_DOTS}}}""")
+_READ_ELSEWHERE = ("title", "tags", "date", "aliases")
+_FORMS = {"-": "YAML", "+": "TOML", "{": "JSON"}
+_BROKEN = "invalid-yaml"
+TEXTS = frozenset(("title", "description", "tags", "tier", "id", "aliases", "type"))
+"""The fields that are texts, or lists of texts, whatever a value looks like: `title: 1984`."""
 
 
 class Frontmatter(NamedTuple):
     """The frontmatter of a text.
 
     Attributes:
-        span: both `---` lines and what is between them, line ends included; empty, at the place where
-            the body begins, when there is none.
-        inner: what is between the two lines.
-        node: the parsed mapping; None when there is none, or none that can be read.
+        span: the lines of marks, or a JSON object, and what is between them, line ends included; empty, at
+            the place where the body begins, when there is none.
+        inner: what is between the two lines; a JSON object.
+        node: the mapping; where it cannot be read as a whole, the fields that can. None when there is none,
+            and of TOML and JSON.
         flaws: what is wrong with it.
+        form: what it is written in: YAML, TOML or JSON.
+        elsewhere: of TOML and JSON, the fields that count.
     """
 
     span: Span
     inner: Span
     node: Node | None = None
     flaws: tuple[Flaw, ...] = ()
+    form: str = "YAML"
+    elsewhere: Mapping[str, Any] = MappingProxyType({})
 
     @property
     def present(self) -> bool:
@@ -46,9 +79,18 @@ class Frontmatter(NamedTuple):
 
     @property
     def values(self) -> dict[str, Any]:
-        """The fields by name; empty where they cannot be read."""
-        value = self.node.value if self.node else {}
-        return value if isinstance(value, dict) else {}
+        """The fields by name; of those that cannot be read none."""
+        return self.node.value if self.node else dict(self.elsewhere)
+
+    @property
+    def takes_fields(self) -> bool:
+        """Whether fields can be set in it, or where there is none."""
+        return self.form == "YAML" and not self.flaws
+
+    @property
+    def unread(self) -> str:
+        """Why some of it cannot be read; empty where all can."""
+        return next((flaw.message for flaw in self.flaws if flaw.code in (_BROKEN, "invalid-toml")), "")
 
 
 def beginning(text: str) -> int:
@@ -60,36 +102,74 @@ def locate(text: str) -> tuple[Span, Span]:
     """Return the spans of the frontmatter and of what is between its lines; empty without any."""
     start = beginning(text)
     opening = _OPENING.match(text, start)
-    closing = _CLOSING_LINE.search(text, opening.end()) if opening else None
-    if not opening or not closing:
+    if not opening:
         return Span(start, start), Span(start, start)
-    following, end = closing.span()
-    return Span(start, end), Span(opening.end(), following)
+    at, form = opening.end(), text[start]
+    if form == "{":
+        at, end = start, _find_json_end(text, start)
+        closing = _LINE_REST.match(text, end)
+        is_fields = end > start
+    elif form == "-":
+        dashes = _CLOSING_DASHES.search(text, at)
+        closing = _CLOSING_DOTS.search(text, at, dashes.start() if dashes else len(text)) or dashes
+        is_fields = closing is not None and (
+            _BEGINS_YAML.match(text, at, closing.start()) is not None
+            or _reads_as_mapping(text, Span(at, closing.start()))
+        )
+    else:
+        closing = _CLOSING_PLUSES.search(text, at)
+        is_fields = closing is not None and _BEGINS_TOML.match(text, at, closing.start()) is not None
+    if not closing or not is_fields or (form != "-" and closing.end() - start > _LONGEST_GUESSED):
+        return Span(start, start), Span(start, start)
+    return Span(start, closing.end()), Span(at, closing.start())
 
 
-def parse(text: str, *, max_depth: int, max_values: int) -> Frontmatter:
-    """Find and parse the frontmatter of a Markdown `text`.
+def _find_json_end(text: str, start: int) -> int:
+    """Return where the JSON object that begins at `start` ends; `start` where it is none."""
+    try:
+        return JSONDecoder().raw_decode(text[: start + _LONGEST_GUESSED], start)[1]
+    except (ValueError, RecursionError):
+        return start
+
+
+def _reads_as_mapping(text: str, inner: Span) -> bool:
+    if inner.end - inner.start > _LONGEST_GUESSED:
+        return False
+    try:
+        node, flaws = _parse_yaml(text, inner, max_depth=32, max_values=10_000)
+    except TooDeep:
+        return True  # which is told where it is read
+    return node is not None and node.kind == "mapping" and not any(flaw.code == _BROKEN for flaw in flaws)
+
+
+def parse(
+    text: str, *, max_depth: int, max_values: int, located: tuple[Span, Span] | None = None
+) -> Frontmatter:
+    """Parse the frontmatter of a Markdown `text`, which is `located` first where that is not done.
+
+    Where it is not YAML as a whole, what counts are the fields that can be read by themselves: they stand at
+    the beginning of a line, once, and behind nothing that is left open.
 
     Raises:
         TooDeep: its values pass a limit.
     """
-    span, inner = locate(text)
+    span, inner = located or locate(text)
     start, end = span
     if start == end:
         return Frontmatter(span=span, inner=inner, flaws=_find_unclosed(text, start))
+    if text[start] != "-":
+        return _read_elsewhere(text, span, inner)
 
-    node, flaws = parse_simple(text, *inner, max_depth=max_depth, max_values=max_values) or _parse_any(
-        text, inner, max_depth=max_depth, max_values=max_values
-    )
-    if node and node.kind == "mapping":
-        return Frontmatter(span, inner, node, flaws)
-    if node and not (node.kind == "scalar" and node.value is None):
-        message, hint = f"frontmatter must be fields, not a {node.kind}", "write `key: value` lines"
-        flaws = (*flaws, Flaw(node.span, "frontmatter-not-a-mapping", message, hint, "frontmatter"))
-    return Frontmatter(span=span, inner=inner, flaws=flaws)
+    node, flaws = _parse_yaml(text, inner, max_depth=max_depth, max_values=max_values)
+    if flaws and any(flaw.code == _BROKEN for flaw in flaws):
+        node = _read_sound_fields(text, inner, max_depth=max_depth, max_values=max_values)
+    is_mapping = node is not None and node.kind == "mapping"
+    return Frontmatter(span, inner, _keep_texts(text, node) if node and is_mapping else None, flaws)
 
 
-def _parse_any(text: str, inner: Span, *, max_depth: int, max_values: int) -> Parsed:
+def _parse_yaml(text: str, inner: Span, *, max_depth: int, max_values: int) -> Parsed:
+    if simple := parse_simple(text, *inner, max_depth=max_depth, max_values=max_values):
+        return simple
     # A third of the start-up of a command that does without it would go into importing a YAML reader.
     from mdmem.document import yaml  # noqa: PLC0415
 
@@ -97,11 +177,134 @@ def _parse_any(text: str, inner: Span, *, max_depth: int, max_values: int) -> Pa
 
 
 def _find_unclosed(text: str, start: int) -> tuple[Flaw, ...]:
-    opening = _OPENING.match(text, start)
+    opening = _OPENING.match(text, start) if text.startswith("---", start) else None
     if not opening or not _KEY_FOLLOWS.match(text, opening.end()):
         return ()
     message, hint = "the frontmatter that begins here is never closed", "add a line of `---`"
     return (Flaw(Span(start, start + 3), "frontmatter-unclosed", message, hint, "frontmatter"),)
+
+
+def _keep_texts(text: str, node: Node) -> Node:
+    """Return fields of which those that are texts have the text as it is written."""
+    misread = [key for key, _, value in node.members if key in TEXTS and _is_misread(value.value)]
+    if not misread:
+        return node
+    members = tuple(
+        member._replace(node=_as_written(text, member.node)) if member.key in misread else member
+        for member in node.members
+    )
+    return node._replace(value={member.key: member.node.value for member in members}, members=members)
+
+
+def _is_misread(value: Any) -> bool:
+    """Return whether a value, or an item of a list, is a number or a boolean."""
+    return any(map(_is_misread, value)) if isinstance(value, list) else isinstance(value, int | float)
+
+
+def _as_written(text: str, node: Node) -> Node:
+    if node.kind == "list":
+        items = tuple(_as_written(text, item) if item.kind == "scalar" else item for item in node.items)
+        return node._replace(value=[item.value for item in items], items=items)
+    if node.kind != "scalar" or node.anchored or not _is_misread(node.value):
+        return node
+    return node._replace(value=text[slice(*node.span)])
+
+
+# ---------------------------------------------------------------------------------------- TOML and JSON
+
+
+def _read_elsewhere(text: str, span: Span, inner: Span) -> Frontmatter:
+    """Read frontmatter that is not YAML: a few of its fields, and these only where they are plain."""
+    written, form = text[slice(*inner)], _FORMS[text[span.start]]
+    try:
+        fields = JSONDecoder().decode(written) if form == "JSON" else _read_toml(written)
+    except (ValueError, RecursionError) as error:
+        flaw = Flaw(inner, "invalid-toml", f"not TOML: {error}", "fix the TOML", "toml")
+        return Frontmatter(span, inner, flaws=(flaw,), form=form)
+    known = {key: value for key in _READ_ELSEWHERE if (value := _as_plain(fields.get(key))) is not None}
+    return Frontmatter(span, inner, form=form, elsewhere=known)
+
+
+def _read_toml(written: str) -> dict[str, Any]:
+    import tomllib  # noqa: PLC0415 - start-up
+
+    if _DOTTED.search(written):
+        raise ValueError("a key of too many parts")
+    return tomllib.loads(written)
+
+
+def _as_plain(value: Any) -> Any:
+    """Return a text, a date as a text, a small number, or a list of these; None for all else."""
+    if isinstance(value, list):
+        return [plain for item in value if isinstance(plain := _as_plain(item), str)]
+    if isinstance(value, str):
+        return value.encode("utf-8", "replace").decode()
+    if isinstance(value, int) and abs(value) < _HUGE:
+        return str(value).lower() if isinstance(value, bool) else value
+    return value.isoformat() if hasattr(value, "isoformat") else None
+
+
+# ------------------------------------------------------------------------------------ what can be read of it
+
+
+_STEM = regex(rf"({_NAME}|[^\r\n:]*+)[ \t]*:(?=[ \t\r\n]|\Z)")
+_UNOPENED = regex(r"(?:[ \t]|#|-[ \t\r\n])")  # a line that begins no field
+_KEY_BEFORE = rf"""(?:(?:{_NAME}|[^\r\n:"'\[{{]*+)[ \t]*+:[ \t]++)?(?:[!&][^ \t\r\n]*+[ \t]++)*+"""
+_OPENED = regex(rf"""^[ \t]*+(?:-[ \t]++)*+{_KEY_BEFORE}(?=["'\[{{])""", re.MULTILINE)
+_BRACKET = regex(r""""(?:[^"\\]|\\.)*+"|'(?:[^']|'')*+'|[\[\]{}"']""", re.DOTALL)
+_BARE_HEADER = regex(r"[ \t]*[|>][-+0-9]*[ \t]*(?:#[^\r\n]*)?[\r\n]*\Z")
+_MOST_FIELDS = 500  # that are read one by one
+
+
+def _read_sound_fields(text: str, inner: Span, *, max_depth: int, max_values: int) -> Node | None:
+    """Read each field that can be read by itself; None without any."""
+    starts = [
+        at
+        for at in (inner.start, *(end.end() for end in LINE_END.finditer(text, *inner)))
+        if at < inner.end and text[at] not in "\r\n" and not _UNOPENED.match(text, at)
+    ]
+    found: dict[str, Member | None] = {}
+    certain = inner.start  # where nothing is open
+    for at, end in pairwise([*starts, inner.end]) if len(starts) <= _MOST_FIELDS else ():
+        if at < certain:
+            continue
+        stem = _STEM.match(text, at, end)
+        member = _read_field(text, Span(at, end), max_depth=max_depth, max_values=max_values)
+        key = member.key if member else stem[1].strip("\"'") if stem else ""
+        found[key] = None if key in found else member
+        if member is None:
+            certain = _find_open_end(text, Span(at, end), inner.end)
+        if stem and _BARE_HEADER.match(text, stem.end(), end):
+            break  # what follows may have been meant as its text
+    members = tuple(member for member in found.values() if member)
+    if not members:
+        return None
+    values = {member.key: member.node.value for member in members}
+    whole = Span(members[0].key_span.start, members[-1].node.span.end)
+    return Node(values, whole, "mapping", "block", members)
+
+
+def _read_field(text: str, lines: Span, *, max_depth: int, max_values: int) -> Member | None:
+    try:
+        node, flaws = _parse_yaml(text, lines, max_depth=max_depth, max_values=max_values)
+    except TooDeep:
+        return None
+    members = node.members if node and not flaws else ()
+    return members[0] if len(members) == 1 else None
+
+
+def _find_open_end(text: str, lines: Span, end: int) -> int:
+    """Return where a quote or bracket that lines leave open is closed; `end` where it never is."""
+    for opened in _OPENED.finditer(text, *lines):
+        depth, closed = 0, end
+        for token in _BRACKET.finditer(text, opened.end(), end):
+            depth += (token[0] in "[{") - (token[0] in "]}")
+            if token[0] in "\"'" or depth <= 0:
+                closed = end if token[0] in "\"'" else token.end()
+                break
+        if closed > lines.end:
+            return closed
+    return lines.start
 
 
 # ------------------------------------------------------------------------------------------- simple YAML

@@ -2,36 +2,55 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+import re
+from bisect import bisect
+from typing import TYPE_CHECKING, Any
 
 from mdmem.diagnostic import Span
 from mdmem.document.tree import LINEAGE
-from mdmem.markdown.inline import Tag, Url, in_values
+from mdmem.markdown.inline import Inline, Tag, Url, in_values
 from mdmem.markdown.link import Link, external
 from mdmem.text.lines import LINE_END, Lines
 from mdmem.text.regex import regex
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
+
     from mdmem.document.tree import Node
 
 _NAME = regex(r"[^\s,]+")
+_BRACKETS = regex(r"\[\[[^\[\]{},\"'\r\n]+\]\]")
 _ESCAPES = {"single": "''", "double": "\\", "json": "\\"}
 
 
 def links(text: str, node: Node, lines: Lines) -> tuple[tuple[Link, ...], tuple[Url, ...]]:
     """Find the links and URLs in the text values under `node`, in order of place.
 
-    What a field of `LINEAGE` names is a link without being written as one, see `lineage`. A value that is
-    written with escapes has none: its places are not those of its text.
+    What a field of `LINEAGE` names is a link without being written as one, see `lineage`. What is written
+    with escapes is none: its places are not those of its text.
     """
     written = text[slice(*node.span)]
     named = lineage(text, node, lines)
     if not ("[[" in written or "](" in written or "://" in written or "www." in written):
         return named, ()
-    texts = [span for value in node.nodes() if (span := _span_of_text(text, value))]
+    texts: list[Span] = []
+    for value in node.nodes():
+        span = _span_of_brackets(text, value) or _span_of_text(text, value, escaped=True)
+        if span and (not texts or texts[-1].end <= span.start):  # else it is the name in such brackets
+            texts.append(span)
     if not texts:
         return named, ()
     within = in_values(text, texts, lines)
+    if any(escape in written for escape in _ESCAPES.values()):
+        quoted = [value for value in node.nodes() if value.style in _ESCAPES]
+        starts = [value.span.start for value in quoted]
+
+        def is_plain(found: Link | Url) -> bool:
+            start, end = found.span
+            value = quoted[bisect(starts, start) - 1] if starts and starts[0] < start else node
+            return value.span.end <= start or text.find(_ESCAPES.get(value.style, "\0"), start, end) < 0
+
+        within = Inline(tuple(filter(is_plain, within.links)), urls=tuple(filter(is_plain, within.urls)))
     found = [Link("field", *link[1:]) for link in within.links]
     taken = [*(link.span.start for link in found), *(url.span.start for url in within.urls)]
     named = tuple(link for link in named if not any(link.span[0] <= at < link.span[1] for at in taken))
@@ -102,8 +121,30 @@ def tags(text: str, node: Node, lines: Lines) -> tuple[Tag, ...]:
     return tuple(found)
 
 
-def _span_of_text(text: str, value: Node) -> Span | None:
-    """Return where the text of a scalar stands, without quotes; None when it is no text, or has escapes."""
+def quoted_tags(text: str, inner: Span, fields: Mapping[str, Any], lines: Lines) -> tuple[Tag, ...]:
+    """Find the tags in frontmatter of TOML or JSON, each between quotes behind the name of the field."""
+    at, found = text.find("tags", *inner), []
+    names = fields.get("tags", ())
+    for name in names if isinstance(names, list) and at >= 0 else ():
+        quoted = regex(rf"([\"']){re.escape(name)}\1").search(text, at, inner.end)
+        if quoted and name:
+            at = quoted.end()
+            found.append(Tag(name, Span(quoted.start() + 1, at - 1), lines.number(at)))
+    return tuple(found)
+
+
+def _span_of_brackets(text: str, value: Node) -> Span | None:
+    """Return where a wikilink without quotes stands, which YAML takes for a list in a list."""
+    is_bare = value.kind == "list" and not value.anchored and _BRACKETS.fullmatch(text, *value.span)
+    names = [each.value for inner in value.items for each in inner.items] if is_bare else []
+    return value.span if names and isinstance(names[0], str) else None
+
+
+def _span_of_text(text: str, value: Node, *, escaped: bool = False) -> Span | None:
+    """Return where the text of a scalar stands, without quotes; None when it is no text.
+
+    None as well when it has escapes and these are not `escaped`.
+    """
     content, span, kind, style, _, _, anchored = value
     if not isinstance(content, str) or kind != "scalar" or anchored:
         return None
@@ -112,7 +153,7 @@ def _span_of_text(text: str, value: Node) -> Span | None:
     start, end = span
     if style in _ESCAPES:  # and so in quotes
         start, end = start + 1, end - 1
-        if text.find(_ESCAPES[style], start, end) >= 0:
+        if not escaped and text.find(_ESCAPES[style], start, end) >= 0:
             return None
     elif style in ("literal", "folded"):
         first = LINE_END.search(text, start, end)  # the first line holds only the "|" or ">"

@@ -33,12 +33,19 @@ _NOT_IN_ANCHORS = regex(r"[|\[\]`\r\n]|\A\s|\s\Z")
 # text with code or other links in it.
 _ENCODED_IN_ANGLES = regex(r"[%#?<>\[\]`\"|\\{}\x00-\x1f\x7f]|[^\S ]|&(?=[#A-Za-z])")
 _ENCODED = regex(rf"{_ENCODED_IN_ANGLES.pattern}| ")
+_IMPORTED = regex(r"[\w./-]+")
 _PARENTHESIS = regex(r"[()]")
+_PERCENT_PARENTHESIS = regex(r"%28[^/%]*+%29")
 _BALANCED = regex(r"[^()]*+(?:\([^()]*+\)[^()]*+)*+")
 # A plain value of YAML that is a text, and nothing else, wherever it stands.
 _PLAIN = regex(r"(?![-+.\d][\w.+-]*\Z)(?!(?i:null|true|false)\Z)[\w./](?:[\w./()@+~-]|\b#| (?=\S))*")
 # What would have to be escaped in a value of the frontmatter, or end it, by the value's style.
-_NOT_IN_FIELDS = {"single": regex("'"), "double": regex(r"[\"\\]"), "plain": regex(r":\s|\s#")}
+_NOT_IN_FIELDS = {
+    "single": regex("'"),
+    "double": regex(r"[\"\\]"),
+    "plain": regex(r":\s|\s#"),
+    "bracketed": regex(r":\s|\s#|[,{}\"'&*!%@:]"),
+}
 # Those of JSON first.
 _QUOTES = {'"': "double", "'": "single"}
 MOST_COMPARED = 1 << 19
@@ -65,8 +72,10 @@ def reanchor(link: Link, text: str, anchor: str) -> TextEdit:
 
 def repath(citation: Citation, text: str, path: str) -> TextEdit:
     """Return the edit that gives a citation another path; `text` is all of the text that it stands in."""
-    span = Span(citation.span.start, citation.locator_span.start)
-    return TextEdit(*span, _in_destination(text, span.start, span, path) if citation.in_link else path)
+    start, end = citation.span.start, citation.locator_span.start
+    query = text.find("?", start, end) if citation.in_link and "?" not in citation.path else -1
+    span = Span(start, query if query >= 0 else end)
+    return TextEdit(*span, _in_destination(text, start, span, path) if citation.in_link else path)
 
 
 def is_wikilink(link: Link, text: str) -> bool:
@@ -92,12 +101,19 @@ def destination(old: str, new: str, *, in_angles: bool = False) -> str:
     encoded = _ENCODED_IN_ANGLES if in_angles else _ENCODED
     as_before = {percent_decoded(unescaped(part)): part for part in old.split("/")}
     written = "/".join(as_before.get(part) or encoded.sub(percent, part) for part in new.split("/"))
-    return written if in_angles or _BALANCED.fullmatch(written) else _PARENTHESIS.sub(percent, written)
+    as_is = in_angles or (_BALANCED.fullmatch(written) and not _PERCENT_PARENTHESIS.search(old))
+    return written if as_is else _PARENTHESIS.sub(percent, written)
 
 
 def _edit_span(link: Link, text: str, span: Span, new: str, forbidden: re.Pattern[str]) -> TextEdit:
-    if not is_wikilink(link, text):
+    if link.kind == "import":
+        if not _IMPORTED.fullmatch(new):
+            raise EditRefused(path="", reason=f"the import in line {link.line} cannot say {new!r}")
+        written = new
+    elif not is_wikilink(link, text):
         written = _in_destination(text, link.target_span.start, span, new)
+        if link.kind == "html":  # which may be in single quotes
+            written = written.replace("'", "%27")
     elif not new or forbidden.search(new):
         raise EditRefused(
             path="",
@@ -120,8 +136,9 @@ def _edit_bare_value(link: Link, text: str, span: Span, new: str) -> TextEdit:
         forbidden = _NOT_IN_FIELDS[_QUOTES.get(quote, "plain")]
         if not forbidden.search(new):
             return TextEdit(*span, new)
-    elif quote := next((q for q, style in _QUOTES.items() if not _NOT_IN_FIELDS[style].search(whole)), ""):
-        return TextEdit(start, end, f"{quote}{whole}{quote}")
+    fitting = next((q for q, style in _QUOTES.items() if not _NOT_IN_FIELDS[style].search(whole)), "")
+    if fitting and not (quote and text.lstrip()[:1] == "{"):  # JSON has but one
+        return TextEdit(start - len(quote), end + len(quote), f"{fitting}{whole}{fitting}")
     raise _needs_escapes(link, new)
 
 
@@ -142,7 +159,10 @@ def _in_field(link: Link, text: str, span: Span, new: str) -> str:
     # The text was read as a memory before, so its limits hold.
     node = frontmatter.parse(text, max_depth=sys.maxsize, max_values=sys.maxsize).node
     scalars = (each for each in node.nodes() if each.kind == "scalar") if node else iter(())
-    style = next((each.style for each in scalars if each.span.start <= span.start < each.span.end), "")
+    scalar = next((each for each in scalars if each.span.start <= span.start < each.span.end), None)
+    style: str = scalar.style if scalar else ""
+    if scalar and link.span.start < scalar.span.start and style == "plain":
+        style = "bracketed"
     forbidden = _NOT_IN_FIELDS.get(style)
     if not forbidden or not forbidden.search(new):
         return new

@@ -183,7 +183,9 @@ def end_before_block(document: Document, region: Span) -> Span:
 
     Markdown counts the mark of the block to the section above, and the next sync writes all behind it again.
     """
-    found = document.path == PROJECT_FILE and BEGIN.search(document.text, region.start, region.end)
+    found = document.path.casefold() == PROJECT_FILE.casefold() and BEGIN.search(
+        document.text, region.start, region.end
+    )
     return Span(region.start, found.start()) if found else region
 
 

@@ -23,6 +23,10 @@ LINEAGE = ("superseded_by", "derived_from", "contradicted_by")
 """The fields that name other memories: as links, or plainly by a path or an id."""
 
 
+PLACEHOLDER = regex(r"\{\{[^{}\r\n]*+\}\}|<%[^<\r\n]*?%>")
+"""What a template has where a value will be: `{{date}}`, `<% date %>`."""
+
+
 class Flaw(NamedTuple):
     """Something wrong in a text, before it is known which memory the text belongs to."""
 

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 import yaml
 
 from mdmem.diagnostic import Span
-from mdmem.document.tree import Flaw, Member, Node, Parsed, Style, TooDeep, dotted, resolve
+from mdmem.document.tree import PLACEHOLDER, Flaw, Member, Node, Parsed, Style, TooDeep, dotted, resolve
 from mdmem.errors import Usage
 from mdmem.text.lines import LINE_END
 from mdmem.text.regex import regex
@@ -54,7 +54,7 @@ def parse(
     Raises:
         TooDeep: a limit is passed, or an alias contains itself.
     """
-    guarded, restore = _replace_line_ends(text)
+    guarded, restore = _replace_misread(text)
     builder = _Builder(text, offset, max_depth, max_values, restore, keeps_digits)
     try:
         for event in yaml.parse(guarded, Loader=yaml.CSafeLoader):
@@ -92,14 +92,21 @@ def read_value(text: str) -> Any:
     return node.value if is_whole and not is_text else text
 
 
-def _replace_line_ends(text: str) -> tuple[str, dict[int, str]]:
-    """`text` for libyaml, with what is no line end in YAML 1.2 replaced; and the table that undoes it."""
+def _replace_misread(text: str) -> tuple[str, dict[int, str]]:
+    """`text` for libyaml, and the table that undoes what is replaced in it.
+
+    That is what is no line end in YAML 1.2, and the braces around a placeholder of a template.
+    """
     breaks = [character for character in _BREAKS_OF_1_1 if character in text]
-    if not breaks:
+    braces = "{}" if "{{" in text and PLACEHOLDER.search(text) else ""
+    if not breaks and not braces:
         return text, {}
     unused = (number for number in _PRIVATE_USE if chr(number) not in text)
-    restore = dict(zip(unused, breaks, strict=False))
-    return text.translate({ord(character): number for number, character in restore.items()}), restore
+    restore = dict(zip(unused, (*breaks, *braces), strict=False))
+    table = {ord(character): number for number, character in restore.items()}
+    if braces:
+        text = PLACEHOLDER.sub(lambda found: found[0].translate(table), text)
+    return text.translate({ord(character): table[ord(character)] for character in breaks}), restore
 
 
 def _describe_error(text: str, offset: int, error: yaml.YAMLError) -> Flaw:

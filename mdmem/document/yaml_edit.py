@@ -81,6 +81,12 @@ _OLD_YAML = regex(r"[yYnN]|[-+]?[0-9][0-9,_]*")
 _TEXT_TAG = "tag:yaml.org,2002:str"
 
 
+class PlainText(str):
+    """A text that is never a date: it is quoted where other readers would take it for one."""
+
+    __slots__ = ()
+
+
 def scalar(value: str | float | None, style: Style = "plain", *, flow: bool = False) -> str:
     """Return a text, number, boolean or None, or a key, in one line.
 
@@ -167,7 +173,7 @@ def _is_plain(text: str, *, flow: bool) -> bool:
         return False
     if not isinstance(resolve(text), str) or _OLD_YAML.fullmatch(text):
         return False
-    if _ISO_DATE.fullmatch(text):
+    if _ISO_DATE.fullmatch(text) and not isinstance(text, PlainText):
         with suppress(ValueError):  # a reader of YAML 1.1 makes a date of it, and knows no 13th month
             return bool(datetime.fromisoformat(text))
         return False

@@ -13,11 +13,13 @@ from typing import TYPE_CHECKING
 
 from mdmem.code.citations import AMBIGUOUS, DANGLING, STALE
 from mdmem.diagnostic import SECRETS, Diagnostic, Related, Span, about_file, told
+from mdmem.document.document import without_suffix
 from mdmem.document.tree import LINEAGE, Flaw
 from mdmem.errors import (
     BinaryContent,
     ConfigInvalid,
     DocumentRefused,
+    GitFailed,
     MemoryNotFound,
     NotEncodable,
     NotUtf8,
@@ -25,7 +27,7 @@ from mdmem.errors import (
     SystemFailing,
     TooNested,
 )
-from mdmem.kind import PROPOSAL, kind_at
+from mdmem.kind import PROPOSAL, RULE, kind_at
 from mdmem.text.lines import Lines
 from mdmem.text.regex import regex
 from mdmem.vault.folder import hides
@@ -37,11 +39,15 @@ if TYPE_CHECKING:
     from mdmem.document.document import Document
     from mdmem.index.view import View
     from mdmem.links.references import Around
+    from mdmem.links.resolve import Names
     from mdmem.vault.vault import Vault
 
 SILENCING = regex(r"<!--[ \t]*mdmem:[ \t]*silence[ \t]+([a-z0-9, \t-]*?)[ \t]*-->")
 _SIGN = "silence"
+_GONE = {"dangling-link", "citation-gone"}
+_PARTS = regex(r"\A|/")
 _NAMED = 4  # of the memories that share an id
+_HELD = ("rule:/globs", "rule:/enabled")
 
 
 class Check:
@@ -59,7 +65,7 @@ class Check:
         self._silenced: dict[str, frozenset[str]] = {}
 
     def run(self, paths: Sequence[str], *, links: bool) -> list[Diagnostic]:
-        """Return what is wrong with memories and folders; with all without any.
+        """Return what is wrong with memories and folders, by path and place; with all without any.
 
         Args:
             paths: memories and folders.
@@ -77,14 +83,15 @@ class Check:
         if self._related:
             from mdmem.links.lineage import check_lineage  # noqa: PLC0415 - start-up
 
-            findings += check_lineage(self._view(), self._related)
+            findings += tell_guests(self._vault, check_lineage(self._view(), self._related))
         if links and checked:
             findings += drop_repeats(findings, self._check_pointing(checked if paths else None))
         if not paths:
             findings += find_hidden(self._vault)
             findings += _check_own(self._vault)
         silenced = self._vault.config.check.silenced
-        return [found for found in findings if not _is_silenced(found, silenced, self._silenced)]
+        told = (found for found in findings if not _is_silenced(found, silenced, self._silenced))
+        return _drop_not_checked_out(self._vault, sorted(told, key=lambda each: (each.path, each.position)))
 
     def _list_memories(self, path: str) -> Iterator[tuple[str, str]]:
         if path.endswith(self._vault.suffixes):
@@ -97,7 +104,8 @@ class Check:
 
     def _check_one(self, path: str, problem: str) -> list[Diagnostic]:
         if problem:
-            return [about_file(path, "not-a-memory", f"left out: {problem}", severity="warning")]
+            found = about_file(path, "not-a-memory", f"left out: {problem}", severity="warning")
+            return tell_guests(self._vault, [found])
         document: Document | None = None
         try:
             document = self._vault.read(path)
@@ -107,12 +115,14 @@ class Check:
                 self._silenced[path] = codes
             return check_document(self._vault, document)
         except DocumentRefused as error:
-            return [describe_refusal(path, error, document.text if document else "")]
+            refusal = describe_refusal(path, error, document.text if document else "")
+            return tell_guests(self._vault, [refusal])
         except (StorageFailed, SystemFailing) as error:
             return [about_file(path, error.code, error.message, error.hint)]
 
     def _check_pointing(self, paths: Collection[str] | None) -> Iterator[Diagnostic]:
         """Yield what is wrong with what memories point at; the index says which to look into."""
+        from mdmem.code.workspace import Workspace  # noqa: PLC0415 - start-up
         from mdmem.links.references import (  # noqa: PLC0415 - start-up
             CODE,
             LINKS,
@@ -130,23 +140,27 @@ class Check:
         broken = {o.place.path for o in occurrences(view, types=LINKS, paths=paths) if o.place.state in wrong}
         gone = (*STALE, DANGLING)
         stale = {o.place.path for o in occurrences(view, types=CODE, paths=paths) if o.place.state in gone}
-        shared = {path for _, same in view.same_ids() for path in same}
-        for path in sorted(broken | stale | (shared if paths is None else shared.intersection(paths))):
-            with suppress(DocumentRefused, MemoryNotFound, StorageFailed):  # which is told already
-                document = view.read(path)
-                yield from check_links(view, document, repairs, names) if path in broken else ()
-                yield from check_citations(view, document) if path in stale else ()
-                yield from check_id(view, document)
+        shared = {path for _, same in find_same_ids(view) for path in same}
+        with Workspace.of(view.vault) as workspace:
+            for path in sorted(broken | stale | (shared if paths is None else shared.intersection(paths))):
+                with suppress(DocumentRefused, MemoryNotFound, StorageFailed):  # which is told already
+                    document = view.read(path)
+                    yield from check_links(view, document, repairs, names) if path in broken else ()
+                    yield from check_citations(view, document, workspace) if path in stale else ()
+                    yield from check_id(view, document)
 
 
 def check_document(vault: Vault, document: Document) -> list[Diagnostic]:
     """Return what is wrong with a memory by itself: form, schema, secrets, validity.
 
+    Of a guest that names no schema or type of the vault's own all is a note, but secrets, and where and
+    whether a rule applies: an agent keeps to that.
+
     Raises:
         DocumentRefused: it passes a limit.
     """
     findings = vault.check(document)
-    if not document.fields.keys().isdisjoint(("tier", "valid_to")):
+    if not (vault.is_data(document) or document.fields.keys().isdisjoint(("tier", "valid_to"))):
         from mdmem.memory.validity import check_validity  # noqa: PLC0415 - start-up
 
         findings += check_validity(document, vault.config.tiers._fields)
@@ -154,19 +168,36 @@ def check_document(vault: Vault, document: Document) -> list[Diagnostic]:
         from mdmem.capture.proposal import judge  # noqa: PLC0415 - start-up
 
         findings += judge(document)
+    if not vault.schemas.follows_own(document):
+        held = _HELD if kind_at(document.path) is RULE else ()
+        findings = tell_guests(vault, findings, held)
     return told(findings)
+
+
+def tell_guests(vault: Vault, findings: Iterable[Diagnostic], held: tuple[str, ...] = ()) -> list[Diagnostic]:
+    """Return findings, each in a file of another tool as a note: what mdmem cannot understand is not wrong.
+
+    Secrets stay as they are, and what is about a rule of a schema that begins as one of `held`.
+    """
+
+    def is_note(found: Diagnostic) -> bool:
+        return found.code != SECRETS and not found.rule.startswith(held) and vault.is_guest(found.path)
+
+    return [replace(found, severity="note") if is_note(found) else found for found in findings]
 
 
 def check_open(around: Around, document: Document) -> list[Diagnostic]:
     """Return everything that is wrong with a memory in an editor, as a run over the saved one would."""
+    from mdmem.code.workspace import Workspace  # noqa: PLC0415 - start-up
     from mdmem.links.lineage import check_lineage  # noqa: PLC0415 - start-up
     from mdmem.links.references import check_citations, check_links, find_repairs  # noqa: PLC0415 - start-up
 
     findings = check_document(around.vault, document)
     if not document.fields.keys().isdisjoint(LINEAGE):
-        findings += check_lineage(around, {document.path})
+        findings += tell_guests(around.vault, check_lineage(around, {document.path}))
     links = check_links(around, document, find_repairs(around))
-    pointing = (*links, *check_citations(around, document))
+    with Workspace.of(around.vault, around.unsaved) as workspace:
+        pointing = (*links, *check_citations(around, document, workspace))
     findings += drop_repeats(findings, (*pointing, *check_id(around, document)))
     silenced, here = around.vault.config.check.silenced, {document.path: find_silenced(document)}
     return [found for found in findings if not _is_silenced(found, silenced, here)]
@@ -203,18 +234,59 @@ def _check_own(vault: Vault) -> Iterator[Diagnostic]:
         yield about_file(error.path, error.code, error.message, error.hint)
 
 
+def find_same_ids(view: View) -> Iterator[tuple[str, list[str]]]:
+    """Yield the ids that several memories have, each with these; in a site, those of one folder."""
+    for ident, paths in view.same_ids():
+        folders: dict[str, list[str]] = {}
+        for path in paths:
+            folders.setdefault(_find_site_folder(view, path), []).append(path)
+        yield from ((ident, same) for same in folders.values() if len(same) > 1)
+
+
+def _find_site_folder(around: Names, path: str) -> str:
+    """Return the folder of a page of Docusaurus, where an id is one of its folder; else an empty text."""
+    from mdmem.links.dialect import find_site  # noqa: PLC0415 - start-up
+
+    return path[: path.rfind("/") + 1] if "Docusaurus" in find_site(around.layout, path).tools else ""
+
+
 def check_id(around: Around, document: Document) -> Iterator[Diagnostic]:
     """Report an `id` that another memory has as well."""
     ident = document.fields.get("id")
-    same = around.named("id", str(ident)) if isinstance(ident, str | int | float) else ()
-    others = [path for path in same if path != document.path]
+    is_name = isinstance(ident, str | int | float) and not around.vault.is_data(document)
+    same = around.named("id", str(ident)) if is_name else ()
+    folder = _find_site_folder(around, document.path) if same else ""
+    others = [path for path in same if path != document.path and folder in ("", path[: path.rfind("/") + 1])]
     if others and document.tree:
         more = f" and {len(others) - _NAMED:,} more" if len(others) > _NAMED else ""
         message = f"the id {ident!r} is also that of {', '.join(others[:_NAMED])}{more}"
         hint = "give one of them another id"
         span = document.tree.nearest(("id",)).span
         related = tuple(Related(path, Span(0, 0), "it has the same id") for path in others[:_NAMED])
-        yield document.diagnose(Flaw(span, "duplicate-id", message, hint, "id"), related)
+        found = document.diagnose(Flaw(span, "duplicate-id", message, hint, "id"), related)
+        yield from tell_guests(around.vault, [found])
+
+
+def _drop_not_checked_out(vault: Vault, findings: list[Diagnostic]) -> list[Diagnostic]:
+    """Drop what is said of links to files that git has, and leaves out of a sparse work tree.
+
+    What the namespace may not read stays broken in one, too.
+    """
+    if not any(found.code in _GONE for found in findings):
+        return findings
+    from mdmem.git.history import History  # noqa: PLC0415 - start-up
+    from mdmem.git.repository import Repository  # noqa: PLC0415 - start-up
+
+    ends = set()
+    with suppress(GitFailed):
+        repository = Repository.find(vault.workspace)
+        entries = History(repository).index(["."]) if repository and repository.is_sparse else {}
+        for name in (name for name, entry in entries.items() if not entry.is_out):
+            if repository and not vault.hides(os.path.join(repository.top, name)):
+                stems = (name.casefold(), without_suffix(name).casefold())
+                ends |= {stem[part.end() :] for stem in stems for part in _PARTS.finditer(stem)}
+    targets = ((each, each.rule.partition("#")[0].lstrip("./").casefold()) for each in findings)
+    return [each for each, target in targets if each.code not in _GONE or target not in ends]
 
 
 def drop_repeats(findings: Iterable[Diagnostic], further: Iterable[Diagnostic]) -> Iterator[Diagnostic]:

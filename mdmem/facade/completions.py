@@ -327,8 +327,8 @@ class _Typing:
         return _NONE
 
     def _is_in_frontmatter(self) -> bool:
-        inner = self._document.frontmatter.inner
-        return inner.start <= self._offset <= inner.end
+        front = self._document.frontmatter
+        return front.form == "YAML" and front.inner.start <= self._offset <= front.inner.end
 
     def _list_parents(self, indent: int) -> tuple[str, ...]:
         """Return the keys above a line that is indented so far, the outermost first."""

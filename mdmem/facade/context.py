@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterator, Sequence
 from contextlib import suppress
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from functools import cached_property, partial
 from typing import TYPE_CHECKING, Any, NamedTuple
@@ -49,6 +49,7 @@ _LIST_SHARE = 10  # one part in this many of the budget is for the list of what 
 _LEAST_CUT = 40  # tokens; a shorter beginning of an excerpt is not worth its place
 _BETWEEN = 1  # a token for the blank lines around a fence
 _MOST_FOUND = 50
+_FLAWED = "[its frontmatter cannot be read]"
 
 
 class _Place(NamedTuple):
@@ -216,6 +217,15 @@ class _Sources:
         for part in parts.values():
             part.excerpts[:] = [each for each in part.excerpts if each.path not in self._states]
         parts[_FOUND.name] = self.gather_found(query) if query.strip() else _Gathered()
+        layers = self._memory._current_view().layers()  # noqa: SLF001 - of one façade
+        flawed = {self._shown_path(view.vault, path) for _, view in layers for path, _ in view.flaws()}
+        for name, part in parts.items():
+            if not flawed or name == RULE.part:  # a rule says so itself
+                continue
+            part.excerpts[:] = [
+                replace(e, note=f"{e.note} {_FLAWED}".strip()) if e.path in flawed else e
+                for e in part.excerpts
+            ]
         return parts
 
     @cached_property
@@ -250,8 +260,9 @@ class _Sources:
         """
         gathered = _Gathered()
         for number, vault in enumerate(self._layers):
-            shown = self._shown_path(vault, PROJECT_FILE)
-            if document := self._read_memory(vault, PROJECT_FILE, gathered, shown):
+            path = vault.project_file
+            shown = self._shown_path(vault, path)
+            if document := self._read_memory(vault, path, gathered, shown):
                 source = ExcerptSource(document, shown, block_span(document.text))
                 gathered.excerpts.extend(source.sections((-number,)))
         return gathered
@@ -345,7 +356,7 @@ class _Sources:
 
     def _is_synced(self, hit: Hit) -> bool:
         """Return whether a passage is of rules that `project sync` wrote into shared memory."""
-        if hit.path != self._memory.vault.show_path(PROJECT_FILE):
+        if hit.path.casefold() != self._memory.vault.show_path(PROJECT_FILE).casefold():
             return False
         first, last = self._synced_lines
         return first <= hit.line <= last
@@ -353,7 +364,8 @@ class _Sources:
     @cached_property
     def _synced_lines(self) -> tuple[int, int]:
         with suppress(DocumentRefused, PathRefused):
-            document = self._memory.vault.within("").find(PROJECT_FILE)
+            top = self._memory.vault.within("")
+            document = top.find(top.project_file)
             span = block_span(document.text) if document else None
             if document and span:
                 return document.lines.number(span.start), document.lines.number(span.end - 1)

@@ -12,10 +12,11 @@ from typing import TYPE_CHECKING, TypeAlias
 
 from mdmem.diagnostic import Diagnostic, about_file
 from mdmem.errors import MdmemError
-from mdmem.facade.check import find_hidden
+from mdmem.facade.check import find_hidden, find_same_ids, tell_guests
 from mdmem.git.repository import Repository
 from mdmem.index import ripgrep
 from mdmem.index.view import View
+from mdmem.links.dialect import find_site
 from mdmem.links.lineage import check_lineage
 from mdmem.links.move import known, repair
 from mdmem.links.references import LINKS, occurrences, unresolved
@@ -44,6 +45,8 @@ Facts: TypeAlias = dict[str, str | int]
 _BESIDE = ".mdmem-"  # how the journal names a file that it stages beside its target …
 _RECORDS = (".one", ".many", ".done")  # … and the records of its changes
 _NAMED = 4  # of the memories that share an id
+_REMOVED, _DELETE = "`mdmem doctor --fix` removes them", "delete them"
+_OWN_FOLDERS = {"index": _REMOVED, "history": _DELETE, "results": _DELETE}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -111,14 +114,18 @@ def _check_index(view: View, facts: Facts) -> Iterator[Diagnostic]:
         )
     links = list(occurrences(view, types=LINKS))
     yield from unresolved(view, links)
-    yield from (found for found in check_lineage(view) if found.code == "lineage-circle")
-    for ident, paths in view.same_ids():
+    found = [found for found in check_lineage(view) if found.code == "lineage-circle"]
+    for ident, paths in find_same_ids(view):
         message = f"{len(paths):,} memories have the id {ident!r}: {first_of(paths, _NAMED)}"
-        for path in paths:
-            yield about_file(path, "duplicate-id", message, "give one of them another id")
+        found += [about_file(path, "duplicate-id", message, "give one of them another id") for path in paths]
     for path, problem in view.problems():
-        yield about_file(path, "not-a-memory", problem, severity="warning")
+        found.append(about_file(path, "not-a-memory", problem, severity="warning"))
+    yield from tell_guests(view.vault, found)
     known = [path for path, *_ in view.states()]
+    sites = {(site := find_site(view.layout, path)).folder or ".": site for path in known}
+    for folder, site in sorted(sites.items()):
+        if site.tools:
+            facts[f"notes in {folder}"] = " and ".join(site.tools)
     linked = {path for link in links for path in (link.place.path, link.target.partition("#")[0])}
     facts["indexed"] = len(known)
     facts["orphans"] = sum(path not in linked for path in known)
@@ -188,14 +195,19 @@ def _check_files(vault: Vault, facts: Facts) -> Iterator[Diagnostic]:
     recovered = vault.recover()
     walked = list(vault.walk())
     facts["memories"] = sum(not file.problem for file in walked)
+    if vault.config.check.guests:
+        facts["guests"] = ", ".join(vault.config.check.guests)
     if vault.wall == Namespace():  # what others changed and kept is for the owner to know
         facts["recovered"] = recovered
         trash = _list_names(os.path.join(vault.root, LOCAL, "trash"))
         facts["kept versions"] = sum(name != "log.jsonl" for name in trash)
-    for file in walked:
-        if file.problem:
-            yield about_file(file.path, "not-a-memory", file.problem, severity="warning")
-    yield from _find_odd_names(file.path for file in walked if not file.problem)
+    problems = [
+        about_file(file.path, "not-a-memory", file.problem, severity="warning")
+        for file in walked
+        if file.problem
+    ]
+    odd = _find_odd_names(file.path for file in walked if not file.problem)
+    yield from tell_guests(vault, [*problems, *odd])
 
 
 def _find_odd_names(paths: Iterable[str]) -> Iterator[Diagnostic]:
@@ -267,7 +279,7 @@ def _find_foreign_state(vault: Vault) -> Iterator[Diagnostic]:
     if passed := vault.disk.trash.passed_over():
         message = f"{passed} of its lines were not written here: that history is not used"
         yield about_file(f"{LOCAL}/trash", "not-from-here", message, severity="warning")
-    for folder, hint in (("index", "`mdmem doctor --fix` removes them"), ("results", "delete them")):
+    for folder, hint in _OWN_FOLDERS.items():
         names = _list_names(os.path.join(vault.root, LOCAL, folder))
         if names and (others := len(set(names) - _names_of_own(vault, folder))):
             message = f"{others} files or folders there were not made here, and are not used"

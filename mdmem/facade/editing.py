@@ -21,7 +21,7 @@ from mdmem.document.frontmatter import BOM
 from mdmem.document.tree import LINEAGE
 from mdmem.errors import DocumentRefused, EditRefused, MdmemError, PathRefused
 from mdmem.facade import completions, fixes, places
-from mdmem.facade.check import check_open, describe_refusal
+from mdmem.facade.check import check_open, describe_refusal, tell_guests
 from mdmem.facade.completions import Completions
 from mdmem.facade.fixes import Fix
 from mdmem.index.overlay import Memories, Opened, Overlay
@@ -144,7 +144,7 @@ class Editing:
         Raises:
             PathRefused: no memory can have this path.
         """
-        opened = Opened(check_memory(path), text, self._vault.config.limits)
+        opened = Opened(check_memory(path), text, self._vault.config.limits, self._vault.is_data)
         before, merged = self._buffers.get(path), tuple(self._merged.get(path, ()))
         if before is None:
             base = self._find_base(path, text)
@@ -358,11 +358,12 @@ class Editing:
         buffer = self._buffers.get(path)
         try:
             if buffer and buffer.opened.document is None and buffer.opened.refused:
-                return [describe_refusal(path, buffer.opened.refused, buffer.opened.text)]
+                refusal = describe_refusal(path, buffer.opened.refused, buffer.opened.text)
+                return tell_guests(self._vault, [refusal])
             around = self.around()
             return check_open(around, around.read(path))
         except DocumentRefused as error:
-            return [describe_refusal(path, error)]
+            return tell_guests(self._vault, [describe_refusal(path, error)])
         except MdmemError as error:
             return [about_file(path, error.code, error.message, error.hint)]
 

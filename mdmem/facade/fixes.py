@@ -216,19 +216,8 @@ class _Fixing:
         return [way for way in ways if way][:_NEAR]
 
     def _fix_ambiguous(self, link: Link, meant: Resolution) -> Iterator[Fix]:
-        if meant.ambiguous:
-            for path in meant.candidates[:_MOST_OFFERED]:
-                yield from self._try(f"Link to {path}", lambda path=path: self._choose(link, path))  # type: ignore[misc]
-            return
-        headings = anchor.headings(self._around.read(meant.path or self._document.path).sections)
-        found = anchor.match(headings, link.anchor)
-        for number in found.indexes[:_MOST_OFFERED] if found else ():
-            if way := anchor.spell(headings, number):
-                title = f"Link to #{way} in line {headings[number].line}"
-                yield from self._try(
-                    title,
-                    lambda way=way: relink.reanchor(link, self._document.text, way),  # type: ignore[misc]
-                )
+        for path in meant.candidates[:_MOST_OFFERED]:
+            yield from self._try(f"Link to {path}", lambda path=path: self._choose(link, path))  # type: ignore[misc]
 
     def _choose(self, link: Link, path: str) -> TextEdit:
         if is_path(link):

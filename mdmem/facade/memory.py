@@ -19,15 +19,17 @@ from mdmem.arguments import complete_id, texts_of
 from mdmem.diagnostic import Diagnostic
 from mdmem.document.document import Document
 from mdmem.errors import (
+    MdmemError,
     MemoryNotFound,
     NamedNotFound,
     Usage,
 )
 from mdmem.facade.kinds import Kinds
 from mdmem.facade.lazy import Lazy
+from mdmem.kind import NOTE
 from mdmem.memory.content import utc_now
 from mdmem.memory.history import changed_since, list_changes
-from mdmem.text.globs import matcher
+from mdmem.text.globs import escaped, matcher
 from mdmem.vault.folder import find, hides
 from mdmem.vault.paths import (
     Scope,
@@ -38,6 +40,7 @@ from mdmem.vault.paths import (
     join,
     path_text,
     path_texts,
+    place_text,
     relative,
 )
 from mdmem.vault.vault import Vault
@@ -266,6 +269,17 @@ class Memory(Kinds["Applied"]):
         told = self._index_progress(progress)
         synced = self.index.rebuild(told) if rebuild else self.index.sync(progress=told, alone=True)
         return synced.under(self.vault.wall)
+
+    def import_(self, format: str, source: StrPath, *, to: StrPath | None = None) -> Applied:  # noqa: A002 - as there
+        """See `Verbs.import_`; the config then says that the folder is that of another tool."""
+        applied = super().import_(format, source, to=to)
+        if applied.plan.changes:
+            folder = self.vault.folder(NOTE.folder if to is None else path_text(to))
+            try:
+                self.vault.disk.add_guests(f"{escaped(folder)}/**" if folder else "**")
+            except MdmemError as error:
+                self.vault.notes.append(str(error))
+        return applied
 
     def apply(self, plan: EditPlan) -> Applied:
         """Do what a plan says, all of it or nothing; see `Vault.apply`. Then it is committed, if wanted."""
@@ -525,7 +539,7 @@ class Memory(Kinds["Applied"]):
         from mdmem.memory.verbs import Listed, Listing, among, conditional, detailed  # noqa: PLC0415 - start-up
 
         self.vault.enter()
-        paths, within = path_texts(paths), path_text(within)
+        paths, within = path_texts(paths), place_text(within)
         if paths and within:
             raise Usage(problem="paths and a folder exclude each other", remedy="give paths alone")
         fits, inside = matcher(globs), len(join(check_folder(within), "x")) - 1
@@ -589,7 +603,7 @@ class Memory(Kinds["Applied"]):
         from mdmem.index.grep import grep  # noqa: PLC0415 - start-up
 
         self.vault.enter()
-        paths, within = path_texts(paths), path_text(within)
+        paths, within = path_texts(paths), place_text(within)
         if paths and within:
             raise Usage(problem="paths and a folder (--in) exclude each other", remedy="give paths alone")
         for path in paths:
@@ -716,7 +730,7 @@ class Memory(Kinds["Applied"]):
 
         request = SearchRequest(
             query=query,
-            within=path_text(within),
+            within=place_text(within),
             types=texts_of(types, "types"),
             tags=texts_of(tags, "tags"),
             since=since,
@@ -751,14 +765,19 @@ class Memory(Kinds["Applied"]):
                 wanted=wanted,
             )
         )
-        results = replace(results, unread=self._count_unread(own, request.within))
-        unread = filter(None, [results.unread_note])
-        return replace(results, notes=(*unknown, *unread, *results.notes))
+        unread, flawed = (
+            self._count_below(own, request.within, what) for what in (View.problems, View.flaws)
+        )
+        results = replace(results, unread=unread, flawed=flawed)
+        wrong = filter(None, [results.unread_note, results.flawed_note])
+        return replace(results, notes=(*unknown, *wrong, *results.notes))
 
-    def _count_unread(self, own: View, within: str) -> int:
-        """Count the files that a search cannot look into."""
+    def _count_below(
+        self, own: View, within: str, listed: Callable[[View], Sequence[tuple[str, str]]]
+    ) -> int:
+        """Count what a search cannot look into, or not as a whole, in the folder that it is about."""
         views = [own] if within else [view for _, view in self._layer_views(own)]
-        return sum(is_under(path, within) for view in views for path, _ in view.problems())
+        return sum(is_under(path, within) for view in views for path, _ in listed(view))
 
     def states(self, *, as_of: str = "") -> dict[str, State]:
         """Return what does not count now, or did not at a moment: the state of each such memory, by its path.
@@ -841,7 +860,10 @@ class Memory(Kinds["Applied"]):
         return findings
 
     def passed_over(self) -> dict[str, int]:
-        """Count the files of text that are no memories by their names, such as `a.mdx`, by suffix."""
+        """Count the files of text that are no memories by their names, such as `a.mdx`, by suffix.
+
+        Markdown below hidden folders is counted by the name of the folder: `.cursor/`.
+        """
         self.vault.enter()
         return self.vault.passed_over()
 

@@ -23,7 +23,7 @@ from mdmem.index.database import key_of, tag_key
 from mdmem.links import move, rename
 from mdmem.links.outside import move_files
 from mdmem.links.references import backlinks, file_beside, file_named
-from mdmem.links.resolve import PATH_KINDS, resolve_link
+from mdmem.links.resolve import PATH_KINDS, has_key, resolve_link
 from mdmem.markdown.blocks import Block, Heading
 from mdmem.markdown.inline import Citation, Link, Tag
 from mdmem.text.lines import Lines
@@ -335,7 +335,7 @@ def _find_links(around: Overlay, path: str, mark: str) -> Iterator[Spot]:
         with suppress(DocumentRefused, MemoryNotFound, StorageFailed):
             document = around.read(source)
             for link in document.links:
-                if key_of(link.target) not in keys if link.target else not mark:
+                if not has_key(link, keys) if link.target else not mark:
                     continue
                 if fits and not fits(link.anchor):
                     continue

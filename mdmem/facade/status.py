@@ -18,6 +18,7 @@ from mdmem.facade.check import find_hidden
 from mdmem.facade.doctor import find_unignored
 from mdmem.git.repository import Repository
 from mdmem.links.references import CODE, LINKS, occurrences
+from mdmem.review.review import MemoryPair, Review
 from mdmem.review.tracked import Tracked, describe_ignored
 from mdmem.vault.paths import Namespace
 
@@ -40,7 +41,8 @@ class MemoryStatus:
         root: the absolute path of the vault's folder.
         scope: whose memory, in words.
         memories: how many there are.
-        passed_over: the files of text that are no memories by their names, counted by suffix.
+        passed_over: the files of text that are no memories by their names, counted by suffix, and Markdown
+            below hidden folders, by the name of the folder.
         uncommitted: memories that differ from the last commit; None also where there is no repository.
         proposals: those in the inbox that wait.
         stale: citations of code that has moved, has changed or is gone.
@@ -141,18 +143,18 @@ def _count_in_git(memory: Memory) -> tuple[int, int, str] | None:
     if repository is None:
         return None
     with Tracked(memory.vault, repository) as tracked:
-        changed = tracked.find_changed(tracked.head)
-        count = sum(_is_changed(memory, tracked, *each) for each in changed)
+        pairs = Review(memory.vault, tracked, tracked.head, None).find_pairs()
+        count = sum(_is_changed(memory, tracked, pair) for pair in pairs)
         ignored = describe_ignored(tracked, tracked.ignored)
         return count, len(tracked.unmerged()), f"{ignored.message}; {ignored.hint}" if ignored else ""
 
 
-def _is_changed(memory: Memory, tracked: Tracked, path: str, before: str | None, after: str | None) -> bool:
-    if before is None or after != "":
+def _is_changed(memory: Memory, tracked: Tracked, pair: MemoryPair) -> bool:
+    if pair.old != pair.new or pair.after:
         return True
     # Git does not know whether the file still holds this: it was written since git looked.
     try:
-        old, now = tracked.document(before, path), memory.vault.find(path, recovered=True)
+        old, now = tracked.document(pair.before, pair.old), memory.vault.find(pair.new, recovered=True)
     except MdmemError:
         return True
     return old is None or now is None or old.data != now.data
@@ -173,5 +175,8 @@ def _look_at_setup(memory: Memory, view: View) -> Iterator[str]:
         yield f".gitignore lacks {what} that keep private files out of git: `mdmem doctor --fix` adds them"
     if count := len(view.problems()):
         yield f"{count:,} {'file' if count == 1 else 'files'} cannot be read as memories"
+    if count := len(view.flaws()):
+        memories = "1 memory" if count == 1 else f"{count:,} memories"
+        yield f"the frontmatter of {memories} cannot be read: `mdmem check` says why"
     if not find_installed(memory.root):
         yield "no agent is set up: `mdmem install claude-code`"

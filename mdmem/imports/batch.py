@@ -3,23 +3,31 @@
 from __future__ import annotations
 
 import os
-from dataclasses import dataclass
+import sys
+from collections import defaultdict
+from collections.abc import Mapping, Sequence
+from contextlib import suppress
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 from mdmem.document import field as text_field
-from mdmem.document.document import MARKDOWN_SUFFIXES, Document, Limits, parse, parse_text, without_suffix
+from mdmem.document.document import Document, Limits, parse_any, parse_text, without_suffix
 from mdmem.document.yaml_edit import inline, scalar
 from mdmem.errors import DocumentRefused, EditRefused, NamedNotFound, StorageFailed, Usage
+from mdmem.text.tokens import first_of
 from mdmem.vault.files import failure, open_regular
-from mdmem.vault.walk import tree
+from mdmem.vault.store import MOST_ATTACHED_BYTES
+from mdmem.vault.walk import printable_path, tree
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Mapping, Sequence
+    from collections.abc import Callable, Iterator
 
     from mdmem.index.sync import Progress
     from mdmem.vault.config import Config
 
 
+PASSED_OVER = "passed over: "
+HIDDEN = f"{PASSED_OVER}hidden"
 _NAMED = 5  # of what was left out, where nothing else is there
 
 
@@ -28,86 +36,94 @@ class Batch:
     """Memories on their way into a vault.
 
     Attributes:
-        documents: with paths below the folder that they go to.
-        left_out: what of the source is not a memory, or could not be read, each with the reason.
+        files: memories, and the bytes of attachments, by the path below the folder that they go to.
+        left_out: what of the source is hidden (`HIDDEN`) or cannot be read, by the reason.
     """
 
-    documents: tuple[Document, ...]
-    left_out: tuple[str, ...] = ()
+    files: Mapping[str, Document | bytes]
+    left_out: Mapping[str, Sequence[str]] = field(default_factory=dict)
 
 
-def read(path: str) -> bytes:
+def read(path: str, most: int = sys.maxsize) -> bytes:
     """Return the bytes of a file of the source; opening it cannot hang, as on a pipe that nobody writes to.
 
     Raises:
         Usage: there is no such file.
-        StorageFailed, SystemFailing: it cannot be read.
+        StorageFailed, SystemFailing: it cannot be read, or has more than `most` bytes.
     """
     try:
         with open(open_regular(os.path.realpath(path)), "rb") as file:
-            return file.read()
+            size = os.fstat(file.fileno()).st_size
+            data = b"" if size > most else file.read()
     except FileNotFoundError:
         raise Usage(problem=f"{path}: there is no such file") from None
     except OSError as error:
         raise failure(error, path, "read it") from None
+    if size > most:
+        raise StorageFailed(path=path, action="read it", reason=f"it has more than {most:,} bytes")
+    return data
 
 
 def folder(
     root: str, config: Config, convert: Callable[[Document], Document], progress: Progress | None = None
 ) -> Batch:
-    """Return every Markdown file below a folder, converted; hidden folders and links are not entered.
+    """Return every file below a folder, memories converted; hidden folders and links are not entered.
 
-    Markdown is what `config`, that of the vault which it goes to, takes for a memory by its name.
+    A memory is what `config`, that of the vault which it goes to, takes for one by its name.
 
     Raises:
         Usage: there is no such folder.
-        NamedNotFound: no Markdown file is there that can be read.
+        NamedNotFound: no memory is there that can be read.
     """
     if not os.path.isdir(root):
         raise Usage(problem=f"{root}: there is no such folder")
-    documents: list[Document] = []
-    left_out: list[str] = []
-    suffixes = tuple(suffix for suffix in MARKDOWN_SUFFIXES if suffix in config.suffixes)
+    files: dict[str, Document | bytes] = {}
+    left_out: dict[str, list[str]] = defaultdict(list)
     paths = sorted(_list_files(root, left_out))
     for number, path in enumerate(paths, 1):
         try:
-            if not path.endswith(suffixes):
-                left_out.append(f"{path}: no Markdown")
-            elif os.path.islink(os.path.join(root, path)):
-                left_out.append(f"{path}: a link")
-            else:
-                documents.append(convert(parse(path, read(os.path.join(root, path)), config.limits)))
-        except (DocumentRefused, StorageFailed) as error:
-            left_out.append(error.message)
+            data = files[path] = read(os.path.join(root, path), MOST_ATTACHED_BYTES)
+            if path.endswith(config.suffixes):
+                document = files[path] = parse_any(path, data, config.limits)
+                with suppress(DocumentRefused):  # what passes a limit stays as it is
+                    files[path] = convert(document)
+        except (StorageFailed, Usage) as error:
+            left_out[getattr(error, "reason", "it is gone")].append(printable_path(path))
         if progress:
             progress(number, len(paths))
-    if not documents:
-        looked = (
-            f"looked for files that end in {' or '.join(suffixes)}, in it and below, but for hidden folders"
-        )
-        raise nothing_found("Markdown note", root, looked, left_out)
-    return Batch(documents=tuple(documents), left_out=tuple(left_out))
+    if not any(isinstance(file, Document) for file in files.values()):
+        looked = f"looked for files that end in {' or '.join(config.suffixes)}, in it and below, not hidden"
+        raise nothing_found("note", root, looked, left_out)
+    return Batch(files=files, left_out=left_out)
 
 
-def nothing_found(what: str, source: str, looked: str, left_out: Sequence[str]) -> NamedNotFound:
+def nothing_found(what: str, source: str, hint: str, left_out: Mapping[str, Sequence[str]]) -> NamedNotFound:
     """Return the error of a source with nothing to import: what was looked for, and what was left out."""
-    others = [f"and {len(left_out) - _NAMED:,} more"] if len(left_out) > _NAMED else []
-    remedy = "\n".join((looked, *(f"  {line}" for line in (*left_out[:_NAMED], *others))))
+    lines = sorted(f"  {path}: {why}" for why, paths in left_out.items() for path in paths)
+    remedy = first_of([hint, *lines], _NAMED + 1, "\n")
     return NamedNotFound(kind=f"{what} in", name=source, remedy=remedy)
 
 
-def _list_files(root: str, left_out: list[str]) -> Iterator[str]:
+def _list_files(root: str, left_out: dict[str, list[str]]) -> Iterator[str]:
+    def name_in(folder: str, name: str = "") -> str:
+        return os.path.relpath(os.path.join(folder, name), root).replace(os.sep, "/")
+
     def refused(error: OSError) -> None:
         found = failure(error, str(error.filename), "list it")
         if not isinstance(found, StorageFailed):
             raise found
-        left_out.append(found.message)
+        left_out[f"it cannot be listed: {found.reason}"].append(printable_path(name_in(error.filename)))
 
     for above, folders, names in tree(root, refused):
+        for name, end in (*((name, "/") for name in folders), *((name, "") for name in names)):
+            path = name_in(above, name) + end
+            if name.startswith("."):
+                left_out[HIDDEN].append(printable_path(path))
+            elif os.path.islink(os.path.join(above, name)):
+                left_out["it is a link"].append(printable_path(path))
+            elif not end:
+                yield path
         folders[:] = [name for name in folders if not name.startswith(".")]
-        for name in names:
-            if not name.startswith("."):
-                yield os.path.relpath(os.path.join(above, name), root).replace(os.sep, "/")
 
 
 def also_called(document: Document, names: Sequence[str]) -> Document:

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import json
 import re
+from collections import defaultdict
 from dataclasses import dataclass, field
 from itertools import count
 from typing import TYPE_CHECKING, Any, NamedTuple
@@ -46,7 +47,7 @@ class _Graph:
     observations: dict[str, list[str]] = field(default_factory=dict)
     relations: list[_Relation] = field(default_factory=list)
     paths: dict[str, str] = field(default_factory=dict)
-    left_out: list[str] = field(default_factory=list)
+    left_out: dict[str, list[str]] = field(default_factory=lambda: defaultdict(list))
 
 
 def convert(source: str, config: Config, progress: Progress | None = None) -> Batch:
@@ -64,17 +65,17 @@ def convert(source: str, config: Config, progress: Progress | None = None) -> Ba
         raise nothing_found("entity of the MCP memory server", source, looked, graph.left_out)
     for relation in graph.relations:
         if relation.source not in graph.types:
-            graph.left_out.append(f"{' '.join(relation)}: there is no entity {relation.source!r}")
+            graph.left_out[f"there is no entity {relation.source!r}"].append(" ".join(relation))
     _name_entities(graph)
-    documents = []
+    documents: dict[str, Document | bytes] = {}
     for number, name in enumerate(graph.paths, 1):
         try:
-            documents.append(_make_note(graph, name, config.limits))
+            documents[graph.paths[name]] = _make_note(graph, name, config.limits)
         except DocumentRefused as error:
-            graph.left_out.append(error.message)
+            graph.left_out[error.message.removeprefix(f"{error.path}: ")].append(error.path)
         if progress:
             progress(number, len(graph.paths))
-    return Batch(documents=tuple(documents), left_out=tuple(graph.left_out))
+    return Batch(files=documents, left_out=graph.left_out)
 
 
 def _iterate_entries(source: str, graph: _Graph) -> Iterator[tuple[str, Any]]:
@@ -94,7 +95,7 @@ def _iterate_entries(source: str, graph: _Graph) -> Iterator[tuple[str, Any]]:
         if line.strip():
             entry = _parse_json(line)
             if entry is None:
-                graph.left_out.append(f"{source}:{number}: this is not JSON")
+                graph.left_out["this is not JSON"].append(f"{source}:{number}")
             else:
                 yield f"{source}:{number}", entry
 
@@ -120,13 +121,13 @@ def _take_entry(graph: _Graph, where: str, entry: Any) -> None:
             if isinstance(text, str) and text.strip():
                 kept.append(text)
             else:
-                graph.left_out.append(f"{where}: observation {number} is not a text")
+                graph.left_out[f"observation {number} is not a text"].append(where)
     elif known.get("type") == "relation" and _are_texts(known, "from", "to", "relationType"):
         relation = _Relation(known["from"], known["relationType"], known["to"])
         if relation not in graph.relations:
             graph.relations.append(relation)
     else:
-        graph.left_out.append(f"{where}: neither an entity nor a relation")
+        graph.left_out["neither an entity nor a relation"].append(where)
 
 
 def _are_texts(entry: dict[str, Any], *names: str) -> bool:
@@ -140,7 +141,7 @@ def _name_entities(graph: _Graph) -> None:
         try:
             stem = encode_id(name)
         except PathRefused as error:
-            graph.left_out.append(error.message)
+            graph.left_out[error.reason].append(name)
             continue
         tries = (stem if number == 1 else f"{stem}-{number}" for number in count(1))
         free = next(each for each in tries if each.casefold() not in taken)

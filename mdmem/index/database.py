@@ -14,9 +14,12 @@ from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
 from mdmem.diagnostic import Span
 from mdmem.document import anchor
 from mdmem.document.document import NAMED_SUFFIXES, SUFFIXES, Document, without_suffix
+from mdmem.document.tree import LINEAGE
 from mdmem.errors import IndexDamaged, StorageFailed
-from mdmem.index.hit import day_of, field_text
+from mdmem.index.hit import day_of, field_text, first_text
 from mdmem.markdown.citation import Citation
+from mdmem.markdown.link import percent_decoded
+from mdmem.text.regex import regex
 from mdmem.vault.paths import nfc
 
 if TYPE_CHECKING:
@@ -35,7 +38,10 @@ SOCKET = "vouches-"
 """Prefix of the sockets of watching processes, see `mdmem.index.voucher`."""
 
 
-VERSION = 4
+INDEX_NAMES = ("index", "_index")
+"""What a memory is called that a site shows at the address of its folder."""
+
+VERSION = 6
 # Writers hold the lock of the index; a reader waits for a checkpoint at most.
 BUSY_SECONDS = 5.0
 _DAMAGE = {sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_NOTADB, sqlite3.SQLITE_FORMAT, sqlite3.SQLITE_ERROR}
@@ -49,7 +55,7 @@ _PARTS = {
     " PRIMARY KEY (document, n)",
     "blocks": "n INTEGER, id TEXT, line INTEGER, PRIMARY KEY (document, n)",
     "links": 'n INTEGER, line INTEGER, start INTEGER, "end" INTEGER, kind TEXT, embed INTEGER, target TEXT,'
-    " key TEXT, anchor TEXT, alias TEXT, PRIMARY KEY (document, n)",
+    " key TEXT, anchor TEXT, alias TEXT, label TEXT, PRIMARY KEY (document, n)",
     "citations": 'n INTEGER, line INTEGER, start INTEGER, "end" INTEGER, path TEXT, first INTEGER,'
     " last INTEGER, symbol TEXT, pin TEXT, in_link INTEGER, seen TEXT, PRIMARY KEY (document, n)",
     "tags": "n INTEGER, line INTEGER, start INTEGER, name TEXT, key TEXT, PRIMARY KEY (document, n)",
@@ -60,16 +66,19 @@ _INDEXES = {
     "names_by_key": "names (kind, key)",
     "fields_by_key": "fields (key)",
     "links_by_key": "links (key)",
+    "links_by_label": "links (label) WHERE label != ''",
     "citations_by_path": "citations (path)",
     "tags_by_key": "tags (key)",
     "documents_unread": "documents (path) WHERE problem != ''",
+    "documents_flawed": "documents (path) WHERE flaw != ''",
 }
 _SCHEMA = f"""
 CREATE TABLE meta (key TEXT PRIMARY KEY, value) WITHOUT ROWID;
 CREATE TABLE documents (
     id INTEGER PRIMARY KEY, path TEXT NOT NULL UNIQUE,
     mtime_ns INTEGER, ctime_ns INTEGER, size INTEGER, inode INTEGER, racy INTEGER,
-    hash TEXT, problem TEXT, title TEXT, type TEXT, day TEXT, dated INTEGER, ident TEXT
+    hash TEXT, problem TEXT, title TEXT, type TEXT, day TEXT, dated INTEGER, ident TEXT,
+    flaw TEXT
 );
 CREATE INDEX documents_racy ON documents (id) WHERE racy;
 CREATE TABLE pending (path TEXT PRIMARY KEY) WITHOUT ROWID;
@@ -126,10 +135,10 @@ class Database:
         try:
             with _translating_errors(path):
                 self._set_up()
+                status = os.stat(path)
         except BaseException:
             self._connection.close()
             raise
-        status = os.stat(path)
         self.identity = status.st_dev, status.st_ino
 
     def _set_up(self) -> None:
@@ -248,7 +257,7 @@ class Database:
         parts: dict[str, list[Row]] = {name: [] for name in _PARTS}
         documents: list[Row] = []
         for entry, (number, _) in zip(entries, numbers, strict=True):
-            summary = entry.record.summary if entry.record else ("", "", "", False, "")
+            summary = entry.record.summary if entry.record else ("", "", "", False, "", "")
             documents.append(
                 (number, entry.path, *entry.seen, entry.racy, entry.hash, entry.problem, *summary)
             )
@@ -310,6 +319,8 @@ def _translating_errors(path: str) -> Iterator[None]:
         if code in _DAMAGE:
             raise IndexDamaged(path=path, reason=str(error)) from None
         raise StorageFailed(path=path, action="use the index", reason=str(error)) from None
+    except FileNotFoundError as error:  # deleted since SQLite has opened it
+        raise StorageFailed(path=path, action="use the index", reason=str(error)) from None
 
 
 Scalar: TypeAlias = str | int | float | None
@@ -317,6 +328,10 @@ Row: TypeAlias = tuple[Scalar, ...]
 
 _LARGEST = 2**63 - 1  # SQLite's integers
 _NOWHERE = Span(0, 0)
+# What names a memory, leads to others, or says whether it counts.
+_COUNTING = frozenset((
+    *("id", "aliases", "tier", "access", "confidence", "expires", "valid_from", "valid_to", *LINEAGE),
+))  # fmt: skip
 
 
 class Summary(NamedTuple):
@@ -328,6 +343,7 @@ class Summary(NamedTuple):
         day: see `mdmem.index.hit.day_of`.
         dated: whether the day is written in the memory; else it is that of the file.
         ident: its field `id`.
+        flaw: why some of its frontmatter cannot be read; empty where all can.
     """
 
     title: str
@@ -335,6 +351,7 @@ class Summary(NamedTuple):
     day: str
     dated: bool
     ident: str
+    flaw: str = ""
 
 
 class Record(NamedTuple):
@@ -346,7 +363,8 @@ class Record(NamedTuple):
         fields: (n, key, value): the scalars of its fields by dotted keys, items of lists one by one.
         sections: (n, line, level, path, slug, loose); `path` has one title a line.
         blocks: (n, id, line).
-        links: (n, line, start, end, kind, embed, target, key, anchor, alias).
+        links: (n, line, start, end, kind, embed, target, key, anchor, alias, label); `label` is the key that
+            the alias of a wikilink would have as its target.
         citations: (n, line, start, end, path, first, last, symbol, pin, in_link, seen); `seen` is filled in
             by `mdmem.index.sync`.
         tags: (n, line, start, name, key).
@@ -364,23 +382,26 @@ class Record(NamedTuple):
     urls: list[Row]
 
 
-def record(document: Document, modified: float) -> Record:
+def record(document: Document, modified: float, *, is_data: bool = False) -> Record:
     """Make the rows of a memory.
 
     Args:
         document: the memory.
         modified: when its file was, in seconds since the epoch.
+        is_data: whether no field of it names it, points at others or says whether it counts.
 
     Raises:
         TooNested, TooLarge: its fields cannot be read.
     """
     fields, headings, sections = document.fields, document.headings, document.sections
+    if is_data:
+        fields = {key: value for key, value in fields.items() if key not in _COUNTING}
     scalars: list[Row] = []
     for key, value in fields.items():
         _add_scalars(scalars, _replace_surrogates(str(key)), value)
     return Record(
-        _make_summary(document.path, fields, headings[0].title if headings else "", modified),
-        names_of(document.path, fields),
+        _make_summary(document, fields, headings[0].title if headings else "", modified),
+        names_of(document.path, fields, "" if is_data else document.text),
         scalars,
         [
             (n, line, section[0].level, "\n".join(path), slug, loose)
@@ -390,8 +411,10 @@ def record(document: Document, modified: float) -> Record:
         ],
         [(n, block.id, block.line) for n, block in enumerate(document.blocks)],
         [
-            (n, line, start, end, kind, embed, target, key_of(target), to, alias)
-            for n, (kind, embed, (start, end), line, target, _, to, _, alias, _) in enumerate(document.links)
+            (n, line, start, end, kind, embed, target, key_of(target), to, alias, label_key(kind, alias))
+            for n, (kind, embed, (start, end), line, target, _, to, _, alias, _) in enumerate(
+                () if is_data else document.links
+            )
         ],
         [
             (n, c.line, *c.span, c.path, c.first, c.last, c.symbol, c.pin, c.in_link, "")
@@ -428,16 +451,29 @@ def kept_citation(
 
 
 def key_of(target: str) -> str:
-    """Return the key of a link's target: its last part, without `.md`, NFC and casefolded."""
-    return alias_key(target.rpartition("/")[2].removesuffix(SUFFIXES[0]))
+    """Return the key of a link's target: its last part, without `.md` or `.html`, NFC and casefolded."""
+    last = target.rstrip("/").rpartition("/")[2]
+    return alias_key(last.removesuffix(SUFFIXES[0]).removesuffix(".html"))
+
+
+def label_key(kind: str, alias: str) -> str:
+    """Return the key that the alias of a wikilink has where the tool says it first; else empty."""
+    return key_of(alias.partition("#")[0]) if alias and kind == "wikilink" else ""
 
 
 def stem_keys(path: str) -> tuple[str, ...]:
     """Return the keys that a link to a memory may have by its path: without its suffix first.
 
-    Only a memory whose suffix is not .md has two: a link that says the suffix has the other one.
+    A memory whose suffix is not .md has another one: a link that says the suffix. So has the index of a
+    folder: that of the folder.
     """
-    keys = key_of(without_suffix(path)) if path.endswith(NAMED_SUFFIXES) else "", key_of(path)
+    bare = without_suffix(path)
+    folder, _, name = bare.rpartition("/")
+    keys = (
+        key_of(bare) if path.endswith(NAMED_SUFFIXES) else "",
+        key_of(path),
+        key_of(folder) if name in INDEX_NAMES else "",
+    )
     return tuple(filter(None, keys))
 
 
@@ -446,31 +482,84 @@ def tag_key(name: str) -> str:
     return name.casefold()
 
 
-def keys_of(path: str, fields: Mapping[str, Any]) -> list[str]:
+def keys_of(path: str, fields: Mapping[str, Any], text: str = "") -> list[str]:
     """Return every key that the target of a link to a memory may have."""
-    return list(
-        dict.fromkeys(
-            str(key) if kind == "stem" else key_of(str(key)) for kind, key in names_of(path, fields)
-        )
-    )
+    names = names_of(path, fields, text)
+    return list(dict.fromkeys(str(key) if kind == "stem" else key_of(str(key)) for kind, key in names))
 
 
-def _make_summary(path: str, fields: Mapping[str, Any], heading: str, modified: float) -> Summary:
+def _make_summary(document: Document, fields: Mapping[str, Any], heading: str, modified: float) -> Summary:
+    path = document.path
     written = day_of(path, fields)
     day = written or day_of(path, {}, modified)
-    title, type_, ident = (_field_text(fields.get(name)) for name in ("title", "type", "id"))
-    return Summary(title or heading, type_, day, bool(written), ident)
+    title, ident = (_field_text(fields.get(name)) for name in ("title", "id"))
+    type_, flaw = _replace_surrogates(first_text(fields.get("type"))), document.frontmatter.unread
+    return Summary(title or heading, type_, day, bool(written), ident, flaw)
 
 
-def names_of(path: str, fields: Mapping[str, Any]) -> list[Row]:
-    """Return what links may call a memory: the kind and the key of each name."""
+def names_of(path: str, fields: Mapping[str, Any], text: str = "") -> list[Row]:
+    """Return what links may call a memory: the kind and the key of each name; some stand in its `text`."""
     names: list[Row] = [("stem", key) for key in stem_keys(path)]
     if ident := _field_text(fields.get("id")):
         names.append(("id", ident))
     aliases = fields.get("aliases")
     texts = map(_field_text, aliases if isinstance(aliases, list) else [aliases])
     names += [("alias", alias_key(text)) for text in texts if text]
+    for field in fields.keys() & _ADDRESSES:
+        values = fields[field] if isinstance(fields[field], list) else [fields[field]]
+        names += [("address", key) for each in values for key in _list_addresses(path, field, each)]
+    names += [(kind, alias_key(name)) for kind, name in _list_other_names(path, text)]
     return list(dict.fromkeys(names))
+
+
+_ADDRESSES = frozenset(("permalink", "url", "slug", "redirect_from"))
+_LONGEST_ADDRESS = 1024
+# Of Logseq: a property of a page in its first lines, or of a block; what its files and Jekyll's are called.
+_PROPERTY = regex(r"(?:\A|\n)[ \t-]*(title|alias|id)::[ \t]+([^\r\n]{1,400})")
+_DATED_POST = regex(r"[0-9]{4}-[0-9]{1,2}-[0-9]{1,2}-(.+)")
+_JOURNAL = regex(r"([0-9]{4})[_-](0[1-9]|1[0-2])[_-]0?([1-3]?[0-9])")
+_NTH = {"1": "st", "2": "nd", "3": "rd"}
+_MONTHS = ("Jan", "Feb", "Mar", "Apr", "May", "Jun", "Jul", "Aug", "Sep", "Oct", "Nov", "Dec")
+_FIRST_LINES = 1000
+
+
+def address_key(address: str) -> str:
+    """Return the form in which addresses are compared: without `/`, `.html` or the index at its end."""
+    return alias_key(address.rstrip("/").removesuffix("/index.html").removesuffix(".html"))
+
+
+def _list_addresses(path: str, field: str, value: Any) -> Iterator[str]:
+    """Yield the addresses that a field says: behind `/`, of the site; else from the folder of the memory."""
+    said = value if isinstance(value, str) else ""
+    if len(said) > _LONGEST_ADDRESS or ":" in said or not said or not {".", ".."}.isdisjoint(said.split("/")):
+        return
+    folder, _, name = without_suffix(path).rpartition("/")
+    is_relative = field == "slug" and not said.startswith("/")
+    starts = (folder, folder.rpartition("/")[0]) if name in INDEX_NAMES else (folder,)
+    for start in starts if is_relative else ("",):
+        yield address_key(f"{start}/{said.strip('/')}".removeprefix("/" if is_relative else ""))
+
+
+def _list_other_names(path: str, text: str) -> Iterator[tuple[str, str]]:
+    """Yield the names that only some tools give: "page", "block" and "post"."""
+    folder, _, name = without_suffix(path).rpartition("/")
+    last = folder.rpartition("/")[2]
+    if "___" in name or "%" in name:
+        yield "page", percent_decoded(name.replace("___", "/"))
+    if last == "pages" and "." in name:
+        yield "page", percent_decoded(name.replace(".", "/"))
+    if last == "journals" and (day := _JOURNAL.fullmatch(name)):
+        nth = "th" if day[3][0] == "1" and len(day[3]) > 1 else _NTH.get(day[3][-1], "th")
+        yield "page", f"{_MONTHS[int(day[2]) - 1]} {day[3]}{nth}, {day[1]}"
+    if "_posts" in path or "blog/" in path:
+        post = _DATED_POST.fullmatch(last if name == "index" else name)
+        yield from (("post", found) for found in post.groups()) if post else ()
+    for said in _PROPERTY.finditer(text) if "::" in text else ():
+        if said[1] == "id":
+            yield "block", said[2].strip()
+        elif said.start() < _FIRST_LINES:
+            names = said[2].split(",") if said[1] == "alias" else [said[2]]
+            yield from (("page", bare) for each in names if (bare := each.strip(" []#")))
 
 
 def alias_key(alias: str) -> str:

@@ -10,15 +10,14 @@ from dataclasses import replace
 from itertools import chain, groupby, islice
 from operator import itemgetter
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple, Self
-from unicodedata import normalize
 
 from mdmem.diagnostic import Diagnostic, about_file
 from mdmem.document.document import SUFFIXES
 from mdmem.errors import PatternInvalid, Usage
 from mdmem.index import ripgrep
-from mdmem.text.globs import matcher
+from mdmem.text.globs import escaped, matcher
 from mdmem.text.regex import MOST_CHARACTERS, shortened
-from mdmem.vault import files, paths
+from mdmem.vault import files, paths, walk
 from mdmem.vault.config import MOST_BYTES
 
 if TYPE_CHECKING:  # what hits are made of is imported while ripgrep searches
@@ -360,7 +359,8 @@ class _GrepRun(NamedTuple):
             if kind == "begin":
                 path = self._to_vault_path(ripgrep.named(data), mounted)
                 is_seen = path.endswith(self.suffixes) and self.wall.holds(path)
-                counts = is_seen and (self.only is None or normalize("NFC", path) in self.only)
+                path = walk.name_file(self.root, path) if is_seen else ""
+                counts = is_seen and (self.only is None or path in self.only)
                 parts = tuple(path.split("/")) if counts else ()
             elif kind == "summary":
                 self._report_unread(process.errors(), mounted)
@@ -413,18 +413,12 @@ def ripgrepy(pattern: str, root: str, wall: Namespace, suffixes: tuple[str, ...]
         for path in (os.path.join(root, folder) for folder in wall.hides):
             # ripgrep compares a path as seen from the current folder where it is below that, else whole.
             near = os.path.relpath(path)
-            below = "*" if near == os.curdir else _escape_glob(near)
-            bound.command += [f"--glob=!**{_escape_glob(path)}", f"--glob=!/{below}"]
+            below = "*" if near == os.curdir else escaped(near)
+            bound.command += [f"--glob=!**{escaped(path)}", f"--glob=!/{below}"]
         return Ripgrepy.run(bound, *args, **named)
 
     bound.run = run
     return bound
-
-
-def _escape_glob(path: str) -> str:
-    """Return a glob that matches a path and nothing else; a part `*` stands for any one name."""
-    parts = ("".join(f"\\{c}" if c in "\\*?[]{}!#" else c for c in part) for part in path.split("/"))
-    return "/".join("*" if part == "\\*" else part for part in parts)
 
 
 def _is_folder(root: str, namespace: str) -> bool:

@@ -6,6 +6,7 @@ import time
 from bisect import bisect_right
 from contextlib import suppress
 from dataclasses import dataclass
+from datetime import date
 from operator import itemgetter
 from typing import TYPE_CHECKING, Any, TypeAlias
 
@@ -27,6 +28,10 @@ LONGEST, _SHOWN = 4_000, 500
 DATE_FIELDS = ("created", "date", "updated")
 _DAY = r"[0-9]{4}-(?:0[1-9]|1[0-2])-(?:0[1-9]|[12][0-9]|3[01])"
 _WRITTEN_DAY = regex(rf"\s*({_DAY})(?![0-9])")
+_STAMP = regex(r"([0-9]{10})(?:[0-9]{3})?")  # seconds or milliseconds since 1970
+_JOINED_DAY = regex(r"((?:19|20)[0-9]{2})([0-9]{2})([0-9]{2})(?:[0-9]{6})?")
+_DAY_PARTS = regex(r"([0-9]{4}|[0-9]{1,2})([-/.])([0-9]{1,2})\2([0-9]{4}|[0-9]{1,2})(?:[T ,].*)?")
+_YEAR = 4  # digits
 _NAMED_DAY = regex(rf"(?<![0-9]){_DAY}(?![0-9])")
 
 
@@ -98,14 +103,45 @@ def day_of(path: str, fields: Mapping[str, Any], modified: float | None = None) 
     Returns:
         `YYYY-MM-DD` (of `modified`: in UTC), or an empty string.
     """
-    for name in DATE_FIELDS:
-        written = _WRITTEN_DAY.match(str(fields.get(name, "")))
-        if written:
-            return written.group(1)
+    if written := next(filter(None, (_read_day(fields.get(name)) for name in DATE_FIELDS)), ""):
+        return written
     named = _NAMED_DAY.search(path.rpartition("/")[2])
     if named:
         return named.group()
     return "" if modified is None else time.strftime("%Y-%m-%d", time.gmtime(modified))
+
+
+def field_of_day(fields: Mapping[str, Any]) -> str:
+    """Return the name of the field that states the day of a memory; empty where none does."""
+    return next((name for name in DATE_FIELDS if _read_day(fields.get(name))), "")
+
+
+def _read_day(value: Any) -> str:
+    """Return the day that a date says, as `YYYY-MM-DD`; empty where that is not certain: `09/12/2023`."""
+    if value is None:
+        return ""
+    text = str(value)
+    if written := _WRITTEN_DAY.match(text):
+        return written.group(1)
+    if text.startswith("[["):  # a link, unquoted a list in a list
+        text = text.strip(" []\"'")
+    if written := _WRITTEN_DAY.match(text):
+        return written.group(1)
+    if stamp := _STAMP.fullmatch(text):
+        return time.strftime("%Y-%m-%d", time.gmtime(int(stamp[1])))
+    if joined := _JOINED_DAY.fullmatch(text):
+        orders = [joined.groups()]
+    elif parts := _DAY_PARTS.fullmatch(text):
+        first, sign, middle, last = parts.groups()
+        orders = [(first, middle, last), (last, middle, first)]
+        orders += [(last, first, middle)] * (sign != ".")
+    else:
+        return ""
+    days: set[str] = set()
+    for order in orders:
+        with suppress(ValueError):
+            days |= {date(*map(int, order)).isoformat()} if len(order[0]) == _YEAR else set()
+    return days.pop() if len(days) == 1 else ""
 
 
 def lines_text(document: Document, lines: range) -> list[str]:
@@ -161,6 +197,11 @@ def fields_of(document: Document) -> Mapping[str, Any]:
         return document.fields
     except MdmemError:
         return {}
+
+
+def first_text(value: Any) -> str:
+    """Return the text of a scalar, or of the first one in a list."""
+    return next(filter(None, map(field_text, value)), "") if isinstance(value, list) else field_text(value)
 
 
 def field_text(value: Any) -> str:

@@ -19,7 +19,7 @@ from mdmem.index.view import NO_ANCHORS, Anchors, View
 from mdmem.vault.paths import is_under
 
 if TYPE_CHECKING:
-    from collections.abc import Collection, Iterable, Mapping, Sequence
+    from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 
     from mdmem.document.document import Document, Limits
     from mdmem.index.index import Index
@@ -38,8 +38,11 @@ class Opened:
         refused: why it cannot be a memory; None where it can.
     """
 
-    def __init__(self, path: str, text: str, limits: Limits) -> None:
+    def __init__(
+        self, path: str, text: str, limits: Limits, is_data: Callable[[Document], bool] = lambda _: False
+    ) -> None:
         self.text = text
+        self._is_data = is_data
         self.refused: DocumentRefused | None = None
         self._document: Document | None = None
         try:
@@ -51,7 +54,8 @@ class Opened:
     def record(self) -> Record | None:
         """The rows that the index would have of it; None where it could have none."""
         try:
-            return record(self._document, 0.0) if self._document else None
+            found = self._document
+            return record(found, 0.0, is_data=self._is_data(found)) if found else None
         except DocumentRefused as error:
             self.refused = error
             return None
@@ -222,7 +226,11 @@ class Overlay(View):
     def sources(self, keys: Iterable[str]) -> list[str]:
         """List the memories that have a link with one of these keys, by path."""
         keys = set(keys)
-        mine = (path for path, each in self._records.items() if any(link[7] in keys for link in each.links))
+        mine = (
+            path
+            for path, each in self._records.items()
+            if any(link[7] in keys or (link[10] and link[10] in keys) for link in each.links)
+        )
         return sorted({*super().sources(keys), *mine})
 
     def links_with(self, key: str) -> list[tuple[str, int, str, str, str, str]]:
@@ -230,8 +238,8 @@ class Overlay(View):
         mine: list[Any] = [
             (path, line, kind, target, mark, alias)
             for path, each in self._records.items()
-            for _, line, _, _, kind, _, target, own, mark, alias in each.links
-            if own == key
+            for _, line, _, _, kind, _, target, own, mark, alias, label in each.links
+            if own == key or (label and label == key)
         ]
         return [*super().links_with(key), *mine]
 
@@ -256,7 +264,7 @@ class Overlay(View):
     def _open_places(self) -> set[str]:
         return {place for path in self.opened for place in accumulate(path.split("/"), "{}/{}".format)}
 
-    def read(self, path: str) -> Document:
+    def read(self, path: str, *, unreadable: bool = False) -> Document:
         """Return the memory at `path`, as it is in the editor or on disk; see `Vault.read`.
 
         Raises:
@@ -264,7 +272,7 @@ class Overlay(View):
         """
         opened = self.opened.get(path)
         if opened is None:
-            return super().read(path)
+            return super().read(path, unreadable=unreadable)
         if opened.document is None:
             raise opened.refused or MemoryNotFound(path=path)
         return opened.document

@@ -3,15 +3,16 @@
 A passage is a paragraph, or some lines of a longer one, with its heading.
 
 A word is a run of letters and digits in lower case, without accents, reduced to its English stem. The parts
-of an identifier, and the pairs of neighbouring characters of a text without spaces, are appended to the text
-before it is analyzed. The index and its queries analyze alike: every change needs another
-`mdmem.index.text_index.VERSION`.
+of an identifier, the pairs of neighbouring characters of a text without spaces, and words with signs, such as
+`C#`, `.NET`, `1.2.3` and emoji, are appended to the text before it is analyzed. The index and its queries
+analyze alike: every change needs another `mdmem.index.text_index.VERSION`.
 """
 
 from __future__ import annotations
 
 import re
 import unicodedata
+from contextlib import suppress
 from functools import cache
 from itertools import pairwise
 from typing import TYPE_CHECKING, Any, NamedTuple
@@ -19,7 +20,8 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from mdmem.diagnostic import Span
 from mdmem.document.confidence import confidence_of
 from mdmem.document.synced_block import block_span
-from mdmem.index.hit import DATE_FIELDS, day_of, field_text, fields_of
+from mdmem.errors import MdmemError
+from mdmem.index.hit import DATE_FIELDS, day_of, field_text, fields_of, first_text
 from mdmem.kind import OBSERVATION
 from mdmem.text.regex import regex
 
@@ -44,6 +46,27 @@ _UNSPACED = regex(
     "[\u0e00-\u0eff\u1000-\u109f\u1100-\u11ff\u1780-\u17ff\u3005-\u3007\u3040-\u318f\u31a0-\u31ff"
     "\u3400-\u4dbf\u4e00-\u9fff\ua960-\ua97f\uac00-\ud7ff\uf900-\ufaff\U00020000-\U000323af]+"
 )
+# From the sign of a word with one on: `C#`, `C++`, `R&D`, `.NET`, `3.11`. Signs come first, because a search
+# for a few characters is fast.
+_SIGN = regex(
+    r"[#+&.](?:(?<=[A-Za-z0-9][#+])[#+]{0,2}+(?![A-Za-z0-9_#+])|(?<=[A-Za-z0-9]\+)\+(?=[0-9])"
+    r"|(?<=\b[A-Za-z]#)(?=[0-9])|(?<=[A-Za-z]&)[A-Za-z]{1,3}+(?![A-Za-z0-9_;=])"
+    r"|(?<=\.)(?<![A-Za-z0-9_.)\]]\.)[A-Za-z][A-Za-z0-9]{0,31}+(?![A-Za-z0-9_])"
+    r"|(?<=[0-9]\.)[0-9]++(?:\.[0-9]++)*+(?:[-.]?(?:alpha|beta|rc|dev|pre|post|a|b|x)[-.]?[0-9]*+(?!\w))?)"
+)
+_BEFORE_SIGN = regex(r"[A-Za-z0-9]+\Z")
+_DIGITS_BEFORE = regex(r"[0-9]+\Z")
+_RELEASE = regex(r"[0-9]+(?:ꔂ[0-9]+)+(?=[ꔂꔄ]?[a-z])")
+_FACE = "[\u2300-\u23ff\u2600-\u27bf\u2b00-\u2bff\U0001f000-\U0001f1e5\U0001f200-\U0001faff]"
+_LOOK = "[\ufe0f\U0001f3fb-\U0001f3ff\U000e0020-\U000e007f]*+"
+_EMOJI = regex(f"{_FACE}{_LOOK}(?:\u200d{_FACE}{_LOOK})*+|[\U0001f1e6-\U0001f1ff]{{2}}|[0-9#*]\ufe0f?\u20e3")
+_MANY_FACES = regex(f"({_FACE}){_LOOK}\u200d?")
+# Letters of a script that few texts have stand for signs, of which the analyzer makes no words.
+_SIGNS = str.maketrans("#+.&-", "ꔀꔁꔂꔃꔄ", "\ufe0f")
+_EMOJI_MARK = "ꔅ"
+_PLAIN_SIGNS = str.maketrans("ꔀꔁꔂꔃꔄ", "#+.&-")
+_CODE_POINT = regex("ꔅ([0-9a-f]+)")
+_ANY_SIGN = regex("[ꔀ-ꔅ]")
 # Endings of English words: the stem of a word can be shorter than a prefix of it.
 _ENDINGS = (
     *("", "e", "s", "ed", "es", "al", "ly", "ing", "ion", "ity"),
@@ -51,6 +74,7 @@ _ENDINGS = (
 )  # fmt: skip
 
 Run = tuple[str, ...]
+_LONGEST_BEFORE = 16  # letters and digits
 
 
 @cache
@@ -59,6 +83,11 @@ def analyzer() -> tantivy.TextAnalyzer:
     import tantivy  # noqa: PLC0415 - start-up
 
     return _start_analyzer().filter(tantivy.Filter.stemmer("english")).build()
+
+
+def analyzed(*texts: str) -> frozenset[str]:
+    """Return the words that the index has of texts which are `written_out`."""
+    return frozenset(analyzer().analyze("\n".join(texts)))
 
 
 @cache
@@ -73,13 +102,31 @@ def _start_analyzer() -> tantivy.TextAnalyzerBuilder:
     return builder.filter(tantivy.Filter.lowercase()).filter(tantivy.Filter.ascii_fold())
 
 
+def signed_words(text: str) -> Iterator[tuple[int, int, str]]:
+    """Yield the words with signs in a text, and emoji: start, end, and the word in letters and digits."""
+    for sign in _SIGN.finditer(text):
+        start, end = sign.span()
+        pattern = _DIGITS_BEFORE if text[start + 1 : end][:1].isdigit() else _BEFORE_SIGN
+        before = pattern.search(text, max(0, start - _LONGEST_BEFORE), start)
+        start = before.start() if before else start
+        word = text[start:end].lower().translate(_SIGNS)
+        yield start, end, word
+        yield from ((start, end, each) for each in _RELEASE.findall(word))
+    for emoji in () if text.isascii() else _EMOJI.finditer(text):
+        parts = dict.fromkeys((emoji[0], *_MANY_FACES.findall(emoji[0])))
+        for word in dict.fromkeys(part.replace("\ufe0f", "") for part in parts):
+            yield *emoji.span(), "".join(f"{_EMOJI_MARK}{ord(c):x}" for c in word)
+
+
 def written_out(text: str) -> str:
-    """Append to a text the parts of identifiers, and the pairs of characters written without spaces."""
+    """Append to a text the words with signs in it, the parts of identifiers, and pairs of neighbours."""
+    signed = dict.fromkeys(word for *_, word in signed_words(text))
     pairs: list[str] = []
     if not text.isascii():
         text = unicodedata.normalize("NFKC", text)
+        signed |= dict.fromkeys(word for *_, word in signed_words(text))
         pairs = [pair for run in _UNSPACED.findall(text) for pair in _pair_neighbours(run)]
-    more = _split_identifiers(text) + pairs
+    more = [*_split_identifiers(text), *pairs, *signed]
     if pairs:
         text = _UNSPACED.sub(" ", text)
     return f"{text}\n{' '.join(more)}" if more else text
@@ -113,8 +160,31 @@ def words_of(text: str) -> list[str]:
     return words
 
 
+def is_signed(word: str) -> bool:
+    """Return whether a word of the index is one with signs, or an emoji."""
+    return not word.isascii() and _ANY_SIGN.search(word) is not None
+
+
+def spelled(words: str) -> str:
+    """Return words of the index as people write them, with their signs."""
+    words = _CODE_POINT.sub(lambda point: chr(int(point[1], 16)), words)
+    return words.translate(_PLAIN_SIGNS)
+
+
+def signs_of(text: str) -> list[str]:
+    """Return the words with signs of a text as the index has them."""
+    return analyzer().analyze(" ".join(word for *_, word in signed_words(text)))
+
+
 def runs_of(text: str) -> list[list[Run]]:
-    """Return the words of a phrase in a row: for each stretch in one kind of script, the possible runs."""
+    """Return the words of a phrase in a row: for each stretch in one kind of script, the possible runs.
+
+    Words with signs stand behind them, each by itself; of a phrase that is one such word, the parts are left
+    out: those of `1.2.3` are not in a row in `v1.2.3`.
+    """
+    signs: list[list[Run]] = [[(word,)] for word in signs_of(text)]
+    if any(end - start == len(text) for start, end, _ in signed_words(text)):
+        return signs[:1]
     stretches: list[list[Run]] = []
     for stretch in _split_by_script(text):
         if is_unspaced(stretch):
@@ -124,7 +194,7 @@ def runs_of(text: str) -> list[list[Run]]:
             runs = [*dict.fromkeys(tuple(analyzer().analyze(spelt)) for spelt in (stretch, parted))]
         if runs := [run for run in runs if run]:
             stretches.append(runs)
-    return stretches
+    return stretches + signs
 
 
 def beginnings(text: str) -> list[str]:
@@ -253,8 +323,7 @@ def indexed(document: Document, modified: float | None = None) -> Indexed:
     stem = document.path.rpartition("/")[2].rpartition(".")[0]
     day = day_of(document.path, fields)
     passages = list(cut(document))
-    dates = (*(field_text(fields.get(name)) for name in DATE_FIELDS), _spell_day(day))
-    if text := " ".join(filter(None, dates)):
+    if text := dates_text(document.path, fields):
         passages[0] = passages[0]._replace(text=f"{passages[0].text}\n{text}")
     return Indexed(
         path=document.path,
@@ -262,12 +331,18 @@ def indexed(document: Document, modified: float | None = None) -> Indexed:
         headings=tuple(heading.title for heading in headings),
         tags=tuple(dict.fromkeys((*_list_texts(fields.get("tags")), *tags))),
         aliases=_list_texts(fields.get("aliases")),
-        type=field_text(fields.get("type")),
+        type=first_text(fields.get("type")),
         day=int((day or day_of(document.path, {}, modified)).replace("-", "") or 0),
         confidence=1.0 if (sure := confidence_of(fields)) is None else sure,
         text="\n".join(passage.text for passage in passages),
         passages=tuple(passages),
     )
+
+
+def dates_text(path: str, fields: Mapping[str, Any]) -> str:
+    """Return what is indexed of the dates of a memory: as its fields have them, and as people say its day."""
+    dates = (*(field_text(fields.get(name)) for name in DATE_FIELDS), _spell_day(day_of(path, fields)))
+    return " ".join(filter(None, dates))
 
 
 def _spell_day(day: str) -> str:
@@ -302,12 +377,21 @@ def _cut_stretches(document: Document) -> Iterator[tuple[Span, tuple[str, ...], 
         for span in _cut_long(text, 0, len(text)):
             yield span, (), written_out(_ESCAPE.sub(_unescape, text[slice(*span)]))
         return
-    field_texts = "\n".join(_list_field_texts(fields_of(document)))
-    if field_texts:
-        yield document.frontmatter.inner, (), written_out(field_texts)
+    yield from _cut_frontmatter(document)
     for region, heading in _split_into_regions(document):
         for span in _split_into_paragraphs(text, region):
             yield span, heading, written_out(text[slice(*span)])
+
+
+def _cut_frontmatter(document: Document) -> Iterator[tuple[Span, tuple[str, ...], str]]:
+    """Cut the frontmatter: the texts of its fields; where not all of it is read, its lines."""
+    with suppress(MdmemError):  # it passes a limit
+        front = document.frontmatter
+        if front.unread or front.form != "YAML":
+            for span in _cut_long(document.text, *front.inner):
+                yield span, (), written_out(document.text[slice(*span)])
+        elif text := "\n".join(_list_field_texts(front.values)):
+            yield front.inner, (), written_out(text)
 
 
 def _split_into_regions(document: Document) -> Iterator[tuple[Span, tuple[str, ...]]]:

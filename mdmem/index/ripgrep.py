@@ -197,8 +197,8 @@ def message(printed: bytes) -> tuple[str, dict[str, Any]]:
 
 
 def named(data: dict[str, Any]) -> str:
-    """Return the path in a message; bytes that are not UTF-8 are replaced."""
-    return _decode_bytes(data["path"]).decode("utf-8", "replace")
+    """Return the path in a message, as Python names a file whose name is not UTF-8."""
+    return os.fsdecode(_decode_bytes(data["path"]))
 
 
 class Line(NamedTuple):

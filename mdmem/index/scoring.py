@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING, NamedTuple
 from tantivy import DocAddress, FieldType, Occur, Query as Search
 
 from mdmem.index import text_index
+from mdmem.index.passages import is_signed, spelled
 from mdmem.index.text_index import (
     PassagePlace,
     TextIndex,
@@ -31,7 +32,7 @@ from mdmem.index.text_index import (
 from mdmem.kind import OBSERVATION, PROPOSAL, kind_at
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+    from collections.abc import Callable, Container, Iterable, Iterator, Mapping, Sequence
 
     from mdmem.index.query import Each, Query, Term
     from mdmem.vault.paths import Namespace
@@ -105,7 +106,7 @@ class Ranked(NamedTuple):
 
 
 class RankedBlock(NamedTuple):
-    """Some of what fits, the best first, and how many memories are in no block yet."""
+    """Some of what fits, the best first, and how many memories that fit are in no block yet."""
 
     ranked: list[Ranked]
     further: int
@@ -194,13 +195,38 @@ class Scorer:
         The first block has the `text_index.BLOCK` memories that match most words; each further one ends at
         twice as many. A query without words gives the newest memories first.
         """
-        if each == "passage" and self._query.is_ranked:
+        if self._ranks_passages(each):
             own_blocks = self._rank_in_blocks(self._text_search, self._score_passages)
         else:
             own_blocks = self._rank_in_blocks(self._memory_search, self._score_memory)
         beside = self._beside.rank(each) if self._beside else ()
         for own, other in zip_longest(own_blocks, beside, fillvalue=RankedBlock([], 0)):
             yield RankedBlock(self._sort_ranked(own.ranked + other.ranked), own.further + other.further)
+
+    def _ranks_passages(self, each: Each) -> bool:
+        return each == "passage" and self._query.is_ranked
+
+    def count(self, each: Each, is_wanted: Callable[[int], bool]) -> int:
+        """Count what all blocks of `rank` hold.
+
+        Args:
+            each: what is ranked.
+            is_wanted: tells by its key whether a memory counts.
+        """
+        by_passage = self._ranks_passages(each)
+        search = self._text_search if by_passage else self._memory_search
+        hits, _ = self._index.memories(search, text_index.ALL)
+        keys = set(filter(is_wanted, self._index.keys(hits)))
+        count = self._count_passages(keys) if by_passage else len(keys)
+        return count + (self._beside.count(each, is_wanted) if self._beside else 0)
+
+    def _count_passages(self, keys: Container[int]) -> int:
+        """Count the passages of some memories that `_score_passages` gives."""
+        holding = [clause.search for clause in self._passage_clauses if clause.of == "passage"]
+        if not holding:
+            return 0
+        found = self._index.best(Search.const_score_query(_match_any(holding), 1.0), text_index.ALL)
+        return sum(map(keys.__contains__, self._index.keys(found)))
 
     def _rank_in_blocks(
         self, search: Search, score: Callable[[Contender], Iterable[Ranked]]
@@ -225,6 +251,8 @@ class Scorer:
         memory = text_index.MEMORY * _sum_parts(self._list_memory_parts(candidate))
         factor = 1 + sum(candidate.priors)
         for place, own, around in self._weigh_passages(candidate, text_index.PASSAGE_NEIGHBOURS):
+            if not any(clause.of == "passage" for clause in candidate.passages[place.ordinal][1]):
+                continue  # a heading above has the words, and stands in a passage of its own
             yield Ranked(candidate, place, (memory + own + around) * factor, (memory, own, around))
 
     def paths(self, ranked: Iterable[Ranked]) -> list[str]:
@@ -435,7 +463,9 @@ class Scorer:
             if self._index.frequency("heading", word):
                 above = _match_value("heading", word)
                 clauses.append(Clause("heading", word, above, text_index.HEADING * self._weigh_rarity(word)))
-        for pair in list(pairwise(self._query.words))[: text_index.MOST_PAIRS]:
+        # Words with signs stand elsewhere in the index than in the text.
+        plain = [word for word in self._query.words if not is_signed(word)]
+        for pair in list(pairwise(plain))[: text_index.MOST_PAIRS]:
             near = Search.phrase_query(schema(), "text", list(pair), text_index.PAIR_GAP)
             rarity = sum(map(self._weigh_rarity, pair))
             clauses.append(Clause("pair", " ".join(pair), near, 0.0, text_index.PAIR * rarity))
@@ -560,7 +590,7 @@ def _scale_parts(total: float, parts: Sequence[tuple[str, str, float]]) -> Itera
     """Scale parts so that they add up to `total`."""
     own = _sum_parts(parts)
     for of, word, value in parts:
-        yield ScorePart(of, word, total * value / own)
+        yield ScorePart(of, spelled(word), total * value / own)
 
 
 def _split_clauses(clauses: Sequence[Clause], bits: int) -> tuple[list[Clause], list[Clause]]:

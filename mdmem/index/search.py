@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 import re
 from bisect import bisect_right
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
@@ -17,10 +17,20 @@ from typing import TYPE_CHECKING, Any, NamedTuple, get_args
 from mdmem.diagnostic import as_json
 from mdmem.errors import DocumentRefused, MdmemError, Usage
 from mdmem.index import passages, query as language
-from mdmem.index.hit import LONGEST, Hit, HitReader, KnownHeadings, line_text, lines_text
-from mdmem.index.passages import cut, words_of
+from mdmem.index.hit import (
+    LONGEST,
+    Hit,
+    HitReader,
+    KnownHeadings,
+    field_of_day,
+    fields_of,
+    line_text,
+    lines_text,
+)
+from mdmem.index.passages import analyzed, cut, dates_text, words_of
 from mdmem.index.query import Each
 from mdmem.index.scoring import Ranked, ScorePart, Scorer
+from mdmem.index.text_index import key_of
 from mdmem.text.regex import regex
 from mdmem.text.tokens import estimate, first_of
 from mdmem.vault import paths
@@ -61,12 +71,16 @@ class Matcher:
         words = {*query.words, *phrased, *stems}
         self._worth = worth
         self._words = {word for word in words if not passages.is_unspaced(word)}
+        self._has_signs = any(map(passages.is_signed, self._words))
         self._beginnings = tuple(word for word in beginnings if not passages.is_unspaced(word))
         self._unspaced = [word for word in (*words, *beginnings) if passages.is_unspaced(word)]
 
     def spans(self, line: str) -> tuple[tuple[int, int], ...]:
         """Find what matches in a line: start and end in code points, end exclusive."""
         spans = [word.span() for word in _WORD.finditer(line) if self._is_match(word[0])]
+        if self._has_signs:
+            found = passages.signed_words(line)
+            spans += [(start, end) for start, end, word in found if self._is_match(word)]
         for stretch in self._unspaced:
             starts = (match.start() for match in re.finditer(f"(?={re.escape(stretch)})", line))
             spans += [(start, start + len(stretch)) for start in starts]
@@ -79,11 +93,18 @@ class Matcher:
 
     def _find_words(self, text: str) -> set[str]:
         """Find the words of the query that a text holds."""
-        written = _split_words(text)
+        written = [*_split_words(text)]
+        if self._has_signs:
+            written += [word for *_, word in passages.signed_words(text)]
         words = self._words & frozenset[str]().union(*map(_analyze_word, written))
         if self._beginnings:
             words.update(word for word in map(_fold_word, written) if word.startswith(self._beginnings))
         return words.union(stretch for stretch in self._unspaced if stretch in text)
+
+    def is_among(self, words: Collection[str]) -> bool:
+        """Tell whether a word of the query is among words of the index."""
+        begun = (*self._beginnings, *self._unspaced)
+        return not self._words.isdisjoint(words) or any(word.startswith(begun) for word in words)
 
     def worth(self, line: str) -> float:
         """Return the weight of the words in a line, each counted once."""
@@ -126,9 +147,9 @@ def _join_spans(spans: list[tuple[int, int]]) -> tuple[tuple[int, int], ...]:
 
 # In JSON, the letter of a line end is no part of a word.
 _ESCAPE = regex(r"""\\[bfnrt"\\/]""")
-# Suggestions where nothing is found: words that are looked at, letters of a word, code points of a memory,
-# and suggestions.
-_MOST_MISSING, _LEAST_ALIKE, _MOST_READ, _MOST_NEAR = 4, 4, 200_000, 3
+# Suggestions where nothing is found: words that are looked at, letters of a word (20,000 take 300 MB),
+# code points of a memory, and suggestions.
+_MOST_MISSING, _LEAST_ALIKE, _MOST_ALIKE, _MOST_READ, _MOST_NEAR = 4, 4, 40, 200_000, 3
 _MOST_HIDDEN = 10  # that are named
 _SEARCH_WORD = regex(r"[^\W_]+")
 
@@ -139,11 +160,11 @@ class Results:
 
     Attributes:
         hits: the best first.
-        left_out: how many further ones fit. Of passages, at least this many: a memory that was not scored
-            counts as one.
+        left_out: how many further ones fit.
         left_out_tokens: about how many tokens of `hits` a budget left out; 0 without one.
         notes: which parts of the query were not used, and what could not be searched.
         unread: how many files cannot be read, and so not be searched.
+        flawed: how many memories have frontmatter that cannot be read, whose lines are searched as text.
         explanations: the parts of the score of each hit; empty unless `explain` was set.
         held: what of the query each hit holds, with the lines around it, its headings and the memory's name.
     """
@@ -153,6 +174,7 @@ class Results:
     left_out_tokens: int = 0
     notes: tuple[str, ...] = ()
     unread: int = 0
+    flawed: int = 0
     explanations: tuple[tuple[ScorePart, ...], ...] = ()
     held: tuple[Held, ...] = ()
 
@@ -161,6 +183,13 @@ class Results:
         """What could not be searched, in a sentence; empty where all could."""
         files = "1 file" if self.unread == 1 else f"{self.unread:,} files"
         return f"{files} cannot be read, and not be searched: `mdmem check` says why" if self.unread else ""
+
+    @property
+    def flawed_note(self) -> str:
+        """Of how many memories the frontmatter cannot be read, in a sentence; empty for none."""
+        memories = "1 memory" if self.flawed == 1 else f"{self.flawed:,} memories"
+        words = "cannot be read, and is searched as text: `mdmem check` says why"
+        return f"the frontmatter of {memories} {words}" if self.flawed else ""
 
     def json_shape(self) -> dict[str, Any]:
         """Return a JSON object, each hit with the parts of its score if there are explanations."""
@@ -209,17 +238,20 @@ def search(
     day = language.day(today or datetime.now(UTC).date().isoformat())
     scorer = Scorer(index, query, [layer.namespace for layer in layers], within, day)
     reader = _MemoryReader(scorer, Matcher(query, scorer.worth), read, headings, layers, request.context)
-    admission = _Admission(scorer, layers, {} if request.any_state else states, wanted)
+    admission = _Admission.of(layers, {} if request.any_state else states, wanted)
     chosen: list[tuple[Ranked, Hit]] = []
-    left_out, hidden = 0, ""
+    left_out, seen, hidden = 0, 0, ""
     for block in scorer.rank(request.each):
-        rest = filter(admission.admits, block.ranked)
+        admitted = list(filter(admission.admits, block.ranked))
+        rest, seen = iter(admitted), seen + len(admitted)
         # Some of the memories may be gone.
         pairs = ((ranked, hit) for ranked in rest if (hit := reader.hit(ranked)))
         chosen += islice(pairs, request.limit - len(chosen))
         hidden = first_of([*admission.hidden], _MOST_HIDDEN)
-        left_out = len([*rest]) + block.further
+        left_out = len([*rest])
         if len(chosen) == request.limit:
+            is_counted = not block.further or (admission.admits_all and request.each == "memory")
+            left_out += block.further if is_counted else scorer.count(request.each, admission.has_key) - seen
             break
     hits = [replace(hit, state=states.get(hit.path, "")) for _, hit in chosen]
     if hits and left_out:
@@ -239,25 +271,54 @@ def search(
     return results if request.budget is None else within_budget(results, request.budget)
 
 
-@dataclass(slots=True)
-class _Admission:
-    """Chooses what a search may give; `hidden` names what does not count."""
+class _Admission(NamedTuple):
+    """Chooses what a search may give.
 
-    scorer: Scorer
-    layers: Sequence[Layer]
-    states: Mapping[str, str]
-    wanted: Collection[str] | None
-    hidden: dict[str, None] = field(default_factory=dict)
+    Attributes:
+        states: what does not count, by the key of the memory: its name, and why.
+        wanted: the keys of the only memories to give; None for all.
+        hidden: what was ranked, and does not count.
+    """
+
+    states: Mapping[int, str]
+    wanted: Collection[int] | None
+    hidden: dict[str, None]
+
+    @classmethod
+    def of(
+        cls, layers: Sequence[Layer], states: Mapping[str, str], wanted: Collection[str] | None
+    ) -> _Admission:
+        """Choose by names that memories have in the layers."""
+        told = {
+            key: f"{name} ({state})" for name, state in states.items() for key in _find_keys(layers, name)
+        }
+        keys = None if wanted is None else {key for name in wanted for key in _find_keys(layers, name)}
+        return cls(told, keys, {})
+
+    @property
+    def admits_all(self) -> bool:
+        return not self.states and self.wanted is None
+
+    def has_key(self, key: int) -> bool:
+        return key not in self.states and self._is_wanted(key)
+
+    def _is_wanted(self, key: int) -> bool:
+        return self.wanted is None or key in self.wanted
 
     def admits(self, ranked: Ranked) -> bool:
-        if not self.states and self.wanted is None:
-            return True
-        path = self.layers[ranked.candidate.layer].shown(self.scorer.paths([ranked])[0])
-        if self.wanted is not None and path not in self.wanted:
-            return False
-        if path in self.states:
-            self.hidden[f"{path} ({self.states[path]})"] = None
-        return path not in self.states
+        """Tell whether what was ranked may be given, and keep the name of what does not count."""
+        key = ranked.candidate.whole.key
+        if key in self.states and self._is_wanted(key):
+            self.hidden[self.states[key]] = None
+        return self.has_key(key)
+
+
+def _find_keys(layers: Sequence[Layer], name: str) -> Iterator[int]:
+    """Yield the keys of the memories that have a name in the layers: one, but for a colon in a path."""
+    for layer in layers:
+        prefix = f"{layer.name}:" if layer.name else ""
+        if name.startswith(prefix):
+            yield key_of(paths.join(layer.namespace.folder, name.removeprefix(prefix)))
 
 
 def within_budget(results: Results, tokens: int) -> Results:
@@ -302,7 +363,7 @@ def _explain_no_hits(text: str, scorer: Scorer, read: Callable[[str], Document])
     near: dict[str, None] = {}
     words = _SEARCH_WORD.findall(text[: language.MOST_CHARACTERS])
     for missing in scorer.missing()[:_MOST_MISSING]:
-        spellings = (word for word in words if len(word) >= _LEAST_ALIKE and missing in words_of(word))
+        spellings = (w for w in words if _LEAST_ALIKE <= len(w) <= _MOST_ALIKE and missing in words_of(w))
         if not (written := next(spellings, "")):
             continue
         known: set[str] = set()
@@ -324,7 +385,7 @@ class _MemoryReader:
     layers: Sequence[Layer]
     context: int | None
     _read_before: dict[str, HitReader] = field(default_factory=dict)
-    _cut: dict[str, list[Passage]] = field(default_factory=dict)  # of memories with long lines
+    _cut: dict[str, list[Passage]] = field(default_factory=dict)
 
     def hit(self, ranked: Ranked) -> Hit | None:
         """Make the hit for what was ranked; None when the memory is gone, or no longer fits."""
@@ -340,13 +401,39 @@ class _MemoryReader:
         lines = _find_passage_lines(document, ranked.place)
         line, matches = self._choose_line(document, lines, ranked.place)
         if ranked.place and not matches:
-            # The memory was changed since it was indexed: the match may stand elsewhere.
-            line, matches = self._choose_line(document, range(1, len(document.lines) + 1), None)
-            lines = range(line, line + 1)
-            if not matches:
-                return None
+            # It fits by what its lines do not show as it is written, or was changed since it was indexed.
+            if unshown := self._find_unshown(document, ranked.place):
+                line, matches = unshown, tuple(self.matcher.spans(line_text(document, unshown)))
+            else:
+                line, matches = self._choose_line(document, range(1, len(document.lines) + 1), None)
+                if not matches:
+                    return None
+            lines = lines if line in lines else range(line, line + 1)
         around = self._find_context(document, lines, line)
         return memory.hit(line, around, matches, score=round(ranked.score, 4))
+
+    def _find_unshown(self, document: Document, place: PassagePlace) -> int:
+        """Find the line that stands for a passage which fits by its date, an escape or a heading above.
+
+        It is 0 where the passage no longer fits.
+        """
+        passages = self._cut_passages(document)
+        passage = passages[place.ordinal] if place.ordinal < len(passages) else None
+        if passage is None or passage.line != place.line:
+            return 0
+        if self.matcher.is_among(analyzed(passage.text, *passage.heading)):
+            return passage.line
+        fields = fields_of(document)
+        if place.ordinal == 0 and self.matcher.is_among(analyzed(dates_text(document.path, fields))):
+            members = document.tree.members if document.tree else ()
+            stated = (member.key_span.start for member in members if member.key == field_of_day(fields))
+            return next(map(document.lines.number, stated), passage.line)
+        return 0
+
+    def _cut_passages(self, document: Document) -> list[Passage]:
+        if document.path not in self._cut:
+            self._cut[document.path] = [*cut(document)]
+        return self._cut[document.path]
 
     def _find_context(self, document: Document, lines: range, line: int) -> range:
         """Return the lines to show: those of the passage, or the `context` ones around its best line."""
@@ -404,9 +491,7 @@ class _MemoryReader:
 
     def _find_passage_spans(self, document: Document, line: int, place: PassagePlace | None) -> list[Span]:
         """Return the span of the passage at a place; without one, those of all passages in a line."""
-        if document.path not in self._cut:
-            self._cut[document.path] = [*cut(document)]
-        passages = self._cut[document.path]
+        passages = self._cut_passages(document)
         if place and place.ordinal < len(passages):
             return [passages[place.ordinal].span]
         return [passage.span for passage in passages if passage.line <= line < passage.line + passage.lines]

@@ -19,7 +19,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from itertools import chain, islice
 from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
 
-from mdmem.document.document import Limits, parse
+from mdmem.document.document import Document, Limits, parse
 from mdmem.errors import DocumentRefused, MemoryNotFound, PathRefused, TooLarge
 from mdmem.index.database import Database, DocumentRow, Record, Row, Seen, kept_citation, record
 from mdmem.index.hit import day_of
@@ -216,13 +216,15 @@ def read(place: files.Place, path: str, limits: Limits) -> Read | None:
         return None  # its folder is gone, or is a link, which is never followed
 
 
-def understand(read: Read, limits: Limits, *, texts: bool = True) -> Understood:
-    """Parse a file, also for the text index with `texts`."""
+def understand(
+    read: Read, limits: Limits, *, texts: bool = True, is_data: Callable[[Document], bool] = lambda _: False
+) -> Understood:
+    """Parse a file, also for the text index with `texts`; `is_data` says what `record` does."""
     if read.problem:
         return Understood(None, None, read.problem)
     try:
         document = parse(read.path, read.data, limits)
-        rows = record(document, read.seen.modified)
+        rows = record(document, read.seen.modified, is_data=is_data(document))
         if not texts:
             return Understood(rows, None)
         from mdmem.index.passages import indexed  # noqa: PLC0415 - start-up
@@ -383,7 +385,9 @@ class Sync:
                 same.append(file)
                 if file.path not in self._pending:
                     continue
-            understood = understand(file, self._vault.config.limits, texts=self._text is not None)
+            understood = understand(
+                file, self._vault.config.limits, texts=self._text is not None, is_data=self._vault.is_data
+            )
             if not is_same:
                 entries.append(self._make_row(file, understood))
                 self._note_change(old, entries[-1])

@@ -105,7 +105,7 @@ OBSERVED = 0.65
 
 
 # Raise it when the schema, the analysis or the cut of passages changes.
-VERSION = 7
+VERSION = 8
 
 _META_FILE = "meta.json"
 # A thread of tantivy's leaves this lock a moment after an index was opened, also in a folder that was emptied
@@ -120,7 +120,8 @@ _WORDS = "mdmem"
 _TOLD_APART = (OBSERVATION, PROPOSAL)
 _META = regex(r"[\\.+*?()|\[\]{}^$#&~-]")
 _KEY_BITS = 36  # bits of a memory's key that order the memories of one day
-MOST_FOUND = 20_000  # documents at once
+MOST_FOUND = 20_000  # documents at once, where not all are wanted
+ALL = 1 << 31  # documents: more than an index has
 _MOST_COUNTS = 10_000
 _LONGEST_TITLE = 4_000  # code points
 
@@ -348,9 +349,9 @@ class TextIndex:
             return [hit for hit in result.hits if hit[0]]
 
     def scored(self, query: tantivy.Query, usual: int) -> list[PassageHit]:
-        """Return up to MOST_FOUND documents as `best`; mostly there are no more than `usual`."""
+        """Return all documents as `best`; mostly there are no more than `usual`."""
         hits = self.best(query, usual)
-        return self.best(query, MOST_FOUND) if len(hits) == usual else hits
+        return self.best(query, ALL) if len(hits) == usual else hits
 
     def memories(
         self, query: tantivy.Query, limit: int, *, newest: bool = False
@@ -401,6 +402,11 @@ class TextIndex:
         searcher = self.searcher()
         with _TranslatingErrors(self, "search the index"):
             return searcher.doc_freq(name, word)
+
+    def keys(self, hits: Iterable[PassageHit]) -> list[int]:
+        """Return the keys of the memories that some documents are of."""
+        (keys,) = self._read_fast_fields(("key",), [address for _, address in hits])
+        return keys
 
     def places(self, addresses: Sequence[tantivy.DocAddress]) -> list[PassagePlace]:
         """Return the places of passages."""

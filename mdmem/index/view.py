@@ -246,7 +246,12 @@ class View:
     def layers(self) -> Iterator[tuple[Layer, View]]:
         """Yield what its vault reads, each layer with what the index knows of it; the own one comes first."""
         for layer in self.vault.reads:
-            yield layer, View(self.index, self.vault.within(layer.namespace)) if layer.name else self
+            yield layer, self._others[layer.name] if layer.name else self
+
+    @cached_property
+    def _others(self) -> dict[str, View]:
+        reads = (layer for layer in self.vault.reads if layer.name)
+        return {layer.name: View(self.index, self.vault.within(layer.namespace)) for layer in reads}
 
     def rows(self, query: str, values: Sequence[Any] = ()) -> list[Any]:
         """Return the rows of a query; its condition `{inside}` stands before those with `values`."""
@@ -366,6 +371,11 @@ class View:
         )
         return [(self.inside(path), problem) for path, problem in self.rows(query)]
 
+    def flaws(self) -> list[tuple[str, str]]:
+        """List the memories whose frontmatter cannot be read as a whole, each with the reason."""
+        query = "SELECT d.path, d.flaw FROM documents AS d WHERE {inside} AND d.flaw != '' ORDER BY d.path"
+        return [(self.inside(path), flaw) for path, flaw in self.rows(query)]
+
     @cached_property
     def unread(self) -> list[str]:
         """The files that cannot be read as memories, by path."""
@@ -396,9 +406,12 @@ class View:
 
     def sources(self, keys: Iterable[str]) -> list[str]:
         """List the memories that have a link with one of these keys, by path."""
-        return sorted(
-            {path for key in set(keys) for path in self._list_paths("links", "AND x.key = ?", (key,))}
-        )
+        return sorted({path for key in set(keys) for path in self._list_linking(key)})
+
+    def _list_linking(self, key: str) -> list[str]:
+        """List the memories with a link that has a key, or that may have it by its label."""
+        labelled = self._list_paths("links", "AND x.label = ? AND x.label != ''", (key,))
+        return self._list_paths("links", "AND x.key = ?", (key,)) + labelled
 
     @cached_property
     def all_names(self) -> LoadedNames:
@@ -412,7 +425,7 @@ class View:
         new = (
             (str(kind), str(key), each.path)
             for each in others
-            for kind, key in names_of(each.path, each.fields)
+            for kind, key in names_of(each.path, each.fields, each.text)
         )
         return LoadedNames(chain(known, new), self)
 
@@ -420,18 +433,19 @@ class View:
         """Return whether a file or folder is at `path`, in the namespace."""
         return self.vault.wall.holds(self.outside(path)) and self.stands(path)
 
-    @property
+    @cached_property
     def layout(self) -> MemoryLayout:
         """Where the memories stand on disk, seen from the workspace; those of the past, where they stood."""
         disk, wall = self.vault.disk.original, self.vault.wall
         mounted = {
             self.inside(path): nfc("/".join(parts)) for path, parts in disk.mounts.items() if wall.holds(path)
         }
-        return MemoryLayout(nfc(disk.in_workspace(self.base)), mounted) if mounted else MemoryLayout()
+        folder = nfc(disk.in_workspace(self.base))
+        return MemoryLayout("" if folder == "." else folder, mounted, self.vault.workspace, {})
 
     def forget_names(self) -> None:
-        """Load `all_names`, and the names of files, again when they are next needed."""
-        for name in ("all_names", "_attachments", "unread"):
+        """Load `all_names`, the names of files and the layout again when they are next needed."""
+        for name in ("all_names", "_attachments", "unread", "layout", "_others"):
             self.__dict__.pop(name, None)
 
     def stands(self, path: str) -> bool:
@@ -469,9 +483,11 @@ class View:
         }
 
     def links_with(self, key: str) -> list[tuple[str, int, str, str, str, str]]:
-        """List the links with a key: memory, line, kind, target, anchor and alias of each."""
+        """List the links with a key, their label's included: memory, line, kind, target, anchor and alias."""
         columns = "d.path, x.line, x.kind, x.target, x.anchor, x.alias"
         rows = self.part_rows("links", columns, "AND x.key = ?", (key,))
+        if key:
+            rows += self.part_rows("links", columns, "AND x.label = ? AND x.label != x.key", (key,))
         return [(self.inside(path), *rest) for path, *rest in rows]
 
     def titles(self) -> list[tuple[str, int, str]]:
@@ -520,9 +536,9 @@ class View:
         place = self.vault.place(path)
         return os.path.join(place.root, *place.parts)
 
-    def read(self, path: str) -> Document:
+    def read(self, path: str, *, unreadable: bool = False) -> Document:
         """Return the memory at `path`; see `Vault.read`."""
-        return self.vault.read(path)
+        return self.vault.read(path, unreadable=unreadable)
 
 
 def link_key(kind: str, name: str) -> str:

@@ -414,16 +414,17 @@ class MemoryLanguageServer(LanguageServer):
         def work() -> list[types.SymbolInformation]:
             found: list[types.SymbolInformation] = []
             for asked in every:
-                symbols = asked.editing.symbols(params.query, _MOST_SYMBOLS)
-                found += self._answers.symbols(asked, symbols.items)
+                try:
+                    symbols = asked.editing.symbols(params.query, _MOST_SYMBOLS)
+                    found += self._answers.symbols(asked, symbols.items)
+                except MdmemError as error:  # it was deleted, maybe; the others are still there
+                    self._log(f"its symbols are left out: {_describe(error)}")
+                    continue
                 if symbols.left_out:
                     self._log(f"{symbols.left_out:,} more symbols fit {params.query!r}")
             return found
 
-        try:
-            return await self._run(work)
-        except MdmemError as error:
-            raise _as_answer(error) from None
+        return await self._run(work)
 
     async def _prepare_rename(
         self, params: types.PrepareRenameParams

@@ -116,8 +116,10 @@ class Vaults:
 
     @property
     def served(self) -> list[ServedVault]:
-        """The vaults that were opened."""
-        return list(self._served.values())
+        """The vaults that were opened and are still there."""
+        return [
+            each for each in self._served.values() if vault_around(os.path.join(each.root, "")) == each.root
+        ]
 
     def add_folder(self, folder: str) -> None:
         """Serve the vault of a folder that the editor shows, whose files have names as it writes them.
@@ -138,7 +140,7 @@ class Vaults:
     def stop(self) -> None:
         """Stop watching."""
         self._is_stopped.set()
-        for vault in self.served:
+        for vault in self._served.values():
             vault.editing.stop()
         for thread in self._threads:
             thread.join(1.0)

@@ -53,7 +53,7 @@ def fit(items: Iterable[tuple[T, str]], budget: int) -> list[tuple[T, str]]:
     """Return the first items, each with its text, that fit into a budget of tokens: one at least."""
     taken: list[tuple[T, str]] = []
     for item in items:
-        budget -= estimate(item[1])
+        budget -= estimate(item[1]) + 1  # what stands between two
         if budget < 0 and taken:
             break
         taken.append(item)
@@ -66,6 +66,11 @@ def cut_text(text: str, budget: int) -> str:
     while most > 1 and estimate(text[:most]) > budget:
         most //= 2
     return text[:most]
+
+
+def clipped_to(text: str, budget: int) -> str:
+    """Return the beginning of a text that fits into a budget of tokens, and how many characters are left."""
+    return clipped(text, len(cut_text(text, budget)))
 
 
 def page_of_lines(
@@ -182,7 +187,7 @@ class Bound:
         self.memory.sync(progress=self.tick)
 
 
-_MOST = BUDGET * 3  # characters of a message: the difference of a conflict may be as long as the memory
+_MOST = BUDGET  # tokens of a message: the difference of a conflict may be as long as the memory
 
 # The next move where that of the program would be an option of it, or something that no model can do.
 _MOVES: Mapping[str, str] = {
@@ -222,7 +227,7 @@ def describe_error(error: MdmemError, memory: Memory) -> Answer:
     data = {"code": error.code, "message": error.message, "hint": hint, **_error_details(error)}
     if isinstance(error, Unavailable):  # only what the system says names folders of the host
         data = {name: _hide_folders(value, memory) for name, value in data.items()}
-    data["message"] = clipped(data["message"], _MOST)
+    data["message"] = clipped_to(data["message"], _MOST)
     return Answer(tuple(filter(None, (data["message"], data["hint"]))), {"error": data}, is_error=True)
 
 

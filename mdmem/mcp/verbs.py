@@ -18,7 +18,7 @@ from mdmem.errors import MdmemError, Usage
 from mdmem.facade.kinds import Kinds
 from mdmem.kind import KINDS, WORKING, Kind
 from mdmem.mcp import sessions
-from mdmem.mcp.answer import AS_JSON, Answer, Bound, answer_page, fit, page_of_lines, short_hash
+from mdmem.mcp.answer import AS_JSON, Answer, Bound, answer_page, clipped_to, fit, page_of_lines, short_hash
 from mdmem.mcp.argument import Count, Fields, Number, Positive, Texts
 
 if TYPE_CHECKING:
@@ -34,7 +34,6 @@ PAGE = 20
 _LINE = 600
 _MOST_PAGE = 1_000
 _MOST_FILES = 50
-_CHARACTERS_A_TOKEN = 3
 
 
 def remembered_kinds(kinds: Iterable[Kind]) -> tuple[str, ...]:
@@ -337,7 +336,7 @@ def _change_memories(call: Bound, verb: Verb, *, dry_run: bool) -> Answer:
     if not dry_run:
         return _answer_applied(verb(memory))
     plan = memory.prepared(verb(memory.plan))
-    diff = clipped(plan.diff(), call.budget * _CHARACTERS_A_TOKEN)
+    diff = clipped_to(plan.diff(), call.budget)
     data = {"dry_run": True, "diff": diff, "paths": list(plan.paths[:_MOST_FILES]), "total": len(plan.paths)}
     notes = _plan_notes(plan)
     texts = ("nothing is written; this would change:", diff or "nothing", "\n".join(notes))

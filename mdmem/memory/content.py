@@ -377,7 +377,7 @@ def sliding(vault: Vault, plan: EditPlan) -> EditPlan:
 
 def _renew_change(change: Change, default: int, now: datetime, limits: Limits) -> Change:
     after, before = change.after(limits), change.before
-    if after is None or (after.is_json and after.tree is None) or after.frontmatter.flaws:
+    if after is None or (after.is_json and after.tree is None) or not after.frontmatter.takes_fields:
         return change
     is_whole = change.content is not None
     whole = with_life_of(after, before) if is_whole and before else after

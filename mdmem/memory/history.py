@@ -9,11 +9,19 @@ from typing import TYPE_CHECKING
 
 from mdmem.arguments import complete_id
 from mdmem.document.document import NAMED_SUFFIXES, Document, parse
-from mdmem.errors import Conflict, NamedNotFound, NotEncodable, UndoConflict, UndoRefused, Usage
+from mdmem.errors import (
+    Conflict,
+    DocumentRefused,
+    NamedNotFound,
+    NotEncodable,
+    UndoConflict,
+    UndoRefused,
+    Usage,
+)
 from mdmem.text.diff import unified
 from mdmem.text.tokens import first_of
 from mdmem.vault.paths import check_folder, check_memory, is_under
-from mdmem.vault.plan import AttachmentMove, Change, EditPlan
+from mdmem.vault.plan import AttachmentChange, Change, EditPlan
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
@@ -27,14 +35,14 @@ if TYPE_CHECKING:
 _LEAST_HASH = 8  # hexadecimal digits by which a content can be named
 
 
-def require(vault: Vault, path: str, base: str | None) -> Document:
-    """Return the memory at `path`, which must be what `base` says, where one is given.
+def require(vault: Vault, path: str, base: str | None, *, unreadable: bool = False) -> Document:
+    """Return the memory at `path`, which must be what `base` says, where one is given; see `Vault.read`.
 
     Raises:
         MemoryNotFound: there is none.
         Conflict: it has moved on; with the difference, where what the caller saw is still kept.
     """
-    document = vault.read(check_memory(path))
+    document = vault.read(check_memory(path), unreadable=unreadable)
     compare(vault, document, base)
     return document
 
@@ -114,7 +122,7 @@ def restored(vault: Vault, path: str, wanted: str | None) -> EditPlan:
     name = check_memory(path, vault.suffixes)
     start = digits(wanted) if wanted is not None else None
     changes = [f for e in vault.history() for f in e.files if f.path == name]
-    before, back = _find_standing(vault, changes[0]) if changes else (vault.find(name), None)
+    before, back = _find_standing(vault, changes[0]) if changes else (vault.find(name, unreadable=True), None)
     now = before.hash if before else None
     hashes = [h for f in changes for h in (f.after, f.before) if h]
     start = start and complete_id("version", start, hashes)
@@ -126,7 +134,7 @@ def restored(vault: Vault, path: str, wanted: str | None) -> EditPlan:
         if not changes:
             remedy = "mdmem has not changed it: look for it in git or in a backup"
         raise NamedNotFound(kind=f"kept version of {path}", name=wanted or "", near=near, remedy=remedy)
-    change = Change(path=name, before=before, content=data, merge=False, back=back)
+    change = Change(path=name, before=before, content=data, merge=False, back=back, as_it_was=True)
     return EditPlan(changes=(change,), message=f"restore {path}", brings_back=True)
 
 
@@ -238,9 +246,10 @@ class _Outlook:
         self.vault = vault
         self._made: dict[str, Document | None] = {}
 
-    def find(self, path: str, *, spelled: str = "") -> Document | None:
+    def find(self, path: str, *, spelled: str = "", unreadable: bool = True) -> Document | None:
         """Return what will be at a path; see `Vault.find`."""
-        return self._made[path] if path in self._made else self.vault.find(path, spelled=spelled)
+        found = self.vault.find_around
+        return self._made[path] if path in self._made else found(path, spelled=spelled, unreadable=unreadable)
 
     def add(self, plan: EditPlan) -> None:
         """Take a plan as applied."""
@@ -283,7 +292,7 @@ def _undo_entry(outlook: _Outlook, entry: Entry) -> EditPlan:
         changes=changes,
         message=f"{'redo' if entry.undoes else 'undo'} {subject}: {message}",
         brings_back=True,
-        attachments=tuple(_move_back(entry, suffixes)),
+        attachments=tuple(_take_attachments_back(outlook.vault, entry)),
         undoes="" if entry.undoes else subject,
         redoes=subject if entry.undoes else "",
     )
@@ -292,14 +301,15 @@ def _undo_entry(outlook: _Outlook, entry: Entry) -> EditPlan:
 def _sum_up(steps: Sequence[EditPlan]) -> EditPlan:
     """Return the plan of what steps do together, which come one after the other."""
     firsts, lasts = dict[str, Change](), dict[str, Change]()
-    moves = list[AttachmentMove]()
+    moves = list[AttachmentChange]()
     for change in (change for step in steps for change in step.changes):
         firsts.setdefault(change.path, change)
         lasts[change.path] = change
     for move in (move for step in steps for move in step.attachments):
-        begun = next((each for each in moves if each.move_to == move.path), move)
+        begun = next((each for each in moves if move.path and each.move_to == move.path), move)
         moves = [each for each in moves if each != begun]
-        moves += [move._replace(path=begun.path)] if begun.path != move.move_to else []
+        changed = move._replace(path=begun.path, content=begun.content)
+        moves += [changed] if begun.path != move.move_to else []
     changes = (
         replace(first, content=lasts[path].content, delete=lasts[path].delete)
         for path, first in firsts.items()
@@ -315,30 +325,27 @@ def _sum_up(steps: Sequence[EditPlan]) -> EditPlan:
     )
 
 
-def _move_back(entry: Entry, suffixes: tuple[str, ...]) -> Iterator[AttachmentMove]:
-    """Yield the moves that take the attachments of a change back.
+def _take_attachments_back(vault: Vault, entry: Entry) -> Iterator[AttachmentChange]:
+    """Yield what takes the attachments of a change back.
 
     Raises:
-        Conflict: one of them was changed, by another program, and not moved.
+        Conflict: one of them was changed, by another program.
+        NamedNotFound: what one of them held is not kept any more.
         PathRefused: it was a memory, and is none any more by the config.
     """
-    attached = [file for file in entry.files if not file.path.endswith(suffixes)]
+    attached = [file for file in entry.files if not file.path.endswith(vault.suffixes)]
     gone = [file for file in attached if file.after is None]
     for made in (file for file in attached if file.after):
-        old = next((file for file in gone if file.before == made.after), None)
-        if old is None:
-            _require_named(made.path, suffixes)
+        if made.before:
+            if made.path.endswith(NAMED_SUFFIXES):  # it was a memory, by the config of then
+                check_memory(made.path, vault.suffixes)
             raise Conflict(path=made.path, base=made.before, actual=made.after)
-        gone.remove(old)
-        yield AttachmentMove(made.path, old.path, old.before or "")
+        old = next((file for file in gone if file.before == made.after), None)
+        if old:
+            gone.remove(old)
+        yield AttachmentChange(made.path, old.path if old else "", made.after or "")
     for deleted in gone:
-        _require_named(deleted.path, suffixes)
-
-
-def _require_named(path: str, suffixes: tuple[str, ...]) -> None:
-    """Refuse what was a memory when it was changed, as only the config of then named its suffix."""
-    if path.endswith(NAMED_SUFFIXES):
-        check_memory(path, suffixes)
+        yield AttachmentChange("", deleted.path, deleted.before or "", _require_kept(vault, entry, deleted))
 
 
 def changed_since(vault: Vault, path: str, wanted: str | None) -> str:
@@ -429,14 +436,12 @@ def _undo_file(outlook: _Outlook, entry: Entry, file: FileChange, moved: Documen
         return
     if moved:
         data = None if now else moved.data
-        yield Change(path=file.path, before=now, content=data, delete=data is None, merge=False, back=back)
-        return
-    data = _find_data(vault, file.before) if file.before else None
-    if file.before and data is None:
-        raise NamedNotFound(kind=f"kept content of change {entry.id}", name=file.before[:_SHORT])
-    if digest != file.after:
-        data = _content_without(vault, entry, file, data, now)
-    yield Change(path=file.path, before=now, content=data, delete=data is None, merge=False, back=back)
+    else:
+        data = _require_kept(vault, entry, file) if file.before else None
+        if digest != file.after:
+            data = _content_without(vault, entry, file, data, now)
+    change = Change(path=file.path, before=now, content=data, delete=data is None, merge=False, back=back)
+    yield replace(change, as_it_was=True)
 
 
 def _follow_moves(vault: Vault, entry: Entry, path: str) -> str:
@@ -455,9 +460,9 @@ def _find_standing(vault: Vault | _Outlook, file: FileChange) -> tuple[Document 
 
     A file whose name is another Unicode spelling of the same path is another one, which stays.
     """
-    if file.after is None and vault.find(file.path, spelled=file.spelled) is None:
+    if file.after is None and vault.find(file.path, spelled=file.spelled, unreadable=True) is None:
         return None, file
-    return vault.find(file.path), None
+    return vault.find(file.path, unreadable=True), None
 
 
 def _content_without(
@@ -471,6 +476,8 @@ def _content_without(
             return carried(parse(file.path, after, now.limits), before, now)
         except Conflict as error:
             diff = error.diff
+        except DocumentRefused:
+            pass  # it cannot be read, and not be merged
     raise _describe_conflict(vault, entry, file, now, diff=diff, is_kept=after is not None)
 
 
@@ -527,6 +534,13 @@ def carried(base: Document, changed: bytes, now: Document) -> bytes:
         diff = unified(base.text, now.text, base.path)
         raise Conflict(path=base.path, base=base.hash, actual=now.hash, diff=diff)
     return encoded(base.path, merged.text)
+
+
+def _require_kept(vault: Vault, entry: Entry, file: FileChange) -> bytes:
+    data = _find_data(vault, file.before or "")
+    if data is None:
+        raise NamedNotFound(kind=f"kept content of change {entry.id}", name=(file.before or "")[:_SHORT])
+    return data
 
 
 def _find_data(vault: Vault, digest: str) -> bytes | None:

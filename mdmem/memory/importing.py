@@ -2,29 +2,42 @@
 
 from __future__ import annotations
 
+import os
+import sys
+from collections import defaultdict
 from contextlib import suppress
+from dataclasses import replace
 from functools import partial
 from importlib import import_module
 from typing import TYPE_CHECKING
 
-from mdmem.document.document import SUFFIXES, Document, parse
-from mdmem.document.edit import splice
-from mdmem.document.secret import find, redactions
-from mdmem.errors import DocumentRefused, IndexDamaged, LockTimeout, PathRefused, StorageFailed, Usage
+from mdmem.document.document import SUFFIXES, Document, UnreadableDocument, digest
+from mdmem.errors import (
+    DocumentRefused,
+    IndexDamaged,
+    Invalid,
+    LockTimeout,
+    PathRefused,
+    StorageFailed,
+    Usage,
+)
+from mdmem.imports.batch import PASSED_OVER, Batch
 from mdmem.kind import NOTE
 from mdmem.links.references import AMBIGUOUS_LINK, find_ambiguous
 from mdmem.memory.content import is_working
-from mdmem.vault.paths import StrPath, check_folder, check_memory, join
-from mdmem.vault.plan import Change, EditPlan
+from mdmem.vault.paths import StrPath, check_folder, is_under, join, seen_from
+from mdmem.vault.plan import AttachmentChange, Change, EditPlan, Outcome, Prepared, screen
+from mdmem.vault.walk import printable_path
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Container, Sequence
 
     from mdmem.diagnostic import Diagnostic
-    from mdmem.imports.batch import Batch
     from mdmem.index.view import View
+    from mdmem.vault.config import Secrets
     from mdmem.vault.vault import Vault
 
+_ELSEWHERE = "move it, or import --to another folder"
 FORMATS = {
     "mcp-memory": "mcp_memory:convert",
     "basic-memory": "notes:convert_basic_memory",
@@ -46,37 +59,54 @@ def importing(
         raise Usage(problem=f"a format is one of {', '.join(FORMATS)}, not {form!r}")
     folder = check_folder(NOTE.folder if to is None else to)
     module, _, function = FORMATS[form].partition(":")
-    progress = partial(vault.progress, "importing") if vault.progress else None
+    progress = partial(vault.progress, "reading") if vault.progress else None
     batch: Batch = getattr(import_module(f"mdmem.imports.{module}"), function)(source, vault.config, progress)
+    own = os.path.relpath(vault.root, os.path.realpath(source)).replace(os.sep, "/")
+    if own == os.curdir:
+        raise Usage(problem=f"{source} is this vault itself")
+    files = {path: file for path, file in batch.files.items() if not is_under(path, own)}
+    if len(files) < len(batch.files):
+        passed = {f"{PASSED_OVER}this vault": [f"{own}/"]}
+        batch = Batch(files=files, left_out={**batch.left_out, **passed})
     return lambda: _make_plan(vault, view, form, folder, batch)
 
 
 def _make_plan(vault: Vault, view: Callable[[], View], form: str, folder: str, batch: Batch) -> EditPlan:
-    changes: dict[str, Change] = {}
-    made: list[Document] = []
-    left_out, same = list(batch.left_out), 0
-    new_names = vault.new_names()
-    for document in batch.documents:
-        path = join(folder, document.path)
+    taken: dict[str, Change | AttachmentChange] = {}
+    left: dict[str, list[str]] = defaultdict(list, {why: [*p] for why, p in batch.left_out.items()})
+    same = 0
+    vault.recover()
+    for name, file in vault.report_progress("importing", [*batch.files.items()]):
         try:
-            new = parse(check_memory(path), document.data, document.limits)
-            change = _make_change(vault, new, changes)
-            if change is None:
-                same += 1
-                continue
-            new_names.refuse_of(change)
-            changes[change.path] = change
-            made.append(new)
-        except (DocumentRefused, PathRefused) as error:
-            left_out.append("; ".join(filter(None, (error.message, error.hint))))
-        except _Refused as reason:
-            left_out.append(f"{path}: {reason}")
-    message = f"import {len(changes)} from {form}" + (f", {same} stand there already" if same else "")
+            path = check_folder(join(folder, name))
+            change = _take_file(vault, path, file, taken)
+        except PathRefused as error:
+            left[error.reason].append(printable_path(error.path))
+        else:
+            taken |= {path: change} if change else {}
+            same += change is None
+    changes = tuple(each for each in taken.values() if isinstance(each, Change))
+    attachments = tuple(each for each in taken.values() if isinstance(each, AttachmentChange))
+    left_out = {why: tuple(sorted(paths)) for why, paths in sorted(left.items())}
+    passed = {why for why in left_out if why.startswith(PASSED_OVER)}
+    rows = (
+        Outcome("new memories", len(changes)),
+        Outcome("new attachments", len(attachments)),
+        Outcome("stand there already", same),
+        *(Outcome(why if why in passed else f"left out: {why}", len(p), p) for why, p in left_out.items()),
+    )
+    made: list[Document] = []
+    for document in filter(None, (each.after(vault.config.limits) for each in changes)):
+        with suppress(DocumentRefused):  # of what passes a limit no name and no link is read
+            document.fields.keys()
+            made.append(document)
     return EditPlan(
-        changes=tuple(changes.values()),
-        message=message,
-        left_out=tuple(left_out),
+        changes=changes,
+        message=f"import {len(changes)} from {form}" + (f", {same} stand there already" if same else ""),
+        left_out=tuple(sorted(f"{p}: {why}" for why in left_out.keys() - passed for p in left_out[why])),
         warnings=tuple(_find_unclear(vault, view, made)),
+        attachments=attachments,
+        outcomes=tuple(row for row in rows if row.files),
     )
 
 
@@ -93,32 +123,36 @@ def _find_unclear(vault: Vault, view: Callable[[], View], made: Sequence[Documen
     return found
 
 
-class _Refused(Exception):
-    """Why a memory is not taken in."""
+def _take_file(
+    vault: Vault, path: str, file: Document | bytes, others: Container[str]
+) -> Change | AttachmentChange | None:
+    """Return what makes a memory or an attachment beside others; None where it stands there already."""
+    data = file if isinstance(file, bytes) else file.data
+    if path in others:
+        raise PathRefused(path=path, reason="another file has the same name, in another Unicode spelling")
+    with seen_from(vault.namespace):
+        standing = vault.store.read(vault.folder(path), sys.maxsize)
+    if standing:
+        if standing.data == data:
+            return None
+        raise PathRefused(path=path, reason=f"another file stands there; {_ELSEWHERE}")
+    if isinstance(file, bytes):
+        return AttachmentChange("", path, digest(data), data)
+    other = path.rpartition(".")[0] + SUFFIXES[path.endswith(SUFFIXES[0])]
+    if is_working(path) and vault.exists(other):  # of the two forms only one may be
+        raise PathRefused(path=path, reason=f"{other} stands there for the same id; {_ELSEWHERE}")
+    change = Change(path=path, before=None, content=data, as_it_was=True)
+    _refuse_secret(change, replace(file, path=path), vault.config.secrets)
+    return change
 
 
-def _make_change(vault: Vault, new: Document, others: Container[str]) -> Change | None:
-    """Return what makes a memory beside others; None where it stands there already."""
-    if new.path in others:  # in another Unicode spelling
-        raise _Refused(f"has the same name as {new.path}")
-    before = vault.find(new.path)
-    if before:
-        if before.data != new.data:
-            raise _Refused("another memory stands there; move it, or import --to another folder")
-        return None
-    if twin := _find_other_form(vault, new.path):
-        raise _Refused(f"{twin} stands there for the same id; move it, or import --to another folder")
-    for finding in vault.schemas.check(new):
-        if finding.severity == "error":
-            # What a schema says of a value quotes it.
-            said = splice(finding.message, redactions(find(finding.message)))
-            raise _Refused(f"line {finding.position.line}: {said}")
-    return Change(path=new.path, before=None, content=new.data)
-
-
-def _find_other_form(vault: Vault, path: str) -> str | None:
-    """Return the working memory that stands in the other form for the same id, of which only one may be."""
-    if not is_working(path):
-        return None
-    stem = path.rpartition(".")[0]
-    return next((stem + suffix for suffix in SUFFIXES if vault.exists(stem + suffix)), None)
+def _refuse_secret(change: Change, new: Document, config: Secrets) -> None:
+    """Refuse a memory with a secret, where the config says so; nothing can be taken out of an unread one."""
+    if isinstance(new, UnreadableDocument):
+        new = Document(path=new.path, data=new.data, text=new.data.decode("utf-8", "replace"))
+        config = config._replace(policy=config.policy.replace("redact", "refuse"))
+    try:
+        screen(Prepared(EditPlan(changes=(change,)), [new]), config)
+    except Invalid as error:
+        path = f"{error.findings[0].path}:{error.findings[0].position.line}"
+        raise PathRefused(path=path, reason="it holds a secret") from None

@@ -11,7 +11,7 @@ from mdmem.arguments import check_natural, json_value, require_text
 from mdmem.diagnostic import Span
 from mdmem.document import section as text_section
 from mdmem.document.bullets import Bullet, bullets, normal, written
-from mdmem.document.document import PROJECT_FILE, Document, parse_text
+from mdmem.document.document import Document, parse_text
 from mdmem.document.edit import TextEdit, splice, spliced
 from mdmem.document.field import merged
 from mdmem.errors import EditRefused, SectionNotFound, Usage
@@ -56,7 +56,7 @@ class Project(KindVerbs[R]):
         Raises:
             MemoryNotFound: there is none yet.
         """
-        return self._vault.read(PROJECT_FILE)
+        return self._vault.read(self._vault.project_file)
 
     def summary(self, max_chars: int | None = None) -> str:
         """Return the sections of preferences, decisions and choices; without any, the first paragraph.
@@ -79,7 +79,7 @@ class Project(KindVerbs[R]):
                 own = text_section.end_before_block(document, section.span)
                 parts.append(document.text[slice(*own)].strip())
         text = "\n\n".join(parts) if parts else _find_first_paragraph(document)
-        return _cut_text(text, max_chars)
+        return _cut_text(text, max_chars, document.path)
 
     # -- changing -----------------------------------------------------------------------------------------
 
@@ -173,20 +173,21 @@ class Project(KindVerbs[R]):
         if not section.strip(" #\t\r\n"):
             raise Usage(problem="the section is blank", remedy="give its title")
         # Rendered before anything is built: a plan may be built again under the lock, a template never is.
-        templates, is_there = self._vault.templates, self._vault.exists(PROJECT_FILE)
+        path, templates = self._vault.project_file, self._vault.templates
+        is_there = self._vault.exists(path)
         start = "" if is_there else templates.render(_TEMPLATE, {"title": _TITLE}, now=self._clock())
 
         def build() -> EditPlan:
-            before = self._vault.find(PROJECT_FILE)
-            document = before or parse_text(PROJECT_FILE, start or f"# {_TITLE}\n", self._vault.config.limits)
+            before = self._vault.find(path)
+            document = before or parse_text(path, start or f"# {_TITLE}\n", self._vault.config.limits)
             found = _find_section(document, section)
             edits = _make_edits(document, section, found, change(document, found))
             if before and edits:
-                return edit(before, edits, f"{PROJECT_FILE}: {action}")
+                return edit(before, edits, f"{path}: {action}")
             if not edits:
-                return EditPlan(changes=(), message=f"{PROJECT_FILE}: nothing to do: {action}")
+                return EditPlan(changes=(), message=f"{path}: nothing to do: {action}")
             text = splice(document.text, edits)
-            return history.creation(PROJECT_FILE, text, f"{PROJECT_FILE}: {action}")
+            return history.creation(path, text, f"{path}: {action}")
 
         return self._run(build)
 
@@ -300,7 +301,7 @@ def _find_first_paragraph(document: Document) -> str:
     return ""
 
 
-def _cut_text(text: str, max_chars: int | None) -> str:
+def _cut_text(text: str, max_chars: int | None, path: str) -> str:
     """Return `text`, or as many of its lines as fit, with a note of what is left out."""
     if max_chars is None:
         return text
@@ -308,10 +309,10 @@ def _cut_text(text: str, max_chars: int | None) -> str:
     if len(text) <= max_chars:
         return text
     note = "[{left} of {total} characters left out: see {path}]"
-    room = max_chars - len(note.format(left=len(text), total=len(text), path=PROJECT_FILE)) - 2
+    room = max_chars - len(note.format(left=len(text), total=len(text), path=path)) - 2
     lines = text.splitlines(keepends=True)
     while lines and sum(map(len, lines)) > room:
         lines.pop()
     kept = "".join(lines).rstrip()
-    rest = note.format(left=len(text) - len(kept), total=len(text), path=PROJECT_FILE)
+    rest = note.format(left=len(text) - len(kept), total=len(text), path=path)
     return f"{kept}\n\n{rest}" if kept else rest

@@ -196,7 +196,7 @@ def workspace_path(vault: Vault, file: str) -> str:
 
 
 def _read_rule(document: Document, layer: str, state: State) -> Rule:
-    fields = document.fields
+    fields = {} if document.frontmatter.unread else document.fields
     name = document.path[len(RULE.folder) + 1 : -len(_SUFFIX)]
     title, priority, description = (fields.get(name) for name in ("title", "priority", "description"))
     heading = document.headings[0].title if document.headings else ""

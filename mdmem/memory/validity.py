@@ -17,7 +17,7 @@ from mdmem.vault.paths import is_under
 from mdmem.vault.plan import EditPlan, deletion, edit, together
 
 if TYPE_CHECKING:
-    from collections.abc import Collection, Iterable, Iterator, Mapping
+    from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 
     from mdmem.diagnostic import Diagnostic
     from mdmem.document.document import Document
@@ -154,7 +154,7 @@ def find_successors(view: View) -> dict[str, str]:
 
 
 def supersede(
-    vault: Vault, view: View, old: str, by: str, at: datetime, *, is_written: bool = False
+    vault: Vault, view: Callable[[], View], old: str, by: str, at: datetime, *, is_written: bool = False
 ) -> EditPlan:
     """Plan that one memory takes the place of another, whose `valid_to` becomes `at` if it has none.
 
@@ -166,7 +166,8 @@ def supersede(
     """
     before = history.require(vault, old, None)
     successor = _check_other(vault, old, by, is_written=is_written)
-    known = find_successors(view)
+    # Behind the memory: what is written to it from here on is a conflict with the plan.
+    known = find_successors(view())
     first = known.get(old)
     if first is not None and first != successor:
         remedy = f"supersede {first}, or reinstate {old} first"

@@ -45,7 +45,7 @@ from mdmem.vault.paths import (
     path_texts,
     relative,
 )
-from mdmem.vault.plan import AttachmentMove, Change, EditPlan, deletion, edit, together
+from mdmem.vault.plan import AttachmentChange, Change, EditPlan, deletion, edit, together
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterable, Sequence
@@ -296,7 +296,7 @@ class Verbs(Generic[R]):
             from mdmem.memory import validity  # noqa: PLC0415 - start-up
 
             ended = validity.supersede(
-                self._vault, self._view(), path_text(supersedes), path_text(path), utc_now(), is_written=True
+                self._vault, self._view, path_text(supersedes), path_text(path), utc_now(), is_written=True
             )
             return together((plan, ended), f"{plan.message}, which supersedes {path_text(supersedes)}")
 
@@ -511,7 +511,7 @@ class Verbs(Generic[R]):
             view = self._view()
             outside = {view.in_workspace(path): view.in_workspace(moves[path]) for path in attached}
             plan = move_files(view, moves, outside, folders)
-            files = (AttachmentMove(path, moves[path], attached[path]) for path in attached)
+            files = (AttachmentChange(path, moves[path], attached[path]) for path in attached)
             message = f"move {first_of(sources, _NAMED)} to {target}"
             return dataclasses.replace(plan, message=message, attachments=tuple(files))
 
@@ -559,11 +559,12 @@ class Verbs(Generic[R]):
     def _read_all(self, path: str, base: str | None) -> list[Document]:
         """Return the memory at `path`, or every memory of the folder that it names."""
         if path.endswith(self._vault.suffixes):
-            return [history.require(self._vault, path, base)]
+            return [history.require(self._vault, path, base, unreadable=True)]
         if base is not None:
             raise Usage(problem=f"{path!r} is a folder, which has no hash", remedy="leave the base out")
         paths = list(self._list_below(check_folder(path)))
-        documents = [self._vault.read(each) for each in self._vault.report_progress("reading", paths)]
+        reading = self._vault.report_progress("reading", paths)
+        documents = [self._vault.read(each, unreadable=True) for each in reading]
         if not documents:
             if any(is_under(each, check_folder(path)) for each in self._vault.other_files()):
                 raise Usage(
@@ -579,7 +580,10 @@ class Verbs(Generic[R]):
             )
         for found in self._vault.walk(folder):
             if found.problem:
-                raise Usage(problem=f"{found.path} is {found.problem}", remedy="move it away first")
+                raise Usage(
+                    problem=f"{found.path} cannot be moved or deleted: {found.problem}",
+                    remedy="move it away first",
+                )
             yield found.path
 
     def rm(
@@ -701,9 +705,10 @@ class Verbs(Generic[R]):
     ) -> R:
         """Take in the memory of another system, as one change that `undo` takes back whole.
 
-        What stands there already is never overwritten. What is left out is named in the plan's `left_out`,
-        with the reason: another memory at the same path, what cannot be read, what breaks its schema. Links
-        that may mean several memories, among the new ones and those that stand there, are in its `warnings`.
+        Memories keep their bytes, whatever is wrong with them, and attachments come along. What stands there
+        already is never overwritten. What cannot be held is in the plan's `left_out`, with the reason, and
+        all files are counted in its `outcomes`. Links that may mean several memories, among the new ones and
+        those that stand there, are in its `warnings`.
 
         Args:
             format: see `mdmem.memory.importing.FORMATS`.
@@ -713,7 +718,6 @@ class Verbs(Generic[R]):
         Raises:
             Usage: there is no such format, or no such source.
             NamedNotFound: there is nothing to import in it.
-            Invalid: a secret is in it.
         """
         from mdmem.memory.importing import importing  # noqa: PLC0415 - start-up
 
@@ -795,7 +799,7 @@ class Verbs(Generic[R]):
 
         end = validity.read_moment(at, utc_now())
         return self._run(
-            lambda: validity.supersede(self._vault, self._view(), path_text(old), path_text(by), end)
+            lambda: validity.supersede(self._vault, self._view, path_text(old), path_text(by), end)
         )
 
     def contradict(self, path: StrPath, by: StrPath, *, at: datetime | str | None = None) -> R:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import deque
 from dataclasses import replace
+from difflib import get_close_matches
 from typing import Any
 
 from referencing.exceptions import Unresolvable
@@ -19,6 +20,7 @@ from mdmem.schema.validator import (
     UNEVALUATED,
     Subschema,
     find_errors,
+    list_keywords,
     load_metaschema,
     make_address,
     make_registry,
@@ -29,6 +31,8 @@ from mdmem.schema.violation import escape, explain
 
 _LIMITS = Limits(max_depth=128)
 _STEPS_OF_A_VISIT = 10
+_LONGEST_KEYWORD = 40  # characters that are compared with those that there are, which takes a while
+_MOST_NOTES = 50
 
 
 def inspect(catalog: Catalog, name: str) -> list[Diagnostic]:
@@ -66,7 +70,9 @@ class _Inspection:
                 self.meter.count(4 * sum(map(self.meter.size, closure)) // STEP)
                 self.resolver = make_registry(self.catalog, self.name).resolver(make_address(self.name))
                 self._visit_schema(schema, ())
-            if not self.findings:  # even an empty memory may take too many steps
+            if all(
+                each.severity != "error" for each in self.findings
+            ):  # even an empty memory may take too many steps
                 deque(find_errors(make_validator(self.catalog, self.name), {}, self.meter), maxlen=0)
         except RecursionError:
             self._add_finding((), "schema-endless", "it is nested too deeply to be checked", "flatten it")
@@ -78,6 +84,7 @@ class _Inspection:
             return
         self.meter.count(_STEPS_OF_A_VISIT)
         self._check_dialect(schema, path)
+        self._check_keywords(schema, path)
         for keyword in schema.keys() & REFERENCES:
             self._check_reference(schema[keyword], (*path, keyword))
         for keyword in schema.keys() & UNEVALUATED:
@@ -92,6 +99,14 @@ class _Inspection:
             self._check_pattern(schema["pattern"], (*path, "pattern"))
         for step, child in list_children(schema):
             self._visit_schema(child, (*path, *step))
+
+    def _check_keywords(self, schema: dict[str, Any], path: KeyPath) -> None:
+        unknown = [each for each in schema if each not in list_keywords() and not each.startswith("x-")]
+        for keyword in unknown[: max(_MOST_NOTES - len(self.findings), 0)]:
+            message = f"`{escape(keyword)}` is no keyword of JSON Schema, so it checks nothing"
+            near = get_close_matches(keyword[:_LONGEST_KEYWORD], list_keywords(), n=1, cutoff=0.7)
+            hint = f"did you mean `{near[0]}`?" if near else "begin what is your own with `x-`"
+            self._add_finding((*path, keyword), "schema-keyword", message, hint, severity="note")
 
     def _check_dialect(self, schema: dict[str, Any], path: KeyPath) -> None:
         for keyword in schema.keys() & ("$schema", "$id") if path else ():

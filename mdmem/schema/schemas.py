@@ -2,17 +2,19 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from mdmem.diagnostic import Diagnostic, Span
 from mdmem.document.document import Document
-from mdmem.document.tree import Flaw
+from mdmem.document.tree import PLACEHOLDER, Flaw
 from mdmem.errors import NamedNotFound
 from mdmem.kind import DEFAULT_SCHEMA, KINDS, WORKING, Kind, kind_at
 from mdmem.schema import formats, violation
 from mdmem.schema.catalog import BODY, Catalog
 from mdmem.schema.guide import FieldGuide, describe_item, list_fields
 from mdmem.schema.violation import escape, locate_start, show
+from mdmem.text.regex import regex
 
 if TYPE_CHECKING:  # jsonschema takes longer to import than most commands take to run
     from collections.abc import Mapping, Sequence
@@ -23,6 +25,7 @@ if TYPE_CHECKING:  # jsonschema takes longer to import than most commands take t
 
 # What a memory may carry for mdmem's sake, whatever its schema allows; the last one in JSON only.
 _BOOKKEEPING = ("$schema", "ttl_seconds", "expires")
+_INDEX = regex(r"/[0-9]+(?=[/:])")  # of an item, which others before it move
 
 
 class SchemaInfo(NamedTuple):
@@ -82,6 +85,11 @@ class Schemas:
         """Return what the schema of a memory says of the items of the list at `path`."""
         return describe_item(self._catalog, self.choose(document), path)
 
+    def follows_own(self, document: Document) -> bool:
+        """Return whether the `$schema` or `type` of a memory names a schema of the vault's own."""
+        name = self._find_named(document)
+        return name is not None and not self._catalog.is_builtin(name)
+
     def choose(self, document: Document) -> str:
         """Return the name of the schema that a memory follows.
 
@@ -89,22 +97,32 @@ class Schemas:
         schema of this name), else that of the folder it stands in (below users, projects and resources), else
         `memory`.
         """
-        written = document.fields.get("$schema")
+        return self._find_named(document) or self._by_place(document.path)
+
+    def _find_named(self, document: Document) -> str | None:
+        """Return the name of the schema that the `$schema` or the `type` of a memory names."""
+        written, kind = document.fields.get("$schema"), document.fields.get("type")
         named = self._catalog.resolve(written) if isinstance(written, str) else None
-        if named is not None:
+        if named is not None or not isinstance(kind, str):
             return named
-        name = document.fields.get("type")
-        if isinstance(name, str):
-            name = self._kinds[name].schema if name in self._kinds else name
-            if name in self._catalog.names:
-                return name
-        return self._by_place(document.path)
+        name = self._kinds[kind].schema if kind in self._kinds else kind
+        return name if name in self._catalog.names else None
 
     def _by_place(self, path: str) -> str:
         kind = kind_at(path, self._kinds.values())
         if kind is WORKING and self._working:
             return self._working
         return kind.schema if kind else DEFAULT_SCHEMA
+
+    def is_data(self, document: Document) -> bool:
+        """Return whether a file is JSON that follows no schema of the vault: nothing in it is judged.
+
+        It stands in no folder of a kind, and names no schema; a name that there is not may be misspelt.
+        """
+        if not document.is_json or kind_at(document.path, self._kinds.values()):
+            return False
+        written = document.fields.get("$schema")
+        return not isinstance(written, str) or ("/" in written and not self.has(written))
 
     def check(self, document: Document, name: str | None = None) -> list[Diagnostic]:
         """Everything that is wrong with a memory: with its text, and by its schema; in the order of the text.
@@ -116,8 +134,12 @@ class Schemas:
         Raises:
             TooNested, TooLarge: its values pass a limit.
         """
+        if name is None and self.is_data(document):
+            return [*document.findings]
         findings = [*document.findings, *self._check_unknown_schema(document)]
-        readable = document.tree is not None or not (document.is_json or document.frontmatter.flaws)
+        front = document.frontmatter
+        readable = document.tree is not None or not (document.is_json or front.flaws)
+        readable = readable and not front.unread
         if readable:
             findings += self._find_violations(document, name or self.choose(document))
         return sorted(
@@ -140,7 +162,29 @@ class Schemas:
         span = document.tree.nearest(("type",)).span
         return (document.diagnose(Flaw(span, "type-misplaced", message, hint, "type", "warning")),)
 
-    def ignores_difference(self, before: Document, after: Document) -> bool:
+    def find_new(self, after: Document, *before: Document) -> list[Diagnostic]:
+        """Return the errors of a memory that none of its versions `before` had.
+
+        The same error was there where the same keyword refused the same value of the same field, whatever
+        the path and the schema were: what is broken may be moved and changed elsewhere, not broken further.
+        """
+        if len(before) == 1 and self._ignores_difference(*before, after):
+            found = list(after.body_findings)
+        else:
+            found = self.check(after)
+        errors = [finding for finding in found if finding.severity == "error"]
+        known: Counter[tuple[str, str, str]] = Counter()
+        for version in before if errors else ():
+            known |= Counter(_sign_finding(finding, version) for finding in self.check(version))
+        new = []
+        for finding in errors:
+            sign = _sign_finding(finding, after)
+            if not known[sign]:
+                new.append(finding)
+            known[sign] -= bool(known[sign])
+        return new
+
+    def _ignores_difference(self, before: Document, after: Document) -> bool:
         """Return whether only the body differs, at which the schema does not look.
 
         Then both have the same violations, and neither needs to be checked. Most edits are of this kind.
@@ -204,7 +248,8 @@ class Schemas:
             return value, []
         keys = _BOOKKEEPING if document.is_json else _BOOKKEEPING[:-1]
         aside = [key for key in keys if key in value and not self._catalog.declares(name, key)]
-        rest = {key: item for key, item in value.items() if key not in aside}
+        empty = [key for key, item in value.items() if isinstance(item, str) and PLACEHOLDER.search(item)]
+        rest = {key: item for key, item in value.items() if key not in (*aside, *empty)}
         findings = _check_expires(document, name, value["expires"]) if "expires" in aside else []
         return rest, findings
 
@@ -235,6 +280,15 @@ class Schemas:
         span = document.tree.nearest(("$schema",)).span
         flaw = Flaw(span, "schema-unknown", message, hint, f"$schema:{written}", "warning")
         return [document.diagnose(flaw)]
+
+
+def _sign_finding(found: Diagnostic, document: Document) -> tuple[str, str, str]:
+    """Return what makes a finding the same one in two versions: code, keyword, field and its value."""
+    if not found.code.startswith("schema-"):
+        return found.code, found.rule, ""
+    rule = _INDEX.sub("/*", found.rule.partition(":")[2])
+    is_of_field = rule.startswith("/") and not rule.startswith(f"/{BODY}/")
+    return found.code, rule, document.text[found.span.start : found.span.end] if is_of_field else ""
 
 
 def _check_expires(document: Document, name: str, written: Any) -> list[Diagnostic]:

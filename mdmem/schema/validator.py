@@ -141,10 +141,20 @@ def load_metaschema() -> Validator:
 
 @cache
 def _load_metaschemas() -> Registry[Schema]:
-    uris = [uri for uri in SPECIFICATIONS if uri.startswith(DIALECT.removesuffix("schema"))]
-    return _register_schemas(
-        Registry(), ((uri, _normalize_schema(SPECIFICATIONS.contents(uri), str)) for uri in uris)
-    )
+    schemas = ((uri, _normalize_schema(SPECIFICATIONS.contents(uri), str)) for uri in _metaschemas())
+    # A `$dynamicRef` leads back to them, and what they refer to is relative to their own addresses.
+    return _register_schemas(Registry(), ((uri, Subschema(schema | {"$id": uri})) for uri, schema in schemas))
+
+
+def _metaschemas() -> list[str]:
+    return [uri for uri in SPECIFICATIONS if uri.startswith(DIALECT.removesuffix("schema"))]
+
+
+@cache
+def list_keywords() -> tuple[str, ...]:
+    """List the keywords of 2020-12, and ours."""
+    named = (SPECIFICATIONS.contents(uri).get("properties", ()) for uri in _metaschemas())
+    return (*dict.fromkeys(keyword for names in named for keyword in names), BODY)
 
 
 def _register_schemas(registry: Registry[Schema], schemas: Any) -> Registry[Schema]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections import defaultdict
+from contextlib import suppress
 from difflib import get_close_matches
 from itertools import islice
 from typing import TYPE_CHECKING, Any, TypeAlias
@@ -31,6 +32,7 @@ _MOST_BITS = 128  # of a number that is written out; Python refuses to write ver
 _MISSING = ("required", "dependentRequired")
 _UNDESCRIBED = ("additionalProperties", "unevaluatedProperties")
 _SIMPLE = ("type", "enum", "const", "format", "pattern")
+_EXACT = ("const", "enum", "anyOf", "oneOf")
 _TYPES = {
     "string": "a string",
     "integer": "an integer",
@@ -135,7 +137,8 @@ def _describe_error(document: Document, schema: str, error: Error) -> Flaw:
         message, hint = f"the key {field} must be {accepted}, not {show(path[-1])}", f"accepted: {accepted}"
     else:
         accepted, code = _describe_accepted(error)
-        message = f"{field} must be {accepted}, not {show(error.instance)}"
+        show_value = _show_exactly if code in _EXACT else show
+        message = f"{field} must be {accepted}, not {show_value(error.instance)}"
         hint = f"accepted: {accepted}{_show_example(error.schema)}"
     pointer = "".join("/" + str(key).replace("~", "~0").replace("/", "~1") for key in path)
     rule = f"{schema}:{pointer}:{keyword}"
@@ -154,10 +157,11 @@ def _describe_accepted(error: Error) -> tuple[str, str]:
     if keyword in ("type", "format"):
         return FORMATS[error.schema["format"]].means, keyword
     if keyword == "enum":
-        return ("one of " if len(value) > 1 else "") + _list_words(map(show, value)), keyword
+        return ("one of " if len(value) > 1 else "") + _list_words(map(_show_exactly, value)), keyword
     if keyword == "pattern":
         return f"a string that matches {shorten(value)}", keyword
-    return _PHRASES[keyword].format(show(value), prefix=len(error.schema.get("prefixItems", ()))), keyword
+    shown, prefix = _show_exactly(value), len(error.schema.get("prefixItems", ()))
+    return _PHRASES[keyword].format(shown, prefix=prefix), keyword
 
 
 def _describe_field(error: Error, name: str) -> str:
@@ -245,6 +249,14 @@ def show(value: Any) -> str:
     if isinstance(value, int) and value.bit_length() > _MOST_BITS:
         return "a very large number"
     return str(value).lower() if isinstance(value, bool) else str(value)
+
+
+def _show_exactly(value: Any) -> str:
+    """Show a value as `show` does; a short list or mapping as JSON, so that it differs from another one."""
+    with suppress(ValueError):  # a number that Python does not write out
+        text = escape(json.dumps(value, ensure_ascii=False, default=str))
+        return text if isinstance(value, list | dict) and len(text) <= _MOST_CHARACTERS else show(value)
+    return show(value)
 
 
 def _show_example(schema: dict[str, Any]) -> str:

@@ -33,6 +33,11 @@ class Versions(NamedTuple, Generic[T]):
         """Return what `of` makes of each together with its partner in `other`."""
         return Versions(*map(of, self, other))
 
+    @property
+    def swapped(self) -> Versions[T]:
+        """The same with the sides swapped."""
+        return Versions(self.base, self.theirs, self.ours)
+
     def agreed(self) -> tuple[T] | None:
         """Return what it becomes, when at most one side changed it or both did equally."""
         if self.ours in (self.base, self.theirs):
@@ -213,7 +218,7 @@ def matches(before: Sequence[Hashable], after: Sequence[Hashable]) -> list[tuple
     such as blank ones, from being matched across the text. difflib fills in between them.
     """
     found: list[tuple[int, int, int]] = []
-    head, tail = _count_common_lines(before, after)
+    head, tail = count_common_lines(before, after)
     found.append((0, 0, head))
     old, new = before[head : len(before) - tail], after[head : len(after) - tail]
     last_old = last_new = 0
@@ -229,7 +234,8 @@ def matches(before: Sequence[Hashable], after: Sequence[Hashable]) -> list[tuple
     return [match for match in found if match[2]]
 
 
-def _count_common_lines(before: Sequence[Hashable], after: Sequence[Hashable]) -> tuple[int, int]:
+def count_common_lines(before: Sequence[Hashable], after: Sequence[Hashable]) -> tuple[int, int]:
+    """Return how many lines two texts begin with alike, and how many of the others they end with alike."""
     shorter = min(len(before), len(after))
     head = next((n for n in range(shorter) if before[n] != after[n]), shorter)
     left = shorter - head
@@ -269,7 +275,7 @@ def _match_between(
     before: Sequence[Hashable], after: Sequence[Hashable], budget: int
 ) -> tuple[list[tuple[int, int, int]], int]:
     """Return the matches between two anchors, and what they cost of the `budget` of pairs."""
-    head, tail = _count_common_lines(before, after)
+    head, tail = count_common_lines(before, after)
     old, new = before[head : len(before) - tail], after[head : len(after) - tail]
     counts = Counter(new)
     pairs = sum(counts[line] for line in old)
@@ -317,7 +323,7 @@ def unified(
     above, title, reached = old.count("\n", 0, start), "", 0
     places = list(accumulate((len(line) + 1 for line in old_lines), initial=start))
     for group in groups:
-        if path.endswith((".md", ".mdx", ".markdown")):
+        if path.endswith((".md", ".mdx", ".markdown", ".mdc")):
             place = places[max(0, group[0].start - context)]
             title, reached = _heading_above(old, reached, place) or title, place
         parts += _format_hunk(group, old_lines, new_lines, context, above, title)

@@ -52,6 +52,12 @@ def globs_of(value: Any) -> tuple[str, ...]:
     return tuple(part.strip() for part in parts if isinstance(part, str) and part.strip())
 
 
+def escaped(path: str) -> str:
+    """Return a glob that matches a path and nothing else; a part `*` stands for any one name."""
+    parts = ("".join(f"\\{c}" if c in "\\*?[]{}!#" else c for c in part) for part in path.split("/"))
+    return "/".join("*" if part == "\\*" else part for part in parts)
+
+
 def matcher(globs: Sequence[str]) -> Callable[[str], bool]:
     """Return whether a path with `/` between its parts fits `globs`; without globs all fit.
 

@@ -7,6 +7,7 @@ somebody else may have written is run by the package `regex`, which can, and rea
 from __future__ import annotations
 
 import re
+import sys
 import time
 from functools import partial
 from typing import TYPE_CHECKING, Any, AnyStr, Generic, TypeVar, cast
@@ -49,9 +50,21 @@ class _Regex(Generic[AnyStr]):
         self._flags = flags
 
     def __getattr__(self, name: str) -> Any:
-        compiled = re.compile(self.pattern, self._flags)
+        compiled = _compile(self.pattern, self._flags)
         vars(self).update({each: getattr(compiled, each) for each in _METHODS})
         return getattr(compiled, name)
+
+
+# Python's repeats that give nothing back match too much before 3.11.5 (gh-106052).
+_IS_SOUND = sys.version_info >= (3, 11, 5)
+
+
+def _compile(text: AnyStr, flags: int) -> Any:
+    if _IS_SOUND:
+        return re.compile(text, flags)
+    import regex as engine  # noqa: PLC0415 - start-up
+
+    return engine.compile(text, sum(getattr(engine, str(flag.name)) for flag in re.RegexFlag(flags)))
 
 
 # Such a pattern reads each character at most as often as it is long: it needs no limit, and to ask the clock
@@ -147,7 +160,7 @@ def expanded(match: engine.Match[str], replacement: str) -> str:
     r"""Return a replacement with the groups of a match in the place of `\1` and `\g<name>`.
 
     Raises:
-        PatternInvalid: it names a group that the pattern has not, or ends in a backslash.
+        PatternInvalid: it names a group that the pattern lacks, or ends in a backslash.
     """
     import regex as engine  # noqa: PLC0415 - start-up
 

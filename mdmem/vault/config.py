@@ -7,12 +7,14 @@ config is read and judged, a new one is written, and the schema of all is publis
 import json
 import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import suppress
 from types import MappingProxyType
 from typing import Annotated, Any, Literal, NamedTuple, TypeAlias
 
 from mdmem.document.document import ANY_SUFFIXES, DEFAULT_LIMITS, NAMED_SUFFIXES, SUFFIXES, Limits
-from mdmem.errors import ConfigInvalid, PathRefused
+from mdmem.errors import ConfigInvalid, PathRefused, PatternInvalid
 from mdmem.kind import DEFAULT_SCHEMA, KINDS, NAMESPACES, Kind
+from mdmem.text.globs import matcher
 from mdmem.text.tokens import clipped
 from mdmem.vault.paths import check_folder, unportable
 
@@ -100,6 +102,9 @@ class CheckSettings(NamedTuple):
     """What `check` and editors tell."""
 
     silenced: Annotated[Texts, Key("codes of findings that are not told; a secret always is")] = ()
+    guests: Annotated[
+        Texts, Key("globs of what other tools write: what breaks a schema there is a note")
+    ] = ()
 
 
 class SessionSettings(NamedTuple):
@@ -388,7 +393,38 @@ def parse(text: str, path: str = CONFIG_PATH) -> Config:
                 f"{_show_value(name)} is unknown", f"known: {', '.join(Config._fields)}", name
             )
         settings[name] = source.settings(name, table, _TABLES[name])
+    if "check" in settings:
+        _refuse_bad_globs(source, settings["check"].guests)
     return Config(**settings, kinds=_declared_kinds(source, kinds), mounts=mounts)
+
+
+def add_guests(text: str, glob: str) -> str:
+    """Return the text of a config that also takes what fits a glob for guests; nothing else of it changes.
+
+    Raises:
+        ConfigInvalid: it cannot be read, or has its guests in several lines.
+    """
+    guests = parse(text).check.guests
+    if glob in guests or "**" in guests:
+        return text
+    line = f"guests = {json.dumps([*guests, glob], ensure_ascii=False)}"
+    with_key = re.compile(r"^(\[check\](?:\n(?!\[).*)*?\n)(?:# )?guests = \[.*?\](?= *(?:#|$))", re.MULTILINE)
+    added, count = with_key.subn(lambda found: found[1] + line, text, count=1)
+    if not count:
+        added, count = re.subn(r"^\[check\].*", lambda found: f"{found[0]}\n{line}", text, flags=re.MULTILINE)
+    added = added if count else f"{text}\n[check]\n{line}\n"
+    with suppress(ConfigInvalid):
+        if parse(added) == parse(text)._replace(check=parse(text).check._replace(guests=(*guests, glob))):
+            return added
+    reason, remedy = f"{glob!r} cannot be added to [check] guests", "add it there"
+    raise ConfigInvalid(path=CONFIG_PATH, reason=reason, remedy=remedy)
+
+
+def _refuse_bad_globs(source: _Source, guests: Texts) -> None:
+    try:
+        matcher(guests)
+    except PatternInvalid as error:
+        raise source.refusal(f"[check] guests: {error.message}", error.hint, "check", "guests") from None
 
 
 def _declared_kinds(source: _Source, tables: Any) -> tuple[Kind, ...]:

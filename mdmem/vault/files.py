@@ -44,6 +44,7 @@ _REFUSED = {
     errno.EMLINK: _IS_LINK,
     errno.ENOTDIR: "a part of it is a file or a symbolic link, not a folder",
     errno.EISDIR: _IS_FOLDER,
+    errno.ENOTEMPTY: _IS_FOLDER,
     errno.ENXIO: "it is a device, a FIFO or a socket, not a file",
     errno.ENAMETOOLONG: "a name is too long for this file system",
 }

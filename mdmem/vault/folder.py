@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 import os
 from collections.abc import Iterable, Iterator
@@ -10,13 +11,13 @@ from itertools import islice
 from stat import S_ISREG
 from typing import TYPE_CHECKING
 
-from mdmem.document.document import PROJECT_FILE
+from mdmem.document.document import MARKDOWN_SUFFIXES, PROJECT_FILE
 from mdmem.errors import AlreadyExists, ConfigInvalid, PathRefused, StorageFailed, VaultNotFound
 from mdmem.kind import KINDS
 from mdmem.vault import files
 from mdmem.vault.config import CONFIG_PATH, DEFAULT_TEXT, MOST_MOUNTS
-from mdmem.vault.paths import above, absolute, check_memory, path_text
-from mdmem.vault.walk import count_passed_over, list_others
+from mdmem.vault.paths import above, absolute, check_memory, find_project_file, path_text
+from mdmem.vault.walk import count_hidden, count_passed_over, list_others, walk
 
 if TYPE_CHECKING:
     from mdmem.vault.config import Config
@@ -107,7 +108,11 @@ def resolve(config: Config, root: str, workspace: str) -> dict[str, tuple[str, .
         except PathRefused as error:
             raise ConfigInvalid(path=CONFIG_PATH, reason=f"[mounts] {error}") from None
         # No file name holds a NUL: what stands before it decides where the target lies.
-        file = os.path.realpath(os.path.join(root, target.partition("\0")[0]))
+        folder, file = os.path.split(os.path.join(root, target.partition("\0")[0]))
+        if file == PROJECT_FILE:
+            with contextlib.suppress(OSError):
+                file = find_project_file(os.listdir(folder))
+        file = os.path.realpath(os.path.join(folder, file))
         parts = tuple(os.path.relpath(file, workspace).split(os.sep))
         reason = "leaves the workspace" if "\0" in target else _fault_of_mount(parts, file, root, suffixes)
         if not reason and (parts in resolved.values() or name in resolved):
@@ -209,7 +214,7 @@ class Made:
         ignored: the lines that are added to the `.gitignore` that was there.
         unignored: those that it lacks and that cannot be added, as it is a link or a folder.
         passed_over: of the files of text that were there, by suffix, how many are no memories; see
-            `mdmem.vault.walk.count_passed_over`.
+            `mdmem.vault.walk.count_passed_over`; and Markdown below hidden folders, by the folder's name.
         unmounted: the `AGENTS.md` of the repository, seen from the folder, where one in the folder stands in
             its place; else empty.
         is_found: whether it is the vault that is found from the current folder, without its name.
@@ -228,7 +233,8 @@ def init(folder: str | os.PathLike[str] = "memories", *, dry_run: bool = False) 
     """Make a vault. Inside a git repository, the repository's `AGENTS.md` is mounted as project memory.
 
     It is not where the folder has an `AGENTS.md` of its own, which the mount would hide. Files that are there
-    stay as they are, but a `.gitignore` gets the lines that it lacks.
+    stay as they are, but a `.gitignore` gets the lines that it lacks. Where there is Markdown, the config
+    says that all is of other tools: `[check] guests`.
 
     Args:
         folder: the vault's folder.
@@ -254,6 +260,8 @@ def init(folder: str | os.PathLike[str] = "memories", *, dry_run: bool = False) 
     _refuse_nested(root)
     workspace = workspace_of(root)
     config, unmounted = DEFAULT_TEXT, ""
+    if os.path.isdir(root) and next(walk(root, suffixes=MARKDOWN_SUFFIXES), None):
+        config = config.replace("# guests = []", 'guests = ["**"]')
     if os.path.exists(os.path.join(workspace, ".git")):
         file, target = (os.path.join(folder, PROJECT_FILE) for folder in (root, workspace))
         mounted = os.path.relpath(target, root)
@@ -279,7 +287,7 @@ def init(folder: str | os.PathLike[str] = "memories", *, dry_run: bool = False) 
         files=made,
         ignored=ignored,
         unignored=unignored,
-        passed_over=count_passed_over(list_others(root)),
+        passed_over=count_passed_over(list_others(root)) | count_hidden(root),
         unmounted=unmounted,
         is_found=is_found,
     )

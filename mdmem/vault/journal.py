@@ -9,7 +9,8 @@ Only a record that was written here is believed (`mdmem.vault.mark`); what came 
 other way is moved to `ASIDE`, unread.
 
 After a crash: `.many` is undone. `.one` is finished if its only step happened, and undone otherwise. `.done`
-is finished. So a vault is as it was before a transaction, or as it is after it.
+is finished. So a vault is as it was before a transaction, or as it is after it. Steps are undone from the
+last on. A folder that they have emptied goes where a file takes its place, and is made again for its files.
 
 A loss of power is a crash that also takes what was not flushed, in any order; a rename happens whole or not
 at all. So, before the first step, the staged content is on the disk, and the entry of the change in the log;
@@ -38,7 +39,7 @@ from mdmem.vault.paths import check_folder
 from mdmem.vault.store import Entry, FileChange, entry_from
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
+    from collections.abc import Callable, Iterable, Sequence
 
     from mdmem.vault.store import Step
     from mdmem.vault.trash import TrashFolder
@@ -67,14 +68,30 @@ def pending(root: str) -> set[str]:
 
 
 class _Seat(NamedTuple):
-    """Where a step happens: open folders and names of target and staged file, and the hashes it turns on."""
+    """Where a step happens: target, open folder and name of the staged file, and the hashes it turns on."""
 
     path: str
     place: Place
-    target: tuple[int, str]
+    folders: _Folders
     staged: tuple[int, str]
     before: str | None
     after: str | None
+
+    @property
+    def target(self) -> tuple[int, str]:
+        """The open folder and the name of the file; an earlier step may have to make room for the folder."""
+        return self.folders.of(self.place), self.place.parts[-1]
+
+    def move_back(self) -> None:
+        """Move the staged file to its target; a folder there goes, which may hold folders and no file."""
+        folder, name = self.target
+        if files.is_folder(os.path.join(self.place.root, *self.place.parts)):
+            self.folders.sync()
+            for _, below, _, inside in os.fwalk(name, topdown=False, dir_fd=folder):
+                for each in below:
+                    os.rmdir(each, dir_fd=inside)
+            os.rmdir(name, dir_fd=folder)
+        files.move(self.staged, self.target)
 
 
 class _Folders:
@@ -93,6 +110,12 @@ class _Folders:
             self._open[folder] = self._stack.enter_context(opened)
         return self._open[folder]
 
+    def sync(self) -> None:
+        """Wait until all done in them is on the disk; each is opened again where it is asked for again."""
+        for folder in self._open.values():
+            os.fsync(folder)
+        self._open.clear()
+
 
 class Journal:
     """The journal of the vault at `root`; `place` says where a memory's file is.
@@ -101,6 +124,7 @@ class Journal:
 
     Attributes:
         aside: the names in the staging folder that were not written here, and were moved to `ASIDE`.
+        report: yields steps that are written, and may say how far it is.
     """
 
     def __init__(self, root: str, place: Callable[[str], Place], trash: TrashFolder) -> None:
@@ -108,6 +132,7 @@ class Journal:
         self.place = place
         self.trash = trash
         self.aside: list[str] = []
+        self.report: Callable[[Sequence[Step]], Iterable[Step]] = iter
 
     def commit(self, entry: Entry, steps: Sequence[Step]) -> None:
         """Do all steps, or none.
@@ -131,7 +156,7 @@ class Journal:
                 for number, step in enumerate(steps):
                     with files.translated(step.path, "write it"):
                         seats.append(self._make_seat(folders, entry, number))
-                _stage_contents(seats, steps)
+                _stage_contents(seats, self.report(steps))
                 if many:
                     os.fsync(staging)
                 elif seats[0].staged[0] != staging:
@@ -140,6 +165,7 @@ class Journal:
                     os.fsync(staging)
                 self.trash.record(entry)
                 _apply_steps(seats, steps)
+                folders.sync()
                 if many:
                     os.rename(record, done, src_dir_fd=staging, dst_dir_fd=staging)
                     os.fsync(staging)
@@ -147,7 +173,7 @@ class Journal:
                 if files.exists(staging, done):
                     os.rename(done, record, src_dir_fd=staging, dst_dir_fd=staging)
                     os.fsync(staging)
-                self._take_back(seats, entry)
+                self._take_back(folders, seats, entry)
                 self.trash.take_back(entry)
                 files.remove(staging, record)
                 for path, data in error.late.items() if isinstance(error, Raced) else ():
@@ -218,12 +244,11 @@ class Journal:
             folders = _Folders(stack, staging)
             seats: list[_Seat] = []
             for number, change in enumerate(entry.files):
-                # Where a folder has become a link or a file since then, its memory is out of reach: what was
-                # taken out of it goes to the trash.
                 with contextlib.suppress(PathRefused), files.translated(change.path, "recover it"):
                     seats.append(self._make_seat(folders, entry, number))
             for seat in seats:
-                files.rejoin(seat.staged, seat.target)
+                with contextlib.suppress(PathRefused), files.translated(seat.path, "recover it"):
+                    files.rejoin(seat.staged, seat.target)
             if record.endswith(".one") and seats and _was_done(seats[0]):
                 # Finishing takes away what tells that it happened, and may be cut short as well.
                 os.rename(record, done, src_dir_fd=staging, dst_dir_fd=staging)
@@ -233,42 +258,45 @@ class Journal:
                     self.trash.record(entry)
                 self._finish_entry(seats, entry)
             else:
-                self._undo_steps(seats)
+                self._undo_steps(folders, seats)
                 self.trash.take_back(entry)
         files.remove(staging, record)
 
     def _make_seat(self, folders: _Folders, entry: Entry, number: int) -> _Seat:
         change = entry.files[number]
         place = self._locate_change(change)
-        name, staging, folder = place.parts[-1], folders.staging, folders.of(place)
-        staged = (staging, f"{entry.id}.{number}")
-        if os.fstat(folder).st_dev != os.fstat(staging).st_dev:
-            # A mount on another file system: nothing there can be exchanged with the staging folder.
-            staged = (folder, f"{_BESIDE}{entry.id}.{number}")
-        return _Seat(change.path, place, (folder, name), staged, change.before, change.after)
+        staged = (folders.staging, f"{entry.id}.{number}")
+        with contextlib.suppress(NotADirectoryError):  # an earlier step makes room for the folder
+            folder = folders.of(place)
+            if os.fstat(folder).st_dev != os.fstat(folders.staging).st_dev:
+                # A mount on another file system: nothing there can be exchanged with the staging folder.
+                staged = (folder, f"{_BESIDE}{entry.id}.{number}")
+        return _Seat(change.path, place, folders, staged, change.before, change.after)
 
     def _locate_change(self, change: FileChange) -> Place:
         place = self.place(change.path)
         return place._replace(parts=tuple(change.spelled.split("/"))) if change.spelled else place
 
-    def _take_back(self, seats: Sequence[_Seat], entry: Entry) -> None:
+    def _take_back(self, folders: _Folders, seats: Sequence[_Seat], entry: Entry) -> None:
         """Undo what has been done; note in the history what another program wrote meanwhile."""
-        for seat in seats:
-            files.rejoin(seat.staged, seat.target)
-        self._undo_steps(seats, entry)
+        self._undo_steps(folders, seats, entry)
         for change in entry.files[len(seats) :]:
             if change.before is None:
                 self._prune_folders(self._locate_change(change))
 
-    def _undo_steps(self, seats: Sequence[_Seat], entry: Entry | None = None) -> None:
+    def _undo_steps(self, folders: _Folders, seats: Sequence[_Seat], entry: Entry | None = None) -> None:
+        # Where a folder is a file (or a link, by now), its memory is out of reach: either its step was not
+        # done, or what was taken out of it goes to the trash.
         for seat in reversed(seats):
-            if seat.before is None:
-                _undo_creation(seat)
-            elif seat.after is None:
-                _undo_deletion(seat)
-            else:
-                self._undo_replacement(seat, entry)
-        _sync_folders(seats)
+            with contextlib.suppress(PathRefused), files.translated(seat.path, "recover it"):
+                files.rejoin(seat.staged, seat.target)
+                if seat.before is None:
+                    _undo_creation(seat)
+                elif seat.after is None:
+                    _undo_deletion(seat)
+                else:
+                    self._undo_replacement(seat, entry)
+        folders.sync()
         for seat in reversed(seats):
             if seat.before is None:
                 self._prune_folders(seat.place)
@@ -292,9 +320,10 @@ class Journal:
 
     def _note_replaced_content(self, seat: _Seat, entry: Entry) -> None:
         """Note in the history another program's content that goes to the trash."""
-        taken, now = _hash_content(seat.staged), _hash_content(seat.target)
+        taken = _hash_content(seat.staged)
         if taken is None or taken in {_NO_FILE, seat.after}:
             return
+        now = _hash_content(seat.target)
         self._append_change(entry, seat.path, taken, None if now == _NO_FILE else now)
 
     def _append_change(self, entry: Entry, path: str, before: str, after: str | None) -> None:
@@ -363,7 +392,7 @@ def _read_record(staging: int, record: str) -> Entry | None:
     return entry if sound and entry.files and entry.id == record.rpartition(".")[0] else None
 
 
-def _stage_contents(seats: Sequence[_Seat], steps: Sequence[Step]) -> None:
+def _stage_contents(seats: Sequence[_Seat], steps: Iterable[Step]) -> None:
     for seat, step in zip(seats, steps, strict=True):
         if step.after is not None:
             with files.translated(step.path, "write it"):
@@ -380,19 +409,12 @@ def _apply_steps(seats: Sequence[_Seat], steps: Sequence[Step]) -> None:
     for seat, step in zip(seats, steps, strict=True):
         with files.translated(step.path, "write it"):
             _swap_seat(seat)
-    _sync_folders(seats)
-
-
-def _sync_folders(seats: Sequence[_Seat]) -> None:
-    folders = {os.stat(seat.target[0])[1:3]: seat.target[0] for seat in seats}
-    for folder in folders.values():
-        os.fsync(folder)
 
 
 def _swap_seat(seat: _Seat) -> None:
     """Do one step, then look at what it took out: that must be what the change was computed from."""
     if seat.before is None:
-        files.move(seat.staged, seat.target)
+        seat.move_back()
         return
     if seat.after is None:
         files.move(seat.target, seat.staged)
@@ -436,7 +458,7 @@ def _undo_deletion(seat: _Seat) -> None:
     if _hash_content(seat.staged) is not None:
         # Where somebody has made the file again, theirs stays, and the old content goes to the trash.
         with contextlib.suppress(Raced):
-            files.move(seat.staged, seat.target)
+            seat.move_back()
 
 
 def _hash_content(place: tuple[int, str]) -> str | None:

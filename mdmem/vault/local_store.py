@@ -23,7 +23,7 @@ from mdmem.errors import (
     TooLarge,
     VaultNotFound,
 )
-from mdmem.vault import config, files
+from mdmem.vault import config, files, outside
 from mdmem.vault.files import BUSY_SECONDS, Place
 from mdmem.vault.folder import PAST_MARK, resolve, workspace_of
 from mdmem.vault.journal import ASIDE, STAGING, Journal, pending
@@ -70,6 +70,20 @@ class LocalStore:
         except UnicodeDecodeError as error:
             reason = f"it is not UTF-8: byte 0x{error.object[error.start]:02x} at offset {error.start}"
             raise ConfigInvalid(path=config.CONFIG_PATH, reason=reason) from None
+
+    def add_guests(self, glob: str) -> None:
+        """Let the config say that what fits a glob is of other tools.
+
+        Raises:
+            ConfigInvalid: it cannot be added there; with what to add.
+            Conflict, PathRefused, StorageFailed: it cannot be written.
+        """
+        place = outside.below(self.root, config.CONFIG_PATH)
+        content = outside.read(place, config.CONFIG_PATH)
+        before = content.data if content else b""
+        after = config.add_guests(before.decode("utf-8"), glob).encode()
+        outside.replace(place, config.CONFIG_PATH, content and before, after)
+        self.forget_config()
 
     def forget_config(self) -> None:
         """See `Vault.forget_config`."""

@@ -12,10 +12,10 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import lru_cache
 from types import MappingProxyType
-from typing import TYPE_CHECKING, NamedTuple, TypeAlias
+from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
 
 from mdmem.arguments import texts_of
-from mdmem.document.document import ANY_SUFFIXES, NAMED_SUFFIXES, SUFFIXES
+from mdmem.document.document import ANY_SUFFIXES, NAMED_SUFFIXES, PROJECT_FILE, SUFFIXES
 from mdmem.errors import MdmemError, PathRefused, Usage
 from mdmem.text.regex import regex
 
@@ -46,6 +46,17 @@ def path_text(path: StrPath) -> str:
     if not isinstance(text, str):
         raise TypeError(f"expected str or os.PathLike, not {type(path).__name__}")
     return text
+
+
+def place_text(path: StrPath) -> str:
+    """See `path_text`, for a folder or memory to look in: a slash before it is the root of the namespace."""
+    return path_text(path).lstrip("/")
+
+
+def find_project_file(names: Iterable[str]) -> str:
+    """Return the name of the project memory among those in a folder: `AGENTS.md`, else in another case."""
+    found = sorted(name for name in names if name.casefold() == PROJECT_FILE.casefold())
+    return found[0] if found and PROJECT_FILE not in found else PROJECT_FILE
 
 
 def path_texts(paths: Iterable[StrPath]) -> tuple[str, ...]:
@@ -232,7 +243,7 @@ def absolute(path: StrPath) -> str:
 
 
 def above(path: str) -> Iterator[str]:
-    """Yield the folders above an absolute path of the system, from the nearest to the root."""
+    """Yield the folders above a path, from the nearest to the root: `/`, or the empty path of a vault."""
     while path != os.path.dirname(path):
         path = os.path.dirname(path)
         yield path
@@ -309,10 +320,14 @@ class MemoryLayout(NamedTuple):
     Attributes:
         folder: of the namespace, seen from the workspace.
         mounted: the files of mounted memories, seen from the workspace, by the paths of these.
+        root: the workspace; empty where nothing of it is to be looked at.
+        kept: what `mdmem.links.dialect` has found in its folders.
     """
 
     folder: str = ""
     mounted: Mapping[str, str] = MappingProxyType({})
+    root: str = ""
+    kept: dict[str, Any] = {}  # noqa: RUF012 - nothing is kept of an empty root
 
     def file_of(self, path: str) -> str:
         """Return the file of the memory at `path`, seen from the workspace."""

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from mdmem.diagnostic import SECRETS, SECRETS_HINT, Diagnostic, Severity, about_file
 from mdmem.document import secret
-from mdmem.document.document import Document, Limits, parse, parse_text
+from mdmem.document.document import Document, Limits, UnreadableDocument, parse, parse_any, parse_text
 from mdmem.document.edit import TextEdit, between, inverse, splice
 from mdmem.errors import EditRefused, Invalid, PathRefused
 from mdmem.text.diff import unified
@@ -46,6 +46,8 @@ class Change:
             unambiguous; otherwise refuse at once.
         back: the deletion that it takes back: the file gets the spelling and the permissions that it had,
             also beside a file whose name is another Unicode spelling of it.
+        as_it_was: the content stood there before, or elsewhere: it may be what cannot be read as a memory, or
+            breaks its schema, and have a name that would be refused.
     """
 
     path: str
@@ -56,6 +58,7 @@ class Change:
     move_to: str | None = None
     merge: bool = True
     back: FileChange | None = None
+    as_it_was: bool = False
 
     @property
     def base(self) -> str | None:
@@ -73,20 +76,33 @@ class Change:
         if self.delete:
             return None
         if self.content is not None:
-            return parse(path, self.content, limits)
+            return (parse_any if self.as_it_was else parse)(path, self.content, limits)
         if self.before is None:
             return parse(path, b"", limits)
         if not self.edits:
-            return parse(path, self.before.data, limits)
+            is_unreadable = isinstance(self.before, UnreadableDocument)
+            return (parse_any if is_unreadable else parse)(path, self.before.data, limits)
         return parse_text(path, splice(self.before.text, self.edits, path), limits)
 
 
-class AttachmentMove(NamedTuple):
-    """An attachment that moves as it is: its path, its new one, and the SHA-256 of its bytes."""
+class AttachmentChange(NamedTuple):
+    """An attachment that moves as it is: its path, its new one, and the SHA-256 of its bytes.
+
+    Without a path it is made of `content`; without a new one it is deleted.
+    """
 
     path: str
     move_to: str
     hash: str
+    content: bytes | None = None
+
+
+class Outcome(NamedTuple):
+    """A row about an import: what became of how many files, and the paths of those that are not taken."""
+
+    what: str
+    files: int
+    paths: tuple[str, ...] = ()
 
 
 class LinkPlace(NamedTuple):
@@ -118,7 +134,8 @@ class EditPlan:
         warnings: what was found in it that does not refuse it, such as secrets that were taken out.
         brings_back: it restores what stood there before. That is checked against neither schemas nor the
             rule for new names: what was deleted can be restored, whatever it was, and whatever its name.
-        attachments: what moves with it that is no memory.
+        attachments: what it moves, makes or deletes that is no memory.
+        outcomes: what became of all files of an import, in rows.
         dangling: links of other memories that lead nowhere, or elsewhere, once it has deleted what they name.
         undoes, redoes: the id of the change that it takes back, or puts back.
         steps: the plans that it sums up. They are applied one after the other, each as a change of its own;
@@ -131,7 +148,8 @@ class EditPlan:
     left_out: tuple[str, ...] = ()
     warnings: tuple[Diagnostic, ...] = ()
     brings_back: bool = False
-    attachments: tuple[AttachmentMove, ...] = ()
+    attachments: tuple[AttachmentChange, ...] = ()
+    outcomes: tuple[Outcome, ...] = ()
     dangling: tuple[LinkPlace, ...] = ()
     undoes: str = ""
     redoes: str = ""
@@ -154,7 +172,7 @@ class EditPlan:
     def moves(self) -> dict[str, str]:
         """What moves, memories and attachments: old path to new path."""
         moves = {each.path: each.move_to for each in self.changes if each.move_to}
-        return moves | {each.path: each.move_to for each in self.attachments}
+        return moves | {each.path: each.move_to for each in self.attachments if each.path and each.move_to}
 
     @property
     def links_rewritten(self) -> int:
@@ -178,8 +196,8 @@ class EditPlan:
             elif base != new:
                 changed.append(FileChange(path=change.path, before=base, after=new))
         for each in self.attachments:
-            changed.append(FileChange(path=each.move_to, before=None, after=each.hash))
-            changed.append(FileChange(path=each.path, before=each.hash, after=None))
+            changed += [FileChange(path=each.move_to, before=None, after=each.hash)] if each.move_to else []
+            changed += [FileChange(path=each.path, before=each.hash, after=None)] if each.path else []
         return tuple(changed)
 
     def json_shape(self) -> dict[str, Any]:
@@ -197,7 +215,9 @@ class EditPlan:
             after = change.after(_ANY_SIZE)
             old, new = change.before.text if change.before else None, after.text if after else None
             parts.append(unified(old, new, change.path, new_path=change.move_to))
-        parts += (unified("", "", each.path, new_path=each.move_to) for each in self.attachments)
+        for path, move_to, *_ in self.attachments:
+            old, new = "" if path else None, "" if move_to else None
+            parts.append(unified(old, new, path or move_to, new_path=move_to or None))
         return "".join(parts)
 
 
@@ -212,6 +232,7 @@ def change_shape(
         "files": [{"path": f.path, "before": f.before, "after": f.after} for f in files],
         "merged": merged,
         "left_out": plan.left_out,
+        **({"outcomes": plan.outcomes} if plan.outcomes else {}),
         "warnings": plan.warnings,
         "links_rewritten": plan.links_rewritten,
         "dangling": plan.dangling,
@@ -254,7 +275,7 @@ def refuse_paths(plan: EditPlan, suffixes: tuple[str, ...]) -> None:
     """
     seen: set[str] = set()
     memories = [check_memory(path, suffixes) for c in plan.changes for path in (c.path, c.move_to) if path]
-    attached = [check_folder(path) for each in plan.attachments for path in (each.path, each.move_to)]
+    attached = [check_folder(path) for a in plan.attachments for path in (a.path, a.move_to) if path]
     for name in (*memories, *attached):
         if name in seen:
             raise EditRefused(path=name, reason="a plan changes every file at most once")
@@ -292,19 +313,12 @@ class NewNames:
             PathRefused: it has one.
         """
         for change in () if plan.brings_back else plan.changes:
-            if change.before is None or change.move_to:
-                self.refuse_of(change)
+            if (change.before is None or change.move_to) and not change.as_it_was:
+                source = check_memory(change.path)
+                self._refuse_name(check_memory(change.move_to or source), source if change.move_to else "")
         for each in () if plan.brings_back else plan.attachments:
-            self._refuse_name(check_folder(each.move_to), check_folder(each.path))
-
-    def refuse_of(self, change: Change) -> None:
-        """See `refuse`, for one change that makes a memory; what was made before counts.
-
-        Raises:
-            PathRefused: its name is refused.
-        """
-        source = check_memory(change.path)
-        self._refuse_name(check_memory(change.move_to or source), source if change.move_to else "")
+            if each.path and each.move_to:
+                self._refuse_name(check_folder(each.move_to), check_folder(each.path))
 
     def _refuse_name(self, path: str, old: str) -> None:
         """Refuse the name of a file that is made, or was `old` before."""

@@ -6,14 +6,14 @@ from collections import Counter
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
-from mdmem.document.document import Document, Limits, parse, parse_text
-from mdmem.errors import AlreadyExists, Conflict, DocumentRefused, FileBusy
+from mdmem.document.document import Document, Limits, UnreadableDocument, parse, parse_text
+from mdmem.errors import AlreadyExists, Conflict, DocumentRefused, FileBusy, PathRefused
 from mdmem.merging.merge import merge
 from mdmem.text.diff import unified
 from mdmem.text.lines import LINE_END
 from mdmem.text.tokens import first_of
 from mdmem.vault.files import BUSY_SECONDS, Raced
-from mdmem.vault.paths import check_folder, check_memory, join, relative, seen_from
+from mdmem.vault.paths import above, check_folder, check_memory, is_under, join, relative, seen_from
 from mdmem.vault.plan import change_shape
 from mdmem.vault.store import MOST_ATTACHED_BYTES, Entry, FileChange, Step, changed_by, hashed, new_entry
 
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping, Sequence
 
     from mdmem.vault.files import Content
-    from mdmem.vault.plan import AttachmentMove, Change, EditPlan, Prepared
+    from mdmem.vault.plan import AttachmentChange, Change, EditPlan, Prepared
     from mdmem.vault.store import Store
 
 # How often a program that takes no lock may come in between before we give up.
@@ -77,9 +77,13 @@ class Transaction:
     def run(self) -> Applied:
         """Apply the plan, as `Vault.apply` says."""
         plan = self.prepared.plan
+        gone = _Gone(self.store, self.namespace, plan)
         for _ in range(_RACES):
             merged: list[str] = []
-            steps = _in_order(list(self._make_steps(merged)))
+            # All that need not wait is made before anything goes, so that a memory is always there for a
+            # program that takes no lock.
+            steps = list(self._make_steps(merged, gone))
+            steps.sort(key=lambda step: step.after is not None and gone.meets(step.path))
             if not steps:
                 return Applied(id="", files=(), merged=(), plan=plan)
             entry = self._make_entry(steps, plan.message)
@@ -102,7 +106,7 @@ class Transaction:
         Raises:
             AlreadyExists, Conflict: one has.
         """
-        for _ in self._make_steps([]):
+        for _ in self._make_steps([], _Gone(self.store, self.namespace, self.prepared.plan)):
             pass
 
     def _commit_steps(self, entry: Entry, steps: Sequence[Step]) -> None:
@@ -113,16 +117,25 @@ class Transaction:
         with seen_from(self.namespace):
             return self.store.read(path, limit or self.limits.max_bytes, exact=exact, settled=True)
 
+    def _read_freed(self, path: str, gone: _Gone, back: str = "", limit: int = 0) -> Content | None:
+        try:
+            return self._read_content(back or path, exact=bool(back), limit=limit)
+        except PathRefused:
+            if not gone.frees(path):
+                raise
+            return None
+
     def _make_entry(self, steps: Sequence[Step], message: str) -> Entry:
         return new_entry(self.prepared.plan.actor or self.actor, message, changed_by(steps))
 
-    def _make_steps(self, merged: list[str]) -> Iterator[Step]:
+    def _make_steps(self, merged: list[str], gone: _Gone) -> Iterator[Step]:
         """Yield the steps of all changes, computed against what is on the disk now."""
         for change, planned in zip(self.prepared.plan.changes, self.prepared.afters, strict=True):
             after = planned
             path = join(self.namespace, check_memory(change.path))
             back = join(self.namespace, change.back.spelled) if change.back and change.back.spelled else ""
-            now = self._read_content(back or path, exact=bool(back))
+            limit = MOST_ATTACHED_BYTES if isinstance(change.before, UnreadableDocument) else 0
+            now = self._read_freed(path, gone, back, limit)
             base = change.before.data if change.before else None
             if (now.data if now else None) != base:
                 after = self._merge_change(change, after, now)
@@ -135,23 +148,26 @@ class Transaction:
                     yield Step(path=path, before=now, after=content, like=like, spelled=spelled)
             else:
                 new = join(self.namespace, check_memory(change.move_to))
-                if self._read_content(new) is not None:
+                if self._read_freed(new, gone) is not None:
                     raise AlreadyExists(path=change.move_to, remedy="move or delete that one first")
                 yield Step(path=new, before=None, after=content, like=now, spelled=self.store.spelled(new))
                 yield Step(path=path, before=now, after=None, spelled=spelled)
         for each in self.prepared.plan.attachments:
-            yield from self._move_attachment(each)
+            yield from self._change_attachment(each, gone)
 
-    def _move_attachment(self, moved: AttachmentMove) -> Iterator[Step]:
-        old, new = (join(self.namespace, check_folder(path)) for path in (moved.path, moved.move_to))
-        now = self._read_content(old, limit=MOST_ATTACHED_BYTES)
+    def _change_attachment(self, changed: AttachmentChange, gone: _Gone) -> Iterator[Step]:
+        old, new = (join(self.namespace, check_folder(path)) for path in (changed.path, changed.move_to))
+        now = self._read_content(old, limit=MOST_ATTACHED_BYTES) if changed.path else None
         actual = hashed(now.data) if now else None
-        if now is None or actual != moved.hash:
-            raise Conflict(path=moved.path, base=moved.hash, actual=actual)
-        if self.store.stands(new):
-            raise AlreadyExists(path=moved.move_to, remedy="move or delete that one first")
-        yield Step(path=new, before=None, after=now.data, like=now, spelled=self.store.spelled(new))
-        yield Step(path=old, before=now, after=None, spelled=self.store.spelled(old))
+        if changed.path and actual != changed.hash:
+            raise Conflict(path=changed.path, base=changed.hash, actual=actual)
+        if changed.move_to:
+            if self.store.stands(new) and not gone.frees(new):
+                raise AlreadyExists(path=changed.move_to, remedy="move or delete that one first")
+            data = now.data if now else changed.content
+            yield Step(path=new, before=None, after=data, like=now, spelled=self.store.spelled(new))
+        if changed.path:
+            yield Step(path=old, before=now, after=None, spelled=self.store.spelled(old))
 
     def _as_it_was(self, back: FileChange) -> Content | None:
         """Return what was deleted, with its permissions and owner; None where it is not kept."""
@@ -221,12 +237,27 @@ class Transaction:
         return text.encode()
 
 
-def _in_order(steps: list[Step]) -> list[Step]:
-    """Return the steps, with those last that make a name which another step takes away in another case."""
-    # Where such names are one, the old one has to go first. All others are made before anything goes, so that
-    # a memory is always there for a program that takes no lock.
-    gone = {step.path.casefold() for step in steps if step.after is None}
-    return sorted(steps, key=lambda step: step.after is not None and step.path.casefold() in gone)
+class _Gone:
+    """The files that a plan takes away, whose names, and those of their folders, are free then."""
+
+    def __init__(self, store: Store, namespace: str, plan: EditPlan) -> None:
+        self._store = store
+        deleted = (each.path for each in plan.changes if each.delete)
+        paths = [join(namespace, check_folder(path)) for path in (*plan.moves, *deleted)]
+        # Some file systems take names that differ in case alone for the same.
+        self._files = {path.casefold(): path for path in paths}
+        self._folders = {folder.casefold(): folder for path in paths for folder in above(path)}
+
+    def meets(self, path: str) -> bool:
+        name = path.casefold()
+        return name in self._folders or not self._files.keys().isdisjoint((name, *above(name)))
+
+    def frees(self, path: str) -> bool:
+        """Return whether nothing else is at a path, where a folder is or nothing can be read."""
+        inside = (folder for key, folder in self._folders.items() if is_under(key, path.casefold()))
+        names = (join(each, name).casefold() for each in (path, *inside) for name in self._store.names(each))
+        is_free = self._files.get(path.casefold(), path) == path and self.meets(path)
+        return is_free and all(name in self._files or name in self._folders for name in names)
 
 
 def _holds_change(now: bytes, base: bytes, new: bytes) -> bool:

@@ -7,10 +7,11 @@ import os
 from contextvars import ContextVar
 from dataclasses import replace
 from difflib import get_close_matches
+from functools import lru_cache
 from typing import TYPE_CHECKING, Any, TypeVar, cast
 
 from mdmem.diagnostic import Diagnostic, told
-from mdmem.document.document import Document, digest, parse
+from mdmem.document.document import Document, digest, parse, parse_any
 from mdmem.errors import (
     AlreadyExists,
     ConfigInvalid,
@@ -22,6 +23,7 @@ from mdmem.errors import (
     TooLarge,
     VaultNotFound,
 )
+from mdmem.text.globs import matcher
 from mdmem.text.tokens import first_of
 from mdmem.vault import config
 from mdmem.vault.config import Config, check_names
@@ -31,6 +33,7 @@ from mdmem.vault.paths import (
     Namespace,
     check_folder,
     check_memory,
+    find_project_file,
     is_under,
     join,
     relative,
@@ -38,7 +41,7 @@ from mdmem.vault.paths import (
 )
 from mdmem.vault.plan import EditPlan, NewNames, Prepared, refuse_paths, screen, standing
 from mdmem.vault.store import MOST_ATTACHED_BYTES, actor_name
-from mdmem.vault.walk import count_passed_over, list_others
+from mdmem.vault.walk import count_hidden, count_passed_over, list_others
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
@@ -62,6 +65,7 @@ _REMEDIES = {
 _MOST_OWN_BYTES = 1024 * 1024  # of a schema or a template
 # Of the request that is worked on: one vault may serve several clients at once, each in a thread.
 _ACTING = ContextVar("acting", default="")
+_match_globs = lru_cache(maxsize=8)(matcher)
 
 
 @contextlib.contextmanager
@@ -164,6 +168,21 @@ class Vault:
             ConfigInvalid: the config names a schema that is not there, or a kind as another schema.
         """
         return self._make_from_own("schemas", (".json",), self._make_schemas)
+
+    def is_data(self, document: Document) -> bool:
+        """Return whether nothing in a file is judged, see `Schemas.is_data`."""
+        if not document.is_json:
+            return False
+        try:
+            return self.schemas.is_data(document)
+        except ConfigInvalid:
+            return False
+
+    def is_guest(self, path: str) -> bool:
+        """Return whether another tool writes a memory, as the globs `[check] guests` say."""
+        vault, inside = self.locate_layer(path)
+        guests = self._sound_config.check.guests
+        return bool(guests) and _match_globs(guests)(join(vault.namespace, inside))
 
     def _make_schemas(self, own: dict[str, str]) -> Schemas:
         from mdmem.schema import Schemas  # noqa: PLC0415 - what only reads needs none
@@ -274,14 +293,20 @@ class Vault:
             if self.progress:
                 self.progress(doing, number, len(items))
 
+    @property
+    def project_file(self) -> str:
+        """The path of the project memory: `AGENTS.md`; without one, what differs from that only in case."""
+        return find_project_file(self.store.names(self.namespace))
+
     # -- reading ------------------------------------------------------------------------------------------
 
-    def read(self, path: str, *, recovered: bool = False) -> Document:
+    def read(self, path: str, *, recovered: bool = False, unreadable: bool = False) -> Document:
         """Return the memory at `path`.
 
         Args:
             path: of the memory.
             recovered: whether `recover` was called a moment ago.
+            unreadable: also return what cannot be read as a memory, as an `UnreadableDocument`.
 
         Raises:
             MemoryNotFound: there is none; the error names the nearest.
@@ -289,24 +314,34 @@ class Vault:
             DocumentRefused: its bytes cannot be a memory.
             StorageFailed: the system refused.
         """
-        document = self.find(path, recovered=recovered)
+        document = self.find(path, recovered=recovered, unreadable=unreadable)
         if document is None:
             raise MemoryNotFound(path=path, near=self._find_near_names(path))
         return document
 
-    def find(self, path: str, *, recovered: bool = False, spelled: str = "") -> Document | None:
+    def find(
+        self, path: str, *, recovered: bool = False, spelled: str = "", unreadable: bool = False
+    ) -> Document | None:
         """See `read`, with None where there is no memory; with `spelled`, only in this Unicode spelling."""
         if not recovered:
             self.recover()
         vault, inside = self.locate_layer(path)
-        data = vault._read_data(inside, spelled)  # noqa: SLF001
-        return None if data is None else parse(path, data, self.config.limits)
+        data = vault._read_data(inside, spelled, unreadable=unreadable)  # noqa: SLF001
+        parse_found = parse_any if unreadable else parse
+        return None if data is None else parse_found(path, data, self.config.limits)
 
-    def _read_data(self, path: str, spelled: str = "") -> bytes | None:
+    def find_around(self, path: str, *, spelled: str = "", unreadable: bool = False) -> Document | None:
+        """See `find`, with None also where a folder or a file is in the way, which a plan may take away."""
+        with contextlib.suppress(PathRefused):
+            return self.find(path, spelled=spelled, unreadable=unreadable)
+        return None
+
+    def _read_data(self, path: str, spelled: str = "", *, unreadable: bool = False) -> bytes | None:
         full = self._full_path(check_memory(path, self.suffixes))
         exact = join(self.namespace, spelled) if spelled else ""
         with seen_from(self.namespace):
-            content = self.store.read(exact or full, self.config.limits.max_bytes, exact=bool(exact))
+            limit = max(self.config.limits.max_bytes, MOST_ATTACHED_BYTES if unreadable else 0)
+            content = self.store.read(exact or full, limit, exact=bool(exact))
         return content.data if content else None
 
     def _find_near_names(self, path: str) -> tuple[str, ...]:
@@ -338,8 +373,9 @@ class Vault:
             yield each._replace(path=relative(each.path, self.namespace))
 
     def passed_over(self) -> dict[str, int]:
-        """Count the files of text that are no memories; see `mdmem.vault.walk.count_passed_over`."""
-        return count_passed_over(self.other_files())
+        """See `mdmem.vault.walk.count_passed_over`, and `count_hidden` there."""
+        parts = tuple(filter(None, self.namespace.split("/")))
+        return count_passed_over(self.other_files()) | count_hidden(self.root, parts, self.wall.holds)
 
     def other_files(self) -> Iterator[str]:
         """Yield the path of each file that is no memory, in no order; those that are hidden are left out."""
@@ -450,6 +486,8 @@ class Vault:
 
     def _run_prepared(self, prepared: Prepared, *, may_merge: bool) -> Applied:
         """Make the change, or those that it sums up. Needs the lock."""
+        if isinstance(self.store, LocalStore):
+            self.store.journal.report = lambda steps: self.report_progress("writing", steps)
         transaction = self._make_transaction(prepared, may_merge=may_merge)
         plan = prepared.plan
         if not plan.steps:
@@ -477,7 +515,8 @@ class Vault:
         Raises:
             Invalid, PathRefused, EditRefused, DocumentRefused: as `apply` would.
         """
-        refuse_paths(plan, self.suffixes)
+        for each in plan.steps or (plan,):
+            refuse_paths(each, self.suffixes)
         for path in plan.paths:
             self._full_path(check_folder(path))
         self.new_names().refuse(plan)
@@ -488,7 +527,7 @@ class Vault:
             prepared = screen(prepared, self.config.secrets)
         findings: list[Diagnostic] = []
         for change, after in zip(plan.changes, prepared.afters, strict=True):
-            findings += self._new_findings(change.before, after) if after else ()
+            findings += self._find_new(change.before, after) if after and not change.as_it_was else ()
         if findings:
             raise Invalid(findings=tuple(told(findings)))
         return prepared
@@ -509,18 +548,11 @@ class Vault:
             return found
         return found + standing(document, self.config.secrets)
 
-    def _new_findings(self, before: Document | None, after: Document) -> list[Diagnostic]:
-        """Return what a change breaks: a memory that is broken already may be changed, not broken further."""
-        if before and self.schemas.ignores_difference(before, after):
-            found = list(after.body_findings)
-        else:
-            found = self.schemas.check(after)
-        errors = [finding for finding in found if finding.severity == "error"]
-        known = {(f.code, f.rule) for f in self.schemas.check(before)} if before and errors else set()
-        return [finding for finding in errors if (finding.code, finding.rule) not in known]
+    def _find_new(self, before: Document | None, after: Document) -> list[Diagnostic]:
+        return self.schemas.find_new(after, *filter(None, (before,)))
 
     def _refuse_new_findings(self, before: Document | None, after: Document) -> None:
-        findings = self._new_findings(before, after)
+        findings = self._find_new(before, after)
         if findings:
             raise Invalid(findings=tuple(findings))
 

@@ -11,7 +11,7 @@ from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from typing import NamedTuple, TypeAlias
 
-from mdmem.document.document import ANY_SUFFIXES, SUFFIXES
+from mdmem.document.document import ANY_SUFFIXES, MARKDOWN_SUFFIXES, SUFFIXES
 from mdmem.errors import MemoryNotFound, PathRefused
 from mdmem.vault import files
 from mdmem.vault.paths import MAX_PATH_BYTES, check_folder, check_memory, nfc
@@ -58,6 +58,7 @@ class Look(NamedTuple):
     doubles: list[Found]
 
 
+_OWN_FOLDERS = frozenset((".git", ".mdmem"))
 # Files of text that somebody may take for memories; also a memory's own suffixes, in capital letters.
 _TEXTS = frozenset((*ANY_SUFFIXES, ".adoc", ".mdown", ".mkd", ".org", ".rst", ".txt"))
 
@@ -111,6 +112,21 @@ def walk(
         yield from _find_mounted(path, mounts[path])
 
 
+def name_file(root: str, path: str) -> str:
+    """Return how messages name a file, which the disk spells `path`: with escapes where it is no memory."""
+    if path.isascii() and path.isprintable():
+        return path
+    parts = path.split("/")
+    for at, part in enumerate(parts):
+        if part != nfc(part):
+            with contextlib.suppress(OSError):
+                twin, own = (os.path.join(root, *parts[:at], name) for name in (nfc(part), part))
+                # There are file systems for which both spellings are one name.
+                if not os.path.samefile(twin, own):
+                    return _spell_out(path)
+    return nfc(printable_path(path))
+
+
 def list_others(
     root: str,
     parts: tuple[str, ...] = (),
@@ -142,6 +158,21 @@ def count_passed_over(paths: Iterable[str]) -> dict[str, int]:
     """Count the files of text among those that are no memories, by their suffix, the most frequent first."""
     counts = Counter(os.path.splitext(path)[1] for path in paths)
     return {suffix: count for suffix, count in counts.most_common() if suffix.lower() in _TEXTS}
+
+
+def count_hidden(
+    root: str, parts: tuple[str, ...] = (), holds: Callable[[str], bool] | None = None
+) -> dict[str, int]:
+    """Count the Markdown files below hidden folders, by the folder's name and a slash; see `walk`."""
+    counts: Counter[str] = Counter()
+    start = _find_start(root, parts)
+    for folder, folders, names in tree(start) if start else ():
+        below = os.path.relpath(f"{folder}/x", root)[:-1]
+        wanted = (name for name in folders if name not in _OWN_FOLDERS)
+        folders[:] = [name for name in wanted if holds is None or holds(nfc(below + name))]
+        if hidden := next((part for part in below.split("/") if part.startswith(".")), ""):
+            counts[printable_path(f"{hidden}/")] += sum(name.endswith(MARKDOWN_SUFFIXES) for name in names)
+    return dict((+counts).most_common())
 
 
 def compare_files(
@@ -217,11 +248,11 @@ class _Folder(NamedTuple):
         except OSError as error:
             if error.errno in _CLOSED and self.prefix:
                 return f"a folder that cannot be listed: {error.strerror}"
-            raise files.failure(error, _printable_path(self.prefix[:-1] or self.place), "list it") from None
+            raise files.failure(error, printable_path(self.prefix[:-1] or self.place), "list it") from None
 
     def left_out(self, why: str) -> Found:
         """Return this folder as a file that cannot be a memory, with the reason."""
-        return Found(_printable_path(self.prefix[:-1]), 0, 0, why)
+        return Found(printable_path(self.prefix[:-1]), 0, 0, why)
 
 
 class _FolderEntry(NamedTuple):
@@ -244,16 +275,16 @@ class _FolderEntry(NamedTuple):
         if status is None:
             return None
         if isinstance(status, str):
-            return Found(_printable_path(self.path), 0, 0, status)
+            return Found(printable_path(self.path), 0, 0, status)
         path, problem = self.path, find_file_problem(status)
         if checked and not problem:
             try:
                 path = (check_memory if path.endswith(ANY_SUFFIXES) else check_folder)(path)
             except PathRefused as error:
                 problem = error.reason
-        if problem:
-            return _make_found(_printable_path(path), status, problem)
-        return _make_found(path, status, _SHADOWED if self.shadowed else "")
+        if self.shadowed and not problem:
+            path, problem = _spell_out(self.path), _SHADOWED
+        return _make_found(printable_path(path) if problem else path, status, problem)
 
 
 def _sort_entries(
@@ -401,7 +432,7 @@ def _build_tree(paths: Iterable[str]) -> _Tree:
 
 def _fold_name(name: str) -> str:
     """Return a name as a wanted path has it."""
-    return name if name.isascii() and name.isprintable() else nfc(_printable_path(name))
+    return name if name.isascii() and name.isprintable() else nfc(printable_path(name))
 
 
 def _find_covered(wanted: frozenset[str], known: Known, mounts: Mapping[str, str]) -> Collection[str]:
@@ -435,7 +466,7 @@ def _find_start(root: str, parts: tuple[str, ...]) -> str | None:
     for part in parts:
         name = part
         if not part.isascii() and not os.path.lexists(os.path.join(folder, part)):
-            shown = _printable_path(folder)
+            shown = printable_path(folder)
             with contextlib.suppress(MemoryNotFound, PathRefused), files.translated(shown, "list it"):
                 name = next((n for n in os.listdir(folder) if nfc(n) == part), part)
         folder = os.path.join(folder, name)
@@ -461,7 +492,7 @@ def _stat_file(file: str, path: str) -> os.stat_result | str | None:
     except OSError as error:
         if error.errno in _CLOSED:
             return f"a file that cannot be looked at: {error.strerror}"
-        raise files.failure(error, _printable_path(path), "look at it") from None
+        raise files.failure(error, printable_path(path), "look at it") from None
 
 
 def _file_signature(entry: os.DirEntry[str]) -> tuple[int, int, int, int] | None:
@@ -495,7 +526,13 @@ def find_file_problem(status: os.stat_result) -> str:
     return "a symbolic link" if stat.S_ISLNK(status.st_mode) else "not a regular file"
 
 
-def _printable_path(path: str) -> str:
+def _spell_out(path: str) -> str:
+    """Return a path with escapes in the names that stand there in another form than the normal one."""
+    parts = (p if p == nfc(p) else p.encode("unicode_escape").decode() for p in path.split("/"))
+    return printable_path("/".join(parts))
+
+
+def printable_path(path: str) -> str:
     """Return a path that can be printed: invalid UTF-8 and controls are written as escapes."""
     if path.isascii() and path.isprintable():
         return path

@@ -108,20 +108,20 @@ class GatheredHints:
             return
         elif path.isascii() and path.isprintable():
             self._files.add(path)
-        elif _UNUSABLE.search(path):
+        elif _has_other_name(path):
             self.folder(path.rpartition("/")[0])
         else:
-            self._files.add(unicodedata.normalize("NFC", path))
+            self._files.add(path)
         self.came()
 
     def folder(self, path: str) -> None:
         """Everything at and below a path of the vault, as the disk spells it."""
-        while _UNUSABLE.search(path):
+        while _has_other_name(path):
             path = path.rpartition("/")[0]
         if _is_setting(path):
             self.settings = True
         elif path:
-            self._folders.add(unicodedata.normalize("NFC", path))
+            self._folders.add(path)
         else:
             self.everything = True
         self.came()
@@ -179,6 +179,11 @@ class GatheredHints:
         return bool(self._folders) and any(
             path[:at] in self._folders for at, character in enumerate(path) if character == "/"
         )
+
+
+def _has_other_name(path: str) -> bool:
+    """Return whether the index may have a file or folder under another name than the disk does."""
+    return bool(_UNUSABLE.search(path)) or not unicodedata.is_normalized("NFC", path)
 
 
 def _is_setting(path: str) -> bool:

@@ -195,6 +195,15 @@ class Watched:
                         self.linked.add(path)
                         into.file(path)
 
+    def find_linked(self) -> None:
+        """Find the memories that got another name elsewhere, of which the system tells no folder."""
+        for folder in self._watches:
+            with contextlib.suppress(OSError), os.scandir(self._locate(folder)) as entries:
+                for entry in entries:
+                    if entry.name.endswith(ANY_SUFFIXES) and entry.stat(follow_symlinks=False).st_nlink > 1:
+                        path = entry_of(folder, entry.name)
+                        self.linked.update([path] if path and entry.is_file(follow_symlinks=False) else ())
+
     def _locate(self, path: str) -> str:
         return f"{self._root}/{path}" if path else self._root
 

@@ -61,6 +61,9 @@ class Observed(FileSystemEventHandler):
             self._observer.join()
             self._observer = None
 
+    def find_linked(self) -> None:
+        """Find nothing; see `linked`."""
+
     def rebuild(self) -> None:
         """Start again what has stopped."""
         self.close()

@@ -84,6 +84,7 @@ class Watcher:
         self._singles: dict[str, tuple[int, ...]] = {}
         self._is_limited = False
         self._next_look = self._next_code_look = math.inf
+        self._next_link_look = 0.0
         # What was handed out counts as known when `taken` says so, or the next hints are asked for.
         self._handed_at: float | None = None
         self._handed = Hints()
@@ -204,8 +205,8 @@ class Watcher:
         It is certain where the kernel tells everything. It is known within microseconds, because the kernel's
         queue is read in this very call.
 
-        What is written through mapped memory, or through another name of the file that was made, elsewhere,
-        after the file was last seen, is told late or not at all.
+        What is written through mapped memory is told late or not at all; what is written through another name
+        of the file that was made elsewhere a moment ago may be told by a later call: a name makes no event.
 
         Args:
             take: whether the caller takes it in; then nobody calls `hints`.
@@ -251,6 +252,10 @@ class Watcher:
         if self._events:
             self._events.drain(self._gathered)
             self._note_limit()
+        now = time.monotonic()
+        if self._events and now >= self._next_link_look:
+            self._events.find_linked()
+            self._next_link_look = time.monotonic() + (time.monotonic() - now) * _SHARE
         self._look_at_singles()
         now = time.monotonic()
         if now >= self._next_code_look:

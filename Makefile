@@ -3,19 +3,36 @@
 
 PYTHON ?= python3
 export PIP_DISABLE_PIP_VERSION_CHECK = 1
-export PIP_CACHE_DIR = $(CURDIR)/.venv/cache
+export PIP_NO_CACHE_DIR = 1
+
+# Run a command, its output in a file; where it fails, show the end of that and say what to do.
+quietly = @$(1) > .venv/log 2>&1 || { tail -n 5 .venv/log; echo "$(2)"; exit 1; } >&2
+FETCHING = make: packages could not be installed; connect to the network and run make again (.venv/log has it all)
 
 .DEFAULT_GOAL := test
-.PHONY: demo docs editors test lint format bench clean
+.PHONY: demo docs editors test test-all lint format bench clean
 
-.venv/ready: pyproject.toml
-	$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11) and "mdmem needs Python 3.11 or newer; set PYTHON=python3.11")'
-	$(PYTHON) -m venv .venv
-	.venv/bin/python -m pip install --quiet --upgrade 'pip>=25.1'
-	.venv/bin/python -m pip install --quiet --editable . --group dev
-	touch $@
+.venv/python:
+	@command -v $(PYTHON) >/dev/null || { echo "make: there is no $(PYTHON); install Python 3.11 or newer, or set PYTHON=/path/to/python3"; exit 1; } >&2
+	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' || { echo "make: mdmem needs Python 3.11 or newer, and $(PYTHON) is older; set PYTHON=python3.11"; exit 1; } >&2
+	@$(PYTHON) -c 'import ensurepip, venv' 2>/dev/null || { echo "make: $(PYTHON) has no venv; on Debian and its like: apt-get install python3-venv"; exit 1; } >&2
+	@$(PYTHON) -m venv .venv
+	@touch $@
 
-demo: .venv/ready
+# The package alone: 90 MB.
+.venv/package: pyproject.toml .venv/python
+	@echo "Installing mdmem and what it needs into .venv"
+	$(call quietly,.venv/bin/python -m pip install --quiet --editable .,$(FETCHING))
+	@touch $@
+
+# What the tests need as well: 500 MB more.
+.venv/ready: .venv/package
+	@echo "Installing what the tests need into .venv; this takes a minute or two"
+	$(call quietly,.venv/bin/python -m pip install --quiet --upgrade 'pip>=25.1',$(FETCHING))
+	$(call quietly,.venv/bin/python -m pip install --quiet --editable . --group dev,$(FETCHING))
+	@touch $@
+
+demo: .venv/package
 	@PATH="$(CURDIR)/.venv/bin:$$PATH" sh bench/demo.sh
 
 # Neovim, Emacs, Helix and VS Code, which tests/editors.sh installs into .venv; not part of `test`.
@@ -24,15 +41,23 @@ editors: .venv/ready
 	sh tests/editors.sh $(EDITORS)
 	MDMEM_EDITORS=1 .venv/bin/pytest tests/editors $(if $(EDITORS),--ignore tests/editors/test_vscode.py)
 
+# The packages that these adapters import take two thirds of the time: test-all checks them.
+SDKS = anthropic|deepagents|openai_agents
+
 lint: .venv/ready
 	.venv/bin/ruff check .
 	.venv/bin/ruff format --check .
-	.venv/bin/mypy
+	.venv/bin/mypy mdmem --exclude "mdmem/adapters/($(SDKS))"
 	.venv/bin/lint-imports
 
 test: lint
 	.venv/bin/pytest -n 2 --dist worksteal
 	XDG_STATE_HOME="$(CURDIR)/.venv/state" XDG_CACHE_HOME="$(CURDIR)/.venv/cache" .venv/bin/mdmem --vault memories check
+
+# Kills, faults, races, thousands of files and examples as well; examples are drawn anew.
+test-all: lint
+	.venv/bin/mypy
+	.venv/bin/pytest --all -n 2 --dist worksteal
 
 format: .venv/ready
 	.venv/bin/ruff check --fix .

@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING
 import append
 import crash
 import git
+import history
 import hooks
 import hostile_patterns
 import inbox_crash
@@ -56,6 +57,7 @@ _MEASUREMENTS: dict[str, Callable[[Setting], list[Row]]] = {
     "watching": watching.measure,
     "hooks": hooks.measure,
     "git": git.measure,
+    "history": history.measure,
     "moving": moving.measure,
     "protocol": protocol.measure,
     "oracle": oracle.measure,

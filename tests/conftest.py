@@ -4,14 +4,17 @@ from __future__ import annotations
 
 import gc
 import os
+import random
 import shutil
 import signal
+import tempfile
 from typing import TYPE_CHECKING
 
 import pytest
 from hypothesis import settings
 
 import mdmem
+from tests import machine, speed
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -20,9 +23,8 @@ if TYPE_CHECKING:
     from mdmem.facade.memory import Memory
 
 # A property whose rarer paths so many examples seldom reach says how many it takes.
-settings.register_profile("mdmem", deadline=None, max_examples=60)
-settings.load_profile("mdmem")
-
+MOST_EXAMPLES = 60
+OUR_OWN = {"MDMEM_TEST_EXAMPLES", "MDMEM_EDITORS"}
 
 # Where this is set, every program that a test starts compiles all that it imports once more.
 os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
@@ -36,6 +38,10 @@ if os.access(MEMORY_DISK, os.W_OK) and shutil.disk_usage(MEMORY_DISK).free > ROO
     os.environ.setdefault("PYTEST_DEBUG_TEMPROOT", MEMORY_DISK)
 
 
+# What large tests have freed goes back to the system at once: a worker stays half as large.
+os.environ.setdefault("MALLOC_TRIM_THRESHOLD_", str(1 << 17))
+
+
 # Half a million objects are made before the first test and stay until the last: that Python looks through
 # them again and again, for any that nothing refers to, takes a tenth of the time.
 gc.disable()
@@ -43,20 +49,68 @@ gc.disable()
 
 def pytest_collection_finish() -> None:
     gc.freeze()
+    gc.set_threshold(20_000, 10, 5)
     gc.enable()
 
 
+def pytest_addoption(parser: pytest.Parser) -> None:
+    parser.addoption("--all", action="store_true", help="run the soak tests too, and draw examples anew")
+
+
+@pytest.hookimpl(tryfirst=True)  # before hypothesis looks for its seed
+def pytest_configure(config: pytest.Config) -> None:
+    speed.is_all = config.option.all
+    if speed.is_all and config.option.hypothesis_seed is None:
+        config.option.hypothesis_seed = str(random.SystemRandom().randrange(1 << 32))
+    settings.register_profile(
+        "mdmem",
+        deadline=None,
+        max_examples=speed.examples(MOST_EXAMPLES),
+        derandomize=not speed.is_all,
+        database=None,
+    )
+    settings.load_profile("mdmem")
+
+
+def pytest_report_header(config: pytest.Config) -> str | None:
+    seed = config.option.hypothesis_seed
+    return f"seed of the examples: {seed} (again: --all --hypothesis-seed={seed})" if seed else None
+
+
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    if config.option.all or "soak" in config.option.markexpr:
+        return
+    soak = [item for item in items if item.get_closest_marker("soak")]
+    if soak:
+        config.hook.pytest_deselected(items=soak)
+        items[:] = [item for item in items if not item.get_closest_marker("soak")]
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_runtest_protocol() -> Iterator[None]:
+    with machine.watched():
+        return (yield)
+
+
 @pytest.fixture(scope="session", autouse=True)
-def cache(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
-    """What is kept outside of vaults goes where the tests are, and not to the home of whoever runs them."""
+def surroundings(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
+    """Where programs that tests start find themselves: nothing in it is of whoever runs the tests."""
+    machine.allow(tempfile.gettempdir(), tmp_path_factory.getbasetemp())
     with pytest.MonkeyPatch.context() as patch:
-        # What clients start is given little of the environment, but this.
-        patch.setenv("HOME", str(tmp_path_factory.mktemp("home")))
-        for name in ("MDMEM_MODEL", "XDG_CONFIG_HOME", "VISUAL"):  # nor do they ask the model of whoever does
-            patch.delenv(name, raising=False)
+        for name in os.environ.keys() - OUR_OWN:
+            if name.startswith(("GIT_", "MDMEM_", "XDG_")) or name == "VISUAL":
+                patch.delenv(name)
+        # What clients start is given little of the environment, but HOME.
+        for name in ("HOME", "TMPDIR", "XDG_CACHE_HOME", "XDG_STATE_HOME"):
+            patch.setenv(name, str(tmp_path_factory.mktemp(name.lower())))
         patch.setenv("EDITOR", "true")  # nobody is there to type
-        patch.setenv("XDG_CACHE_HOME", str(tmp_path_factory.mktemp("cache")))
-        patch.setenv("XDG_STATE_HOME", str(tmp_path_factory.mktemp("state")))
+        patch.setenv("GIT_CONFIG_NOSYSTEM", "1")
+        if everything := os.environ.get("LC_ALL"):
+            patch.setenv("LANG", everything)
+            patch.delenv("LC_ALL")
+        for name in ("LC_MESSAGES", "LC_COLLATE"):  # what programs of others say, and how they sort
+            patch.setenv(name, "C")
+        patch.chdir(tmp_path_factory.mktemp("current"))
         yield
 
 

@@ -11,7 +11,7 @@ from mdmem.vault import files
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-CALLS = ("open", "write", "fsync", "rename", "link", "unlink", "mkdir")
+CALLS = ("open", "write", "fsync", "rename", "link", "unlink", "mkdir", "rmdir")
 
 
 def killed(work: Callable[[], int | None], stop: int, *, exchanges: bool = True) -> bool:

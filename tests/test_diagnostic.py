@@ -10,6 +10,7 @@ from typing import ClassVar, NamedTuple
 import pytest
 
 from mdmem.diagnostic import Diagnostic, Position, Span, as_json, told
+from tests.tables import cases
 
 FINDING = Diagnostic(
     path="notes/a.md",
@@ -51,7 +52,7 @@ def test_equal_findings_are_one_in_a_set_and_come_back_from_another_process() ->
     assert pickle.loads(pickle.dumps(FINDING)) == FINDING
 
 
-@pytest.mark.parametrize("name", [field.name for field in fields(FINDING)])
+@cases("name", [field.name for field in fields(FINDING)])
 def test_a_finding_cannot_be_changed(name: str) -> None:
     with pytest.raises(FrozenInstanceError):
         setattr(FINDING, name, "another")

@@ -12,6 +12,7 @@ import pytest
 from mdmem import errors
 from mdmem.diagnostic import Diagnostic, Position, Span, as_json
 from mdmem.errors import MdmemError, NearLine
+from tests.tables import cases
 
 # What programs know errors by: none of these ever goes.
 CODES = {
@@ -102,9 +103,7 @@ def example(kind: type[MdmemError]) -> MdmemError:
     return kind(**values)
 
 
-@pytest.fixture(params=KINDS, ids=lambda kind: kind.__name__)
-def error(request: pytest.FixtureRequest) -> MdmemError:
-    return example(request.param)
+of_every_kind = cases("error", [example(kind) for kind in KINDS], ids=lambda error: type(error).__name__)
 
 
 def test_no_two_errors_share_a_code() -> None:
@@ -126,11 +125,13 @@ def test_every_error_is_in_the_module_that_lists_them() -> None:
     assert all(getattr(errors, kind.__name__) is kind for kind in KINDS)
 
 
+@of_every_kind
 def test_a_code_is_words_of_small_letters(error: MdmemError) -> None:
     assert error.code.replace("-", "").isalnum()
     assert error.code == error.code.lower()
 
 
+@of_every_kind
 def test_the_exit_code_says_no_match_or_refused(error: MdmemError) -> None:
     assert error.exit_code in {1, 2}
 
@@ -140,6 +141,7 @@ def test_what_is_not_there_ends_with_1_and_all_else_with_2() -> None:
     assert with_1 == set(family(errors.NotFound)) - {errors.VaultNotFound}
 
 
+@of_every_kind
 def test_a_message_names_what_it_is_about(error: MdmemError) -> None:
     message = str(error)
     assert message.startswith(error.message)
@@ -149,6 +151,7 @@ def test_a_message_names_what_it_is_about(error: MdmemError) -> None:
             assert str(error.values[name]) in message, name
 
 
+@of_every_kind
 def test_a_message_has_no_blank_end_and_no_placeholder(error: MdmemError) -> None:
     for text in (error.message, error.hint, str(error)):
         assert text == text.strip()
@@ -163,19 +166,22 @@ def test_an_error_without_its_optional_fields_still_says_something() -> None:
         assert not str(sparse).endswith("\n")
 
 
-@pytest.mark.parametrize("protocol", range(pickle.HIGHEST_PROTOCOL + 1))
-def test_an_error_comes_back_from_another_process_as_it_was(error: MdmemError, protocol: int) -> None:
-    twin = pickle.loads(pickle.dumps(error, protocol))
-    assert type(twin) is type(error)
-    assert twin.values == error.values
-    assert str(twin) == str(error)
+@of_every_kind
+def test_an_error_comes_back_from_another_process_as_it_was(error: MdmemError) -> None:
+    for protocol in range(pickle.HIGHEST_PROTOCOL + 1):
+        twin = pickle.loads(pickle.dumps(error, protocol))
+        assert type(twin) is type(error), protocol
+        assert twin.values == error.values, protocol
+        assert str(twin) == str(error), protocol
 
 
+@of_every_kind
 def test_a_copied_error_is_the_same(error: MdmemError) -> None:
     assert copy.copy(error).values == error.values
     assert copy.deepcopy(error).values == error.values
 
 
+@of_every_kind
 def test_an_error_can_be_written_as_json_with_its_fields(error: MdmemError) -> None:
     written = json.loads(json.dumps(as_json(error)))
     assert written["code"] == error.code

@@ -3,13 +3,19 @@
 from __future__ import annotations
 
 import ast
+import gc
 import re
 from collections import defaultdict
 from collections.abc import Iterable, Mapping
 from functools import cache
 from graphlib import CycleError, TopologicalSorter
 from pathlib import Path
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
+
+import pytest
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
 
 ROOT = Path(__file__).parents[1] / "mdmem"
 LEAST, MOST, ENOUGH = 100, 800, 250  # lines: of a module, and of one that a single other one imports
@@ -47,6 +53,7 @@ SHORT = {
     "cli.editor": "one command needs the user's editor, and no other imports what it takes",
     "capture.quotation": "what asks a model stands apart from the rules",
     "imports.notes": "how each system writes its notes, apart from how files are read",
+    "git.removals": "what is kept of a history, in a database; nothing else of git is",
     "kind": "the table of the kinds, which floors from `schema` to `mcp` read",
     "lsp.edits": "what the editor is to write, apart from what it is to show",
     "mcp.resources": "memories by URI, apart from the tools, which take paths",
@@ -66,14 +73,13 @@ ALONE = {
     "links.graph": "the graph of all links is drawn seldom, and needs no lineage",
     "sessions.compress": "what makes messages shorter that no summary stands for, without any log",
     "sessions.runs": "what tools did is found without a word that anybody said",
+    "review.reverts": "memories are seldom reverted, and what asks git needs no merge",
     "review.blame": "a fact has its commit from the lines of one version, and no old one is read",
-    "review.reverts": "it plans changes; the rest of review only reads",
     "results.shorten": "a short form is made of a text, without a vault and a database",
     "sessions.search": "a ranked search loads the text index, which no exact one needs",
     "schema.guide": "what a schema means for people needs no validator",
     "schema.lint": "schemas are checked seldom, and this loads what validates",
     "template.templates": "the filters of templates are asked for without it",
-    "vault.transaction": "a change of several files that is made whole or not at all",
     "watch.inotify": "the watch of Linux, which other systems cannot import",
     "watch.observer": "the watch of systems without inotify",
 }
@@ -91,11 +97,20 @@ INLINE = {
     "agents.hosts": ("VS Code's folder alone differs between systems", {"platformdirs"}),
     "code.workspace": (
         "many workspaces have no repository, and few citations lead nowhere",
-        {"git.history", "git.repository", "index.ripgrep"},
+        {"git.history", "git.removals", "git.repository", "index.ripgrep"},
     ),
     "facade.check": (
         "most memories have neither lineage nor an end, and are checked without what they point at",
-        {"capture.proposal", "links.lineage", "links.references", "memory.validity"},
+        {
+            "capture.proposal",
+            "code.workspace",
+            "git.history",
+            "git.repository",
+            "links.dialect",
+            "links.lineage",
+            "links.references",
+            "memory.validity",
+        },
     ),
     "index.grep": ("few searches need these", {"heapq", "index.hit", "ripgrepy"}),
     "index.index": (
@@ -151,6 +166,7 @@ INLINE = {
             "document.properties",
         },
     ),
+    "document.frontmatter": ("hardly any frontmatter is TOML", {"tomllib"}),
     "vault.config": ("a vault with the default config needs no TOML", {"tomllib"}),
     "vault.files": ("reading needs none", {"ctypes"}),
     "vault.mark": ("most commands prove nothing to another process", {"hashlib", "hmac", "platformdirs"}),
@@ -165,21 +181,36 @@ INLINE = {
 }
 
 
+FUNCTIONS = (ast.FunctionDef, ast.AsyncFunctionDef, ast.Lambda)
+DEFINED = (ast.ClassDef, ast.FunctionDef, ast.AsyncFunctionDef)
+
+
 class Import(NamedTuple):
-    """An import that is made when the program runs: of which module, where, inside a function or not."""
+    """An import: of which module, where, and whether it is inside of a function, or for types alone."""
 
     module: str
     line: int
     is_inline: bool
+    is_typing: bool
+
+
+@pytest.fixture(scope="module", autouse=True)
+def forget() -> Iterator[None]:
+    """Drop what was parsed, which takes 70 MB, behind the last of these tests."""
+    yield
+    for kept in (modules, all_imports, definitions):
+        kept.cache_clear()
 
 
 @cache
 def modules() -> dict[str, ast.Module]:
     """Every module, by its name without that of the package."""
     found = {}
+    gc.disable()  # which would look through all that is parsed so far, again and again
     for path in sorted(ROOT.rglob("*.py")):
         name = ".".join(path.relative_to(ROOT).with_suffix("").parts).removesuffix("__init__").rstrip(".")
         found[name] = ast.parse(path.read_text(encoding="utf-8"))
+    gc.enable()
     return found
 
 
@@ -189,37 +220,60 @@ def lines(name: str) -> int:
     return len(path.read_text(encoding="utf-8").splitlines())
 
 
+def called(node: ast.expr) -> str:
+    """The name that an expression ends with, if it is one."""
+    return node.id if isinstance(node, ast.Name) else node.attr if isinstance(node, ast.Attribute) else ""
+
+
 @cache
-def imports(name: str, *, types: bool = False) -> tuple[Import, ...]:
-    """Every import of a module, those for types alone only with `types`; ours without the package's name."""
+def all_imports(name: str) -> tuple[Import, ...]:
+    """Every import of a module; ours without the package's name."""
     found: list[Import] = []
 
-    def visit(node: ast.AST, *, inside: bool) -> None:
-        if isinstance(node, ast.If) and ast.unparse(node.test) == "TYPE_CHECKING" and not types:
-            return
-        if isinstance(node, ast.Import):
-            found.extend(Import(alias.name, node.lineno, inside) for alias in node.names)
+    def visit(node: ast.AST, *, is_inline: bool = False, is_typing: bool = False) -> None:
+        where = is_inline, is_typing
+        if isinstance(node, ast.If):
+            is_typing |= called(node.test) == "TYPE_CHECKING"
+        elif isinstance(node, ast.Import):
+            found.extend(Import(alias.name, node.lineno, *where) for alias in node.names)
         elif isinstance(node, ast.ImportFrom):
             module = node.module or ""
             if module.partition(".")[0] != "mdmem":
-                found.append(Import(module, node.lineno, inside))
+                found.append(Import(module, node.lineno, *where))
             else:
                 ours = [f"{module}.{alias.name}".removeprefix("mdmem.") for alias in node.names]
                 own = module.removeprefix("mdmem").removeprefix(".")
-                found.extend(Import(one if one in modules() else own, node.lineno, inside) for one in ours)
-        if isinstance(node, ast.Call) and ast.unparse(node.func).endswith("import_module"):
+                found.extend(Import(one if one in modules() else own, node.lineno, *where) for one in ours)
+        elif isinstance(node, ast.Call) and called(node.func).endswith("import_module"):
             named = (arg.value for arg in node.args[:1] if isinstance(arg, ast.Constant))
-            found.extend(Import(str(one).removeprefix("mdmem."), node.lineno, inside) for one in named)
-        if isinstance(node, ast.Call) and ast.unparse(node.func) == "Lazy":
+            found.extend(Import(str(one).removeprefix("mdmem."), node.lineno, *where) for one in named)
+        elif isinstance(node, ast.Call) and called(node.func) == "Lazy":
             (path,) = (arg.value for arg in node.args[:1] if isinstance(arg, ast.Constant))
             module = str(path).partition(":")[0].removeprefix("mdmem.")
-            found.append(Import(module, node.lineno, is_inline=True))
-        is_function = isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef | ast.Lambda)
+            found.append(Import(module, node.lineno, is_inline=True, is_typing=is_typing))
+        elif isinstance(node, FUNCTIONS):
+            is_inline = True
         for child in ast.iter_child_nodes(node):
-            visit(child, inside=inside or is_function)
+            visit(child, is_inline=is_inline, is_typing=is_typing)
 
-    visit(modules()[name], inside=False)
+    visit(modules()[name])
     return tuple(found)
+
+
+def imports(name: str) -> list[Import]:
+    """The imports of a module that are made when the program runs."""
+    return [each for each in all_imports(name) if not each.is_typing]
+
+
+@cache
+def definitions() -> list[tuple[str, ast.ClassDef | ast.FunctionDef | ast.AsyncFunctionDef]]:
+    """Every class and function, with the name of its module."""
+    return [
+        (name, node)
+        for name, module in modules().items()
+        for node in ast.walk(module)
+        if isinstance(node, DEFINED)
+    ]
 
 
 def importers() -> dict[str, set[str]]:
@@ -286,7 +340,7 @@ def test_folders_import_each_other_in_no_circle_of_types_neither() -> None:
     graph: dict[str, set[str]] = defaultdict(set)
     for name in modules():
         folder = name.partition(".")[0]
-        found = (each.module for each in imports(name, types=True) if each.module in modules())
+        found = (each.module for each in all_imports(name) if each.module in modules())
         graph[folder].update({each.partition(".")[0] for each in found} - {"", folder})
     del graph[""]
     assert find_circle(graph) == ()
@@ -294,10 +348,9 @@ def test_folders_import_each_other_in_no_circle_of_types_neither() -> None:
 
 def test_a_class_name_is_unique() -> None:
     where: dict[str, list[str]] = defaultdict(list)
-    for name, module in modules().items():
-        for node in ast.walk(module):
-            if isinstance(node, ast.ClassDef):
-                where[node.name].append(name)
+    for name, node in definitions():
+        if isinstance(node, ast.ClassDef):
+            where[node.name].append(name)
     assert {each: found for each, found in where.items() if len(found) > 1} == {}
 
 
@@ -331,10 +384,9 @@ def test_no_name_means_nothing() -> None:
 def test_no_private_name_stands_for_many_things() -> None:
     """A name that is used more than six times says too little about any of them."""
     where: dict[str, list[str]] = defaultdict(list)
-    for name, module in modules().items():
-        for node in ast.walk(module):
-            if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef) and re.match("_[^_]", node.name):
-                where[node.name].append(name)
+    for name, node in definitions():
+        if not isinstance(node, ast.ClassDef) and re.match("_[^_]", node.name):
+            where[node.name].append(name)
     assert {each: found for each, found in where.items() if len(found) > MOST_ALIKE} == {}
 
 

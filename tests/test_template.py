@@ -22,6 +22,9 @@ from mdmem.markdown.blocks import scan
 from mdmem.template import filters, rendering
 from mdmem.template.rendering import Variable
 from mdmem.template.templates import Templates
+from tests import speed
+from tests.speed import examples, soak_most
+from tests.tables import cases
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -159,7 +162,7 @@ def test_an_unknown_name_is_answered_with_all_names_the_nearest_first() -> None:
         Templates({"builtin/mine.md": "x"}).render("builtin/mine", {}, now=NOW)
 
 
-@pytest.mark.parametrize("name", ["../x", "/etc/passwd", "a\\b", "a/../b", "", "a//b", "./a", "a/"])
+@cases("name", ["../x", "/etc/passwd", "a\\b", "a/../b", "", "a//b", "./a", "a/"])
 def test_a_name_that_leaves_the_folder_is_refused(name: str) -> None:
     with pytest.raises(PathRefused):
         Templates({}).render(name, {}, now=NOW)
@@ -184,8 +187,8 @@ def test_no_name_reaches_a_template_that_is_not_in_the_mapping(name: str) -> Non
 # --------------------------------------------------------------------------------------------- variables
 
 
-@pytest.mark.parametrize(
-    ("source", "required", "optional"),
+@cases(
+    "source, required, optional",
     [
         ("{{ b.c }}{{ a }}", "a b", ""),
         ("{{ a|default('x') }}{{ b|d(c) }}", "c", "a b"),
@@ -257,7 +260,7 @@ def test_a_variable_that_only_a_computed_include_reads_is_named_when_it_is_misse
     assert error.remedy.startswith("give --var deep=…; ")
 
 
-@pytest.mark.parametrize("value", [object(), print, {"a": {1, 2}}, [b"x"], 1j])
+@cases("value", [object(), print, {"a": {1, 2}}, [b"x"], 1j])
 def test_a_variable_that_is_no_plain_value_is_refused(value: Any) -> None:
     assert "is not a value" in failure("{{ a }}", {"a": value}).reason
 
@@ -270,8 +273,8 @@ def test_a_moment_without_a_time_zone_is_refused() -> None:
 # ---------------------------------------------------------------------------------------------- failures
 
 
-@pytest.mark.parametrize(
-    ("source", "line", "reason"),
+@cases(
+    "source, line, reason",
     [
         ("a\n{% if %}", 2, "Expected an expression, got 'end of statement block'"),
         ("a\n\n{{ 'x'|nofilter }}", 3, "No filter named 'nofilter'."),
@@ -307,7 +310,7 @@ REFUSED = (
 )
 
 
-@pytest.mark.parametrize(
+@cases(
     "source",
     [
         *("{{ ''.__class__ }}", "{{ ''['__class__'] }}", "{{ ''.__class__.__mro__[1].__subclasses__() }}"),
@@ -442,17 +445,18 @@ BOMBS = {
 }
 
 
-@pytest.mark.parametrize("bomb", BOMBS)
+@cases("bomb", BOMBS)
 def test_a_template_that_would_do_too_much_is_stopped(bomb: str, monkeypatch: pytest.MonkeyPatch) -> None:
     own = {f"i{n}.md": "{% include name %}" for n in range(30)}
     own = {
         name: f"{{% set name = 'i{n + 1}.md' %}}{source * 2}" for n, (name, source) in enumerate(own.items())
     }
     own |= {"self.md": BOMBS[bomb], "empty.md": "", "i30.md": "x"}
-    # A tenth of the work that is allowed is reached by the same way, and sooner.
-    monkeypatch.setattr(rendering, "_LEAST_WORK", rendering._LEAST_WORK // 10)
+    # A tenth of the work that is allowed, or less, is reached by the same way, and sooner.
+    fewer = 10 if speed.is_all else 80
+    monkeypatch.setattr(rendering, "_LEAST_WORK", rendering._LEAST_WORK // fewer)
     with pytest.raises(TemplateFailed):
-        Templates(own).render("self", {}, now=NOW, max_chars=100_000)
+        Templates(own).render("self", {}, now=NOW, max_chars=1_000_000 // fewer)
 
 
 def test_work_is_bounded_as_it_is_shipped() -> None:
@@ -471,16 +475,19 @@ def test_the_result_is_bounded() -> None:
         render("{{ 'x' * 11 }}", max_chars=10)
 
 
-def test_a_body_as_long_as_a_result_may_be_is_rendered() -> None:
-    body = "# Heading\n\nSome text.\n\n" * 40_000
-    assert len(Templates({}).render("note", {"title": "T", "body": body}, now=NOW)) > len(body)
+@pytest.mark.parametrize("lines", soak_most([40_000, 8_000], quick=(1,)))
+def test_a_body_as_long_as_a_result_may_be_is_rendered(monkeypatch: pytest.MonkeyPatch, lines: int) -> None:
+    monkeypatch.setattr(rendering, "_LEAST_WORK", rendering._LEAST_WORK * lines // 40_000)
+    body = "# Heading\n\nSome text.\n\n" * lines
+    made = Templates({}).render("note", {"title": "T", "body": body}, now=NOW, max_chars=lines * 25)
+    assert len(made) > len(body)
 
 
 # ------------------------------------------------------------------------------------------------ output
 
 
-@pytest.mark.parametrize(
-    ("source", "expected"),
+@cases(
+    "source, expected",
     [
         ("a", "a\n"),
         ("a\n\n\n", "a\n"),
@@ -596,8 +603,8 @@ def test_yaml_reads_back_as_the_same_value_in_yaml_1_1_and_1_2(value: Any) -> No
     assert yaml.safe_load(f"key: {text}\n") == {"key": value}
 
 
-@pytest.mark.parametrize(
-    ("value", "expected"),
+@cases(
+    "value, expected",
     [
         ("simple words", "simple words"),
         ("no", '"no"'),
@@ -624,13 +631,13 @@ def test_yaml_refuses_what_frontmatter_has_no_form_for(value: Any) -> None:
         filters.to_yaml(value)
 
 
-@pytest.mark.parametrize("name", ["yaml", "heading", "line", "slug", "listed", "date", "trim", "tojson"])
+@cases("name", ["yaml", "heading", "line", "slug", "listed", "date", "trim", "tojson"])
 def test_a_filter_does_not_hide_a_missing_value(name: str) -> None:
     assert failure(f"{{{{ {{}}.x|{name} }}}}").reason == "'dict object' has no attribute 'x'"
 
 
-@pytest.mark.parametrize(
-    ("text", "expected"),
+@cases(
+    "text, expected",
     [
         ("Hello, World!", "hello-world"),
         ("  A_b  c-d ", "a_b-c-d"),
@@ -644,8 +651,8 @@ def test_slug(text: Any, expected: str) -> None:
     assert filters.slug(text) == expected
 
 
-@pytest.mark.parametrize(
-    ("text", "expected"),
+@cases(
+    "text, expected",
     [
         ("a\n# b", "a # b"),
         ("## # a", "a"),
@@ -674,7 +681,7 @@ def test_a_heading_is_one_heading_whatever_its_text(text: str) -> None:
 @given(text=TRICKY, level=st.integers(0, 5))
 @example(text="# a\n```\nb", level=2)
 @example(text="a\n===\n<!-- b", level=1)
-@settings(max_examples=500)
+@settings(max_examples=examples(500))
 def test_a_text_put_under_a_heading_stays_in_its_section(text: str, level: int) -> None:
     placed = filters.under(text, level)
     marks = "#" * max(level, 1)
@@ -722,13 +729,13 @@ EXAMPLES: dict[str, dict[str, Any]] = {
 }
 
 
-@pytest.mark.parametrize("name", EXAMPLES)
+@cases("name", EXAMPLES)
 def test_a_built_in_template_with_all_its_variables(name: str) -> None:
     assert {v.name for v in Templates({}).show(name).variables} == set(EXAMPLES[name])
     assert Templates({}).render(name, EXAMPLES[name], now=NOW) == data(f"{name}-full.md")
 
 
-@pytest.mark.parametrize("name", EXAMPLES)
+@cases("name", EXAMPLES)
 def test_a_built_in_template_with_only_what_it_requires(name: str) -> None:
     required = {v.name for v in Templates({}).show(name).variables if v.required}
     assert required <= {"title", "value"}

@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 import asyncio
+import importlib
 import json
+import os
+import re
 import subprocess
 import sys
 import tempfile
@@ -20,6 +23,10 @@ from hypothesis import example, given, settings, strategies as st
 
 import mdmem
 from mdmem.adapters.anthropic import AsyncMemoryTool, MemoryTool
+from mdmem.adapters.memory_tool import _format_size
+from mdmem.errors import ExtraMissing
+from tests.speed import examples
+from tests.tables import cases
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -51,19 +58,32 @@ commands = st.one_of(
 )
 
 
-def answer(tool: Any, command: object) -> tuple[bool, str]:
-    """Whether a command failed, and what the model is told."""
+LISTED = re.compile(r"^([\d.]+[BKMG])\t/memories(.*)", re.MULTILINE)
+
+
+def answer(tool: Any, command: object, root: Path) -> tuple[bool, str]:
+    """Whether a command failed, and what the model is told; the sizes of folders are those of that root."""
+
+    def checked(listed: re.Match[str]) -> str:
+        folder = root / listed[2].strip("/")
+        if not folder.is_dir():
+            return listed[0]
+        assert listed[1] == _format_size(folder.stat().st_size)
+        return listed[2]
+
     try:
-        return False, tool.call(command)
+        return False, LISTED.sub(checked, tool.call(command))
     except ToolError as error:
         return True, str(error)
 
 
-def test_without_the_package_the_extra_is_named() -> None:
-    code = "import sys; sys.modules['anthropic'] = None; import mdmem.adapters.anthropic"
-    ran = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
-    assert "ExtraMissing: the package 'anthropic' is not installed" in ran.stderr
-    assert "pip install '.[anthropic]'" in ran.stderr
+def test_without_the_package_the_extra_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
+    for name in [each for each in sys.modules if each.partition(".")[0] == "anthropic"]:
+        monkeypatch.setitem(sys.modules, name, None)
+    monkeypatch.delitem(sys.modules, "mdmem.adapters.anthropic")
+    with pytest.raises(ExtraMissing, match="the package 'anthropic' is not installed") as caught:
+        importlib.import_module("mdmem.adapters.anthropic")
+    assert "pip install '.[anthropic]'" in str(caught.value)
 
 
 # ------------------------------------------------------------------------------- as the SDK's own tool
@@ -76,11 +96,10 @@ def test_without_the_package_the_extra_is_named() -> None:
     ]
 )
 @given(script=st.lists(commands, min_size=3, max_size=12))
-@settings(max_examples=30, deadline=None)
+@settings(max_examples=examples(30), deadline=None)
 def test_every_command_is_answered_as_the_own_tool_of_the_sdk_answers_it(
     script: list[dict[str, Any]],
 ) -> None:
-    # On a disk: elsewhere the size of a folder is that of what is in it, and a vault has a hidden one.
     with tempfile.TemporaryDirectory(prefix="mdmem-") as folder:
         for each, found, expected in answers_of_both(Path(folder).resolve(), script):
             assert found == expected if expected else found[0], each
@@ -94,10 +113,10 @@ def answers_of_both(
     ours, theirs = MemoryTool(memory), BetaLocalFilesystemMemoryTool(str(folder / "files"))
     for each in script:
         try:
-            expected = answer(theirs, each)
+            expected = answer(theirs, each, folder / "files/memories")
         except OSError:
             expected = None
-        yield each, answer(ours, each), expected
+        yield each, answer(ours, each, folder / "vault"), expected
         # The SDK makes folders for what it then refuses, and keeps those that have become empty.
         for root in (folder / "files/memories", folder / "vault"):
             remove_empty(root)
@@ -295,7 +314,7 @@ CASES: dict[str, tuple[dict[str, str], list[dict[str, Any]]]] = {
         {},
         [create("/b.json", "{"), create("/f.md", "---\n: [\n---\n")],
     ),
-    "a secret": ({}, [create("/s.md", "ghp_abcdefghijklmnopqrstuvwxyz0123456789\n")]),
+    "a secret": ({}, [create("/s.md", "ghp_uT3kVb9QzX1mJ7cLrW5nYh2SdG8fPa4EoKiM\n")]),
     "an unknown command or argument type": (
         A,
         [{"command": "polish"}, {}, {"command": "view"}, view("", ["x", 1])],
@@ -321,28 +340,27 @@ def test_the_tables_have_a_row_for_each_case_and_no_other() -> None:
     assert table().keys() == CASES.keys() | MODES.keys()
 
 
-@pytest.mark.parametrize("name", CASES)
-def test_a_row_of_the_tables_is_true(name: str) -> None:
+@cases("name", CASES)
+def test_a_row_of_the_tables_is_true(name: str, tmp_path: Path) -> None:
     start, commands = CASES[name]
-    with tempfile.TemporaryDirectory(prefix="mdmem-") as base:
-        folder = Path(base).resolve()
-        vault, files = folder / "vault", folder / "files/memories"
-        ours, theirs = (
-            MemoryTool(mdmem.open(mdmem.init(vault).root)),
-            BetaLocalFilesystemMemoryTool(str(files.parent)),
-        )
-        for root in (vault, files):
-            for path, text in start.items():
-                place(root / path, text)
-        is_same = True
-        for command in commands:
-            told = answer(ours, command)  # which raises nothing else
-            assert str(folder) not in told[1]
-            try:
-                is_same &= told == answer(theirs, command)
-            except (OSError, ValueError, TypeError, AttributeError, NotImplementedError):
-                is_same = False
-        is_same &= everything(vault) == everything(files)
+    folder = tmp_path.resolve()
+    vault, files = folder / "vault", folder / "files/memories"
+    ours, theirs = (
+        MemoryTool(mdmem.open(mdmem.init(vault).root)),
+        BetaLocalFilesystemMemoryTool(str(files.parent)),
+    )
+    for root in (vault, files):
+        for path, text in start.items():
+            place(root / path, text)
+    is_same = True
+    for command in commands:
+        told = answer(ours, command, vault)  # which raises nothing else
+        assert str(folder) not in told[1]
+        try:
+            is_same &= told == answer(theirs, command, files)
+        except (OSError, ValueError, TypeError, AttributeError, NotImplementedError):
+            is_same = False
+    is_same &= everything(vault) == everything(files)
     assert table()[name].startswith("same" if is_same else "wanted: "), name
 
 
@@ -364,16 +382,21 @@ def everything(root: Path) -> dict[str, bytes]:
 @pytest.mark.parametrize("name", MODES)
 def test_nobody_else_may_write_or_under_an_open_umask_read(name: str, tmp_path: Path) -> None:
     umask, of_files, of_folders = MODES[name]
+    script = [create("/d/a.md", "one"), insert("/d/a.md", 1, "two")]
+    # Ours asks for the umask as it is imported; of the SDK's class it has nothing that makes files.
     program = (
-        f"import os, sys; os.umask({umask}); import mdmem; from mdmem.adapters.anthropic import MemoryTool;"
-        "from anthropic.tools import BetaLocalFilesystemMemoryTool as Theirs;"
-        "memory = mdmem.open(mdmem.init(sys.argv[1] + '/vault').root);"
-        "tools = MemoryTool(memory), Theirs(sys.argv[1] + '/files');"
-        "[tool.call(each) for tool in tools for each in ("
-        "{'command': 'create', 'path': '/memories/d/a.md', 'file_text': 'one'},"
-        "{'command': 'insert', 'path': '/memories/d/a.md', 'insert_line': 1, 'insert_text': 'two'})]"
+        f"import json, os, sys; os.umask({umask}); import mdmem; from mdmem.adapters.memory_tool import Tool;"
+        "tool = Tool(mdmem.open(mdmem.init(sys.argv[1]).root));"
+        "[tool.call(each) for each in json.loads(sys.argv[2])]"
     )
-    subprocess.run([sys.executable, "-c", program, str(tmp_path)], check=True)
+    given = [str(tmp_path / "vault"), json.dumps(script)]
+    subprocess.run([sys.executable, "-c", program, *given], check=True)
+    before = os.umask(umask)
+    try:
+        theirs = BetaLocalFilesystemMemoryTool(str(tmp_path / "files"))
+        assert not any(answer(theirs, each, tmp_path / "files")[0] for each in script)
+    finally:
+        os.umask(before)
     assert modes(tmp_path / "files/memories") == ({0o600}, {0o700})
     assert modes(tmp_path / "vault") == (of_files, of_folders)
     is_same = (of_files, of_folders) == ({0o600}, {0o700})

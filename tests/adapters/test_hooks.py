@@ -2,17 +2,23 @@
 
 from __future__ import annotations
 
+import io
 import json
 import os
 import shlex
+import signal
 import subprocess
 import sys
+from itertools import product
 from typing import TYPE_CHECKING, Any
 
 import pytest
 
 import mdmem
+from mdmem.cli.main import main
 from mdmem.vault.mark import config_folder
+from tests import speed
+from tests.speed import soak_most
 from tests.waiting import until
 
 if TYPE_CHECKING:
@@ -37,21 +43,29 @@ def opened(root: Path, policy: str, *, is_allowed: bool = True) -> Memory:
     return memory
 
 
+def run(*arguments: str, given: bytes = b"") -> tuple[str, str]:
+    """What the program prints, in this process, and what it notes on standard error. It never fails."""
+    kept = [io.BytesIO(data) for data in (given, b"", b"")]
+    streams = [io.TextIOWrapper(each, encoding="utf-8") for each in kept]
+    with pytest.MonkeyPatch.context() as patch:
+        for name, stream in zip(("stdin", "stdout", "stderr"), streams, strict=True):
+            patch.setattr(sys, name, stream)
+        for name in ("signal", "alarm"):
+            patch.setattr(signal, name, lambda *_: None)  # the alarm is that of the test
+        assert main(arguments) == 0
+    return kept[1].getvalue().decode(), kept[2].getvalue().decode()
+
+
 def hook(memory: Memory, event: str, given: dict[str, Any], *, codex: bool = False) -> str:
-    """Run a hook as a host does; what it notes on standard error. It never fails."""
-    env = {name: value for name, value in os.environ.items() if not name.startswith(("MDMEM_", "CLAUDE_"))}
-    if not codex:
-        env["CLAUDE_PROJECT_DIR"] = memory.workspace
-    ended = subprocess.run(
-        [sys.executable, "-m", "mdmem", "--vault", memory.root, "hook", event],
-        input=json.dumps({"session_id": "5e1f", "cwd": memory.workspace, **given}),
-        capture_output=True,
-        text=True,
-        check=True,
-        env=env,
-    )
-    assert ended.stdout == ""
-    return ended.stderr
+    """Run a hook as a host does; what it notes on standard error."""
+    told = {"session_id": "5e1f", "cwd": memory.workspace, **given}
+    with pytest.MonkeyPatch.context() as patch:
+        patch.delenv("CLAUDE_PROJECT_DIR", raising=False)
+        if not codex:
+            patch.setenv("CLAUDE_PROJECT_DIR", memory.workspace)
+        out, errors = run("--vault", memory.root, "hook", event, given=json.dumps(told).encode())
+    assert out == ""
+    return errors
 
 
 def say(memory: Memory, key: str) -> None:
@@ -66,8 +80,9 @@ def has_started(memory: Memory) -> bool:
 # -- what is stated -----------------------------------------------------------------------------------------
 
 
-@both
-@pytest.mark.parametrize("event", ["stop", "pre-compact"])
+@pytest.mark.parametrize(
+    ("event", "codex"), soak_most(product(["stop", "pre-compact"], [False, True]), quick=(0, 3))
+)
 def test_a_hook_captures_what_is_stated_into_the_inbox(vault_root: Path, event: str, *, codex: bool) -> None:
     memory = opened(vault_root, "inbox")
     say(memory, KEYS[codex])
@@ -129,11 +144,12 @@ def test_a_session_begins_with_a_word_where_the_config_asks_in_vain(vault_root: 
 
 def test_the_process_captures_what_comes_while_it_works_and_is_alone(vault_root: Path) -> None:
     memory = opened(vault_root, "apply")
-    for number in range(12):
+    count = 12 if speed.is_all else 4
+    for number in range(count):
         memory.sessions.add("t", "user", f"We decided to use the tool{number}.")
         memory.service.start_background("t")
     until(lambda: not memory.capture.due("t"))
-    assert len(memory.show("notes/decisions.md").text.splitlines()) == 12
+    assert len(memory.show("notes/decisions.md").text.splitlines()) == count
 
 
 @pytest.mark.parametrize("given", [{}, {"session_key": 5}, {"session_key": "none"}])
@@ -243,11 +259,11 @@ def test_no_hook_captures_an_output_without_consent_or_without_a_policy(
 @pytest.mark.parametrize(("policy", "is_there"), [("off", False), ("inbox", True), ("apply", True)])
 @pytest.mark.parametrize(("host", "file"), [("claude-code", ".claude/settings.json"), ("codex", ".codex")])
 def test_install_puts_in_the_hook_that_captures_outputs_where_the_config_asks(
-    vault_root: Path, host: str, file: str, policy: str, *, is_there: bool
+    vault_root: Path, monkeypatch: pytest.MonkeyPatch, host: str, file: str, policy: str, *, is_there: bool
 ) -> None:
     opened(vault_root, policy)
     subprocess.run(["git", "init", "-q", str(vault_root.parent)], check=True)
-    command = [sys.executable, "-m", "mdmem", "--vault", str(vault_root), "install", host, "--dry-run"]
-    ended = subprocess.run(command, cwd=vault_root.parent, capture_output=True, text=True, check=True)
-    assert file in ended.stdout
-    assert ("hook post-tool" in ended.stdout) == is_there
+    monkeypatch.chdir(vault_root.parent)
+    out, _ = run("--vault", str(vault_root), "install", host, "--dry-run")
+    assert file in out
+    assert ("hook post-tool" in out) == is_there

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import asyncio
+import importlib
 import json
 import random
 import subprocess
 import sys
 import threading
+from concurrent.futures import ThreadPoolExecutor
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import TYPE_CHECKING, Any, cast
 
@@ -18,7 +20,8 @@ from openai import AsyncOpenAI
 
 import mdmem
 from mdmem.adapters.openai_agents import VaultSession
-from mdmem.errors import Usage
+from mdmem.errors import ExtraMissing, Usage
+from tests.machine import CHECKOUT
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -26,11 +29,13 @@ if TYPE_CHECKING:
 set_tracing_disabled(True)
 
 
-def test_without_the_package_the_extra_is_named() -> None:
-    code = "import sys; sys.modules['agents'] = None; import mdmem.adapters.openai_agents"
-    ran = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
-    assert "ExtraMissing: the package 'openai-agents' is not installed" in ran.stderr
-    assert "pip install '.[openai-agents]'" in ran.stderr
+def test_without_the_package_the_extra_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
+    for name in [each for each in sys.modules if each.partition(".")[0] == "agents"]:
+        monkeypatch.setitem(sys.modules, name, None)
+    monkeypatch.delitem(sys.modules, "mdmem.adapters.openai_agents")
+    with pytest.raises(ExtraMissing, match="the package 'openai-agents' is not installed") as caught:
+        importlib.import_module("mdmem.adapters.openai_agents")
+    assert "pip install '.[openai-agents]'" in str(caught.value)
 
 
 def items(chance: random.Random, number: int) -> list[Any]:
@@ -108,23 +113,36 @@ def test_what_is_no_item_is_refused_and_none_of_its_list_is_kept(memory: mdmem.M
     assert asyncio.run(session.get_items()) == []
 
 
+async def add_each(root: str, name: str, count: int) -> None:
+    session = VaultSession("t", mdmem.open(root))
+    for number in range(count):
+        await session.add_items([cast("Any", {"role": "user", "content": f"{name} {number}"})])
+
+
+def keeps_all(memory: mdmem.Memory, count: int) -> None:
+    """All that two have added there is kept, of each in its order."""
+    kept = [cast("Any", item)["content"] for item in asyncio.run(VaultSession("t", memory).get_items())]
+    assert len(kept) == 2 * count
+    for name in ("a", "b"):
+        assert [text for text in kept if text.startswith(name)] == [f"{name} {n}" for n in range(count)]
+
+
+def test_two_threads_keep_40_of_40_items(memory: mdmem.Memory) -> None:
+    with ThreadPoolExecutor(2) as threads:
+        list(threads.map(lambda name: asyncio.run(add_each(memory.root, name, 20)), ("a", "b")))
+    keeps_all(memory, 20)
+
+
+@pytest.mark.soak
 def test_two_processes_keep_400_of_400_items(memory: mdmem.Memory) -> None:
     program = (
-        "import asyncio, sys, mdmem; from mdmem.adapters.openai_agents import VaultSession\n"
-        "session = VaultSession('t', mdmem.open(sys.argv[1]))\n"
-        "async def add():\n"
-        "    for n in range(200):\n"
-        "        await session.add_items([{'role': 'user', 'content': f'{sys.argv[2]} {n}'}])\n"
-        "asyncio.run(add())"
+        "import asyncio, sys; from tests.adapters.test_openai_agents import add_each; "
+        "asyncio.run(add_each(sys.argv[1], sys.argv[2], 200))"
     )
-    running = [
-        subprocess.Popen([sys.executable, "-c", program, memory.vault.root, name]) for name in ("a", "b")
-    ]
+    commands = [[sys.executable, "-c", program, memory.root, name] for name in ("a", "b")]
+    running = [subprocess.Popen(each, cwd=CHECKOUT) for each in commands]
     assert [process.wait(90) for process in running] == [0, 0]
-    kept = [cast("Any", item)["content"] for item in asyncio.run(VaultSession("t", memory).get_items())]
-    assert len(kept) == 400
-    for name in ("a", "b"):
-        assert [text for text in kept if text.startswith(name)] == [f"{name} {n}" for n in range(200)]
+    keeps_all(memory, 200)
 
 
 class ChatModel(ThreadingHTTPServer):
@@ -176,7 +194,10 @@ def look() -> str:
     return "seen"
 
 
-def test_a_runner_holds_three_turns_each_with_what_was_said_before(memory: mdmem.Memory) -> None:
+def test_a_runner_holds_three_turns_each_with_what_was_said_before(
+    memory: mdmem.Memory, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("openai._base_client.get_platform", lambda: "Unknown")  # it reads what system this is
     model = ChatModel()
     thread = threading.Thread(target=model.serve_forever)
     thread.start()

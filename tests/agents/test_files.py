@@ -12,6 +12,8 @@ from hypothesis import given, settings, strategies as st
 
 from mdmem.agents import files
 from mdmem.agents.files import SourceFiles, find_imports, find_read_by_host
+from tests.speed import examples
+from tests.tables import cases
 
 DATA = Path(__file__).parents[1] / "data" / "instructions"
 CASES: list[dict[str, Any]] = [
@@ -59,7 +61,7 @@ def test_there_are_cases_of_both_hosts() -> None:
     assert all(case["says"] for case in CASES)
 
 
-@pytest.mark.parametrize("case", CASES, ids=[f"{case['host']}: {case['name']}" for case in CASES])
+@cases("case", CASES, ids=[f"{case['host']}: {case['name']}" for case in CASES])
 def test_a_host_reads_what_its_contract_says(case: dict[str, Any], tmp_path: Path) -> None:
     top = grow(tmp_path, case)
     expected = {os.path.realpath(place(top, name)) for name in case["whole"]}
@@ -135,14 +137,14 @@ NAMES = st.sampled_from(
 PIECES = st.sampled_from(
     [
         *("---\n", "paths:\n  - **/*.{py,md}\n", "- x\n", "@AGENTS.md\n", "@docs/a.md "),
-        *("@~/.claude/CLAUDE.md\n", "@../CLAUDE.md\n", "@/\n", "@\\ \n", "@a\x00b\n", "```\n", "`", "<!--"),
-        *("-->\n", "\r\n", "\ufeff", "text é 😀\n", "[" * 9_000),
+        *("@~/.claude/CLAUDE.md\n", "@../CLAUDE.md\n", "@/dev\n", "@\\ \n", "@a\x00b\n", "```\n", "`"),
+        *("<!--", "-->\n", "\r\n", "\ufeff", "text é 😀\n", "[" * 9_000),
     ]
 )
 TEXTS = st.one_of(st.lists(PIECES, max_size=12).map("".join), st.text(max_size=60))
 
 
-@settings(max_examples=60)
+@settings(max_examples=examples(60))
 @given(
     tree=st.dictionaries(NAMES, TEXTS, max_size=10),
     host=st.sampled_from(["claude", "codex"]),
@@ -158,7 +160,7 @@ def test_no_tree_of_text_files_makes_it_fail(
     assert find(top, host, folder) == found
 
 
-@settings(max_examples=60)
+@settings(max_examples=examples(60))
 @given(sizes=st.lists(st.integers(0, 9), min_size=1, max_size=4))
 def test_codex_reads_whole_what_its_budget_leaves_from_the_top_down(
     sizes: list[int], tmp_path_factory: pytest.TempPathFactory
@@ -171,8 +173,8 @@ def test_codex_reads_whole_what_its_budget_leaves_from_the_top_down(
     assert found == {str(place(top, name)) for name in whole}
 
 
-@pytest.mark.parametrize(
-    ("text", "expected"),
+@cases(
+    "text, expected",
     [
         ("@a.md", ["a.md"]),
         ("see @docs/a.md, and\n- @~/b.md\n> @/c.md", ["docs/a.md,", "~/b.md", "/c.md"]),
@@ -203,8 +205,8 @@ def test_an_import_stands_in_the_text_once(text: str) -> None:
     assert len(set(found)) == len(found)
 
 
-@pytest.mark.parametrize(
-    ("text", "expected"),
+@cases(
+    "text, expected",
     [
         ("a\n<!-- @b -->\n@c\n", ["c"]),
         ("<!--\n\n@b\n\n-->\n@c", ["c"]),

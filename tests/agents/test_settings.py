@@ -16,6 +16,7 @@ from mdmem.agents import settings
 from mdmem.agents.settings import Addition
 from mdmem.errors import EditRefused
 from tests.agents import settings_texts
+from tests.speed import examples
 
 SERVER = {"command": "mdmem", "args": ["--vault", "/v/ü\x7f", "mcp"]}
 GROUP = {"matcher": "Edit", "hooks": [{"type": "command", "command": "mdmem hook post-edit", "timeout": 10}]}
@@ -75,7 +76,7 @@ def write(folder: str, name: str, text: str) -> Path:
     return path
 
 
-@hypothesis_settings(max_examples=30)
+@hypothesis_settings(max_examples=examples(30))
 @given(settings_texts.plain_json())
 def test_json_comes_back_byte_for_byte(text: str) -> None:
     with tempfile.TemporaryDirectory() as folder:
@@ -88,7 +89,7 @@ def test_json_comes_back_byte_for_byte(text: str) -> None:
         assert os.listdir(folder) == ["settings.json"]
 
 
-@hypothesis_settings(max_examples=40)
+@hypothesis_settings(max_examples=examples(40))
 @given(settings_texts.plain_json())
 def test_json_that_was_edited_in_between_loses_our_entries_alone(text: str) -> None:
     with tempfile.TemporaryDirectory() as folder:
@@ -102,7 +103,7 @@ def test_json_that_was_edited_in_between_loses_our_entries_alone(text: str) -> N
         assert is_kept(path.read_bytes().decode(), edited.decode())
 
 
-@hypothesis_settings(max_examples=40)
+@hypothesis_settings(max_examples=examples(40))
 @given(settings_texts.toml())
 def test_toml_comes_back_byte_for_byte(text: str) -> None:
     with tempfile.TemporaryDirectory() as folder:
@@ -115,7 +116,7 @@ def test_toml_comes_back_byte_for_byte(text: str) -> None:
         assert path.read_bytes() == text.encode()
 
 
-@hypothesis_settings(max_examples=60)
+@hypothesis_settings(max_examples=examples(60))
 @given(settings_texts.toml())
 def test_toml_that_was_edited_in_between_loses_our_entries_alone_or_is_left(text: str) -> None:
     with tempfile.TemporaryDirectory() as folder:

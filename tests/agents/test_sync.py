@@ -13,6 +13,7 @@ from mdmem.agents.sync import FilesSynced, write
 from mdmem.errors import Conflict, EditRefused, Usage
 from mdmem.facade.memory import Memory, open as open_memory
 from mdmem.vault.paths import Scope
+from tests.speed import examples
 
 PYTHON = "---\nglobs: ['*.py']\n---\n# Python\n\nType everything.\n"
 OWN = (
@@ -304,7 +305,7 @@ TEXTS = st.builds(
 GLOBS = st.lists(st.sampled_from(["*.py", "src/", "{a,b}/**", "!x.py", "docs/*.md"]), max_size=3)
 
 
-@settings(max_examples=20)
+@settings(max_examples=examples(20))
 @given(
     shared=st.dictionaries(st.sampled_from(["AGENTS.md", "CLAUDE.md", "GEMINI.md"]), TEXTS),
     rules=st.dictionaries(st.sampled_from(["a", "b", "sub/c"]), st.tuples(GLOBS, TEXTS), max_size=3),

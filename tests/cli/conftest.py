@@ -8,15 +8,17 @@ import os
 import pty
 import subprocess
 import sys
+from concurrent.futures import ThreadPoolExecutor
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import pytest
 
 import mdmem
-from mdmem.cli.main import main
+from mdmem.cli.main import _prepare_streams, main
 from tests.terminals import read_terminal
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
     from pathlib import Path
 
 
@@ -50,10 +52,13 @@ class Cli:
         self._capture = capture
         self._monkeypatch = monkeypatch
 
-    def __call__(self, *arguments: str, stdin: bytes = b"") -> Ended:
+    def __call__(self, *arguments: str, stdin: bytes = b"", env: Mapping[str, str] | None = None) -> Ended:
         self._monkeypatch.setattr(sys, "stdin", io.TextIOWrapper(io.BytesIO(stdin)))
         self._capture.readouterr()
-        code = main(arguments)
+        with self._monkeypatch.context() as patch:
+            for name, value in (env or {}).items():
+                patch.setenv(name, value)
+            code = main(arguments)
         data, errors = self._capture.readouterr()
         return Ended(code, data, errors.decode())
 
@@ -78,19 +83,30 @@ class Cli:
         return Ended(ended.returncode, ended.stdout, ended.stderr.decode())
 
     def on_terminal(self, *arguments: str, question: str = "", answer: str = "") -> tuple[int, str]:
-        """Run the real program on a terminal and answer one question; its code, and what was to be seen."""
+        """Run a command here on a terminal and answer one question; its code, and what was to be seen."""
         ours, theirs = pty.openpty()
-        command = [sys.executable, "-m", "mdmem", *arguments]
-        with subprocess.Popen(command, stdin=theirs, stdout=theirs, stderr=theirs) as process:
-            os.close(theirs)
+
+        def watch() -> bytes:
             seen, awaited = b"", question.encode()
             for part in read_terminal(ours):
                 seen += part
                 if awaited and awaited in seen:
                     os.write(ours, answer.encode())
                     awaited = b""
-            os.close(ours)
-            return process.wait(60), seen.decode().replace("\r\n", "\n")
+            return seen
+
+        with ThreadPoolExecutor(1) as thread, self._monkeypatch.context() as patch:
+            person = thread.submit(watch)
+            with open(theirs, encoding="utf-8") as stdin, open(os.dup(theirs), "w", encoding="utf-8") as out:
+                for name, stream in (("stdin", stdin), ("stdout", out), ("stderr", out)):
+                    patch.setattr(sys, name, stream)
+                _prepare_streams()
+                code = main(arguments)
+                for shown in (sys.stdout, sys.stderr):
+                    shown.detach()  # type: ignore[union-attr]
+            seen = person.result()
+        os.close(ours)
+        return code, seen.decode().replace("\r\n", "\n")
 
 
 class Files:

@@ -37,9 +37,12 @@ def on_screen(
     """
     pid, terminal = pty.fork()
     if pid == 0:
-        termios.tcsetwinsize(0, (rows, 80))
-        environ = {**os.environ, "TERM": "xterm", **(env or {})}
-        os.execve(sys.executable, [sys.executable, "-m", "mdmem", *arguments], environ)
+        try:
+            termios.tcsetwinsize(0, (rows, 80))
+            environ = {**os.environ, "TERM": "xterm", **(env or {})}
+            os.execve(sys.executable, [sys.executable, "-m", "mdmem", *arguments], environ)
+        finally:
+            os._exit(127)
     seen, from_here, to_come = "", 0, list(typed)
     for part in read_terminal(terminal):
         seen += part.decode("utf-8", "replace").replace("\r\n", "\n")

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import json
 import os
+import shlex
 import shutil
 import subprocess
 import sys
@@ -135,13 +136,13 @@ def test_a_file_with_comments_is_left_and_what_belongs_into_it_is_printed(cli: C
     assert (ended.out, ended.errors) == ("nothing to do\n", "")
 
 
-def test_codex_needs_the_extra_that_edits_its_settings(home: Path) -> None:
-    without = "import sys; sys.modules['tomlkit'] = None; from mdmem.cli.main import main; "
-    run = "sys.exit(main(['install', 'codex', '--yes']))"
-    command = [sys.executable, "-c", without + run]
-    ended = subprocess.run(command, capture_output=True, text=True, check=False)
-    assert (ended.returncode, ended.stdout) == (2, "")
-    assert "pip install '.[codex]' in a clone of mdmem" in ended.stderr
+def test_codex_needs_the_extra_that_edits_its_settings(
+    cli: Cli, home: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setitem(sys.modules, "tomlkit", None)
+    ended = cli("install", "codex", "--yes")
+    assert (ended.code, ended.out) == (2, "")
+    assert "pip install '.[codex]' in a clone of mdmem" in ended.errors
     assert not everything(home)
 
 
@@ -289,12 +290,12 @@ def test_the_hooks_of_claude_code_run_as_they_are_written(cli: Cli, home: Path) 
     assert set(hooks) == {"SessionStart", "UserPromptSubmit", "PostToolUse", "PreCompact", "Stop"}
     assert hooks["PostToolUse"][0]["matcher"] == "Edit|MultiEdit|Write"
     (project / "memories/notes").mkdir()
-    (project / "memories/notes/a.md").write_text("---\ntags: 5\n---\n")
+    (project / "memories/notes/a.md").write_text("---\ntags: {a: 5}\n---\n")
     command = hooks["PostToolUse"][0]["hooks"][0]["command"]
     assert command == 'mdmem --vault "$CLAUDE_PROJECT_DIR"/memories --shared hook post-edit'
     given = {"tool_name": "Write", "tool_input": {"file_path": str(project / "memories/notes/a.md")}}
     ended = subprocess.run(
-        ["sh", "-c", command.replace("mdmem", f"{sys.executable} -m mdmem", 1)],
+        ["sh", "-c", command.replace("mdmem", f"{shlex.quote(sys.executable)} -m mdmem", 1)],
         input=json.dumps(given),
         capture_output=True,
         text=True,
@@ -458,14 +459,13 @@ def test_a_vault_that_is_gone_does_not_keep_its_entries(cli: Cli, home: Path) ->
 
 
 @pytest.mark.parametrize("options", [["--yes"], ["--dry-run"]])
-def test_without_the_extra_that_the_server_needs_nothing_is_installed(home: Path, options: list[str]) -> None:
-    without = (
-        "import sys; sys.modules['mcp'] = None; from mdmem.cli.main import main; sys.exit(main(sys.argv[1:]))"
-    )
-    command = [sys.executable, "-c", without, "install", "cursor", *options]
-    ended = subprocess.run(command, capture_output=True, text=True, check=False)
-    assert (ended.returncode, ended.stdout) == (2, "")
-    assert "pip install '.[mcp]'" in ended.stderr
+def test_without_the_extra_that_the_server_needs_nothing_is_installed(
+    cli: Cli, home: Path, monkeypatch: pytest.MonkeyPatch, options: list[str]
+) -> None:
+    monkeypatch.setitem(sys.modules, "mcp", None)
+    ended = cli("install", "cursor", *options)
+    assert (ended.code, ended.out) == (2, "")
+    assert "pip install '.[mcp]'" in ended.errors
     assert not everything(home)
 
 

@@ -11,6 +11,8 @@ from typing import TYPE_CHECKING
 
 import pytest
 
+from tests.tables import cases
+
 if TYPE_CHECKING:
     from tests.cli.conftest import Cli, Files
 
@@ -27,8 +29,8 @@ def db(files: Files) -> Files:
 # ------------------------------------------------------------------------------------------------ each verb
 
 
-@pytest.mark.parametrize(
-    ("arguments", "before", "after"),
+@cases(
+    "arguments, before, after",
     [
         (["append", "PATH", "new"], b"a\r\nb\r\n", b"a\r\nb\r\nnew\r\n"),
         (["append", "PATH", "new"], b"a", b"a\nnew\n"),
@@ -86,6 +88,13 @@ def test_json_tells_what_was_done(cli: Cli) -> None:
     done = cli.ok("append", "notes/db.md", "more", "--json").json
     assert [file["path"] for file in done["files"]] == ["notes/db.md"]
     assert cli.ok("show", "notes/db.md", "--only-hash", "--json").json["hash"] == done["files"][0]["after"]
+
+
+@pytest.mark.usefixtures("db")
+def test_a_folder_that_is_moved_into_a_new_one_is_told(cli: Cli) -> None:
+    made = "note: the folder old/ was not there, and was made\n"
+    assert cli.ok("mv", "notes", "old/").errors.endswith(made)
+    assert "was made" not in cli.ok("mv", "old/notes", "new").errors
 
 
 def test_a_memory_is_moved_with_its_name_into_a_folder(cli: Cli, db: Files) -> None:
@@ -276,7 +285,7 @@ def test_standard_input_that_is_not_utf8_is_refused(cli: Cli, files: Files) -> N
 
 
 @pytest.mark.parametrize("given", [b"", b"\n", b" \r\n"])
-@pytest.mark.parametrize(
+@cases(
     "arguments",
     [
         ["write", "a.md", "--overwrite"],
@@ -312,8 +321,8 @@ def test_a_text_that_is_given_as_an_argument_may_be_empty(cli: Cli, files: Files
 # ------------------------------------------------------------------------------------------------ refusals
 
 
-@pytest.mark.parametrize(
-    ("arguments", "code", "error"),
+@cases(
+    "arguments, code, error",
     [
         (["write", "notes/db.md", "x"], 2, "already-exists"),
         (["write", "notes/db.md", "x", "--base", "00000000"], 2, "conflict"),
@@ -327,7 +336,7 @@ def test_a_text_that_is_given_as_an_argument_may_be_empty(cli: Cli, files: Files
         (["insert", "notes/db.md", "99", "x"], 2, "edit-refused"),
         (["insert", "notes/db.md", "x", "x"], 2, "usage"),
         (["delete-lines", "notes/db.md", "9", "99"], 2, "edit-refused"),
-        (["set", "notes/db.md", "tags=5"], 2, "invalid"),
+        (["set", "notes/db.md", "tags={a: 5}"], 2, "invalid"),
         (["set", "notes/db.md", "=5"], 2, "usage"),
         (["set", "notes/db.md", "a={", "--json-value"], 2, "usage"),
         (["unset", "notes/db.md", "nothing"], 1, "field-not-found"),
@@ -414,7 +423,7 @@ def test_a_dry_run_prints_the_diff_and_writes_nothing(cli: Cli, db: Files, argum
 
 @pytest.mark.usefixtures("db")
 def test_a_dry_run_of_what_would_be_refused_is_refused(cli: Cli) -> None:
-    ended = cli("set", "notes/db.md", "tags=5", "--dry-run")
+    ended = cli("set", "notes/db.md", "tags={a: 5}", "--dry-run")
     assert ended.code == 2
     assert ended.out == ""
     assert "tags" in ended.errors
@@ -454,7 +463,7 @@ def test_what_a_replacement_left_out_is_said_once(cli: Cli, many: Files, shown: 
 def test_replacing_across_memories_is_all_or_nothing(cli: Cli, many: Files) -> None:
     many.write("notes/z.md", b"---\ntags: [MySQL]\n---\n")
     before = many.everything()
-    ended = cli("replace", "--in", "notes", "--all", "[MySQL]|MySQL", "5", "--regex")
+    ended = cli("replace", "--in", "notes", "--all", "[MySQL]|MySQL", "}", "--regex")
     assert ended.code == 2
     assert many.everything() == before
 

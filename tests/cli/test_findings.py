@@ -5,6 +5,8 @@ from __future__ import annotations
 import contextlib
 import io
 import json
+import re
+import subprocess
 from typing import TYPE_CHECKING, Any
 from urllib.parse import unquote
 
@@ -14,6 +16,7 @@ from hypothesis import given, strategies as st
 
 from mdmem.cli.findings import count_findings, print_findings
 from mdmem.diagnostic import Diagnostic, Position, Severity, Span
+from tests.cli.screen import on_screen
 
 if TYPE_CHECKING:
     from tests.cli.conftest import Cli, Files
@@ -147,7 +150,7 @@ def test_a_warning_of_sarif_has_its_hint(capsys: pytest.CaptureFixture[str]) -> 
 
 
 def test_files_are_named_from_the_root_of_the_repository(cli: Cli, files: Files) -> None:
-    files.write("notes/a:b.md", b"---\ntags: 5\n---\n")
+    files.write("notes/a:b.md", b"---\ntags: {a: 5}\n---\n")
     (log,) = cli("check", "--format", "sarif").objects
     (result,) = log["runs"][0]["results"]
     place = result["locations"][0]["physicalLocation"]["artifactLocation"]
@@ -159,18 +162,28 @@ def test_files_are_named_from_the_root_of_the_repository(cli: Cli, files: Files)
 
 
 def test_files_that_are_no_memories_are_passed_over(cli: Cli, files: Files) -> None:
-    files.write("notes/bad.md", b"---\ntags: 5\n---\n")
+    files.write("notes/bad.md", b"---\ntags: {a: 5}\n---\n")
     (files.root.parent / "notes").mkdir()
     outside = ["README.md", "notes/bad.md", "a.txt", "memories/.mdmem/config.toml", "memories/x.txt"]
     for name in outside:
         (files.root.parent / name).touch()
     ended = cli("check", *outside)
     assert (ended.code, ended.out) == (0, "")
-    assert ended.errors == "note: 5 files skipped: not in the vault\n"
+    skipped = "5 files skipped, as no memory here: README.md, notes/bad.md, a.txt, memories/.mdmem"
+    assert ended.errors == f"note: {skipped}/config.toml, memories/x.txt\n"
     ended = cli("check", "README.md", "memories/notes/bad.md")
     assert ended.code == 1
     assert ended.out.startswith("notes/bad.md:2:7: ")
-    assert cli("check", "nowhere.md").code == 1
+    (files.root / "link.md").symlink_to("notes/bad.md")
+    (files.root / "folder").symlink_to("notes")
+    files.write("notes/gone.md", b"")
+    (files.root / "notes/gone.md").unlink()
+    names = ["nowhere.md", "memories/notes/gone.md", "link.md", "folder", "/etc", "..", "notes/bad.md/x.md"]
+    ended = cli("check", *names, "memories/notes/bad.md")
+    assert ended.out.startswith("notes/bad.md:2:7: ")
+    assert ended.errors.startswith("note: 7 files skipped, as no memory here: nowhere.md, memories")
+    assert "link.md, folder, /etc\n" in ended.errors
+    assert cli.ok("check", "nowhere.md").errors.endswith(" nowhere.md\n")
 
 
 def test_warnings_are_no_failure(capsys: pytest.CaptureFixture[str]) -> None:
@@ -242,3 +255,80 @@ def test_a_note_is_nothing_wrong(cli: Cli, files: Files) -> None:
     )
     assert checked.errors.endswith("1 note in 1 file\n")
     assert cli.ok("check", "--format", "github").out.startswith("::notice file=memories/a.md,line=1,col=2")
+
+
+@pytest.fixture
+def many(files: Files) -> None:
+    files.write("a.md", b"[[none]] " * 25 + b"\n")
+    files.write("notes/z.md", b"[[none]]\n---\n---\n" + b"<<<<<<< a\n=======\n>>>>>>> b\n")
+    files.write("notes/b.md", b"---\ntags: {a: 5}\n---\n[[none]]\n[[none]] [[none]]\n")
+
+
+@pytest.mark.usefixtures("many")
+def test_findings_stand_in_the_order_of_path_and_place(cli: Cli) -> None:
+    found = [(each["path"], each["line"], each["column"]) for each in cli("check", "--json").objects]
+    assert found == sorted(found)
+    assert len(found) > 27
+    lines = cli("check").out.splitlines()
+    places = [(" (warning)" in each, *re.split(r"[: ]", each, maxsplit=3)[:3]) for each in lines]
+    assert len(lines) == len(found)
+    assert [(less, path, int(line), int(column)) for less, path, line, column in places] == sorted(
+        (less, path, int(line), int(column)) for less, path, line, column in places
+    )
+
+
+@pytest.mark.usefixtures("many")
+def test_a_terminal_gets_the_first_of_each_code_errors_before_warnings(cli: Cli) -> None:
+    seen = on_screen("--no-pager", "check", rows=50).text.splitlines()
+    assert seen[0].startswith("notes/b.md:2:7: ")
+    assert [each for each in seen if "(warning)" in each] == cli("check").out.splitlines()[2:22]
+    assert "and 9 more dangling-link: a pipe gets all, as in `mdmem check | less`" in seen
+    assert seen[-1] == "2 errors, 29 warnings in 3 files"
+
+
+def test_links_to_what_a_sparse_work_tree_leaves_out_are_sound(cli: Cli, files: Files) -> None:
+    root = files.root.parent
+    files.write(
+        "notes/a.md", b"[x](big/x.md) [[X]] [[big/x#X|x]] ![](big/p.png) src/app.py#L1\n[y](big/y.md)\n"
+    )
+    for name in ("memories/notes/big/x.md", "memories/notes/big/p.png", "src/app.py"):
+        (root / name).parent.mkdir(parents=True, exist_ok=True)
+        (root / name).write_text("# X\n")
+    git = ("git", "-C", str(root), "-c", "user.name=a", "-c", "user.email=a@b.c")
+    for command in (["init", "-q"], ["add", "."], ["commit", "-q", "-m", "a"]):
+        subprocess.run([*git, *command], check=True)
+    subprocess.run([*git, "sparse-checkout", "set", "--no-cone", "memories/notes/a.md", ".mdmem"], check=True)
+    assert not (root / "src/app.py").exists()
+    assert [(each["line"], each["code"]) for each in cli("check", "--json").objects] == [(2, "dangling-link")]
+    assert cli("check", "notes/a.md").out.count("\n") == 1
+
+
+def test_what_another_scope_has_and_a_sparse_work_tree_leaves_out_stays_unseen(
+    cli: Cli, files: Files
+) -> None:
+    root = files.root.parent
+    files.write("users/ada/notes/a.md", b"[x](/users/bob/notes/x.md) [y](/users/bob/notes/y.md)\n")
+    files.write("users/bob/notes/x.md", b"x\n")
+    git = ("git", "-C", str(root), "-c", "user.name=a", "-c", "user.email=a@b.c")
+    for command in (["init", "-q"], ["add", "."], ["commit", "-q", "-m", "a"]):
+        subprocess.run([*git, *command], check=True)
+    own = ["memories/users/ada/notes/a.md", ".mdmem"]
+    subprocess.run([*git, "sparse-checkout", "set", "--no-cone", *own], check=True)
+    assert not (files.root / "users/bob").exists()
+    assert cli("--user", "ada", "check").out.count("dangling-link") == 2
+    assert cli("check").out.count("dangling-link") == 1
+
+
+def test_a_terminal_gets_the_number_of_notes_and_each_on_demand(cli: Cli, files: Files) -> None:
+    config = files.root / ".mdmem/config.toml"
+    config.write_text(config.read_text("utf-8").replace("# guests = []", 'guests = ["**"]'), "utf-8")
+    for number in range(30):
+        files.write(f"notes/{number:02}.md", b"---\ntags: {a: 5}\n---\n[[gone]]\n")
+    told = cli.ok("check").out.splitlines()
+    assert len([each for each in told if each.endswith("(note)")]) == 30
+    seen = on_screen("--no-pager", "check", rows=60).text.splitlines()
+    assert not any("(note)" in each for each in seen)
+    assert "schema-type: 30 notes: `mdmem check --notes` lists them" in seen
+    assert seen[-1] == "30 warnings, 30 notes in 30 files"
+    seen = on_screen("--no-pager", "check", "--notes", rows=200).text.splitlines()
+    assert set(told[1:]) <= set(seen)  # a progress bar stood in the first line

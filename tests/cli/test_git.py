@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import shlex
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -158,6 +159,38 @@ def test_the_operations_of_a_commit_are_printed_once_below_the_facts(cli: Any, t
     ]
     said = cli.ok("git", "blame", "notes/two.md", "--json").objects[0]
     assert (said["agent"], said["sure"], len(said["operations"])) == ("claude, codex", False, 3)
+
+
+def test_the_name_of_what_stands_in_the_way_is_what_keep_takes(cli: Any, tree: Tree) -> None:
+    tree.write("memories/notes/db.md", NEW)
+    tree.commit()
+    tree.write("memories/notes/db.md", NEW.replace("SQLite is a file.", "SQLite is a small file."))
+    refused = cli("git", "revert", "HEAD")
+    assert refused.code == 2
+    said = [line for line in refused.errors.splitlines() if line.startswith("  notes")]
+    assert len(said) == 1
+    assert said[0].endswith("now it reads 'SQLite is a small file.'")
+    options = shlex.split(refused.errors.splitlines()[-1].partition(" with ")[2])
+    assert options == ["--keep", "notes/db.md:SQLite is a small file."]
+    cli.ok("git", "revert", "HEAD", *options)
+    text = (tree.root / "memories/notes/db.md").read_text()
+    assert text == OLD.replace("SQLite is one file.", "SQLite is a small file.")
+    cli.ok("git", "revert", "notes/db.md:small file", "--dry-run")
+    cli.ok("git", "revert", "notes/db.md:tags", "--dry-run")
+    assert cli("git", "revert", "HEAD", "--keep", "notes/db.md:nothing of it").code == 1
+
+
+@pytest.mark.usefixtures("tree")
+def test_who_made_what_is_not_committed_yet_is_told(cli: Any) -> None:
+    cli.ok("--actor", "ada", "append", "notes/db.md", "Said by Ada.")
+    (line,) = [
+        line for line in cli.ok("git", "blame", "-v", "notes/db.md").out.splitlines() if "Said by" in line
+    ]
+    assert line.startswith("--------  -           ada, not committed yet  ")
+    assert cli.ok("git", "blame", "-v", "notes/db.md").out.splitlines()[-2:] == [
+        "--------  -           ada, not committed yet",
+        "    append to notes/db.md",
+    ]
 
 
 def test_to_allow_commits_says_where_none_will_be_made(cli: Any, tree: Tree) -> None:

@@ -66,7 +66,7 @@ def test_init_makes_the_vault_that_the_options_and_the_environment_name(
     assert refused.code == 2
     assert "four is not two, which --vault or MDMEM_VAULT names" in refused.errors
     assert sorted(path.name for path in tmp_path.iterdir()) == ["one", "two", "work"]
-    assert "already exists" in cli("--vault", "./two", "init", "two").errors
+    assert cli.ok("--vault", "./two", "init", "two").out.endswith("two is a vault already\n")
 
 
 def test_a_vault_that_is_not_found_from_here_says_how_to_name_it(
@@ -89,10 +89,8 @@ def test_a_vault_that_is_not_found_from_here_says_how_to_name_it(
     ("inside", "arguments", "word"),
     [
         ("memories", ["init"], "it is inside the vault"),
-        ("memories", ["init", "."], "already exists"),
         ("memories/notes/deep", ["init"], "it is inside the vault"),
         ("memories/.mdmem", ["init", "."], "it is inside the vault"),
-        (".", ["init"], "already exists"),
         (".", ["init", "memories/notes"], "it is inside the vault"),
         (".", ["init", "."], "is in it"),
     ],
@@ -160,8 +158,9 @@ def test_init_in_a_repository_mounts_its_project_memory(
 
 def test_init_never_overwrites_a_vault(cli: Cli, files: Files) -> None:
     files.write(".mdmem/config.toml", b"# mine\n")
-    ended = cli("init")
-    assert ended.code == 2
+    assert cli.ok("init") == cli.ok("init", "--dry-run") == cli.ok("init", "memories")
+    assert cli.ok("init").out == f"{files.root} is a vault already\n"
+    assert cli.ok("init", "--json").json == {"message": f"{files.root} is a vault already"}
     assert files.read(".mdmem/config.toml") == b"# mine\n"
 
 
@@ -207,7 +206,7 @@ def test_wrong_variables_are_refused(cli: Cli, files: Files, options: list[str],
 
 
 def test_what_a_template_makes_is_validated_first(cli: Cli, files: Files) -> None:
-    files.write(".mdmem/templates/t.md", b"---\ntags: 5\n---\n")
+    files.write(".mdmem/templates/t.md", b"---\ntags: {a: 5}\n---\n")
     ended = cli("new", "t", "notes/a.md", "--json")
     assert (ended.code, ended.json["error"]["code"]) == (2, "invalid")
     assert ended.json["error"]["findings"][0]["line"] == 2
@@ -281,23 +280,54 @@ def source(tmp_path: Path) -> str:
 
 def test_an_import_is_printed_and_undone_by_its_id(cli: Cli, files: Files, source: str) -> None:
     before = files.everything()
-    ended = cli.ok("import", "mcp-memory", source, "--json")
+    ended = cli("import", "mcp-memory", source, "--json")
+    assert ended.code == 1
     assert [file["path"] for file in ended.json["files"]] == ["notes/Ada.md"]
     assert ended.json["left_out"] == [f"{source}:2: this is not JSON"]
     assert b"- Wrote the first program\n" in files.read("notes/Ada.md")
     assert "nothing to change: import 0 from mcp-memory, 1 stand there already" in (
-        cli.ok("import", "mcp-memory", source).out
+        cli("import", "mcp-memory", source).out
     )
     cli.ok("undo", ended.json["id"])
     assert files.everything() == before
 
 
-def test_a_dry_run_prints_the_diff_and_writes_nothing(cli: Cli, files: Files, source: str) -> None:
+def test_a_dry_run_prints_the_diff_and_the_table_and_writes_nothing(
+    cli: Cli, files: Files, source: str
+) -> None:
     before = files.everything()
-    ended = cli.ok("import", "mcp-memory", source, "--to", "graph", "--dry-run")
+    table = f"        1  new memories\n        1  left out: this is not JSON\n           {source}:2\n"
+    ended = cli("import", "mcp-memory", source, "--to", "graph", "--dry-run")
+    assert (ended.code, ended.errors) == (1, "")
     assert "+++ b/graph/Ada.md" in ended.out
-    assert f"left out: {source}:2: this is not JSON" in ended.errors
+    assert ended.out.endswith(table)
     assert files.everything() == before
+    assert cli("import", "mcp-memory", source, "--to", "graph").out.endswith(table)
+
+
+def test_the_table_of_an_import_names_some_of_what_is_left_out(cli: Cli, tmp_path: Path) -> None:
+    (tmp_path / "from/.git").mkdir(parents=True)
+    (tmp_path / "from/a.md").write_text("---\ntags: {a: b}\n---\n![[p.png]]\n")
+    (tmp_path / "from/p.png").write_bytes(b"\x89PNG\0")
+    assert cli.ok("import", "obsidian", str(tmp_path / "from")).out.splitlines()[2:] == [
+        "        1  new memories",
+        "        1  new attachments",
+        "        1  passed over: hidden",
+        "           .git/",
+    ]
+    for number in range(5):
+        (tmp_path / f"from/{number}.md").symlink_to("a.md")
+    ended = cli("import", "obsidian", str(tmp_path / "from"))
+    assert ended.code == 1
+    assert ended.out.splitlines()[1:] == [
+        "        2  stand there already",
+        "        5  left out: it is a link",
+        *(f"           {number}.md" for number in range(3)),
+        "           and 2 more (-v names them)",
+        "        1  passed over: hidden",
+        "           .git/",
+    ]
+    assert "           4.md" in cli("import", "obsidian", str(tmp_path / "from"), "-v").out
 
 
 @pytest.mark.parametrize("way", ["--dry-run", "", "--json", "-v"])

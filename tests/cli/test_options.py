@@ -9,10 +9,12 @@ from hypothesis import given, settings, strategies as st
 
 import mdmem
 from mdmem.errors import Usage
+from tests.speed import examples
+from tests.tables import cases
 
 
-@pytest.mark.parametrize(
-    ("text", "value"),
+@cases(
+    "text, value",
     [
         ("", None),
         ("null", None),
@@ -70,7 +72,7 @@ def test_a_value_that_no_memory_could_hold_is_refused(text: str) -> None:
         mdmem.read_value(text)
 
 
-@settings(max_examples=300)
+@settings(max_examples=examples(300))
 @given(st.text(alphabet=st.sampled_from("ab:# -[]{}&*!|>'\"%@,?\n\t\\0159.~é"), max_size=12))
 def test_a_text_is_never_changed(text: str) -> None:
     """What becomes a text is that text, unless it was quoted; nothing else is ever raised."""

@@ -29,6 +29,8 @@ from mdmem.cli.paths import (
 )
 from mdmem.errors import MemoryNotFound, PathRefused
 from tests.programs import needs
+from tests.speed import examples, soak_most
+from tests.tables import cases
 
 if TYPE_CHECKING:
     from mdmem.facade.memory import Memory
@@ -58,8 +60,9 @@ def enter(monkeypatch: pytest.MonkeyPatch, folder: Path) -> None:
 # ---------------------------------------------------------------------------------------- the current folder
 
 
-@pytest.mark.parametrize(
-    ("folder", "typed", "path"),
+@pytest.mark.parametrize("role", [READ, WRITE, READ_ANY, WRITE_ANY, NEW])
+@cases(
+    "folder, typed, path",
     [
         ("memories/notes", "db.md", "notes/db.md"),
         ("memories/notes", "./db.md", "notes/db.md"),
@@ -77,7 +80,6 @@ def enter(monkeypatch: pytest.MonkeyPatch, folder: Path) -> None:
         ("src", "notes/db.md", "notes/db.md"),
     ],
 )
-@pytest.mark.parametrize("role", [READ, WRITE, READ_ANY, WRITE_ANY, NEW])
 def test_a_path_is_that_of_the_shell_else_that_of_the_namespace(
     memory: Memory,
     tree: Files,
@@ -166,8 +168,9 @@ def test_a_mounted_file_is_named_by_its_place(cli: Cli, tree: Files, monkeypatch
     assert cli("show", "../other.md").code == 2
 
 
-@pytest.mark.parametrize(
-    ("folder", "typed", "is_hidden"),
+@pytest.mark.parametrize("role", [READ, WRITE, READ_ANY, WRITE_ANY, NEW])
+@cases(
+    "folder, typed, is_hidden",
     [
         ("memories", "./AGENTS.md", True),
         ("memories/docs", "../AGENTS.md", True),
@@ -180,7 +183,6 @@ def test_a_mounted_file_is_named_by_its_place(cli: Cli, tree: Files, monkeypatch
         ("", "AGENTS.md", False),
     ],
 )
-@pytest.mark.parametrize("role", [READ, WRITE, READ_ANY, WRITE_ANY, NEW])
 def test_a_file_that_a_mount_hides_is_not_taken_for_the_mounted_one(
     tree: Files, monkeypatch: pytest.MonkeyPatch, folder: str, typed: str, is_hidden: bool, role: Role
 ) -> None:
@@ -393,49 +395,59 @@ def test_what_is_moved_and_where_to(
 # ------------------------------------------------------------------------------------------------- completion
 
 
-@pytest.mark.parametrize(
-    ("folder", "line", "answers"),
-    [
-        ("", "show no", ["notes/db.md", "notes/deep/x.md"]),
-        ("", "show mem", [f"memories/{path}" for path in PATHS]),
-        ("", "show ./memories/r", ["./memories/rules/db.md"]),
-        ("", "show top", ["top.md"]),
-        ("", "ls no", ["notes/db.md", "notes/deep/x.md", "notes", "notes/deep"]),
-        ("", "grep --in memories/ru", ["memories/rules"]),
-        ("", "check notes/de", ["notes/deep/x.md", "notes/deep"]),
-        ("", "grep --in ru", ["rules"]),
-        ("memories/notes", "show d", ["db.md", "deep/x.md"]),
-        ("memories/notes", "show ../r", ["../rules/db.md"]),
-        ("memories/notes", "show ./", ["./db.md", "./deep/x.md"]),
-        ("memories/notes", "show rules/", ["rules/db.md"]),
-        ("memories/notes", "grep --in d", ["deep"]),
-        ("src", "show ../memories/t", ["../memories/top.md"]),
-        ("src", "show rul", ["rules/db.md"]),
-        ("memories/users/alice/notes", "--user alice show ", ["db.md"]),
-        ("", "--user alice show ", ["notes/db.md"]),
-        ("memories/users/alice", "--shared show users", []),
-    ],
-)
-def test_bash_completes_either_form_and_what_it_gives_works(
-    tree: Files, monkeypatch: pytest.MonkeyPatch, folder: str, line: str, answers: list[str]
+COMPLETED: list[tuple[str, str, list[str]]] = [
+    ("", "show no", ["notes/db.md", "notes/deep/x.md"]),
+    ("", "show mem", [f"memories/{path}" for path in PATHS]),
+    ("", "show ./memories/r", ["./memories/rules/db.md"]),
+    ("", "show top", ["top.md"]),
+    ("", "ls no", ["notes/db.md", "notes/deep/x.md", "notes", "notes/deep"]),
+    ("", "grep --in memories/ru", ["memories/rules"]),
+    ("", "check notes/de", ["notes/deep/x.md", "notes/deep"]),
+    ("", "grep --in ru", ["rules"]),
+    ("memories/notes", "show d", ["db.md", "deep/x.md"]),
+    ("memories/notes", "show ../r", ["../rules/db.md"]),
+    ("memories/notes", "show ./", ["./db.md", "./deep/x.md"]),
+    ("memories/notes", "show rules/", ["rules/db.md"]),
+    ("memories/notes", "grep --in d", ["deep"]),
+    ("src", "show ../memories/t", ["../memories/top.md"]),
+    ("src", "show rul", ["rules/db.md"]),
+    ("memories/users/alice/notes", "--user alice show ", ["db.md"]),
+    ("", "--user alice show ", ["notes/db.md"]),
+    ("memories/users/alice", "--shared show users", []),
+]
+
+
+@cases("folder, line, answers", COMPLETED)
+def test_either_form_is_completed_and_what_is_given_works(
+    cli: Cli, tree: Files, monkeypatch: pytest.MonkeyPatch, folder: str, line: str, answers: list[str]
+) -> None:
+    enter(monkeypatch, tree.root.parent / folder)
+    words = ["mdmem", *line.split(" ")]
+    given = {"COMP_WORDS": shlex.join(words[:-1]) + f" {words[-1]}", "COMP_CWORD": str(len(words) - 1)}
+    ended = cli(env={"_MDMEM_COMPLETE": "bash_complete", **given})
+    assert [each.partition(",")[2] for each in ended.out.splitlines() if each] == answers
+    memory = mdmem.open(str(tree.root), mdmem.Scope(user="alice" if "alice" in words else None))
+    for answer in answers:
+        role = READ_FOLDER if "grep" in words else READ_ANY
+        assert memory.exists(resolve_path(memory, answer, role._replace(writes=True)))
+
+
+@pytest.mark.parametrize(("folder", "line", "answers"), soak_most(COMPLETED, quick=(2, 13)))
+def test_bash_completes_either_form(
+    cli: Cli, tree: Files, monkeypatch: pytest.MonkeyPatch, folder: str, line: str, answers: list[str]
 ) -> None:
     needs("bash")
     enter(monkeypatch, tree.root.parent / folder)
     words = ["mdmem", *line.split(" ")]
-    quoted = " ".join(shlex.quote(word) for word in words)
-    script = 'eval "$(mdmem completion bash)"\n'
-    script += f"COMP_WORDS=({quoted}); COMP_CWORD={len(words) - 1}; _mdmem_completion mdmem\n"
+    script = cli.ok("completion", "bash").out
+    script += f"COMP_WORDS=({shlex.join(words)}); COMP_CWORD={len(words) - 1}; _mdmem_completion mdmem\n"
     script += 'printf "%s\\n" "${COMPREPLY[@]}"'
-    path = f"{os.path.dirname(sys.executable)}:/usr/bin:/bin"
+    path = f"{os.path.dirname(sys.executable)}:{os.environ['PATH']}"
     ended = subprocess.run(
         ["bash", "-c", script], capture_output=True, text=True, check=True, env={**os.environ, "PATH": path}
     )
     assert ended.stderr == ""
     assert ended.stdout.split() == answers
-    memory = mdmem.open(str(tree.root), mdmem.Scope(user="alice" if "alice" in words else None))
-    for answer in answers:
-        role = READ_FOLDER if "grep" in words else READ_ANY
-        assert memory.exists(resolve_path(memory, answer, role._replace(writes=True)))
 
 
 def test_an_absolute_path_is_completed(memory: Memory, tree: Files) -> None:
@@ -473,7 +485,7 @@ TYPED = st.lists(
 ).map("/".join)
 
 
-@settings(max_examples=75)
+@settings(max_examples=examples(75))
 @given(
     TREE,
     st.sampled_from(["", "src", "memories", "memories/notes", "memories/notes/x", "memories/memories"]),

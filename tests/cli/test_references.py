@@ -9,6 +9,8 @@ from typing import TYPE_CHECKING
 
 import pytest
 
+from tests.tables import cases
+
 if TYPE_CHECKING:
     from tests.cli.conftest import Cli, Files
 
@@ -53,8 +55,8 @@ def test_refs_prints_a_line_for_each_place(cli: Cli) -> None:
 
 
 @pytest.mark.usefixtures("linked")
-@pytest.mark.parametrize(
-    ("arguments", "code", "lines"),
+@cases(
+    "arguments, code, lines",
     [
         (["db"], 0, 3),
         (["nobody"], 1, 0),

@@ -26,9 +26,10 @@ from mdmem.cli.render import (
 )
 from mdmem.diagnostic import Position
 from mdmem.errors import MemoryNotFound
-from mdmem.vault.plan import AttachmentMove, EditPlan
+from mdmem.vault.plan import AttachmentChange, EditPlan
 from mdmem.vault.store import FileChange
 from mdmem.vault.transaction import Applied
+from tests.tables import cases
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -58,7 +59,7 @@ def test_attachments_that_moved_are_counted(
     capsys: pytest.CaptureFixture[str], count: int, said: str
 ) -> None:
     files = tuple(FileChange(path=f"{number}.md", before=None, after="a" * 64) for number in range(11))
-    moved = tuple(AttachmentMove(f"{number}.png", f"b/{number}.png", "c" * 64) for number in range(count))
+    moved = tuple(AttachmentChange(f"{number}.png", f"b/{number}.png", "c" * 64) for number in range(count))
     print_applied(Applied(plan=EditPlan(changes=(), attachments=moved), id="1", files=files, merged=()))
     assert f"{said} (-v" in capsys.readouterr().out
 
@@ -201,8 +202,8 @@ def test_a_pipe_has_colours_where_they_are_forced(
 ) -> None:
     files.write("notes/db.md", b"# Database\n")
     env = {"CLICOLOR_FORCE": force, "NO_COLOR": "", "TERM": "dumb"}
-    assert (b"\x1b[35m" in cli.program("grep", "database", env=env).data) == is_coloured
-    assert b"\x1b" not in cli.program("grep", "database", "--json", env=env).data
+    assert (b"\x1b[35m" in cli("grep", "database", env=env).data) == is_coloured
+    assert b"\x1b" not in cli("grep", "database", "--json", env=env).data
 
 
 @pytest.mark.parametrize("columns", ["1", "10", "40", "100000", "x", "-5", "0"])
@@ -210,7 +211,7 @@ def test_no_width_is_an_error(cli: Cli, files: Files, columns: str) -> None:
     files.write("notes/db.md", b"# Database\n\n[[gone]]\n")
     env = {"COLUMNS": columns, "LINES": columns}
     for arguments in (["--help"], ["help", "json"], ["grep", "database"], ["check"], ["ls", "--long"]):
-        ended = cli.program(*arguments, env=env)
+        ended = cli(*arguments, env=env)
         assert ended.code == 0, ended.errors
         assert ended.out
 
@@ -255,7 +256,7 @@ NOTHING = [
 ]
 
 
-@pytest.mark.parametrize(("typed", "code", "what"), NOTHING)
+@cases("typed, code, what", NOTHING, ids=[typed for typed, *_ in NOTHING])
 def test_of_nothing_is_said_what_there_is_none_of(cli: Cli, typed: str, code: int, what: str) -> None:
     ended = cli(*typed.split())
     assert ended.code == code, ended.errors

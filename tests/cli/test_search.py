@@ -21,6 +21,8 @@ from hypothesis import given, settings, strategies as st
 
 import mdmem
 from mdmem.cli.main import main
+from tests.speed import examples
+from tests.tables import cases
 
 if TYPE_CHECKING:
     from tests.cli.conftest import Cli, Files
@@ -124,8 +126,8 @@ def test_grep_as_json_prints_an_object_a_line(cli: Cli, files: Files) -> None:
     assert (none.code, none.out) == (1, "")
 
 
-@pytest.mark.parametrize(
-    ("arguments", "lines"),
+@cases(
+    "arguments, lines",
     [
         (["one"], 2),
         (["ONE", "--case", "exact"], 0),
@@ -179,8 +181,8 @@ def test_grep_refuses_a_bad_pattern(cli: Cli, files: Files) -> None:
     assert ended.errors.startswith("mdmem: bad pattern '('")
 
 
-@pytest.mark.parametrize(
-    ("arguments", "hint"),
+@cases(
+    "arguments, hint",
     [
         (["-v", "x"], "grep -v"),
         (["-rv", "x"], "grep -v"),
@@ -249,6 +251,25 @@ def test_names_in_another_unicode_spelling_are_searched(cli: Cli, files: Files) 
         assert cli.ok("grep", "needle", *arguments).out.endswith(":4:needle\n")
 
 
+@pytest.mark.parametrize("place", ["/", "/notes", "/notes/"])
+def test_a_slash_before_a_place_is_the_root_of_the_namespace(cli: Cli, files: Files, place: str) -> None:
+    files.write("notes/a.md", b"needle\n")
+    for verb in ("search", "grep"):
+        assert cli.ok(verb, "needle", "--in", place).out == "notes/a.md:1:needle\n"
+    assert mdmem.open(files.root).search("needle", within=place).hits
+    assert cli("search", "needle", "--in", "/nowhere").code == 2
+
+
+def test_a_name_is_not_taken_for_another_one_in_another_unicode_spelling(cli: Cli, files: Files) -> None:
+    for name in ("caf\u00e9.md", "cafe\u0301.md"):
+        files.write(f"notes/{name}", b"needle\n")
+    for verb in (["show"], ["rm"], ["grep", "needle"]):
+        ended = cli(*verb, "notes/cafe\u0301.md")
+        assert (ended.code, ended.out) == (2, "")
+        assert r"notes/cafe\\u0301.md" in ended.errors
+    assert cli.ok("show", "notes/caf\u00e9.md").out == "needle\n"
+
+
 TEXTS = st.lists(st.sampled_from(["one", "One two", "x", "", "tone one", "# one", "öne one ö"]), max_size=9)
 OPTIONS = st.lists(
     st.sampled_from(["-A1", "-B2", "-C1", "-w", "-s", "-S", "-o", "-c", "-l", "-g*.md", "-g!a.md", "-n"]),
@@ -258,7 +279,7 @@ OPTIONS = st.lists(
 PATHS = st.lists(st.sampled_from(["notes", "a.md", "notes/b.md", "notes/deep", "z.json"]), max_size=3)
 
 
-@settings(max_examples=30)
+@settings(max_examples=examples(30))
 @given(
     st.dictionaries(st.sampled_from(["a.md", "notes/b.md", "notes/deep/c.md", "z.json"]), TEXTS, min_size=1),
     OPTIONS,
@@ -346,8 +367,8 @@ def test_a_hit_has_its_place_heading_date_and_best_lines(cli: Cli) -> None:
 
 
 @pytest.mark.usefixtures("vault")
-@pytest.mark.parametrize(
-    ("arguments", "paths"),
+@cases(
+    "arguments, paths",
     [
         (["file"], {"notes/db.md", "other/lunch.md"}),
         (["file", "--in", "notes"], {"notes/db.md"}),
@@ -394,12 +415,12 @@ def test_a_score_is_explained_on_request(cli: Cli) -> None:
 def test_a_budget_leaves_out_whole_passages_and_says_how_much(cli: Cli) -> None:
     whole = cli.ok("search", "file")
     assert whole.errors == ""
-    cut = cli.ok("search", "file", "--budget", "30")
+    cut = cli.ok("search", "file", "--budget", "60")
     assert cut.out
     assert cut.out in whole.out
     assert len(cut.out) < len(whole.out)
     assert re.fullmatch(r"1 more fit, about \d+ tokens of it beyond the budget: raise --budget\n", cut.errors)
-    told = cli.ok("search", "file", "--budget", "30", "--json")
+    told = cli.ok("search", "file", "--budget", "60", "--json")
     assert told.objects[-1]["left_out"] == 1
     assert told.errors == cut.errors
 
@@ -425,9 +446,7 @@ def test_what_cannot_be_meant_is_refused(cli: Cli, arguments: list[str]) -> None
 
 
 @pytest.mark.usefixtures("vault")
-@pytest.mark.parametrize(
-    "words", ['"', "(", "a AND OR", "tag:", "\udcff", "*", "x" * 20_000, "^~\\", "date:[1 TO"]
-)
+@cases("words", ['"', "(", "a AND OR", "tag:", "\udcff", "*", "x" * 20_000, "^~\\", "date:[1 TO"], ids=ascii)
 def test_no_words_are_a_syntax_error(cli: Cli, words: str) -> None:
     ended = cli("search", words)
     assert ended.code in {0, 1}

@@ -88,7 +88,9 @@ def test_the_template_of_the_vault_makes_the_log(cli: Cli, files: Files) -> None
     assert re.fullmatch(rb"# Log of [-\d]{10}\n\n## \d\d:\d\d\n\ntext\n", data)
 
 
-@pytest.mark.parametrize("template", [b"{% if %}", b"{{ missing }}", b"```\nopen\n", b"---\ntags: 7\n---\n"])
+@pytest.mark.parametrize(
+    "template", [b"{% if %}", b"{{ missing }}", b"```\nopen\n", b"---\ntags: {a: 7}\n---\n"]
+)
 def test_a_template_that_makes_no_log_is_refused(cli: Cli, files: Files, template: bytes) -> None:
     files.write(".mdmem/templates/daily.md", template)
     assert cli("today", "text").code == 2
@@ -116,13 +118,13 @@ def test_stats_are_a_table(cli: Cli, files: Files) -> None:
     files.write("notes/bad.md", b"\xff")
     ended = cli.ok("stats")
     assert ended.out == (
-        "3 memories, 484 bytes, about 136 tokens\n\n"
+        "3 memories, 484 bytes, about 130 tokens\n\n"
         "folder  memories  bytes  tokens\n"
-        "notes          2    456     124\n"
-        ".              1     28      12\n\n"
+        "notes          2    456     114\n"
+        ".              1     28      16\n\n"
         "month    memories  bytes  tokens\n"
-        "2024-01         1     28      12\n"
-        "2024-02         2    456     124\n"
+        "2024-01         1     28      16\n"
+        "2024-02         2    456     114\n"
     )
     assert ended.errors == "1 file cannot be read: see `mdmem check`\n"
 

@@ -15,6 +15,7 @@ import pytest
 import yaml
 
 from mdmem.cli.main import app
+from tests.tables import cases
 
 CHECKOUT = Path(__file__).parents[2]
 sys.path.append(str(CHECKOUT / "bench"))
@@ -137,7 +138,7 @@ def unknown(line: str) -> str:
     return ""
 
 
-@pytest.mark.parametrize("page", sorted((CHECKOUT / "docs").glob("*.md")), ids=lambda page: page.name)
+@cases("page", sorted((CHECKOUT / "docs").glob("*.md")), ids=lambda page: page.name)
 def test_every_command_and_option_that_a_page_names_is_there(page: Path) -> None:
     """Also in its prose, and in blocks that are not run."""
     blocks = re.findall(r"^```(\w+)\n(.*?)^```$", page.read_text(), re.MULTILINE | re.DOTALL)

@@ -11,6 +11,8 @@ import tomllib
 from html.parser import HTMLParser
 from pathlib import Path
 
+import pytest
+
 import mdmem
 
 CHECKOUT = Path(__file__).parents[2]
@@ -49,6 +51,7 @@ class Fetched(HTMLParser):
             self.addresses.append(address)
 
 
+@pytest.mark.soak
 def test_the_site_builds_without_a_warning_and_asks_no_other_host(tmp_path: Path) -> None:
     config = (CHECKOUT / "zensical.toml").read_text()
     for old, new in (('".venv/site"', '"site"'), ('paths = ["."]', f'paths = ["{CHECKOUT}"]')):

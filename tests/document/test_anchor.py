@@ -7,6 +7,8 @@ from hypothesis import given, settings, strategies as st
 
 from mdmem.document.anchor import find, headings, keys, loose, match, plain, slug
 from mdmem.document.document import parse_text
+from tests.speed import examples
+from tests.tables import cases
 
 NOTE = """# Guide
 
@@ -34,8 +36,8 @@ def lines_of(anchor: str, text: str = NOTE) -> tuple[str, tuple[int, ...]] | Non
     return (place.rule, place.lines) if place else None
 
 
-@pytest.mark.parametrize(
-    ("text", "expected"),
+@cases(
+    "text, expected",
     [
         ("Setup", "setup"),
         ("A - B", "a---b"),
@@ -67,8 +69,8 @@ def test_slugs_are_numbered_and_numbers_that_are_taken_are_passed_over() -> None
     assert slugs(titles) == expected
 
 
-@pytest.mark.parametrize(
-    ("title", "shown"),
+@cases(
+    "title, shown",
     [
         ("plain", "plain"),
         ("`a_b` and **bold** and _em_", "a_b and bold and em"),
@@ -96,8 +98,8 @@ def test_anchors_of_every_editor_name_the_heading(style: str) -> None:
     assert found[1] == (11,)
 
 
-@pytest.mark.parametrize(
-    ("anchor", "expected"),
+@cases(
+    "anchor, expected",
     [
         ("Setup", ("title", (3,))),
         ("setup", ("slug", (3,))),
@@ -156,7 +158,7 @@ def test_a_heading_without_letters_is_never_found_loosely() -> None:
 
 
 @given(st.lists(st.text(st.characters(codec="utf-8"), max_size=30), max_size=12))
-@settings(max_examples=200)
+@settings(max_examples=examples(200))
 def test_slugs_are_unique_and_have_no_blanks(titles: list[str]) -> None:
     unique = slugs(titles)
     assert len(set(unique)) == len(titles)
@@ -187,6 +189,75 @@ def test_a_slug_is_its_own_slug_and_a_loose_key_its_own_key(text: str) -> None:
     assert not loose(text) or loose(text).isalnum()
 
 
-@pytest.mark.parametrize("bad", ["`" * 100_000, "[" * 100_000, "![" * 50_000, "_a" * 50_000, "<a" * 50_000])
+@cases("bad", ["`" * 100_000, "[" * 100_000, "![" * 50_000, "_a" * 50_000, "<a" * 50_000])
 def test_hostile_titles_do_not_hang(bad: str) -> None:
     assert len(slugs([bad, bad])) == 2
+
+
+PLACES = """---
+title: "{#none}"
+---
+# Setup {#start}
+
+Text. {: #para .wide }
+
+<a name="old"></a> <div
+  class='>' id=plain> <Tab value="x" id={"tab"}>
+
+> ## A *quote*
+>
+> - ### A list ###
+
+    ## Deeper
+
+<h2 align="center">Of HTML</h2>
+
+Term
+**Other**
+: what it is
+
+```
+## Code
+<a name="code">
+```
+`{#span}` <!-- <a id="comment"> --> {/* #mdx */} \\`<b id="shown">\\`
+"""
+
+
+@cases(
+    "anchor, line",
+    [
+        ("start", 4),
+        ("para", 6),
+        ("old", 8),
+        ("OLD", 8),
+        ("plain", 8),
+        ("tab", 9),
+        ("a-quote", 11),
+        ("A quote", 11),
+        ("a-list", 13),
+        ("deeper", 15),
+        ("of-html", 17),
+        ("term", 19),
+        ("other", 19),
+        ("mdx", 27),
+        ("shown", 27),
+        ("top", 1),
+        ("L3", 3),
+        ("L3-L9", 3),
+        ("3", 3),
+        ("a-list:~:text=x", 13),
+        (":~:text=x", 1),
+        ("none", None),
+        ("code", None),
+        ("span", None),
+        ("comment", None),
+        ("L999", None),
+        ("nothing", None),
+    ],
+)
+def test_an_anchor_may_name_what_is_no_heading_of_a_section(anchor: str, line: int | None) -> None:
+    found = find(parse_text("a.md", PLACES), anchor)
+    assert (found.line if found else None) == line
+    if found:
+        assert find(parse_text("a.md", PLACES.replace("\n", "\r\n")), anchor) is not None

@@ -9,6 +9,7 @@ import pytest
 from hypothesis import given, strategies as st
 
 from mdmem.document import confidence as rules
+from tests.tables import cases
 
 NOW = datetime(2026, 5, 1, tzinfo=UTC)
 
@@ -17,8 +18,8 @@ def source(type_: str, *ids: str, **more: Any) -> dict[str, Any]:
     return {"source": {"type": type_, "ids": list(ids), **more}}
 
 
-@pytest.mark.parametrize(
-    ("fields", "wanted"),
+@cases(
+    "fields, wanted",
     [
         ({}, None),
         ({"source": "https://example.com"}, None),

@@ -19,6 +19,8 @@ from mdmem.errors import (
     TooManyParts,
     TooNested,
 )
+from tests.speed import examples, soak_most
+from tests.tables import cases
 
 DATA = Path(__file__).parents[1] / "data" / "documents"
 
@@ -34,7 +36,7 @@ def markdown(text: str, **limits: int) -> Document:
     st.one_of(st.binary(max_size=60), st.text(max_size=40).map(str.encode)),
     st.sampled_from(["a.md", "a.json"]),
 )
-@settings(max_examples=800)
+@settings(max_examples=examples(800))
 def test_any_bytes_are_kept_or_refused(data: bytes, path: str) -> None:
     try:
         document = parse(path, data)
@@ -58,8 +60,8 @@ def test_text_and_its_bytes_make_the_same_document(text: str) -> None:
     assert parse("a.md", document.data).text == text
 
 
-@pytest.mark.parametrize(
-    ("data", "offset", "byte", "line"),
+@cases(
+    "data, offset, byte, line",
     [
         *((b"\xff", 0, 0xFF, 1), (b"a\n\xff", 2, 0xFF, 2), (b"a\r\nb\rc\n\xe9t\xe9", 7, 0xE9, 4)),
         *(("é\né".encode() + b"\xc3", 5, 0xC3, 2), (b"ok\xed\xa0\x80", 2, 0xED, 1)),
@@ -152,9 +154,7 @@ def case(path: Path) -> tuple[Document, dict[str, object]]:
     )
 
 
-@pytest.mark.parametrize(
-    "path", sorted(p for p in DATA.iterdir() if p.suffix != ".expected"), ids=lambda p: p.name
-)
+@cases("path", sorted(p for p in DATA.iterdir() if p.suffix != ".expected"), ids=lambda p: p.name)
 def test_documents_are_read_as_expected(path: Path) -> None:
     """`X.expected` beside the document says what is found in it; findings are `line:column code`."""
     document, expected = case(path)
@@ -198,8 +198,8 @@ def test_block_ids_that_stand_twice_are_findings_at_the_second() -> None:
 CONFLICT = "<<<<<<< ours\n- o\n=======\n- t\n>>>>>>> theirs\n"
 
 
-@pytest.mark.parametrize(
-    ("text", "lines"),
+@cases(
+    "text, lines",
     [
         (CONFLICT, [(1, 5)]),
         ("\ufeff" + CONFLICT, [(1, 5)]),
@@ -345,7 +345,9 @@ TOO_MANY = {
 
 
 @pytest.mark.timeout(30)
-@pytest.mark.parametrize(("unit", "part"), TOO_MANY.values(), ids=TOO_MANY)
+@pytest.mark.parametrize(
+    ("unit", "part"), soak_most(TOO_MANY.values(), quick=(*range(8), 10, 11, 12)), ids=TOO_MANY
+)
 def test_a_text_of_megabytes_with_too_many_parts_is_refused_at_its_limit(unit: str, part: str) -> None:
     """Without one, each takes up to a gigabyte, and tens of seconds."""
     text = unit * min(4_000_000 // len(unit), 810_000)  # a few more than the largest limit
@@ -356,8 +358,9 @@ def test_a_text_of_megabytes_with_too_many_parts_is_refused_at_its_limit(unit: s
     assert markdown(text).text == text
 
 
-@pytest.mark.parametrize(
-    ("unit", "part"), [TOO_MANY[name] for name in ("headings", "wikilinks", "links", "tags")]
+@cases(
+    "unit, part",
+    [TOO_MANY[name] for name in ("headings", "wikilinks", "links", "tags", "code", "bare citations", "URLs")],
 )
 def test_as_many_parts_as_the_limit_says_may_be_there(unit: str, part: str) -> None:
     assert len(getattr(markdown(unit * 5, max_parts=5), part)) == 5

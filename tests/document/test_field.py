@@ -9,7 +9,6 @@ from __future__ import annotations
 import json
 import math
 import re
-import time
 from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -32,6 +31,8 @@ from mdmem.errors import (
     TooNested,
     Usage,
 )
+from tests.speed import examples
+from tests.tables import cases
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
@@ -69,7 +70,7 @@ def _edited(path: str, text: str, command: str) -> str:
 
 
 @pytest.mark.parametrize("newline", ["\n", "\r\n", "\r"])
-@pytest.mark.parametrize(("theme", "command", "before", "after"), list(_cases()))
+@cases("theme, command, before, after", list(_cases()))
 def test_case(theme: str, command: str, before: str, after: str, newline: str) -> None:
     if theme not in WHOLE:
         before, after = (f"---\n{inner}---\nbody\n" for inner in (before, after))
@@ -84,8 +85,8 @@ def _set(text: str, key: Any, value: Any, path: str = "a.md") -> list[TextEdit]:
     return set_field(parse_text(path, text), key, value)
 
 
-@pytest.mark.parametrize(
-    ("yaml", "value"),
+@cases(
+    "yaml, value",
     [
         *(("a: 'x'", "x"), ("a:", None), ("a: ~", None), ("a: 0x10", 16), ("a: 1.0", 1.0)),
         *(("a: .nan", float("nan")), ("a: [b, {c: d}]", ["b", {"c": "d"}]), ("b: &x [1]\na: *x", [1])),
@@ -95,9 +96,7 @@ def test_a_field_that_has_the_value_is_not_touched(yaml: str, value: Any) -> Non
     assert _set(f"---\n{yaml}\n---\n", "a", value) == []
 
 
-@pytest.mark.parametrize(
-    ("old", "new"), [("1", 1.0), ("1", True), ("1.0", 1), ("'1'", 1), ("null", ""), ("0", False)]
-)
+@cases("old, new", [("1", 1.0), ("1", True), ("1.0", 1), ("'1'", 1), ("null", ""), ("0", False)])
 def test_values_of_another_type_are_another_value(old: str, new: Any) -> None:
     text = f"---\na: {old}\n---\n"
     fields = parse_text("a.md", splice(text, _set(text, "a", new))).fields
@@ -115,11 +114,13 @@ def test_non_ascii_text_is_written_as_it_is() -> None:
     assert splice('{"ü": "ö"}', _set('{"ü": "ö"}', "ü", "日本", "a.json")) == '{"ü": "日本"}'
 
 
-@pytest.mark.parametrize(
-    ("text", "reason"),
+@cases(
+    "text, reason",
     [
         ("---\na: [1\n---\n", "the frontmatter cannot be edited"),
-        ("---\n- a\n---\n", "not a list"),
+        ("---\na: b: c\nd: 1\n---\n", "the frontmatter cannot be edited"),
+        ('+++\na = "b"\n+++\n', "the frontmatter is TOML"),
+        ('{"a": "b"}\n\nText\n', "the frontmatter is JSON"),
         ("---\na: 1\nbody\n", "never closed"),
         ("---\n? [x]\n: 1\na: 1\n---\n", "a key must be"),
         ("---\na: 1\na: 2\n---\n", "'a' stands 2 times, in lines 2, 3"),
@@ -140,8 +141,8 @@ def test_frontmatter_that_cannot_be_edited_exactly_is_refused(text: str, reason:
         assert error.remedy
 
 
-@pytest.mark.parametrize(
-    ("text", "reason"),
+@cases(
+    "text, reason",
     [
         ("", "a value is missing"),
         (" \n", "a value is missing"),
@@ -161,8 +162,8 @@ def test_an_empty_json_file_is_refused_with_a_hint() -> None:
     assert "`{}`" in error.value.remedy
 
 
-@pytest.mark.parametrize(
-    ("key", "reason"),
+@cases(
+    "key, reason",
     [
         ("text.k", "'text' is a single value"),
         ("none.k", "'none' is a single value"),
@@ -219,7 +220,7 @@ def test_nothing_can_be_removed_where_there_are_no_fields(text: str) -> None:
     assert error.value.near == ()
 
 
-@pytest.mark.parametrize("value", [b"x", {1, 2}, {1: "x"}, [("a",)], object()])
+@cases("value", [b"x", {1, 2}, {1: "x"}, [("a",)], object()])
 def test_what_is_no_json_value_is_refused(value: Any) -> None:
     with pytest.raises(Usage):
         _set("---\na: 1\n---\n", "a", value)
@@ -260,15 +261,13 @@ def test_frontmatter_that_would_be_too_large_is_refused() -> None:
 
 
 def test_many_blanks_behind_the_head_of_a_block_take_no_endless_search() -> None:
-    text = "---\na: |" + " \t" * 30_000 + "\n  b\n---\n"
-    began = time.process_time()
-    assert splice(text, set_field(parse_text("a.md", text), "a", "c"))
-    assert time.process_time() - began < 2
+    text = "---\na: |" + " \t" * 300_000 + "\n  b\n---\n"
+    assert splice(text, set_field(parse_text("a.md", text, Limits(max_frontmatter_bytes=1 << 20)), "a", "c"))
 
 
 # ----------------------------------------------------------------------------------------------- any document
 
-QUICK = settings(max_examples=120)
+QUICK = settings(max_examples=examples(120))
 
 AWKWARD = [
     *("", " ", "yes", "NO", "null", "~", "12:30", "0o17", "012", "1e3", "1_000", "0b1", "2024-01-02"),
@@ -319,7 +318,7 @@ class _Style:
         return lines
 
     def key(self) -> str:
-        names = ["a", "b", "title", "x.y", "é", "two words", "yes", "1", "q: q", "-d", "0"]
+        names = ["a", "b", "kind", "x.y", "é", "two words", "yes", "1", "q: q", "-d", "0"]
         return str(self.draw(st.sampled_from(names)))
 
     def mapping(self, indent: int, depth: int, first: str = "") -> list[str]:
@@ -598,7 +597,7 @@ def test_any_value_can_be_the_first_field_of_a_note(value: Any) -> None:
 
 @pytest.mark.parametrize("path", ["a.md", "a.json"])
 @given(st.text(st.characters(categories=["Cs"]), min_size=1, max_size=2))
-@settings(max_examples=20)
+@settings(max_examples=examples(20))
 def test_a_lone_surrogate_is_refused_by_name(path: str, text: str) -> None:
     document = parse_text(path, '{"a": 1}' if path == "a.json" else "---\na: 1\n---\n")
     for value in (text, [text], {text: 1}):
@@ -623,6 +622,121 @@ def test_a_result_that_passes_a_limit_is_refused_as_such() -> None:
 
 
 # ------------------------------------------------------------------------------------------------- rare forms
+
+# What stands in frontmatter that other tools write: fields of one line and of several, in the ways of each.
+FOREIGN = [
+    *(
+        "title: A note\n",
+        'title: "A: note"\n',
+        "title: 'It''s'\n",
+        "title:\n",
+        "title: 1984\n",
+        "title:   A  # why\n",
+    ),
+    *(
+        "tags: [a, b]\n",
+        "tags: a, b\n",
+        "tags:\n  - a\n  - b\n",
+        "tags:\n- a\n- b\n",
+        "tags:\n  - a\n  -\n",
+        "tags: []\n",
+    ),
+    *(
+        "tags: [2024, 3.10]\n",
+        "tags: [\n  a,\n  b,\n]\n",
+        'tags: ["#a", "b/c"]\n',
+        "aliases:\n  - 'A'\n",
+        "aliases: ~\n",
+    ),
+    *(
+        "created: 1694500000000\n",
+        "created: 2023-09-12T10:00:00+02:00\n",
+        "date: [[2023-09-12]]\n",
+        "date: {{date}}\n",
+    ),
+    *(
+        'up: "[[Parent]]"\n',
+        "up: [[Parent]]\n",
+        "cssclasses: [wide]\n",
+        "publish: true\n",
+        "draft: no\n",
+        "weight: 010\n",
+    ),
+    *(
+        "menu:\n  main:\n    weight: 1\n",
+        "params: {a: 1, b: [c]}\n",
+        "layout: post\npermalink: /a/:b/\n",
+        "slug: /\n",
+    ),
+    *(
+        "text: |\n  one\n\n  two\n",
+        "text: >-\n  one\n  two\n",
+        "text: one\n  two\n",
+        "# only a comment\n",
+        "\n",
+    ),
+    *(
+        "sidebar_position: 3\nid: intro\n",
+        "hide:\n  - toc # why\n",
+        "Last change: x\n",
+        "'a b': 1\n",
+        "名前: 値\n",
+        "confidence: high\n",
+    ),
+]
+SHAPES = [
+    pytest.param(fence, start, fields, id=f"{number}-{style}")
+    for number, fields in enumerate(FOREIGN)
+    for style, (fence, start) in enumerate([("---\n", ""), ("...\n", ""), ("--- \n", "\ufeff")])
+]
+
+
+@cases("fence, start, fields", SHAPES)
+def test_of_foreign_frontmatter_only_the_field_changes(fence: str, start: str, fields: str) -> None:
+    for newline in ("\n", "\r\n"):
+        none = ""
+        for before, after in (("", fields), (fields, "")):
+            old, new, none = (
+                f"{start}---\n{before}{field}{after}{fence}\nText.\n".replace("\n", newline)
+                for field in ("kind: old # why\n", "kind: 'it''s' # why\n", "")
+            )
+            assert splice(old, _set(old, "kind", "it's")) in (new, new.replace("'it''s'", "it's"))
+            assert splice(old, unset_field(parse_text("a.md", old), "kind")) == none
+        added = splice(none, _set(none, "kind", 1))
+        assert added == f"{start}---\n{fields}kind: 1\n{fence}\nText.\n".replace("\n", newline)
+        assert splice(added, unset_field(parse_text("a.md", added), "kind")) == none
+
+
+@cases(
+    "body",
+    [
+        *(
+            "",
+            "Text.\n",
+            "# A\r\n\r\nText.\r\n",
+            "\ufeffText.\n",
+            "\nText.",
+            "---\n\nText.\n\n---\n",
+            "---\n- a\n---\n",
+        ),
+        *(
+            "{% raw %}\nText.\n",
+            "{{< figure >}}\n",
+            "+++\nText.\n+++\n",
+            "{#id}\n",
+            "***\nText.\n",
+            "---\nText.\n",
+        ),
+    ],
+)
+def test_a_field_is_set_and_removed_where_there_was_no_frontmatter(body: str) -> None:
+    made = splice(body, _set(body, "kind", "x"))
+    fields, _, rest = made.replace("\r\n", "\n").partition("kind: x\n---\n")
+    assert fields.removeprefix("\ufeff") == "---\n"
+    assert rest.removeprefix("\n") == body.replace("\r\n", "\n").removeprefix("\ufeff").removeprefix("\n")
+    empty = splice(made, unset_field(parse_text("a.md", made), "kind"))
+    assert empty == made.replace(f"kind: x{parse_text('a.md', made).lines.newline}", "")
+
 
 FRAGMENTS = [
     *("? a\n: b\n", "? c\n", "? - x\n: y\n", "d: &x 1\n", "e: *x\n", "f: &y\n  g: 1\n"),
@@ -653,7 +767,7 @@ def _read(document: Document) -> bool:
         return False
 
 
-@settings(max_examples=400)
+@settings(max_examples=examples(400))
 @given(
     st.lists(st.sampled_from(FRAGMENTS), min_size=1, max_size=6),
     st.sampled_from(KEYS),
@@ -671,7 +785,7 @@ def test_an_edit_of_rare_yaml_is_exact_or_refused(fragments: list[str], key: Any
         node = result.tree and result.tree.find(key.split("."))
         assert node is not None
         assert same(node.value, value)
-        assert result.body == "body\n"
+        assert result.body in (document.body, f"\n{document.body}")
         assert _read(result)
     try:
         result = parse_text("a.md", splice(document.text, unset_field(document, key)))
@@ -681,7 +795,7 @@ def test_an_edit_of_rare_yaml_is_exact_or_refused(fragments: list[str], key: Any
     assert same({name: part for name, part in result.fields.items() if name in others}, others)
 
 
-@settings(max_examples=300)
+@settings(max_examples=examples(300))
 @given(st.text("---\n\r:#-[]{},'\"&*!|>? ab\t01.", max_size=40), st.sampled_from(["a", "b", "a.b", "0"]))
 def test_whatever_the_frontmatter_is_only_known_errors_are_raised(yaml: str, key: Any) -> None:
     for path, text in (("a.md", f"---\n{yaml}\n---\n"), ("a.md", yaml), ("a.json", yaml)):

@@ -11,6 +11,8 @@ from mdmem.document.document import Document, parse_text
 from mdmem.document.edit import TextEdit, splice
 from mdmem.document.relink import destination, is_wikilink, reanchor, repath, retarget
 from mdmem.errors import EditRefused
+from tests.speed import examples
+from tests.tables import cases
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -27,6 +29,9 @@ STYLES = {
     "angles": "A [text](<old dir/old.md#Part one> 'a title')\n",
     "escapes": "A [text](old&#32;dir/old.md#Part%20one)\n",
     "image": "![alt [x]](old%20dir/old.md#Part%20one)\n",
+    "query": "![p](old%20dir/old.md?raw=true#Part%20one)\n",
+    "html": 'Text <a class="x" href="old%20dir/old.md#Part%20one">t</a>\n',
+    "a block of html": "<p>\n<img alt='x' src='old%20dir/old.md?x=1#Part%20one'></p>\n",
     "definition": "[text][ref] and [ref]\n\n[ref]: old%20dir/old.md#Part%20one 'Title'\n",
     "definition in angles": "[ref][]\n\n> [ref]: <old dir/old.md#Part one>\n",
     "heading": "# On [[old dir/old#Part one]]\n",
@@ -74,20 +79,20 @@ def assert_only_changed(text: str, edit_of: Callable[[Link, str], TextEdit], par
     return after
 
 
-@pytest.mark.parametrize("style", STYLES)
+@cases("style", STYLES)
 @pytest.mark.parametrize("new", ["new", "../new folder/n.md", "/a/b/c.md", "old dir/deep/x.md", "./ä/ö.md"])
 def test_a_link_gets_another_target_and_keeps_all_else(style: str, new: str) -> None:
     assert_only_changed(STYLES[style], lambda link, text: retarget(link, text, new), "target", new)
 
 
-@pytest.mark.parametrize("style", STYLES)
+@cases("style", STYLES)
 @pytest.mark.parametrize("new", ["Part two", "part-two", "^block-1", "A#B", "Ä"])
 def test_a_link_gets_another_anchor_and_keeps_all_else(style: str, new: str) -> None:
     assert_only_changed(STYLES[style], lambda link, text: reanchor(link, text, new), "anchor", new)
 
 
-@pytest.mark.parametrize(
-    ("before", "new", "after"),
+@cases(
+    "before, new, after",
     [
         ("[t](old.md)", "a b.md", "[t](a%20b.md)"),
         ("[t](<old.md>)", "a b.md", "[t](<a b.md>)"),
@@ -126,7 +131,7 @@ def test_what_a_destination_cannot_hold_is_percent_encoded(before: str, new: str
     assert parse_text("a.md", after).links[0].target == new
 
 
-@pytest.mark.parametrize("new", ["a#b", "a|b", "a]]b", "[a", "a`b", " a", "a\nb", ""])
+@cases("new", ["a#b", "a|b", "a]]b", "[a", "a`b", " a", "a\nb", ""])
 def test_a_wikilink_refuses_what_it_cannot_hold(new: str) -> None:
     text = "line\n[[old]]\n"
     link = parse_text("a.md", text).links[0]
@@ -155,12 +160,13 @@ def test_links_in_fields_are_told_apart_by_their_brackets() -> None:
     assert [is_wikilink(link, text) for link in parse_text("a.md", text).links] == [True, True, False]
 
 
-@pytest.mark.parametrize(
-    ("before", "new", "after"),
+@cases(
+    "before, new, after",
     [
         ("`src/a.py#L2`", "src/b c.py", "`src/b c.py#L2`"),
         ("See src/a.py:2-3.", "lib/b.py", "See lib/b.py:2-3."),
         ("[t](../src/a.py#L2 'T')", "../src/b (c.py", "[t](../src/b%20%28c.py#L2 'T')"),
+        ("[t](../src/a.py?plain=1#L2)", "../b.py", "[t](../b.py?plain=1#L2)"),
         ("[t](<../src/a.py#L2>)", "../src/b c.py", "[t](<../src/b c.py#L2>)"),
         ("[t](../my%20src/a.py)", "../my src/b c.py", "[t](../my%20src/b%20c.py)"),
         ("[t][r]\n\n[r]: <../src/a.py#work>\n", "../b<c.py", "[t][r]\n\n[r]: <../b%3Cc.py#work>\n"),
@@ -194,7 +200,7 @@ target = st.builds(
 
 
 @given(st.sampled_from(sorted(STYLES)), target)
-@settings(max_examples=300)
+@settings(max_examples=examples(300))
 def test_any_target_is_read_back_or_refused(style: str, new: str) -> None:
     assume(new == new.strip())
     try:
@@ -204,7 +210,7 @@ def test_any_target_is_read_back_or_refused(style: str, new: str) -> None:
 
 
 @given(st.sampled_from(sorted(STYLES)), target)
-@settings(max_examples=300)
+@settings(max_examples=examples(300))
 def test_back_again_is_as_before(style: str, new: str) -> None:
     text = STYLES[style].replace("&#32;", "%20")
     before = parse_text("a.md", text)
@@ -222,7 +228,15 @@ def test_back_again_is_as_before(style: str, new: str) -> None:
     st.text(st.characters(codec="utf-8", exclude_characters="\r\n"), max_size=20),
     st.booleans(),
 )
-@settings(max_examples=200)
+@settings(max_examples=examples(200))
 def test_any_old_writing_gives_a_destination(old: str, new: str, in_angles: bool) -> None:
     written = destination(old if "/" not in new else "", new, in_angles=in_angles)
     assert new.count("/") == written.count("/")
+
+
+def test_an_import_says_what_has_no_blanks() -> None:
+    text = "@notes/t.md\n"
+    (link,) = parse_text("a.md", text).links
+    assert splice(text, [retarget(link, text, "b/t-2.md")]) == "@b/t-2.md\n"
+    with pytest.raises(EditRefused, match=r"cannot say 'b c\.md'"):
+        retarget(link, text, "b c.md")

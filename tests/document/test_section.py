@@ -21,6 +21,8 @@ from mdmem.document.section import (
     replace_section,
 )
 from mdmem.errors import EditRefused, MdmemError, SectionAmbiguous, SectionNotFound
+from tests.speed import examples
+from tests.tables import cases
 
 DATA = Path(__file__).parents[1] / "data" / "section"
 Verb = Callable[[Document, str, str], list[TextEdit]]
@@ -42,7 +44,7 @@ def done(document: Document, edits: list[TextEdit]) -> Document:
 # ---------------------------------------------------------------------------------------------- cases
 
 
-def cases(name: str) -> list[tuple[str, str]]:
+def stored(name: str) -> list[tuple[str, str]]:
     text = (DATA / f"{name}.md").read_text()
     return re.findall(r"^%% case ([^\n]*)\n(.*?)(?=^%% case |\Z)", text, re.MULTILINE | re.DOTALL)
 
@@ -65,12 +67,12 @@ def run(case: str, newline: str = "\n") -> tuple[Document, dict[str, str]]:
 
 
 @pytest.mark.parametrize("newline", ["\n", "\r\n", "\r"], ids=["lf", "crlf", "cr"])
-@pytest.mark.parametrize(
+@cases(
     "case",
     [
         pytest.param(case, id=f"{name}: {title}")
         for name in ("append", "replace", "around")
-        for title, case in cases(name)
+        for title, case in stored(name)
     ],
 )
 def test_case(case: str, newline: str) -> None:
@@ -79,7 +81,7 @@ def test_case(case: str, newline: str) -> None:
 
 
 @pytest.mark.parametrize("newline", ["\n", "\r\n", "\r"], ids=["lf", "crlf", "cr"])
-@pytest.mark.parametrize("case", [pytest.param(case, id=title) for title, case in cases("refused")])
+@cases("case", [pytest.param(case, id=title) for title, case in stored("refused")])
 def test_a_refusal_says_why(case: str, newline: str) -> None:
     with pytest.raises(MdmemError) as caught:
         run(case, newline)
@@ -115,8 +117,8 @@ two lines
 """
 
 
-@pytest.mark.parametrize(
-    ("heading", "line"),
+@cases(
+    "heading, line",
     [
         *(("Design", 1), ("  # Design ", 1), ("# Design #", 1), ("Design > Index", 3), ("Design>Index", 3)),
         *(("Notes > Index", 7), ("## Notes > Index", 7), ("Index > Deep", 9), ("Notes > Index > Deep", 9)),
@@ -142,8 +144,8 @@ def test_a_heading_that_means_several_is_ambiguous(heading: str, lines: tuple[in
     assert (caught.value.heading, caught.value.lines) == (heading, lines)
 
 
-@pytest.mark.parametrize(
-    ("heading", "near"),
+@cases(
+    "heading, near",
     [
         ("design", ("Design",)),
         ("INDEX", ("Index",)),
@@ -168,7 +170,7 @@ def test_with_nothing_near_the_headings_are_named() -> None:
     assert caught.value.near[:3] == ("Design", "Index", "Notes")
 
 
-@pytest.mark.parametrize("text", ["", "---\na: 1\n---\n", "```\n# A\n```\n", "    # A\n", "> # A\n"])
+@cases("text", ["", "---\na: 1\n---\n", "```\n# A\n```\n", "    # A\n", "> # A\n"])
 def test_where_there_are_no_headings_there_are_no_sections(text: str) -> None:
     with pytest.raises(SectionNotFound) as caught:
         find_section(parse_text("n.md", text), "A")
@@ -219,8 +221,8 @@ def test_frontmatter_that_passes_a_limit_is_no_hindrance() -> None:
 # --------------------------------------------------------------------------------------- append_block
 
 
-@pytest.mark.parametrize(
-    ("before", "after"),
+@cases(
+    "before, after",
     [
         ("", "new\n"),
         ("\n \n", "new\n"),
@@ -298,7 +300,7 @@ def drawn(text: str, number: int) -> tuple[Document, int, str]:
 
 @given(text=DOCUMENTS, new=TEXTS, number=st.integers(0, 9))
 @example(text="# A\n\n- x\n  ```\n# D ##", new="text", number=0)
-@settings(max_examples=100)
+@settings(max_examples=examples(100))
 def test_an_append_ends_its_section_and_changes_no_other(text: str, new: str, number: int) -> None:
     document, number, name = drawn(text, number)
     wanted = bare(new, document.lines.newline)
@@ -319,7 +321,7 @@ def test_an_append_ends_its_section_and_changes_no_other(text: str, new: str, nu
 
 
 @given(text=DOCUMENTS, new=TEXTS, number=st.integers(0, 9), keep=st.booleans())
-@settings(max_examples=200)
+@settings(max_examples=examples(200))
 def test_a_replaced_section_is_exactly_the_new_text(text: str, new: str, number: int, keep: bool) -> None:
     document, number, name = drawn(text, number)
     wanted = bare(new, document.lines.newline)
@@ -343,7 +345,7 @@ def test_a_replaced_section_is_exactly_the_new_text(text: str, new: str, number:
 
 
 @given(text=DOCUMENTS, new=TEXTS, number=st.integers(0, 9), behind=st.booleans())
-@settings(max_examples=100)
+@settings(max_examples=examples(100))
 def test_an_insertion_lengthens_the_text_above_it_and_changes_no_other(
     text: str, new: str, number: int, behind: bool
 ) -> None:  # fmt: skip
@@ -377,7 +379,7 @@ PLAIN = LINES.filter(lambda line: not line.strip().startswith(("```", "~~~", "<"
     new=st.lists(PLAIN, min_size=1, max_size=5).map("\n".join),
     number=st.integers(0, 9),
 )
-@settings(max_examples=200)
+@settings(max_examples=examples(200))
 def test_an_append_is_refused_only_for_code_html_and_frontmatter(
     lines: list[str], new: str, number: int
 ) -> None:

@@ -10,6 +10,8 @@ import pytest
 from hypothesis import example, given, settings, strategies as st
 
 from mdmem.document.tree import Node, Parsed, TooDeep, dotted, parse_json, undotted
+from tests.speed import examples
+from tests.tables import cases
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -158,7 +160,7 @@ JSONISH = st.lists(
 @example('{"a":1,}')
 @example('{"a" 1}')
 @example('"\t"')
-@settings(max_examples=750)
+@settings(max_examples=examples(750))
 def test_a_text_is_accepted_where_json_accepts_it(text: str) -> None:
     node, flaws = read_json(text)
     for flaw in flaws:
@@ -175,15 +177,15 @@ def test_a_text_is_accepted_where_json_accepts_it(text: str) -> None:
             assert node.value == expected
 
 
-@pytest.mark.parametrize("text", ["NaN", "Infinity", "-Infinity", "[NaN]", '{"a": Infinity}', "nan", "True"])
+@cases("text", ["NaN", "Infinity", "-Infinity", "[NaN]", '{"a": Infinity}', "nan", "True"])
 def test_constants_that_are_no_json_are_refused(text: str) -> None:
     node, (flaw,) = read_json(text)
     assert node is None
     assert flaw.message in ("not a JSON value", "a comma is missing")
 
 
-@pytest.mark.parametrize(
-    ("text", "at", "message"),
+@cases(
+    "text, at, message",
     [
         *(("", 0, "a value is missing"), (" \n", 2, "a value is missing")),
         *(("[1 2]", 3, "a comma is missing"), ("[1,", 3, "a value is missing")),
@@ -250,7 +252,7 @@ def test_a_number_that_python_could_not_read_is_a_flaw() -> None:
     assert (flaw.span.start, flaw.message) == (1, "a number of more than 4000 digits")
 
 
-@pytest.mark.parametrize("unit", ["[", '{"a":', '[{"a":', "[1,"])
+@cases("unit", ["[", '{"a":', '[{"a":', "[1,"])
 @pytest.mark.parametrize("times", [33, 10_000, 300_000])
 def test_nesting_is_refused_at_the_limit_however_deep_it_goes(unit: str, times: int) -> None:
     with pytest.raises(TooDeep) as caught:

@@ -15,6 +15,8 @@ from mdmem.diagnostic import Span
 from mdmem.document import tree
 from mdmem.document.tree import Flaw, Member, Node, Parsed, TooDeep
 from mdmem.document.yaml import parse
+from tests.speed import examples
+from tests.tables import cases
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -56,8 +58,8 @@ def parts(node: Node) -> Iterator[Node]:
 # ----------------------------------------------------------------------------------------- plain scalars
 
 
-@pytest.mark.parametrize(
-    ("text", "expected"),
+@cases(
+    "text, expected",
     [
         *(("no", "no"), ("yes", "yes"), ("on", "on"), ("Off", "Off"), ("y", "y"), ("12:30", "12:30")),
         *(("12:30:45", "12:30:45"), ("2024-01-31", "2024-01-31")),
@@ -97,13 +99,13 @@ def test_the_longest_integers_can_be_written_down(text: str) -> None:
     assert json.loads(json.dumps(found)) == found
 
 
-@pytest.mark.parametrize("quoted", ['"no"', "'12'", '"null"', "'true'", '""', "'~'"])
+@cases("quoted", ['"no"', "'12'", '"null"', "'true'", '""', "'~'"])
 def test_quoted_scalars_are_text(quoted: str) -> None:
     assert value(f"key: {quoted}")["key"] == quoted[1:-1]
 
 
-@pytest.mark.parametrize(
-    ("text", "expected"),
+@cases(
+    "text, expected",
     [("!!str 12", "12"), ("! 12", "12"), ("!!int '12'", 12), ('!!null ""', None), ("!!float 1.5", 1.5)],
 )
 def test_core_tags_decide_what_a_scalar_is(text: str, expected: object) -> None:
@@ -164,8 +166,8 @@ def test_spans_of_keys_cover_them_as_written() -> None:
     }
 
 
-@pytest.mark.parametrize(
-    ("block", "expected", "span"),
+@cases(
+    "block, expected, span",
     [
         ("|\n  a\n  b\n", "a\nb\n", "|\n  a\n  b"),
         ("|-\n  a\n\n\n", "a", "|-\n  a"),
@@ -407,7 +409,7 @@ def test_depth_is_counted_through_aliases() -> None:
     assert chain.startswith("*a10", caught.value.offset)
 
 
-@pytest.mark.parametrize("unit", ["[", "{", "{a: ", "- ", "? ", "[a, ", "[{a: "])
+@cases("unit", ["[", "{", "{a: ", "- ", "? ", "[a, ", "[{a: "])
 @pytest.mark.parametrize("times", [33, 10_000, 500_000])
 def test_nesting_is_refused_at_the_limit_however_deep_it_goes(unit: str, times: int) -> None:
     with pytest.raises(TooDeep) as caught:
@@ -444,7 +446,7 @@ def test_duplicate_keys_are_flaws_at_the_second_key_and_the_last_value_counts() 
 
 
 @pytest.mark.parametrize("key", ["[x, y]", "{x: 1}", "&n {x: [1, {y: 2}]}"])
-@pytest.mark.parametrize("held", ["v", "[v, {w: 1}]", "{w: [1]}", ""])
+@cases("held", ["v", "[v, {w: 1}]", "{w: [1]}", ""])
 def test_a_key_that_is_no_scalar_is_a_flaw_and_is_left_out(key: str, held: str) -> None:
     text = f"a: 1\n? {key}\n: {held}\nb: 2\n"
     parsed = read_yaml(text)
@@ -454,7 +456,7 @@ def test_a_key_that_is_no_scalar_is_a_flaw_and_is_left_out(key: str, held: str) 
     assert (flaw.code, text[slice(*flaw.span)]) == ("complex-key", key)
 
 
-@pytest.mark.parametrize(
+@cases(
     "text",
     [
         *("a: !foo x", "a: !foo [x]", "a: !foo {x: 1}", "a: !!binary x", "a: !!python/name:os.system ''"),
@@ -470,8 +472,8 @@ def test_an_unknown_tag_is_named_as_it_is_written() -> None:
     assert flaw.message == "unknown YAML tag !!timestamp"
 
 
-@pytest.mark.parametrize(
-    ("text", "at"),
+@cases(
+    "text, at",
     [
         *(("a: b: c\n", 4), ("a: 1\n b: 2\n", 7), ("a: [1, 2\nb: 3\n", 10), ("a: @x\n", 3)),
         *(("globs: *.py\n", 8), ("é😀: ok\na: `x`\n", 10), ("\ta: 1\n", 0), ("a: 'x\n", 6), ("a: 1\nb\n", 7)),
@@ -487,9 +489,7 @@ def test_invalid_yaml_is_a_flaw_with_its_place_and_no_tree(text: str, at: int) -
     assert flaw.message
 
 
-@pytest.mark.parametrize(
-    "control", ["\x00", "\x01", "\x08", "\x0b", "\x0c", "\x1b", "\x7f", "\x80", "\ufffe", "\uffff"]
-)
+@cases("control", ["\x00", "\x01", "\x08", "\x0b", "\x0c", "\x1b", "\x7f", "\x80", "\ufffe", "\uffff"])
 def test_a_control_character_is_a_flaw_where_it_stands(control: str) -> None:
     parsed = read_yaml(f"é😀: ok\nkey: a{control}b\n")
     assert parsed.node is None
@@ -537,7 +537,7 @@ YAMLISH = st.lists(
 @example("? \n? \n")
 @example("a: &a\nb: *a")
 @example("- &a\n- *a")
-@settings(max_examples=300)
+@settings(max_examples=examples(300))
 def test_any_text_is_a_tree_or_flaws_with_spans_inside_it(text: str) -> None:
     try:
         node, flaws = read_yaml(text, 7, max_depth=6, max_values=60)

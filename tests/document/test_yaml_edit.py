@@ -5,13 +5,14 @@ from __future__ import annotations
 import math
 from typing import TYPE_CHECKING, Any
 
-import pytest
 import yaml
 from hypothesis import given, settings, strategies as st
 
 from mdmem.document import yaml_edit
 from mdmem.document.tree import same
 from mdmem.document.yaml import parse
+from tests.speed import examples
+from tests.tables import cases
 
 if TYPE_CHECKING:
     from mdmem.document.tree import Style
@@ -23,7 +24,7 @@ def _read(text: str) -> Any:
     return node.value
 
 
-@pytest.mark.parametrize(
+@cases(
     "text",
     [
         *("word", "two words", "it's", "a:b", "https://example.org/a?b=c#d", "a#b", "src/app.py#L10-L23"),
@@ -35,7 +36,7 @@ def test_texts_that_every_reader_takes_for_texts_are_plain(text: str) -> None:
     assert yaml_edit.scalar(text) == text
 
 
-@pytest.mark.parametrize(
+@cases(
     "text",
     [
         *("", " a", "a ", "yes", "No", "ON", "off", "y", "N", "true", "null", "~"),
@@ -64,8 +65,8 @@ def test_quotes_stay_where_they_can_hold_the_text() -> None:
     assert yaml_edit.scalar("plain", "literal") == "plain"
 
 
-@pytest.mark.parametrize(
-    ("value", "written"),
+@cases(
+    "value, written",
     [
         *((None, "null"), (True, "true"), (False, "false"), (0, "0"), (-12, "-12"), (1.0, "1.0")),
         *((1e16, "1.0e+16"), (1.5e-7, "1.5e-07"), (math.inf, ".inf"), (-math.inf, "-.inf")),
@@ -93,8 +94,8 @@ def test_block_style() -> None:
     assert yaml_edit.block({"a": [1]}, 0) == ["a:", "- 1"]
 
 
-@pytest.mark.parametrize(
-    ("text", "style", "written"),
+@cases(
+    "text, style, written",
     [
         *(("a\nb\n", "literal", ("|", ["a", "b"])), ("a\nb", "literal", ("|-", ["a", "b"]))),
         *(("a\n", "folded", (">", ["a"])), ("a\nb\n", "folded", ("|", ["a", "b"])), ("a", "literal", None)),
@@ -109,7 +110,7 @@ def test_block_scalars_are_kept_where_they_are_safe(
     assert yaml_edit.literal(text, style) == written
 
 
-@settings(max_examples=200)
+@settings(max_examples=examples(200))
 @given(st.text(st.characters(exclude_categories=["Cs"])), st.sampled_from(["plain", "single", "double"]))
 def test_every_text_reads_back(text: str, style: Style) -> None:
     written = yaml_edit.scalar(text, style)

@@ -1,11 +1,12 @@
 """Runs commands of mdmem in forks of this process, where the file system or the user is a special one.
 
 Run as `command_worker.py [USER]`: with USER, a number, as that user and group. Each line on standard input is
-a list of orders, `{"arguments": […], "given": "…", "limit": BYTES}`, which one fork runs in turn. For each
-order it prints `{"code": …, "out": …, "errors": …, "seconds": …, "kilobytes": …}`: of processor, and of
-memory at most since the fork, with the programs that it ran. `given` is the command's standard input; with a
-limit no file can grow over so many bytes. A command that hangs is killed, and its code is -9, and that of
-those after it.
+a list of orders, `{"arguments": […], "given": "…", "limit": BYTES, "short": […]}`, which one fork runs in
+turn. For each order it prints `{"code": …, "out": …, "errors": …, "seconds": …, "kilobytes": …}`: of
+processor, and of memory at most since the fork, with the programs that it ran. `given` is the command's
+standard input; with a limit no file can grow over so many bytes; and while a file is opened whose name is in
+`short`, no file can be opened: another process has just taken the last. A command that hangs is killed, and
+its code is -9, and that of those after it.
 """
 
 from __future__ import annotations
@@ -20,6 +21,7 @@ import resource
 import signal
 import sys
 import threading
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import mdmem
@@ -34,15 +36,23 @@ EVERYONE = (resource.RUSAGE_SELF, resource.RUSAGE_CHILDREN)
 KILLED = json.dumps({"code": -9, "out": "", "errors": "killed: it hung", "seconds": 0, "kilobytes": 0})
 
 
-def run(arguments: list[str], given: str, limit: int | None) -> dict[str, Any]:
+def run(arguments: list[str], given: str, limit: int | None, short: list[str]) -> dict[str, Any]:
     """What a command returns and prints."""
     sys.stdin = io.TextIOWrapper(io.BytesIO(given.encode()), encoding="utf-8")
     out = sys.stdout = io.TextIOWrapper(io.BytesIO(), encoding="utf-8")
     errors = sys.stderr = io.TextIOWrapper(io.BytesIO(), encoding="utf-8")
     if limit is not None:
         resource.setrlimit(resource.RLIMIT_FSIZE, (limit, resource.RLIM_INFINITY))
+    if short:
+        sys.addaudithook(partial(_be_short, short, resource.getrlimit(resource.RLIMIT_NOFILE)))
     code = main(arguments)
     return {"code": code, "out": _text(out), "errors": _text(errors)}
+
+
+def _be_short(names: list[str], usual: tuple[int, int], event: str, given: tuple[Any, ...]) -> None:
+    if event in {"open", "os.listdir", "os.scandir"}:
+        is_named = str(given[0]).rpartition("/")[2] in names
+        resource.setrlimit(resource.RLIMIT_NOFILE, (3, usual[1]) if is_named else usual)
 
 
 def _text(stream: io.TextIOWrapper) -> str:
@@ -79,13 +89,14 @@ def in_fork(orders: list[dict[str, Any]]) -> Iterator[str]:
         os._exit(0)
     os.close(writer)
     with os.fdopen(reader, encoding="utf-8") as pipe:
-        for _ in orders:
+        for left in reversed(range(len(orders))):
             killer = threading.Timer(HANG_SECONDS, os.kill, (child, signal.SIGKILL))
             killer.start()
             told = pipe.readline()
             killer.cancel()
+            if not left:
+                os.wait4(child, 0)  # until then, the space of what it has removed is not free
             yield told.rstrip("\n") or KILLED
-    os.wait4(child, 0)
 
 
 def serve() -> None:
@@ -93,7 +104,7 @@ def serve() -> None:
     for module in pkgutil.walk_packages(mdmem.__path__, "mdmem."):
         # The SDKs of other packages take seconds, and none of the commands here uses one.
         if not module.name.endswith("__main__") and not module.name.startswith(
-            ("mdmem.adapters.", "mdmem.mcp.")
+            ("mdmem.adapters.", "mdmem.lsp.", "mdmem.mcp.")
         ):
             importlib.import_module(module.name)
     for name in (

@@ -44,7 +44,7 @@ from mdmem.errors import MdmemError
 from mdmem.facade.memory import Memory
 from mdmem.vault import files
 from mdmem.vault.mark import signed
-from mdmem.vault.plan import AttachmentMove, Change, EditPlan
+from mdmem.vault.plan import AttachmentChange, Change, EditPlan
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
@@ -128,7 +128,7 @@ def plan(memory: Memory, what: str) -> EditPlan:
         "move": Change(path=moved.path, before=moved, move_to="moved/it.md"),
         "delete": Change(path=deleted.path, before=deleted, delete=True),
     }
-    attached = (AttachmentMove("notes/data.csv", "moved/data.csv", sha256(ATTACHED).hexdigest()),)
+    attached = (AttachmentChange("notes/data.csv", "moved/data.csv", sha256(ATTACHED).hexdigest()),)
     if what == "attach":
         return EditPlan(changes=(single["change"],), attachments=attached)
     if what == "many":

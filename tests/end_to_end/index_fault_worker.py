@@ -2,14 +2,14 @@
 
     index_fault_worker.py crash VAULT ELSEWHERE TRIALS SEED
     index_fault_worker.py commit VAULT ELSEWHERE TRIALS SEED
-    index_fault_worker.py full VAULT ELSEWHERE SPARE
+    index_fault_worker.py full VAULT ELSEWHERE SPARE STEPS
     index_fault_worker.py check VAULT ELSEWHERE
 
 `crash`: in each trial some of 200 files change, and a process that makes the index current is ended at a
-random instant, as by SIGKILL. `commit`: the same, but it is ended at one of the steps of the commit of the
-text index, each as it appears in its folder. `full`: the disk of VAULT is filled but for so many pages (or
-files, if it has few of these), in steps up to SPARE. `check` only says what is wrong. ELSEWHERE is a folder
-on another disk, for a rebuild to compare with.
+random instant of its processor time, as by SIGKILL. `commit`: the same, but it is ended at one of the steps
+of the commit of the text index, each as it appears in its folder. `full`: the disk of VAULT is filled but for
+so many pages (or files, if it has few of these), in STEPS up to SPARE. `check` only says what is wrong.
+ELSEWHERE is a folder on another disk, for a rebuild to compare with.
 
 Each trial runs in a fork of this process, which has one thread and everything imported.
 """
@@ -20,10 +20,10 @@ import contextlib
 import json
 import os
 import random
+import resource
 import shutil
 import signal
 import sys
-import time
 from functools import partial
 from hashlib import sha256
 from pathlib import Path
@@ -39,7 +39,6 @@ if TYPE_CHECKING:
 
 FILES = 200
 PARTS = ("names", "fields", "sections", "blocks", "links", "citations", "tags", "urls")
-STEPS = 12
 
 
 def content(chance: random.Random) -> str:
@@ -142,9 +141,9 @@ def wrong(root: Path, elsewhere: Path, *, rebuild: bool, notes: bool = False) ->
 def crash(root: Path, elsewhere: Path, trials: int, seed: int) -> dict[str, Any]:
     chance = random.Random(seed)
     make(root, chance)
-    began = time.monotonic()
     forked(lambda: Index(str(root)).sync())
-    whole = time.monotonic() - began
+    used = resource.getrusage(resource.RUSAGE_CHILDREN)
+    whole = used.ru_utime + used.ru_stime
     killed, failures = 0, []
     for trial in range(trials):
         change(root, chance)
@@ -156,12 +155,12 @@ def crash(root: Path, elsewhere: Path, trials: int, seed: int) -> dict[str, Any]
 
         def sync(delay: float = delay) -> None:
             # Its default action ends the process at once, whatever that is doing.
-            signal.setitimer(signal.ITIMER_REAL, delay)
+            signal.setitimer(signal.ITIMER_PROF, delay)
             Index(str(root)).sync()
 
         ended, _ = forked(sync)
-        killed += ended == -signal.SIGALRM
-        # How long it takes changes with what else the machine has to do.
+        killed += ended == -signal.SIGPROF
+        # How long it takes changes with how much there is to do.
         whole *= 1.1 if ended else 0.7
         code, found = forked(partial(wrong, root, elsewhere, rebuild=trial % 5 == 0))
         if code or found:
@@ -244,12 +243,12 @@ def tried(root: Path) -> dict[str, Any]:
     return {"right": texts == sorted(state(root)), "inside": is_inside, "notes": index.notes}
 
 
-def full(root: Path, elsewhere: Path, spare: int) -> dict[str, Any]:
+def full(root: Path, elsewhere: Path, spare: int, steps: int) -> dict[str, Any]:
     chance = random.Random(1)
     make(root, chance)
     attempts, failures = [], []
-    for step in range(STEPS):
-        left = step * spare // STEPS
+    for step in range(steps):
+        left = step * spare // steps
         if step % 2:
             shutil.rmtree(root / ".mdmem/local", ignore_errors=True)
         else:

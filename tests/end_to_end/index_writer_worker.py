@@ -1,8 +1,8 @@
 """A process that writes memories and asks the index, beside others that do the same.
 
-    index_writer_worker.py VAULT NAME SECONDS WATCH
+    index_writer_worker.py VAULT NAME STEPS WATCH
 
-It prints "ready" and waits for a line; writes for so many seconds, its own files and shared ones, as mdmem
+It prints "ready" and waits for a line; writes so many times, its own files and shared ones, as mdmem
 does and as other programs do, and asks for its own ones after each; prints "done" and waits for a line, by
 which all others are done as well; and prints one JSON object. WATCH is 1 to keep a watcher meanwhile.
 """
@@ -14,7 +14,6 @@ import os
 import random
 import sys
 import threading
-import time
 from collections import Counter
 from pathlib import Path
 
@@ -84,9 +83,8 @@ class Writer:
         if {said, searched} != {file.exists()}:
             self.wrong.append(f"step {self.steps}: {path} {file.exists()}: {said}, {searched}")
 
-    def run(self, seconds: float) -> None:
-        until = time.monotonic() + seconds
-        while time.monotonic() < until:
+    def run(self, steps: int) -> None:
+        for _ in range(steps):
             try:
                 self.step()
             except EXPECTED:
@@ -124,7 +122,7 @@ if __name__ == "__main__":
         watching.wait()
     say("ready")
     sys.stdin.readline()
-    writer.run(float(length))
+    writer.run(int(length))
     say("done")
     sys.stdin.readline()
     say(writer.report())

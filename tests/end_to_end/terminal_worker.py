@@ -2,7 +2,7 @@
 
 Run as `terminal_worker.py [closed]`: with `closed`, its standard output is a pipe whose reader is gone.
 Prints a JSON list of exit codes and of what was to be seen. Each run is a process of its own, forked from
-this one, which has imported everything.
+this one, which has imported everything, unless they are few.
 """
 
 from __future__ import annotations
@@ -18,6 +18,8 @@ import mdmem
 from mdmem.cli.main import program
 from mdmem.text.tokens import counter
 from tests.terminals import read_terminal
+
+FEW = 6
 
 
 def run(arguments: list[str]) -> tuple[int, str]:
@@ -50,11 +52,18 @@ def run_closed(arguments: list[str]) -> tuple[int, str]:
     return os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1]), seen.decode("utf-8", "surrogateescape")
 
 
-for module in pkgutil.walk_packages(mdmem.__path__, "mdmem."):
-    # The SDKs of other packages take seconds, and none of the commands here uses one.
-    if not module.name.endswith("__main__") and not module.name.startswith(("mdmem.adapters.", "mdmem.mcp.")):
-        importlib.import_module(module.name)
-counter()("")  # a tokenizer loads its vocabulary with the first text
+def preload() -> None:
+    for module in pkgutil.walk_packages(mdmem.__path__, "mdmem."):
+        # The SDKs of other packages take seconds, and none of the commands here uses one.
+        if not module.name.endswith("__main__") and not module.name.startswith(
+            ("mdmem.adapters.", "mdmem.mcp.")
+        ):
+            importlib.import_module(module.name)
+    counter()("")  # a tokenizer loads its vocabulary with the first text
+
+
 commands = json.load(sys.stdin)
+if len(commands) > FEW:
+    preload()
 way = run_closed if sys.argv[1:] == ["closed"] else run
 sys.stdout.write(json.dumps([way(arguments) for arguments in commands]))

@@ -7,6 +7,8 @@ import sys
 from itertools import takewhile
 from pathlib import Path
 
+import pytest
+
 CHECKOUT = Path(__file__).parents[2]
 sys.path.append(str(CHECKOUT / "bench"))
 
@@ -53,6 +55,7 @@ def test_a_clone_of_the_walkthrough_answers_the_same(tmp_path: Path) -> None:
     assert clone.run("git status --porcelain") == " M memories/notes/db.md\n"
 
 
+@pytest.mark.soak
 def test_schemas_and_templates_of_a_vault_hold_in_its_clone(tmp_path: Path) -> None:
     made = begun(tmp_path / "work")
     made.run("mkdir memories/.mdmem/schemas memories/.mdmem/templates")

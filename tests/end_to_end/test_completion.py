@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 import mdmem
+from tests import speed
 from tests.programs import needs
 from tests.waiting import until
 
@@ -65,6 +66,18 @@ HOSTILE = {
 UNFIT = ("kx\\`run`.md", "kx\n`run`.md")
 ALIKE = ("ky`run`1.md", "ky`run`2.md")
 IN_QUOTES = ("ka", "kc", "ke", "kf", "kh", "kl", "km", "kn", "ko")
+GIVEN = {
+    **{begun: [*begun.split()[:-1], name] for begun, name in HOSTILE.items()},
+    **{f"{quote}{begun}": [HOSTILE[begun]] for begun in IN_QUOTES for quote in "'\""},
+    "kx": ["kx"],
+    "ky": ["ky`run`"],
+}
+# Each of them takes a run of the program; these are for every day.
+QUICK = {
+    "bash": ("kl", "kn", "ko", "\\~r", "'kl", '"ko', "kx", "ky"),
+    "zsh": ("kn", '"ko'),
+    "fish": ("km", "ko"),
+}
 RUN = '#!/bin/sh\ntouch "$PLACE/has-run"\n'
 PROGRAM = """#!/bin/sh
 [ -z "$_MDMEM_COMPLETE" ] && [ "$1" = show ] || exec {python} -m mdmem "$@"
@@ -108,7 +121,7 @@ def on_terminal(shell: str) -> Iterator[int]:
 
 
 @pytest.mark.usefixtures("place")
-@pytest.mark.parametrize("shell", ["bash", "zsh"])
+@pytest.mark.parametrize("shell", speed.soak_most(["bash", "zsh"]))
 def test_a_tab_completes_the_line(shell: str) -> None:
     with on_terminal(shell) as terminal:
         for typed, completed in TYPED.items():
@@ -128,13 +141,8 @@ def test_a_name_is_what_the_command_is_given_and_nothing_of_it_is_run(shell: str
         (tmp_path / "memories" / name).write_text("x\n")
     there = set(os.listdir(tmp_path))
     with on_terminal(shell) as terminal:
-        for begun, name in HOSTILE.items():
-            assert given(terminal, tmp_path, begun) == [*begun.split()[:-1], name]
-        for begun in IN_QUOTES:
-            for quote in ("'", '"'):
-                assert given(terminal, tmp_path, f"{quote}{begun}") == [HOSTILE[begun]]
-        assert given(terminal, tmp_path, "kx") == ["kx"]
-        assert given(terminal, tmp_path, "ky") == ["ky`run`"]
+        for begun in GIVEN if speed.is_all else QUICK[shell]:
+            assert given(terminal, tmp_path, begun) == GIVEN[begun]
     assert set(os.listdir(tmp_path)) == there
 
 
@@ -158,6 +166,7 @@ def seen_until(terminal: int, wanted: str) -> str:
     return seen.decode("utf-8", "replace")
 
 
+@pytest.mark.soak
 @pytest.mark.usefixtures("place")
 def test_fish_is_told_whole_names() -> None:
     needs("fish")

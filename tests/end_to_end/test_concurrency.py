@@ -7,24 +7,27 @@ import json
 import os
 import re
 import signal
+import socket
 import subprocess
 import sys
 from collections import Counter
-from contextlib import ExitStack, contextmanager
+from contextlib import ExitStack, closing, contextmanager
 from pathlib import Path
 from typing import IO, TYPE_CHECKING, NamedTuple
 
 import pytest
 
 from mdmem.facade.memory import Memory
+from tests.speed import is_all
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
 WORKER = Path(__file__).with_name("writer_worker.py")
 SHARED = "notes/shared.md"
-FILES, GENERATIONS = 20, 25
-EDITED = 150
+FILES = 20
+# How often each of some processes writes, and of fewer; and for how long others look at it.
+MANY, SOME, EDITED, GENERATIONS, KILLS = (50, 25, 150, 25, 6) if is_all else (8, 5, 24, 5, 2)
 
 
 class Job(NamedTuple):
@@ -95,38 +98,54 @@ class Processes(NamedTuple):
         ]
 
 
-@contextmanager
-def started(root: Path, jobs: Sequence[Job]) -> Iterator[Processes]:
-    """The processes, all ready, and none at work before the `with` block begins."""
-    with ExitStack() as stack:
-        processes = [Process() for _ in jobs]
-        for process in processes:
-            stack.callback(process.close)
-        orders = json.dumps([(*job, process.theirs) for job, process in zip(jobs, processes, strict=True)])
-        theirs = [descriptor for process in processes for descriptor in process.theirs]
-        command = [sys.executable, str(WORKER), str(root), orders]
-        launched = subprocess.Popen(command, stdout=subprocess.PIPE, text=True, pass_fds=theirs)
-        stack.enter_context(launched)
-        for descriptor in theirs:
-            os.close(descriptor)
-        assert launched.stdout
-        for process, pid in zip(processes, json.loads(launched.stdout.readline()), strict=True):
-            process.pid = pid
-            stack.callback(process.kill)
-        for process in processes:
-            assert process.stdout.readline() == "ready\n"
-        for process in processes:
-            process.stdin.write("\n")
-            process.stdin.flush()
-        yield Processes(processes, launched.stdout)
+class Launcher:
+    """A process whose forks do jobs."""
+
+    def __init__(self) -> None:
+        self._orders, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
+        with theirs:
+            command = [sys.executable, str(WORKER), str(theirs.fileno())]
+            self._process = subprocess.Popen(command, pass_fds=[theirs.fileno()])
+
+    @contextmanager
+    def started(self, root: Path, jobs: Sequence[Job]) -> Iterator[Processes]:
+        """The processes, all ready, and none at work before the `with` block begins."""
+        with ExitStack() as stack:
+            processes = [Process() for _ in jobs]
+            for process in processes:
+                stack.callback(process.close)
+            told, telling = os.pipe()
+            codes = stack.enter_context(os.fdopen(told))
+            theirs = [*(descriptor for process in processes for descriptor in process.theirs), telling]
+            socket.send_fds(self._orders, [json.dumps([str(root), jobs]).encode()], theirs)
+            for descriptor in theirs:
+                os.close(descriptor)
+            for process, pid in zip(processes, json.loads(codes.readline()), strict=True):
+                process.pid = pid
+                stack.callback(process.kill)
+            for process in processes:
+                assert process.stdout.readline() == "ready\n"
+            for process in processes:
+                process.stdin.write("\n")
+                process.stdin.flush()
+            yield Processes(processes, codes)
+
+    def run(self, root: Path, jobs: Sequence[Job]) -> None:
+        """Let the processes do their jobs; none may be refused."""
+        with self.started(root, jobs) as processes:
+            found = processes.ended()
+        assert "\n".join(process.errors for process in found if process.code) == ""
+        assert [process.last for process in found] == [str(job.times - 1) for job in jobs]
+
+    def close(self) -> None:
+        self._orders.close()
+        self._process.wait()
 
 
-def run(root: Path, jobs: Sequence[Job]) -> None:
-    """Let the processes do their jobs; none may be refused."""
-    with started(root, jobs) as processes:
-        found = processes.ended()
-    assert "\n".join(process.errors for process in found if process.code) == ""
-    assert [process.last for process in found] == [str(job.times - 1) for job in jobs]
+@pytest.fixture(scope="module")
+def launcher() -> Iterator[Launcher]:
+    with closing(Launcher()) as made:
+        yield made
 
 
 def write(root: Path, path: str, text: str) -> None:
@@ -153,39 +172,39 @@ def assert_clean(root: Path) -> None:
 
 
 # README: **Agents cannot lose it.** Eight processes that edit one file …
-def test_appends_to_one_file_are_all_kept(vault_root: Path) -> None:
-    jobs = each("append", 8, 50)
-    run(vault_root, jobs)
-    assert lines(vault_root) == Counter(f"{job.name}-{n}" for job in jobs for n in range(50))
-    assert len(Memory(str(vault_root)).history(SHARED)) == 400
+def test_appends_to_one_file_are_all_kept(vault_root: Path, launcher: Launcher) -> None:
+    jobs = each("append", 8, MANY)
+    launcher.run(vault_root, jobs)
+    assert lines(vault_root) == Counter(f"{job.name}-{n}" for job in jobs for n in range(MANY))
+    assert len(Memory(str(vault_root)).history(SHARED)) == 8 * MANY
     assert_clean(vault_root)
 
 
-def test_replacements_in_one_line_are_all_made(vault_root: Path) -> None:
-    jobs = each("replace", 8, 50)
+def test_replacements_in_one_line_are_all_made(vault_root: Path, launcher: Launcher) -> None:
+    jobs = each("replace", 8, MANY)
     write(vault_root, SHARED, " ".join(f"<{job.name}:0>" for job in jobs) + "\n")
-    run(vault_root, jobs)
-    assert lines(vault_root) == Counter([" ".join(f"<{job.name}:50>" for job in jobs)])
-    assert len(Memory(str(vault_root)).history(SHARED)) == 400
+    launcher.run(vault_root, jobs)
+    assert lines(vault_root) == Counter([" ".join(f"<{job.name}:{MANY}>" for job in jobs)])
+    assert len(Memory(str(vault_root)).history(SHARED)) == 8 * MANY
     assert_clean(vault_root)
 
 
-def test_what_a_program_without_locks_appends_is_kept(vault_root: Path) -> None:
+def test_what_a_program_without_locks_appends_is_kept(vault_root: Path, launcher: Launcher) -> None:
     write(vault_root, SHARED, "")
-    ours, plain = each("append", 7, 50), Job("plain", "editor", EDITED)
-    run(vault_root, [*ours, plain])
+    ours, plain = each("append", 7, MANY), Job("plain", "editor", EDITED)
+    launcher.run(vault_root, [*ours, plain])
     found, history = lines(vault_root), kept(Memory(str(vault_root)))
     theirs = [f"editor-{n}" for n in range(EDITED)]
     assert [name for name in theirs if not found[name] and f"{name}\n" not in history] == []
-    assert set(found) <= {*theirs, *(f"{job.name}-{n}" for job in ours for n in range(50))}
+    assert set(found) <= {*theirs, *(f"{job.name}-{n}" for job in ours for n in range(MANY))}
     assert_once(found)
     assert_clean(vault_root)
 
 
-def test_a_program_without_locks_meets_replacements_in_one_line(vault_root: Path) -> None:
-    ours, plain = each("mark", 7, 50), Job("plain", "editor", EDITED)
+def test_a_program_without_locks_meets_replacements_in_one_line(vault_root: Path, launcher: Launcher) -> None:
+    ours, plain = each("mark", 7, MANY), Job("plain", "editor", EDITED)
     write(vault_root, SHARED, " ".join(f"<{job.name}:0>" for job in ours) + "\n")
-    run(vault_root, [*ours, plain])
+    launcher.run(vault_root, [*ours, plain])
     found, history = lines(vault_root), kept(Memory(str(vault_root)))
     theirs = [f"editor-{n}" for n in range(EDITED)]
     assert [name for name in theirs if not found[name] and f"{name}\n" not in history] == []
@@ -204,43 +223,43 @@ def assert_once(found: Counter[str]) -> None:
     assert sum(found.values()) - len(found) <= 1
 
 
-def test_merges_into_one_json_memory_are_all_made(vault_root: Path) -> None:
-    jobs = each("merge", 4, 25)
-    run(vault_root, jobs)
+def test_merges_into_one_json_memory_are_all_made(vault_root: Path, launcher: Launcher) -> None:
+    jobs = each("merge", 4, SOME)
+    launcher.run(vault_root, jobs)
     content = json.loads(Memory(str(vault_root)).working.get(resource="shared"))
-    wanted = {f"{job.name}-{n}": n for job in jobs for n in range(25)}
-    assert content == wanted | {job.name: {"last": 24} for job in jobs}
+    wanted = {f"{job.name}-{n}": n for job in jobs for n in range(SOME)}
+    assert content == wanted | {job.name: {"last": SOME - 1} for job in jobs}
     assert_clean(vault_root)
 
 
-def test_preferences_of_different_keys_are_all_set(vault_root: Path) -> None:
-    jobs = each("prefer", 4, 25)
-    run(vault_root, jobs)
+def test_preferences_of_different_keys_are_all_set(vault_root: Path, launcher: Launcher) -> None:
+    jobs = each("prefer", 4, SOME)
+    launcher.run(vault_root, jobs)
     found = {p.name: p.value for p in Memory(str(vault_root)).preferences.list()}
-    assert found == {f"ui/{job.name}-{n}": n for job in jobs for n in range(25)}
+    assert found == {f"ui/{job.name}-{n}": n for job in jobs for n in range(SOME)}
     assert_clean(vault_root)
 
 
-def test_each_confirmation_of_one_preference_counts(vault_root: Path) -> None:
-    run(vault_root, each("confirm", 4, 25))
+def test_each_confirmation_of_one_preference_counts(vault_root: Path, launcher: Launcher) -> None:
+    launcher.run(vault_root, each("confirm", 4, SOME))
     memory = Memory(str(vault_root))
     assert [(p.name, p.value) for p in memory.preferences.list()] == [("ui/theme", "dark")]
     assert memory.preferences.get("ui", "theme").strength == pytest.approx(1, abs=0.001)
-    assert len(memory.history("preferences/ui/theme.md")) == 100
+    assert len(memory.history("preferences/ui/theme.md")) == 4 * SOME
     assert_clean(vault_root)
 
 
-def test_the_last_of_many_values_of_one_preference_stands(vault_root: Path) -> None:
-    jobs = each("contradict", 4, 25)
-    run(vault_root, jobs)
+def test_the_last_of_many_values_of_one_preference_stands(vault_root: Path, launcher: Launcher) -> None:
+    jobs = each("contradict", 4, SOME)
+    launcher.run(vault_root, jobs)
     (found,) = Memory(str(vault_root)).preferences.list()
-    assert found.value in {f"{job.name}-24" for job in jobs}
+    assert found.value in {f"{job.name}-{SOME - 1}" for job in jobs}
     assert_clean(vault_root)
 
 
-def test_of_several_that_move_one_file_one_wins(vault_root: Path) -> None:
+def test_of_several_that_move_one_file_one_wins(vault_root: Path, launcher: Launcher) -> None:
     write(vault_root, SHARED, "Where am I?\n")
-    with started(vault_root, each("move", 6, 1)) as processes:
+    with launcher.started(vault_root, each("move", 6, 1)) as processes:
         found = processes.ended()
     winners = [number for number, process in enumerate(found) if process.code == 0]
     assert len(winners) == 1
@@ -253,8 +272,8 @@ def test_of_several_that_move_one_file_one_wins(vault_root: Path) -> None:
     assert_clean(vault_root)
 
 
-def test_of_several_that_make_one_file_one_wins(vault_root: Path) -> None:
-    with started(vault_root, each("make", 6, 1)) as processes:
+def test_of_several_that_make_one_file_one_wins(vault_root: Path, launcher: Launcher) -> None:
+    with launcher.started(vault_root, each("make", 6, 1)) as processes:
         found = processes.ended()
     winners = [number for number, process in enumerate(found) if process.code == 0]
     assert len(winners) == 1
@@ -279,10 +298,10 @@ def set_root(vault_root: Path) -> Path:
     return vault_root
 
 
-def test_a_reader_never_sees_a_torn_or_an_older_file(set_root: Path) -> None:
+def test_a_reader_never_sees_a_torn_or_an_older_file(set_root: Path, launcher: Launcher) -> None:
     memory = Memory(str(set_root))
     seen = [0] * FILES
-    with started(set_root, [Job("many", "writer", GENERATIONS)]) as processes:
+    with launcher.started(set_root, [Job("many", "writer", GENERATIONS)]) as processes:
         (writer,) = processes.every
         while writer.running():
             now = [generation(memory.show(f"set/{number}.md").text) for number in range(FILES)]
@@ -293,9 +312,11 @@ def test_a_reader_never_sees_a_torn_or_an_older_file(set_root: Path) -> None:
     assert_clean(set_root)
 
 
-def test_a_reader_sees_all_files_of_a_killed_writer_at_one_generation(set_root: Path) -> None:
-    for last in range(6):
-        with started(set_root, [Job("many", "writer", 1_000)]) as processes:
+def test_a_reader_sees_all_files_of_a_killed_writer_at_one_generation(
+    set_root: Path, launcher: Launcher
+) -> None:
+    for last in range(KILLS):
+        with launcher.started(set_root, [Job("many", "writer", 1_000)]) as processes:
             (writer,) = processes.every
             assert f"{last}\n" in writer.stdout  # reads up to that line
             writer.kill()
@@ -306,12 +327,14 @@ def test_a_reader_sees_all_files_of_a_killed_writer_at_one_generation(set_root: 
     assert_clean(set_root)
 
 
-def test_a_writer_that_is_killed_while_it_holds_the_lock_blocks_nobody(vault_root: Path) -> None:
+def test_a_writer_that_is_killed_while_it_holds_the_lock_blocks_nobody(
+    vault_root: Path, launcher: Launcher
+) -> None:
     memory = Memory(str(vault_root))
-    with started(vault_root, [Job("hold", "holder", 1)]) as holding:
+    with launcher.started(vault_root, [Job("hold", "holder", 1)]) as holding:
         (holder,) = holding.every
         assert holder.stdout.readline() == "0\n"
-        with started(vault_root, [Job("append", "waiting", 1)]) as waiting:
+        with launcher.started(vault_root, [Job("append", "waiting", 1)]) as waiting:
             holder.kill()
             assert waiting.ended() == [Ended(0, "0", "")]
         memory.append(SHARED, "ours")

@@ -19,8 +19,16 @@ from typing import Any
 
 import pytest
 
+from tests.speed import is_all, soak_most
+
 WORKER = Path(__file__).with_name("crash_worker.py")
-STRIDES = {"change": 2, "many": 11}  # of calls that fail: they are some 80, and some 400
+# Of calls that fail, which are some 80, and some 400; and of the kills of what has many steps.
+STRIDES, KILLED_EVERY = ({"change": 2, "many": 11}, 1) if is_all else ({"change": 5, "many": 23}, 8)
+PLANS = ("change", "mounted", "make", "move", "attach", "delete", "sweep", "many")
+KILLED = [(what, how) for how in ("kill", "kill:plain") for what in PLANS]
+OFTEN = (("delete", "kill"), ("sweep", "kill"), ("many", "kill"), ("change", "kill:plain"))
+# Python has a class of its own for the last.
+FAILED = [(what, error) for error in ("ENOSPC,EIO", "EACCES") for what in PLANS if what != "attach"]
 
 Report = dict[str, Any]
 Try = Callable[..., Report]
@@ -56,17 +64,18 @@ def trials() -> Iterator[Try]:
 # ----------------------------------------------------------------------------------------------------- killed
 
 
-@pytest.mark.parametrize("file_system", ["", ":plain"])
-@pytest.mark.parametrize("what", ["change", "mounted", "make", "move", "attach", "delete", "sweep", "many"])
-def test_a_change_is_killed_at_every_step(swift: Path, trials: Try, what: str, file_system: str) -> None:
-    found = trials(swift, what, f"kill{file_system}", 1)
+@pytest.mark.parametrize(("what", "how"), soak_most(KILLED, quick=[KILLED.index(row) for row in OFTEN]))
+def test_a_change_is_killed_at_every_step(swift: Path, trials: Try, what: str, how: str) -> None:
+    found = trials(swift, what, how, KILLED_EVERY if what == "many" else 1)
     assert found["said"] == {"killed": found["trials"] - 1, "done": 1}
     assert found["before"] > 7
     assert found["after"] > 3
 
 
-@pytest.mark.parametrize("what", ["change", "make", "move", "delete", "mounted", "sweep", "many"])
-@pytest.mark.parametrize("error", ["ENOSPC,EIO", "EACCES"])  # Python has a class of its own for the last
+@pytest.mark.parametrize(
+    ("what", "error"),
+    soak_most(FAILED, quick=(FAILED.index(("many", "ENOSPC,EIO")), FAILED.index(("change", "EACCES")))),
+)
 def test_a_call_that_fails_leaves_everything_as_it_was(
     swift: Path, trials: Try, what: str, error: str
 ) -> None:
@@ -77,48 +86,56 @@ def test_a_call_that_fails_leaves_everything_as_it_was(
     assert found["before"] == refused > 12
 
 
-@pytest.mark.parametrize("what", ["change", "many"])
+@pytest.mark.parametrize(
+    ("what", "stride", "least"), soak_most([("change", 7, 7), ("change", 2, 25), ("many", 11, 25)])
+)
 def test_a_disk_that_goes_on_failing_leaves_it_to_the_next_command(
-    swift: Path, trials: Try, what: str
+    swift: Path, trials: Try, what: str, stride: int, least: int
 ) -> None:
-    found = trials(swift, what, "ENOSPC*", STRIDES[what])
-    assert found["trials"] > 30
-    assert found["before"] > 25
+    found = trials(swift, what, "ENOSPC*", stride)
+    assert found["trials"] > least + 5
+    assert found["before"] > least
 
 
 @pytest.mark.parametrize(
-    ("what", "how", "strides"),
-    [
-        ("change", "EIO+kill", (5, 1)),
-        ("many", "EIO+kill", (61, 5)),
-        ("many", "EIO+kill:plain", (61, 7)),
-    ],
+    ("what", "how", "strides", "least"),
+    soak_most(
+        [
+            ("change", "EIO+kill", (11, 3), 5),
+            ("change", "EIO+kill", (5, 1), 10),
+            ("many", "EIO+kill", (61, 5), 10),
+            ("many", "EIO+kill:plain", (61, 7), 10),
+        ]
+    ),
 )
 def test_taking_a_change_back_is_killed(
-    swift: Path, trials: Try, what: str, how: str, strides: tuple[int, int]
+    swift: Path, trials: Try, what: str, how: str, strides: tuple[int, int], least: int
 ) -> None:
     found = trials(swift, what, how, *strides)
-    assert found["said"]["killed"] > 10
-    assert found["before"] > 20
+    assert found["said"]["killed"] > least
+    assert found["before"] > 2 * least
 
 
 @pytest.mark.parametrize(
-    ("what", "how", "strides"),
-    [
-        ("change", "kill+kill", (2, 1)),
-        ("delete", "kill+kill", (1, 1)),
-        ("delete", "kill+kill:plain", (1, 1)),
-        ("sweep", "kill+kill", (2, 2)),
-        ("many", "kill+kill", (11, 3)),
-        ("many", "kill+kill:plain", (13, 5)),
-    ],
+    ("what", "how", "strides", "least"),
+    soak_most(
+        [
+            ("delete", "kill+kill", (3, 2), 4),
+            ("change", "kill+kill", (2, 1), 10),
+            ("delete", "kill+kill", (1, 1), 10),
+            ("delete", "kill+kill:plain", (1, 1), 10),
+            ("sweep", "kill+kill", (2, 2), 10),
+            ("many", "kill+kill", (11, 3), 10),
+            ("many", "kill+kill:plain", (13, 5), 10),
+        ]
+    ),
 )
 def test_the_recovery_from_a_crash_is_killed(
-    swift: Path, trials: Try, what: str, how: str, strides: tuple[int, int]
+    swift: Path, trials: Try, what: str, how: str, strides: tuple[int, int], least: int
 ) -> None:
     found = trials(swift, what, how, *strides)
     assert found["said"] == {"killed": found["trials"]}
-    assert found["before"] >= 10
+    assert found["before"] >= least
     assert found["after"] > 1
 
 
@@ -142,7 +159,10 @@ def mounted(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[Path, Tr
         yield workspace, trials
 
 
-@pytest.mark.parametrize(("how", "strides"), [("kill", (3,)), ("EIO", (17,)), ("kill+kill", (13, 4))])
+@pytest.mark.parametrize(
+    ("how", "strides"),
+    soak_most([("kill", (5,)), ("kill", (3,)), ("EIO", (17,)), ("kill+kill", (13, 4))]),
+)
 def test_a_mounted_memory_on_another_file_system_changes_with_the_rest(
     mounted: tuple[Path, Try], how: str, strides: tuple[int, ...]
 ) -> None:

@@ -8,10 +8,8 @@ import hashlib
 import io
 import os
 import re
-import site
 import stat
 import sys
-import sysconfig
 import unicodedata
 from typing import TYPE_CHECKING, NamedTuple
 from unittest.mock import patch
@@ -23,15 +21,15 @@ from hypothesis import example, given, settings, strategies as st
 from mdmem.cli.main import app, main
 from mdmem.errors import DocumentRefused
 from mdmem.facade.memory import Memory
+from tests import foreign, speed
+from tests.tables import cases
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
     from pathlib import Path
 
-LEAST, MOST = 1_000, 2_000
-LARGEST = 60_000  # bytes of a file that is taken in
+MOST = 2_000
 NO_TEXT = "odd/" + os.fsdecode(b"\xff\xfe.md")
-MANUALS = ("/usr/share/doc", "/usr/local/share/doc")
 
 LONG = "# Long\n\n" + "A line of a long memory, with some words in it.\n" * 100_000
 ODD: Mapping[str, bytes] = {
@@ -90,13 +88,6 @@ ODD: Mapping[str, bytes] = {
 }
 
 
-class Tree(NamedTuple):
-    """A vault of others' files, and how many different ones they are."""
-
-    root: Path
-    distinct: int
-
-
 class Ran(NamedTuple):
     """What a command returned and printed."""
 
@@ -151,49 +142,21 @@ def _digest(path: str, _now: tuple[int, ...]) -> str:
 # ------------------------------------------------------------------------------------------------- the tree
 
 
-def others() -> Iterator[tuple[str, bytes]]:
-    """The Markdown files of this machine that are no part of this project: a path for each, and its bytes."""
-    roots = [sys.prefix, *site.getsitepackages(), sysconfig.get_path("stdlib"), *MANUALS]
-    seen = set()
-    for number, root in enumerate(dict.fromkeys(map(os.path.realpath, roots))):
-        for folder, names, names_of_files in os.walk(root):
-            names[:] = sorted(name for name in names if not name.startswith("."))
-            for name in sorted(names_of_files):
-                file = os.path.join(folder, name)
-                if (name.endswith(".md") or name == "METADATA") and file not in seen and _is_small(file):
-                    seen.add(file)
-                    path = os.path.join(str(number), os.path.relpath(file, root))
-                    with open(file, "rb") as source:
-                        yield path if name.endswith(".md") else f"{path}.md", source.read()
-
-
-def _is_small(file: str) -> bool:
-    return not os.path.islink(file) and os.access(file, os.R_OK) and os.path.getsize(file) <= LARGEST
-
-
-def sections(texts: Sequence[bytes]) -> Iterator[bytes]:
-    """The sections of some texts, as they stand there, and then the halves of these."""
-    found = [part for text in texts for part in re.split(rb"(?m)^(?=#{1,6} )", text) if part.strip()]
-    while found:
-        yield from found
-        found = [half for p in found if len(p) > 80 for half in (p[: len(p) // 2], p[len(p) // 2 :])]
+def quick_files() -> dict[str, bytes]:
+    """Of the bundle, each third file, and all that are rare."""
+    bundle = foreign.files().items()
+    return {p: data for n, (p, data) in enumerate(bundle) if n % 3 == 0 or p.startswith("shapes/")}
 
 
 @pytest.fixture(scope="module")
-def tree(tmp_path_factory: pytest.TempPathFactory) -> Tree:
+def tree(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A vault of others' files; with --all, they are thousands."""
     root = tmp_path_factory.mktemp("foreign") / "memories"
-    found = dict(pair for pair, _ in zip(others(), range(MOST), strict=False))
-    distinct = set(found.values())
-    for part in sections(list(found.values())):
-        if len(distinct) >= LEAST:
-            break
-        if part not in distinct:
-            distinct.add(part)
-            found[f"cut/{len(distinct) % 37}/{len(distinct)}.md"] = part
+    found = foreign.files() | dict(foreign.more(0, MOST)) if speed.is_all else quick_files()
     files = {f"tree/{path}": data for path, data in found.items()}
     files |= {f"odd/{name}": data for name, data in ODD.items()}
-    files["AGENTS.md"] = max((d for d in distinct if _is_text(d)), key=len)
-    for number, data in enumerate(sorted(distinct)[::100]):
+    files["AGENTS.md"] = max((data for data in found.values() if _is_text(data)), key=len)
+    for number, data in enumerate(sorted(set(found.values()))[::100]):
         files |= {f"{folder}/{number}.md": data for folder in ("notes", "rules", "preferences/ui", "inbox")}
         files |= {f"working/threads/{number}.md": data, f"users/alice/notes/{number}.md": data}
     files[".mdmem/config.toml"] = b""
@@ -207,7 +170,7 @@ def tree(tmp_path_factory: pytest.TempPathFactory) -> Tree:
     (root / "odd/dangling.md").symlink_to("nowhere.md")
     (root / "odd/outside").symlink_to("/")
     os.mkfifo(root / "odd/pipe.md")
-    return Tree(root, len(distinct))
+    return root
 
 
 def _is_text(data: bytes) -> bool:
@@ -290,19 +253,16 @@ READS: Sequence[Sequence[str]] = (
 )
 
 
-def test_there_are_enough_files(tree: Tree) -> None:
-    assert tree.distinct >= LEAST
+@pytest.mark.timeout(600)
+@cases("arguments", READS, ids=" ".join)
+def test_a_command_that_reads_changes_nothing(tree: Path, arguments: Sequence[str]) -> None:
+    before = hashes(tree)
+    run(tree, *arguments)
+    assert hashes(tree) == before
 
 
-@pytest.mark.parametrize("arguments", READS, ids=" ".join)
-def test_a_command_that_reads_changes_nothing(tree: Tree, arguments: Sequence[str]) -> None:
-    before = hashes(tree.root)
-    run(tree.root, *arguments)
-    assert hashes(tree.root) == before
-
-
-def test_every_file_is_listed_and_what_cannot_be_a_memory_says_why(tree: Tree) -> None:
-    memory = Memory(str(tree.root))
+def test_every_file_is_listed_and_what_cannot_be_a_memory_says_why(tree: Path) -> None:
+    memory = Memory(str(tree))
     listed = {entry.path: entry.problem for entry in memory.ls()}
     problems = {path for path, problem in listed.items() if problem}
     assert problems == {
@@ -311,20 +271,20 @@ def test_every_file_is_listed_and_what_cannot_be_a_memory_says_why(tree: Tree) -
         "odd/line\\x0abreak.md",
         "odd/link.md",
         "odd/pipe.md",
-        *(["odd/\\xff\\xfe.md"] if (tree.root / NO_TEXT).exists() else []),
+        *(["odd/\\xff\\xfe.md"] if (tree / NO_TEXT).exists() else []),
     }
     assert problems <= {finding.path for finding in memory.doctor().findings}
-    on_disk = {path for path in hashes(tree.root) if path.endswith((".md", ".json"))}
+    on_disk = {path for path in hashes(tree) if path.endswith((".md", ".json"))}
     on_disk = {unicodedata.normalize("NFC", p) for p in on_disk if not re.search(r"(^|/)\.", p)}
     assert set(listed) - problems == on_disk - {NO_TEXT, "odd/line\nbreak.md", "odd/%2e%2e%2fup.md"}
 
 
-def test_every_memory_is_read_byte_by_byte_or_refused(tree: Tree) -> None:
-    memory = Memory(str(tree.root))
+def test_every_memory_is_read_byte_by_byte_or_refused(tree: Path) -> None:
+    memory = Memory(str(tree))
     refused = set()
     for path in (entry.path for entry in memory.ls() if not entry.problem):
-        file = tree.root / path
-        data = (file if file.exists() else tree.root / "odd/u\u0308.md").read_bytes()
+        file = tree / path
+        data = (file if file.exists() else tree / "odd/u\u0308.md").read_bytes()
         try:
             document = memory.show(path)
         except DocumentRefused:
@@ -335,16 +295,16 @@ def test_every_memory_is_read_byte_by_byte_or_refused(tree: Tree) -> None:
         assert document.hash == hashlib.sha256(data).hexdigest()
     odd = {path for path in refused if path.startswith("odd/")}
     assert odd == {f"odd/{name}.md" for name in ("not-utf8", "utf16", "binary", "huge")}
-    assert not any(_is_text((tree.root / path).read_bytes()) for path in refused - odd)
+    assert not any(_is_text((tree / path).read_bytes()) for path in refused - odd)
 
 
-def test_grep_finds_what_stands_there(tree: Tree) -> None:
+def test_grep_finds_what_stands_there(tree: Path) -> None:
     """The paths and lines are those that a plain search over the bytes finds."""
-    memory = Memory(str(tree.root))
+    memory = Memory(str(tree))
     found = {(hit.path, hit.line) for hit in memory.grep("License", case="exact", within="tree")}
     expected = set()
     for entry in memory.ls("tree"):
-        data = (tree.root / entry.path).read_bytes()
+        data = (tree / entry.path).read_bytes()
         if b"License" in data and _is_text(data):
             lines = re.split(r"\r\n|\n|\r", data.decode())
             expected |= {(entry.path, n) for n, line in enumerate(lines, 1) if "License" in line}
@@ -449,27 +409,23 @@ def test_every_command_is_tried_on_the_tree() -> None:
     assert {name for name in reading if not any(name in each for each in words)} == set()
 
 
-@pytest.mark.parametrize("name", DRY)
-def test_a_dry_run_changes_nothing(tree: Tree, name: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.chdir(tree.root.parent)
-    before = hashes(tree.root)
+@pytest.mark.timeout(600)
+@cases("name", DRY)
+def test_a_dry_run_changes_nothing(tree: Path, name: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tree.parent)
+    before = hashes(tree)
     arguments = DRY[name]
     for target in TARGETS if "PATH" in arguments else ("",):
-        run(tree.root, *(target if word == "PATH" else word for word in arguments), "--dry-run")
-    assert hashes(tree.root) == before
-    assert not (tree.root.parent / "another").exists()
+        run(tree, *(target if word == "PATH" else word for word in arguments), "--dry-run")
+    assert hashes(tree) == before
+    assert not (tree.parent / "another").exists()
 
 
-def test_a_dry_run_over_all_files_changes_nothing(tree: Tree) -> None:
-    before = hashes(tree.root)
-    assert run(tree.root, "replace", "--in", "tree", "--all", "the", "THE", "--dry-run").code == 0
-    assert (
-        run(
-            tree.root, "mv", "tree/cut" if (tree.root / "tree/cut").exists() else "rules", "to", "--dry-run"
-        ).code
-        == 0
-    )
-    assert hashes(tree.root) == before
+def test_a_dry_run_over_all_files_changes_nothing(tree: Path) -> None:
+    before = hashes(tree)
+    assert run(tree, "replace", "--in", "tree", "--all", "the", "THE", "--dry-run").code == 0
+    assert run(tree, "mv", "tree/obsidian", "to", "--dry-run").code == 0
+    assert hashes(tree) == before
 
 
 # -------------------------------------------------------------------------------------------------- changes
@@ -548,40 +504,40 @@ def assert_changed(root: Path, edit: Edit, before: Mapping[str, str]) -> None:
     assert hashes(root) == before
 
 
-@pytest.mark.parametrize("edit", EDITS, ids=lambda edit: " ".join(edit.arguments).replace("\n", " "))
-def test_exactly_what_is_asked_for_changes(tree: Tree, edit: Edit) -> None:
-    assert_changed(tree.root, edit, hashes(tree.root))
+@cases("edit", EDITS, ids=lambda edit: " ".join(edit.arguments).replace("\n", " "))
+def test_exactly_what_is_asked_for_changes(tree: Path, edit: Edit) -> None:
+    assert_changed(tree, edit, hashes(tree))
 
 
-def test_foreign_files_change_as_bytes_do(tree: Tree) -> None:
+def test_foreign_files_change_as_bytes_do(tree: Path) -> None:
     """The same edits on files of the tree, compared with what a plain edit of their bytes gives."""
-    memory, alone = Memory(str(tree.root)), []
-    before = hashes(tree.root)
-    every = {p: (tree.root / p).read_bytes() for p in before if p.startswith("tree/") and p.isascii()}
+    memory, alone = Memory(str(tree)), []
+    before = hashes(tree)
+    every = {p: (tree / p).read_bytes() for p in before if p.startswith("tree/") and p.isascii()}
     texts = {p: data for p, data in every.items() if _is_text(data) and b"e" in data and b"\r" not in data}
     for path in sorted(texts)[:: len(texts) // 5]:
         data = texts[path]
         end = data if data.endswith(b"\n") else data + b"\n"
-        assert_changed(tree.root, Edit(("append", path, "More."), {path: end + b"More.\n"}), before)
+        assert_changed(tree, Edit(("append", path, "More."), {path: end + b"More.\n"}), before)
         if not (memory.show(path).links or memory.references.backlinks(path)):
             moved = {path: None, "elsewhere/moved.md": data}
-            assert_changed(tree.root, Edit(("mv", path, "elsewhere/moved.md"), moved), before)
+            assert_changed(tree, Edit(("mv", path, "elsewhere/moved.md"), moved), before)
             alone.append(path)
         replaced = {path: data.replace(b"e", b"E")}
-        assert_changed(tree.root, Edit(("replace", path, "e", "E", "--all"), replaced), before)
+        assert_changed(tree, Edit(("replace", path, "e", "E", "--all"), replaced), before)
     assert alone
 
 
-def test_a_replacement_in_many_files_changes_all_that_hold_the_text(tree: Tree) -> None:
-    before = hashes(tree.root)
+def test_a_replacement_in_many_files_changes_all_that_hold_the_text(tree: Path) -> None:
+    before = hashes(tree)
     expected: dict[str, bytes | None] = {}
     for path in before:
-        data = (tree.root / path).read_bytes()
+        data = (tree / path).read_bytes()
         if path.startswith("tree/") and _is_text(data) and b"License" in data:
             expected[path] = data.replace(b"License", b"Licence")
     assert expected
     edit = Edit(("replace", "--in", "tree", "--all", "License", "Licence"), expected)
-    assert_changed(tree.root, edit, before)
+    assert_changed(tree, edit, before)
 
 
 # ------------------------------------------------------------------------------------------ arbitrary bytes
@@ -614,7 +570,7 @@ def small_root(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return root
 
 
-@settings(max_examples=25)
+@settings(max_examples=speed.examples(25))
 @given(content=CONTENT)
 @example(content=b"---\n? [a, b]\n: c\n---\n")
 def test_no_content_breaks_a_command(small_root: Path, content: bytes) -> None:

@@ -6,9 +6,11 @@ is this repository's own. What is named is held against counts of facts and of l
 
 from __future__ import annotations
 
+import io
 import random
 import re
 import subprocess
+import tarfile
 from collections import Counter
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
@@ -18,6 +20,7 @@ import pytest
 import mdmem
 from mdmem.document.document import parse
 from mdmem.merging.facts import facts
+from tests import speed
 from tests.git.conftest import set_up
 
 if TYPE_CHECKING:
@@ -35,6 +38,7 @@ WORDS = [
     *("review", "rule", "schema", "scope", "server", "session", "snapshot", "storage", "style", "table"),
 ]
 DAY = 86_400
+COUNT = 70 if speed.is_all else 21  # of commits in a history
 
 
 class Commit(NamedTuple):
@@ -204,25 +208,32 @@ def imported(made: History, folder: Path) -> Memory:
 @pytest.fixture(params=[notes, documentation])
 def history(request: pytest.FixtureRequest, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Memory:
     set_up(monkeypatch)
-    return imported(request.param(70), tmp_path / "work")
+    return imported(request.param(COUNT), tmp_path / "work")
 
 
 # ------------------------------------------------------------------------------------------------ oracles
 
 
-def git(memory: Memory, *arguments: str) -> str:
-    done = subprocess.run(["git", *arguments], cwd=memory.workspace, check=True, capture_output=True)
-    return done.stdout.decode()
+def run_git(memory: Memory, *arguments: str) -> bytes:
+    return subprocess.run(["git", *arguments], cwd=memory.workspace, check=True, capture_output=True).stdout
 
 
 def versions(memory: Memory, commit: str) -> dict[str, str]:
     """The text of every memory in a commit, by path."""
-    listed = git(memory, "ls-tree", "-r", "--name-only", "-z", commit, "--", ":/").split("\0")
     prefix = Path(memory.root).relative_to(memory.workspace).as_posix() + "/"
-    names = {name.removeprefix(prefix): name for name in listed if name.startswith(prefix)}
-    names |= {name: name for name in listed if name == "AGENTS.md"}
-    names = {path: name for path, name in names.items() if path.endswith(".md") and not path.startswith(".")}
-    return {path: git(memory, "show", f"{commit}:{name}") for path, name in names.items()}
+    found = {}
+    with tarfile.open(fileobj=io.BytesIO(run_git(memory, "archive", commit))) as archive:
+        for member in archive:
+            path = member.name.removeprefix(prefix)
+            is_memory = member.name.startswith(prefix) or path == "AGENTS.md"
+            if (
+                is_memory
+                and path.endswith(".md")
+                and path[0] != "."
+                and (file := archive.extractfile(member))
+            ):
+                found[path] = file.read().decode()
+    return found
 
 
 def check_named_once(before: dict[str, str], after: dict[str, str], changes: Sequence[MemoryChange]) -> None:
@@ -263,7 +274,7 @@ def body(text: str) -> list[str]:
 
 
 def commits(memory: Memory) -> list[str]:
-    return git(memory, "rev-list", "--reverse", "HEAD").split()
+    return run_git(memory, "rev-list", "--reverse", "HEAD").decode().split()
 
 
 def test_each_fact_between_neighbouring_commits_is_named_once(history: Memory) -> None:
@@ -277,14 +288,14 @@ def test_each_fact_between_neighbouring_commits_is_named_once(history: Memory) -
 
 def test_each_fact_between_distant_commits_is_named_once(history: Memory) -> None:
     ids = commits(history)
-    for first, last in ((0, -1), (10, 40), (60, 5), (-1, 0)):
+    for first, last in ((0, -1), (COUNT // 7, COUNT // 7 * 4), (COUNT // 7 * 6, 5), (-1, 0)):
         changes = history.git.diff(f"{ids[first]}..{ids[last]}")
         check_named_once(versions(history, ids[first]), versions(history, ids[last]), changes)
 
 
 def test_what_the_files_hold_is_compared_as_a_commit_is(history: Memory) -> None:
     ids = commits(history)
-    for each in (ids[-5], ids[20]):
+    for each in (ids[-5], ids[COUNT // 7 * 2]):
         changes = history.git.diff(each)
         check_named_once(versions(history, each), versions(history, ids[-1]), changes)
 
@@ -310,10 +321,12 @@ def test_who_said_a_fact_is_the_commit_that_it_tells_of(history: Memory) -> None
 
 def test_the_log_of_a_memory_is_that_of_git(history: Memory) -> None:
     for listed in [*history.ls()][:6]:
-        theirs = git(history, "log", "--follow", "--format=%H", "--", f"memories/{listed.path}").split()
+        named = run_git(history, "log", "--follow", "--format=%H", "--", f"memories/{listed.path}")
+        theirs = named.decode().split()
         assert [commit.commit for commit in history.git.log(listed.path)] == theirs
 
 
+@pytest.mark.soak
 def test_this_repository_tells_each_fact_once() -> None:
     inside: Any = subprocess.run(
         ["git", "rev-parse", "--is-inside-work-tree"], cwd=ROOT, capture_output=True, check=False

@@ -21,6 +21,7 @@ import yaml
 import mdmem
 from mdmem.cli.main import main
 from tests.git.conftest import SETTINGS, set_up
+from tests.speed import is_all, soak_most
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -33,7 +34,7 @@ GIT = subprocess.run(["git", "version"], capture_output=True, text=True, check=T
 # Only since 2.44, git tells a driver what to call the versions.
 OURS = "HEAD" if tuple(map(int, re.findall(r"\d+", GIT)[:2])) >= (2, 44) else "ours"
 SECTIONS = ("Facts", "Decisions", "Log")
-PAIRS = 400
+PAIRS, FEW = (400, 3) if is_all else (8, 1)
 
 
 class Edited(NamedTuple):
@@ -251,7 +252,7 @@ def held(made: Branches, path: str, *, clean: bool) -> None:
 
 @pytest.mark.timeout(600)
 def test_concurrent_edits_merge_without_loss(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """400 pairs; what both sides changed, each in its own way, is a conflict, and nothing else is."""
+    """What both sides changed, each in its own way, is a conflict, and nothing else is."""
     made = branches(tmp_path / "work", seed=0, count=PAIRS)
     install(made.root, monkeypatch)
     with answering(made.root, tmp_path / "bin") as path:
@@ -274,7 +275,7 @@ BROKEN = {
 }
 
 
-@pytest.mark.parametrize("name", BROKEN)
+@pytest.mark.parametrize("name", soak_most(BROKEN, quick=(0, 3)))
 def test_without_a_sound_mdmem_git_marks_conflicts_itself(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, name: str
 ) -> None:
@@ -298,17 +299,8 @@ def test_without_a_sound_mdmem_git_marks_conflicts_itself(
         assert bool(MARKS.search(text)) == (each in conflicts)
 
 
-NAMES = (
-    "-x.md",
-    "a b.md",
-    "it's.md",
-    'q"q.md',
-    "$(touch x).md",
-    "%A %O.md",
-    "é.md",
-    "*.md",
-    "deep/er/;ls.md",
-)
+NAMES = ["-x.md", "it's.md", "$(touch x).md", "é.md", "deep/er/;ls.md"]
+NAMES += ["a b.md", 'q"q.md', "%A %O.md", "*.md"] if is_all else []
 
 
 def test_any_name_is_merged(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -409,7 +401,7 @@ def test_two_branches_that_both_synced_merge_and_the_next_sync_writes_the_rules_
 
 def test_rebase_and_cherry_pick_merge_as_well(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     for verb in (["rebase", "--quiet", "theirs"], ["cherry-pick", "theirs"]):
-        made = branches(tmp_path / verb[0], seed=3, count=3)
+        made = branches(tmp_path / verb[0], seed=3, count=FEW)
         install(made.root, monkeypatch)
         made.git(*verb, check=False)
         conflicts = made.conflicts()
@@ -419,7 +411,7 @@ def test_rebase_and_cherry_pick_merge_as_well(tmp_path: Path, monkeypatch: pytes
 
 
 def test_what_was_stashed_is_merged_as_well(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    made = branches(tmp_path / "work", seed=3, count=3)
+    made = branches(tmp_path / "work", seed=3, count=FEW)
     install(made.root, monkeypatch)
     made.git("checkout", "--quiet", "HEAD~1")
     for path, edited in made.theirs.items():

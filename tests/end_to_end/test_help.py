@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import contextlib
+import io
 import json
 import os
 import re
@@ -9,6 +11,7 @@ import shlex
 import shutil
 import subprocess
 import sys
+from functools import cache
 from typing import TYPE_CHECKING, Any
 
 import click
@@ -18,7 +21,11 @@ import mdmem
 from mdmem.cli.help import read_topic, topics
 from mdmem.cli.main import app, main
 from mdmem.facade.memory import open as open_memory
+from tests import speed
+from tests.end_to_end.shell import copy_folder, run_in_shell
+from tests.git.conftest import SETTINGS
 from tests.programs import needs
+from tests.tables import cases
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -38,6 +45,7 @@ _FIND_NOTHING = {
 _ASK = {"git install", "git uninstall", "install", "uninstall"}
 _NO_PLAN = {"refs"}
 _ASKS_A_MODEL = {"sessions reflect"}
+_KEEP_THE_STREAMS = {"mcp"}  # which are those of the test here, unless a program runs
 BUILD_LOG = "compiling src/app.py\n" * 200
 
 
@@ -103,44 +111,45 @@ def prepared(tmp_path_factory: pytest.TempPathFactory) -> Path:
     (folder / "build.log").write_text(BUILD_LOG)
     for name, line in (("base", ""), ("ours", "- o\n"), ("theirs", "- t\n")):
         (folder / f"{name}.md").write_text(f"# A\n{line}")
-    for words in (("init", "--quiet"), *IDENTITY, ("add", "."), ("commit", "--quiet", "--message", "Begin")):
-        subprocess.run(["git", *words], cwd=folder, check=True)
+    for words in (
+        *(("init", "--quiet", "--template="), *IDENTITY),
+        *(("add", "."), ("commit", "--quiet", "--message", "Begin"), ("repack", "-a", "-d", "--quiet")),
+    ):
+        subprocess.run(["git", *words], cwd=folder, check=True, env=os.environ | SETTINGS)
+    memory.results.compress("Bash", BUILD_LOG)
+    memory.append("notes/db.md", "One file.")
+    memory.append("notes/db.md", "Too much.")
+    memory.undo()
     return folder
 
 
 IDENTITY = ("config", "user.name", "A"), ("config", "user.email", "a@b.example")
 
 
-@pytest.fixture
-def work(
-    prepared: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, request: pytest.FixtureRequest
-) -> Path:
-    folder = tmp_path / "work"
-    shutil.copytree(prepared, folder)
-    # What is kept of tools, and of changes, is not believed where it was copied to.
-    memory = open_memory(str(folder / "memories"))
-    memory.results.compress("Bash", BUILD_LOG)
-    memory.append("notes/db.md", "One file.")
-    memory.append("notes/db.md", "Too much.")
-    memory.undo()
-    if "init" in request.node.callspec.params.values():
-        shutil.rmtree(folder / "memories")
-    monkeypatch.chdir(folder)
-    for name in [name for name in os.environ if name.startswith("MDMEM_")]:
-        monkeypatch.delenv(name)
-    if _ASKS_A_MODEL.intersection(request.node.callspec.params.values()):
+def enter(prepared: Path, folder: Path, monkeypatch: pytest.MonkeyPatch, name: str = "") -> None:
+    """Make a copy of the prepared folder the current one, for the example of a command."""
+    copy_folder(prepared, folder / "work")
+    if name == "init":
+        shutil.rmtree(folder / "work/memories")
+    if name in _ASKS_A_MODEL:
         monkeypatch.setenv("MDMEM_MODEL", "head -c 40")
-    return folder
+    monkeypatch.chdir(folder / "work")
+
+
+@cache
+def read_help(name: str) -> str:
+    with contextlib.redirect_stdout(io.StringIO()) as out:
+        assert main([*name.split(), "--help"]) == 0
+    return out.getvalue()
 
 
 def test_there_are_commands() -> None:
     assert {"show", "notes append", "schema check"} <= LEAVES.keys()
 
 
-@pytest.mark.parametrize("name", ["", *ALL])
-def test_every_command_and_group_says_what_it_does(name: str, capsys: pytest.CaptureFixture[str]) -> None:
-    assert main([*name.split(), "--help"]) == 0
-    text = capsys.readouterr().out
+@cases("name", ["", *ALL])
+def test_every_command_and_group_says_what_it_does(name: str) -> None:
+    text = read_help(name)
     assert text.startswith(f"Usage: mdmem {name}".rstrip())
     first = text.split("\n\n")[1].strip()
     assert first[0].isupper()
@@ -148,21 +157,27 @@ def test_every_command_and_group_says_what_it_does(name: str, capsys: pytest.Cap
     assert all(len(line) <= 110 for line in text.splitlines())
 
 
-@pytest.mark.parametrize("name", LEAVES)
-def test_every_option_and_every_example_is_explained(name: str, capsys: pytest.CaptureFixture[str]) -> None:
+@cases("name", LEAVES)
+def test_every_option_and_every_example_is_explained(name: str) -> None:
     for parameter in LEAVES[name].params:
         if isinstance(parameter, click.Option) and not isinstance(parameter.type, click.Choice):
             assert parameter.help, parameter.name
     epilog = LEAVES[name].epilog or ""
     assert _START.match(epilog)
     assert f"mdmem {name}" in epilog
-    main([*name.split(), "--help"])
-    assert " ".join(epilog.split()) in " ".join(capsys.readouterr().out.split())
+    assert " ".join(epilog.split()) in " ".join(read_help(name).split())
 
 
-@pytest.mark.parametrize("name", [n for n in LEAVES if n not in _ENDLESS and not _SHELL.search(example(n))])
-@pytest.mark.usefixtures("work")
-def test_the_example_runs(name: str, capfd: pytest.CaptureFixture[str]) -> None:
+@cases("name", [n for n in LEAVES if n not in _ENDLESS and not _SHELL.search(example(n))])
+def test_the_example_runs(
+    name: str,
+    prepared: Path,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capfd: pytest.CaptureFixture[str],
+) -> None:
+    enter(prepared, tmp_path, monkeypatch, name)
+    capfd.readouterr()
     program, *arguments = shlex.split(example(name))
     code = main(arguments)
     assert program == "mdmem"
@@ -197,9 +212,16 @@ DRY = [
 ]
 
 
-@pytest.mark.parametrize("name", [name for name in WITH_JSON if name not in _ENDLESS])
-@pytest.mark.usefixtures("work")
-def test_every_command_prints_objects_a_line_each(name: str, capfd: pytest.CaptureFixture[str]) -> None:
+@cases("name", [name for name in WITH_JSON if name not in _ENDLESS])
+def test_every_command_prints_objects_a_line_each(
+    name: str,
+    prepared: Path,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capfd: pytest.CaptureFixture[str],
+) -> None:
+    enter(prepared, tmp_path, monkeypatch, name)
+    capfd.readouterr()
     code = main(asked_for_json(name))
     out, errors = capfd.readouterr()
     found = objects(out)
@@ -208,9 +230,16 @@ def test_every_command_prints_objects_a_line_each(name: str, capfd: pytest.Captu
     assert code == (1 if name in _ENDS_WITH_ONE else 0), errors
 
 
-@pytest.mark.parametrize("name", DRY)
-@pytest.mark.usefixtures("work")
-def test_a_dry_run_has_the_members_of_the_change(name: str, capfd: pytest.CaptureFixture[str]) -> None:
+@cases("name", DRY)
+def test_a_dry_run_has_the_members_of_the_change(
+    name: str,
+    prepared: Path,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capfd: pytest.CaptureFixture[str],
+) -> None:
+    enter(prepared, tmp_path, monkeypatch, name)
+    capfd.readouterr()
     arguments = [word for word in asked_for_json(name) if word != "--dry-run"]
     if name.endswith("uninstall"):
         host = [] if name.startswith("git") else ["claude-code"]
@@ -241,9 +270,11 @@ def told(value: Any, name: str) -> Iterator[Any]:
         yield value[name]
 
 
-@pytest.mark.parametrize("name", sorted(_ENDLESS & LEAVES.keys()))
-@pytest.mark.usefixtures("work")
-def test_the_example_of_an_endless_command_runs_until_it_is_stopped(name: str) -> None:
+@cases("name", sorted(_ENDLESS & LEAVES.keys()))
+def test_the_example_of_an_endless_command_runs_until_it_is_stopped(
+    name: str, prepared: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    enter(prepared, tmp_path, monkeypatch)
     command = [sys.executable, "-m", *shlex.split(example(name))]
     with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE) as process:
         assert process.stdout
@@ -253,19 +284,16 @@ def test_the_example_of_an_endless_command_runs_until_it_is_stopped(name: str) -
         assert (process.wait(60), process.stderr.read()) == (0, b"")
 
 
-@pytest.mark.parametrize("name", [name for name in LEAVES if _SHELL.search(example(name))])
-@pytest.mark.usefixtures("work")
-def test_the_example_for_a_shell_runs(name: str) -> None:
-    ended = in_a_shell(example(name))
+@cases(
+    "name",
+    [n for n in LEAVES if _SHELL.search(example(n)) and (speed.is_all or n not in _KEEP_THE_STREAMS)],
+)
+def test_the_example_for_a_shell_runs(
+    name: str, prepared: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    enter(prepared, tmp_path, monkeypatch)
+    ended = run_in_shell(example(name))
     assert (ended.returncode, ended.stderr) == (0, "")
-
-
-def in_a_shell(line: str) -> subprocess.CompletedProcess[str]:
-    shell = shutil.which("bash") or "sh"
-    program = f'mdmem() {{ {shlex.quote(sys.executable)} -m mdmem "$@"; }}\n'
-    return subprocess.run(
-        [shell, "-c", program + line], capture_output=True, text=True, check=False, timeout=60
-    )
 
 
 # The examples of topics: the first column of what is indented.
@@ -277,12 +305,15 @@ TOPIC_EXAMPLES = [
 ]
 
 
-@pytest.mark.parametrize("line", TOPIC_EXAMPLES)
-def test_the_example_of_a_topic_runs(line: str, work: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+@cases("line", TOPIC_EXAMPLES)
+def test_the_example_of_a_topic_runs(
+    line: str, prepared: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     needs(*(program for program in ("jq", "less") if f"| {program}" in line))
+    enter(prepared, tmp_path, monkeypatch)
     if "mdmem show " in line and "nothing" not in line:
-        monkeypatch.chdir(work / "memories/notes")
-    ended = in_a_shell(f"set -o pipefail; {line}")
+        monkeypatch.chdir(tmp_path / "work/memories/notes")
+    ended = run_in_shell(f"set -o pipefail; {line}")
     assert "Traceback" not in ended.stderr
     assert (ended.returncode == 0) == ("nothing" not in line), ended.stderr
     assert ended.stdout

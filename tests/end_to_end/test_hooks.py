@@ -1,4 +1,4 @@
-"""Hooks as hosts run them: real processes, with the JSON of Claude Code and of Codex, in a repository."""
+"""Hooks as hosts run them, with the JSON of Claude Code and of Codex, in a repository."""
 
 from __future__ import annotations
 
@@ -6,7 +6,8 @@ import json
 import os
 import shutil
 import subprocess
-import sys
+from functools import partial
+from itertools import product
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import pytest
@@ -14,13 +15,16 @@ import pytest
 import mdmem
 from mdmem.facade.memory import open as open_memory
 from mdmem.text.tokens import estimate
+from tests.end_to_end.shell import copy_folder, run_program
+from tests.git.conftest import SETTINGS
+from tests.speed import soak_most
+from tests.tables import cases
 from tests.waiting import until
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
     from pathlib import Path
 
-GIT = ["git", "-c", "user.name=A", "-c", "user.email=a@example.org"]
 SCHEMA = {"type": "object", "properties": {"status": {"enum": ["open", "done"]}}, "required": ["status"]}
 CODE = "import os\n\n\ndef answer():\n    return 42\n"
 
@@ -54,8 +58,8 @@ class Repository:
         given: Any,
         *,
         codex: bool = False,
-        cwd: Path | None = None,
         scope: Sequence[str] = (),
+        is_program: bool = False,
     ) -> Said:
         """Run a hook as a host does; it never fails."""
         env = {
@@ -63,16 +67,8 @@ class Repository:
         }
         if not codex:
             env["CLAUDE_PROJECT_DIR"] = str(self.root)
-        ended = subprocess.run(
-            [sys.executable, "-m", "mdmem", *scope, "hook", event],
-            input=given if isinstance(given, str) else json.dumps(given),
-            capture_output=True,
-            text=True,
-            check=False,
-            timeout=60,
-            cwd=cwd or self.root,
-            env=env,
-        )
+        asked = given if isinstance(given, str) else json.dumps(given)
+        ended = run_program([*scope, "hook", event], asked, self.root, env, is_program=is_program)
         assert ended.returncode == 0, ended.stderr
         return Said(ended.stdout, ended.stderr)
 
@@ -116,11 +112,12 @@ class Repository:
         }
 
 
-@pytest.fixture
-def repository(tmp_path: Path) -> Repository:
-    root = tmp_path / "repo"
+@pytest.fixture(scope="module")
+def prepared(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    root = tmp_path_factory.mktemp("prepared") / "repo"
     (root / "src").mkdir(parents=True)
-    subprocess.run([*GIT, "init", "-q", str(root)], check=True)
+    git = partial(subprocess.run, check=True, cwd=root, env=os.environ | SETTINGS)
+    git(["git", "init", "-q", "--template="])
     vault = mdmem.init(root / "memories").root
     (root / "memories/.mdmem/schemas").mkdir()
     (root / "memories/.mdmem/schemas/task.json").write_text(json.dumps(SCHEMA))
@@ -131,11 +128,18 @@ def repository(tmp_path: Path) -> Repository:
     )
     memory.write("notes/db.md", "# Database\n")
     (root / "AGENTS.md").write_text("# Demo\n\n## Decisions\n\n- Use files\n")
-    subprocess.run([*GIT, "-C", str(root), "add", "-A"], check=True)
-    subprocess.run([*GIT, "-C", str(root), "commit", "-qm", "x"], check=True)
+    git(["git", "add", "-A"])
+    git(["git", "commit", "-qm", "x"])
+    git(["git", "repack", "-adq"])
     memory.sync()
     memory.index.close()
-    return Repository(root)
+    return root
+
+
+@pytest.fixture
+def repository(prepared: Path, tmp_path: Path) -> Repository:
+    copy_folder(prepared, tmp_path / "repo")
+    return Repository(tmp_path / "repo")
 
 
 def change(path: Path, old: str, new: str) -> None:
@@ -227,7 +231,7 @@ def test_what_is_wrong_in_many_places_is_cut_and_counted(repository: Repository)
     assert lines[-1].startswith("18 more: ")
 
 
-@pytest.mark.parametrize(
+@cases(
     "path",
     ["memories/notes/db.md", "src/other.py", "memories/.mdmem/config.toml", "../elsewhere.md", "gone.md"],
 )
@@ -237,12 +241,8 @@ def test_an_edit_that_leaves_all_well_says_nothing(repository: Repository, path:
 
 def test_a_memory_of_another_namespace_is_none_of_its_business(repository: Repository) -> None:
     change(repository.vault / "notes/task.md", "status: open", "status: started")
-    command = [sys.executable, "-m", "mdmem", "--user", "alice", "hook", "post-edit"]
-    given = json.dumps(repository.edited("memories/notes/task.md"))
-    ended = subprocess.run(
-        command, input=given, capture_output=True, text=True, check=True, cwd=repository.root
-    )
-    assert (ended.stdout, ended.stderr) == ("", "")
+    given = repository.edited("memories/notes/task.md")
+    assert repository.hook("post-edit", given, scope=("--user", "alice")) == Said("", "")
 
 
 # -- beginning, compaction, end ---------------------------------------------------------------------------
@@ -266,7 +266,7 @@ def test_a_session_begins_with_what_is_kept(repository: Repository) -> None:
         "source": "startup",
     }
     (repository.root / "CLAUDE.md").write_text("# Claude\n")  # which is read instead of AGENTS.md
-    said = repository.hook("session-start", given)
+    said = repository.hook("session-start", given, is_program=True)
     assert said.json["hookSpecificOutput"]["hookEventName"] == "SessionStart"
     places = [said.context.find(text) for text in ("Use files", "dark", "tests are red")]
     assert -1 < places[0] < places[1] < places[2]
@@ -369,7 +369,7 @@ def test_a_prompt_without_spaces_between_words_is_answered(asked: Any, repositor
     assert "潮汐表は青い" in asked("潮汐表は青いか").context
 
 
-@pytest.mark.parametrize(
+@cases(
     "prompt",
     [
         "",
@@ -509,7 +509,7 @@ def test_a_stop_and_a_compaction_keep_what_was_said(repository: Repository, *, c
     sessions = open_memory(repository.vault).sessions
     assert sessions.list() == []  # not unless the config says so
     (repository.vault / ".mdmem" / "config.toml").write_text('[sessions]\ncapture = "hooks"\n')
-    refused = repository.hook("stop", told, codex=codex)
+    refused = repository.hook("stop", told, codex=codex, is_program=True)  # what is logged is on its errors
     assert "allow-capture" in refused.errors  # nor unless the user does
     begun = repository.hook("session-start", told, codex=codex)
     assert "allow-capture" in json.loads(begun.out)["systemMessage"]
@@ -523,8 +523,10 @@ def test_a_stop_and_a_compaction_keep_what_was_said(repository: Repository, *, c
     assert said == ["Which database?", "SQLite.", "Why?", "It is one file."]
 
 
-@pytest.mark.parametrize("codex", [False, True])
-@pytest.mark.parametrize("event", ["stop", "pre-compact"])
+@pytest.mark.parametrize(
+    ("event", "codex"),
+    soak_most(product(["stop", "pre-compact"], [False, True]), quick=(0, 3)),
+)
 def test_a_conversation_is_observed_by_a_process_that_nobody_waits_for(
     repository: Repository, event: str, *, codex: bool
 ) -> None:
@@ -570,7 +572,7 @@ def test_only_the_file_that_the_host_names_is_read(repository: Repository) -> No
 EVENTS = ["session-start", "user-prompt", "post-edit", "post-tool", "pre-compact", "stop", "background"]
 
 
-@pytest.mark.parametrize("event", EVENTS)
+@cases("event", EVENTS)
 def test_without_a_vault_it_is_silent(tmp_path: Path, event: str) -> None:
     assert Repository(tmp_path).hook(event, {"tool_input": {"file_path": "a.md"}}) == Said("", "")
 
@@ -581,8 +583,10 @@ GIVEN = [
 ]
 
 
-@pytest.mark.parametrize("event", [*EVENTS, "no-such-event"])
-def test_whatever_it_is_given_the_turn_goes_on(repository: Repository, event: str) -> None:
+@cases("event", [*EVENTS, "no-such-event"])
+def test_whatever_it_is_given_the_turn_goes_on(prepared: Path, tmp_path: Path, event: str) -> None:
+    copy_folder(prepared, tmp_path / "repo")
+    repository = Repository(tmp_path / "repo")
     for given in GIVEN:
         said = repository.hook(event, given)
         assert event == "session-start" or said.out == "", given

@@ -4,15 +4,17 @@ from __future__ import annotations
 
 import json
 import subprocess
-import sys
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 import mdmem
+from mdmem.cli.main import main
+from mdmem.text.regex import Allowance
 from tests.mcp.conftest import command
 from tests.mcp.test_stdio import call, lines_of
+from tests.speed import is_all
 
 # It doubles with each character; the server and each command gets a second of processor time for it.
 PATTERN = "(a|aa)+$"
@@ -21,32 +23,32 @@ LONGEST = 60  # seconds until a test takes something for hanging
 
 
 @pytest.fixture
-def root(tmp_path: Path) -> Path:
+def root(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    if not is_all:  # less is allowed in this process, and it is used up sooner
+        monkeypatch.setattr("mdmem.schema.meter.MOST_SECONDS", 0.2)
+        monkeypatch.setattr("mdmem.schema.meter.MOST_STEPS", 30_000)
+        monkeypatch.setattr(Allowance.__init__, "__defaults__", (0.2,))
     root = Path(mdmem.init(tmp_path / "memories").root)
     mdmem.open(root).write("notes/a.md", f"---\ntype: own\nk: {TEXT}\n---\n{TEXT}\n")
     return root
 
 
-def program(root: Path, *arguments: str) -> tuple[int, str]:
-    done = subprocess.run(
-        [sys.executable, "-m", "mdmem", "--vault", str(root), *arguments],
-        capture_output=True,
-        text=True,
-        check=False,
-        timeout=LONGEST,
-    )
-    return done.returncode, done.stdout + done.stderr
+def program(capsys: pytest.CaptureFixture[str], root: Path, *arguments: str) -> tuple[int, str]:
+    code = main(["--vault", str(root), *arguments])
+    return code, "".join(capsys.readouterr())
 
 
-@pytest.mark.parametrize("where", [["notes/a.md"], ["--in", "notes"]], ids=" ".join)
-def test_a_replacement_by_a_pattern_that_never_ends_is_refused(root: Path, where: list[str]) -> None:
+@pytest.mark.parametrize("where", [["--in", "notes"], ["notes/a.md"]], ids=" ".join)
+def test_a_replacement_by_a_pattern_that_never_ends_is_refused(
+    root: Path, capsys: pytest.CaptureFixture[str], where: list[str]
+) -> None:
     before = (root / "notes/a.md").read_bytes()
-    code, told = program(root, "replace", "--regex", "--all", *where, PATTERN, "x")
+    code, told = program(capsys, root, "replace", "--regex", "--all", *where, PATTERN, "x")
     assert (code, "was stopped" in told, PATTERN in told) == (2, True, True), told
     assert (root / "notes/a.md").read_bytes() == before
 
 
-# A pattern; 22 levels of a reference twice; names that a pattern describes.
+# A pattern; 22 levels of a reference twice.
 SCHEMAS: dict[str, Any] = {
     "pattern": {"properties": {"k": {"pattern": PATTERN}}},
     "doubled": {"$ref": "#/$defs/d0"}
@@ -59,12 +61,14 @@ SCHEMAS: dict[str, Any] = {
 }
 
 
-@pytest.mark.parametrize("schema", SCHEMAS.values(), ids=SCHEMAS)
-def test_a_write_that_a_schema_makes_endless_is_refused(root: Path, schema: Any) -> None:
+@pytest.mark.parametrize("schema", SCHEMAS)
+def test_a_write_that_a_schema_makes_endless_is_refused(
+    root: Path, capsys: pytest.CaptureFixture[str], schema: str
+) -> None:
     (root / ".mdmem/schemas").mkdir()
-    (root / ".mdmem/schemas/own.json").write_text(json.dumps(schema))
+    (root / ".mdmem/schemas/own.json").write_text(json.dumps(SCHEMAS[schema]))
     fields = f"---\ntype: own\nk: {TEXT}\n---\nnew\n"
-    code, told = program(root, "write", "notes/b.md", fields)
+    code, told = program(capsys, root, "write", "notes/b.md", fields)
     assert code == 2, told
     assert "schema own" in told
     assert "Traceback" not in told
@@ -124,6 +128,7 @@ def test_the_server_answers_others_while_a_pattern_runs_and_then_says_that_it_wa
     assert server.process.returncode == 0
 
 
+@pytest.mark.soak
 def test_a_server_ends_with_its_input_while_a_pattern_runs(root: Path) -> None:
     server = Server(root)
     server.ask(SLOW)
@@ -133,6 +138,7 @@ def test_a_server_ends_with_its_input_while_a_pattern_runs(root: Path) -> None:
     assert server.process.returncode == 0
 
 
+@pytest.mark.soak
 def test_a_call_whose_pattern_runs_can_be_cancelled(root: Path) -> None:
     server = Server(root)
     server.ask(SLOW)

@@ -19,6 +19,7 @@ from hypothesis import HealthCheck, example, given, settings, strategies as st
 import mdmem
 from mdmem.errors import MdmemError
 from mdmem.index.index import Index
+from tests.speed import examples
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -201,7 +202,9 @@ def refused() -> Iterator[None]:
 
 @given(seed=st.integers(0, 2**32), steps=st.integers(1, 14))
 @example(seed=13, steps=6)  # a link to itself, and a process that saves there
-@settings(deadline=None, max_examples=15, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(
+    deadline=None, max_examples=examples(15), suppress_health_check=[HealthCheck.function_scoped_fixture]
+)
 # README: **No database to feed.** Delete the index …
 def test_the_index_is_what_a_rebuild_would_make(tmp_path: Path, seed: int, steps: int) -> None:
     root = tmp_path / "memories"

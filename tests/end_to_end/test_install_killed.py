@@ -11,8 +11,10 @@ import pytest
 import mdmem
 from mdmem.cli.main import main
 from tests.killing import killed
+from tests.speed import is_all
 
 HOW = ("claude-code", "--yes")
+STRIDES = {"--global": 1, "--local": 2} if is_all else {"--global": 7, "--local": 8}  # between kills
 UNINSTALLED_EVERY = 3  # kills behind which it is taken out again
 State = dict[str, bytes]
 
@@ -63,7 +65,7 @@ def test_killed_at_any_step_each_file_is_old_or_new(
     seen: set[frozenset[str]] = set()
     was_killed, stop = True, 0
     while was_killed:
-        stop += 1 if where == "--global" else 2
+        stop += STRIDES[where]
         made(root)
         was_killed = installed(root, where, stop)
         now = state(root)

@@ -11,6 +11,7 @@ import pytest
 
 import mdmem
 from mdmem.facade.memory import open as open_memory
+from tests.speed import is_all, soak_most
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -27,7 +28,7 @@ try:
 except KeyboardInterrupt:
     os._exit(98)
 """
-MOMENTS = [0.001 + 0.02 * number for number in range(12)]
+MOMENTS = [0.001 + 0.02 * number for number in range(12)][:: 1 if is_all else 5]
 NOTES = 150
 
 
@@ -44,20 +45,19 @@ def root(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return root
 
 
-@pytest.mark.parametrize(
-    "arguments",
-    [
-        ["--version"],
-        ["--help"],
-        ["ls"],
-        ["grep", "word"],
-        ["search", "word"],
-        ["check"],
-        ["index", "--rebuild"],
-        ["replace", "--in", ".", "--all", "word", "term", "--json"],
-    ],
-    ids=lambda arguments: arguments[0],
+COMMANDS = (
+    ["--version"],
+    ["--help"],
+    ["ls"],
+    ["grep", "word"],
+    ["search", "word"],
+    ["check"],
+    ["index", "--rebuild"],
+    ["replace", "--in", ".", "--all", "word", "term", "--json"],
 )
+
+
+@pytest.mark.parametrize("arguments", soak_most(COMMANDS, quick=(0, 7)), ids=lambda arguments: arguments[0])
 def test_an_interrupt_at_any_moment_is_no_error(root: Path, arguments: list[str]) -> None:
     env = os.environ | {"MDMEM_VAULT": str(root)}
     ends = []

@@ -3,26 +3,18 @@
 from __future__ import annotations
 
 import json
-import subprocess
-import sys
-from typing import TYPE_CHECKING, Any
+import os
+from pathlib import Path
+from typing import Any
 
 from mdmem.kind import KINDS
+from tests.end_to_end.shell import run_program
 from tests.facade.test_kinds import PANCAKES, vault
 from tests.mcp.conftest import on_stdio, run
 
-if TYPE_CHECKING:
-    from pathlib import Path
-
 
 def mdmem(root: str, *arguments: str, code: int = 0) -> str:
-    done = subprocess.run(
-        [sys.executable, "-m", "mdmem", "--vault", root, *arguments],
-        check=False,
-        capture_output=True,
-        text=True,
-        timeout=60,
-    )
+    done = run_program(["--vault", root, *arguments], "", Path.cwd(), os.environ)
     assert done.returncode == code, done.stderr
     return done.stdout + done.stderr
 

@@ -139,6 +139,7 @@ def test_doctor_mends_a_link_to_the_mounted_file_in_a_memory_that_another_progra
     assert not memory.check()
 
 
+@pytest.mark.soak
 def test_a_server_of_editors_follows_and_renames_links_from_where_the_file_stands(root: Path) -> None:
     text = "# A\n\n## Rules\n\n[a](memories/notes/db.md#keys) [b](#rules)\n"
     agents, note = root / "AGENTS.md", root / "memories/notes/db.md"

@@ -6,7 +6,6 @@ import inspect
 from typing import TYPE_CHECKING, Any
 
 import click
-import pytest
 
 from mdmem import errors
 from mdmem.capture.capture import Capture
@@ -25,6 +24,7 @@ from mdmem.observations.summaries import Summaries
 from mdmem.results.results import ToolResults
 from mdmem.review.git import Git
 from mdmem.sessions.sessions import Sessions
+from tests.tables import cases
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -121,7 +121,11 @@ ARGUMENTS: dict[str, dict[str, str]] = {
         "number": "chooses what is printed",
         "only_hash": "chooses what is printed",
     },
-    "check": {"form": "chooses how it is printed", "strict": "is about the exit code"},
+    "check": {
+        "form": "chooses how it is printed",
+        "notes": "chooses what is printed",
+        "strict": "is about the exit code",
+    },
     "doctor": {"strict": "as of check"},
     "sessions.check": {"strict": "as of check"},
     **{
@@ -258,8 +262,8 @@ BOTH = sorted(CLI.keys() & API.keys())
 
 def makes_a_change(name: str) -> bool:
     """Whether a verb returns what was applied, or the plan of it: the type variable of its class."""
-    # The façade has a class of its own for observations, and it has a log to settle first.
-    applied = {"R", "Applied"} if name == "observations.delete" else {"R"}
+    # The façade has these itself: a log is to be settled first, and the config says who wrote what.
+    applied = {"R", "Applied"} if name in {"observations.delete", "import_"} else {"R"}
     return inspect.signature(API[name]).return_annotation in applied
 
 
@@ -277,7 +281,7 @@ def test_every_kind_is_compared() -> None:
     assert groups - {"template", "schema"} == KINDS.keys()
 
 
-@pytest.mark.parametrize("name", BOTH)
+@cases("name", BOTH)
 def test_arguments_have_the_names_of_parameters(name: str) -> None:
     parameters = inspect.signature(API[name]).parameters.keys() - {"self"}
     listed = ARGUMENTS.get(name, {})
@@ -291,7 +295,7 @@ def test_refs_takes_all_that_its_verbs_take() -> None:
     assert taken == names(CLI["refs"]) - {"stats", "pin", "fix", "dry_run", "as_json", "verbose"}
 
 
-@pytest.mark.parametrize("name", sorted(CLI))
+@cases("name", sorted(CLI))
 def test_what_people_type_is_the_name_of_the_argument(name: str) -> None:
     for parameter in CLI[name].params:
         assert parameter.name is not None
@@ -300,7 +304,7 @@ def test_what_people_type_is_the_name_of_the_argument(name: str) -> None:
         assert typed <= expected
 
 
-@pytest.mark.parametrize("name", BOTH)
+@cases("name", BOTH)
 def test_what_may_be_left_away_may_be_left_away_on_both_sides(name: str) -> None:
     parameters = inspect.signature(API[name]).parameters
     for argument in CLI[name].params:
@@ -312,7 +316,7 @@ def test_what_may_be_left_away_may_be_left_away_on_both_sides(name: str) -> None
             assert argument.required != has_default, argument.name
 
 
-@pytest.mark.parametrize("name", sorted(CLI))
+@cases("name", sorted(CLI))
 def test_every_command_has_json_and_every_change_a_dry_run(name: str) -> None:
     options = names(CLI[name])
     assert ("as_json" in options) == (name not in NO_JSON)

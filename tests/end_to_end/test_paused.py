@@ -23,6 +23,7 @@ from mdmem.vault.plan import Change, EditPlan
 from mdmem.vault.vault import Vault
 from tests.clocks import jumping
 from tests.mcp.test_stdio import call, lines_of
+from tests.speed import examples, is_all, soak_most
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -90,7 +91,7 @@ def test_where_a_clock_jumps_nothing_sound_is_refused_when_paused(work: Callable
         work()
 
 
-@pytest.mark.parametrize("every", [1, 2, 3, 10, 1_000])
+@pytest.mark.parametrize("every", soak_most([1, 2, 3, 10, 1_000], quick=(1,)))
 def test_a_replacement_across_memories_is_made_when_paused(tmp_path: Path, every: int) -> None:
     memory = mdmem.open(mdmem.init(tmp_path / "memories").root)
     texts = {f"notes/n{number}.md": f"one two, three {number}\n" * 5_000 for number in range(5)}
@@ -119,7 +120,7 @@ def test_a_change_that_an_editor_gets_in_the_way_of_is_made_when_paused(tmp_path
     assert note.read_text() == "ours\n"
 
 
-@pytest.mark.parametrize("every", [1, 2, 3, 7, 100])
+@pytest.mark.parametrize("every", soak_most([1, 2, 3, 7, 100], quick=(1,)))
 def test_a_server_refuses_nothing_sound_when_paused(tmp_path: Path, every: int) -> None:
     root = Path(mdmem.init(tmp_path / "memories").root)
     for folder, name, text in (
@@ -180,8 +181,13 @@ def served(root: Path, every: int, calls: list[dict[str, Any]]) -> dict[int, dic
     return answers
 
 
-def test_memories_whose_schemas_are_slow_leave_the_next_its_time_when_paused() -> None:
+def test_memories_whose_schemas_are_slow_leave_the_next_its_time_when_paused(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
     """A server checks one memory after the other; each has the whole of its allowance and of its steps."""
+    if not is_all:
+        monkeypatch.setattr("mdmem.schema.meter.MOST_SECONDS", 0.2)
+        monkeypatch.setattr("mdmem.schema.meter.MOST_STEPS", 100_000)
     slow = {"properties": {"k": {"pattern": "^(a|aa)+$"}}}
     endless: dict[str, Any] = {"items": {"allOf": [{}] * 1_000}}
     tags = {"properties": {"tags": {"items": {"type": "string", "pattern": "^[a-z0-9]+$"}}}}
@@ -189,7 +195,7 @@ def test_memories_whose_schemas_are_slow_leave_the_next_its_time_when_paused() -
     schemas = Schemas({name: json.dumps(schema) for name, schema in own.items()})
     stopped = parse_text("notes/s.md", f"---\ntype: slow\nk: {'a' * 80}b\n---\n")
     numbers = parse_text("notes/n.json", json.dumps(list(range(10_000))))
-    for number in range(3):
+    for number in range(3 if is_all else 1):
         assert [each.code for each in schemas.check(stopped)] == ["schema-unchecked"], number
     assert [each.code for each in schemas.check(numbers, "endless")] == ["schema-unchecked"]
     text = ", ".join(f"tag{number}" for number in range(3_000))
@@ -217,7 +223,7 @@ def busy_threads() -> Iterator[None]:
 
 
 def test_beside_busy_threads_no_harmless_pattern_is_refused_as_if_paused() -> None:
-    texts = [f"{'word ' * 400}{number}" for number in range(1_500)]
+    texts = [f"{'word ' * 400}{number}" for number in range(examples(1_500))]
     document = parse_text("notes/a.json", json.dumps(texts))
     schemas = Schemas({"note": json.dumps({"items": {"pattern": r"^(\w+ ?)+[.!]?$"}})})
     with busy_threads():

@@ -19,6 +19,7 @@ from hypothesis import HealthCheck, given, settings, strategies as st
 
 from mdmem.errors import MdmemError
 from mdmem.facade.memory import Memory
+from tests.speed import examples
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -110,7 +111,7 @@ def calls(draw: st.DrawFn, texts: dict[str, str]) -> Callable[[Memory], str]:
     return draw(st.sampled_from(changes))
 
 
-@settings(max_examples=75, suppress_health_check=[HealthCheck.too_slow])
+@settings(max_examples=examples(75), suppress_health_check=[HealthCheck.too_slow])
 @given(st.data())
 def test_undo_gives_back_the_tree_of_before(data: st.DataObject) -> None:
     """Changes are taken back one by one, the last one first; one that is refused changes nothing."""
@@ -132,7 +133,7 @@ def test_undo_gives_back_the_tree_of_before(data: st.DataObject) -> None:
             assert tree(memory.vault.root) == before
 
 
-@settings(max_examples=50)
+@settings(max_examples=examples(50))
 @given(TREES, st.data())
 def test_restore_gives_back_each_memory_that_was_deleted(texts: dict[str, str], data: st.DataObject) -> None:
     with vault_of(texts) as memory:

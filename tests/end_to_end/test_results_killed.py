@@ -20,10 +20,13 @@ import pytest
 
 from mdmem.facade.memory import Memory
 from mdmem.results.results import ToolResults
+from tests.speed import is_all, soak_most
 
-REPOSITORY = Path(__file__).parents[2]
 LOG = "".join(f"step {number} of src/app.py\n" for number in range(1_000))
 MEGABYTE = 1 << 20
+STRIDE = 1 if is_all else 9  # of the instants of a kill
+TOGETHER, TIMES = ("abcd", 50) if is_all else ("ab", 6)
+LARGE = (50 if is_all else 3) * MEGABYTE
 MANY = """
 import sys
 from mdmem.facade.memory import Memory
@@ -48,15 +51,6 @@ print(json.dumps([[each.hash, each.recoverable, each.rest, len(each.summary)] fo
 @pytest.fixture
 def results(vault_root: Path) -> ToolResults:
     return Memory(str(vault_root)).results
-
-
-def test_a_kill_at_any_instant_loses_nothing_and_leaves_nothing_half_done(tmp_path: Path) -> None:
-    """As the benchmark does a thousand times."""
-    told = "import sys; sys.path.insert(0, 'bench'); import results; from setting import Setting;"
-    told += f"row = results.killed(Setting(folder={str(tmp_path)!r}, seed=1, quick=True), 30);"
-    told += "print(row.ours); sys.exit(not row.kept)"
-    ended = subprocess.run([sys.executable, "-c", told], cwd=REPOSITORY, capture_output=True, check=False)
-    assert ended.returncode == 0, (ended.stdout, ended.stderr)
 
 
 def killed_at(root: Path, instant: int, output: str) -> bool:
@@ -96,9 +90,9 @@ def test_a_kill_at_each_instant_of_storing_leaves_all_of_it_or_nothing(
 ) -> None:
     """Of the first output, for which the database is made, and of a later one, which sweeps an older one."""
     (vault_root / ".mdmem/config.toml").write_text(f"[results]\nmax_bytes = {2 * len(LOG)}\n")
-    instant, ended = 0, True
+    instant, ended = 1 - STRIDE, True
     while ended:
-        instant += 1
+        instant += STRIDE
         root = tmp_path / f"at {instant}"
         shutil.copytree(vault_root, root)
         results = Memory(str(root)).results
@@ -136,28 +130,29 @@ def test_processes_that_meet_a_damaged_database_at_once_put_it_aside_once(
     (file,) = vault_root.glob(".mdmem/local/results/*/results.sqlite")
     file.write_bytes(b"no database" * 10_000)
     command = [sys.executable, "-c", MANY, str(vault_root)]
-    running = [subprocess.Popen([*command, name, "5"], stderr=subprocess.PIPE) for name in "abc"]
+    running = [subprocess.Popen([*command, name, "5"], stderr=subprocess.PIPE) for name in TOGETHER[:3]]
     for process in running:
         _, errors = process.communicate(timeout=100)
         assert process.returncode == 0, errors
-    assert len(results.list()) == 20
+    assert len(results.list()) == 5 * (len(running) + 1)
     assert file.with_name("results.sqlite.damaged").read_bytes().startswith(b"no database")
 
 
 def test_processes_at_once_keep_everything(results: ToolResults, vault_root: Path) -> None:
-    """Four, fifty outputs each, and fifty that all of them store; the database is made by one of them."""
+    """Each its own outputs, and as many that all of them store; the database is made by one of them."""
     command = [sys.executable, "-c", MANY, str(vault_root)]
-    running = [subprocess.Popen([*command, name, "50"], stderr=subprocess.PIPE) for name in "abcd"]
+    running = [subprocess.Popen([*command, name, str(TIMES)], stderr=subprocess.PIPE) for name in TOGETHER]
     for process in running:
         _, errors = process.communicate(timeout=100)
         assert process.returncode == 0, errors
-    assert len(results.list()) == 250
+    assert len(results.list()) == TIMES * (len(TOGETHER) + 1)
     assert all(results.can_recover(each.hash) for each in results.list())
     counts = {each.value: each.count for each in results.references("file_path")}
-    assert counts == {"src/shared.py": 200, **{f"src/own_{name}.py": 50 for name in "abcd"}}
+    shared = {"src/shared.py": TIMES * len(TOGETHER)}
+    assert counts == shared | {f"src/own_{name}.py": TIMES for name in TOGETHER}
 
 
-@pytest.mark.parametrize("room", [0, 1_000, 20_000, 80_000, 120_000])
+@pytest.mark.parametrize("room", soak_most([0, 1_000, 20_000, 80_000, 120_000], quick=(3,)))
 def test_where_a_file_may_not_grow_the_short_form_is_given_and_says_so(
     results: ToolResults, vault_root: Path, room: int
 ) -> None:
@@ -250,12 +245,10 @@ def test_a_copy_of_a_vault_has_none_of_its_results(results: ToolResults, vault_r
     assert Memory(str(copy)).results.list() == []
 
 
-def test_an_output_of_fifty_megabytes_comes_back_through_the_program(
-    vault_root: Path, tmp_path: Path
-) -> None:
+def test_a_large_output_comes_back_through_the_program(vault_root: Path, tmp_path: Path) -> None:
     line = tmp_path / "line"
     with line.open("wb") as file:
-        file.write(b"begin\xff" + b"x" * 50 * MEGABYTE)
+        file.write(b"begin\xff" + b"x" * LARGE)
     command = [sys.executable, "-m", "mdmem", "--vault", str(vault_root), "results"]
     env = {name: value for name, value in os.environ.items() if not name.startswith("MDMEM_")}
     with line.open("rb") as given:

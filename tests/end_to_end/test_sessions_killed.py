@@ -15,8 +15,8 @@ import pytest
 import mdmem
 from mdmem.errors import MdmemError
 from mdmem.facade.memory import Memory
+from tests.speed import soak_most
 
-REPOSITORY = Path(__file__).parents[2]
 NOBODY = 65534  # a user who owns nothing
 FULL = """
 import resource, signal, sys
@@ -42,14 +42,7 @@ print(acknowledged, refused)
 """
 
 
-def test_a_kill_at_any_instant_leaves_a_session_before_or_behind_a_step(tmp_path: Path) -> None:
-    """As the benchmark does a thousand times: appends, truncations, new histories, vacuums."""
-    measured = [sys.executable, "bench/run.py", "sessions-crash", "--quick", "--folder", str(tmp_path)]
-    ended = subprocess.run(measured, cwd=REPOSITORY, capture_output=True, check=False)
-    assert (ended.returncode, ended.stdout.decode().rstrip().endswith("| yes |")) == (0, True), ended.stderr
-
-
-@pytest.mark.parametrize("room", [100, 1_000, 3_000])
+@pytest.mark.parametrize("room", soak_most([100, 1_000, 3_000], quick=(1,)))
 def test_a_full_disk_is_an_error_and_loses_nothing(vault_root: Path, room: int) -> None:
     """No file may have more than `room` bytes."""
     ended = subprocess.run(
@@ -100,10 +93,3 @@ def test_what_may_not_be_written_is_an_error_and_loses_nothing(closed: str) -> N
             path.chmod(mode)
             assert [message.text for message in sessions.history("s")] == ["b", "c"]
             assert sessions.vacuum("s")
-
-
-def test_a_kill_at_any_instant_leaves_nothing_unobserved_or_observed_twice(tmp_path: Path) -> None:
-    """As the benchmark does a thousand times: messages, observations, reflections."""
-    measured = [sys.executable, "bench/run.py", "observation-crash", "--quick", "--folder", str(tmp_path)]
-    ended = subprocess.run(measured, cwd=REPOSITORY, capture_output=True, check=False)
-    assert (ended.returncode, ended.stdout.decode().rstrip().endswith("| yes |")) == (0, True), ended.stderr

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import subprocess
 import sys
 from importlib.metadata import packages_distributions
@@ -12,6 +11,9 @@ import pytest
 
 import mdmem
 from mdmem.facade.memory import open as open_memory
+from tests import speed
+from tests.end_to_end.shell import copy_folder
+from tests.tables import cases
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -96,6 +98,11 @@ COMMANDS: list[tuple[str, set[str], set[str]]] = [
     ("install cursor --user --dry-run", {"platformdirs", "yaml"}, {"instructions", "project"}),
     ("mcp", SDK, set()),
 ]
+# Each of them is a program that starts: these are what people and hosts run most.
+QUICK = {
+    *("show notes/bare.md", "ls --long", "grep Project", "search project", "append notes/bare.md more"),
+    *("check notes/full.md", "set notes/bare.md tier=hot", "hook post-edit", "context --estimated"),
+}
 # What any command loads that opens a vault.
 OPENED = {"arguments", "content", "history", "kinds", "memory", "questions", "verbs"}
 
@@ -123,10 +130,9 @@ def of_others(modules: set[str]) -> set[str]:
     return {name.partition(".")[0] for name in modules} & INSTALLED - {"mdmem"}
 
 
-@pytest.fixture
-def work(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    for name in [name for name in os.environ if name.startswith("MDMEM_")]:
-        monkeypatch.delenv(name)
+@pytest.fixture(scope="module")
+def prepared(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    tmp_path = tmp_path_factory.mktemp("prepared")
     subprocess.run(["git", "init", "--quiet", tmp_path], check=True)
     memory = open_memory(mdmem.init(tmp_path / "memories").root)
     memory.write("notes/bare.md", "# Title\n\ntext\n")
@@ -146,7 +152,7 @@ def test_the_version_needs_nothing(tmp_path: Path) -> None:
     assert of_others(modules) == {"click"}
 
 
-@pytest.mark.parametrize("asked", ["--help", "help json", "search --help", "serch"])
+@pytest.mark.parametrize("asked", speed.soak_most(["--help", "help json", "search --help", "serch"]))
 def test_help_needs_no_package_of_others(tmp_path: Path, asked: str) -> None:
     assert of_others(loaded(PROGRAM, *asked.split(), cwd=tmp_path)) == {"click"}
 
@@ -163,10 +169,14 @@ def test_importing_the_library_loads_no_command_line(tmp_path: Path) -> None:
     assert not of_others(modules)
 
 
-@pytest.mark.parametrize(("command", "others", "kinds"), COMMANDS, ids=[command for command, *_ in COMMANDS])
-def test_a_command_loads_what_it_uses(work: Path, command: str, others: set[str], kinds: set[str]) -> None:
-    modules = loaded(PROGRAM, *command.split(), cwd=work)
-    assert of_others(modules) - {"click"} <= others
+@cases("command, others, kinds", [row for row in COMMANDS if speed.is_all or row[0] in QUICK])
+def test_a_command_loads_what_it_uses(
+    prepared: Path, tmp_path: Path, command: str, others: set[str], kinds: set[str]
+) -> None:
+    copy_folder(prepared, tmp_path / "work")
+    modules = loaded(PROGRAM, *command.split(), cwd=tmp_path / "work")
+    engine = {"regex"} if sys.version_info < (3, 11, 5) else set()  # see mdmem.text.regex
+    assert of_others(modules) - {"click"} - engine <= others
     memory = {name.rpartition(".")[2] for name in ours(modules) if name.startswith("mdmem.memory.")}
     assert memory - OPENED <= kinds
     # Each module of commands is loaded alone.

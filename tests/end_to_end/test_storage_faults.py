@@ -16,6 +16,10 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import pytest
 
+from tests.programs import needs_readers
+from tests.speed import is_all, soak_most
+from tests.tables import cases
+
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
 
@@ -23,7 +27,8 @@ WORKER = Path(__file__).with_name("command_worker.py")
 NOBODY = 65534
 IS_ROOT = os.geteuid() == 0
 MOST_LEFT = 60  # pages, or files: more than any of the commands needs
-EXAMINED_EVERY = 4  # the doctor makes the index anew, which takes longer than the rest
+EXAMINED_EVERY = 4 if is_all else 24  # the doctor makes the index anew, which takes longer than the rest
+STRIDE = 1 if is_all else 3  # of commands, and of the space that is left
 
 NOTE = "---\ntitle: Database\ntags: [db]\n---\n\n# Database\n\n## Decision\n\nMySQL, for now.\n"
 FILES = {
@@ -122,20 +127,26 @@ class Commands:
         """The same process, for another vault."""
         return Commands(self._process, folder)
 
-    def run(self, *arguments: str, limit: int | None = None, given: str = "") -> Ran:
-        (ran,) = self.sweep([arguments], limit=limit, given=given)
+    def run(
+        self, *arguments: str, limit: int | None = None, given: str = "", short: Sequence[str] = ()
+    ) -> Ran:
+        (ran,) = self.sweep([arguments], limit=limit, given=given, short=short)
         return ran
 
     def sweep(
-        self, commands: Sequence[Sequence[str]], *, limit: int | None = None, given: str = ""
+        self,
+        commands: Sequence[Sequence[str]],
+        *,
+        limit: int | None = None,
+        given: str = "",
+        short: Sequence[str] = (),
     ) -> Iterator[Ran]:
         """Run commands in turn in one process; what each returned."""
         assert self._process.stdin
         assert self._process.stdout
-        orders = [
-            {"arguments": ["--vault", str(self._folder), *arguments], "given": given, "limit": limit}
-            for arguments in commands
-        ]
+        told = {"given": given, "limit": limit, "short": short}
+        vault = ["--vault", str(self._folder)]
+        orders = [{"arguments": [*vault, *arguments], **told} for arguments in commands]
         self._process.stdin.write(json.dumps(orders) + "\n")
         self._process.stdin.flush()
         lines = [self._process.stdout.readline() for _ in orders]
@@ -149,12 +160,16 @@ class Commands:
 @contextmanager
 def commands(folder: Path, *, before: Sequence[str] = (), user: int | None = None) -> Iterator[Commands]:
     """A worker; `before` are the first words of its command line, and `user` is who it runs as."""
+    if user:
+        needs_readers()
     command = [*before, sys.executable, str(WORKER), *([str(user)] if user else [])]
     pipe = subprocess.PIPE
-    # Where the index goes when the vault cannot hold it; whoever runs the commands may write there.
-    with tempfile.TemporaryDirectory(prefix="mdmem-cache-") as cache:
-        os.chmod(cache, 0o777)
-        environment = {**os.environ, "XDG_CACHE_HOME": cache}
+    # Where the index goes when the vault cannot hold it, and the key; both are of whoever runs the commands.
+    with tempfile.TemporaryDirectory(prefix="mdmem-home-") as home:
+        environment = {**os.environ, "XDG_CACHE_HOME": home}
+        if user is not None:
+            os.chown(home, user, user)
+            environment["XDG_STATE_HOME"] = home
         with subprocess.Popen(command, stdin=pipe, stdout=pipe, text=True, env=environment) as process:
             yield Commands(process, folder)
             process.communicate()
@@ -231,18 +246,34 @@ class Disk(NamedTuple):
     files: State
 
 
-@pytest.fixture(scope="module", params=["size=512k", "size=100m,nr_inodes=120"])
-def disk(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Disk]:
-    """A disk with few pages, and one with few files, with a vault that has a history."""
-    mounted = tmp_path_factory.mktemp("disk")
-    script = f'mount -t tmpfs -o {request.param} tmpfs "$1" && mkdir "$1/vault"'
-    with commands(mounted / "vault", before=mounting(script, str(mounted))) as worker:
-        # A vault that is asked for is there as soon as the worker answers.
-        assert worker.run("ls").code == 2
-        root = Path(f"/proc/{worker.pid}/root{mounted}/vault")
-        fill(root, {path: text.encode() for path, text in FILES.items()})
-        assert worker.run("append", "notes/db.md", "A line with a history.").code == 0
-        yield Disk(root, worker, everything(root))
+class Mounted(NamedTuple):
+    """A worker to which a disk with few pages and one with few files are mounted, and a folder read-only."""
+
+    worker: Commands
+    disks: Sequence[Path]
+    fixed: Path
+
+
+@pytest.fixture(scope="module")
+def mounted(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Mounted]:
+    *disks, fixed = (tmp_path_factory.mktemp(name) for name in ("pages", "files", "fixed"))
+    script = 'mount -t tmpfs -o size=1m tmpfs "$1" && mount -t tmpfs -o size=100m,nr_inodes=120 tmpfs "$2"'
+    script += ' && mkdir "$1/vault" "$2/vault" && mount --bind "$3" "$3" && mount -o remount,bind,ro "$3"'
+    with commands(fixed, before=mounting(script, *map(str, (*disks, fixed)))) as worker:
+        yield Mounted(worker, disks, fixed)
+
+
+@pytest.fixture(scope="module", params=[0, 1], ids=["pages", "files"])
+def disk(request: pytest.FixtureRequest, mounted: Mounted) -> Disk:
+    """A disk with few pages, or one with few files, with a vault that has a history."""
+    folder = mounted.disks[request.param] / "vault"
+    worker = mounted.worker.on(folder)
+    # A vault that is asked for is there as soon as the worker answers.
+    assert worker.run("ls").code == 2
+    root = Path(f"/proc/{worker.pid}/root{folder}")
+    fill(root, {path: text.encode() for path, text in FILES.items()})
+    assert worker.run("append", "notes/db.md", "A line with a history.").code == 0
+    return Disk(root, worker, everything(root))
 
 
 @contextmanager
@@ -262,7 +293,7 @@ def nearly_full(root: Path, left: int) -> Iterator[None]:
         shutil.rmtree(filler)
 
 
-@pytest.mark.parametrize("name", CHANGES)
+@cases("name", CHANGES if is_all else ("write in a new folder", "mv a folder"))
 def test_a_full_disk_refuses_a_change_until_there_is_enough_space(disk: Disk, name: str) -> None:
     fill(disk.root, disk.files)
     before = memories(disk.root)
@@ -270,7 +301,7 @@ def test_a_full_disk_refuses_a_change_until_there_is_enough_space(disk: Disk, na
     after = memories(disk.root)
     assert after != before
     refused = 0
-    for left in (0, *range(1 + len(name) % 2, MOST_LEFT, 2)):
+    for left in (0, *range(1 + len(name) % 2, MOST_LEFT, 2 * STRIDE)):
         fill(disk.root, disk.files)
         with nearly_full(disk.root, left):
             ran = disk.worker.run(*CHANGES[name], "--json")
@@ -293,7 +324,7 @@ def test_a_full_disk_refuses_a_change_until_there_is_enough_space(disk: Disk, na
 
 def test_a_vault_on_a_full_disk_is_searched_all_the_same(disk: Disk) -> None:
     elsewhere = 0
-    for left in range(0, MOST_LEFT, 4):
+    for left in range(0, 3 * MOST_LEFT, 4 if is_all else 44):
         fill(disk.root, disk.files)
         shutil.rmtree(disk.root / ".mdmem/local/index", ignore_errors=True)
         with nearly_full(disk.root, left):
@@ -365,6 +396,7 @@ def assert_refused(worker: Commands, *arguments: str, reason: str = "Permission 
 
 def test_grep_ends_with_an_error_where_a_memory_may_not_be_read(root: Path, worker: Commands) -> None:
     (root / "notes/other.md").write_text("x marks it\n")
+    give(root)
     (root / "notes/db.md").chmod(0)
     for pattern in ("marks", "nothing like this"):
         ran = worker.run("grep", pattern)
@@ -373,34 +405,38 @@ def test_grep_ends_with_an_error_where_a_memory_may_not_be_read(root: Path, work
     assert worker.run("grep", "-q", "marks").code == 0
 
 
-@pytest.mark.parametrize("arguments", READS, ids=" ".join)
-def test_a_vault_that_may_only_be_read_can_be_read(
-    root: Path, worker: Commands, arguments: Sequence[str]
-) -> None:
-    free = worker.run(*arguments)
-    assert free.code == 0
+def test_a_vault_that_may_only_be_read_can_be_read(root: Path, worker: Commands) -> None:
+    reads = READS[::STRIDE]
+    free = [*worker.sweep(reads)]
     chmod(root, folders=0o555, files=0o444)
-    seen = worker.run(*arguments)
-    # What it says besides is where the index stands.
-    note = re.compile(r"^.*the index stands in \S+, not in the vault: it is read-only\n", re.MULTILINE)
-    said = seen._replace(out=note.sub("", seen.out), errors=note.sub("", seen.errors))
-    assert said[:3] == free[:3]
-    assert bool(note.search(seen.errors)) == (
-        arguments[0] in {"check", "doctor", "search", "refs"} or "--where" in arguments
-    )
+    for arguments, before, seen in zip(reads, free, worker.sweep(reads), strict=True):
+        assert before.code == 0
+        # What it says besides is where the index stands.
+        note = re.compile(r"^.*the index stands in \S+, not in the vault: it is read-only\n", re.MULTILINE)
+        said = seen._replace(out=note.sub("", seen.out), errors=note.sub("", seen.errors))
+        assert said[:3] == before[:3], arguments
+        assert bool(note.search(seen.errors)) == (
+            arguments[0] in {"check", "doctor", "search", "refs"} or "--where" in arguments
+        )
 
 
 def test_a_vault_that_may_only_be_read_is_not_changed(root: Path, worker: Commands) -> None:
     before = everything(root)
     chmod(root, folders=0o555, files=0o444)
-    for arguments in CHANGES.values():
-        assert worker.run(*arguments, "--dry-run").code == 0
+    changes = [*CHANGES.values()][::STRIDE]
+    assert {ran.code for ran in worker.sweep([[*arguments, "--dry-run"] for arguments in changes])} == {0}
+    for arguments in changes:
         assert_refused(worker, *arguments)
+    root.parent.chmod(0o555)
     assert_refused(worker.on(root.parent / "another"), "init", reason="Permission denied")
+    root.parent.chmod(0o755)
     assert everything(root) == before
 
 
-@pytest.mark.parametrize("folder", ["notes", ".mdmem/local/staging", ".mdmem/local/trash", ".mdmem/local"])
+@pytest.mark.parametrize(
+    "folder",
+    soak_most(["notes", ".mdmem/local/staging", ".mdmem/local/trash", ".mdmem/local"], quick=(0,)),
+)
 def test_a_folder_that_may_not_be_written_to_refuses_what_needs_it(
     root: Path, worker: Commands, folder: str
 ) -> None:
@@ -475,7 +511,7 @@ def test_a_memory_of_somebody_else_is_changed_where_the_folder_allows_it(
     assert_sound(root, worker)
 
 
-@pytest.mark.parametrize("limit", [0, 100, 600, 2_000, 100_000])
+@pytest.mark.parametrize("limit", soak_most([0, 100, 600, 2_000, 100_000], quick=(1,)))
 def test_a_limit_on_the_size_of_files_is_kept_to(root: Path, worker: Commands, limit: int) -> None:
     """EFBIG, which is what a quota or `ulimit -f` says, at each of the files that a change writes."""
     big = "A line of a big memory.\n" * 50
@@ -494,86 +530,64 @@ def test_a_limit_on_the_size_of_files_is_kept_to(root: Path, worker: Commands, l
         assert before == now
 
 
-def test_a_file_system_that_is_mounted_read_only_can_be_read(root: Path) -> None:
-    script = 'mount --bind "$1" "$1" && mount -o remount,bind,ro "$1"'
-    before = everything(root)
-    with commands(root, before=mounting(script, str(root))) as worker:
-        for read in READS:
-            assert worker.run(*read).code in {0, 1}, read
-        for name in CHANGES.keys() - {"restore", "undo"}:
-            assert worker.run(*CHANGES[name], "--dry-run").code == 0, name
-            assert_refused(worker, *CHANGES[name], reason="Read-only file system")
-    assert everything(root) == before
+def test_a_file_system_that_is_mounted_read_only_can_be_read(mounted: Mounted) -> None:
+    fill(mounted.fixed, {path: text.encode() for path, text in FILES.items()})
+    before, worker = everything(mounted.fixed), mounted.worker
+    changes = [CHANGES[name] for name in sorted(CHANGES.keys() - {"restore", "undo"})[::STRIDE]]
+    assert {ran.code for ran in worker.sweep(READS[::STRIDE])} <= {0, 1}
+    assert {ran.code for ran in worker.sweep([[*arguments, "--dry-run"] for arguments in changes])} == {0}
+    for arguments in changes:
+        assert_refused(worker, *arguments, reason="Read-only file system")
+    assert everything(mounted.fixed) == before
 
 
 # ------------------------------------------------------------------------------------ no file left to open
 
-# While a file of the given name is opened, the process may open none: another one has just taken the last.
-SHORT_OF_FILES = """
-import resource, sys
-names, *arguments = sys.argv[1:]
-soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
-def limit(event, args):
-    if event in {"open", "os.listdir", "os.scandir"}:
-        is_named = str(args[0]).rpartition("/")[2] in names.split(",")
-        resource.setrlimit(resource.RLIMIT_NOFILE, (3 if is_named else soft, hard))
-from mdmem.cli.main import main
-sys.addaudithook(limit)
-sys.exit(main(arguments))
-"""
-
-
-def short_of_files(root: Path, names: str, *arguments: str) -> subprocess.CompletedProcess[str]:
-    command = [sys.executable, "-c", SHORT_OF_FILES, names, "--vault", str(root), *arguments]
-    return subprocess.run(command, capture_output=True, text=True, check=False, timeout=60)
-
 
 @pytest.fixture
-def linked(tmp_path: Path) -> Path:
-    """A vault whose memories link to each other, and which has a schema; beside it a folder to import."""
+def linked(root: Path, bound: Commands) -> Commands:
+    """Works on a vault whose memories link to each other, with a schema; beside it is a folder to import."""
     schema = '{"type": "object", "properties": {"title": {"type": "string"}}}'
-    texts = {name: f"---\ntitle: {name}\n---\n\nMySQL, see [[a]].\n" for name in "abc"}
-    files = {f"notes/{name}.md": text.encode() for name, text in texts.items()}
-    (tmp_path / "vault").mkdir()
-    fill(
-        tmp_path / "vault", {".mdmem/config.toml": b"", ".mdmem/schemas/notes.json": schema.encode(), **files}
-    )
+    texts = {f"notes/{name}.md": f"---\ntitle: {name}\n---\n\nMySQL, see [[a]].\n" for name in "abc"}
+    texts |= {".mdmem/config.toml": "", ".mdmem/schemas/notes.json": schema}
+    fill(root, {path: text.encode() for path, text in texts.items()})
     for name in "xyz":
-        (tmp_path / "from" / f"{name}s").mkdir(parents=True)
-        (tmp_path / "from" / f"{name}s" / f"{name}.md").write_text("MySQL\n")
-    assert short_of_files(tmp_path / "vault", "", "search", "mysql").returncode == 0
-    return tmp_path / "vault"
+        (root.parent / "from" / f"{name}s").mkdir(parents=True)
+        (root.parent / "from" / f"{name}s" / f"{name}.md").write_text("MySQL\n")
+    give(root.parent)
+    worker = bound.on(root)
+    assert worker.run("search", "mysql").code == 0
+    return worker
 
 
 @pytest.mark.parametrize(
-    ("names", "arguments"),
+    ("short", "arguments"),
     [
         ("b.md", ["replace", "--in", "notes", "--all", "MySQL", "SQLite", "--yes"]),
         ("notes", ["replace", "--in", "", "--all", "MySQL", "SQLite", "--yes"]),
         ("b.md", ["mv", "notes/a.md", "notes/other.md"]),
         ("notes.json", ["set", "notes/a.md", "title=[no, text]"]),
-        ("y.md", ["import", "obsidian", "../from"]),
-        ("ys", ["import", "obsidian", "../from"]),
+        ("y.md", ["import", "obsidian", "{}/from"]),
+        ("ys", ["import", "obsidian", "{}/from"]),
     ],
 )
 def test_a_change_of_many_files_never_goes_on_with_some_of_them(
-    linked: Path, monkeypatch: pytest.MonkeyPatch, names: str, arguments: list[str]
+    root: Path, linked: Commands, short: str, arguments: list[str]
 ) -> None:
-    monkeypatch.chdir(linked)
-    before = memories(linked)
-    ended = short_of_files(linked, names, *arguments)
-    assert (ended.returncode, memories(linked)) == (2, before), ended
-    assert "Too many open files" in ended.stderr
-    assert "nothing was changed" in ended.stderr
+    before = memories(root)
+    ended = linked.run(*(each.format(root.parent) for each in arguments), short=[short])
+    assert (ended.code, memories(root)) == (2, before), ended
+    assert "Too many open files" in ended.errors
+    assert "nothing was changed" in ended.errors
 
 
-def test_a_memory_that_could_not_be_opened_once_is_found_later(linked: Path) -> None:
-    with (linked / "notes/b.md").open("a") as file:
+def test_a_memory_that_could_not_be_opened_once_is_found_later(root: Path, linked: Commands) -> None:
+    with (root / "notes/b.md").open("a") as file:
         file.write("A needle.\n")
     for _ in range(2):
-        assert short_of_files(linked, "b.md", "search", "needle").returncode == 2
-    ended = short_of_files(linked, "", "search", "needle")
-    assert (ended.returncode, "notes/b.md" in ended.stdout) == (0, True)
-    checked = short_of_files(linked, "b.md", "check")
-    assert checked.returncode == 1
-    assert "notes/b.md:1:1: system-failing" in checked.stdout
+        assert linked.run("search", "needle", short=["b.md"]).code == 2
+    ended = linked.run("search", "needle")
+    assert (ended.code, "notes/b.md" in ended.out) == (0, True)
+    checked = linked.run("check", short=["b.md"])
+    assert checked.code == 1
+    assert "notes/b.md:1:1: system-failing" in checked.out

@@ -6,6 +6,7 @@ import hashlib
 import json
 import os
 import re
+import shlex
 import subprocess
 import sys
 from pathlib import Path
@@ -16,6 +17,7 @@ import pytest
 
 import mdmem
 from mdmem.cli.main import app
+from tests import speed
 
 WORKER = Path(__file__).with_name("terminal_worker.py")
 ESCAPE, CSI, BIDI, ZERO = "\x1b]0;title\x07\x1b[8m", "\x9b8m", "\u202e", "\u200b"
@@ -163,6 +165,15 @@ COMMANDS: dict[str, list[list[str]]] = {
 }
 
 
+# One at least of each way to print something; each run is a process.
+QUICK = {
+    *("show", "grep", "search", "ls", "check", "refs", "graph", "diff", "git log", "context", "rules text"),
+    *("sessions add", "sessions history", "inbox show", "preferences list", "mv", "replace", "status"),
+    *("template show", "schema show", "today"),
+}
+QUICK_CLOSED = {"show", "grep", "ls", "check", "append", "doctor"}
+
+
 def leaves(group: click.Group = app, prefix: str = "") -> set[str]:
     found, context = set(), click.Context(group)
     for name in group.list_commands(context):
@@ -223,7 +234,8 @@ def root(tmp_path: Path) -> Path:
 
 def test_every_command_shows_what_it_prints(root: Path) -> None:
     assert leaves() == COMMANDS.keys()
-    commands = [[*name.split(), *rest] for name, runs in COMMANDS.items() for rest in runs]
+    chosen = COMMANDS if speed.is_all else QUICK
+    commands = [[*name.split(), *rest] for name, runs in COMMANDS.items() for rest in runs if name in chosen]
     ends = on_terminal(root, commands)
     for command, (code, seen) in zip(commands, ends, strict=True):
         assert code in {0, 1, 2, 130}, (command, seen)  # 130: a question that nobody answers
@@ -234,7 +246,8 @@ def test_every_command_shows_what_it_prints(root: Path) -> None:
 
 
 def test_no_command_complains_of_a_reader_that_is_gone(root: Path) -> None:
-    commands = [[*name.split(), *runs[0]] for name, runs in COMMANDS.items()]
+    chosen = COMMANDS if speed.is_all else QUICK_CLOSED
+    commands = [[*name.split(), *runs[0]] for name, runs in COMMANDS.items() if name in chosen]
     for command, (code, seen) in zip(commands, on_terminal(root, commands, "closed"), strict=True):
         assert code in {0, 1, 2}, (command, seen)
         assert "Traceback" not in seen, (command, seen)
@@ -267,8 +280,8 @@ def test_only_the_output_layer_writes_to_a_stream() -> None:
         assert around == (["echo_via_pager", "stdout.buffer"] if file.name == "render.py" else []), file
 
 
-@pytest.mark.parametrize("closed", ["<&-", ">&-", "2>&-", "<&- >&- 2>&-"])
+@pytest.mark.parametrize("closed", speed.soak_most(["<&-", ">&-", "2>&-", "<&- >&- 2>&-"], quick=(3,)))
 def test_a_closed_stream_is_an_empty_one(root: Path, closed: str) -> None:
-    command = f"{sys.executable} -m mdmem append notes/new.md text {closed}"
+    command = f"{shlex.quote(sys.executable)} -m mdmem append notes/new.md text {closed}"
     assert subprocess.run(["sh", "-c", command], cwd=root, check=False, timeout=60).returncode == 0
     assert (root / "notes/new.md").read_text() == "text\n"

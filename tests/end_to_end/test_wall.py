@@ -9,15 +9,18 @@ import subprocess
 import sys
 import tempfile
 from functools import partial
+from itertools import product
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
 import pytest
-from hypothesis import HealthCheck, example, given, settings, strategies as st
+from hypothesis import HealthCheck, Phase, example, given, settings, strategies as st
 
 import mdmem
 from mdmem.diagnostic import as_json
 from mdmem.errors import MdmemError, MemoryNotFound, PathRefused
+from tests import speed
+from tests.tables import cases
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
@@ -57,6 +60,9 @@ COMMON = {
     "rules/one.md": "Keep backups.",
 }
 OWNERS = {"": COMMON, "users/alice": OWN, "users/alice/projects/demo": {"notes/own.md": "database lunch"}}
+
+# One query of each kind: a typing mistake, several words, a prefix, what many hold, fields.
+QUICK = ("databse", "database backup", "data* -zebra", "item", "datbase sqlte", "type:secret", "tag:private")
 
 texts = st.lists(st.sampled_from((*WORDS, "\n\n", "\n# Title\n", "#db ", "[[one]]", "[[four]]")), max_size=60)
 others = st.dictionaries(
@@ -108,7 +114,7 @@ def asked(memory: mdmem.Memory) -> Iterable[tuple[str, Callable[[], Any]]]:
         ("memory", 20),
         ("passage", 3),
     )
-    for query in queries:
+    for query in queries if speed.is_all else QUICK:
         for each, limit in limits:
             search = partial(memory.search, query, each=each, limit=limit, explain=True)
             yield f"search {query!r} {each} {limit}", search
@@ -172,7 +178,12 @@ def without_others() -> list[dict[str, str]]:
 LOUD = {"notes/zebra.md": (["zebra", "database", "\n\n"] * 30, "---\nid: four\ntags: [private]\n---\n")}
 
 
-@settings(max_examples=3, suppress_health_check=[HealthCheck.too_slow])
+# Each example asks all scopes everything.
+@settings(
+    max_examples=3,
+    suppress_health_check=[HealthCheck.too_slow],
+    phases=tuple(Phase) if speed.is_all else [Phase.explicit],
+)
 @example(other=LOUD | {"rules/secret.md": (["databse", "item"] * 50, ""), "notes/Ones.md": (["sqlite"], "")})
 @given(other=others)
 def test_nothing_that_another_user_writes_changes_an_answer(
@@ -224,8 +235,13 @@ def test_an_id_that_differs_in_case_from_another_is_refused_without_its_name(roo
 # -- the top of the vault without its users -----------------------------------------------------------------
 
 
-@pytest.mark.parametrize("path", ["users/bob/notes/new.md", "Users/bob/notes/plan.md", "users/bob"])
-@pytest.mark.parametrize("verb", ["show", "ls", "grep", "append", "rm", "mv", "write", "backlinks", "check"])
+@cases(
+    "path, verb",
+    product(
+        ["users/bob/notes/new.md", "Users/bob/notes/plan.md", "users/bob"],
+        ["show", "ls", "grep", "append", "rm", "mv", "write", "backlinks", "check"],
+    ),
+)
 def test_a_shared_scope_refuses_what_users_have_whether_it_is_there_or_not(
     root: Path, path: str, verb: str
 ) -> None:

@@ -7,7 +7,7 @@ import os
 import re
 import subprocess
 import sys
-import venv
+import tomllib
 import zipfile
 from email.parser import Parser
 from importlib.util import find_spec
@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
 
 CHECKOUT = Path(__file__).parents[2]
+KINDS = ("prompts", "schemas", "templates")
 
 
 def succeed(*command: str | Path, cwd: Path, env: Mapping[str, str] | None = None, given: str = "") -> str:
@@ -43,7 +44,7 @@ def built(folder: Path) -> Path:
 
 def installed(wheel: Path, folder: Path) -> Path:
     """The programs of a new environment that holds the wheel and what it depends on."""
-    venv.create(folder)
+    succeed(sys.executable, "-m", "venv", "--without-pip", folder, cwd=folder.parent)
     # To unpack a pip of its own takes longer than all the rest: ours puts things there as well.
     pip = folder / "bin/pip"
     pip.write_text(f'#!/bin/sh\nexec "{sys.executable}" -m pip --python "{folder}" "$@"\n')
@@ -52,6 +53,15 @@ def installed(wheel: Path, folder: Path) -> Path:
     return folder / "bin"
 
 
+def test_the_wheel_is_made_of_all_that_the_program_reads() -> None:
+    project = tomllib.loads((CHECKOUT / "pyproject.toml").read_text())
+    wheel = project["tool"]["hatch"]["build"]["targets"]["wheel"]
+    assert wheel["packages"] == ["mdmem"]
+    assert wheel["force-include"] == {kind: f"mdmem/{kind}" for kind in KINDS}
+    assert project["project"]["scripts"] == {"mdmem": "mdmem.cli:program"}
+
+
+@pytest.mark.soak
 @pytest.mark.timeout(300)
 # README: `pip install './mdmem[mcp]'` …
 def test_the_wheel_works_far_from_the_checkout(tmp_path: Path) -> None:
@@ -72,12 +82,12 @@ def holds_what_it_needs_and_nothing_else(wheel: Path) -> None:
         names = set(archive.namelist())
         metadata = archive.read(f"mdmem-{mdmem.__version__}.dist-info/METADATA").decode()
         programs = archive.read(f"mdmem-{mdmem.__version__}.dist-info/entry_points.txt").decode()
-    for kind in ("prompts", "schemas", "templates"):
+    for kind in KINDS:
         assert {f"mdmem/{kind}/{file.name}" for file in (CHECKOUT / kind).iterdir()} <= names
     modules = {file.relative_to(CHECKOUT).as_posix() for file in (CHECKOUT / "mdmem").rglob("*.py")}
     assert {name for name in names if name.endswith(".py")} == modules
     assert "mdmem/py.typed" in names
-    assert "mdmem/capture/cues.toml" in names
+    assert {"mdmem/capture/cues.toml", "mdmem/sessions/events.toml"} <= names
     assert {name.partition("/")[0] for name in names} == {"mdmem", f"mdmem-{mdmem.__version__}.dist-info"}
     topics = "mdmem/cli/topics"
     assert {f"{topics}/{file.name}" for file in (CHECKOUT / topics).iterdir()} <= names

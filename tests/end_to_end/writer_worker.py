@@ -1,8 +1,9 @@
-"""Many processes that write the same memories. Run as `writer_worker.py VAULT JOBS`.
+"""Many processes that write the same memories. Run as `writer_worker.py SOCKET`, a descriptor.
 
-JOBS is a JSON list of `[HOW, NAME, COUNT, DESCRIPTORS]`; each is done by a fork of this process, which has
-everything imported, with these descriptors as its standard input, output and error. This process prints a
-JSON list of the ids of the others, and as each ends, a list of its id and its exit code.
+Each message on the socket is a JSON list of a vault and of jobs, `[HOW, NAME, COUNT]`, with three descriptors
+for each job, its standard input, output and error, and one to tell of all jobs. Each job is done by a fork of
+this process, which has everything imported. Told is, as JSON, a list of the ids of these processes, and as
+each ends, a list of its id and its exit code.
 
 A process says `ready`, waits for a line on standard input, writes COUNT times, and says which number it has
 written each time. It ends with exit code 1, and the code of the error, when it is refused. HOW is one of
@@ -12,12 +13,25 @@ written each time. It ends with exit code 1, and the code of the error, when it 
 from __future__ import annotations
 
 import contextlib
+import ctypes  # noqa: F401 - as some more below: what each fork would import anew
+import hmac  # noqa: F401
 import json
 import os
+import socket
 import sys
 import traceback
 from typing import TYPE_CHECKING
 
+import yaml  # noqa: F401
+
+import mdmem.facade.service
+import mdmem.index.sync
+import mdmem.links.move
+import mdmem.memory.preferences
+import mdmem.memory.working
+import mdmem.merging.merge
+import mdmem.schema.validator
+import mdmem.vault.transaction  # noqa: F401
 from mdmem.errors import FileBusy, MdmemError
 from mdmem.facade.memory import Memory
 from mdmem.vault.plan import Change, EditPlan
@@ -167,16 +181,34 @@ def forked(root: str, how: str, name: str, count: int, descriptors: list[int]) -
         os._exit(code)
 
 
-def launch(root: str, jobs: list[tuple[str, str, int, list[int]]]) -> None:
-    children = [forked(root, *job) for job in jobs]
-    for *_, descriptors in jobs:
-        for descriptor in descriptors:
-            os.close(descriptor)
+def launch(root: str, jobs: list[tuple[str, str, int]], descriptors: list[int]) -> None:
+    *theirs, told = descriptors
+    children = [forked(root, *job, theirs[3 * at : 3 * at + 3]) for at, job in enumerate(jobs)]
+    for descriptor in theirs:
+        os.close(descriptor)
+    os.dup2(told, 1)
     say(json.dumps(children))
     for _ in children:
         child, status = os.wait()
         say(json.dumps([child, os.waitstatus_to_exitcode(status)]))
 
 
+def serve(orders: socket.socket) -> None:
+    """Launch jobs as they come, each time in a fork, for the jobs before may still run."""
+    while True:
+        order, descriptors, *_ = socket.recv_fds(orders, 1 << 16, MOST_DESCRIPTORS)
+        if not order:
+            break
+        if os.fork() == 0:
+            root, jobs = json.loads(order)
+            launch(root, jobs, descriptors)
+            os._exit(0)
+        for descriptor in descriptors:
+            os.close(descriptor)
+    with contextlib.suppress(ChildProcessError):
+        while True:
+            os.wait()
+
+
 if __name__ == "__main__":
-    launch(sys.argv[1], json.loads(sys.argv[2]))
+    serve(socket.socket(fileno=int(sys.argv[1])))

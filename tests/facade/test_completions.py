@@ -14,6 +14,8 @@ from hypothesis import given, settings, strategies as st
 import mdmem
 from mdmem.document.document import DEFAULT_LIMITS, parse_text
 from mdmem.links.resolve import resolve_link
+from tests.speed import examples
+from tests.tables import cases
 
 if TYPE_CHECKING:
     from mdmem.facade.completions import Completion, Completions
@@ -101,7 +103,7 @@ CASES = {
 }
 
 
-@pytest.mark.parametrize("case", CASES)
+@cases("case", CASES)
 def test_what_is_chosen_is_written(editing: Editing, case: str) -> None:
     given_, expected = CASES[case]
     text, found = typed(editing, given_)
@@ -185,7 +187,7 @@ PIECES = (
 )
 
 
-@settings(max_examples=150)
+@settings(max_examples=examples(150))
 @given(st.lists(st.sampled_from(PIECES), max_size=14), st.integers(0, 60))
 def test_any_text_is_answered_at_any_offset(editing: Editing, pieces: list[str], offset: int) -> None:
     text = "".join(pieces)
@@ -196,7 +198,7 @@ def test_any_text_is_answered_at_any_offset(editing: Editing, pieces: list[str],
         assert item.label.isprintable()
 
 
-@settings(max_examples=100)
+@settings(max_examples=examples(100))
 @given(st.integers(0, 1 << 32))
 def test_a_chosen_memory_is_the_one_that_the_link_means(editing: Editing, seed: int) -> None:
     chance = random.Random(seed)

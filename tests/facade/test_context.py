@@ -18,6 +18,7 @@ from mdmem.facade.context import Context, context
 from mdmem.facade.memory import Memory, open as open_memory
 from mdmem.text.tokens import counter, estimate
 from mdmem.vault.paths import Scope
+from tests.speed import examples
 
 NOW = datetime(2026, 11, 22, tzinfo=UTC)
 PLENTY = 100_000
@@ -253,7 +254,7 @@ def test_what_cannot_be_read_is_named_with_the_reason(tmp_path: Path) -> None:
 def test_the_newest_pinned_memory_wins_and_the_order_of_the_text_stays(tmp_path: Path) -> None:
     days = ("2026-01-02", "2026-01-03", "2026-01-01")
     files = {
-        f"notes/{name}.md": note("word " * 90, tier="pinned", created=day)
+        f"notes/{name}.md": note("word " * 120, tier="pinned", created=day)
         for name, day in zip("abc", days, strict=True)
     }
     found = made(vault(tmp_path, files), budget=400)
@@ -263,7 +264,7 @@ def test_the_newest_pinned_memory_wins_and_the_order_of_the_text_stays(tmp_path:
 
 def test_the_newest_dated_bullets_of_a_log_win(tmp_path: Path) -> None:
     log = "".join(f"- 2026-01-{day:02}: {'word ' * 20}\n" for day in range(1, 31))
-    found = made(vault(tmp_path, {"AGENTS.md": f"# Log\n\n{log}"}), budget=500)
+    found = made(vault(tmp_path, {"AGENTS.md": f"# Log\n\n{log}"}), budget=510)
     kept = [int(day) for day in re.findall(r"^- 2026-01-(\d\d)", found.text, re.MULTILINE)]
     assert kept == list(range(31 - len(kept), 31))
     assert len(kept) + len(found.left_out) == 30
@@ -362,9 +363,7 @@ def trees(draw: st.DrawFn) -> dict[str, str]:
     return files
 
 
-@settings(
-    max_examples=25, deadline=None, suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large]
-)
+@settings(max_examples=examples(25), suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large])
 @given(trees(), st.lists(st.integers(1, 3000), min_size=1, max_size=6), st.booleans())
 def test_no_budget_is_passed_nothing_is_left_out_in_silence_and_the_bytes_are_the_same(
     files: dict[str, str], budgets: list[int], estimated: bool

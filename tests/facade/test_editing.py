@@ -1,7 +1,4 @@
-"""What an editor is told: the answers for unsaved texts, and what becomes of them when others write.
-
-`MDMEM_TEST_EXAMPLES` says how many lives of an editor are tried; without it, as many as a quick run takes.
-"""
+"""What an editor is told: the answers for unsaved texts, and what becomes of them when others write."""
 
 from __future__ import annotations
 
@@ -19,6 +16,7 @@ from hypothesis import given, settings, strategies as st
 import mdmem
 from mdmem.diagnostic import Span
 from mdmem.errors import MdmemError
+from tests.speed import examples
 from tests.waiting import until
 
 if TYPE_CHECKING:
@@ -26,8 +24,6 @@ if TYPE_CHECKING:
 
     from mdmem.facade.editing import Editing
     from mdmem.facade.memory import Memory
-
-EXAMPLES = int(os.environ.get("MDMEM_TEST_EXAMPLES", "40"))
 
 PATHS = ("a.md", "b.md", "notes/a.md", "notes/c.md", "deep/er/d.md", "e.json", "Ä.md")
 LINES = (
@@ -210,7 +206,7 @@ def compare(life: Life) -> None:
     memory.index.close()
 
 
-@settings(max_examples=EXAMPLES)
+@settings(max_examples=examples(40))
 @given(st.integers(0, 1 << 32))
 def test_overlay_answers_as_a_vault_would_where_everything_open_is_saved(seed: int) -> None:
     with tempfile.TemporaryDirectory() as folder:

@@ -15,6 +15,8 @@ import mdmem
 from mdmem.diagnostic import Span
 from mdmem.document.document import DEFAULT_LIMITS
 from mdmem.errors import MdmemError
+from tests.speed import examples
+from tests.tables import cases
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -72,7 +74,6 @@ CASES = {
     "the nearest slug": ("[x](database.md#choise⟨)\n", "Link to #choice", "[x](database.md#choice)\n"),
     "the nearest block": ("[[database#^fact2⟨]]\n", "Link to #^fact1", "[[database#^fact1]]\n"),
     "one of two": ("[[twin⟨]]\n", "Link to y/twin.md", "[[y/twin]]\n"),
-    "a heading of two": ("[[database#Why⟨]]\n", "Link to #Other#Why in line 9", "[[database#Other#Why]]\n"),
     "a choice": (
         bug("state: Opn⟨ # why\nlevel: high\n"),
         "Make state open",
@@ -122,7 +123,7 @@ CASES = {
 }
 
 
-@pytest.mark.parametrize("case", CASES)
+@cases("case", CASES)
 def test_a_fix_writes_what_it_says_and_ends_what_was_wrong(editing: Editing, case: str) -> None:
     given_, title, expected = CASES[case]
     fixes = {fix.title: fix for fix in offered(editing, given_)}
@@ -251,7 +252,7 @@ HEADS = (
 )
 
 
-@settings(max_examples=40)
+@settings(max_examples=examples(40))
 @given(st.integers(0, 1 << 32))
 def test_every_fix_that_is_offered_can_be_done_and_ends_its_finding(
     tmp_path_factory: pytest.TempPathFactory, seed: int

@@ -24,6 +24,8 @@ from mdmem.vault.folder import find, init
 from mdmem.vault.paths import Scope
 from mdmem.vault.plan import EditPlan
 from mdmem.vault.transaction import Applied
+from tests.speed import examples
+from tests.tables import cases
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -48,6 +50,10 @@ def memories(root: Path) -> dict[str, bytes]:
 
 @pytest.fixture
 def root(tmp_path: Path) -> Path:
+    return make_root(tmp_path)
+
+
+def make_root(tmp_path: Path) -> Path:
     root = Path(init(tmp_path / "memories").root)
     for path in (
         "notes/a.md",
@@ -253,6 +259,10 @@ PIN_OF_SECOND = f"<!-- pin {sha256(b'second = 2' + bytes([10])).hexdigest()[:16]
 
 @pytest.fixture
 def memory(root: Path) -> Memory:
+    return make_memory(root)
+
+
+def make_memory(root: Path) -> Memory:
     """The memory of dora, in which there is something for every verb."""
     memory = Memory(str(root), Scope(user="dora"))
     (root.parent / "graph.jsonl").write_text('{"type": "entity", "name": "Ada", "entityType": "person"}')
@@ -285,10 +295,10 @@ def test_every_verb_that_changes_something_is_tried_here(memory: Memory) -> None
     assert changing == VERBS.keys()
 
 
-@pytest.mark.parametrize("name", VERBS)
-def test_a_plan_writes_nothing_and_says_what_the_verb_then_does(
-    memory: Memory, root: Path, name: str
-) -> None:
+@cases("name", VERBS)
+def test_a_plan_writes_nothing_and_says_what_the_verb_then_does(tmp_path: Path, name: str) -> None:
+    root = make_root(tmp_path)
+    memory = make_memory(root)
     before = everything(root)
     plan = VERBS[name](memory.plan)
     diff = memory.prepared(plan).diff()
@@ -337,7 +347,7 @@ def test_check_gathers_what_is_wrong_with_form_and_schema(root: Path) -> None:
     memory = Memory(str(root), Scope(user="alice"))
     assert memory.check() == []
     folder = root / "users/alice"
-    (folder / "a.md").write_bytes(b"---\ntags: 5\n---\n")
+    (folder / "a.md").write_bytes(b"---\ntags: {a: 5}\n---\n")
     (folder / "b.md").write_bytes(b"\xff")
     (folder / "c.json").write_bytes(b"{")
     (folder / "d.md").symlink_to("a.md")
@@ -490,7 +500,7 @@ def test_what_no_file_can_be_called_is_found_nowhere(memory: Memory, odd: str) -
         assert isinstance(attempt(verb, memory.plan, odd), EditPlan | MdmemError)
 
 
-@settings(max_examples=50)
+@settings(max_examples=examples(50))
 @given(path=PATHS)
 def test_no_path_plans_or_makes_a_change_for_another_user(shared: tuple[Path, Memory], path: str) -> None:
     root, alice = shared

@@ -19,11 +19,10 @@ import mdmem
 from mdmem import Memory
 from mdmem.errors import EditRefused, MemoryNotFound, NamedNotFound, Usage
 from mdmem.vault.paths import Scope
+from tests.speed import examples
 
 if TYPE_CHECKING:
     from collections.abc import Callable
-
-EXAMPLES = int(os.environ.get("MDMEM_TEST_EXAMPLES", "12"))
 
 
 @pytest.fixture
@@ -307,7 +306,7 @@ def read_notes(memory: Memory) -> dict[str, str]:
 
 
 @given(steps=STEPS, has_outside=st.booleans())
-@settings(max_examples=EXAMPLES, deadline=None)
+@settings(max_examples=examples(12), deadline=None)
 def test_nothing_that_is_called_exact_is_wrong(
     steps: list[tuple[str, int, str]], has_outside: bool, tmp_path_factory: pytest.TempPathFactory
 ) -> None:

@@ -10,6 +10,7 @@ from hypothesis import given, settings, strategies as st
 
 import mdmem
 from mdmem.diagnostic import as_json
+from tests.speed import examples
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -22,7 +23,7 @@ def memory(vault_root: Path) -> Memory:
     return mdmem.open(vault_root)
 
 
-@settings(max_examples=20)
+@settings(max_examples=examples(20))
 @given(
     texts=st.dictionaries(
         st.sampled_from(["a.md", "notes/a.md", "notes/b/c.md", "users/u/notes/d.md", "rules/e.md"]),

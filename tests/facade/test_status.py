@@ -51,6 +51,8 @@ def test_it_counts_what_waits(memory: Memory, tmp_path: Path) -> None:
     assert (found.uncommitted, found.stale, found.broken) == (3, 1, 3)
     assert found.stale == sum(len(each.places) for each in memory.references.stale())
     assert found.uncommitted == len({each.path for each in memory.git.diff()})
+    memory.mv("notes/a.md", "notes/moved.md")  # one memory, in git two files
+    assert memory.status().uncommitted == 3
 
 
 def test_memories_that_git_could_not_merge_are_told(memory: Memory, tmp_path: Path) -> None:

@@ -38,6 +38,8 @@ from mdmem.index.database import (
     stem_keys,
     tag_key,
 )
+from tests.speed import examples
+from tests.tables import cases
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -151,7 +153,7 @@ def filled() -> bytes:
 
 
 @given(st.data())
-@settings(max_examples=60)
+@settings(max_examples=examples(60))
 def test_a_torn_or_garbled_file_is_damage_or_does_no_harm(
     tmp_path_factory: pytest.TempPathFactory, data: st.DataObject
 ) -> None:
@@ -220,7 +222,7 @@ def test_a_file_with_a_problem_has_no_rows_but_its_own(database: Database) -> No
     put(database, DocumentRow("a.md", SEEN, racy=True, hash="", problem="a symbolic link", record=None))
     found = dump(database)
     assert [part for part, rows in found.items() if rows] == ["documents"]
-    assert found["documents"] == [("a.md", "a.md", *SEEN, 1, "", "a symbolic link", "", "", "", 0, "")]
+    assert found["documents"] == [("a.md", "a.md", *SEEN, 1, "", "a symbolic link", "", "", "", 0, "", "")]
 
 
 def test_headings_are_known_of_the_content_that_was_indexed_alone(database: Database) -> None:
@@ -397,8 +399,8 @@ def of_json(value: object, path: str = "a.json") -> Record:
 # --------------------------------------------------------------------------------------------------- keys
 
 
-@pytest.mark.parametrize(
-    ("target", "key"),
+@cases(
+    "target, key",
     [
         ("", ""),
         ("db", "db"),
@@ -406,7 +408,7 @@ def of_json(value: object, path: str = "a.json") -> Record:
         ("../x/db.md", "db"),
         ("db.json", "db.json"),
         ("db.md.md", "db.md"),
-        ("folder/", ""),
+        ("folder/", "folder"),
         ("Straße", "strasse"),
         (CAFE, "caf\u00e9"),
         (CAFE_NFD, "caf\u00e9"),
@@ -435,7 +437,7 @@ def test_a_memory_is_called_by_its_file_its_id_and_its_aliases() -> None:
     ]
 
 
-@pytest.mark.parametrize("aliases", ["One", ["One"], ["One", ["nested"], {"a": 1}, ""], '"One"'])
+@cases("aliases", ["One", ["One"], ["One", ["nested"], {"a": 1}, ""], '"One"'])
 def test_an_alias_may_be_a_text_or_a_list_and_what_is_none_is_left_out(aliases: object) -> None:
     text = f"---\naliases: {aliases if isinstance(aliases, str) else json.dumps(aliases)}\n---\n"
     assert [key for kind, key in of(text).names if kind == "alias"] == ["one"]
@@ -499,8 +501,8 @@ def test_a_json_memory_has_its_members_as_fields() -> None:
     assert of_json([1, 2]).fields == []
 
 
-@pytest.mark.parametrize(
-    ("number", "kept"),
+@cases(
+    "number, kept",
     [
         (2**63 - 1, 2**63 - 1),
         (-(2**63) + 1, -(2**63) + 1),
@@ -513,7 +515,7 @@ def test_a_number_that_sqlite_cannot_hold_is_kept_as_text(number: int, kept: obj
     assert of_json({"n": number}).fields == [(0, "n", kept)]
 
 
-@pytest.mark.parametrize("digits", ["9" * 5_000, "0x" + "f" * 5_000, "0o" + "7" * 6_000, "1e999", "-.inf"])
+@cases("digits", ["9" * 5_000, "0x" + "f" * 5_000, "0o" + "7" * 6_000, "1e999", "-.inf"])
 def test_a_number_of_thousands_of_digits_does_no_harm(digits: str) -> None:
     made = of(f"---\ntitle: T\nn: {digits}\nid: {digits}\naliases: [{digits}]\n---\n")
     assert sqlite3.connect(":memory:").execute("SELECT ?", (made.fields[1][2],)).fetchone()

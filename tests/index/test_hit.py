@@ -13,6 +13,8 @@ from mdmem.errors import MemoryNotFound, NotUtf8
 from mdmem.index.database import record
 from mdmem.index.hit import HitReader, headings_above, line_text, lines_text
 from mdmem.index.ripgrep import Line
+from tests.speed import examples
+from tests.tables import cases
 
 # What begins, continues or ends a block, so that much of it stands in the way of a heading.
 _PIECES = (
@@ -35,7 +37,7 @@ def above(document: Document, line: int) -> tuple[str, ...]:
 
 
 @given(texts)
-@settings(deadline=None, max_examples=300)
+@settings(deadline=None, max_examples=examples(300))
 def test_headings_that_the_index_knows_are_those_of_the_memory(text: str) -> None:
     document = parse_text("a.md", text)
     known = [(int(row[1] or 0), tuple(str(row[3]).split("\n"))) for row in record(document, 0).sections]
@@ -45,8 +47,8 @@ def test_headings_that_the_index_knows_are_those_of_the_memory(text: str) -> Non
         )
 
 
-@pytest.mark.parametrize(
-    ("text", "line", "expected"),
+@cases(
+    "text, line, expected",
     [
         ("# A\n\ntext\n", 3, ("A",)),
         ("# A\n\ntext\n", 1, ("A",)),
@@ -66,7 +68,7 @@ def test_a_json_memory_has_no_headings() -> None:
 
 
 @given(texts, st.integers(1, 9), st.integers(0, 9))
-@settings(deadline=None, max_examples=300)
+@settings(deadline=None, max_examples=examples(300))
 def test_lines_together_are_the_lines_one_by_one(text: str, first: int, count: int) -> None:
     document = parse_text("a.md", text)
     lines = range(first, first + count)

@@ -12,7 +12,7 @@ import subprocess
 import sys
 import tempfile
 import threading
-from contextlib import closing
+from contextlib import closing, suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -22,6 +22,9 @@ from mdmem.errors import MdmemError, StorageFailed
 from mdmem.index.index import Index
 from mdmem.index.sync import Synced
 from mdmem.index.text_index import TextIndex
+from tests import speed
+from tests.programs import needs_readers
+from tests.speed import soak_most
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
@@ -165,7 +168,7 @@ def empty(path: Path) -> None:
     put(path, b"")
 
 
-@pytest.mark.parametrize("harm", [cut, garble, empty, Path.unlink])
+@pytest.mark.parametrize("harm", soak_most([cut, garble, empty, Path.unlink], quick=(0, 3)))
 def test_whichever_file_is_damaged_the_answers_are_right(root: Path, harm: Callable[[Path], None]) -> None:
     first = Index(str(root))
     first.sync()
@@ -326,8 +329,8 @@ def test_where_it_can_be_kept_nowhere_that_is_said(root: Path, cache: Path) -> N
 ASK = """
 import encodings.ascii, importlib, json, os, pkgutil, sys
 import mdmem, platformdirs.unix
-for module in pkgutil.walk_packages(mdmem.__path__, "mdmem."):
-    if not module.name.startswith(("mdmem.__main__", "mdmem.adapters.", "mdmem.mcp.")):
+for module in pkgutil.walk_packages(mdmem.__path__, "mdmem."):  # another user may read none of it later
+    if module.name.split(".")[1] in {"document", "index", "markdown", "text", "vault"}:
         importlib.import_module(module.name)
 from mdmem.index.index import Index
 root, user = sys.argv[1], int(sys.argv[2])
@@ -343,10 +346,10 @@ for _ in range(2):
 
 def told(command: Sequence[str], root: Path, cache: Path, user: int) -> list[list[Any]]:
     """What another process is told, twice."""
-    environment = {**os.environ, "XDG_CACHE_HOME": str(cache), "HOME": str(cache)}
+    own = dict.fromkeys(("HOME", "TMPDIR", "XDG_CACHE_HOME", "XDG_STATE_HOME"), str(cache))
     ran = subprocess.run(
         [*command, sys.executable, "-c", ASK, str(root), str(user)],
-        env=environment,
+        env=os.environ | own,
         capture_output=True,
         text=True,
         check=False,
@@ -358,12 +361,14 @@ def told(command: Sequence[str], root: Path, cache: Path, user: int) -> list[lis
 @pytest.fixture
 def open_folder() -> Iterator[Path]:
     """A folder that every user may enter, with a vault and a place for a cache that belongs to nobody."""
+    needs_readers()
     folder = Path(tempfile.mkdtemp(prefix="mdmem-index-"))
-    folder.chmod(0o755)
     (folder / "vault/.mdmem").mkdir(parents=True)
     (folder / "vault/.mdmem/config.toml").touch()
     (folder / "vault/a.md").write_text("# A\n")
-    (folder / "cache").mkdir(mode=0o777)
+    (folder / "cache").mkdir()
+    for path in (folder, *folder.rglob("*")):
+        path.chmod(0o755)
     if IS_ROOT:
         os.chown(folder / "cache", NOBODY, NOBODY)
     yield folder
@@ -390,7 +395,9 @@ def test_an_index_that_somebody_else_keeps_there_is_left_alone(open_folder: Path
     if not IS_ROOT:
         pytest.skip("only root can be two users")
     vault, cache = open_folder / "vault", open_folder / "cache"
-    assert told([], vault, cache, 0)[0][2] == str(own(vault))
+    with closing(Index(str(vault))) as mine:
+        mine.sync()
+        assert mine.folder == str(own(vault))
     first, second = told([], vault, cache, NOBODY)
     assert first[1] == second[1] == ["a.md"]
     assert first[2].startswith(str(cache))
@@ -496,9 +503,10 @@ def test_of_a_new_one_everything_is_looked_at_whatever_is_named(root: Path, inde
 
 def test_threads_may_ask_at_once(root: Path, index: Index) -> None:
     found: list[Any] = []
+    steps = 8 if speed.is_all else 4
 
     def ask(number: int) -> None:
-        for step in range(8):
+        for step in range(steps):
             (root / f"notes/{number}-{step}.md").write_text(f"{number} {step}")
             index.sync()
             documents, texts = paths(index)
@@ -512,7 +520,7 @@ def test_threads_may_ask_at_once(root: Path, index: Index) -> None:
         thread.start()
     for thread in threads:
         thread.join()
-    assert found == [True] * 64
+    assert found == [True] * (8 * steps)
     assert index.notes == []
 
 
@@ -590,3 +598,42 @@ def test_a_text_index_that_is_lost_is_made_anew_whatever_is_told(root: Path, ind
     shutil.rmtree(own(root) / "text")
     index.sync()
     assert paths(index) == both("a", "b", "c")
+
+
+@pytest.mark.soak
+def test_a_vault_that_is_deleted_at_any_instant_of_a_sync_is_no_bug(root: Path) -> None:
+    instants = range(1, 10_000)
+    assert any(not delete_amid_sync(root, instant) for instant in instants)
+
+
+def test_a_vault_that_is_deleted_as_its_index_was_opened_is_no_bug(root: Path) -> None:
+    assert delete_amid_sync(root, 1, os.stat, "database.py")
+
+
+def delete_amid_sync(root: Path, instant: int, *at: Any) -> bool:
+    """Delete the vault before the given call to the system, or one out of a file; say whether it came."""
+    copy = root.with_name("deleted")
+    shutil.copytree(root, copy)
+    calls = 0
+
+    def delete(frame: Any, event: str, call: Any) -> None:
+        nonlocal calls
+        if event != "c_call" or (at and (call, os.path.basename(frame.f_code.co_filename)) != at):
+            return
+        name = getattr(call, "__qualname__", "")
+        if getattr(call, "__module__", "") in {"posix", "_io", "fcntl"} or name.startswith(
+            ("Connection", "Index")
+        ):
+            calls += 1
+            if calls == instant:
+                sys.setprofile(None)
+                shutil.rmtree(copy, ignore_errors=True)
+
+    with closing(Index(str(copy))) as index, suppress(MdmemError):
+        sys.setprofile(delete)
+        try:
+            index.sync()
+        finally:
+            sys.setprofile(None)
+    shutil.rmtree(copy, ignore_errors=True)
+    return calls >= instant

@@ -1,19 +1,21 @@
-"""The first hits of a search are the same however many are asked for, and by whichever way."""
+"""The first hits of a search are the same at every limit and by whichever way, and counted alike."""
 
 from __future__ import annotations
 
 import json
 import random
 import re
-from itertools import cycle
+from itertools import cycle, product
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import pytest
 
 import mdmem
 from mdmem.index import text_index
-from tests.end_to_end.test_foreign_tree import others, run
+from tests import foreign
+from tests.end_to_end.test_foreign_tree import run
 from tests.mcp.conftest import on_stdio, run as run_async
+from tests.speed import examples
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
@@ -24,11 +26,12 @@ if TYPE_CHECKING:
     from mdmem.index.search import Results
 
 LIMITS = (1, 5, 10, 50, 200)
-QUERIES, THROUGH_ALL = 200, 20
+THROUGH_ALL = 20
 SCOPE = mdmem.Scope(user="alice", project="demo")
 AS_OPTIONS = ("--user", "alice", "--project", "demo")
 FOLDERS = ("", "projects/demo/", "users/alice/", "users/alice/projects/demo/")
 LONGEST = 2_000  # bytes of a file that is taken in
+OTHERS = 160  # files that others wrote, or that are made of such
 NARROWED: Sequence[Mapping[str, Any]] = (
     {},
     {"types": ["decision"]},
@@ -37,7 +40,41 @@ NARROWED: Sequence[Mapping[str, Any]] = (
     {"before": "2026-06"},
     {"within": "notes"},
     {"budget": 2_000},
+    {"where": ["confidence>=0.5"]},
+    {"any_state": True},
+    {"as_of": "2026-04-01"},
 )
+# What is found in no line as it is written: days, escapes, and letters that stand for others.
+SAID_OTHERWISE = (
+    *("may", "june 2026", "1 march", "2026", "january february march april may june july august september"),
+    *(
+        "tel",
+        "office",
+        "café",
+        "escaped",
+        "हिन्दी",
+        "ＦＵＬＬ",
+        "ガ",
+        "kelvin",
+        "quoted",
+        "head",
+        "in*",
+        "日本",
+    ),
+)
+OTHERWISE: Mapping[str, str] = {
+    "notes/sign.md": "A ℡ number, the oﬃce, ㎏ and ½: 5 K.\n",
+    "notes/yaml.md": '---\nsummary: "caf\\u00e9 \\x65scaped, a\\nquoted line"\n---\nText.\n',
+    "working/resources/a.json": '{"a": "caf\\u00e9 and \\u0065scaped", "b": ["\\u65e5\\u672c"]}\n',
+    "notes/hindi.md": "# हिन्दी\n\nयह हिन्दी में है।\n\nहिन्दी लिखी है।\n",
+    "notes/wide.md": "ＦＵＬＬ width, ｶﾞ and 日本語\n",
+    "notes/headed.md": "# Head\n\nOne.\n\nTwo.\n\nThree.\n\n## Sub\n\nFour.\n\nFive.\n",
+    "notes/2026-05-07.md": "Only a name says when.\n",
+    "notes/daily/2026-06-01.md": "",
+    "notes/old.md": "---\ncreated: 2026-05-02\nsuperseded_by: notes/headed.md\n---\nMay it be.\n",
+    "notes/gone.md": "---\ncreated: 2026-05-03\nexpires: 2026-05-04\n---\nIt may go.\n",
+    "notes/long.md": "word " * 3_000 + "needle " + "may " * 2_000 + "\n",
+}
 
 
 class Ask(NamedTuple):
@@ -55,15 +92,16 @@ class Library(NamedTuple):
     asked: Sequence[Ask]
 
 
-def texts(rng: random.Random, foreign: Sequence[str]) -> Iterator[tuple[str, str]]:
-    """Memories by their paths: those of others, some made of their words, and observations of these."""
-    words = [word for text in foreign for word in re.findall("[A-Za-z]{3,}", text)]
+def write_memories(rng: random.Random, texts: Sequence[str]) -> Iterator[tuple[str, str]]:
+    """Yield memories by their paths: some texts, others made of their words, and observations of these."""
+    words = [word for text in texts for word in re.findall("[A-Za-z]{3,}", text)]
     folders = cycle(FOLDERS)
-    for number, text in enumerate(foreign):
+    for number, text in enumerate(texts):
         yield f"{next(folders)}notes/foreign-{number}.md", text
     for number in range(240):
         day = f"2026-{number % 9 + 1:02}-{number % 28 + 1:02}"
         head = f"type: {('note', 'decision')[number % 2]}\ntags: [{('odd', 'even')[number % 3 % 2]}]"
+        head += f"\nconfidence: {number % 10 / 10}\n{('valid_to', 'updated')[number % 7 > 0]}: {day}"
         said = " ".join(rng.choices(words, k=rng.choice((5, 20, 60))))
         text = (
             f"---\n{head}\ncreated: {day}\n---\n# {said[:20]}\n\n{said}\n\n## More\n\n{said[::-1]}\n{said}\n"
@@ -73,53 +111,90 @@ def texts(rng: random.Random, foreign: Sequence[str]) -> Iterator[tuple[str, str
         if number % 3 == 0:
             yield f"{folder}notes/same-{number}.md", text
             yield f"{folder}observations/s/x-{number + 1}-{number + 1}.md", f"# Said\n\n{said}\n"
+    yield from OTHERWISE.items()
 
 
-@pytest.fixture(scope="module")
-def library(tmp_path_factory: pytest.TempPathFactory) -> Library:
-    rng = random.Random(22)
-    root = tmp_path_factory.mktemp("order") / "memories"
+def make_library(root: Path, seed: int) -> Library:
+    """Write a vault; seed 0 takes the files that others wrote, another one texts that are made of them."""
+    rng = random.Random(seed)
     (root / ".mdmem").mkdir(parents=True)
     (root / ".mdmem" / "config.toml").touch()
-    foreign = [data.decode("utf-8", "replace") for _, data in others() if len(data) < LONGEST]
-    memories = dict(texts(rng, foreign[:160] or ["Few files of others are on this machine."]))
+    every = foreign.more(seed, 3 * OTHERS) if seed else iter(foreign.files().items())
+    texts = [data.decode("utf-8", "replace") for _, data in every if len(data) < LONGEST][:OTHERS]
+    memories = dict(write_memories(rng, texts))
     for path, text in memories.items():
         (root / path).parent.mkdir(parents=True, exist_ok=True)
         (root / path).write_text(text, encoding="utf-8")
     words = [word for text in memories.values() for word in re.findall("[A-Za-z]{3,}", text)]
+    drawn = [" ".join(rng.choices(words, k=rng.randint(1, 5))) for _ in range(examples(200))]
+    kinds = list(product(("memory", "passage"), NARROWED))
+    rng.shuffle(kinds)
     asked = [
-        Ask(" ".join(rng.choices(words, k=rng.randint(1, 5))), ("memory", "passage")[number % 2], narrowed)
-        for number, narrowed in zip(range(QUERIES - 2), cycle(NARROWED), strict=False)
+        Ask(query, each, narrowed)
+        for query, (each, narrowed) in zip((*SAID_OTHERWISE, *drawn), cycle(kinds), strict=False)
     ]
-    return Library(root, [*asked, Ask("tag:odd", "memory", {}), Ask("-the", "passage", {})])
+    plain = [Ask(query, each, {}) for query in SAID_OTHERWISE for each in ("memory", "passage")]
+    return Library(root, [*asked, *plain, Ask("tag:odd", "memory", {}), Ask("-the", "passage", {})])
+
+
+@pytest.fixture(scope="module")
+def library(tmp_path_factory: pytest.TempPathFactory) -> Library:
+    return make_library(tmp_path_factory.mktemp("order") / "memories", 0)
 
 
 def order(results: Results) -> list[tuple[str, int]]:
     return [(hit.path, hit.line) for hit in results.hits]
 
 
-@pytest.mark.parametrize("scope", [mdmem.Scope(), SCOPE], ids=["owner", "layers"])
-def test_one_order_in_python(library: Library, scope: mdmem.Scope) -> None:
+def check_order(library: Library, scope: mdmem.Scope, every: int = 1) -> None:
+    """Check that hits begin alike, and add up with `left_out` to one number, at every limit."""
     memory = mdmem.open(library.root, scope=scope)
     beyond = 0
-    for ask in library.asked[:: 1 if scope == SCOPE else 10]:
-        *fewer, most = (
-            memory.search(ask.query, each=ask.each, limit=limit, **ask.narrowed) for limit in LIMITS
-        )
+    for ask in library.asked[::every]:
+        answers = [memory.search(ask.query, each=ask.each, limit=limit, **ask.narrowed) for limit in LIMITS]
+        most = answers[-1]
         beyond += len(most.hits) > text_index.BLOCK
-        for limit, results in zip(LIMITS, fewer, strict=False):
+        for limit, results in zip(LIMITS, answers, strict=True):
             found = order(results)
             assert found == order(most)[: len(found)], ask
             if "budget" not in ask.narrowed:
                 assert len(found) == min(limit, len(most.hits)), ask
-            there, at_least = len(most.hits) + most.left_out, len(found) + results.left_out
-            assert at_least == there if ask.each == "memory" else at_least <= there, ask
+            assert len(found) + results.left_out == len(most.hits) + most.left_out, (ask, limit)
     assert beyond  # more than one block was looked into
+
+
+@pytest.mark.parametrize(("scope", "every"), [(mdmem.Scope(), 12), (SCOPE, 3)], ids=["owner", "layers"])
+def test_one_order_and_one_count_at_every_limit(library: Library, scope: mdmem.Scope, every: int) -> None:
+    check_order(library, scope, every)
+
+
+@pytest.mark.soak
+@pytest.mark.parametrize("seed", range(1, 11))
+def test_one_order_and_one_count_in_other_texts(tmp_path: Path, seed: int) -> None:
+    check_order(make_library(tmp_path / "memories", seed), SCOPE, 2)
+
+
+def test_what_is_counted_is_given_where_all_is_asked_for(library: Library) -> None:
+    """Whatever a memory is found by, a hit has a line of it."""
+    memory = mdmem.open(library.root, scope=SCOPE)
+    for query in SAID_OTHERWISE:
+        for each in ("memory", "passage"):
+            results = memory.search(query, each=each, limit=5_000)
+            assert results.left_out == 0, query
+            assert len(results.hits) == sum_up(memory.search(query, each=each, limit=1)), query
+            assert len(set(order(results))) == len(results.hits) or each == "passage"
+
+
+def sum_up(results: Results) -> int:
+    return len(results.hits) + results.left_out
 
 
 def test_one_order_on_the_command_line_and_through_mcp(library: Library) -> None:
     memory = mdmem.open(library.root, scope=SCOPE)
-    asked = [ask for ask in library.asked if "budget" not in ask.narrowed][-THROUGH_ALL:]
+    plain = [
+        ask for ask in library.asked if not ask.narrowed.keys() & {"budget", "where", "any_state", "as_of"}
+    ]
+    asked = plain[:: len(plain) // examples(THROUGH_ALL)]
     expected = [
         order(memory.search(ask.query, each=ask.each, limit=LIMITS[-1], **ask.narrowed)) for ask in asked
     ]

@@ -14,6 +14,9 @@ from mdmem.document.document import Document, Limits, parse_text
 from mdmem.document.synced_block import digest_block
 from mdmem.index import passages
 from mdmem.index.passages import LONG, MOST, Passage, cut, indexed
+from tests import speed
+from tests.speed import examples
+from tests.tables import cases
 
 TEXTS = st.text(
     st.one_of(
@@ -29,8 +32,8 @@ def words_in(text: str) -> list[str]:
     return passages.analyzer().analyze(passages.written_out(text))
 
 
-@pytest.mark.parametrize(
-    ("written", "asked"),
+@cases(
+    "written, asked",
     [
         ("the café", "cafe"),
         ("the cafe", "CAFÉ"),
@@ -57,15 +60,13 @@ def test_words_are_found_by_each_other(written: str, asked: str) -> None:
     assert set(passages.words_of(asked)) <= set(words_in(written))
 
 
-@pytest.mark.parametrize(
-    ("written", "asked"), [("category", "cat"), ("deadbeefDEAD", "beef"), ("abc", "ab"), ("数据", "据数")]
-)
+@cases("written, asked", [("category", "cat"), ("deadbeefDEAD", "beef"), ("abc", "ab"), ("数据", "据数")])
 def test_words_that_only_look_alike_are_not(written: str, asked: str) -> None:
     assert not set(passages.words_of(asked)) <= set(words_in(written))
 
 
 @given(TEXTS)
-@settings(max_examples=300)
+@settings(max_examples=examples(300))
 def test_every_text_is_found_by_itself(text: str) -> None:
     assert set(passages.words_of(text)) <= set(words_in(text))
 
@@ -81,8 +82,8 @@ def _follow(run: list[str], found: list[str]) -> bool:
     return any(found[at : at + len(run)] == run for at in range(len(found)))
 
 
-@pytest.mark.parametrize(
-    ("asked", "found"),
+@cases(
+    "asked, found",
     [
         ("conf", "config"),
         ("configurat", "configuration"),
@@ -97,7 +98,7 @@ def test_a_beginning_finds_the_stems_of_words_that_begin_so(asked: str, found: s
     assert stem.startswith(first) or stem in stems
 
 
-@pytest.mark.parametrize("text", ["", "*", "two words", "a-b", "\0"])
+@cases("text", ["", "*", "two words", "a-b", "\0"])
 def test_what_is_not_one_word_is_no_beginning(text: str) -> None:
     assert passages.beginnings(text) == []
 
@@ -164,10 +165,11 @@ def test_a_line_is_cut_only_where_it_is_very_long() -> None:
 @pytest.mark.timeout(30)
 def test_a_line_of_megabytes_is_cut_in_one_go() -> None:
     """A look at the rest of the line for each piece of it would take minutes."""
-    text = "ab " * 8_000_000
+    count = 8_000_000 if speed.is_all else 3_000_000
+    text = "ab " * count
     found = list(cut(parse_text("a.md", text, Limits(max_bytes=len(text)))))
     assert max(len(passage.text) for passage in found) <= MOST
-    assert sum(passage.text.count("ab") for passage in found) == 8_000_000
+    assert sum(passage.text.count("ab") for passage in found) == count
 
 
 def test_an_escape_that_a_cut_parts_is_no_text() -> None:
@@ -234,7 +236,7 @@ def test_a_memory_without_fields_has_the_day_of_its_file_and_full_confidence() -
 
 
 @given(MARKDOWN, st.sampled_from(["\n", "\r\n", "\r"]))
-@settings(max_examples=400)
+@settings(max_examples=examples(400))
 def test_passages_hold_every_character_that_is_not_blank_in_order(lines: list[str], end: str) -> None:
     document = parse_text("notes/a.md", end.join(lines))
     body = [p for p in cut(document) if p.span.start >= document.body_span.start]
@@ -244,7 +246,7 @@ def test_passages_hold_every_character_that_is_not_blank_in_order(lines: list[st
 
 
 @given(MARKDOWN, st.sampled_from(["\n", "\r\n", "\r"]))
-@settings(max_examples=400)
+@settings(max_examples=examples(400))
 def test_a_passage_stands_in_the_lines_that_it_says(lines: list[str], end: str) -> None:
     document = parse_text("notes/a.md", end.join(lines))
     for passage in cut(document):
@@ -252,3 +254,53 @@ def test_a_passage_stands_in_the_lines_that_it_says(lines: list[str], end: str) 
             first = document.lines.span(passage.line).start
             last = document.lines.span(passage.line + passage.lines - 1).end
             assert first <= passage.span.start < passage.span.end <= last
+
+
+@cases(
+    "text, expected",
+    [
+        ("C# and F#, c#", ["C#", "F#", "c#"]),
+        ("C++, C++17, g++ and notepad++", ["C++", "C++", "g++", "notepad++"]),
+        ("an A+; C#8; 用C++写", ["A+", "C#", "C++"]),
+        (".NET (`.env`), ~/.bashrc", [".NET", ".env", ".bashrc"]),
+        ("v1.2.3 on 3.11, Python3.12", ["1.2.3", "3.11", "3.12"]),
+        ("2.0-rc.1 and 1.2.x", ["2.0-rc.1", "2.0-rc.1", "1.2.x", "1.2.x"]),
+        ("R&D at AT&T", ["R&D", "AT&T"]),
+        ("✅ 👍 🇩🇪", ["✅", "👍", "🇩🇪"]),
+        ("## A # of x, a+b, file.md e.g. &amp; x&lt; end. ../up ... 1+2", []),
+    ],
+)
+def test_words_with_signs_are_found_where_they_stand(text: str, expected: list[str]) -> None:
+    assert [text[start:end] for start, end, _ in passages.signed_words(text)] == expected
+
+
+@cases(
+    "written, asked",
+    [
+        ("Learn C#.", "c#"),
+        ("(C++)", "C++"),
+        ("**.NET** 8", ".net"),
+        ("v1.2.3", "1.2.3"),
+        ("1.2.3-beta", "1.2.3"),
+        ("👍🏽", "👍"),
+        ("👩‍💻", "💻"),
+        ("❤️", "❤"),
+    ],
+)
+def test_a_word_with_signs_is_a_word_of_its_own_beside_its_parts(written: str, asked: str) -> None:
+    indexed = passages.analyzed(passages.written_out(written))
+    assert passages.signs_of(asked)
+    assert indexed >= {*passages.signs_of(asked)}
+    assert indexed >= {*passages.words_of(written)}
+    assert passages.runs_of(asked) == [[(passages.signs_of(asked)[0],)]]
+
+
+@cases("written, asked", [("C++", "C#"), ("C", "C#"), ("the net", ".NET"), ("1 2 3", "1.2.3"), ("😀", "😁")])
+def test_other_signs_are_other_words(written: str, asked: str) -> None:
+    assert passages.analyzed(passages.written_out(written)).isdisjoint(passages.signs_of(asked))
+
+
+@pytest.mark.parametrize("word", ["c#", "c++", ".net", "1.2.3-rc.1", "r&d", "👩‍💻", "🇩🇪"])
+def test_a_word_with_signs_can_be_shown_as_it_is_written(word: str) -> None:
+    assert passages.spelled(passages.signs_of(word)[0]) == word
+    assert passages.is_signed(passages.signs_of(word)[0])

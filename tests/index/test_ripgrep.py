@@ -11,6 +11,7 @@ import pytest
 
 from mdmem.errors import PatternInvalid, ProgramFailed, Usage
 from mdmem.index import ripgrep
+from tests.tables import cases
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -99,7 +100,7 @@ def test_leaving_the_block_ends_the_process_and_waits_for_it(tmp_path: Path) -> 
     with ripgrep.Process([script(tmp_path, "#!/bin/sh\necho begun\nexec sleep 1000\n")]) as process:
         assert next(process.lines()) == b"begun\n"
     with pytest.raises(ChildProcessError):
-        os.waitpid(-1, os.WNOHANG)
+        os.waitpid(process._process.pid, os.WNOHANG)
 
 
 def test_complaints_without_end_do_not_block(tmp_path: Path) -> None:
@@ -128,8 +129,8 @@ def test_a_failure_that_nothing_explains_is_told_as_it_is() -> None:
     assert silent.reason == "it ended without a word"
 
 
-@pytest.mark.parametrize(
-    ("pattern", "reason"),
+@cases(
+    "pattern, reason",
     [
         ("(", "unclosed group"),
         ("[", "unclosed character class"),
@@ -165,7 +166,7 @@ def test_what_could_not_be_read_is_listed_and_what_vanished_is_not() -> None:
     assert ripgrep.unread("") == []
 
 
-@pytest.mark.parametrize("line", [b"", b"{", b"[]", b"null", b"\xff", b'{"type":"match"}', b"7"])
+@cases("line", [b"", b"{", b"[]", b"null", b"\xff", b'{"type":"match"}', b"7"])
 def test_a_line_that_is_no_message_has_no_kind(line: bytes) -> None:
     assert ripgrep.message(line) == ("", {})
     assert list(ripgrep.matching_lines(line)) == []

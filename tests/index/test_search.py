@@ -47,6 +47,8 @@ def matched(query: str, line: str) -> list[str]:
         ("数据库", "我们使用数据库。", ["数据库"]),
         ("水", "水道と水", ["水", "水"]),
         ("the file", "the best file", ["file"]),
+        ("c#", "C, C# and C++", ["C", "C#", "C"]),
+        ("😀 good", "a good day 😀", ["good", "😀"]),
         ("nothing", "the best file", []),
         ("-file", "the best file", []),
     ],
@@ -63,11 +65,25 @@ def test_a_line_is_worth_its_different_words() -> None:
 
 
 @pytest.mark.parametrize(
-    "query", ["database café", "conf* the", "数据库 file", '"the file"', "HTTPServer", "水"]
+    "query", ["C# 😀", "database café", "conf* the", "数据库 file", '"the file"', "HTTPServer", "水"]
 )
 @given(
     st.lists(
-        st.sampled_from(["Databases", "café", "cafe\u0301", "a_config", "数据库", "HTTPServer", "水", "é"])
+        st.sampled_from(
+            [
+                "C#",
+                "C++",
+                "😀",
+                "Databases",
+                "café",
+                "cafe\u0301",
+                "a_config",
+                "数据库",
+                "HTTPServer",
+                "水",
+                "é",
+            ]
+        )
     )
 )
 def test_a_line_is_worth_something_where_something_of_it_matches(query: str, line: list[str]) -> None:
@@ -638,3 +654,10 @@ def test_a_proposal_is_found_where_proposals_are_asked_for(tmp_path: Path) -> No
     assert set(paths(shelf.ask("quokka", within="inbox"))) == {"inbox/a.md", "inbox/c.md"}
     assert paths(shelf.ask("quokka", within="users/al/inbox/b.md")) == ["users/al/inbox/b.md"]
     assert paths(shelf.ask("quokka path:users/al/inbox/")) == ["users/al/inbox/b.md"]
+
+
+def test_no_word_is_suggested_for_one_that_nobody_mistypes(tmp_path: Path) -> None:
+    """To look for words that are like it takes memory by its length."""
+    shelf = Shelf(tmp_path / "text", {"a.md": f"quagga {'x' * 50}\n"})
+    assert "quagga" in shelf.ask("quaga").notes[-1]
+    assert shelf.ask("x" * 49).notes[-1] == "nothing was found"

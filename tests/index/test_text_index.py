@@ -17,6 +17,7 @@ from mdmem.document.document import parse_text
 from mdmem.errors import IndexDamaged, StorageFailed
 from mdmem.index.passages import Indexed, indexed
 from mdmem.index.text_index import TextIndex, folders_of, key_of, schema, tag_terms, wholes_query
+from tests.speed import soak_most
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -187,7 +188,9 @@ def _fill(path: Path) -> None:
 
 
 @pytest.mark.parametrize("damage", [Path.unlink, _cut, _fill])
-@pytest.mark.parametrize("suffix", ["meta.json", "term", "idx", "pos", "fast", "store", "fieldnorm"])
+@pytest.mark.parametrize(
+    "suffix", soak_most(["meta.json", "term", "idx", "pos", "fast", "store", "fieldnorm"], quick=(0, 1))
+)
 def test_a_damaged_file_is_said_and_never_crashes(
     index: TextIndex, suffix: str, damage: Callable[[Path], None]
 ) -> None:

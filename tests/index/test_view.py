@@ -10,6 +10,8 @@ from hypothesis import given, settings, strategies as st
 import mdmem
 from mdmem.errors import PatternInvalid
 from mdmem.index.view import Condition, Value, View, fits, parse, refuse_no_date, sort_key, sort_order
+from tests.speed import examples
+from tests.tables import cases
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -37,8 +39,8 @@ FIELDS: dict[str, list[Value]] = {
 }
 
 
-@pytest.mark.parametrize(
-    ("condition", "holds"),
+@cases(
+    "condition, holds",
     [
         # texts
         ("type=decision", True),
@@ -150,8 +152,8 @@ TIMES = {
 }
 
 
-@pytest.mark.parametrize(
-    ("condition", "found"),
+@cases(
+    "condition, found",
     [
         ("at>=2024-01-05T09:00:00Z", ["space 11", "utc 04:30, the 6th", "utc 10"]),
         ("at>=2024-01-05T11:00:00+01:00", ["space 11", "utc 04:30, the 6th", "utc 10"]),
@@ -173,8 +175,8 @@ def test_times_are_in_the_order_of_their_moments() -> None:
     assert order == ["day", "utc 07", "utc 10", "space 11", "utc 04:30, the 6th"]
 
 
-@pytest.mark.parametrize(
-    ("text", "condition"),
+@cases(
+    "text, condition",
     [
         ("a=b", Condition("a", "=", "b")),
         (" a  >=  b c ", Condition("a", ">=", "b c")),
@@ -193,7 +195,7 @@ def test_a_condition_is_read(text: str, condition: Condition) -> None:
     assert parse(text) == condition
 
 
-@pytest.mark.parametrize("text", ["", " ", "=b", "!", "!!a", "a b", "a b=c", "!a=b=c d", ">=", "~", "a<= "])
+@cases("text", ["", " ", "=b", "!", "!!a", "a b", "a b=c", "!a=b=c d", ">=", "~", "a<= "])
 def test_what_is_no_condition_is_refused_and_says_what_is_one(text: str) -> None:
     with pytest.raises(PatternInvalid) as refused:
         parse(text)
@@ -225,7 +227,7 @@ _VALUES = (
 )
 
 
-@settings(max_examples=300)
+@settings(max_examples=examples(300))
 @given(text=st.text(), values=st.lists(_VALUES, max_size=3), wanted=_VALUES.map(str))
 def test_no_text_and_no_value_breaks_a_condition(text: str, values: list[Value], wanted: str) -> None:
     try:
@@ -260,16 +262,14 @@ def test_anchors_that_are_loaded_at_once_are_those_of_each_memory(vault_root: Pa
             assert view.all_names.anchors(path) == view.anchors(path), path
 
 
-@pytest.mark.parametrize(
-    "condition", ["created>=2026-13", "at<2026-1", "moment=2026-02-30", "created!=2026-0x"]
-)
+@cases("condition", ["created>=2026-13", "at<2026-1", "moment=2026-02-30", "created!=2026-0x"])
 def test_dates_are_not_compared_with_what_is_none(condition: str) -> None:
     with pytest.raises(PatternInvalid) as caught:
         refuse_no_date([parse(condition)], [{}, FIELDS])
     assert caught.value.reason.endswith("is not a date")
 
 
-@pytest.mark.parametrize(
+@cases(
     "condition",
     [
         *(

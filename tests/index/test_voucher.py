@@ -19,6 +19,7 @@ import pytest
 
 from mdmem.index.database import SOCKET
 from mdmem.index.voucher import Voucher, ask, mount_of, mounts_in, remote_kind
+from tests.tables import cases
 from tests.waiting import until
 
 if TYPE_CHECKING:
@@ -34,8 +35,8 @@ TABLE = [
 ]
 
 
-@pytest.mark.parametrize(
-    ("path", "kind"),
+@cases(
+    "path, kind",
     [
         ("/home/me/memories", "ext4"),
         ("/mnt/share", "nfs4"),
@@ -171,7 +172,7 @@ def test_another_user_is_not_answered(tmp_path: Path, monkeypatch: pytest.Monkey
         assert other.recv(64) == b"n"
 
 
-@pytest.mark.parametrize("thing", ["file", "fifo", "link", "folder"])
+@cases("thing", ["file", "fifo", "link", "folder"])
 def test_what_is_no_socket_is_passed_over(tmp_path: Path, thing: str) -> None:
     path = tmp_path / f"{SOCKET}planted"
     match thing:

@@ -73,7 +73,7 @@ class Desks(dict[str, Desk]):
         return self[encoding]
 
 
-@pytest.fixture(scope="module")
+@pytest.fixture(scope="package")
 def desks(tmp_path_factory: pytest.TempPathFactory) -> Iterator[dict[str, Desk]]:
     """A server for each encoding."""
     found = Desks(tmp_path_factory.mktemp)

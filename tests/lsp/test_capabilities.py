@@ -20,8 +20,6 @@ from __future__ import annotations
 
 import json
 import re
-import subprocess
-import sys
 import time
 from itertools import pairwise
 from pathlib import Path
@@ -30,8 +28,11 @@ from typing import TYPE_CHECKING, Any
 import pytest
 from markdown_it import MarkdownIt
 
+from mdmem.cli.main import main
 from tests.lsp.client import UTF8, UTF16, UTF32, uri
 from tests.lsp.editor import BOM, file_of, position_of, span_of
+from tests.speed import soak_most
+from tests.tables import cases
 from tests.waiting import until
 
 if TYPE_CHECKING:
@@ -70,7 +71,7 @@ def read_cases(name: str) -> Iterator[tuple[str, Parts]]:
         yield f"{name}: {case}", parts
 
 
-def cases() -> list[Any]:
+def every_case() -> list[Any]:
     names = sorted(file.stem for file in DATA.glob("*.md"))
     return [pytest.param(parts, id=case) for name in names for case, parts in read_cases(name)]
 
@@ -337,8 +338,11 @@ QUESTIONS: dict[str, Callable[..., Found]] = {
 }
 
 
-@pytest.mark.parametrize("encoding", [UTF8, UTF16, UTF32])
-@pytest.mark.parametrize("parts", cases())
+ENCODINGS = soak_most([UTF8, UTF16, UTF32], quick=(1,))
+
+
+@pytest.mark.parametrize("encoding", ENCODINGS)
+@cases("parts", every_case())
 def test_it_answers(desks: dict[str, Desk], parts: Parts, encoding: str) -> None:
     desk = desks[encoding]
     desk.clear()
@@ -349,12 +353,10 @@ def test_it_answers(desks: dict[str, Desk], parts: Parts, encoding: str) -> None
     assert run.files() == run.expected
 
 
-def checked(desk: Desk) -> dict[str, list[tuple[int, int, str]]]:
+def checked(desk: Desk, printed: str) -> dict[str, list[tuple[int, int, str]]]:
     """What the command line says is wrong with each memory, in offsets of an editor, which hides a mark."""
-    command = [sys.executable, "-m", "mdmem", "check", "--json"]
-    done = subprocess.run(command, cwd=desk.folder, capture_output=True, check=False)
     found: dict[str, list[tuple[int, int, str]]] = {}
-    for line in done.stdout.splitlines():
+    for line in printed.splitlines():
         each = json.loads(line)
         shift = (desk.root / each["path"]).read_text("utf-8").startswith(BOM)
         place = (0, 0) if each["code"] in UNPLACED else (each["start"] - shift, each["end"] - shift)
@@ -362,8 +364,13 @@ def checked(desk: Desk) -> dict[str, list[tuple[int, int, str]]]:
     return {path: sorted(places) for path, places in found.items()}
 
 
-@pytest.mark.parametrize("encoding", [UTF8, UTF16, UTF32])
-def test_findings_of_saved_files_are_those_of_check(desks: dict[str, Desk], encoding: str) -> None:
+@pytest.mark.parametrize("encoding", ENCODINGS)
+def test_findings_of_saved_files_are_those_of_check(
+    desks: dict[str, Desk],
+    encoding: str,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
     desk = desks[encoding]
     desk.clear()
     runs = [
@@ -373,7 +380,9 @@ def test_findings_of_saved_files_are_those_of_check(desks: dict[str, Desk], enco
     ]
     paths = [path for run in runs for path in run.expected if path.endswith(".md")]
     assert len(paths) == len(set(paths))  # a file of one case is none of another
-    expected = checked(desk)
+    monkeypatch.chdir(desk.folder)
+    main(["check", "--json"])
+    expected = checked(desk, capsys.readouterr().out)
     assert len({code for found in expected.values() for *_, code in found}) > len(runs) // 2
     for path in paths:
         file = desk.root / path

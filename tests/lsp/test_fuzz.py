@@ -1,11 +1,7 @@
-"""Clients that keep to nothing: the server lives, answers each question once, and keeps its index right.
-
-`MDMEM_TEST_MESSAGES` says how many messages are sent.
-"""
+"""Clients that keep to nothing: the server lives, answers each question once, and keeps its index right."""
 
 from __future__ import annotations
 
-import os
 import sys
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -16,12 +12,13 @@ sys.path.append(str(Path(__file__).parents[2] / "bench"))
 
 import lsp_messages
 
+from tests import speed
 from tests.lsp.client import uri
 
 if TYPE_CHECKING:
     from tests.lsp.conftest import Desk
 
-MESSAGES = int(os.environ.get("MDMEM_TEST_MESSAGES", "5000"))
+MESSAGES = 5_000 if speed.is_all else 500
 SEED = 26
 
 

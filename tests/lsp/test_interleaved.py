@@ -1,7 +1,7 @@
 """An editor, an agent and renames in the same files, in orders by chance: no line is lost, no answer is old.
 
 Each line that a side writes has a word of its own. The lines and links that must be there are read by
-regular expressions, with nothing of ours. `MDMEM_TEST_ORDERS` says how many orders are tried.
+regular expressions, with nothing of ours.
 """
 
 from __future__ import annotations
@@ -18,16 +18,18 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
+from tests import speed
 from tests.lsp.client import UTF16, Client, Refused, uri
 from tests.lsp.conftest import make_desk
 from tests.lsp.editor import BOM, CONTENT_MODIFIED, Editor, file_of, position_of, span_of
+from tests.speed import soak_most
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
     from tests.lsp.editor import Buffer
 
-ORDERS = int(os.environ.get("MDMEM_TEST_ORDERS", "500"))
+ORDERS = 500
 PARTS = 10  # so that several processes share the orders
 TOGETHER = 5  # orders that follow each other in the same files
 STEPS = 3
@@ -510,7 +512,8 @@ class Orders:
         return sorted(lines), MOVED_ON in codes
 
 
-@pytest.mark.parametrize("part", range(PARTS))
+@pytest.mark.parametrize("part", soak_most(range(PARTS)))
 def test_interleaved_writes_of_an_editor_and_an_agent_are_all_kept(table: Table, part: int) -> None:
-    for number in range(part, -(-ORDERS // TOGETHER), PARTS):
+    numbers = range(part, -(-ORDERS // TOGETHER), PARTS)
+    for number in numbers if speed.is_all else numbers[:5]:
         Orders(table, number).run()

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shutil
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -141,6 +142,20 @@ def test_one_server_serves_two_vaults(desk: Desk, file: Path, tmp_path: Path) ->
     assert not desk.client.found(file)
     found = desk.client.request("workspace/symbol", {"query": "b.md"})
     assert {each["location"]["uri"] for each in found} >= {uri(target), uri(desk.root / "b.md")}
+
+
+def test_of_a_vault_that_is_deleted_nothing_more_is_told(desk: Desk, file: Path, tmp_path: Path) -> None:
+    mdmem.init(tmp_path / "memories")
+    (tmp_path / "memories/c.md").write_text("# Other vault\n")
+    desk.editor.open(tmp_path / "memories/c.md")
+    assert answers(desk, file)
+    shutil.rmtree(tmp_path / "memories")
+    found = desk.client.request("workspace/symbol", {"query": "b.md"})
+    assert [each["location"]["uri"] for each in found] == [uri(desk.root / "b.md")]
+    moves = [{"oldUri": uri(desk.root / "b.md"), "newUri": uri(desk.root / "d.md")}]
+    changed = desk.client.request("workspace/willRenameFiles", {"files": moves})["documentChanges"]
+    assert [each["textDocument"]["uri"] for each in changed] == [uri(file)]
+    assert not desk.client.told["window/showMessage"]
 
 
 def test_equal_findings_are_told_once(desk: Desk) -> None:

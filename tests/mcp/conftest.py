@@ -5,15 +5,22 @@ from __future__ import annotations
 import os
 import subprocess
 import sys
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
+from queue import Queue
+from threading import Thread
 from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
 
 import anyio
 import pytest
+import uvicorn
 from mcp import Client, StdioServerParameters
 
 import mdmem
+from mdmem.cli.main import main
+from mdmem.mcp import http
 from mdmem.mcp.answer import Bound
+from mdmem.mcp.server import MemoryServer
 from mdmem.mcp.tools import Toolbox
 
 if TYPE_CHECKING:
@@ -71,6 +78,26 @@ def on_stdio(
     return Client(StdioServerParameters(command=program, args=arguments), mode=mode, **settings)
 
 
+def serve_here(root: Path, client: Callable[[Any, Any], T], *options: str, scope: tuple[str, ...] = ()) -> T:
+    """What a client returns that talks to the program in this process; it shuts the first of its ends."""
+    (given, to_server), (from_server, printed) = os.pipe(), os.pipe()
+    with (
+        ThreadPoolExecutor(1) as thread,
+        open(given, encoding="utf-8") as stdin,
+        open(to_server, "wb", 0) as to,
+        open(from_server, "rb") as answers,
+        pytest.MonkeyPatch.context() as patch,
+    ):
+        talk = thread.submit(client, to, answers)
+        with open(printed, "w", encoding="utf-8") as stdout:
+            patch.setattr(sys, "stdin", stdin)
+            patch.setattr(sys, "stdout", stdout)
+            code = main(["--vault", str(root), *scope, "mcp", *options])
+        result = talk.result(SECONDS)
+        assert code == 0
+        return result
+
+
 class Served(NamedTuple):
     """A server on HTTP: its address, its process."""
 
@@ -97,6 +124,31 @@ def on_http(root: Path, *options: str, token: str | None = TOKEN) -> Iterator[Se
     finally:
         process.terminate()
         process.communicate(timeout=SECONDS)
+
+
+@contextmanager
+def on_http_here(root: Path) -> Iterator[str]:
+    """The address of a server on HTTP in a thread of this process."""
+    told: Queue[Any] = Queue()
+
+    class Ended(uvicorn.Server):
+        def __init__(self, config: Any) -> None:
+            super().__init__(config)
+            told.put(self)
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv(http.TOKEN, TOKEN)
+        patch.setattr(http, "Server", Ended)
+        served = MemoryServer(Bound(memory=mdmem.open(root)))
+        thread = Thread(target=http.serve_http, args=(served, 0, told.put))
+        thread.start()
+        said, server = (told.get(timeout=SECONDS) for _ in range(2))
+        try:
+            yield said.split()[-1]
+        finally:
+            server.should_exit = True
+            thread.join(SECONDS)
+            assert not thread.is_alive()
 
 
 def run(work: Callable[[], Awaitable[T]]) -> T:

@@ -20,6 +20,7 @@ from mdmem.diagnostic import about_file
 from mdmem.errors import MdmemError, NearLine
 from mdmem.mcp.answer import describe_error, encodable, fit, short_hash
 from mdmem.text.tokens import estimate
+from tests.tables import cases
 from tests.test_errors import EXAMPLES, KINDS, example
 
 if TYPE_CHECKING:
@@ -34,7 +35,7 @@ def test_the_first_item_is_always_taken() -> None:
 
 
 def test_items_are_taken_as_far_as_they_fit() -> None:
-    assert [number for number, _ in fit(((n, "x" * 40) for n in range(9)), 30)] == [0, 1, 2]
+    assert [number for number, _ in fit(((n, "x" * 40) for n in range(9)), 36)] == [0, 1, 2]
 
 
 def test_half_a_character_becomes_its_escape_wherever_it_is() -> None:
@@ -68,7 +69,7 @@ def speaks_of_the_program(error: MdmemError, memory: Memory) -> bool:
     return any(OF_THE_PROGRAM.search(hint) and "tell the user" not in hint for hint in hints)
 
 
-@pytest.mark.parametrize("error", ERRORS, ids=lambda error: error.code)
+@cases("error", ERRORS, ids=lambda error: error.code)
 def test_no_error_tells_a_model_to_use_the_program(memory: Memory, error: MdmemError) -> None:
     assert describe_error(error, memory).data["error"]["code"] == error.code
     assert not speaks_of_the_program(error, memory)
@@ -80,8 +81,9 @@ def remedies() -> Iterator[tuple[str, str, str]]:
     for path in sorted(root.rglob("*.py")):
         if ELSEWHERE & {path.relative_to(root).parts[0], path.name}:
             continue
-        for node in ast.walk(ast.parse(path.read_text())):
-            where = f"{path.relative_to(root)}:{getattr(node, 'lineno', 0)}"
+        text, name = path.read_text("utf-8"), path.relative_to(root)
+        for node in ast.walk(ast.parse(text)) if re.search("remedy|hint", text) else ():
+            where = f"{name}:{getattr(node, 'lineno', 0)}"
             if isinstance(node, ast.Call):
                 given = [each.value for each in node.keywords if each.arg in {"remedy", "hint"}]
                 yield from (

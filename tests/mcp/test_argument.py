@@ -9,6 +9,7 @@ from pydantic import Field, create_model
 
 from mdmem.errors import Usage
 from mdmem.mcp.argument import Count, Fields, Number, Texts, input_schema, read_arguments, read_signature
+from tests.tables import cases
 
 if TYPE_CHECKING:
     from pydantic import BaseModel
@@ -50,8 +51,8 @@ def test_an_argument_that_is_null_is_not_given() -> None:
     assert read_arguments(MODEL, {"path": "a.md", "count": None}) == {"path": "a.md"}
 
 
-@pytest.mark.parametrize(
-    ("kind", "given", "meant"),
+@cases(
+    "kind, given, meant",
     [
         (Number, "5", 5),
         (Number, 5.0, 5),
@@ -72,8 +73,8 @@ def test_what_can_mean_only_one_thing_is_taken_as_that(kind: Any, given: Any, me
     assert read(kind, given) == meant
 
 
-@pytest.mark.parametrize(
-    ("given", "problem"),
+@cases(
+    "given, problem",
     [
         ({}, "path must be given"),
         ({"path": None}, "path must be given"),
@@ -94,8 +95,8 @@ def test_what_cannot_be_meant_is_refused(given: dict[str, Any], problem: str) ->
     assert caught.value.problem == problem
 
 
-@pytest.mark.parametrize(
-    ("given", "meant"),
+@cases(
+    "given, meant",
     [
         ({"pathh": "a.md"}, "did you mean path? "),
         ({"file": "a.md"}, "did you mean path? "),
@@ -109,8 +110,8 @@ def test_a_refusal_names_the_right_argument_and_all_others(given: dict[str, Any]
     assert caught.value.remedy == f"{meant}its arguments are path, count, where and title"
 
 
-@pytest.mark.parametrize(
-    ("kind", "given"),
+@cases(
+    "kind, given",
     [
         *((Number, "5x"), (Number, "9" * 5000), (Number, 1.5), (Number, -1), (Number, float("inf"))),
         *((bool, 5), (bool, "maybe"), (Texts, [1]), (Texts, 3), (Texts, {"a": 1})),

@@ -15,7 +15,9 @@ from mcp import Client, MCPError
 from mcp.client.streamable_http import streamable_http_client
 
 from mdmem.mcp.tools import TOOLS
-from tests.mcp.conftest import TOKEN, on_http, on_stdio, run
+from tests import speed
+from tests.mcp.conftest import TOKEN, on_http, on_http_here, on_stdio, run
+from tests.speed import soak_most
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -30,20 +32,28 @@ async def to_http(url: str, **settings: Any) -> AsyncIterator[Client]:
     """A client of a server on HTTP."""
     headers = {"Authorization": f"Bearer {TOKEN}"}
     async with (
-        httpx2.AsyncClient(headers=headers, timeout=60) as http,
+        httpx2.AsyncClient(headers=headers, timeout=60, verify=False) as http,
         Client(streamable_http_client(url, http_client=http), **settings) as client,
     ):
         yield client
 
 
-@pytest.fixture(params=["stdio", "http"])
+@pytest.fixture
 def connect(request: pytest.FixtureRequest, vault_root: Path) -> Iterator[Connect]:
-    """Connects clients: to a server each on standard input and output, or to one on HTTP."""
+    """Connects clients: to a server each on standard input and output, or to one on HTTP, maybe in here."""
     with ExitStack() as stack:
         if request.param == "stdio":
             yield partial(on_stdio, vault_root)
-        else:
+        elif request.param == "http":
             yield partial(to_http, stack.enter_context(on_http(vault_root)).url)
+        else:
+            yield partial(to_http, stack.enter_context(on_http_here(vault_root)))
+
+
+WAYS = ("here", "stdio", "http")
+MODES = [(way, mode) for way in WAYS for mode in ("auto", "legacy")]
+each_way = pytest.mark.parametrize("connect", soak_most(WAYS), indirect=True)
+each_mode = pytest.mark.parametrize(("connect", "mode"), soak_most(MODES, quick=(0, 1)), indirect=["connect"])
 
 
 CALLS: list[tuple[str, dict[str, Any]]] = [
@@ -65,7 +75,7 @@ CALLS: list[tuple[str, dict[str, Any]]] = [
 ]
 
 
-@pytest.mark.parametrize("mode", ["auto", "legacy"])
+@pytest.mark.parametrize(("connect", "mode"), soak_most(MODES, quick=(0, 3)), indirect=["connect"])
 # README: From then on the agent has twelve tools …
 def test_every_tool_resource_and_prompt(connect: Connect, memory: Memory, mode: str) -> None:
     async def work() -> None:
@@ -104,6 +114,7 @@ def test_every_tool_resource_and_prompt(connect: Connect, memory: Memory, mode: 
     run(work)
 
 
+@each_way
 def test_what_is_not_there_is_an_error_of_the_protocol(connect: Connect) -> None:
     async def work() -> None:
         async with connect() as client:
@@ -123,6 +134,7 @@ def test_what_is_not_there_is_an_error_of_the_protocol(connect: Connect) -> None
     run(work)
 
 
+@each_way
 def test_long_work_says_how_far_it_is(connect: Connect, vault_root: Path) -> None:
     (vault_root / "notes").mkdir()
     for number in range(300):
@@ -140,11 +152,12 @@ def test_long_work_says_how_far_it_is(connect: Connect, vault_root: Path) -> Non
     assert told[-1] == (300.0, 300.0)
 
 
+@each_way
 def test_a_cancelled_call_ends_and_the_server_goes_on(
     connect: Connect, memory: Memory, vault_root: Path
 ) -> None:
     (vault_root / "notes").mkdir()
-    for number in range(2_000):
+    for number in range(2_000 if speed.is_all else 800):
         (vault_root / f"notes/{number}.md").write_text("needle\n" * 30)
 
     async def work() -> None:
@@ -168,10 +181,11 @@ def test_a_cancelled_call_ends_and_the_server_goes_on(
     assert len(memory.search("needle", limit=5).hits) == 5
 
 
+@each_way
 def test_four_clients_edit_one_memory_and_nothing_is_lost(connect: Connect, memory: Memory) -> None:
     """Appends land; a change with the hash of what has moved on is refused, and lands when tried again."""
     memory.write("notes/a.md", "0\n")
-    clients, rounds = 4, 12
+    clients, rounds = 4, 12 if speed.is_all else 3
     all_read = [anyio.Event() for _ in range(rounds)]
     reads = [0] * rounds
     refused = 0
@@ -213,7 +227,7 @@ def test_four_clients_edit_one_memory_and_nothing_is_lost(connect: Connect, memo
     assert refused >= (clients - 1) * rounds
 
 
-@pytest.mark.parametrize("mode", ["auto", "legacy"])
+@each_mode
 def test_a_change_is_made_by_the_client_that_named_itself(
     connect: Connect, memory: Memory, mode: str
 ) -> None:

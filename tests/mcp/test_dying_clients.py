@@ -19,6 +19,7 @@ import mdmem
 from mdmem.vault.journal import STAGING
 from tests.mcp.conftest import SECONDS, TOKEN, Served, on_http, run
 from tests.mcp.test_clients import to_http
+from tests.speed import soak_most
 from tests.waiting import until
 
 if TYPE_CHECKING:
@@ -28,6 +29,7 @@ if TYPE_CHECKING:
 
 WORKER = Path(__file__).with_name("client_worker.py")
 MODES = ("auto", "legacy")
+READING, CHANGING = (soak_most(MODES, quick=(number,)) for number in range(2))
 
 
 @pytest.fixture(scope="module")
@@ -90,7 +92,7 @@ def serves(served: Served, memory: Memory) -> None:
     assert memory.doctor().findings == ()
 
 
-@pytest.mark.parametrize("mode", MODES)
+@pytest.mark.parametrize("mode", READING)
 def test_a_client_killed_while_it_reads(served: Served, memory: Memory, vault_root: Path, mode: str) -> None:
     for number in range(400):
         (vault_root / f"notes/read-{mode}-{number}.md").write_text(f"needle{mode}\n" * 30)
@@ -101,7 +103,7 @@ def test_a_client_killed_while_it_reads(served: Served, memory: Memory, vault_ro
     assert memory.search(f"needle{mode}", limit=5).left_out == 395
 
 
-@pytest.mark.parametrize("mode", MODES)
+@pytest.mark.parametrize("mode", CHANGING)
 def test_a_client_killed_while_it_changes(
     served: Served, memory: Memory, vault_root: Path, mode: str
 ) -> None:

@@ -4,11 +4,10 @@ from __future__ import annotations
 
 import inspect
 
-import pytest
-
 from mdmem.facade.memory import Memory
 from mdmem.mcp.tools import TOOLS, ToolSpec
 from mdmem.text.tokens import estimate
+from tests.tables import cases
 
 # Arguments that are about the answer, and what has another shape here, with the reason.
 ABOUT_THE_ANSWER = {"limit", "offset", "line", "column", "dry_run", "heading"}
@@ -20,7 +19,7 @@ OTHERWISE = {
 }
 
 
-@pytest.mark.parametrize("tool", TOOLS, ids=lambda tool: tool.name)
+@cases("tool", TOOLS, ids=lambda tool: tool.name)
 def test_a_tool_has_the_name_and_the_arguments_of_its_verb(tool: ToolSpec) -> None:
     parameters = inspect.signature(getattr(Memory, tool.name)).parameters.keys()
     named = tool.schema["properties"].keys()

@@ -12,6 +12,7 @@ from mdmem.errors import MdmemError, PathRefused, Usage
 from mdmem.mcp import prompts, resources
 from mdmem.mcp.answer import Bound
 from mdmem.mcp.resources import path_of, uri_of
+from tests.tables import cases
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -56,7 +57,7 @@ def test_a_resource_is_the_whole_text_with_its_hash(memory: Memory) -> None:
     assert memory.show("notes/ü %20.json").hash.startswith(read.meta["hash"])
 
 
-@pytest.mark.parametrize(
+@cases(
     "uri",
     [
         *("mdmem:///../a.md", "mdmem:///%2e%2e/a.md", "mdmem:///notes%2f..%2f..%2fa.md"),
@@ -90,7 +91,7 @@ def test_recalling_shows_what_is_found_in_a_fence_that_it_cannot_close(memory: M
 
 
 def test_reviewing_shows_findings_and_stale_code(memory: Memory, vault_root: Path) -> None:
-    (vault_root / "bad.md").write_text("---\ntags: 5\n---\n")
+    (vault_root / "bad.md").write_text("---\ntags: {a: 5}\n---\n")
     (vault_root / "notes").mkdir()
     code = vault_root.parent / "gone.py"
     code.write_text("one\ntwo\n")

@@ -10,6 +10,7 @@ import mdmem
 from mdmem.mcp.resources import list_resources
 from mdmem.text.tokens import estimate
 from tests.mcp.conftest import Tools
+from tests.speed import soak_most
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -157,12 +158,15 @@ CALLS: tuple[tuple[str, dict[str, Any]], ...] = (
 
 @pytest.mark.parametrize(
     ("scope", "beside"),
-    [
-        (mdmem.Scope(), ("", "users/u/", "projects/p/", "users/u/projects/p/resources/a/b/")),
-        (mdmem.Scope(shared=True), ("", "projects/p/")),
-        (mdmem.Scope(user="u"), ("", "projects/p/")),
-        (mdmem.Scope(user="u", project="p"), ("",)),
-    ],
+    soak_most(
+        [
+            (mdmem.Scope(), ("", "users/u/", "projects/p/", "users/u/projects/p/resources/a/b/")),
+            (mdmem.Scope(shared=True), ("", "projects/p/")),
+            (mdmem.Scope(user="u"), ("", "projects/p/")),
+            (mdmem.Scope(user="u", project="p"), ("",)),
+        ],
+        quick=(0, 3),
+    ),
     ids=str,
 )
 def test_a_bound_thread_sees_nothing_that_another_session_left_behind(

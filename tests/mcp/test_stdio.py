@@ -7,17 +7,22 @@ import json
 import os
 import signal
 import subprocess
-from typing import TYPE_CHECKING, Any
+from functools import partial
+from typing import IO, TYPE_CHECKING, Any
 
 import pytest
 
 import mdmem
+from mdmem.cli.main import main
 from mdmem.mcp.tools import TOOLS
+from mdmem.vault.journal import STAGING
 from tests.git.conftest import VaultTree, set_up
-from tests.mcp.conftest import command
+from tests.mcp.conftest import command, serve_here
+from tests.tables import cases
 from tests.waiting import until
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
     from pathlib import Path
 
     from mdmem.facade.memory import Memory
@@ -34,6 +39,9 @@ START: list[dict[str, Any]] = [
     },
     {"method": "notifications/initialized"},
 ]
+
+
+UNANSWERED = -1  # a call that the SDK cannot read
 
 
 def lines_of(*messages: dict[str, Any], client: str = "a test") -> bytes:
@@ -55,43 +63,39 @@ def exchange(
     client: str = "a test",
 ) -> dict[int, dict[str, Any]]:
     """What a server answers, by the number of the request; each line that it prints is of the protocol."""
-    started = command(root, *options, scope=scope)
-    with subprocess.Popen(started, stdin=subprocess.PIPE, stdout=subprocess.PIPE) as process:
-        assert process.stdin is not None
-        assert process.stdout is not None
-        process.stdin.write(lines_of(*messages, client=client))
-        process.stdin.flush()
-        asked = sum("id" in message for message in (*START, *messages))
-        lines = [process.stdout.readline() for _ in range(asked)]
-        rest, _ = process.communicate(timeout=60)
-        assert process.returncode == 0
-    answers = [json.loads(line) for line in (*lines, *rest.splitlines())]
-    return {answer["id"]: answer for answer in answers}
+    talking = partial(talk, messages=messages, client=client)
+    return {each["id"]: each for each in serve_here(root, talking, *options, scope=scope)}
 
 
-def test_nothing_but_the_protocol_is_on_standard_output(vault_root: Path) -> None:
+def talk(to: IO[bytes], answers: IO[bytes], messages: Sequence[dict[str, Any]], client: str) -> list[Any]:
+    """Ask, shut the input once all is answered, and return what was printed."""
+    awaited = {message["id"] for message in (*START, *messages) if "id" in message} - {UNANSWERED}
+    found = []
+    to.write(lines_of(*messages, client=client))
+    to.flush()
+    while awaited:
+        found.append(json.loads(answers.readline()))
+        awaited.discard(found[-1].get("id"))
+    to.close()
+    return [*found, *map(json.loads, answers)]
+
+
+def test_nothing_but_the_protocol_is_on_standard_output_and_half_a_character_ends_nothing(
+    vault_root: Path,
+) -> None:
     (vault_root / "broken.md").write_bytes(b"\xff")
-    answers = exchange(
-        vault_root, call(1, "grep", pattern="x"), call(2, "search", query="x"), call(3, "show")
-    )
-    assert answers.keys() == {0, 1, 2, 3}
-    assert answers[3]["result"]["isError"] is True
-
-
-def test_half_a_character_ends_nothing(vault_root: Path) -> None:
-    with subprocess.Popen(
-        command(vault_root), stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE
-    ) as process:
-        given = lines_of(call(1, "show", path="\ud800.md"), {"id": 2, "method": "tools/list"})
+    asked = [call(1, "grep", pattern="x"), call(2, "search", query="x"), call(3, "show")]
+    asked += [call(UNANSWERED, "show", path="\ud800.md"), {"id": 4, "method": "tools/list"}]
+    pipe = subprocess.PIPE
+    with subprocess.Popen(command(vault_root), stdin=pipe, stdout=pipe, stderr=pipe) as process:
         assert process.stdin is not None
         assert process.stdout is not None
-        process.stdin.write(given)
-        process.stdin.flush()
-        while json.loads(process.stdout.readline()).get("id") != 2:
-            pass
-        _, errors = process.communicate(timeout=60)
+        assert process.stderr is not None
+        answers = {each.get("id"): each for each in talk(process.stdin, process.stdout, asked, "a test")}
+        assert b"Traceback" not in process.stderr.read()
     assert process.returncode == 0
-    assert b"Traceback" not in errors
+    assert answers.keys() - {UNANSWERED, None} == {0, 1, 2, 3, 4}
+    assert answers[3]["result"]["isError"] is True
 
 
 def test_read_only_is_what_the_host_says(vault_root: Path) -> None:
@@ -119,25 +123,6 @@ def test_tools_say_what_they_may_do(vault_root: Path) -> None:
     assert all(tool.keys() == told for tool in tools)
 
 
-def test_a_server_that_dies_in_a_call_leaves_no_lock(vault_root: Path, memory: Memory) -> None:
-    (vault_root / "notes").mkdir()
-    for number in range(400):
-        (vault_root / f"notes/{number}.md").write_text("one\n" * 50)
-    process = subprocess.Popen(command(vault_root), stdin=subprocess.PIPE, stdout=subprocess.DEVNULL)
-    assert process.stdin is not None
-    process.stdin.write(lines_of(call(1, "mv", source="notes", target="old")))
-    process.stdin.flush()
-    while not (vault_root / ".mdmem/local/index").exists():
-        assert process.poll() is None
-        os.sched_yield()
-    process.send_signal(signal.SIGKILL)
-    process.communicate()
-    memory.append("after.md", "x")
-    folders = {each.path.partition("/")[0] for each in memory.ls()} - {"after.md"}
-    assert folders in ({"notes"}, {"old"})
-    assert len(memory.ls()) == 401
-
-
 def test_a_client_that_goes_away_in_a_call_leaves_no_lock(vault_root: Path, memory: Memory) -> None:
     calls = [
         call(number, "section", path="notes/a.md", text=f"- {number}", where="append")
@@ -158,18 +143,17 @@ def test_a_client_that_goes_away_in_a_call_leaves_no_lock(vault_root: Path, memo
     assert len(set(lines)) == len(lines)
 
 
-def test_a_server_that_was_asked_vouches_for_the_program_until_it_is_killed(vault_root: Path) -> None:
+def test_a_server_vouches_for_the_program_until_it_is_killed_in_a_call_and_leaves_no_lock(
+    vault_root: Path, memory: Memory, capsys: pytest.CaptureFixture[str]
+) -> None:
     """The program finds what was written a moment ago, and does not walk; then it does again."""
+    (vault_root / "notes").mkdir()
+    for number in range(400):
+        (vault_root / f"notes/{number}.md").write_text("one\n" * 50)
 
     def found(word: str) -> str:
-        run = subprocess.run(
-            [*command(vault_root)[:-1], "search", word],
-            capture_output=True,
-            text=True,
-            check=False,
-            timeout=60,
-        )
-        return run.stdout.partition(":")[0]
+        main(["--vault", str(vault_root), "search", word])
+        return capsys.readouterr().out.partition(":")[0]
 
     def sockets() -> list[Path]:
         return [*(vault_root / ".mdmem/local/index").glob("*/vouches-*")]
@@ -182,14 +166,22 @@ def test_a_server_that_was_asked_vouches_for_the_program_until_it_is_killed(vaul
         for word in ("zqone", "zqtwo", "zqthree"):
             (vault_root / f"{word}.md").write_text(f"{word}\n")
             assert found(word) == f"{word}.md"
+        process.stdin.write(lines_of(call(2, "mv", source="notes", target="old")))
+        process.stdin.flush()
+        staging = vault_root / STAGING
+        until(lambda: (vault_root / "old").exists() or (staging.exists() and os.listdir(staging)))
         process.kill()
-        process.wait()
+        assert process.wait(60) == -signal.SIGKILL
+    memory.append("after.md", "x")
+    found_in = {each.path.partition("/")[0] for each in memory.ls() if "/" in each.path}
+    assert found_in in ({"notes"}, {"old"})
+    assert len(memory.ls()) == 404
     (vault_root / "late.md").write_text("zqlate\n")
     assert found("zqlate") == "late.md"
 
 
-@pytest.mark.parametrize(
-    ("client", "actor"),
+@cases(
+    "client, actor",
     [
         ("claude-code", "claude-code"),
         ("x\n\nMdmem-Agent: ada\r\nMdmem-Id: 1", "x Mdmem-Agent: ada Mdmem-Id: 1"),

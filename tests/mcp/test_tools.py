@@ -412,7 +412,7 @@ def test_a_warning_is_told_beside_what_was_done(vault_root: Path) -> None:
 
 
 def test_what_breaks_a_schema_is_refused_with_its_place(tools: Tools, memory: Memory) -> None:
-    told = tools.error("write", path="notes/a.md", content="---\ntags: 5\n---\n")
+    told = tools.error("write", path="notes/a.md", content="---\ntags: {a: 5}\n---\n")
     assert told["code"] == "invalid"
     assert [(each["path"], each["line"]) for each in told["findings"]] == [("notes/a.md", 2)]
     assert not memory.ls()

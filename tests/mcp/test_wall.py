@@ -17,6 +17,8 @@ sys.path.append(str(Path(__file__).parents[2] / "bench"))
 
 import hostile
 
+from tests.speed import examples
+
 SECRET = "the secret beyond the wall"
 SEED = 4
 
@@ -74,7 +76,7 @@ def test_a_name_that_looks_the_same_is_the_same_or_refused(world: Path) -> None:
 def test_calls_made_up_from_the_schemas_break_nothing(world: Path) -> None:
     box, before = toolbox(world), beyond(world)
     draw = random.Random(SEED)
-    for _ in range(600):
+    for _ in range(examples(600)):
         tool = draw.choice(TOOLS)
         given = hostile.arguments(draw, tool, world)
         answer = box.call(tool.name, given)

@@ -28,10 +28,12 @@ from mdmem.memory.content import (
     ttl_of,
     with_life,
 )
+from tests.speed import examples
+from tests.tables import cases
 
 
-@pytest.mark.parametrize(
-    ("target", "patch", "result"),
+@cases(
+    "target, patch, result",
     [
         # RFC 7396, appendix A
         ({"a": "b"}, {"a": "c"}, {"a": "c"}),
@@ -60,8 +62,8 @@ def test_the_cases_of_the_standard(target: Any, patch: Any, result: Any) -> None
         assert patched(parse_text("x.json", before), patch).fields == result
 
 
-@pytest.mark.parametrize(
-    ("before", "patch", "after"),
+@cases(
+    "before, patch, after",
     [
         ('{"a":1,  "b" : 2.50}\n', {"a": 3}, '{"a":3,  "b" : 2.50}\n'),
         (
@@ -89,7 +91,7 @@ _OBJECTS = st.dictionaries(st.sampled_from("abcd"), _VALUES, max_size=4)
 
 
 @given(target=_OBJECTS, patch=_OBJECTS, indent=st.sampled_from([None, 2, "\t"]))
-@settings(max_examples=100)
+@settings(max_examples=examples(100))
 def test_the_text_says_what_the_standard_says(
     target: dict[str, Any], patch: dict[str, Any], indent: Any
 ) -> None:
@@ -116,8 +118,8 @@ def test_markdown_is_refused() -> None:
 NOON = datetime(2025, 1, 31, 12, tzinfo=UTC)
 
 
-@pytest.mark.parametrize(
-    ("expires", "passed"),
+@cases(
+    "expires, passed",
     [
         ("2025-01-31T12:00:00Z", True),
         ("2025-01-31T12:00:01Z", False),
@@ -160,7 +162,7 @@ def test_a_life_ends_so_many_seconds_from_now() -> None:
     assert life(60, 0, there) == life(60, 0, NOON)
 
 
-@pytest.mark.parametrize("ttl", [-1, 1.5, True, "60", 10**12, 10**400])
+@cases("ttl", [-1, 1.5, True, "60", 10**12, 10**400])
 def test_a_life_of_no_sense_is_refused(ttl: int) -> None:
     with pytest.raises(Usage):
         life(ttl, 0, NOON)
@@ -199,8 +201,8 @@ def test_only_the_field_is_written(path: str, before: str, after: str) -> None:
     assert not {"expires", "ttl_seconds"} & set(with_life(document, life(0, 0, NOON)).fields)
 
 
-@pytest.mark.parametrize(
-    ("before", "after"),
+@cases(
+    "before, after",
     [
         ("---\nexpires: 2099-01-01\nttl_seconds: 60\n---\n\nbody\n", "body\n"),
         ("---\nexpires: 2099-01-01\n---\nbody\n", "body\n"),
@@ -222,8 +224,8 @@ def test_a_json_value_without_fields_lives_for_ever() -> None:
         with_life(array, life(60, 0, NOON))
 
 
-@pytest.mark.parametrize(
-    ("value", "ttl"),
+@cases(
+    "value, ttl",
     [
         ("60", 60),
         ("0", 0),
@@ -242,8 +244,8 @@ LIVES, FIXED, NONE = "expires: 2099-01-01\nttl_seconds: 60\n", "expires: 2099-01
 SOON, LATER = "2025-01-31T12:01:00Z", "2025-01-31T12:02:00Z"
 
 
-@pytest.mark.parametrize(
-    ("before", "after", "default", "expires"),
+@cases(
+    "before, after, default, expires",
     [
         (LIVES, LIVES, 0, SOON),
         (LIVES, LIVES, 7, SOON),
@@ -273,8 +275,8 @@ def test_a_change_begins_the_life_anew_unless_it_says_when_it_ends(
     assert renewed(new, old, default, NOON).fields.get("expires") == expires
 
 
-@pytest.mark.parametrize(
-    ("path", "is_one"),
+@cases(
+    "path, is_one",
     [
         ("working/threads/a.md", True),
         ("users/a/projects/b/resources/c/d/working/resources/e.json", True),

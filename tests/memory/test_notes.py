@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-import subprocess
-import sys
 import tempfile
 from datetime import datetime
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -29,6 +28,10 @@ from mdmem.facade.memory import Memory
 from mdmem.memory.content import unpadded
 from mdmem.memory.notes import NoteInfo, Notes, heading_text
 from mdmem.vault.vault import Vault
+from tests import speed
+from tests.memory.forking import run_at_once
+from tests.speed import examples
+from tests.tables import cases
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -94,8 +97,8 @@ def test_append_makes_a_note_of_one_section(vault_root: Path, notes: Notes[Appli
     assert applied.plan.message == "append to notes/db.md"
 
 
-@pytest.mark.parametrize(
-    ("before", "after"),
+@cases(
+    "before, after",
     [
         ("", "## T\n\nnew\n"),
         ("  \n\t\n\n", "## T\n\nnew\n"),
@@ -148,8 +151,8 @@ def test_content_is_kept_as_it_is_without_the_blank_lines_around_it(
     assert (vault_root / "notes/x.md").read_text() == "## T\n\n    code\n\n\n# Heading\n\ttext  \nend\n"
 
 
-@pytest.mark.parametrize(
-    ("title", "written"),
+@cases(
+    "title, written",
     [
         ("a\nb", "a b"),
         ("a\r\n## b", "a ## b"),
@@ -203,7 +206,7 @@ def test_any_title_makes_exactly_one_heading_that_says_it(
 @example("<!--", "-->")
 @example("~~~~\n", "a")
 @example("", ">## h\n```")
-@settings(max_examples=150)
+@settings(max_examples=examples(150))
 def test_a_section_is_a_section_or_the_append_is_refused(
     plans: tuple[Path, Notes[EditPlan]], before: str, content: str
 ) -> None:
@@ -277,9 +280,7 @@ def test_a_note_is_markdown(notes: Notes[Applied]) -> None:
         notes.append("data.json", "x")
 
 
-@pytest.mark.parametrize(
-    "name", ["../x", "../../evil.md", "a/../../x", "/etc/x", ".hidden", "a//b", "a\\b", "a\0b"]
-)
+@cases("name", ["../x", "../../evil.md", "a/../../x", "/etc/x", ".hidden", "a//b", "a\\b", "a\0b"])
 def test_no_name_leaves_the_notes(vault_root: Path, notes: Notes[Applied], name: str) -> None:
     for verb in (
         lambda: notes.append(name, "x"),
@@ -488,24 +489,22 @@ def test_a_planned_append_keeps_what_was_appended_since(vault_root: Path, vault:
     assert sorted(h.title for h in parse("n.md", file.read_bytes()).headings) == ["T", "Theirs"]
 
 
-_APPENDS = """
-import sys
-from mdmem.memory.notes import Notes
-from mdmem.vault.vault import Vault
-vault = Vault(sys.argv[1])
-notes = Notes(vault, vault.transact)
-for number in range(25):
-    notes.append("shared", f"content {sys.argv[2]}-{number}", f"title {sys.argv[2]}-{number}")
-"""
+MANY = 4 if speed.is_all else 2
+EACH = examples(25)
+
+
+def append_many(root: Path, me: int) -> None:
+    vault = Vault(str(root))
+    notes = Notes(vault, vault.transact)
+    for number in range(EACH):
+        notes.append("shared", f"content {me}-{number}", f"title {me}-{number}")
 
 
 def test_processes_that_append_to_one_note_lose_nothing(vault_root: Path, notes: Notes[Applied]) -> None:
-    command = [sys.executable, "-c", _APPENDS, str(vault_root)]
-    running = [subprocess.Popen([*command, str(n)]) for n in range(4)]
-    assert [process.wait(timeout=100) for process in running] == [0, 0, 0, 0]
+    assert set(run_at_once(*(partial(append_many, vault_root, n) for n in range(MANY)))) == {0}
 
     document = notes.read("shared")
-    wanted = {f"{process}-{number}" for process in range(4) for number in range(25)}
+    wanted = {f"{process}-{number}" for process in range(MANY) for number in range(EACH)}
     assert {h.title.removeprefix("title ") for h in document.headings} == wanted
     assert len(document.headings) == len(wanted)
     assert {

@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 import json
-import subprocess
-import sys
 import tempfile
 from datetime import UTC, datetime, timedelta
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -29,6 +28,9 @@ from mdmem.errors import (
 from mdmem.facade.memory import open as open_memory
 from mdmem.memory.preferences import Preferences
 from mdmem.vault.vault import Vault
+from tests import speed
+from tests.memory.forking import run_at_once
+from tests.speed import examples
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -490,7 +492,7 @@ VALUES = st.recursive(
 
 
 @given(NAMES.filter(lambda name: name not in {".", ".."}), VALUES)
-@settings(max_examples=80)
+@settings(max_examples=examples(80))
 def test_any_name_and_any_value_come_back(scratch: Preferences[EditPlan], name: str, value: object) -> None:
     from mdmem.document.document import parse
     from mdmem.memory.preferences import read_preference
@@ -502,18 +504,19 @@ def test_any_name_and_any_value_come_back(scratch: Preferences[EditPlan], name: 
     assert same(found.value, value)
 
 
+def set_words(root: Path, me: int) -> None:
+    vault = Vault(str(root))
+    kind: Preferences[Applied] = Preferences(vault, vault.transact, ask_nothing)
+    for number in range(5):
+        kind.set("ui", "words", [f"{me}-{number}"], strength=0.5, policy="merge")
+
+
 def test_processes_that_set_at_once_lose_no_word(vault_root: Path) -> None:
-    program = (
-        "import sys; from mdmem.memory.preferences import Preferences; from mdmem.vault.vault import Vault\n"
-        "vault = Vault(sys.argv[1]); kind = Preferences(vault, vault.transact, lambda _: {})\n"
-        "for n in range(5): kind.set('ui', 'words', [f'{sys.argv[2]}-{n}'], strength=0.5, policy='merge')\n"
-    )
-    command = [sys.executable, "-c", program, str(vault_root)]
-    running = [subprocess.Popen([*command, str(number)]) for number in range(3)]
-    assert [process.wait(timeout=60) for process in running] == [0, 0, 0]
+    count = 3 if speed.is_all else 2
+    assert set(run_at_once(*(partial(set_words, vault_root, n) for n in range(count)))) == {0}
     vault = Vault(str(vault_root))
     kind: Preferences[Applied] = Preferences(vault, vault.transact, ask_nothing)
-    assert sorted(kind.get("ui", "words").value) == [f"{who}-{n}" for who in range(3) for n in range(5)]
+    assert sorted(kind.get("ui", "words").value) == [f"{who}-{n}" for who in range(count) for n in range(5)]
 
 
 @pytest.mark.parametrize(

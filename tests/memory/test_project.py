@@ -23,8 +23,11 @@ from mdmem.errors import (
     SectionNotFound,
     Usage,
 )
+from mdmem.kind import PROJECT, kind_at
 from mdmem.memory.project import Project
 from mdmem.vault.vault import Vault
+from tests.speed import examples
+from tests.tables import cases
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -53,8 +56,8 @@ def agents(vault_root: Path, text: str | None = None) -> str:
 # -------------------------------------------------------------------------------------------- appending
 
 
-@pytest.mark.parametrize(
-    ("before", "after"),
+@cases(
+    "before, after",
     [
         ("## D\n\n- a\n", "## D\n\n- a\n- new\n"),
         ("## D\n\n- a", "## D\n\n- a\n- new"),
@@ -134,6 +137,21 @@ def test_a_bullet_that_is_given_as_one_is_not_doubled(vault_root: Path, project:
     agents(vault_root, "## D\n\n* a\n")
     project.append("D", "- b")
     assert agents(vault_root) == "## D\n\n* a\n* b\n"
+
+
+@pytest.mark.parametrize("name", ["Agents.md", "agents.md"])
+def test_a_file_that_differs_only_in_case_is_the_project_memory(
+    vault_root: Path, project: Project[Applied], name: str
+) -> None:
+    other = vault_root / name
+    other.write_text("# P\n\n## Decisions\n\n- one\n")
+    project.append("Decisions", "two")
+    assert other.read_text() == "# P\n\n## Decisions\n\n- one\n- two\n"
+    assert project.load().path == name
+    assert kind_at(name) is kind_at(f"users/al/{name}") is PROJECT
+    assert kind_at(f"notes/{name}") is not PROJECT
+    (vault_root / "AGENTS.md").write_text("# Q\n")
+    assert project.load().path == "AGENTS.md"
 
 
 @pytest.mark.parametrize("marks", ["---", "- -", "***", "+", "_ _ _"])
@@ -236,7 +254,7 @@ def planned(file: Path, plan: EditPlan) -> str:
 @example("## D\n\n- a\n", "D", "x\n\n\n      deep\n\ty")
 @example("## D\n-\n", "D", "x")
 @example("---\n---", "New", "x")
-@settings(max_examples=200)
+@settings(max_examples=examples(200))
 def test_no_entry_breaks_the_structure_of_any_file(
     scratch: tuple[Path, Project[EditPlan]], text: str, section: str, entry: str
 ) -> None:
@@ -260,7 +278,7 @@ def test_no_entry_breaks_the_structure_of_any_file(
 
 
 @given(DOCUMENTS, ENTRIES)
-@settings(max_examples=75)
+@settings(max_examples=examples(75))
 def test_another_parser_of_markdown_sees_the_same_headings(
     scratch: tuple[Path, Project[EditPlan]], text: str, entry: str
 ) -> None:

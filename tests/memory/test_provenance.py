@@ -12,6 +12,7 @@ import mdmem
 from mdmem import Memory
 from mdmem.errors import MemoryNotFound
 from mdmem.memory import provenance
+from tests.tables import cases
 
 NOW = datetime(2026, 5, 1, tzinfo=UTC)
 
@@ -29,8 +30,8 @@ def today(days: int, half_life: float = 30, path: str = "notes/a.md", **fields: 
 USER = {"type": "user", "ids": ["m1"]}
 
 
-@pytest.mark.parametrize(
-    ("days", "fields", "wanted"),
+@cases(
+    "days, fields, wanted",
     [
         (0, {"source": USER}, 0.70),
         (30, {"source": USER}, 0.35),

@@ -12,6 +12,8 @@ from mdmem.diagnostic import as_json
 from mdmem.errors import MemoryNotFound, PathRefused, Usage
 from mdmem.links.graph import Triple
 from tests.git.conftest import VaultTree, set_up
+from tests.speed import soak_most
+from tests.tables import cases
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -168,8 +170,8 @@ def test_paths_that_name_nothing_are_not_found(memory: Memory, path: str) -> Non
 # ----------------------------------------------------------------------------------------------- looking up
 
 
-@pytest.mark.parametrize(
-    ("target", "found"),
+@cases(
+    "target, found",
     [
         ("notes/db.md", ["notes/db.md", "notes/db.md#Database", "notes/db.md#^fact1"]),
         ("notes/db", ["notes/db.md", "notes/db.md#Database", "notes/db.md#^fact1"]),
@@ -279,7 +281,7 @@ def test_a_link_finds_its_target_when_that_appears(work: Workspace) -> None:
 # ---------------------------------------------------------------------------------------- code that changes
 
 
-@pytest.mark.parametrize(
+@cases(
     "written",
     ["[[bad]]", "[[notes/bad#Part]]", "[x](bad)", "[x](/notes/bad#part)", "---\nderived_from: bad\n---\n"],
 )
@@ -406,7 +408,7 @@ def test_the_graph_joins_memories_files_and_tags(memory: Memory) -> None:
 
 def test_the_graph_of_a_folder_has_its_memories_as_subjects(work: Workspace) -> None:
     work.note("other/o.md", "[[db]] #DB\n")
-    work.note("other/o.json", '{"superseded_by": "o", "text": "[[db]]"}')
+    work.note("other/o.json", '{"$schema": "memory", "superseded_by": "o", "text": "[[db]]"}')
     assert work.memory.references.graph("other") == (
         Triple("other/o.json", "superseded_by", "other/o.md"),
         Triple("other/o.md", "links to", "notes/db.md"),
@@ -449,8 +451,8 @@ def test_nothing_tells_whether_a_file_of_another_namespace_is_there(work: Worksp
 # --------------------------------------------------------------------------------------------------- lineage
 
 
-@pytest.mark.parametrize(
-    ("written", "kind"),
+@cases(
+    "written, kind",
     [
         ("notes/load.md", "ok"),
         ("./load.md", "ok"),
@@ -477,7 +479,7 @@ def test_lineage_is_a_link_like_any_other(work: Workspace, field: str, written: 
     assert both & told == (set() if kind == "ok" else both)
 
 
-@pytest.mark.parametrize("count", [1, 2, 3, 1000])
+@pytest.mark.parametrize("count", soak_most([1, 2, 3, 60, 1000], quick=(0, 1, 3)))
 @pytest.mark.parametrize("field", ["superseded_by", "derived_from"])
 def test_lineage_that_goes_round_is_told_once(work: Workspace, field: str, count: int) -> None:
     for number in range(count):

@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-import subprocess
-import sys
 from datetime import UTC, datetime, timedelta
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -12,8 +11,9 @@ import pytest
 
 import mdmem
 from mdmem import Memory
-from mdmem.errors import MemoryNotFound, Usage
+from mdmem.errors import MdmemError, MemoryNotFound, Usage
 from mdmem.memory import validity
+from tests.memory.forking import run_at_once
 
 NOW = datetime(2026, 5, 4, 12, tzinfo=UTC)
 
@@ -338,21 +338,34 @@ def test_check_finds_what_ends_before_it_begins_and_a_tier_that_nobody_knows(mem
     ]
 
 
-_SUPERSEDING = """
-import sys, mdmem
-memory = mdmem.open(sys.argv[1])
-try:
-    memory.supersede("notes/one.md", sys.argv[2])
-except mdmem.MdmemError as error:
-    sys.exit(1)
-"""
+def supersede(root: str, name: str) -> None:
+    mdmem.open(root).supersede("notes/one.md", f"notes/{name}.md")
 
 
 def test_of_two_processes_that_supersede_one_memory_one_wins(memory: Memory) -> None:
     for name in ("one", "x", "y"):
         memory.write(f"notes/{name}.md", f"{name}\n")
-    words = [[sys.executable, "-c", _SUPERSEDING, memory.root, f"notes/{name}.md"] for name in "xy"]
-    codes = [process.wait(60) for process in [subprocess.Popen(each) for each in words]]
+    codes = run_at_once(*(partial(supersede, memory.root, name) for name in "xy"))
 
     assert sorted(codes) == [0, 1]
     assert memory.show("notes/one.md").fields["superseded_by"] == f"notes/{'xy'[codes.index(0)]}.md"
+
+
+@pytest.mark.parametrize("is_after", [False, True])
+def test_what_is_superseded_meanwhile_is_refused(
+    memory: Memory, monkeypatch: pytest.MonkeyPatch, *, is_after: bool
+) -> None:
+    for name in ("one", "x", "y"):
+        memory.write(f"notes/{name}.md", f"{name}\n")
+    look, left = memory._view, ["x"]
+
+    def look_while_another_writes() -> Any:
+        seen = look() if is_after else None
+        while left:
+            supersede(memory.vault.root, left.pop())
+        return seen or look()
+
+    monkeypatch.setattr(memory, "_view", look_while_another_writes)
+    with pytest.raises(MdmemError):
+        memory.supersede("notes/one.md", "notes/y.md")
+    assert memory.show("notes/one.md").fields["superseded_by"] == "notes/x.md"

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 import re
-import subprocess
-import sys
 import tempfile
 import threading
 from datetime import UTC, datetime, timedelta
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -39,6 +39,10 @@ from mdmem.memory.content import unpadded
 from mdmem.memory.working import Working
 from mdmem.vault.paths import Scope
 from mdmem.vault.vault import Vault
+from tests import speed
+from tests.memory.forking import run_at_once
+from tests.speed import examples
+from tests.tables import cases
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -131,7 +135,7 @@ CALLS: list[Callable[..., Any]] = [
 ]
 
 
-@pytest.mark.parametrize("call", CALLS)
+@cases("call", CALLS)
 @pytest.mark.parametrize("whose", [{}, {"thread": "a", "resource": "a"}, {"thread": "", "resource": ""}])
 def test_it_belongs_to_exactly_one(
     working: Working[Applied], call: Callable[..., Any], whose: dict[str, str]
@@ -140,7 +144,7 @@ def test_it_belongs_to_exactly_one(
         call(working, **whose)
 
 
-@pytest.mark.parametrize("call", CALLS)
+@cases("call", CALLS)
 @pytest.mark.parametrize("identifier", ["", ".", "..", "\ud800", "x" * 300])
 def test_an_id_that_no_file_can_carry_is_refused(
     root: Path, working: Working[Applied], call: Callable[..., Any], identifier: str
@@ -158,7 +162,7 @@ IDS = [
 ]
 
 
-@pytest.mark.parametrize("identifier", IDS)
+@cases("identifier", IDS)
 def test_any_id_has_a_file_of_its_own(root: Path, working: Working[Applied], identifier: str) -> None:
     working.update("of the thread", thread=identifier)
     working.update({"of": "the resource"}, resource=identifier)
@@ -322,7 +326,7 @@ def test_an_object_is_written_for_people(root: Path, working: Working[Applied]) 
     )
 
 
-@pytest.mark.parametrize("value", [{1: 2}, {"a": (1, 2)}, {"a": {1}}, float("nan"), {"a": object()}, b"x"])
+@cases("value", [{1: 2}, {"a": (1, 2)}, {"a": {1}}, float("nan"), {"a": object()}, b"x"])
 def test_what_is_no_json_value_is_refused(root: Path, working: Working[Applied], value: Any) -> None:
     with pytest.raises(Usage, match="not a JSON value"):
         working.update(value, resource="r")
@@ -625,9 +629,10 @@ SLIDES: dict[str, tuple[Any, Callable[[Any], Any]]] = {
 }
 
 
-@pytest.mark.parametrize("verb", SLIDES)
+@cases("verb", SLIDES)
 @pytest.mark.parametrize("namespace", ["", "users/a"])
-def test_the_ttl_that_was_given_slides_on_every_write(root: Path, verb: str, namespace: str) -> None:
+def test_the_ttl_that_was_given_slides_on_every_write(tmp_path: Path, verb: str, namespace: str) -> None:
+    root = make_vault(tmp_path)
     content, change = SLIDES[verb]
     inside = Memory(str(root), Scope(user="a") if namespace else None)
     inside.working.update(content, thread="t", ttl=3600)
@@ -896,10 +901,8 @@ def test_json_is_changed_as_text_and_stays_json(root: Path, working: Working[App
     assert file.read_text() == '{"a":  [3], "b": "x"}'
 
 
-@given(
-    body=st.text(alphabet="ab\n\r#é", max_size=12), search=st.text(alphabet="ab\n", max_size=2), new=_TEXTS
-)
-@settings(max_examples=150)
+@given(body=st.text(alphabet="ab\n#é", max_size=12), search=st.text(alphabet="ab\n", max_size=2), new=_TEXTS)
+@settings(max_examples=examples(150))
 def test_replacing_touches_nothing_else(
     plans: tuple[Path, Working[EditPlan]], body: str, search: str, new: str
 ) -> None:
@@ -1104,52 +1107,43 @@ def test_a_namespace_is_a_wall(root: Path, clock: Clock) -> None:
 
 # -- many at once -----------------------------------------------------------------------------------------
 
-_SHARED = """
-import sys
-from mdmem.memory.working import Working
-from mdmem.vault.vault import Vault
-vault = Vault(sys.argv[1])
-working = Working(vault, vault.transact)
-me = sys.argv[2]
-for number in range(25):
-    working.find_and_replace("", f"line {me}-{number}", resource="text")
-    working.merge({f"{me}-{number}": number, "by": {me: number}}, resource="json", ttl=3600)
-    working.find_and_replace(f"line {me}-{number}", f"done {me}-{number}.", resource="text")
-"""
+MANY = 4 if speed.is_all else 2
+EACH = examples(25)
+
+
+def write_shared(root: Path, me: str) -> None:
+    vault = Vault(str(root))
+    working = Working(vault, vault.transact)
+    for number in range(EACH):
+        name = f"{me}-{number}"
+        working.find_and_replace("", f"line {name}", resource="text")
+        working.merge({name: number, "by": {me: number}}, resource="json", ttl=3600)
+        working.find_and_replace(f"line {name}", f"done {name}.", resource="text")
 
 
 def test_processes_that_share_a_resource_lose_nothing(root: Path, working: Working[Applied]) -> None:
-    running = [subprocess.Popen([sys.executable, "-c", _SHARED, str(root), f"p{n}"]) for n in range(4)]
-    assert [process.wait(timeout=110) for process in running] == [0, 0, 0, 0]
+    assert set(run_at_once(*(partial(write_shared, root, f"p{n}") for n in range(MANY)))) == {0}
 
-    wanted = {f"p{process}-{number}" for process in range(4) for number in range(25)}
+    wanted = {f"p{process}-{number}" for process in range(MANY) for number in range(EACH)}
     lines = working.get(resource="text").split("\n\n")
     assert sorted(lines) == sorted(f"done {name}." for name in wanted)
     merged = json.loads((root / "working/resources/json.json").read_text())
-    assert merged.pop("by") == {f"p{n}": 24 for n in range(4)}
+    assert merged.pop("by") == {f"p{n}": EACH - 1 for n in range(MANY)}
     assert merged.pop("expires")
     assert merged.pop("ttl_seconds") == 3600
     assert merged == {name: int(name.partition("-")[2]) for name in wanted}
 
 
-_FORMS = """
-import sys
-from mdmem.errors import Invalid
-from mdmem.memory.working import Working
-from mdmem.vault.vault import Vault
-vault = Vault(sys.argv[1])
-working = Working(vault, vault.transact)
-for number in range(20):
-    try:
-        working.update({"a": 1} if sys.argv[2] == "json" else "text", thread=f"t{number}")
-    except Invalid:
-        pass  # a text where the other process has put JSON
-"""
+def write_form(root: Path, content: Any) -> None:
+    vault = Vault(str(root))
+    working = Working(vault, vault.transact)
+    for number in range(20):
+        with contextlib.suppress(Invalid):  # a text where the other process has put JSON
+            working.update(content, thread=f"t{number}")
 
 
 def test_two_forms_at_once_never_leave_two_files(root: Path, working: Working[Applied]) -> None:
-    running = [subprocess.Popen([sys.executable, "-c", _FORMS, str(root), form]) for form in ("json", "md")]
-    assert [process.wait(timeout=100) for process in running] == [0, 0]
+    assert run_at_once(*(partial(write_form, root, content) for content in ({"a": 1}, "text"))) == [0, 0]
 
     assert len(working.list()) == 20
     assert len({info.id for info in working.list()}) == 20

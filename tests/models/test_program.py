@@ -15,10 +15,12 @@ import pytest
 from hypothesis import given, strategies as st
 
 import mdmem
+from mdmem.cli.main import main
 from mdmem.errors import ConfigInvalid, ProgramFailed, Usage
 from mdmem.models.program import NONE, Program, command, configured
 from mdmem.vault.mark import config_folder, state_folder
 from tests.models.conftest import Script
+from tests.tables import cases
 
 SECONDS = 60.0  # more than anything takes that ends
 
@@ -107,8 +109,8 @@ def test_what_a_program_does_while_it_is_asked_is_no_session(script: Script, vau
 # -- a program that fails ---------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize(
-    ("text", "said"),
+@cases(
+    "text, said",
     [
         ("echo no; exit 3", "it ended with 3"),
         ("echo 'no key\u202e:\tset one' >&2; exit 1", "it ended with 1: no key<U+202E>: set one"),
@@ -231,8 +233,8 @@ def test_programs_are_asked_by_several_threads_at_once(script: Script) -> None:
 # -- its name ---------------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize(
-    ("line", "name"),
+@cases(
+    "line, name",
     [
         ("claude -p", "claude"),
         ("codex exec --skip-git-repo-check -", "codex exec"),
@@ -275,9 +277,7 @@ def test_the_caller_outweighs_the_variable_and_that_the_config(monkeypatch: pyte
     assert configured(NONE) is None
 
 
-@pytest.mark.parametrize(
-    "model", ["gpt-5", "", " ", "'claude -p", "./claude", "bin/claude -p", "../x", "a\0"]
-)
+@cases("model", ["gpt-5", "", " ", "'claude -p", "./claude", "bin/claude -p", "../x", "a\0"])
 def test_an_unknown_model_is_refused_with_the_known_ones(
     model: str, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
@@ -291,7 +291,7 @@ def test_an_unknown_model_is_refused_with_the_known_ones(
     assert "`claude -p`" in caught.value.hint or "absolute path" in caught.value.hint
 
 
-@pytest.mark.parametrize("folders", ["", ".", ":", "bin:/usr/bin:/bin", "./bin::/usr/bin"])
+@cases("folders", ["", ".", ":", "bin:/usr/bin:/bin", "./bin::/usr/bin"])
 def test_a_program_in_the_current_folder_is_none_of_path(
     folders: str, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
@@ -310,8 +310,8 @@ def test_the_variable_says_so_where_it_names_none(monkeypatch: pytest.MonkeyPatc
         configured()
 
 
-@pytest.mark.parametrize(
-    ("text", "said"),
+@cases(
+    "text, said",
     [
         ("model =", "not TOML"),
         (b"\xff", "not TOML"),
@@ -361,7 +361,7 @@ def test_any_text_is_a_command_line_or_is_refused(line: str) -> None:
 # -- a vault ----------------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize(
+@cases(
     "files",
     [
         {".mdmem/config.toml": 'model = "PROGRAM"\n'},
@@ -373,34 +373,29 @@ def test_any_text_is_a_command_line_or_is_refused(line: str) -> None:
     ],
 )
 def test_a_vault_that_names_a_program_starts_nothing(
-    vault_root: Path, files: dict[str, str], tmp_path: Path
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str], files: dict[str, str]
 ) -> None:
     """What the program would be given is a whole command of its own, run where the vault is."""
     program = tmp_path / "evil"
     program.write_text(f"#!/bin/sh\ntouch {shlex.quote(str(tmp_path / 'started'))}\necho hello\n")
     program.chmod(0o755)
-    for name, text in files.items():
+    vault_root = tmp_path / "memories"
+    for name, text in {".mdmem/config.toml": "", **files}.items():
         (vault_root / name).parent.mkdir(parents=True, exist_ok=True)
         (vault_root / name).write_text(text.replace("PROGRAM", str(program)))
     (vault_root / "sessions").mkdir()
     messages = "".join(f'{{"role": "user", "content": "turn {at} about SQLite"}}\n' for at in range(200))
     (tmp_path / "messages.jsonl").write_text(messages)
+    monkeypatch.chdir(vault_root)
     for arguments in (
         ("sessions", "import", "openai-messages", str(tmp_path / "messages.jsonl"), "--key", "t"),
         ("sessions", "compact", "t", "--budget", "100"),
         ("sessions", "summarize", "t"),
     ):
-        ended = subprocess.run(
-            [sys.executable, "-m", "mdmem", *arguments],
-            cwd=vault_root,
-            capture_output=True,
-            text=True,
-            check=False,
-        )
-        assert ended.returncode in {0, 2}, ended.stderr
+        code, errors = main(arguments), capfd.readouterr().err
         refused = ".mdmem/config.toml" in files
-        assert (ended.returncode == 2) == refused
-        assert ("model" in ended.stderr) == refused
+        assert code == (2 if refused else 0), errors
+        assert ("model" in errors) == refused
     assert not (tmp_path / "started").exists()
 
 

@@ -2,15 +2,12 @@
 
 from __future__ import annotations
 
-import os
-
-import pytest
 from hypothesis import given, settings, strategies as st
 
 from mdmem.links import references
 from mdmem.results.named import FILE, LINES, MOST, TYPES, URL, defines, named
-
-EXAMPLES = int(os.environ.get("MDMEM_TEST_EXAMPLES", "200"))
+from tests.speed import examples
+from tests.tables import cases
 
 
 def found(text: str) -> dict[str, list[str]]:
@@ -25,8 +22,8 @@ def test_the_types_are_called_as_those_of_memories() -> None:
     assert (FILE, LINES, URL) == (references.FILE, references.LINES, references.URL)
 
 
-@pytest.mark.parametrize(
-    ("text", "paths"),
+@cases(
+    "text, paths",
     [
         ("read /usr/local/lib/a.py.", ["/usr/local/lib/a.py"]),
         ('open "/etc/hosts", then', ["/etc/hosts"]),
@@ -44,8 +41,8 @@ def test_paths(text: str, paths: list[str]) -> None:
     assert found(text).get(FILE, []) == paths
 
 
-@pytest.mark.parametrize(
-    ("text", "places"),
+@cases(
+    "text, places",
     [
         ("src/app.py:12:5: error", ["src/app.py#L12"]),
         ("src/app.py:10-20, x", ["src/app.py#L10-L20"]),
@@ -64,8 +61,8 @@ def test_urls_without_the_punctuation_behind_them() -> None:
     assert FILE not in found(text)
 
 
-@pytest.mark.parametrize(
-    ("text", "kind", "name"),
+@cases(
+    "text, kind, name",
     [
         ("def hello():", "function", "hello"),
         ("    async def run(self) -> None:", "function", "run"),
@@ -90,7 +87,7 @@ def test_definitions(text: str, kind: str, name: str) -> None:
     assert found(text)[kind] == [name]
 
 
-@pytest.mark.parametrize(
+@cases(
     "text",
     [
         "the class of 1999 and a class is good; a function for this, class in session",
@@ -128,7 +125,7 @@ def test_no_secret_is_named() -> None:
     assert token not in str(named(text))
 
 
-@pytest.mark.parametrize(
+@cases(
     "piece",
     [
         ":1",
@@ -164,7 +161,7 @@ def test_hostile_text_is_read_once(piece: str) -> None:
     defines(text)
 
 
-@settings(max_examples=EXAMPLES)
+@settings(max_examples=examples(200))
 @given(st.text())
 def test_any_text_can_be_looked_at(text: str) -> None:
     for each in named(text).references:

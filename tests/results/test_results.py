@@ -18,6 +18,8 @@ from mdmem.facade.memory import Memory
 from mdmem.results import database
 from mdmem.results.results import Recoverable
 from mdmem.vault.paths import Scope
+from tests.speed import examples
+from tests.tables import cases
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -25,7 +27,6 @@ if TYPE_CHECKING:
     from mdmem.results.database import ResultReference
     from mdmem.results.results import ToolResults
 
-EXAMPLES = int(os.environ.get("MDMEM_TEST_EXAMPLES", "100"))
 LOG = "".join(f"step {number} of src/app.py: ok\n" for number in range(1_000))
 TOKEN = "ghp_" + "a1B2c3D4e5F6g7H8i9J0k1L2m3N4o5P6q7R8"
 DAY = 86_400
@@ -96,9 +97,7 @@ def test_lines_end_as_everywhere(results: ToolResults) -> None:
         results.recover(hash_, "5")
 
 
-@pytest.mark.parametrize(
-    "lines", ["0", "0-3", "3-2", "x", "", "1-", "-1", "9" * 30, (1,), (1, 2, 3), (0, 1), (2, 1)]
-)
+@cases("lines", ["0", "0-3", "3-2", "x", "", "1-", "-1", "9" * 30, (1,), (1, 2, 3), (0, 1), (2, 1)])
 def test_what_are_no_lines_is_refused(results: ToolResults, lines: str) -> None:
     hash_ = results.compress("Bash", LOG).hash
     with pytest.raises(Usage):
@@ -156,7 +155,7 @@ OUTPUTS = st.one_of(
 )
 
 
-@settings(max_examples=EXAMPLES, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(max_examples=examples(100), suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(tool=st.sampled_from(["Read", "Grep", "Glob", "Bash", "WebFetch", "Other"]), output=OUTPUTS)
 def test_every_output_comes_back_byte_for_byte_and_none_becomes_longer(
     vault_root: Path, tool: str, output: str | bytes
@@ -196,9 +195,7 @@ def test_a_beginning_that_several_have_is_refused(results: ToolResults, vault_ro
     assert results.recover(first) == LOG.encode()
 
 
-@pytest.mark.parametrize(
-    "hash_", ["../../x", "", "0123456", "g" * 64, "0" * 65, "%", "'; --", "\0" * 8, "\ud800" * 8]
-)
+@cases("hash_", ["../../x", "", "0123456", "g" * 64, "0" * 65, "%", "'; --", "\0" * 8, "\ud800" * 8])
 def test_what_is_no_hash_is_refused(results: ToolResults, hash_: str) -> None:
     with pytest.raises(Usage):
         results.recover(hash_)
@@ -567,8 +564,8 @@ def test_a_reference_of_a_host_counts_as_one_that_was_found(results: ToolResults
     assert results.lookup("a.py", session="s") == [again]
 
 
-@pytest.mark.parametrize(
-    ("kind", "value"),
+@cases(
+    "kind, value",
     [
         ("file", "a.py"),
         ("url", " "),

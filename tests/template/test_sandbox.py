@@ -15,10 +15,11 @@ from jinja2.utils import Namespace
 from mdmem.template import sandbox
 from mdmem.template.sandbox import COMPILED, Sandbox
 from mdmem.template.templates import Templates
+from tests.tables import cases
 
 
-@pytest.mark.parametrize(
-    ("owner", "attribute"),
+@cases(
+    "owner, attribute",
     [
         ("text", "upper"),
         ({"a": 1}, "items"),
@@ -31,8 +32,8 @@ def test_what_is_listed_can_be_read(owner: Any, attribute: str) -> None:
     assert sandbox.is_readable(owner, attribute)
 
 
-@pytest.mark.parametrize(
-    ("owner", "attribute"),
+@cases(
+    "owner, attribute",
     [
         ("text", "format"),
         ("text", "encode"),

@@ -16,6 +16,8 @@ from hypothesis import given, settings, strategies as st
 from mdmem.text.diff import Versions, complete, hunks, merged_order, placed, regions, shared, unified, words
 from mdmem.text.lines import Lines
 from tests.programs import needs
+from tests.speed import examples
+from tests.tables import cases
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -23,8 +25,8 @@ if TYPE_CHECKING:
 KEYS = st.lists(st.sampled_from("abcdefgh"), unique=True)
 
 
-@pytest.mark.parametrize(
-    ("versions", "agreed"),
+@cases(
+    "versions, agreed",
     [("aaa", "a"), ("aba", "b"), ("aab", "b"), ("abb", "b"), ("abc", None)],
 )
 def test_what_at_most_one_side_changed_or_both_did_equally_is_agreed(
@@ -50,8 +52,8 @@ def test_three_are_complete_when_none_is_missing() -> None:
     assert complete(Versions(1, None, 1)) is None
 
 
-@pytest.mark.parametrize(
-    ("base", "ours", "theirs", "order"),
+@cases(
+    "base, ours, theirs, order",
     [
         *(("ab", "axb", "ayb", "ayxb"), ("ab", "abx", "yab", "yabx"), ("abc", "cab", "abyc", "caby")),
         *(("abc", "cab", "abc", "cab"), ("abc", "cab", "acb", None), ("abc", "a", "c", "ca")),
@@ -62,7 +64,7 @@ def test_a_side_that_moved_keys_gives_the_order(base: str, ours: str, theirs: st
     assert (found and "".join(found)) == order
 
 
-@settings(max_examples=200)
+@settings(max_examples=examples(200))
 @given(KEYS, KEYS, KEYS)
 def test_every_key_of_both_sides_is_there_once(base: list[str], ours: list[str], theirs: list[str]) -> None:
     order = merged_order(Versions(base, ours, theirs))
@@ -169,7 +171,7 @@ CASES = {
 }
 
 
-@pytest.mark.parametrize(("before", "after"), CASES.values(), ids=CASES.keys())
+@cases("before, after", CASES.values(), ids=list(CASES))
 @pytest.mark.parametrize("path", ["note.md", 'my folder/ö "quoted".md', "data.json"])
 def test_git_applies_and_reverts_it(tmp_path: Path, before: str | None, after: str | None, path: str) -> None:
     diff = unified(before, after, path)
@@ -178,7 +180,7 @@ def test_git_applies_and_reverts_it(tmp_path: Path, before: str | None, after: s
     assert applied(tmp_path, after, diff, path, "--reverse") == before
 
 
-@pytest.mark.parametrize(("before", "after"), [case for case in CASES.values() if case[0]])
+@cases("before, after", [case for case in CASES.values() if case[0]])
 def test_the_program_patch_applies_it_too(tmp_path: Path, before: str, after: str | None) -> None:
     needs("patch")
     (tmp_path / "note.md").write_bytes(before.encode())
@@ -190,7 +192,7 @@ def test_the_program_patch_applies_it_too(tmp_path: Path, before: str, after: st
     assert (file.read_bytes().decode() if file.exists() else "") == (after or "")
 
 
-@settings(max_examples=60)
+@settings(max_examples=examples(60))
 @given(before=texts(), after=texts(), context=st.integers(1, 3))
 def test_git_applies_any_diff(
     tmp_path_factory: pytest.TempPathFactory, before: str, after: str, context: int

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import subprocess
 import sys
+from functools import cache
 from typing import TYPE_CHECKING
 
 import pytest
@@ -13,6 +14,8 @@ from hypothesis import given, settings, strategies as st
 from mdmem.errors import PatternInvalid
 from mdmem.text import globs
 from mdmem.text.globs import globs_of, matcher
+from tests.speed import examples
+from tests.tables import cases
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -52,6 +55,11 @@ def tree(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 def by_ripgrep(tree: Path, globs: list[str]) -> set[str] | None:
     """The files that ripgrep takes; None where it refuses a glob."""
+    return _by_ripgrep(tree, tuple(globs))
+
+
+@cache
+def _by_ripgrep(tree: Path, globs: tuple[str, ...]) -> set[str] | None:
     command = [RG, "--no-config", "--files", "--hidden", "--no-ignore", *(f"--glob={glob}" for glob in globs)]
     done = subprocess.run(command, cwd=tree, capture_output=True, text=True, check=False)
     return None if done.returncode == 2 else set(done.stdout.split("\n")[:-1])
@@ -65,12 +73,12 @@ def by_matcher(globs: list[str]) -> set[str] | None:
     return {name for name in FILES if fits(name)}
 
 
-@pytest.mark.parametrize("globs", GLOBS, ids=" ".join)
+@cases("globs", GLOBS, ids=" ".join)
 def test_the_same_files_as_ripgrep(tree: Path, globs: list[str]) -> None:
     assert by_matcher(globs) == by_ripgrep(tree, globs)
 
 
-@pytest.mark.parametrize("glob", BROKEN)
+@cases("glob", BROKEN)
 def test_what_ripgrep_refuses_is_refused(tree: Path, glob: str) -> None:
     assert by_ripgrep(tree, [glob]) is None
     with pytest.raises(PatternInvalid) as caught:
@@ -86,7 +94,7 @@ WRITTEN = st.lists(PIECES, min_size=1, max_size=7).map("".join)
 
 
 @given(st.lists(WRITTEN, min_size=1, max_size=3))
-@settings(max_examples=120)
+@settings(max_examples=examples(120))
 def test_any_globs_mean_the_same_or_are_refused_by_both(tree: Path, globs: list[str]) -> None:
     ours, theirs = by_matcher(globs), by_ripgrep(tree, globs)
     # ripgrep 14.1 passes over a `}` that closes nothing, as if it were not there: we refuse it.
@@ -144,7 +152,7 @@ def test_both_ways_to_match_mean_the_same(tree: Path, monkeypatch: pytest.Monkey
     assert [by_matcher(one) for one in GLOBS] == [by_ripgrep(tree, one) for one in GLOBS]
 
 
-@pytest.mark.parametrize(
+@cases(
     "glob",
     [
         *(
@@ -183,8 +191,8 @@ def test_many_stars_take_no_endless_search() -> None:
     assert fits("a" * 250 + "b")
 
 
-@pytest.mark.parametrize(
-    ("value", "expected"),
+@cases(
+    "value, expected",
     [
         ("*.py, *.ts", ("*.py", "*.ts")),
         ("src/{a,b}.py,c.py", ("src/{a,b}.py", "c.py")),

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-import pytest
 from hypothesis import given, settings, strategies as st
 
 from mdmem.text.lines import Lines, whole_lines, with_newline
+from tests.speed import examples
+from tests.tables import cases
 
 TEXTS = st.text(st.sampled_from("ab\n\r\f\v\x1c\x85\u2028\u2029😀"), max_size=40)
 
@@ -42,7 +43,7 @@ def test_every_offset_has_the_line_and_column_of_the_reference(text: str) -> Non
     assert lines.number(len(text)) == max(1, len(lines))
 
 
-@pytest.mark.parametrize("inside", ["\f", "\v", "\x1c", "\x1d", "\x1e", "\x85", "\u2028", "\u2029"])
+@cases("inside", ["\f", "\v", "\x1c", "\x1d", "\x1e", "\x85", "\u2028", "\u2029"])
 def test_what_only_python_takes_for_a_line_end_is_inside_a_line(inside: str) -> None:
     lines = Lines(f"a{inside}b\nc")
     assert len(lines) == 2
@@ -61,8 +62,8 @@ def test_a_final_line_end_starts_no_other_line_and_the_end_belongs_to_the_last_o
     assert lines.position(6) == (2, 4)
 
 
-@pytest.mark.parametrize(
-    ("text", "newline", "uniform"),
+@cases(
+    "text, newline, uniform",
     [
         *(("", "\n", True), ("a", "\n", True), ("a\nb", "\n", True), ("a\r\nb\r\n", "\r\n", True)),
         *(("a\rb\r", "\r", True), ("a\r\nb\r\nc\n", "\r\n", False), ("a\nb\nc\r\n", "\n", False)),
@@ -79,7 +80,7 @@ def test_newline_is_the_most_frequent_line_end_and_uniform_says_whether_it_is_th
 @given(
     st.text(st.sampled_from("ab\n\r"), min_size=1, max_size=9), st.text("a\r", max_size=5), st.integers(0, 9)
 )
-@settings(deadline=None, max_examples=50)
+@settings(deadline=None, max_examples=examples(50))
 def test_of_a_long_text_the_lines_are_those_of_a_short_one(unit: str, tail: str, start: int) -> None:
     text = unit * (100_000 // len(unit)) + tail
     assert whole_lines(text, start, len(text) - 1) == text[start:-1].splitlines(keepends=True)

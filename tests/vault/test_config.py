@@ -22,10 +22,12 @@ from mdmem.vault.config import (
     SECRET_POLICIES,
     Config,
     Trash,
+    add_guests,
     parse,
     schema,
 )
 from mdmem.vault.vault import Vault
+from tests.tables import cases
 
 TABLES = tuple(name for name in Config._fields if name not in {"kinds", "mounts"})
 
@@ -83,8 +85,8 @@ def test_what_is_no_hash_is_not_quoted(entry: str) -> None:
     assert not entry or entry not in str(refused.value)
 
 
-@pytest.mark.parametrize(
-    ("text", "named"),
+@cases(
+    "text, named",
     [
         *((f"[{table}]\nunknown_key = 1", f"[{table}] 'unknown_key'") for table in TABLES),
         *(
@@ -123,8 +125,8 @@ def test_a_vault_declares_kinds_beside_the_built_in_ones() -> None:
     assert (tool.name, tool.folder, tool.template, tool.is_remembered) == ("tool", "文書", "", True)
 
 
-@pytest.mark.parametrize(
-    ("text", "named"),
+@cases(
+    "text, named",
     [
         ("kinds = 3", "[kinds] has a table for each kind"),
         ("kinds.dish = 3", "kinds.dish is a table"),
@@ -166,7 +168,7 @@ def test_a_number_that_no_clock_can_hold_is_refused() -> None:
         parse(f"[trash]\nmax_days = 1{'0' * 400}")
 
 
-@pytest.mark.parametrize("name", Limits._fields)
+@cases("name", Limits._fields)
 def test_a_config_cannot_take_the_limits_away(name: str) -> None:
     with pytest.raises(ConfigInvalid, match=rf"\[limits\] {name} .* at most [0-9,]+, not 1000000000"):
         parse(f"[limits]\n{name} = 1_000_000_000")
@@ -189,8 +191,8 @@ def test_a_config_nested_without_end_is_refused() -> None:
         parse("a = " + "[" * 20_000)
 
 
-@pytest.mark.parametrize(
-    ("text", "line"),
+@cases(
+    "text, line",
     [
         ("[trash]\nmax_days = -1", 2),
         ("\r\n[trash] # days\r\n'max_days' = -1\r\n", 3),
@@ -216,8 +218,8 @@ def test_a_line_that_is_not_certain_is_not_named() -> None:
     assert refused.value.reason.startswith("[working] ttl_seconds")
 
 
-@pytest.mark.parametrize(
-    ("text", "found"),
+@cases(
+    "text, found",
     [
         ('[git]\ncommit = "now"', "one of off, batch, auto, not 'now'"),
         ("[trash]\nmax_days = -1", "a whole number, 0 or more, of 64 bits, not -1"),
@@ -269,7 +271,7 @@ def test_the_schema_accepts_what_is_accepted_and_nothing_else(key: tuple[str, st
         assert getattr(getattr(config, table), name) == (tuple(value) if isinstance(value, list) else value)
 
 
-@pytest.mark.parametrize(
+@cases(
     "config",
     [{"x": 1}, {"trash": 1}, {"trash": {"x": 1}}, {"mounts": {"a.md": 1}}, {"kinds": {"Dish": {}}}],
 )
@@ -306,5 +308,36 @@ def test_a_config_names_which_suffixes_of_markdown_are_memories_too() -> None:
     for wrong in ('[".txt"]', '[".md"]', '["mdx"]', '[".mdx", 1]', '".mdx"'):
         with pytest.raises(ConfigInvalid) as refused:
             parse(f"[files]\nsuffixes = {wrong}\n")
-        named = 'line 2: [files] suffixes is a list of none, some or all of ".mdx", ".markdown", not '
+        named = 'line 2: [files] suffixes is a list of none, some or all of ".mdx", ".markdown", ".mdc", not '
         assert refused.value.reason.startswith(named)
+
+
+@cases(
+    "text, added",
+    [
+        ("", '\n[check]\nguests = ["a/**"]\n'),
+        ("[check]\n# guests = []   # globs\n", '[check]\nguests = ["a/**"]   # globs\n'),
+        ('[check]\nguests = ["b"] # x\n[git]\n', '[check]\nguests = ["b", "a/**"] # x\n[git]\n'),
+        ("[check]\n", '[check]\nguests = ["a/**"]\n'),
+        ("[check] # told\nsilenced = []\n", '[check] # told\nguests = ["a/**"]\nsilenced = []\n'),
+        ("[git]\n# guests = []\n", '[git]\n# guests = []\n\n[check]\nguests = ["a/**"]\n'),
+        ('[check]\nguests = ["**"]\n', '[check]\nguests = ["**"]\n'),
+        ('[check]\nguests = ["a/**"]\n', '[check]\nguests = ["a/**"]\n'),
+        ('check = {guests = ["b"]}\n', None),
+        ('[check]\nguests = [\n  "b",\n]\n', None),
+        ('[check]\nguests = ["]"]\n', '[check]\nguests = ["]", "a/**"]\n'),
+    ],
+)
+def test_a_guest_is_added_to_a_config_and_nothing_else_changes(text: str, added: str | None) -> None:
+    if added is None:
+        with pytest.raises(ConfigInvalid, match=r"a/\*\*"):
+            add_guests(text, "a/**")
+    else:
+        assert add_guests(text, "a/**") == added
+        assert set(parse(added).check.guests) & {"**", "a/**"}
+
+
+def test_the_config_of_a_new_vault_takes_a_guest_in_its_line() -> None:
+    added = add_guests(DEFAULT_TEXT, "a/**")
+    changed = [(a, b) for a, b in zip(DEFAULT_TEXT.split("\n"), added.split("\n"), strict=True) if a != b]
+    assert changed == [(changed[0][0], changed[0][0].replace("# guests = []", 'guests = ["a/**"]', 1))]

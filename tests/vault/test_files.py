@@ -29,6 +29,7 @@ from mdmem.vault import files, journal, local_store
 from mdmem.vault.files import Raced, attempts, has_writer
 from mdmem.vault.plan import Change, EditPlan, edit
 from mdmem.vault.vault import Vault
+from tests.tables import cases
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -111,7 +112,7 @@ REFUSED = [
 ]
 
 
-@pytest.mark.parametrize(("path", "reason"), REFUSED)
+@cases("path, reason", REFUSED)
 def test_what_is_no_plain_file_is_neither_read_nor_written(
     root: Path, outside: Path, path: str, reason: str
 ) -> None:
@@ -335,8 +336,8 @@ def test_a_new_name_is_written_in_nfc(tmp_path: Path) -> None:
     assert sorted(os.listdir(tmp_path)) == [".mdmem", "caf\xe9"]
 
 
-@pytest.mark.parametrize(
-    ("present", "path"),
+@cases(
+    "present, path",
     [
         ("notes/a.md", "notes/A.md"),
         ("notes/a.md", "Notes/b.md"),
@@ -696,8 +697,9 @@ def test_somebody_elses_file_counts_as_settled() -> None:
         os.chmod(owned.name, 0o644)
         child = os.fork()
         if child == 0:
+            opened = os.open(owned.name, os.O_RDONLY)  # nobody else may look into the folders above
             os.setuid(65534)
-            os._exit(0 if settled(os.open(owned.name, os.O_RDONLY), 0) else 1)
+            os._exit(0 if settled(opened, 0) else 1)
         assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 0
 
 

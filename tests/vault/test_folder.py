@@ -32,6 +32,7 @@ from mdmem.vault.config import CONFIG_PATH, Config
 from mdmem.vault.folder import find, find_git_root, init, resolve, workspace_of
 from mdmem.vault.plan import Change, EditPlan, edit
 from mdmem.vault.vault import Vault
+from tests.tables import cases
 
 
 @pytest.fixture
@@ -99,6 +100,7 @@ def test_the_error_names_vaults_one_folder_down_and_opens_none(
     ("target", "parts"),
     [
         ("../AGENTS.md", ("AGENTS.md",)),
+        ("../docs/AGENTS.md", ("docs", "Agents.md")),
         ("../docs/../AGENTS.md", ("AGENTS.md",)),
         ("../docs/missing/a.md", ("docs", "missing", "a.md")),
         ("../docs/a.json", ("docs", "a.json")),
@@ -107,6 +109,7 @@ def test_the_error_names_vaults_one_folder_down_and_opens_none(
 )
 def test_a_file_of_the_workspace_can_be_mounted(work: Path, target: str, parts: tuple[str, ...]) -> None:
     (work / "docs/real.md").write_text("real")
+    (work / "docs/Agents.md").write_text("differs in case")
     (work / "inside.md").symlink_to("docs/real.md")
     config = Config(mounts={"AGENTS.md": target})
     assert resolve(config, str(work / "memories"), str(work)) == {"AGENTS.md": parts}
@@ -115,8 +118,18 @@ def test_a_file_of_the_workspace_can_be_mounted(work: Path, target: str, parts: 
 HIDDEN = (".bashrc", ".ssh/authorized_keys", ".vscode/settings.json", "docs/.a.md", "..data/a.md")
 
 
-@pytest.mark.parametrize(
-    ("path", "target", "reason"),
+@pytest.fixture
+def linked(work: Path) -> Path:
+    (work / "link.md").symlink_to("../outside/secret.md")
+    (work / "folder").symlink_to("../outside")
+    (work / "into-vault.md").symlink_to("memories/a.md")
+    (work / "git-link").symlink_to(".git")
+    (work / "hidden-link.md").symlink_to(".bashrc")
+    return work
+
+
+@cases(
+    "path, target, reason",
     [
         ("a.md", "../../outside/secret.md", "leaves the workspace"),
         ("a.md", "/etc/passwd", "leaves the workspace"),
@@ -142,14 +155,9 @@ HIDDEN = (".bashrc", ".ssh/authorized_keys", ".vscode/settings.json", "docs/.a.m
         ("a.txt", "../AGENTS.md", ".md or .json"),
     ],
 )
-def test_what_must_not_be_mounted_is_refused(work: Path, path: str, target: str, reason: str) -> None:
-    (work / "link.md").symlink_to("../outside/secret.md")
-    (work / "folder").symlink_to("../outside")
-    (work / "into-vault.md").symlink_to("memories/a.md")
-    (work / "git-link").symlink_to(".git")
-    (work / "hidden-link.md").symlink_to(".bashrc")
+def test_what_must_not_be_mounted_is_refused(linked: Path, path: str, target: str, reason: str) -> None:
     with pytest.raises(ConfigInvalid) as refused:
-        resolve(Config(mounts={path: target}), str(work / "memories"), str(work))
+        resolve(Config(mounts={path: target}), str(linked / "memories"), str(linked))
     assert refused.value.path == CONFIG_PATH
     assert refused.value.reason.startswith("[mounts] ")
     assert reason in refused.value.reason
@@ -406,8 +414,8 @@ IGNORED = """\
 """
 
 
-@pytest.mark.parametrize(
-    ("path", "is_ignored"),
+@cases(
+    "path, is_ignored",
     [
         ("working/threads/t.md", True),
         ("users/ada/projects/demo/working/threads/t.md", True),
@@ -510,8 +518,8 @@ def test_what_is_there_stays(tmp_path: Path) -> None:
     assert Vault(made.root).read("a.md").data == b"a\r\n"
 
 
-@pytest.mark.parametrize(
-    ("before", "between"),
+@cases(
+    "before, between",
     [
         (b"", b""),
         (b"# mine\n.obsidian/workspace.json\n", b""),

@@ -9,6 +9,7 @@ import os
 import resource
 import subprocess
 import sys
+from functools import partial
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING
@@ -26,6 +27,11 @@ from mdmem.vault.plan import Change, EditPlan
 from mdmem.vault.store import Entry, FileChange, Step
 from mdmem.vault.trash import TrashFolder
 from mdmem.vault.vault import Vault
+from tests import speed
+from tests.killing import killed
+from tests.programs import needs_readers
+from tests.speed import examples, soak_most
+from tests.tables import cases
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -38,8 +44,7 @@ def digest(data: bytes | None) -> str | None:
     return None if data is None else hashlib.sha256(data).hexdigest()
 
 
-@pytest.fixture
-def vault(tmp_path: Path) -> Vault:
+def made(tmp_path: Path) -> Vault:
     """An empty vault that has been written to before."""
     root = tmp_path / "vault"
     root.mkdir()
@@ -47,6 +52,11 @@ def vault(tmp_path: Path) -> Vault:
     with vault.disk.locked(10):
         pass
     return vault
+
+
+@pytest.fixture
+def vault(tmp_path: Path) -> Vault:
+    return made(tmp_path)
 
 
 def staging(vault: Vault) -> Path:
@@ -93,8 +103,8 @@ def recovered(vault: Vault) -> list[str]:
 REPLACE, CREATE, DELETE = (OLD, NEW), (None, NEW), (OLD, None)
 
 
-@pytest.mark.parametrize(
-    ("step", "target", "staged", "kind", "expected", "logged"),
+@cases(
+    "step, target, staged, kind, expected, logged",
     [
         (REPLACE, OLD, None, "one", OLD, False),
         (REPLACE, OLD, b"ne", "one", OLD, False),  # torn while it was staged
@@ -114,7 +124,7 @@ REPLACE, CREATE, DELETE = (OLD, NEW), (None, NEW), (OLD, None)
     ],
 )
 def test_a_change_of_one_file_is_finished_when_it_happened_and_undone_otherwise(
-    vault: Vault,
+    tmp_path: Path,
     step: tuple[bytes | None, bytes | None],
     target: bytes | None,
     staged: bytes | None,
@@ -123,6 +133,7 @@ def test_a_change_of_one_file_is_finished_when_it_happened_and_undone_otherwise(
     *,
     logged: bool,
 ) -> None:
+    vault = made(tmp_path)
     put(vault, "notes/a.md", target)
     leave(vault, kind, entry(("notes/a.md", *step)), {0: staged})
     assert recovered(vault) == ([ID] if logged else [])
@@ -192,7 +203,7 @@ def test_several_crashes_are_put_right_together(vault: Vault) -> None:
 
 
 @given(st.lists(st.tuples(st.sampled_from([REPLACE, CREATE, DELETE]), st.booleans()), min_size=2, max_size=5))
-@settings(max_examples=60)
+@settings(max_examples=examples(60))
 def test_any_change_of_several_files_is_undone_wherever_it_stopped(
     tmp_path_factory: pytest.TempPathFactory,
     steps: list[tuple[tuple[bytes | None, bytes | None], bool]],
@@ -291,58 +302,41 @@ def test_a_move_that_stopped_while_the_file_had_both_names(
     assert expected is None or (Path(vault.root) / "n/a.md").stat().st_nlink == 1
 
 
-KILLED = """
-import os, signal, sys
-from mdmem.document.edit import append
-from mdmem.vault import files
-from mdmem.vault.plan import Change, EditPlan
-from mdmem.vault.vault import Vault
-
-root, kind, stop = sys.argv[1], sys.argv[2], int(sys.argv[3])
-files._rename_program = lambda: None
-vault = Vault(root)
-calls = 0
-
-def dying(call):
-    def wrapped(*arguments, **options):
-        global calls
-        calls += 1
-        if calls == stop:
-            os.kill(os.getpid(), signal.SIGKILL)
-        return call(*arguments, **options)
-    return wrapped
-
-a, b = vault.read("a.md"), vault.read("b.md")
-changes = [Change(path="a.md", before=a, content=b"new a\\n")]
-if kind == "many":
-    changes += [
-        Change(path="b.md", before=b, move_to="n/b.md"),
-        Change(path="c.md", before=None, content=b"new c\\n"),
-    ]
-for name in ("link", "rename", "unlink"):
-    setattr(os, name, dying(getattr(os, name)))
-vault.apply(EditPlan(changes=tuple(changes)))
-sys.exit(calls)
-"""
+def change(root: Path, kind: str) -> None:
+    vault = Vault(str(root))
+    changes = [Change(path="a.md", before=vault.read("a.md"), content=b"new a\n")]
+    if kind == "many":
+        changes += [
+            Change(path="b.md", before=vault.read("b.md"), move_to="n/b.md"),
+            Change(path="c.md", before=None, content=b"new c\n"),
+        ]
+    vault.apply(EditPlan(changes=tuple(changes)))
 
 
 @pytest.mark.parametrize("kind", ["one", "many"])
 def test_a_process_killed_where_nothing_can_be_exchanged_leaves_all_or_nothing(
     tmp_path: Path, kind: str
 ) -> None:
-    """SIGKILL before each link, rename and unlink of the branch for other systems."""
+    """SIGKILL before each call of the system of the branch for other systems."""
     befores = {"a.md": b"old a\n", "b.md": b"old b\n"}
     afters = {"a.md": b"new a\n", "b.md": b"old b\n"}
     if kind == "many":
         afters = {"a.md": b"new a\n", "n/b.md": b"old b\n", "c.md": b"new c\n"}
-    seen, stop = [], 1
-    while True:
-        root = tmp_path / str(stop)
-        root.mkdir()
-        for name, data in befores.items():
-            (root / name).write_bytes(data)
-        command = [sys.executable, "-c", KILLED, str(root), kind, str(stop)]
-        killed = subprocess.run(command, check=False).returncode < 0
+
+    def before(name: str) -> Path:
+        (tmp_path / name).mkdir()
+        vault = made(tmp_path / name)
+        for path, data in befores.items():
+            put(vault, path, data)
+        return Path(vault.root)
+
+    change(before("unharmed"), kind)  # what it imports, the processes have
+    seen: list[bool] = []
+    was_killed = True
+    while was_killed:
+        stop = len(seen) * (1 if speed.is_all else 10) + 1
+        root = before(str(stop))
+        was_killed = killed(partial(change, root, kind), stop, exchanges=False)
         vault = Vault(str(root))
         vault.recover()
         assert os.listdir(staging(vault)) == []
@@ -350,13 +344,115 @@ def test_a_process_killed_where_nothing_can_be_exchanged_leaves_all_or_nothing(
         assert found in (befores, afters)
         assert len(list(vault.history())) == (found == afters)
         seen.append(found == afters)
-        if not killed:
-            break
-        stop += 1
     assert seen == sorted(seen), "it was undone after it had been done"
     assert False in seen
     assert seen[-1]
     assert len(seen) > 3
+
+
+# ------------------------------------------------------------- a folder becomes a file, and a file a folder
+
+FILES = {"a.md": b"a\n", "n/b.md": b"b\n", "c.md": b"c\n"}
+FOLDERS = {"a.md/x.md": b"a\n", "a.md/s.md/y.md": b"y\n", "n/b.md/b.md": b"new\n", "c.md": b"C\n"}
+
+
+def turn(root: Path, befores: dict[str, bytes], afters: dict[str, bytes]) -> None:
+    """Make one set of memories of another, in one plan."""
+    vault = Vault(str(root))
+    changes = [
+        Change(
+            path=path,
+            before=vault.read(path) if path in befores else None,
+            content=afters.get(path),
+            delete=path not in afters,
+            merge=False,
+        )
+        for path in (befores | afters)
+    ]
+    vault.apply(EditPlan(changes=tuple(changes)))
+
+
+def laid(folder: Path, befores: dict[str, bytes]) -> Path:
+    """A vault of these memories."""
+    folder.mkdir()
+    vault = made(folder)
+    for path, data in befores.items():
+        put(vault, path, data)
+    return Path(vault.root)
+
+
+@pytest.mark.parametrize(
+    ("befores", "afters", "exchanges"),
+    soak_most(
+        [
+            (FOLDERS, FILES, True),
+            (FILES, FOLDERS, True),
+            (FOLDERS, FILES, False),
+            (FILES, FOLDERS, False),
+        ],
+        quick=(0, 1),
+    ),
+)
+def test_a_process_killed_while_files_and_folders_change_places_leaves_all_or_nothing(
+    tmp_path: Path, befores: dict[str, bytes], afters: dict[str, bytes], *, exchanges: bool
+) -> None:
+    """SIGKILL before each call of the system, and then while what recovers from that is at work."""
+    turn(laid(tmp_path / "unharmed", befores), befores, afters)
+    stride, again_stride = (1, 5) if speed.is_all else (29, 37)
+    seen: list[bool] = []
+    was_killed = True
+    while was_killed:
+        root = laid(tmp_path / str(len(seen)), befores)
+        was_killed = killed(partial(turn, root, befores, afters), len(seen) * stride + 1, exchanges=exchanges)
+        again = 1
+        while killed(lambda: Vault(str(root)).recover() * 0, again * again_stride, exchanges=exchanges):  # noqa: B023
+            again += 1
+        vault = Vault(str(root))
+        vault.recover()
+        assert os.listdir(staging(vault)) == []
+        found = memories(vault)
+        assert found in (befores, afters)
+        assert len(list(vault.history())) == (found == afters)
+        seen.append(found == afters)
+    assert seen == sorted(seen), "it was undone after it had been done"
+    assert not seen[0]
+    assert seen[-1]
+    assert len(seen) > 3
+
+
+@pytest.mark.parametrize(("befores", "afters"), [(FILES, FOLDERS), (FOLDERS, FILES)])
+def test_where_a_file_is_in_the_way_of_the_last_step_all_are_taken_back(
+    tmp_path: Path, befores: dict[str, bytes], afters: dict[str, bytes]
+) -> None:
+    """Also where the steps before have put files in the places of folders, or the other way round."""
+    vault = Vault(str(laid(tmp_path / "vault", befores)))
+    contents = {path: vault.store.read(path, 100) for path in befores}
+    gone = [Step(path, contents[path], None) for path in befores if path not in afters]
+    new = [Step(path, contents.get(path), data) for path, data in afters.items()]
+    put(vault, "z/z.md", LATE)
+    steps = [*gone, *new, Step("z/z.md", None, NEW)]
+    made = entry(*((s.path, s.before.data if s.before else None, s.after) for s in steps))
+    with vault.disk.locked(10), pytest.raises(Raced):
+        vault.disk.journal.commit(made, steps)
+    assert memories(vault) == {**befores, "z/z.md": LATE}
+    assert os.listdir(staging(vault)) == []
+    assert list(vault.history()) == []
+
+
+@pytest.mark.parametrize("name", ["other.md", ".hidden", "s/other.txt"])
+def test_a_folder_that_holds_more_than_the_change_takes_away_is_no_file(vault: Vault, name: str) -> None:
+    put(vault, "a.md/x.md", OLD)
+    put(vault, f"a.md/{name}", LATE)
+    before = memories(vault)
+    content = vault.store.read("a.md/x.md", 100)
+    steps = [Step("a.md/x.md", content, None), Step("a.md", None, NEW)]
+    with vault.disk.locked(10), pytest.raises(PathRefused, match="it is a folder"):
+        vault.disk.journal.commit(entry(("a.md/x.md", OLD, None), ("a.md", None, NEW)), steps)
+    assert memories(vault) == before
+    assert os.listdir(staging(vault)) == []
+    with pytest.raises(PathRefused, match=r"'a\.md': it is a folder"):
+        turn(Path(vault.root), {"a.md/x.md": OLD}, {"a.md": NEW})
+    assert memories(vault) == before
 
 
 # ----------------------------------------------------------------------- what is torn, unknown, or a trick
@@ -373,8 +469,9 @@ def set_aside(vault: Vault) -> set[str]:
 
 
 @pytest.mark.parametrize("kind", ["one", "many", "done"])
-@pytest.mark.parametrize("torn", [b"", b"{", b'{"id": "x"}', b"\xff\xfe", b"[" * 100_000, b"null", b"[]"])
-def test_a_torn_record_is_cleared_away(vault: Vault, kind: str, torn: bytes) -> None:
+@cases("torn", [b"", b"{", b'{"id": "x"}', b"\xff\xfe", b"[" * 100_000, b"null", b"[]"])
+def test_a_torn_record_is_cleared_away(tmp_path: Path, kind: str, torn: bytes) -> None:
+    vault = made(tmp_path)
     put(vault, "a.md", OLD)
     (staging(vault) / f"{ID}.{kind}").write_bytes(torn)
     (staging(vault) / f"{ID}.0").write_bytes(NEW)
@@ -414,15 +511,16 @@ def shaped(**values: object) -> dict[str, object]:
 
 
 @pytest.mark.parametrize("kind", ["one", "many", "done"])
-@pytest.mark.parametrize(
+@cases(
     "path",
     [
         *("../outside/a.md", "/etc/a.md", "notes/../../outside/a.md", ".mdmem/config.toml", "", ".", "a//b"),
         "../../x.md",
     ],
 )
-def test_a_record_cannot_reach_out_of_the_vault(vault: Vault, tmp_path: Path, kind: str, path: str) -> None:
+def test_a_record_cannot_reach_out_of_the_vault(tmp_path: Path, kind: str, path: str) -> None:
     """Also where it carries our mark: a path in a record is checked like any other."""
+    vault = made(tmp_path)
     outside = tmp_path / "outside"
     outside.mkdir()
     (outside / "a.md").write_bytes(NEW)
@@ -439,7 +537,7 @@ def test_a_record_cannot_reach_out_of_the_vault(vault: Vault, tmp_path: Path, ki
 
 
 @pytest.mark.parametrize("kind", ["one", "many", "done"])
-@pytest.mark.parametrize(
+@cases(
     "record",
     [
         shaped(id="../../../outside/x", files=[{"path": "a.md", "before": digest(OLD), "after": None}]),
@@ -456,8 +554,9 @@ def test_a_record_cannot_reach_out_of_the_vault(vault: Vault, tmp_path: Path, ki
     ],
 )
 def test_a_record_that_is_none_of_ours_does_nothing(
-    vault: Vault, tmp_path: Path, kind: str, record: dict[str, object]
+    tmp_path: Path, kind: str, record: dict[str, object]
 ) -> None:
+    vault = made(tmp_path)
     put(vault, "a.md", OLD)
     (staging(vault) / f"{ID}.{kind}").write_bytes(signed(record))
     assert set_aside(vault) == {f"{ID}.{kind}"}
@@ -480,11 +579,12 @@ def planted(shape: dict[str, object], how: str) -> bytes:
 
 
 @pytest.mark.parametrize("kind", ["one", "many", "done"])
-@pytest.mark.parametrize("how", ["unsigned", "changed", "guessed", "another machine"])
+@cases("how", ["unsigned", "changed", "guessed", "another machine"])
 @pytest.mark.parametrize("step", [(OLD, None), (OLD, NEW), (NEW, OLD)])
 def test_what_came_with_the_files_changes_no_memory(
-    vault: Vault, kind: str, how: str, step: tuple[bytes, bytes | None]
+    tmp_path: Path, kind: str, how: str, step: tuple[bytes, bytes | None]
 ) -> None:
+    vault = made(tmp_path)
     put(vault, "a.md", OLD)
     put(vault, "b.md", OLD)
     (staging(vault) / f"{ID}.{kind}").write_bytes(planted(as_json(entry(("a.md", *step))), how))
@@ -675,6 +775,7 @@ def test_what_is_local_can_be_deleted_at_any_time(vault: Vault, missing: str) ->
 
 
 def test_a_journal_that_cannot_be_read_is_said(vault: Vault) -> None:
+    needs_readers()
     if os.geteuid() != 0:
         pytest.skip("only root can become somebody else")
     put(vault, "a.md", OLD)

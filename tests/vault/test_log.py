@@ -13,6 +13,7 @@ from mdmem.errors import LimitReached, PathRefused, StorageFailed, SystemFailing
 from mdmem.vault import files, log
 from mdmem.vault.local_store import LocalStore
 from mdmem.vault.log import LogLine, find_start_near, lines, lines_back, whole_size
+from tests.tables import cases
 
 from .memory_store import MemoryStore
 from .store_conformance import append
@@ -136,7 +137,7 @@ def obstacle(kind: str, path: Path, outside: Path) -> None:
         path.parent.symlink_to(outside.parent)
 
 
-@pytest.mark.parametrize("kind", ["link", "folder", "pipe", "linked folder"])
+@cases("kind", ["link", "folder", "pipe", "linked folder"])
 @pytest.mark.parametrize("place", ["n/a.jsonl", ".mdmem/local/logs/x", "n/.archive/a/1"])
 def test_nothing_that_is_no_file_is_followed(tmp_path: Path, kind: str, place: str) -> None:
     """In the place of a log, of the folder of locks, and of what was put aside."""
@@ -203,7 +204,7 @@ REFUSALS = [
 ]
 
 
-@pytest.mark.parametrize(("call", "number", "at"), REFUSALS)
+@cases("call, number, at", REFUSALS)
 def test_a_call_that_the_system_refuses_loses_nothing(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, call: str, number: int, at: int
 ) -> None:

@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
-import subprocess
-import sys
 from functools import partial
 from typing import TYPE_CHECKING
 
@@ -13,7 +12,10 @@ import pytest
 from mdmem.errors import Conflict, EditRefused, FileBusy, MdmemError, PathRefused, StorageFailed
 from mdmem.vault import config, files, mark, outside
 from mdmem.vault.trash import TrashFolder
+from tests import speed
 from tests.killing import killed
+from tests.memory.forking import run_at_once
+from tests.speed import soak_most
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -127,14 +129,19 @@ def test_what_only_looks_like_ours_stays(project: Path) -> None:
     assert set(os.listdir(project)) == planted | {"a.md"}
 
 
-@pytest.mark.parametrize("plain", [False, True])
-@pytest.mark.parametrize(("before", "after"), [(None, NEW), (OLD, NEW), (OLD, None)])
+@pytest.mark.parametrize(
+    ("before", "after", "plain"),
+    soak_most(
+        [(*each, plain) for each in ((OLD, NEW), (None, NEW), (OLD, None)) for plain in (False, True)],
+        quick=(0, 1, 2, 5),
+    ),
+)
 def test_killed_at_any_step_it_is_old_or_new_and_nothing_is_left(
     tmp_path: Path, before: Held, after: Held, *, plain: bool
 ) -> None:
     mark.signed({})  # the key is there
     seen: list[Held] = []
-    was_killed = True
+    was_killed, fewer = True, 1 if speed.is_all else 7
     while was_killed:
         root = tmp_path / str(len(seen))
         project = root / "project"
@@ -144,7 +151,7 @@ def test_killed_at_any_step_it_is_old_or_new_and_nothing_is_left(
         if before is not None:
             file.write_bytes(before)
         work = partial(replace, project, "sub/a.md", before, after)
-        was_killed = killed(work, len(seen) + 1, exchanges=not plain)
+        was_killed = killed(work, len(seen) * fewer + 1, exchanges=not plain)
         now = file.read_bytes() if file.exists() else None
         assert now in {before, after}
         replace(project, "sub/b.md", None, LATE)
@@ -152,28 +159,23 @@ def test_killed_at_any_step_it_is_old_or_new_and_nothing_is_left(
         assert before is None or now == before or before in kept(project)
         seen.append(now)
     assert (seen[0], seen[-1]) == (before, after)
-    assert len(seen) > 5
+    assert len(seen) > 5 / fewer
+
+
+def write_lines(project: Path, me: str) -> None:
+    place = outside.below(str(project), "a.md")
+    for number in range(10):
+        while True:
+            now = outside.read(place, "a.md")
+            before = now.data if now else None
+            with contextlib.suppress(Conflict):
+                outside.replace(place, "a.md", before, (before or b"") + f"{me}{number}\n".encode())
+                break
 
 
 def test_processes_lose_no_write(project: Path) -> None:
     """Each adds a line to what it has read, and reads again when somebody else was faster."""
-    program = f"""
-import sys
-from mdmem.errors import Conflict
-from mdmem.vault import outside
-place = outside.below({str(project)!r}, "a.md")
-for number in range(10):
-    while True:
-        now = outside.read(place, "a.md")
-        before = now.data if now else None
-        try:
-            outside.replace(place, "a.md", before, (before or b"") + f"{{sys.argv[1]}}{{number}}\\n".encode())
-            break
-        except Conflict:
-            pass
-"""
-    started = [subprocess.Popen([sys.executable, "-c", program, name]) for name in "xyz"]
-    assert [process.wait() for process in started] == [0] * 3
+    assert run_at_once(*(partial(write_lines, project, name) for name in "xyz")) == [0] * 3
     lines = (project / "a.md").read_text().split()
     assert sorted(lines) == sorted(f"{name}{number}" for name in "xyz" for number in range(10))
     assert os.listdir(project) == ["a.md"]

@@ -26,6 +26,8 @@ from mdmem.vault.paths import (
     relative,
     unportable,
 )
+from tests.speed import examples
+from tests.tables import cases
 
 ROOT = "/vault/of/alice"
 NASTY = [
@@ -63,7 +65,7 @@ IDS = st.lists(
 
 
 @given(PATHS | PATHS.map(lambda path: path + ".md"))
-@settings(max_examples=800)
+@settings(max_examples=examples(800))
 def test_no_path_leaves_the_root(path: str) -> None:
     for check in (check_memory, check_folder):
         try:
@@ -83,7 +85,7 @@ def test_no_path_leaves_the_root(path: str) -> None:
 
 
 @given(st.binary(max_size=30))
-@settings(max_examples=300)
+@settings(max_examples=examples(300))
 def test_no_bytes_of_another_system_leave_the_root(name: bytes) -> None:
     """A name as `os.fsdecode` gives it: what is not UTF-8 comes as lone surrogates."""
     try:
@@ -93,7 +95,7 @@ def test_no_bytes_of_another_system_leave_the_root(name: bytes) -> None:
     assert os.path.normpath(os.path.join(ROOT, safe)).startswith(ROOT + "/")
 
 
-@pytest.mark.parametrize(
+@cases(
     "path",
     [
         *("../a.md", "notes/../../a.md", "/etc/a.md", "notes//a.md", "./a.md", "notes/./a.md", ".hidden.md"),
@@ -117,8 +119,8 @@ def test_what_no_memory_can_be_called_is_refused_by_name(path: str) -> None:
     assert repr(refused.value.path) in str(refused.value)
 
 
-@pytest.mark.parametrize(
-    ("path", "meant"),
+@cases(
+    "path, meant",
     [
         *((path, f"{path}.md") for path in ("a.txt", "a", "a.md.bak", "notes")),
         *(("notes/a.MD", "notes/a.md"), ("a.Json", "a.json"), ("a.md ", "a.md")),
@@ -131,7 +133,7 @@ def test_a_memory_ends_in_md_or_json(path: str, meant: str) -> None:
     assert refused.value.remedy == f"try {meant}"
 
 
-@pytest.mark.parametrize(
+@cases(
     "path",
     [
         *(
@@ -173,7 +175,7 @@ def test_the_limits_are_counted_in_bytes() -> None:
 # -------------------------------------------------------------------------------------------------- new names
 
 
-@pytest.mark.parametrize(
+@cases(
     "path",
     [
         *("con.md", "CON.md", "notes/nul.json", "aux/a.md", "com1.md", "lpt\xb9.md", "prn.x.md", "conin$.md"),
@@ -186,8 +188,8 @@ def test_a_new_name_must_be_one_on_every_system(path: str) -> None:
     assert all(told)
 
 
-@pytest.mark.parametrize(
-    ("path", "refused"),
+@cases(
+    "path, refused",
     [
         ("console.md", "con.md"),
         ("nully.md", "nul.md"),
@@ -234,8 +236,8 @@ def test_two_ids_never_share_a_name(one: str, other: str) -> None:
     assert names[0] != names[1]
 
 
-@pytest.mark.parametrize(
-    ("identifier", "name"),
+@cases(
+    "identifier, name",
     [
         ("alice", "alice"),
         ("alice@example.org", "alice@example.org"),
@@ -265,7 +267,7 @@ def test_ids_are_escaped_only_where_a_name_cannot_carry_them(identifier: str, na
     assert check_memory(f"{name}.md") == f"{name}.md"
 
 
-@pytest.mark.parametrize("identifier", ["", ".", "..", "\ud800", "x" * 251, "\u4e00" * 100])
+@cases("identifier", ["", ".", "..", "\ud800", "x" * 251, "\u4e00" * 100])
 def test_an_id_that_no_name_can_carry_is_refused(identifier: str) -> None:
     with pytest.raises(PathRefused):
         encode_id(identifier)
@@ -310,8 +312,8 @@ def test_alice_is_not_above_alicebob() -> None:
     assert is_under("anything.md", "")
 
 
-@pytest.mark.parametrize(
-    ("scope", "namespace"),
+@cases(
+    "scope, namespace",
     [
         (Scope(), ""),
         (Scope(shared=True), ""),
@@ -342,8 +344,8 @@ def test_the_namespace_of_a_scope(scope: Scope, namespace: str) -> None:
     assert check_folder(namespace) == namespace
 
 
-@pytest.mark.parametrize(
-    ("scope", "layers"),
+@cases(
+    "scope, layers",
     [
         (Scope(), ("",)),
         (Scope(user="alice"), ("", "users/alice")),
@@ -406,8 +408,8 @@ def test_two_scopes_share_a_namespace_only_when_they_mean_the_same(one: Scope, o
         assert not is_under(one.namespace, Scope(user=other.user).namespace)
 
 
-@pytest.mark.parametrize(
-    ("scope", "reads", "searches"),
+@cases(
+    "scope, reads, searches",
     [
         (Scope(), [("", "")], 1),
         (Scope(shared=True), [("", "")], 1),
@@ -428,8 +430,8 @@ def test_what_a_scope_reads_besides_its_own(
     assert scope.searches == scope.reads[:searches]
 
 
-@pytest.mark.parametrize(
-    ("scope", "path", "holds"),
+@cases(
+    "scope, path, holds",
     [
         (Scope(), "users/al/a.md", True),
         (Scope(shared=True), "users/al/a.md", False),

@@ -23,6 +23,8 @@ from mdmem.document.secret import ALLOW_MARK
 from mdmem.errors import BinaryContent, EditRefused, Invalid, NotEncodable, PathRefused, TooLarge
 from mdmem.facade.memory import Memory, open as open_memory
 from mdmem.vault.plan import Change, EditPlan, NewNames, edit, together
+from tests.speed import examples
+from tests.tables import cases
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -40,8 +42,8 @@ def test_edits_keep_every_byte_around_them() -> None:
     assert change.base == A.hash
 
 
-@pytest.mark.parametrize(
-    ("change", "data"),
+@cases(
+    "change, data",
     [
         (Change(path="a.md", before=A), A.data),
         (Change(path="a.md", before=A, delete=True), None),
@@ -149,7 +151,7 @@ def test_a_plan_of_no_edits_changes_nothing() -> None:
     st.text(alphabet="ab\r\n\ufeffé\U0001f600", max_size=12),
     st.lists(st.tuples(st.integers(0, 12), st.integers(0, 12), st.text("xy\n", max_size=3)), max_size=4),
 )
-@settings(max_examples=400)
+@settings(max_examples=examples(400))
 def test_the_json_of_a_change_says_what_it_does(text: str, edits: list[tuple[int, int, str]]) -> None:
     """Whoever applies the edits of the JSON to the text with the hash `base` gets the same bytes."""
     before: Document = parse("a.md", text.encode())
@@ -186,8 +188,8 @@ def refused(standing: list[str], plan: list[str], namespace: str = "") -> str:
     return ""
 
 
-@pytest.mark.parametrize(
-    ("standing", "plan"),
+@cases(
+    "standing, plan",
     [
         ([], ["notes/a.md", "notes/b.md", "Other/a.md"]),
         (["con.md", "aux/a?.md"], ["con.md", "aux/a?.md", "aux/b.md"]),
@@ -206,8 +208,8 @@ def test_what_stands_may_be_changed_renamed_and_moved_whatever_its_name(
     assert refused(standing, plan) == ""
 
 
-@pytest.mark.parametrize(
-    ("standing", "plan", "reason"),
+@cases(
+    "standing, plan, reason",
     [
         ([], ["notes/con.md"], "device"),
         ([], ["a?/b.md"], "every system"),
@@ -252,9 +254,13 @@ WORD = "REDACTED-github-token"
 START = "# Deploy\n\nask the vault\n"
 
 
+def made(tmp_path: Path) -> Path:
+    return Path(mdmem.init(tmp_path / "memories").root)
+
+
 @pytest.fixture
 def root(tmp_path: Path) -> Path:
-    return Path(mdmem.init(tmp_path / "memories").root)
+    return made(tmp_path)
 
 
 @pytest.fixture
@@ -295,10 +301,10 @@ WRITES: dict[str, Callable[[Memory], object]] = {
 }
 
 
-@pytest.mark.parametrize("name", WRITES)
-def test_a_secret_is_refused_whoever_writes_it_and_stands_nowhere(
-    memory: Memory, root: Path, name: str
-) -> None:
+@cases("name", WRITES)
+def test_a_secret_is_refused_whoever_writes_it_and_stands_nowhere(tmp_path: Path, name: str) -> None:
+    root = made(tmp_path)
+    memory = configured(root, "refuse")
     before = everywhere(root)
     with pytest.raises(Invalid) as refused:
         WRITES[name](memory)
@@ -309,8 +315,9 @@ def test_a_secret_is_refused_whoever_writes_it_and_stands_nowhere(
     assert everywhere(root) == before
 
 
-@pytest.mark.parametrize("name", WRITES)
-def test_a_secret_is_taken_out_and_that_is_said(root: Path, name: str) -> None:
+@cases("name", WRITES)
+def test_a_secret_is_taken_out_and_that_is_said(tmp_path: Path, name: str) -> None:
+    root = made(tmp_path)
     memory = configured(root, "redact")
     applied = WRITES[name](memory)
     assert isinstance(applied, mdmem.Applied)
@@ -322,8 +329,9 @@ def test_a_secret_is_taken_out_and_that_is_said(root: Path, name: str) -> None:
     assert TOKEN[5:].encode() not in everywhere(root)
 
 
-@pytest.mark.parametrize("name", WRITES)
-def test_a_secret_is_written_with_a_warning_where_the_config_says_so(root: Path, name: str) -> None:
+@cases("name", WRITES)
+def test_a_secret_is_written_with_a_warning_where_the_config_says_so(tmp_path: Path, name: str) -> None:
+    root = made(tmp_path)
     memory = configured(root, "warn")
     applied = WRITES[name](memory)
     assert isinstance(applied, mdmem.Applied)
@@ -333,8 +341,9 @@ def test_a_secret_is_written_with_a_warning_where_the_config_says_so(root: Path,
     assert memory.show(applied.files[0].path).text[slice(*warning.span)] == TOKEN
 
 
-@pytest.mark.parametrize("name", WRITES)
-def test_nothing_is_looked_for_where_it_is_off(root: Path, name: str) -> None:
+@cases("name", WRITES)
+def test_nothing_is_looked_for_where_it_is_off(tmp_path: Path, name: str) -> None:
+    root = made(tmp_path)
     memory = configured(root, "off")
     applied = WRITES[name](memory)
     assert isinstance(applied, mdmem.Applied)
@@ -480,8 +489,9 @@ NAMES: dict[str, Callable[[Memory], object]] = {
 
 
 @pytest.mark.parametrize("policy", ["refuse", "redact"])
-@pytest.mark.parametrize("name", NAMES)
-def test_a_secret_in_a_new_name_is_refused_and_stands_nowhere(root: Path, policy: str, name: str) -> None:
+@cases("name", NAMES)
+def test_a_secret_in_a_new_name_is_refused_and_stands_nowhere(tmp_path: Path, policy: str, name: str) -> None:
+    root = made(tmp_path)
     memory = configured(root, policy)
     with pytest.raises(Invalid) as refused:
         NAMES[name](memory)

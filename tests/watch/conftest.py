@@ -149,6 +149,10 @@ def follow() -> Follow:
 
 @pytest.fixture
 def root(tmp_path: Path) -> Path:
+    return make_root(tmp_path)
+
+
+def make_root(tmp_path: Path) -> Path:
     root = (tmp_path / "workspace" / "memories").resolve()
     for name in NOTES:
         (root / name).parent.mkdir(parents=True, exist_ok=True)

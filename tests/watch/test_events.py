@@ -280,7 +280,7 @@ def test_a_link_to_an_image_dangles_and_heals_as_that_goes_and_comes(root: Path,
 
 def test_findings_are_raised_and_cleared(root: Path) -> None:
     with watched(root) as watch:
-        save(root / "notes/a.md", "---\ntags: 5\n---\n")
+        save(root / "notes/a.md", "---\ntags: {a: 5}\n---\n")
         first, second = watch.next(LIMIT), watch.next(LIMIT)
         assert first
         assert second
@@ -288,7 +288,7 @@ def test_findings_are_raised_and_cleared(root: Path) -> None:
         assert second.line == 2
         assert second.code
         assert second.message
-        save(root / "notes/a.md", "---\ntags: 5\n---\nmore\n")
+        save(root / "notes/a.md", "---\ntags: {a: 5}\n---\nmore\n")
         assert events(watch, 1) == [("changed", "notes/a.md")]
         save(root / "notes/a.md", "---\ntags: [x]\n---\n")
         assert [told[0] for told in events(watch, 2)] == ["changed", "cleared"]
@@ -297,7 +297,7 @@ def test_findings_are_raised_and_cleared(root: Path) -> None:
 def test_findings_of_a_mounted_file_are_raised_and_cleared(root: Path) -> None:
     (root / ".mdmem/config.toml").write_text('[mounts]\n"AGENTS.md" = "../AGENTS.md"\n')
     with watched(root) as watch:
-        save(root.parent / "AGENTS.md", "---\ntags: 5\n---\n")
+        save(root.parent / "AGENTS.md", "---\ntags: {a: 5}\n---\n")
         assert [told[:2] for told in events(watch, 2)] == [("created", "AGENTS.md"), ("raised", "AGENTS.md")]
         save(root.parent / "AGENTS.md", "---\ntags: [x]\n---\n")
         assert [told[:2] for told in events(watch, 2)] == [("changed", "AGENTS.md"), ("cleared", "AGENTS.md")]
@@ -502,7 +502,7 @@ def test_what_could_not_be_looked_at_is_looked_at_again(root: Path, monkeypatch:
 
     with watched(root) as watch:
         (root / "notes/b.md").unlink()
-        save(root / "notes/c.md", "---\ntags: 5\n---\n")
+        save(root / "notes/c.md", "---\ntags: {a: 5}\n---\n")
         with monkeypatch.context() as patched:
             patched.setattr(text_module.TextIndex, "commit", full)
             for _ in range(2):

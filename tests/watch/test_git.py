@@ -1,4 +1,4 @@
-"""What git does to a vault of 2,000 notes."""
+"""What git does to a vault of many notes."""
 
 from __future__ import annotations
 
@@ -8,10 +8,15 @@ from typing import TYPE_CHECKING
 
 import pytest
 
+from tests import speed
+
 if TYPE_CHECKING:
     from pathlib import Path
 
     from tests.watch.conftest import Follow
+
+
+NOTES = 2_000 if speed.is_all else 400
 
 
 def git(root: Path, *words: str, told: str = "") -> None:
@@ -30,9 +35,9 @@ def saved(path: str, text: str) -> str:
 
 @pytest.fixture(scope="module")
 def commits(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """2,000 notes on a branch, on another some changed, gone or in other folders, and none on a third."""
+    """Notes on a branch, on another some changed, gone or in other folders, and none on a third."""
     first, then = [], ["from refs/heads/main"]
-    for n in range(2000):
+    for n in range(NOTES):
         path = f"notes/{n % 40}/{n}.md"
         first.append(saved(path, f"note {n}\n"))
         if n % 3 == 0:
@@ -56,9 +61,9 @@ def repository(commits: Path, tmp_path: Path) -> Path:
     return root.resolve()
 
 
-def test_git_switches_2000_files(follow: Follow, repository: Path) -> None:
+def test_git_switches_all_files(follow: Follow, repository: Path) -> None:
     with follow(repository) as following:
-        for branch, notes in (("other", 2000 - 667), ("main", 2000)):
+        for branch, notes in (("other", NOTES - len(range(0, NOTES, 3))), ("main", NOTES)):
             git(repository, "checkout", "-q", branch)
             following.until_true()
             assert following.watcher.vouches()
@@ -90,6 +95,6 @@ def test_a_branch_without_the_vault(follow: Follow, repository: Path) -> None:
         assert not following.watcher.vouches()
         git(repository, "checkout", "-q", "main")
         following.until_true()
-        assert len(following.copy.known) == 2000
+        assert len(following.copy.known) == NOTES
         (repository / "notes/1/1.md").write_text("watched again")
         following.until_true()

@@ -12,6 +12,7 @@ from hypothesis import example, given, settings, strategies as st
 from mdmem.errors import PathRefused
 from mdmem.vault.paths import check_memory
 from mdmem.watch.hints import LONGEST_SECONDS, QUIET_SECONDS, GatheredHints, Notice, counts, entry_of
+from tests.speed import examples
 
 
 @pytest.mark.parametrize(
@@ -93,7 +94,7 @@ def test_hints_are_ready_when_it_is_quiet_or_has_been_long() -> None:
     assert gathered.ready == -math.inf
 
 
-@settings(max_examples=300)
+@settings(max_examples=examples(300))
 @given(st.lists(st.text(min_size=1).filter(lambda name: "/" not in name), min_size=1, max_size=4))
 @example(["cafe\u0301"])
 def test_every_name_leads_to_a_hint_that_a_vault_can_follow(names: list[str]) -> None:

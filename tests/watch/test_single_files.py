@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from mdmem.watch import watcher
+from tests.waiting import until
 
 if TYPE_CHECKING:
     from tests.watch.conftest import Follow, Following
@@ -28,6 +29,18 @@ def test_a_write_through_another_name_outside_is_seen(follow: Follow, root: Path
         assert not following.watcher.vouches()
         looks = following.until_true()
         assert looks[0].paths == {"notes/a.md"}
+
+
+def test_a_write_through_a_name_that_is_made_later_is_seen(follow: Follow, root: Path) -> None:
+    with follow(root) as following:
+        assert following.watcher.pending() is not None
+        os.link(root / "notes/a.md", root.parent / "outside.md")
+        (root.parent / "outside.md").write_text("through the other name")
+        until(lambda: not following.watcher.vouches())
+        following.until_true()
+        (root.parent / "outside.md").write_text("and again")
+        assert not following.watcher.vouches()
+        following.until_true()
 
 
 def test_a_name_made_beside_a_mounted_file_is_seen(follow: Follow, root: Path) -> None:

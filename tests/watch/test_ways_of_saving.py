@@ -13,11 +13,13 @@ import pytest
 
 from mdmem.watch import watcher
 from tests.programs import needs
+from tests.tables import cases
+from tests.watch.conftest import followed, make_root
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from tests.watch.conftest import Follow, Following
+    from tests.watch.conftest import Following
 
 
 def run(*command: str | Path, cwd: Path | None = None) -> None:
@@ -289,22 +291,24 @@ WAYS = [
 VIMS = [vim_backupcopy_yes, vim_backupcopy_no, vim_backupcopy_auto]
 
 
-@pytest.mark.parametrize("way", WAYS)
+@cases("way", WAYS, ids=lambda way: way.__name__)
 def test_every_way_of_saving_is_seen_and_leaves_the_watches_standing(
-    kernel: Following, root: Path, way: Callable[[Path], None]
+    tmp_path: Path, way: Callable[[Path], None]
 ) -> None:
     """A later write in every folder that is left or new is seen, too."""
-    before = dict(kernel.copy.known)
-    way(root)
-    looks = kernel.until_true()
-    assert kernel.copy.known != before
-    assert not any(look.everything or look.notices for look in looks)
-    assert kernel.watcher.vouches()
-    for folder, folders, _ in os.walk(root):
-        folders[:] = [name for name in folders if not name.startswith(".")]
-        (Path(folder) / "later.md").write_text(folder.encode("utf-8", "replace").decode())
-    looks = kernel.until_true()
-    assert not any(look.everything for look in looks)
+    root = make_root(tmp_path)
+    with followed(root) as kernel:
+        before = dict(kernel.copy.known)
+        way(root)
+        looks = kernel.until_true()
+        assert kernel.copy.known != before
+        assert not any(look.everything or look.notices for look in looks)
+        assert kernel.watcher.vouches()
+        for folder, folders, _ in os.walk(root):
+            folders[:] = [name for name in folders if not name.startswith(".")]
+            (Path(folder) / "later.md").write_text(folder.encode("utf-8", "replace").decode())
+        looks = kernel.until_true()
+        assert not any(look.everything for look in looks)
 
 
 @pytest.mark.parametrize("way", VIMS)
@@ -316,12 +320,17 @@ def test_vim_is_seen(kernel: Following, root: Path, way: Callable[[Path], None])
 
 
 @pytest.mark.filterwarnings("ignore:Callback with id:RuntimeWarning")  # watchdog's own, of its Linux observer
-@pytest.mark.parametrize("way", [w for w in WAYS if w not in {hard_link_inside, mapped}])
+@cases(
+    "way",
+    [each for each in WAYS if each not in {hard_link_inside, mapped}],
+    ids=lambda way: way.__name__,
+)
 def test_the_observer_of_other_systems_sees_them_too(
-    follow: Follow, root: Path, way: Callable[[Path], None], monkeypatch: pytest.MonkeyPatch
+    tmp_path: Path, way: Callable[[Path], None], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(watcher, "HAS_INOTIFY", False)
-    with follow(root) as observer:
+    root = make_root(tmp_path)
+    with followed(root) as observer:
         way(root)
         observer.until_true()
         assert not observer.watcher.vouches()

@@ -381,7 +381,8 @@ def check_links(
     """
     targets: dict[int, tuple[str, bool]] | None = None
     read = lru_cache(maxsize=_FEW)(around.read)
-    for link in turn_links(names or around, document, document.path):
+    is_data = around.vault.is_data(document)
+    for link in () if is_data else turn_links(names or around, document, document.path):
         if link.kind == "reference":  # its definition says where it leads
             continue
         meant = resolve_link(names or around, link, document.path)

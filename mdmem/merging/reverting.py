@@ -268,7 +268,7 @@ class _Cells:
                 own = (own.removeprefix(lead) if above < 0 else own) or own or self._newline
             lead = leads.get((above, key), own)
             body += lead + self.texts[key]
-        return body + self._tail
+        return body + (self._tail.removeprefix(lead) if order and order[-1] < 0 else self._tail)
 
 
 def _check_result(

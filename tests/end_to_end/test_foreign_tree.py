@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
     from pathlib import Path
 
-MOST = 2_000
+MOST = 700
 NO_TEXT = "odd/" + os.fsdecode(b"\xff\xfe.md")
 
 LONG = "# Long\n\n" + "A line of a long memory, with some words in it.\n" * 100_000

@@ -34,7 +34,7 @@ GIT = subprocess.run(["git", "version"], capture_output=True, text=True, check=T
 # Only since 2.44, git tells a driver what to call the versions.
 OURS = "HEAD" if tuple(map(int, re.findall(r"\d+", GIT)[:2])) >= (2, 44) else "ours"
 SECTIONS = ("Facts", "Decisions", "Log")
-PAIRS, FEW = (400, 3) if is_all else (8, 1)
+PAIRS, FEW = (150, 3) if is_all else (8, 1)
 
 
 class Edited(NamedTuple):

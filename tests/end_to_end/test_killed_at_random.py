@@ -9,7 +9,7 @@ from pathlib import Path
 from tests.speed import is_all
 
 REPOSITORY = Path(__file__).parents[2]
-KILLS = 50 if is_all else 3  # of each
+KILLS = 25 if is_all else 3  # of each
 # Outputs are stored, messages captured and proposals accepted, sessions observed, and changed in every way.
 PROGRAM = """
 import sys

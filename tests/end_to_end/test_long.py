@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
     from pathlib import Path
 
-SIZE = 1_000_000 if is_all else 250_000
+SIZE = 500_000 if is_all else 250_000
 ROOM = 2_000_000  # kilobytes of addresses; ripgrep and the text index map what they do not use
 SHAPES = {
     "words": ("a.md", "start {} needle\n", "lorem ipsum "),

@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 
     from mdmem.facade.memory import Memory
 
-NOTES, COMMITS, REVERTED, LAST = (50, 1_000, 240, 60) if is_all else (8, 120, 20, 8)
+NOTES, COMMITS, REVERTED, LAST = (25, 400, 90, 30) if is_all else (8, 120, 20, 8)
 HEADINGS = ("Decisions", "Facts", "Open questions")
 WORDS = (
     *("sqlite", "index", "lock", "journal", "vault", "note", "agent", "merge", "link", "trash", "cache"),

@@ -28,7 +28,7 @@ NOBODY = 65534
 IS_ROOT = os.geteuid() == 0
 MOST_LEFT = 60  # pages, or files: more than any of the commands needs
 EXAMINED_EVERY = 4 if is_all else 24  # the doctor makes the index anew, which takes longer than the rest
-STRIDE = 1 if is_all else 3  # of commands, and of the space that is left
+STRIDE = 2 if is_all else 3  # of commands, and of the space that is left
 
 NOTE = "---\ntitle: Database\ntags: [db]\n---\n\n# Database\n\n## Decision\n\nMySQL, for now.\n"
 FILES = {

@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import pytest
-from hypothesis import given, settings, strategies as st
+from hypothesis import example, given, settings, strategies as st
 
 import mdmem
 from mdmem.diagnostic import Span
@@ -207,6 +207,7 @@ def compare(life: Life) -> None:
 
 
 @settings(max_examples=examples(40))
+@example(209066046)  # an open JSON file that follows no schema
 @given(st.integers(0, 1 << 32))
 def test_overlay_answers_as_a_vault_would_where_everything_open_is_saved(seed: int) -> None:
     with tempfile.TemporaryDirectory() as folder:

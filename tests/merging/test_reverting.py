@@ -102,6 +102,11 @@ def test_what_was_removed_comes_back_under_its_heading() -> None:
     assert "# Title\n\n- one is first\n- two is second\n" in text(LIST, after, renamed)
 
 
+def test_in_a_section_that_is_empty_now_one_blank_line_parts_it_from_the_heading() -> None:
+    before, after = "# A\n\nx\n\n# B\n\n- one\n- two\n", "# A\n\nx\n\n# B\n\n- two\n"
+    assert text(before, after, "# A\n\nx\n\n# B\n\n") == "# A\n\nx\n\n# B\n\n- one\n"
+
+
 def test_a_heading_that_is_gone_is_made_again() -> None:
     after = LIST.replace("A paragraph here.\n", "")
     now = "# T\n\n- one is first\n\n## Z\n\nOther.\n"

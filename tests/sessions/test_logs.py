@@ -407,7 +407,7 @@ def test_a_long_log_is_checked_compacted_and_mended_line_by_line(
 ) -> None:
     """What is held of a line that was read is some bytes at most."""
     folder.mkdir()
-    few, many, most = 4_000, 10_000, 60  # both above what is read at once
+    few, many, most = 1_500, 4_000, 60  # both above what is read at once
     if not speed.is_all:
         few, many, most = 200, 600, 200
         monkeypatch.setattr("mdmem.vault.log.CHUNK", 1 << 12)

@@ -398,15 +398,15 @@ def test_a_process_killed_while_files_and_folders_change_places_leaves_all_or_no
 ) -> None:
     """SIGKILL before each call of the system, and then while what recovers from that is at work."""
     turn(laid(tmp_path / "unharmed", befores), befores, afters)
-    stride, again_stride = (1, 5) if speed.is_all else (29, 37)
+    stride, again_stride = (1, 40) if speed.is_all else (29, 37)
     seen: list[bool] = []
     was_killed = True
     while was_killed:
         root = laid(tmp_path / str(len(seen)), befores)
         was_killed = killed(partial(turn, root, befores, afters), len(seen) * stride + 1, exchanges=exchanges)
-        again = 1
-        while killed(lambda: Vault(str(root)).recover() * 0, again * again_stride, exchanges=exchanges):  # noqa: B023
-            again += 1
+        again = len(seen) % again_stride + 1
+        while killed(lambda: Vault(str(root)).recover() * 0, again, exchanges=exchanges):  # noqa: B023
+            again += again_stride
         vault = Vault(str(root))
         vault.recover()
         assert os.listdir(staging(vault)) == []

@@ -37,9 +37,7 @@ if TYPE_CHECKING:
 
     from tests.merging.laws.oracle import Marked, Pair
 
-OFTEN = pytest.mark.parametrize(
-    "count", [50, pytest.param(examples(2000), marks=[pytest.mark.soak, pytest.mark.timeout(300)])]
-)
+OFTEN = pytest.mark.parametrize("count", [50, pytest.param(examples(500), marks=[pytest.mark.soak])])
 DRIVEN = 4  # of so many merges in process, one is made by the driver as well
 
 REMOVED = (

@@ -155,7 +155,8 @@ INLINE = {
     "sessions.sessions": (
         "most verbs only add and read",
         {
-            *(f"sessions.{name}" for name in ("compress", "engine", "find", "importing", "prompt", "search")),
+            *(f"sessions.{name}" for name in ("compress", "engine", "find", "importing")),
+            *(f"sessions.{name}" for name in ("prompt", "search", "transcripts")),
         },
     ),
     "markdown.blocks": ("what only lists parses no Markdown", {"pyromark"}),

@@ -190,30 +190,37 @@ def _print_hits(found: SessionHits, *, is_most: bool = False) -> int:
     return 0 if found.hits else render.say_nothing("matches", is_asked=True)
 
 
-@sessions_command.command("import", epilog="Example: mdmem sessions import openai-messages chat.json")
-@click.argument("format_", metavar="FORMAT")
-@click.argument("source")
+@sessions_command.command("import", epilog="Example: mdmem sessions import chat.json")
+@click.argument("paths", nargs=-1, required=True, metavar="PATH…")
+@click.option("--format", metavar="NAME", help="Take only files of this format; else, look which it is.")
 @click.option("--key", help="Name the session of a single file; else the file or its name does.")
 @click.option("--rename", is_flag=True, help="Add .migrated to the names of imported files.")
 @options.read_command
-def sessions_import(memory: Memory, format_: str, source: str, key: str | None, rename: bool) -> int:
-    """Import conversations of another program; of those imported before, what is new.
+def sessions_import(memory: Memory, paths: Sequence[str], **given: Any) -> int:
+    """Import conversations of other programs; of those imported before, what is new.
 
     \b
     picoclaw             its folder of sessions: both NAME.json, and NAME.jsonl with NAME.meta.json
     claude-code-session  a transcript, or the folder ~/.claude/projects/REPOSITORY
     codex-session        a rollout, or the folder ~/.codex/sessions
+    gemini-session       a session, or a folder ~/.gemini/tmp/PROJECT/chats
+    opencode-session     what `opencode export` writes
     openai-messages      messages of chat completions, as a JSON list or as JSON lines
 
     What is left out is named on standard error, with the reason; the exit code is 1 then.
     """  # noqa: D301 - as in mdmem.cli.make
-    done = memory.sessions.import_(format_, source, key=key, rename=rename)
+    done = memory.sessions.import_(*paths, **given)
     if render.is_set("as_json"):
         render.print_json(done)
     else:
-        render.print_list(done.sessions, lambda each: f"{each.messages:7,}  {each.key}", "new messages")
+        named = given["format"] or paths[0]
+        render.print_list(done.sessions, lambda each: _format_import(each, named), "new messages")
         render.print_remarks(done.left_out)
     return 1 if done.left_out else 0
+
+
+def _format_import(done: Any, named: str) -> str:
+    return f"{done.messages:7,}  {done.key}{f'  ({done.format})' * (done.format != named)}"
 
 
 @sessions_command.command("allow-capture", epilog="Example: mdmem sessions allow-capture")

@@ -10,16 +10,16 @@ import os
 import time
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from itertools import chain
+from itertools import chain, islice
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from mdmem.document import secret
 from mdmem.document.document import digest
 from mdmem.errors import Invalid, PathRefused, SessionConflict, Usage
 from mdmem.sessions.conversation import Conversation
-from mdmem.sessions.message import MOST_DEEP, Message, parse_time
+from mdmem.sessions.message import MOST_DEEP, Message, is_asked, parse_time
 from mdmem.sessions.record import LogRecord, Ranges, messages_in
-from mdmem.sessions.transcripts import MIGRATED, Transcript, TranscriptEntry, transcripts
+from mdmem.sessions.transcripts import FORMATS, MIGRATED, Transcript, TranscriptEntry, transcripts
 from mdmem.vault import files
 
 if TYPE_CHECKING:
@@ -30,16 +30,18 @@ HOOK_SECONDS = 1.0
 _WAIT_SECONDS = 60.0  # for another import of the same session; a hook waits for none
 _LINE = 1 << 20  # characters of entries that become one line of the log
 _ENVELOPE = 4_096  # bytes of a line without its messages
+_MOST_BACK = 100_000  # messages that are looked at for what is taken back
 _MOST_REASONS = 100  # of one transcript that are listed
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ImportedSession:
-    """What an import brought to a session: its key, the file, and how many messages were added."""
+    """What an import brought to a session: its key, the file, how many messages were added, the format."""
 
     key: str
     path: str
     messages: int
+    format: str
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -52,21 +54,24 @@ class SessionImport:
 
 def import_transcripts(
     sessions: Sessions,
-    form: str,
-    source: str,
+    form: str | None,
+    paths: Sequence[str],
     key: str | None = None,
     *,
     rename: bool = False,
     seconds: float | None = None,
 ) -> SessionImport:
     """Import as `Sessions.import_`; what is not read in `seconds` is left to the next import."""
-    if key is not None and os.path.isdir(source):
+    if form is None and len(paths) > 1 and (paths[0] in FORMATS or not os.path.lexists(paths[0])):
+        form, *paths = paths
+    if key is not None and (len(paths) != 1 or os.path.isdir(paths[0])):
         raise Usage(problem="a key is for one file", remedy="give the file of one conversation")
     left_out: list[str] = []
     imported: list[ImportedSession] = []
-    for found in transcripts(form, source, sessions.logs.most - _ENVELOPE, left_out):
+    most = sessions.logs.most - _ENVELOPE
+    for found in chain.from_iterable([transcripts(form or "", path, most, left_out) for path in paths]):
         transcript = found if key is None else replace(found, key=key)
-        importer = _Importer(sessions, form, transcript, seconds)
+        importer = _Importer(sessions, transcript, seconds)
         try:
             importer.add_new()
             importer.set_aliases()
@@ -74,11 +79,13 @@ def import_transcripts(
                 importer.rename_files()
         except _NotImported as reason:
             importer.leave_out(str(reason))
-        except (PathRefused, SessionConflict) as error:
+        except (PathRefused, SessionConflict, Usage) as error:
             importer.leave_out(error.message)
         else:
-            session = ImportedSession(key=transcript.key, path=transcript.path, messages=importer.added)
-            imported.append(session)
+            path, added = transcript.path, importer.added
+            imported.append(
+                ImportedSession(key=transcript.key, path=path, messages=added, format=transcript.format)
+            )
         left_out += [f"{transcript.path}: {reason}" for reason in importer.reasons]
         left_out += [f"{transcript.path}: {importer.more:,} more"] if importer.more else []
     return SessionImport(sessions=tuple(imported), left_out=tuple(left_out))
@@ -89,13 +96,7 @@ class _NotImported(Exception):
 
 
 class _Position(NamedTuple):
-    """How far a transcript was read, as the log keeps it.
-
-    Attributes:
-        number, start, end: of the last entry that was read, as in `TranscriptEntry`.
-        sha256: of its text.
-        summary: the hash of the transcript's summary, where that was set.
-    """
+    """How far a transcript was read: its last entry, as in `TranscriptEntry`, and the hash of its summary."""
 
     number: int = 0
     start: int = 0
@@ -120,21 +121,15 @@ class _Position(NamedTuple):
 
 
 class _Importer:
-    """The import of one transcript into one session.
+    """The import of one transcript into one session; of many reasons to leave parts out, some are counted."""
 
-    Attributes:
-        reasons: why parts of it were left out, the first ones.
-        more: how many further reasons there were; a file of others may give one for each line.
-        added: how many messages were added.
-    """
-
-    def __init__(self, sessions: Sessions, form: str, transcript: Transcript, seconds: float | None) -> None:
+    def __init__(self, sessions: Sessions, transcript: Transcript, seconds: float | None) -> None:
         self.reasons: list[str] = []
         self.more = 0
         self.added = 0
         self._sessions, self._transcript = sessions, transcript
         self._until = None if seconds is None else time.monotonic() + seconds
-        self._name = f"{form}:{os.path.basename(transcript.path)}"
+        self._name = f"{transcript.format}:{os.path.basename(transcript.path)}"
         self._most = min(_LINE, sessions.logs.most // 2)
 
     def leave_out(self, reason: str) -> None:
@@ -155,6 +150,7 @@ class _Importer:
 
     def _add_entries(self) -> None:
         with self._sessions.logs.reading(self._transcript.key) as conversation:
+            is_empty = conversation.is_new
             known = _Position.read(conversation.state.cursors.get(self._name))
             position, entries = self._resume(known) or self._recognise_held(conversation)
         messages: list[Mapping[str, Any]] = []
@@ -162,17 +158,21 @@ class _Importer:
         size = 0
         for entry in entries:
             is_other = bool(messages) and self._is_dropped(entry) is not self._is_dropped(last)
-            if last and (is_other or size + len(entry.text) > self._most):
+            is_back = bool(entry.takes_back or entry.replaces)
+            if last and (is_other or is_back or size + len(entry.text) > self._most):
                 position = self._commit_messages(messages, position, last)
                 messages, size = [], 0
                 if self._until is not None and time.monotonic() > self._until:
                     return
+            if is_back:
+                self._take_back(entry, position)
             message = self._clean_entry(entry)
             messages += [message] if message is not None else []
             last, size = entry, size + len(entry.text)
         summary = self._transcript.summary
         is_new = summary and position.summary != _hash_text(summary)
-        if messages or is_new or position != known:
+        # A file of which nothing is kept, such as that of an agent's agent, makes no session.
+        if messages or is_new or (position != known and not is_empty):
             self._commit_messages(messages, position, last, summary)
 
     def _is_dropped(self, entry: TranscriptEntry | None) -> bool:
@@ -192,6 +192,7 @@ class _Importer:
         held = (message for record in conversation.records() for message in messages_in([record]))
         entries = self._transcript.read(0, 1)
         position, last = _Position(), None
+        changed: list[TranscriptEntry] = []  # the last message that is held, where it has grown since
         if conversation.is_new:
             return position, entries
         for entry in entries:
@@ -199,7 +200,9 @@ class _Importer:
             if data is not None:
                 wanted, newest = Message.of(0, data).hash, None
                 for message in held:
-                    if message.hash == wanted:
+                    if message.hash == wanted or (entry.own and message.id == entry.own):
+                        is_other = message.hash != wanted
+                        changed = [entry._replace(replaces=entry.own)] if is_other else []
                         break
                     newest = message if conversation.state.holds(message.seq) else newest
                 else:
@@ -208,9 +211,9 @@ class _Importer:
                     if newest and not (said and before and said > before):
                         reason = f"the session {self._transcript.key!r} has messages that this file lacks"
                         raise _NotImported(f"{reason}, and that are newer; import it under another key")
-                    return position.behind(last), chain([entry], entries)
+                    return position.behind(last), chain(changed, [entry], entries)
             last = entry
-        return position.behind(last), entries
+        return position.behind(last), chain(changed, entries)
 
     def _clean_entry(self, entry: TranscriptEntry) -> Mapping[str, Any] | None:
         """Remove the secrets of an entry's message; None where nothing of it is kept."""
@@ -261,6 +264,26 @@ class _Importer:
         self._sessions.logs.commit(self._transcript.key, build)
         self.added += len(messages)
         return behind
+
+    def _take_back(self, entry: TranscriptEntry, position: _Position) -> None:
+        """Take out of the history what an entry takes back, or the version of its message that is there."""
+
+        def build(conversation: Conversation) -> tuple[LogRecord | None, None]:
+            back = entry.takes_back or (entry.replaces,)
+            turns, ids = (back, ()) if isinstance(back, int) else (None, back)
+            messages = list(islice(conversation.messages_back(), _MOST_BACK))
+            found = [at for at, each in enumerate(messages) if (is_asked(each) if turns else each.id in ids)]
+            if not found:
+                return None, None
+            last = found[:turns][-1]
+            first, state = messages[last].seq, conversation.state
+            end, gone = (state.seq, last + 1) if entry.takes_back else (first, 1)
+            record = conversation.dropping(Ranges([(first, end)]), state.live - gone)
+            # A count of turns is obeyed once, wherever the next import begins.
+            behind = position.behind(entry) if turns else position
+            return record._replace(cursors={self._name: behind._asdict()}), None
+
+        self._sessions.logs.commit(self._transcript.key, build)
 
     def set_aliases(self) -> None:
         """Make the other keys of the conversation lead to it, but for those that are sessions themselves."""

@@ -105,28 +105,29 @@ class Sessions:
 
     def import_(
         self,
-        format: str,  # noqa: A002 - its name on the command line
-        source: str,
-        *,
+        *paths: str,
+        format: str | None = None,  # noqa: A002 - its name on the command line
         key: str | None = None,
         rename: bool = False,
     ) -> SessionImport:
-        """Import conversations of another program, or what is new in them since the last import.
+        """Import conversations of other programs, or what is new in them since the last import.
 
-        Messages go behind those that are there, and never behind newer ones: such a file is left out.
+        Messages go behind those that are there, and never behind newer ones: such a file is left out, and so
+        is one that is not of the format.
 
         Args:
-            format: `picoclaw`, `claude-code-session`, `codex-session` or `openai-messages`.
-            source: a file, or a folder of files.
+            paths: files, and folders of files; a format may stand before them.
+            format: `picoclaw`, `claude-code-session`, `codex-session`, `gemini-session`, `opencode-session`
+                or `openai-messages`; without it, each file shows which it has.
             key: of the session, for a single file; without it what the file says, or is called.
             rename: add `.migrated` to the names of the files that were imported.
 
         Raises:
-            Usage: there is no such format, or nothing at the path.
+            Usage: there is no such format, or nothing at a path.
         """
         from mdmem.sessions.importing import import_transcripts  # noqa: PLC0415 - start-up
 
-        return import_transcripts(self, format, source, key, rename=rename)
+        return import_transcripts(self, format, paths, key, rename=rename)
 
     def capture(self, format: str, path: str) -> str | None:  # noqa: A002 - as `import_`
         """Import a file that a tool's hook names, where the config and the user let hooks do so.
@@ -145,7 +146,7 @@ class Sessions:
             return None
         from mdmem.sessions.importing import HOOK_SECONDS, import_transcripts  # noqa: PLC0415 - start-up
 
-        done = import_transcripts(self, format, path, seconds=HOOK_SECONDS)
+        done = import_transcripts(self, format, [path], seconds=HOOK_SECONDS)
         return next((each.key for each in done.sessions), None)
 
     def allow_capture(self, *, off: bool = False) -> None:
@@ -572,6 +573,10 @@ class Sessions:
         Raises:
             Usage, Invalid: as `add_message`.
         """
+        if isinstance(message, dict) and "role" not in message:
+            from mdmem.sessions.transcripts import read_any  # noqa: PLC0415 - most messages have a role
+
+            message = read_any(message)
         check(message)
         return None if Message.of(0, message).is_transient else self._remove_secrets(key, message)
 

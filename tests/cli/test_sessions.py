@@ -202,10 +202,21 @@ def test_conversations_of_another_program_are_taken_in(cli: Cli, tmp_path: Path)
     with source.open("ab") as file:
         file.write(b"{\n")
     again = cli(*asked, "--key", "t", "--rename", "--json")
-    assert again.json["sessions"] == [{"key": "t", "path": str(source), "messages": 0}]
+    (session,) = again.json["sessions"]
+    assert session == {"key": "t", "path": str(source), "messages": 0, "format": "openai-messages"}
     assert again.json["left_out"] == [f"{source}: entry 3: not JSON"]
     assert (again.code, source.exists()) == (1, False)
     assert cli("sessions", "import", "word", str(source)).code == 2
+
+
+def test_what_is_imported_is_looked_at_and_said(cli: Cli, tmp_path: Path) -> None:
+    source = tmp_path / "chat.jsonl"
+    source.write_bytes(TURNS)
+    assert cli.ok("sessions", "import", str(source)).out == "      2  chat  (openai-messages)\n"
+    assert cli.ok("sessions", "import", "--format", "openai-messages", str(source)).out == "      0  chat\n"
+    refused = cli("sessions", "import", "--format", "codex-session", str(source))
+    assert (refused.code, refused.out) == (1, "")
+    assert "it has the format openai-messages, and not codex-session" in refused.errors
 
 
 def test_a_line_that_is_no_record_is_told(cli: Cli, files: Files) -> None:

@@ -58,6 +58,11 @@ lists what an agent is offered.
 `--read-only` leaves out every tool that changes memories. A tool that changes a memory also takes `base`, the
 hash that was read, and `dry_run`, which returns the diff and changes nothing.
 
+Paths are relative to the namespace, such as `notes/db.md`. A tool also takes the other forms that the command
+line takes: as git names a file (`memories/notes/db.md`), an absolute path in the vault, a name (`db`), a
+wikilink (`[[db]]`); where it is not certain which memory is meant, a tool that reads says which one it took, and
+one that changes something refuses.
+
 A change is made by the client, under the name in its `clientInfo`, unless `--actor` or `MDMEM_ACTOR` names
 another: `mdmem history` shows it, in one line of at most 100 characters."""
 _CONFIG = """\

@@ -13,18 +13,8 @@ import click
 import mdmem
 from mdmem.cli import options, render
 from mdmem.cli.main import command
-from mdmem.cli.paths import (
-    NEW,
-    PAST_ANY,
-    PAST_WRITE_ANY,
-    WRITE,
-    WRITE_ANY,
-    WRITE_FOLDER,
-    resolve_move,
-    resolve_path,
-    resolve_paths,
-)
 from mdmem.errors import AlreadyExists, Conflict, Invalid, MdmemError, MemoryNotFound, Usage
+from mdmem.facade.paths import NEW, PAST_ANY, PAST_WRITE_ANY, WRITE, WRITE_ANY, WRITE_FOLDER
 
 if TYPE_CHECKING:
     from mdmem import Applied, Document, EditPlan
@@ -78,7 +68,7 @@ def edit_command(target: Target, /, path: str) -> int:
     from mdmem.cli.editor import edit_data, keep_data
 
     memory = target.open()
-    path = resolve_paths(memory, {"path": path})["path"]
+    path = options.resolve_paths(memory, {"path": path})["path"]
     before = memory.show(path) if memory.exists(path) else None
     with contextlib.suppress(Invalid):  # what an empty memory lacks is about to be written
         memory.prepared(memory.plan.write(path, before.text if before else "", base=before))
@@ -252,7 +242,7 @@ def mv_command(target: Target, /, arguments: tuple[str, ...], what: str | None, 
         raise click.UsageError("--base is for moving: a rename may change many memories")
     memory = options.open_memory(target)
     if what is None:
-        pairs = [resolve_move(memory, source, arguments[-1]) for source in arguments[:-1]]
+        pairs = [options.read_paths(memory).resolve_move(source, arguments[-1]) for source in arguments[:-1]]
         source, folder = pairs[0]
         is_folder = folder.endswith("/") and not source.endswith(memory.suffixes)
         is_new = is_folder and not os.path.isdir(os.path.join(memory.folder, folder))
@@ -261,7 +251,7 @@ def mv_command(target: Target, /, arguments: tuple[str, ...], what: str | None, 
             render.print_remarks([f"note: the folder {folder} was not there, and was made"])
         return
     if what != "tag":
-        arguments = (resolve_path(memory, arguments[0], WRITE), *arguments[1:])
+        arguments = (options.read_paths(memory).resolve(arguments[0], WRITE), *arguments[1:])
     options.make_change(memory, lambda m: getattr(m, f"rename_{what}")(*arguments))
 
 
@@ -280,7 +270,7 @@ def rm_command(target: Target, /, path: tuple[str, ...], **given: Any) -> int:
     memories, and with --cascade always.
     """
     memory = options.open_memory(target)
-    given |= resolve_paths(memory, {"path": path})
+    given |= options.resolve_paths(memory, {"path": path})
     if not render.is_set("dry_run") and options.may_ask():
         plan = memory.plan.rm(**given)
         if given["cascade"]:
@@ -324,10 +314,10 @@ def replace_command(
     memory = options.open_memory(target)
     if not across:
         del given["globs"], given["within"]
-        path = resolve_path(memory, arguments[0], WRITE)
+        path = options.read_paths(memory).resolve(arguments[0], WRITE)
         options.make_change(memory, lambda m: m.replace(path, old, new, **given))
         return 0
-    given["within"] = resolve_paths(memory, given)["within"] or ""
+    given["within"] = options.resolve_paths(memory, given)["within"] or ""
     plan = memory.prepared(memory.plan.replace(None, old, new, **given))
     render.print_remarks([plan.message])
     if render.is_set("dry_run"):

@@ -11,8 +11,8 @@ from mdmem import as_json
 from mdmem.cli import options, render
 from mdmem.cli.findings import exit_code, print_findings, strict_option
 from mdmem.cli.main import command
-from mdmem.cli.paths import CHECKED, READ_ANY, READ_MESSAGE, parse_message, resolve_path
 from mdmem.errors import MdmemError
+from mdmem.facade.paths import CHECKED, READ_ANY, READ_MESSAGE, parse_message
 
 _NAMED = 5  # of the files that are skipped
 
@@ -41,7 +41,7 @@ def show_command(target: Target, /, path: tuple[str, ...], **asked: Any) -> int:
     memory, code = options.open_memory(target), 0
     for each in path:
         try:
-            _show_memory(memory, resolve_path(memory, each, READ_MESSAGE), **asked)
+            _show_memory(memory, options.read_paths(memory).resolve(each, READ_MESSAGE), **asked)
         except MdmemError as error:
             if len(path) == 1:
                 raise  # so that no pager holds it

@@ -14,16 +14,8 @@ import click
 
 from mdmem.cli import options, render
 from mdmem.cli.main import group
-from mdmem.cli.paths import (
-    PAST,
-    PAST_ANY,
-    PAST_OTHER,
-    PAST_WRITE,
-    can_name,
-    resolve_path,
-    resolve_paths,
-)
 from mdmem.errors import MemoryNotFound, NamedNotFound
+from mdmem.facade.paths import PAST, PAST_ANY, PAST_OTHER, PAST_WRITE
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -73,7 +65,9 @@ def git_log(memory: Memory, target: str | None, limit: int | None, oneline: bool
     that changed this section, or the fact with this block id.
     """
     path, anchor = _split_target(target or "", "#")
-    found = memory.git.log(resolve_path(memory, path, PAST) if path else None, anchor[1:], limit=limit)
+    found = memory.git.log(
+        options.read_paths(memory).resolve(path, PAST) if path else None, anchor[1:], limit=limit
+    )
     for number, commit in enumerate(found):
         if render.is_set("as_json"):
             render.print_json(commit)
@@ -148,14 +142,16 @@ def _compare_states(memory: Memory, given: tuple[str, ...], paths: tuple[str, ..
     try:
         found = memory.git.diff(revisions, (*rest, *paths) or None)
     except NamedNotFound:
-        if not (revisions.endswith(memory.suffixes) or can_name(memory, revisions, PAST_ANY)):
+        if not (
+            revisions.endswith(memory.suffixes) or options.read_paths(memory).can_name(revisions, PAST_ANY)
+        ):
             raise
         return memory.git.diff("", (*given, *paths))
     except MemoryNotFound as error:
         if len(given) != 2 or error.path != given[1]:  # noqa: PLR2004 - two revisions
             raise
         raise error.but(remedy=f"two revisions are `mdmem git diff {given[0]}..{given[1]}`") from None
-    if revisions and can_name(memory, revisions, PAST_ANY):
+    if revisions and options.read_paths(memory).can_name(revisions, PAST_ANY):
         render.print_remarks([f"note: {revisions} is taken as a revision; --in {revisions} names the folder"])
     return found
 
@@ -386,14 +382,18 @@ def git_revert(target: Target, /, what: str, paths: tuple[str, ...], keep: tuple
     """
     memory = target.open()
     what, *kept = (_resolve_target(memory, each) for each in (what, *keep))
-    chosen = resolve_paths(memory, {"paths": paths})["paths"]
+    chosen = options.resolve_paths(memory, {"paths": paths})["paths"]
     options.make_change(memory, lambda m: m.git.revert(what, chosen, keep=kept))
 
 
 def _resolve_target(memory: Memory, what: str) -> str:
     """Resolve the memory in what names a fact."""
     path, fact = _split_target(what, "#:")
-    return resolve_path(memory, path, PAST_WRITE) + fact if fact or path.endswith(memory.suffixes) else what
+    return (
+        options.read_paths(memory).resolve(path, PAST_WRITE) + fact
+        if fact or path.endswith(memory.suffixes)
+        else what
+    )
 
 
 @git_command.command("allow", epilog="Example: mdmem git allow hooks")

@@ -13,8 +13,8 @@ import mdmem
 from mdmem.cli import options, render
 from mdmem.cli.findings import print_findings, strict_option
 from mdmem.cli.main import Target, command, group
-from mdmem.cli.paths import NEW, NEW_FOLDER, resolve_name, resolve_paths
 from mdmem.errors import AlreadyExists, Usage
+from mdmem.facade.paths import NEW, NEW_FOLDER
 from mdmem.memory.importing import FORMATS
 
 if TYPE_CHECKING:
@@ -95,10 +95,10 @@ def new_command(
     if path is None:
         raise click.UsageError("Missing argument 'PATH'.")
     if path.endswith(memory.suffixes):
-        path = resolve_paths(memory, {"path": path})["path"]
+        path = options.resolve_paths(memory, {"path": path})["path"]
     else:
         folders = [each.folder for each in memory.kinds if each.name == template and each.template]
-        path = resolve_name(memory, path, *folders)
+        path = options.read_paths(memory).resolve_name(path, *folders)
     options.make_change(memory, lambda m: m.new(template, path, variables))
 
 

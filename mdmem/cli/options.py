@@ -7,21 +7,22 @@ import json
 import os
 import sys
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, Any, Self, TypeVar
 
 import click
 
 from mdmem.cli.main import Target
-from mdmem.cli.paths import READ, READ_FOLDER, BegunThread, Role, Spelled, complete_path, resolve_paths
 from mdmem.cli.render import (
     count_memories,
     is_set,
     print_applied,
     print_diff,
     print_notes,
+    print_remarks,
     show_progress,
     start_paging,
 )
+from mdmem.facade.paths import READ, READ_FOLDER, PathReader, Role
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -162,6 +163,50 @@ def _read_model(ctx: click.Context, _: click.Parameter, model: str | None) -> An
     return None if ctx.resilient_parsing or is_set("dry_run") else mdmem.configured(model)
 
 
+class Spelled(str):
+    """A path as it was typed, and what it may name."""
+
+    __slots__ = ("role",)
+    role: Role
+
+    def __new__(cls, text: str, role: Role) -> Self:
+        """Keep a text with its role."""
+        spelled = super().__new__(cls, text)
+        spelled.role = role
+        return spelled
+
+
+class BegunThread(str):
+    """The id of a thread that is there, or the beginning of one, as it was typed."""
+
+    __slots__ = ()
+
+
+def read_paths(memory: Memory) -> PathReader:
+    """Return what reads the paths that are typed, and prints what one is taken for."""
+    return PathReader(memory, lambda note: print_remarks([f"note: {note}"]))
+
+
+def resolve_paths(memory: Memory, arguments: dict[str, Any]) -> dict[str, Any]:
+    """Replace the paths that were typed by paths of the namespace.
+
+    Raises:
+        As `PathReader.resolve`.
+    """
+    paths = read_paths(memory)
+
+    def path_of(value: Any) -> Any:
+        if isinstance(value, tuple):
+            return tuple(map(path_of, value))
+        if isinstance(value, BegunThread):
+            return memory.complete_thread(str(value))
+        if not isinstance(value, Spelled):
+            return value
+        return (paths.find_checked if value.role.outside else paths.resolve)(str(value), value.role)
+
+    return {name: path_of(value) for name, value in arguments.items()}
+
+
 def path_argument(name: str = "path", role: Role = READ, **settings: Any) -> Callable[[F], F]:
     """Declare an argument that is a path of a memory, or several; `resolve_paths` looks them up."""
     return click.argument(name, **_of_paths(role), **settings)
@@ -188,7 +233,7 @@ def _complete_path(role: Role, ctx: click.Context, _: click.Parameter, incomplet
     from mdmem.errors import MdmemError
 
     try:
-        paths = complete_path(Target(**ctx.find_root().params).open(), incomplete, role)
+        paths = read_paths(Target(**ctx.find_root().params).open()).complete(incomplete, role)
         # The shell shows what it will put in: never a name that looks like another one.
         return [path for path in paths if visible(path) == path]
     except (MdmemError, OSError):

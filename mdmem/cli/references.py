@@ -9,7 +9,7 @@ import click
 
 from mdmem.cli import options, render
 from mdmem.cli.main import command
-from mdmem.cli.paths import READ_ANY, READ_OTHER, resolve_paths
+from mdmem.facade.paths import READ_ANY, READ_OTHER
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -54,7 +54,10 @@ def refs_command(
     if asked["stats"] and asked["target"]:
         raise click.UsageError("--stats takes no TARGET")
     memory = vault.open()
-    paths, asked = resolve_paths(memory, {"paths": paths})["paths"], resolve_paths(memory, asked)
+    paths, asked = (
+        options.resolve_paths(memory, {"paths": paths})["paths"],
+        options.resolve_paths(memory, asked),
+    )
     if not (pin or fix):
         return _print_query(memory, paths=paths or None, **asked)
 

@@ -11,8 +11,8 @@ import click
 import mdmem
 from mdmem.cli import options, render
 from mdmem.cli.main import command
-from mdmem.cli.paths import READ_ANY, Spelled, resolve_paths
 from mdmem.errors import NotFound
+from mdmem.facade.paths import READ_ANY
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
@@ -52,7 +52,7 @@ grouped_option = click.option(
     metavar="PATTERN",
     help="Give a PATTERN that begins with a dash, or several.",
 )
-@options.in_option(default="", metavar="FOLDER")
+@options.in_option(default="", role=READ_ANY, metavar="PATH")
 @options.globs_option
 @options.type_option("-t")
 @click.option(
@@ -121,7 +121,7 @@ def _print_matches(
     **asked: Any,
 ) -> int:
     if given and pattern is not None:
-        paths = (Spelled(pattern, READ_ANY), *paths)
+        paths = (options.Spelled(pattern, READ_ANY), *paths)
     patterns = given or (() if pattern is None else (pattern,))
     if not patterns:
         raise click.UsageError("Missing argument 'PATTERN'.")
@@ -132,7 +132,7 @@ def _print_matches(
     excluded = {_EXCLUDED[name] for name in types if name in _EXCLUDED}
     asked["globs"] = (*asked["globs"], *(excluded.pop() if len(excluded) == 1 else ()))
     asked["types"] = [name for name in types if name not in _EXCLUDED]
-    where = resolve_paths(memory, {"paths": paths, "within": asked.pop("within")})
+    where = options.resolve_paths(memory, {"paths": paths, "within": asked.pop("within")})
     if shown in {"paths", "counts", "nothing"}:
         hits = memory.grep(joined, **where, **asked)
         found = _print_counts(hits.counts(), shown, limit)
@@ -274,7 +274,7 @@ class HitPrinter:
 
 @command("search", epilog="Example: mdmem search which database --in notes --limit 5")
 @click.argument("words", nargs=-1, required=True)
-@options.in_option(default="", metavar="FOLDER")
+@options.in_option(default="", role=READ_ANY, metavar="PATH")
 @options.type_option()
 @click.option("--tag", "tags", multiple=True, metavar="TAG", help="Take memories with all of these tags.")
 @options.since_option("")

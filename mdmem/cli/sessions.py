@@ -14,7 +14,6 @@ import mdmem
 from mdmem.cli import options, render
 from mdmem.cli.findings import print_findings, strict_option
 from mdmem.cli.main import group
-from mdmem.cli.paths import resolve_paths
 from mdmem.cli.serve import end_program
 from mdmem.errors import Usage
 
@@ -472,7 +471,7 @@ def _print_observations(found: Sequence[Observation]) -> None:
 def sessions_capture(target: Target, /, **given: Any) -> int:
     """Capture what was said in a session since the last time; the exit code is 1 when that is nothing."""
     memory = target.open()
-    given = resolve_paths(memory, given)
+    given = options.resolve_paths(memory, given)
     if not memory.sessions.exists(given["key"]):
         return render.say_nothing(f"session {given['key']}", is_asked=True)
     done = (memory.plan if render.is_set("dry_run") else memory).capture.run(**given)

@@ -8,7 +8,7 @@ import click
 
 from mdmem.cli import options, render
 from mdmem.cli.main import command
-from mdmem.cli.paths import READ, WRITE
+from mdmem.facade.paths import READ, WRITE
 
 if TYPE_CHECKING:
     from mdmem import Memory

@@ -8,7 +8,7 @@ import click
 
 from mdmem.cli import options, render
 from mdmem.cli.main import command
-from mdmem.cli.paths import PAST
+from mdmem.facade.paths import PAST
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

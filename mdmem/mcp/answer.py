@@ -8,12 +8,13 @@ from __future__ import annotations
 import re
 from collections.abc import Callable
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from itertools import islice
 from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
 
 from mdmem import as_json, clipped, estimate
-from mdmem.errors import MdmemError, Unavailable, Usage
+from mdmem.errors import MdmemError, PathRefused, Unavailable, Usage
+from mdmem.facade.paths import PathReader
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
@@ -155,6 +156,7 @@ class Bound:
         read_only: whether the tools that change something are left out, and refused.
         budget: about how many tokens an answer may have.
         tick: reports the progress of one call.
+        notes: what the paths of one call were taken for.
     """
 
     memory: Memory
@@ -162,10 +164,16 @@ class Bound:
     read_only: bool = False
     budget: int = BUDGET
     tick: Tick = no_tick
+    notes: list[str] = field(default_factory=list)
 
     def __post_init__(self) -> None:
         if self.thread is not None and self.memory.thread != self.thread:
             object.__setattr__(self, "memory", self.memory.of_thread(self.thread))
+
+    @property
+    def paths(self) -> PathReader:
+        """What reads paths, as the command line does in the folder of the namespace."""
+        return PathReader(self.memory, self.notes.append, self.memory.folder)
 
     def resolve_thread(self, name: str | None) -> str | None:
         """Return the bound thread, else the one that is named.
@@ -225,7 +233,7 @@ def describe_error(error: MdmemError, memory: Memory) -> Answer:
     error = error.for_agent()
     hint = _next_step(error)
     data = {"code": error.code, "message": error.message, "hint": hint, **_error_details(error)}
-    if isinstance(error, Unavailable):  # only what the system says names folders of the host
+    if isinstance(error, Unavailable | PathRefused):  # what the system says names folders of the host
         data = {name: _hide_folders(value, memory) for name, value in data.items()}
     data["message"] = clipped_to(data["message"], _MOST)
     return Answer(tuple(filter(None, (data["message"], data["hint"]))), {"error": data}, is_error=True)

@@ -18,7 +18,7 @@ from mdmem.mcp.answer import Answer, Bound, Tick, describe_error, encodable, no_
 from mdmem.mcp.argument import input_schema, read_arguments, read_signature
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
+    from collections.abc import Callable, Mapping, Sequence
 
     from pydantic import BaseModel
 
@@ -106,21 +106,23 @@ class Toolbox:
             Whatever `tick` raises, to end the work.
         """
         tool = self._by_name[name]
-        answer = self._with_remarks(self._answer_call(tool, given or {}, tick))
+        call = replace(self._bound, tick=tick, notes=[])
+        answer = self._with_remarks(self._answer_call(tool, given or {}, call), call.notes)
         return Answer(tuple(map(encodable, answer.texts)), encodable(answer.data), answer.is_error)
 
-    def _with_remarks(self, answer: Answer) -> Answer:
-        """Add remarks not yet reported; an error answer gets none."""
-        new = [remark for remark in self._bound.memory.service.remarks if remark not in self._remarks]
-        if answer.is_error or not new:
+    def _with_remarks(self, answer: Answer, notes: Sequence[str]) -> Answer:
+        """Add what paths were taken for, and remarks not yet reported; an error answer gets none."""
+        told = [remark for remark in self._bound.memory.service.remarks if remark not in self._remarks]
+        if answer.is_error or not (told or notes):
             return answer
-        self._remarks.update(new)
+        self._remarks.update(told)
+        new = [*notes, *told]
         texts = (*answer.texts, *(f"[{remark}]" for remark in new))
         return Answer(texts, {**answer.data, "remarks": new})
 
-    def _answer_call(self, tool: ToolSpec, given: Mapping[str, Any], tick: Tick) -> Answer:
+    def _answer_call(self, tool: ToolSpec, given: Mapping[str, Any], call: Bound) -> Answer:
         try:
-            return self._run_tool(tool, given, tick)
+            return self._run_tool(tool, given, call)
         except MdmemError as error:
             return describe_error(error, self._bound.memory)
         except Exception as error:  # noqa: BLE001 - the one boundary: a bug is told, and ends nothing
@@ -128,10 +130,10 @@ class Toolbox:
             problem = {"code": "bug", "message": f"a bug in mdmem: {type(error).__name__}", "hint": ""}
             return Answer((problem["message"],), {"error": problem}, is_error=True)
 
-    def _run_tool(self, tool: ToolSpec, given: Mapping[str, Any], tick: Tick) -> Answer:
+    def _run_tool(self, tool: ToolSpec, given: Mapping[str, Any], call: Bound) -> Answer:
         if tool.changes and self._bound.read_only:
             raise Usage(problem=f"{tool.name} is refused: this memory is bound read-only")
-        return tool.run(replace(self._bound, tick=tick), **read_arguments(tool.model, given))
+        return tool.run(call, **read_arguments(tool.model, given))
 
 
 def _with_kinds(tool: ToolSpec, declared: tuple[str, ...]) -> ToolSpec:

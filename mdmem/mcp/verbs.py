@@ -16,6 +16,7 @@ from pydantic import Field
 from mdmem import as_json, clipped, find_section
 from mdmem.errors import MdmemError, Usage
 from mdmem.facade.kinds import Kinds
+from mdmem.facade.paths import NEW, READ_ANY, READ_MESSAGE, READ_OTHER, WRITE, WRITE_ANY
 from mdmem.kind import KINDS, WORKING, Kind
 from mdmem.mcp import sessions
 from mdmem.mcp.answer import AS_JSON, Answer, Bound, answer_page, clipped_to, fit, page_of_lines, short_hash
@@ -90,6 +91,7 @@ def search(
         sessions.refuse_options(types=types, tags=tags, where=where, any_state=any_state, as_of=as_of)
         return sessions.search(call, within, query, since, before, limit, offset)
     call.sync()
+    within = call.paths.resolve(within, READ_ANY)
     most = offset + min(limit, _MOST_PAGE)
     results = call.memory.search(
         query,
@@ -125,6 +127,7 @@ def grep(
     if sessions.is_session(call, within):
         sessions.refuse_options(globs=globs, where=where)
         return sessions.grep(call, within, pattern, regex, limit, offset)
+    within = call.paths.resolve(within, READ_ANY)
     most = offset + min(limit, _MOST_PAGE)
     hits = call.memory.grep(
         pattern,
@@ -165,14 +168,17 @@ def ls(
 
     where: conditions on frontmatter such as type=note or created>=2026-01.
     """
+    within = call.paths.resolve(within, READ_ANY)
     if target or stale:
         if globs or where or sort:
             remedy = "give only within, limit and offset with target or stale"
             raise Usage(problem="globs, where and sort are about memories, not about links", remedy=remedy)
+        target = call.paths.resolve(target, READ_OTHER)
         return _list_references(call, target, within, stale, limit, offset)
     if where or sort:
         call.sync()
-    listed = call.memory.ls(within, globs=globs, where=where, sort=sort)
+    paths = [within] if within.endswith(call.memory.suffixes) else []
+    listed = call.memory.ls("" if paths else within, paths=paths, globs=globs, where=where, sort=sort)
     memories = [each for each in listed if not each.problem]
     found = memories[offset : offset + min(limit, _MOST_PAGE)]
     read = ((each, _read_memory(call, each.path)) for each in found)
@@ -219,7 +225,7 @@ def show(
         return sessions.show(call, path, line, limit, column)
     if path.startswith(sessions.RESULT):
         return sessions.show_result(call, path, line, limit, column)
-    document = call.memory.show(path)
+    document = call.memory.show(call.paths.resolve(path, READ_MESSAGE))
     call.count_uses([document.path])
     first, last = _lines_of(document, heading)
     first = max(first, line)
@@ -409,6 +415,8 @@ def write(
     With fields instead of content it sets these fields of the frontmatter (source.type: nested), and nothing
     else changes.
     """
+    path = call.paths.resolve(path, NEW if fields is None else WRITE)
+    supersedes = call.paths.resolve(supersedes, WRITE)
     if content is not None and fields is None:
         return _change_memories(
             call,
@@ -431,6 +439,7 @@ def replace(
     dry_run: bool = False,
 ) -> Answer:
     """Replaces a text in a memory exactly; old must occur once, or count times."""
+    path = call.paths.resolve(path, WRITE)
     return _change_memories(
         call, lambda m: m.replace(path, old, new, count=count, regex=regex, base=base), dry_run=dry_run
     )
@@ -451,6 +460,7 @@ def section(
     Its subsections are replaced as well, unless keep_subsections. where=append adds at its end. Without
     heading, where=append adds at the end of the memory, which is made if it is not there.
     """
+    path = call.paths.resolve(path, WRITE if heading else NEW)
     if heading:
         options: dict[str, Any] = {"where": where, "keep_subsections": keep_subsections, "base": base}
         return _change_memories(call, lambda m: m.section(path, heading, text, **options), dry_run=dry_run)
@@ -463,12 +473,20 @@ def section(
 def mv(call: Bound, source: str, target: str, base: Base = None, dry_run: bool = False) -> Answer:
     """Move a memory or a folder; links to it follow. A target that ends in / is a folder."""
     call.sync()
+    source, target = call.paths.resolve_move(source, target)
     return _change_memories(call, lambda m: m.mv(source, target, base=base), dry_run=dry_run)
 
 
-def rm(call: Bound, path: str, base: Base = None, dry_run: bool = False) -> Answer:
-    """Delete a memory or a folder; undo brings it back."""
-    return _change_memories(call, lambda m: m.rm(path, recursive=True, base=base), dry_run=dry_run)
+def rm(
+    call: Bound,
+    path: str,
+    recursive: Annotated[bool, Field(description="also a folder, with all in it")] = False,
+    base: Base = None,
+    dry_run: bool = False,
+) -> Answer:
+    """Delete a memory, or a folder with recursive; undo brings it back."""
+    path = call.paths.resolve(path, WRITE_ANY)
+    return _change_memories(call, lambda m: m.rm(path, recursive=recursive, base=base), dry_run=dry_run)
 
 
 def undo(

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Generic, TypeVar
 
 from mdmem.code import citations
 from mdmem.code.citations import BROKEN, CHANGED, GONE, MOVED, STALE, STATES
+from mdmem.document.document import parse
 from mdmem.errors import MemoryNotFound, Usage
 from mdmem.links.graph import triples
 from mdmem.links.references import (
@@ -23,6 +24,7 @@ from mdmem.links.references import (
     lookup_key,
     occurrences,
 )
+from mdmem.links.resolve import resolve_link
 from mdmem.vault.paths import StrPath, check_folder, check_memory, path_texts
 
 if TYPE_CHECKING:  # only what looks across memories needs the index
@@ -107,6 +109,13 @@ class References(Generic[R]):
             types = types or CODE  # nothing else goes stale
         found = occurrences(view, types=types, paths=_find_memories(view, paths))
         return (each for each in found if not states or each.place.state in states)
+
+    def find(self, link: str) -> tuple[str, ...]:
+        """Return what a wikilink such as `[[db]]` may mean, the most likely first; empty for other texts."""
+        view = self._view()
+        links = parse("link.md", link.encode("utf-8", "replace")).links
+        whole = [each for each in links if each.kind == "wikilink" and each.target]
+        return resolve_link(view, whole[0], "").candidates if len(whole) == 1 else ()
 
     def stale(self, paths: Collection[StrPath] | None = None) -> tuple[Reference, ...]:
         """Return citations of code that has changed, has moved or is gone since they were written."""

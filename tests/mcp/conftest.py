@@ -22,6 +22,7 @@ from mdmem.mcp import http
 from mdmem.mcp.answer import Bound
 from mdmem.mcp.server import MemoryServer
 from mdmem.mcp.tools import Toolbox
+from tests.cli.conftest import cli, files
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Iterator
@@ -29,6 +30,8 @@ if TYPE_CHECKING:
 
     from mdmem.facade.memory import Memory
     from mdmem.mcp.answer import Answer
+
+__all__ = ["cli", "files"]
 
 T = TypeVar("T")
 TOKEN = "a-token-for-tests-only"

@@ -219,7 +219,7 @@ def test_a_bound_thread_reads_and_changes_nothing_of_another_session(memory: Mem
         assert SECRET not in str(refused)
     assert len(messages) == 2
     resource = f"mdmem:///{path}"
-    assert tools.error("show", path=resource)["code"] == "path-refused"
+    assert tools.error("show", path=resource)["code"] == "memory-not-found"
     assert path not in [each.name for each in list_resources(tools.box._bound.memory).resources]
     # Of its own it does all that.
     mine: tuple[tuple[str, dict[str, Any]], ...] = (

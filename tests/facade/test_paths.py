@@ -15,19 +15,17 @@ import pytest
 from hypothesis import given, settings, strategies as st
 
 import mdmem
-from mdmem.cli.paths import (
+from mdmem.errors import MemoryNotFound, PathRefused
+from mdmem.facade.paths import (
     NEW,
     READ,
     READ_ANY,
     READ_FOLDER,
     WRITE,
     WRITE_ANY,
+    PathReader,
     Role,
-    complete_path,
-    resolve_move,
-    resolve_path,
 )
-from mdmem.errors import MemoryNotFound, PathRefused
 from tests.programs import needs
 from tests.speed import examples, soak_most
 from tests.tables import cases
@@ -50,6 +48,10 @@ def tree(files: Files) -> Files:
 @pytest.fixture
 def memory(tree: Files) -> Memory:
     return mdmem.open(str(tree.root))
+
+
+def reader(memory: Memory) -> PathReader:
+    return PathReader(memory, lambda _: None)
 
 
 def enter(monkeypatch: pytest.MonkeyPatch, folder: Path) -> None:
@@ -90,8 +92,8 @@ def test_a_path_is_that_of_the_shell_else_that_of_the_namespace(
     role: object,
 ) -> None:
     enter(monkeypatch, tree.root.parent / folder)
-    assert resolve_path(memory, typed, role) == path  # type: ignore[arg-type]
-    assert resolve_path(memory, os.path.abspath(tree.root / path), role) == path  # type: ignore[arg-type]
+    assert reader(memory).resolve(typed, role) == path  # type: ignore[arg-type]
+    assert reader(memory).resolve(os.path.abspath(tree.root / path), role) == path  # type: ignore[arg-type]
 
 
 @pytest.mark.parametrize(
@@ -115,7 +117,7 @@ def test_a_folder_is_one_of_the_shell_and_one_around_the_vault_is_all_of_it(
     memory: Memory, tree: Files, monkeypatch: pytest.MonkeyPatch, folder: str, typed: str, path: str
 ) -> None:
     enter(monkeypatch, tree.root.parent / folder)
-    assert resolve_path(memory, typed, READ_FOLDER) == path
+    assert reader(memory).resolve(typed, READ_FOLDER) == path
 
 
 @pytest.mark.parametrize(
@@ -125,7 +127,7 @@ def test_a_place_outside_of_the_vault_is_refused(memory: Memory, typed: str) -> 
     """The same place without a dot in it is a path of the namespace."""
     for role in (READ, WRITE, NEW, READ_FOLDER):
         with pytest.raises(PathRefused) as raised:
-            resolve_path(memory, typed, role)
+            reader(memory).resolve(typed, role)
         assert "not below" in raised.value.message
 
 
@@ -139,9 +141,9 @@ def test_the_current_folder_may_be_entered_by_a_link(
     ):
         link = tmp_path / f"link-to-{target.name}"
         link.symlink_to(target)
-        assert resolve_path(memory, f"{link}/{typed}", WRITE) == path
+        assert reader(memory).resolve(f"{link}/{typed}", WRITE) == path
         monkeypatch.chdir(link)
-        assert resolve_path(memory, typed, WRITE) == path
+        assert reader(memory).resolve(typed, WRITE) == path
 
 
 def test_a_link_that_came_with_the_files_does_not_decide_where_is_written(
@@ -150,11 +152,11 @@ def test_a_link_that_came_with_the_files_does_not_decide_where_is_written(
     (tree.root / "notes/link").symlink_to("../rules")
     (tree.root.parent / "docs").symlink_to("memories/rules")
     monkeypatch.chdir(tree.root / "notes")
-    assert resolve_path(memory, "./link/new.md", NEW) == "notes/link/new.md"
+    assert reader(memory).resolve("./link/new.md", NEW) == "notes/link/new.md"
     monkeypatch.chdir(tree.root.parent)
-    assert resolve_path(memory, "docs/db.md", NEW) == "docs/db.md"
+    assert reader(memory).resolve("docs/db.md", NEW) == "docs/db.md"
     with pytest.raises(PathRefused):
-        resolve_path(memory, "./docs/db.md", NEW)
+        reader(memory).resolve("./docs/db.md", NEW)
 
 
 def test_a_mounted_file_is_named_by_its_place(cli: Cli, tree: Files, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -197,10 +199,10 @@ def test_a_file_that_a_mount_hides_is_not_taken_for_the_mounted_one(
     enter(monkeypatch, tree.root.parent / folder)
     typed = typed.format(root=tree.root)
     if not is_hidden:
-        assert resolve_path(memory, typed, role) in {"AGENTS.md", "docs/guide.md"}
+        assert reader(memory).resolve(typed, role) in {"AGENTS.md", "docs/guide.md"}
         return
     with pytest.raises(PathRefused, match="a mount of the same path hides this file") as caught:
-        resolve_path(memory, typed, role)
+        reader(memory).resolve(typed, role)
     assert os.path.abspath(caught.value.hint.rpartition(" ")[2]) in {
         str(tree.root.parent / name) for name in ("AGENTS.md", "guide.md")
     }
@@ -211,9 +213,9 @@ def test_the_current_folder_may_be_gone(memory: Memory, tree: Files, tmp_path: P
     gone.mkdir()
     with contextlib.chdir(gone):
         gone.rmdir()
-        assert resolve_path(memory, "notes/db.md", WRITE) == "notes/db.md"
+        assert reader(memory).resolve("notes/db.md", WRITE) == "notes/db.md"
         with pytest.raises(PathRefused):
-            resolve_path(memory, "./db.md", WRITE)
+            reader(memory).resolve("./db.md", WRITE)
     assert tree.root.exists()
 
 
@@ -223,7 +225,7 @@ def test_the_current_folder_may_be_gone(memory: Memory, tree: Files, tmp_path: P
 def test_no_text_is_too_much(memory: Memory, typed: str) -> None:
     for role in (READ, WRITE, NEW, READ_FOLDER, WRITE_ANY):
         with contextlib.suppress(PathRefused, MemoryNotFound):
-            assert ".." not in resolve_path(memory, typed, role).split("/")
+            assert ".." not in reader(memory).resolve(typed, role).split("/")
 
 
 # ---------------------------------------------------------------------------------------------- two readings
@@ -389,7 +391,7 @@ def test_what_is_moved_and_where_to(
     expected: tuple[str, str],
 ) -> None:
     enter(monkeypatch, tree.root.parent / folder)
-    assert resolve_move(memory, source, target) == expected
+    assert reader(memory).resolve_move(source, target) == expected
 
 
 # ------------------------------------------------------------------------------------------------- completion
@@ -401,14 +403,15 @@ COMPLETED: list[tuple[str, str, list[str]]] = [
     ("", "show ./memories/r", ["./memories/rules/db.md"]),
     ("", "show top", ["top.md"]),
     ("", "ls no", ["notes/db.md", "notes/deep/x.md", "notes", "notes/deep"]),
-    ("", "grep --in memories/ru", ["memories/rules"]),
+    ("", "graph --in memories/ru", ["memories/rules"]),
     ("", "check notes/de", ["notes/deep/x.md", "notes/deep"]),
-    ("", "grep --in ru", ["rules"]),
+    ("", "graph --in ru", ["rules"]),
+    ("", "grep --in ru", ["rules/db.md", "rules"]),
     ("memories/notes", "show d", ["db.md", "deep/x.md"]),
     ("memories/notes", "show ../r", ["../rules/db.md"]),
     ("memories/notes", "show ./", ["./db.md", "./deep/x.md"]),
     ("memories/notes", "show rules/", ["rules/db.md"]),
-    ("memories/notes", "grep --in d", ["deep"]),
+    ("memories/notes", "graph --in d", ["deep"]),
     ("src", "show ../memories/t", ["../memories/top.md"]),
     ("src", "show rul", ["rules/db.md"]),
     ("memories/users/alice/notes", "--user alice show ", ["db.md"]),
@@ -428,8 +431,8 @@ def test_either_form_is_completed_and_what_is_given_works(
     assert [each.partition(",")[2] for each in ended.out.splitlines() if each] == answers
     memory = mdmem.open(str(tree.root), mdmem.Scope(user="alice" if "alice" in words else None))
     for answer in answers:
-        role = READ_FOLDER if "grep" in words else READ_ANY
-        assert memory.exists(resolve_path(memory, answer, role._replace(writes=True)))
+        role = READ_FOLDER if "graph" in words else READ_ANY
+        assert memory.exists(reader(memory).resolve(answer, role._replace(writes=True)))
 
 
 @pytest.mark.parametrize(("folder", "line", "answers"), soak_most(COMPLETED, quick=(2, 13)))
@@ -451,7 +454,7 @@ def test_bash_completes_either_form(
 
 
 def test_an_absolute_path_is_completed(memory: Memory, tree: Files) -> None:
-    assert complete_path(memory, f"{tree.root}/no", READ) == [
+    assert reader(memory).complete(f"{tree.root}/no", READ) == [
         f"{tree.root}/notes/db.md",
         f"{tree.root}/notes/deep/x.md",
     ]
@@ -465,12 +468,12 @@ def test_a_name_with_a_dash_is_completed_to_what_is_no_option(
 ) -> None:
     (tree.root / "-x.md").write_text("x\n")
     enter(monkeypatch, tree.root.parent / folder)
-    found = complete_path(memory, "", READ)
+    found = reader(memory).complete("", READ)
     assert not [form for form in found if form.startswith("-")]
     assert (completed in found) == (completed is not None)
     if completed:
-        assert resolve_path(memory, completed, READ) == "-x.md"
-        assert complete_path(memory, "-", READ) == ["-x.md"]
+        assert reader(memory).resolve(completed, READ) == "-x.md"
+        assert reader(memory).complete("-", READ) == ["-x.md"]
 
 
 # ------------------------------------------------------------------------------------------------ everything
@@ -516,15 +519,15 @@ def test_a_path_is_what_os_path_says(paths: set[str], folder: str, typed: str) -
             memory = mdmem.open(root)
             if is_place and not inside and places[0] not in {root, work}:
                 with pytest.raises(PathRefused):
-                    resolve_path(memory, typed, WRITE)
+                    reader(memory).resolve(typed, WRITE)
             elif not there:
                 if typed.endswith(".md"):
                     with contextlib.suppress(MemoryNotFound):
-                        assert not os.path.isfile(os.path.join(root, resolve_path(memory, typed, WRITE)))
+                        assert not os.path.isfile(os.path.join(root, reader(memory).resolve(typed, WRITE)))
             elif len(there) > 1 or is_far:
                 with pytest.raises(PathRefused) as ambiguous:
-                    resolve_path(memory, typed, WRITE)
+                    reader(memory).resolve(typed, WRITE)
                 assert ambiguous.value.code == "path-ambiguous"
-                assert resolve_path(memory, typed, READ) == there[0]
+                assert reader(memory).resolve(typed, READ) == there[0]
             else:
-                assert resolve_path(memory, typed, WRITE) == resolve_path(memory, typed, READ) == there[0]
+                assert reader(memory).resolve(typed, WRITE) == reader(memory).resolve(typed, READ) == there[0]

@@ -1,0 +1,360 @@
+"""Find which memory or folder an argument names: as the shell reads a path, else as the namespace does.
+
+The shell's reading begins in the current folder, or in the namespace's folder for a server; it counts where
+it leads into the namespace. Where both name something, a read takes the shell's and says so, and a write
+refuses. A wikilink is the memory that it means.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+import shlex
+import unicodedata
+from contextlib import suppress
+from itertools import chain, islice
+from typing import TYPE_CHECKING, NamedTuple
+
+from mdmem.document.document import NAMED_SUFFIXES
+from mdmem.errors import MdmemError, MemoryNotFound, PathRefused
+from mdmem.vault.paths import is_under
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable
+
+    from mdmem.facade.memory import Memory
+
+_LONGEST = 4096  # of a path that the system takes
+_NAMED = 5  # memories in a hint
+_MESSAGE = re.compile(r"sessions/(.+)#([0-9]{1,18})", re.DOTALL)
+_PATTERN = re.compile(r"[*?]")
+_LAYOUT = ("users", "projects", "resources")  # folders that hold namespaces
+# What notes show and link to.
+_EMBEDDED = re.compile(r"\.(?:png|jpe?g|gif|svg|webp|pdf|mp[34]|csv|txt)\Z", re.IGNORECASE)
+
+
+class Role(NamedTuple):
+    """What an argument may name, and for which use.
+
+    Attributes:
+        memory, folder, attachment: what it may be.
+        writes: whether it is going to be changed: then nothing is guessed.
+        new: whether it may be made.
+        past: whether it may have been deleted.
+        outside: whether it may be none of this at all: it becomes None then.
+        other: whether it may be something else, such as a URL, which stays as it is.
+        message: whether it may be a message of a session, which stays as it is.
+    """
+
+    memory: bool = True
+    folder: bool = False
+    attachment: bool = False
+    writes: bool = False
+    new: bool = False
+    past: bool = False
+    outside: bool = False
+    other: bool = False
+    message: bool = False
+
+
+READ = Role()
+READ_MESSAGE = Role(message=True)
+READ_FOLDER = Role(memory=False, folder=True)
+READ_ANY = Role(folder=True)
+CHECKED = Role(folder=True, outside=True)
+WRITE = Role(writes=True)
+WRITE_ANY = Role(folder=True, writes=True)
+WRITE_FOLDER = Role(memory=False, folder=True, writes=True)
+NEW = Role(writes=True, new=True)
+NEW_FOLDER = Role(memory=False, folder=True, writes=True, new=True)
+READ_OTHER = Role(other=True)
+PAST = Role(past=True)
+PAST_ANY = Role(folder=True, past=True)
+PAST_OTHER = Role(folder=True, past=True, other=True)
+PAST_WRITE = Role(writes=True, past=True)
+PAST_WRITE_ANY = Role(folder=True, writes=True, past=True)
+_MOVED = Role(folder=True, attachment=True, writes=True)
+_TARGET = Role(folder=True, writes=True, new=True)
+
+
+def parse_message(text: str) -> tuple[str, int] | None:
+    """Parse the key of a session and the number in it that `sessions/KEY#NUMBER` names; None for others."""
+    named = _MESSAGE.fullmatch(text)
+    return (named[1], int(named[2])) if named else None
+
+
+def _is_shell_path(text: str) -> bool:
+    """Tell whether only the shell has such paths."""
+    return text.startswith("/") or not {".", ".."}.isdisjoint(text.split("/"))
+
+
+class PathReader:
+    """Reads paths as people and agents write them.
+
+    Args:
+        memory: whose paths.
+        tell: is told what a path is taken for, where it may mean something else as well.
+        here: the folder that relative paths begin at; the current one without.
+    """
+
+    def __init__(self, memory: Memory, tell: Callable[[str], None], here: str = "") -> None:
+        self._memory = memory
+        self._tell = tell
+        self._here = here
+
+    def resolve(self, text: str, role: Role) -> str:
+        """Find the path in the namespace that a text means.
+
+        Args:
+            text: as it was typed, with the suffix of a memory or without. A read also takes the only one of
+                that name elsewhere in the namespace.
+            role: what it may name.
+
+        Raises:
+            PathRefused: it is to be changed, and may mean two; or it leads out of the namespace.
+            MemoryNotFound: there is no such memory, and others are called so.
+        """
+        if text.startswith(("[[", "![[")) and text.endswith("]]"):
+            return self._follow_link(text, role)
+        layers = {layer.name for layer in self._memory.scope.reads}
+        is_message = role.message and parse_message(text)
+        if not text.strip("/") or text.partition(":")[0] in layers - {""} or is_message:
+            return text
+        readings = self._list_readings(text, role)
+        is_by_name = role.new and not role.folder and not text.endswith(self._memory.suffixes)
+        standing = [] if is_by_name else [path for path in readings if self.can_name(path, role)]
+        if standing:
+            return self._choose_reading(text, readings, standing, role)
+        if role.new and not is_by_name:
+            return self._choose_new(text, readings)
+        if role.other or not role.memory:
+            return text if role.other else readings[0]
+        return self._find_by_name(text, readings, role)
+
+    def find_checked(self, text: str, role: Role) -> str | None:
+        """Find the path of what is there; None for what is no memory and no folder of the namespace."""
+        if os.path.isfile(text) and self._find_inside(text) is None:
+            return None
+        with suppress(MemoryNotFound, PathRefused):
+            path = self.resolve(text, role)
+            return path if self.can_name(path, role) else None
+        return None
+
+    def resolve_name(self, text: str, folder: str = "") -> str:
+        """Find the path in the namespace, without its suffix, of a memory to make, by its name in a folder.
+
+        Raises:
+            PathRefused: it leads out of the namespace.
+        """
+        readings = self._list_readings(text, NEW)
+        below = [path for path in readings if path.startswith(f"{folder}/")]
+        name = readings[0] if _is_shell_path(text) else text.removesuffix("/")
+        return min(below, key=self._count_missing) if below else name
+
+    def _list_readings(self, text: str, role: Role) -> list[str]:
+        """List what a text may mean, the shell's reading first; refuse what leads out of the namespace."""
+        shell = self._find_inside(text)
+        mounted = self._find_mounted(text) if shell is None else ""
+        if mounted:
+            remedy = f"move it away, or name the mounted file {shlex.quote(mounted)}"
+            raise PathRefused(path=text, reason="a mount of the same path hides this file", remedy=remedy)
+        if _is_shell_path(text):
+            rooted = text.strip("/")
+            is_rooted = shell is None and text.startswith("/") and not role.writes
+            if is_rooted and self.can_name(rooted, role):
+                return [rooted]
+            if shell is None and not role.other:
+                raise self._describe_outside(text)
+            return [text if shell is None else shell]
+        here = unicodedata.normalize("NFC", text).removesuffix("/")
+        for folder in (self._here, self._memory.folder) if here != text else ():
+            files = [os.path.join(folder, each) for each in (text, here)]
+            if all(map(os.path.lexists, files)) and not os.path.samefile(*files):
+                shown, remedy = text.encode("unicode_escape").decode(), "rename one with your system's `mv`"
+                raise PathRefused(
+                    path=shown, reason="it is there in another Unicode spelling, too", remedy=remedy
+                )
+        # As git and others name files, wherever the current folder is.
+        listed = (self._find_inside(os.path.join(folder, text)) for folder in self._list_outer_folders())
+        return list(dict.fromkeys(path for path in (shell, here, *listed) if path is not None))
+
+    def _list_outer_folders(self) -> Iterable[str]:
+        """List the folders that others name files from: the workspace, and the one that holds the vault."""
+        return dict.fromkeys((self._memory.workspace, os.path.dirname(self._memory.root)))
+
+    def _choose_new(self, text: str, readings: list[str]) -> str:
+        """Choose the reading of what is to be made: the one that needs the fewest new folders.
+
+        Raises:
+            PathRefused: it begins with the vault's folder, and lies in it outside of the namespace.
+        """
+        root = self._memory.root
+        for folder in self._list_outer_folders():
+            place = os.path.join(folder, text)
+            if folder != root and is_under(place, root) and self._find_inside(place) is None:
+                raise self._describe_outside(text)
+        return min(readings, key=self._count_missing)
+
+    def _describe_outside(self, text: str) -> PathRefused:
+        """Return the error for a path that leads out of the namespace."""
+        remedy = "name a memory as in notes/decisions.md, or by its file"
+        return PathRefused(path=text, reason=f"it is not below {self._memory.folder}", remedy=remedy)
+
+    def _follow_link(self, link: str, role: Role) -> str:
+        """Find the memory that a wikilink means; where it may mean several, a read takes one and says so."""
+        found = [path for path in self._memory.references.find(link) if self.can_name(path, role)]
+        if not found and role.other:
+            return link
+        if not found:
+            raise MemoryNotFound(path=link)
+        if len(found) > 1:
+            meant = " or ".join(found[:_NAMED])
+            if role.writes:
+                reason, remedy = f"it may mean {meant}", f"use {meant}"
+                raise PathRefused(code="path-ambiguous", path=link, reason=reason, remedy=remedy)
+            self._tell(f"{link} is taken as {found[0]}: it may mean {meant}")
+        return found[0]
+
+    def resolve_move(self, source: str, target: str) -> tuple[str, str]:
+        """Find what to move, and where to; a target that is a folder ends in a slash.
+
+        Raises:
+            As `resolve`.
+        """
+        old = self.resolve(source, _MOVED)
+        new = self.resolve(target.rstrip("/") or target, _TARGET)
+        is_folder = target.endswith("/") or os.path.basename(target) in {".", ".."}
+        if is_folder or not new.endswith((*self._memory.suffixes, "/")):
+            is_folder = is_folder or os.path.isdir(self._file_of(new))
+        return old, f"{new.rstrip('/')}/" if is_folder else new
+
+    def complete(self, begun: str, role: Role) -> list[str]:
+        """List the paths that begin so and mean a memory or a folder, each in the form that was begun.
+
+        None begins with a dash unasked: it would be taken as an option.
+        """
+        paths = [listed.path for listed in self._memory.ls() if not listed.problem]
+        folders = {path[:end] for path in paths for end in range(len(path)) if path[end] == "/"}
+        wanted = chain(paths if role.memory else (), sorted(folders) if role.folder else ())
+        is_inside = bool(self._memory.inside(os.getcwd()))
+        completed: list[str] = []
+        for path in wanted:
+            file = self._file_of(path)
+            here = os.path.relpath(file)
+            is_first = is_inside or begun.startswith("..")
+            forms = [here, path] if is_first else [path, here]
+            forms += [file] if here.startswith(os.pardir) else [f"./{here}", file]
+            fitting = (
+                form for form in forms if form.startswith(begun) and (begun or not form.startswith("-"))
+            )
+            completed += islice(fitting, 1)
+        return completed
+
+    def _find_inside(self, text: str) -> str | None:
+        """Find the path in the namespace of a file, seen from the current folder."""
+        try:
+            return self._memory.inside(os.path.join(self._here, text)) if len(text) < _LONGEST else None
+        except OSError:
+            return None  # the current folder is gone
+
+    def _find_mounted(self, text: str) -> str:
+        """Find the file that is mounted over the one that the shell names, seen from the current folder.
+
+        Empty also where the text is the path of the mounted one in the namespace.
+        """
+        with suppress(OSError, ValueError):
+            place = os.path.abspath(os.path.join(self._here, text))
+            target = self._memory.mounted_over(place)
+            if target and (_is_shell_path(text) or place != self._file_of(text)):
+                return os.path.relpath(target, self._here or None)
+        return ""
+
+    def _file_of(self, path: str) -> str:
+        return os.path.join(self._memory.folder, path)
+
+    def _has_folder(self, path: str) -> bool:
+        return os.path.isdir(self._file_of(os.path.dirname(path)))
+
+    def _count_missing(self, path: str) -> int:
+        """Count the folders that are to be made for a path, apart from those of the layout."""
+        at_home = {*_LAYOUT, *(kind.folder for kind in self._memory.kinds)}
+        folders = {path[:end] for end, character in enumerate(path) if character == "/"} - at_home
+        return sum(not os.path.isdir(self._file_of(folder)) for folder in folders)
+
+    def _choose_reading(self, text: str, readings: list[str], standing: list[str], role: Role) -> str:
+        # Where the shell's could stand as well as not, one of another folder was hardly meant to be changed.
+        shell = self._find_inside(text)
+        is_far = role.writes and shell is not None and shell not in standing and self._has_folder(shell)
+        if len(standing) == 1 and not is_far:
+            return standing[0]
+        meant = standing[:2] if len(standing) > 1 else [readings[0], standing[0]]
+        one, other = (f"{path or '.'}{'' if path in standing else ' (not there)'}" for path in meant)
+        say = f"use {' or '.join(self._spell_for_shell(path) for path in meant)}"
+        if role.writes:
+            reason = f"it may mean {one} or {other}"
+            raise PathRefused(code="path-ambiguous", path=text, reason=reason, remedy=say)
+        self._tell(f"{text} is taken as {one}: it may mean {one} or {other}; {say}")
+        return meant[0]
+
+    def can_name(self, path: str, role: Role) -> bool:
+        """Tell whether a path of the namespace names what its role may be."""
+        if not (role.memory if path.endswith(self._memory.suffixes) else role.folder):
+            return False
+        is_attachment = role.attachment and not path.endswith(self._memory.suffixes)
+        if is_attachment and os.path.isfile(self._file_of(path)):
+            return True
+        try:
+            return self._memory.exists(path) or (role.past and bool(self._memory.history(path)))
+        except PathRefused:
+            return False
+        except MdmemError:
+            return True  # what it is, is said where it is read
+
+    def _find_by_name(self, text: str, readings: list[str], role: Role) -> str:
+        """Find the memory that a text without its suffix names, else the only one of that name anywhere."""
+        suffixes = self._memory.suffixes
+        endings = ("",) if text.endswith(suffixes) else suffixes
+        near = [path + ending for path in readings for ending in endings if path]
+        named = [path for path in near if self.can_name(path, role)]
+        is_far = not named and not _is_shell_path(text)
+        if is_far:
+            paths = [listed.path for listed in self._memory.ls() if not listed.problem]
+            named = [path for ending in endings for path in paths if f"/{path}".endswith(f"/{text}{ending}")]
+        is_unclear = len(named) > 1 and (role.writes or is_far)
+        if named and (is_unclear or (role.writes and is_far)):
+            raise MemoryNotFound(path=readings[0], near=tuple(named[:_NAMED]))
+        if named:
+            if is_far or len(named) > 1:
+                self._tell(f"{text} is taken as {named[0]}")
+            return named[0]
+        if remedy := self._find_remedy(text, role):
+            raise MemoryNotFound(path=text, remedy=remedy)
+        if role.folder or text.endswith(suffixes):
+            return readings[0]
+        if any(self.can_name(path, READ_FOLDER) for path in readings):
+            remedy = f"list it with `{shlex.join(('mdmem', 'ls', text))}`"
+            raise PathRefused(path=text, reason="this is a folder", remedy=remedy)
+        return readings[0] if role.writes else (near or readings)[0]
+
+    def _find_remedy(self, text: str, role: Role) -> str:
+        """Say what to do with a text that names no memory; empty where only other names help."""
+        suffixes = self._memory.suffixes
+        quoted = shlex.quote(text)
+        if role.message and parse_message(message := f"sessions/{text}"):
+            return f"`mdmem show {shlex.quote(message)}` shows a message of a session"
+        if not role.new and _PATTERN.search(text):
+            return f"`mdmem ls --glob {quoted}` lists what fits a pattern"
+        may_differ = role.folder or not role.writes  # what is only written says so itself
+        if may_differ and text.endswith(NAMED_SUFFIXES) and not text.endswith(suffixes):
+            return f"name {text[text.rindex('.') :]} in `[files] suffixes` of .mdmem/config.toml"
+        if not role.writes and text.startswith("#") and not text.endswith(suffixes):
+            return f"`mdmem refs {quoted}` lists where a tag stands"
+        is_file = bool(_EMBEDDED.search(text)) or os.path.isfile(os.path.join(self._memory.workspace, text))
+        if not role.writes and is_file and not text.endswith(suffixes):
+            return f"`mdmem refs {quoted}` lists the links to a file that is no memory"
+        return ""
+
+    def _spell_for_shell(self, path: str) -> str:
+        """Spell a path of the namespace so that the shell can mean nothing else."""
+        here = os.path.relpath(self._file_of(path), self._here or None)
+        return here if here.startswith(os.pardir) else os.path.join(os.curdir, here)

@@ -60,11 +60,13 @@ hash that was read, and `dry_run`, which returns the diff and changes nothing.
 
 Paths are relative to the namespace, such as `notes/db.md`. A tool also takes the other forms that the command
 line takes: as git names a file (`memories/notes/db.md`), an absolute path in the vault, a name (`db`), a
-wikilink (`[[db]]`); where it is not certain which memory is meant, a tool that reads says which one it took, and
-one that changes something refuses.
+wikilink (`[[db]]`); where it is not certain which memory is meant, a tool that reads says which one it took,
+and one that changes something refuses.
 
 A change is made by the client, under the name in its `clientInfo`, unless `--actor` or `MDMEM_ACTOR` names
-another: `mdmem history` shows it, in one line of at most 100 characters."""
+another: `mdmem history` shows it, in one line of at most 100 characters. `undo` without an id takes
+back what this server has changed for this client, newest first; of a client on HTTP without a session nothing is
+known, and it asks for the id."""
 _CONFIG = """\
 A vault has its settings in `.mdmem/config.toml`, which git tracks. Every key has a default, so the file may
 be empty. An unknown key, and a value that cannot be, is an error that names its line.

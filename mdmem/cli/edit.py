@@ -384,11 +384,12 @@ def restore_command(**given: Any) -> options.Verb:
 @options.limit_option(default=1)
 @options.change_command
 def undo_command(change: str | None, limit: int) -> options.Verb:
-    """Take back the last change; again, the one before.
+    """Take back your last change; again, the one before.
 
-    A change is taken back in all its memories at once. Standard error names it, and redo puts it back. -n 3
-    takes back the last three, and redo -n 3 puts them back. With CHANGE, an id that history lists, that one
-    is taken back; what has changed since stays, where the two can be merged.
+    Yours is what --actor has changed. A change is taken back in all its memories at once. Standard error
+    names it, and redo puts it back. -n 3 takes back the last three, and redo -n 3 puts them back. With
+    CHANGE, an id that history lists, that one is taken back, whoever made it; what has changed since stays,
+    where the two can be merged.
     """
     return lambda m: _name_steps(m.undo(change, count=limit), limit, "" if change else "undo")
 
@@ -397,7 +398,7 @@ def undo_command(change: str | None, limit: int) -> options.Verb:
 @options.limit_option(default=1)
 @options.change_command
 def redo_command(limit: int) -> options.Verb:
-    """Put back what the last undo took; again, what the one before it took.
+    """Put back what your last undo took; again, what the one before it took.
 
     That ends when something else is changed. Standard error names the change.
     """

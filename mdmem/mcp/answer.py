@@ -157,6 +157,7 @@ class Bound:
         budget: about how many tokens an answer may have.
         tick: reports the progress of one call.
         notes: what the paths of one call were taken for.
+        own: the ids of the changes that this client has made.
     """
 
     memory: Memory
@@ -165,6 +166,7 @@ class Bound:
     budget: int = BUDGET
     tick: Tick = no_tick
     notes: list[str] = field(default_factory=list)
+    own: list[str] = field(default_factory=list)
 
     def __post_init__(self) -> None:
         if self.thread is not None and self.memory.thread != self.thread:
@@ -218,12 +220,17 @@ _OF_THE_USER = (
     *("config-invalid", "extra-missing", "git-failed", "no-repository", "not-utf8", "storage-failed"),
     *("template-failed", "vault-not-found"),
 )
-# A command of the program in a hint, and the tool that does the same.
-_COMMAND = re.compile(r"`mdmem ([a-z]+)[^`]*`")
+# A command of the program in a hint, and the tool that does the same; `{}` is its first argument.
+_COMMAND = re.compile(r"`mdmem ([a-z]+(?: --glob)?)(?: ([^`]*))?`")
 _TOOLS: Mapping[str, str] = {
-    **{name: name for name in ("ls", "rm", "show", "undo")},
+    "ls": "ls",
+    "ls --glob": "ls with globs={}",
     "redo": "undo with redo=true",
+    "refs": "ls with target={}",
+    "rm": "rm",
     "set": "write",
+    "show": "show",
+    "undo": "undo with change={}",
     "unset": "replace",
 }
 
@@ -257,7 +264,12 @@ def _next_step(error: MdmemError) -> str:
 
 def _with_tools(hint: str) -> str:
     """Return a hint with tools instead of commands; the user is told of a command without a tool."""
-    return _COMMAND.sub(lambda found: _TOOLS.get(found[1]) or f"{found[0]} (tell the user to run it)", hint)
+
+    def name_tool(command: re.Match[str]) -> str:
+        tool = _TOOLS.get(command[1], f"{command[0]} (tell the user to run it)")
+        return tool.format(command[2]) if command[2] else tool.partition(" with change=")[0]
+
+    return _COMMAND.sub(name_tool, hint)
 
 
 def _error_details(error: MdmemError) -> dict[str, Any]:

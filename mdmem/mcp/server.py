@@ -51,6 +51,7 @@ class MemoryServer:
         self._limiter = CapacityLimiter(_AT_ONCE)
         _ = self._memory.index  # made once, before threads ask for it
         self._keeper: Keeper | None = None
+        self._own: dict[str, list[str]] = {}
         self.server: Server[Any] = Server(
             "mdmem",
             version=__version__,
@@ -91,12 +92,20 @@ class MemoryServer:
             names = ", ".join(tool.name for tool in self._toolbox.tools)
             raise MCPError(types.INVALID_PARAMS, f"there is no tool {params.name!r}; there are {names}")
         with self._memory.service.acting_for(_client_name(ctx)):
-            answer = await self._in_thread(ctx, partial(self._toolbox.call, params.name, params.arguments))
+            work = partial(self._toolbox.call, params.name, params.arguments, own=self._find_own(ctx))
+            answer = await self._in_thread(ctx, work)
         return types.CallToolResult(
             content=[types.TextContent(text=text) for text in answer.texts],
             structured_content=answer.data,
             is_error=answer.is_error,
         )
+
+    def _find_own(self, ctx: Context) -> list[str] | None:
+        """Find the ids of a client's changes; nothing is known of one on HTTP that keeps no session."""
+        if ctx.request is None:
+            return None  # it is the only client
+        key = ctx.request.headers.get("mcp-session-id")
+        return self._own.setdefault(key, []) if key else []
 
     # -- resources ----------------------------------------------------------------------------------------
 

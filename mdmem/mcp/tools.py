@@ -98,15 +98,27 @@ class Toolbox:
                 tools["remember"] = _with_kinds(tools["remember"], declared)
         return tools
 
-    def call(self, name: str, given: Mapping[str, Any] | None, tick: Tick = no_tick) -> Answer:
+    def call(
+        self,
+        name: str,
+        given: Mapping[str, Any] | None,
+        tick: Tick = no_tick,
+        own: list[str] | None = None,
+    ) -> Answer:
         """Run a tool by name; errors are returned as answers.
+
+        Args:
+            name: of the tool.
+            given: its arguments.
+            tick: reports the progress.
+            own: the ids of the client's changes, which grow; those of the only client without.
 
         Raises:
             KeyError: there is no such tool.
             Whatever `tick` raises, to end the work.
         """
         tool = self._by_name[name]
-        call = replace(self._bound, tick=tick, notes=[])
+        call = replace(self._bound, tick=tick, notes=[], own=self._bound.own if own is None else own)
         answer = self._with_remarks(self._answer_call(tool, given or {}, call), call.notes)
         return Answer(tuple(map(encodable, answer.texts)), encodable(answer.data), answer.is_error)
 

@@ -340,7 +340,9 @@ def _change_memories(call: Bound, verb: Verb, *, dry_run: bool) -> Answer:
     """Make a change and say what it did, or with `dry_run` what it would do."""
     memory = call.memory
     if not dry_run:
-        return _answer_applied(verb(memory))
+        applied: Applied = verb(memory)
+        call.own.extend(applied.ids)
+        return _answer_applied(applied)
     plan = memory.prepared(verb(memory.plan))
     diff = clipped_to(plan.diff(), call.budget)
     data = {"dry_run": True, "diff": diff, "paths": list(plan.paths[:_MOST_FILES]), "total": len(plan.paths)}
@@ -491,17 +493,18 @@ def rm(
 
 def undo(
     call: Bound,
-    change: Annotated[str, Field(description="id that a tool has named; the last one without")] = "",
+    change: Annotated[str, Field(description="id that a tool has named; your last one without")] = "",
     count: Annotated[Positive, Field(description="how many of the last changes")] = 1,
     redo: Annotated[bool, Field(description="put back what undo took last")] = False,
     dry_run: bool = False,
 ) -> Answer:
-    """Undo the last change; again, the one before it. What has changed since stays."""
+    """Undo your last change; again, the one before it. What has changed since stays."""
     if redo and change:
         raise Usage(problem="redo takes no change", remedy="leave change out, or redo")
+    options: dict[str, Any] = {"count": count, "own": call.own}
     if redo:
-        return _change_memories(call, lambda m: m.redo(count=count), dry_run=dry_run)
-    return _change_memories(call, lambda m: m.undo(change or None, count=count), dry_run=dry_run)
+        return _change_memories(call, lambda m: m.redo(**options), dry_run=dry_run)
+    return _change_memories(call, lambda m: m.undo(change or None, **options), dry_run=dry_run)
 
 
 def remember(

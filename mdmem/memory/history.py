@@ -24,7 +24,7 @@ from mdmem.vault.paths import check_folder, check_memory, is_under
 from mdmem.vault.plan import AttachmentChange, Change, EditPlan
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Sequence
+    from collections.abc import Collection, Iterable, Iterator, Sequence
 
     from mdmem.document.document import Document
     from mdmem.vault.paths import StrPath
@@ -175,20 +175,35 @@ def find_gone(vault: Vault, folder: str) -> list[str]:
     return gone
 
 
-def find_changes(vault: Vault, identifier: str | None, count: int) -> Sequence[Entry]:
-    """Return the change with this id; without one the last changes that stand, the last made first.
+def find_changes(
+    vault: Vault, identifier: str | None, count: int, own: Collection[str] | None = None
+) -> Sequence[Entry]:
+    """Return the change with this id; without one the caller's last changes that stand, the last made first.
 
-    A change that was taken back does not stand. One that was put back stands as the entry that did so.
+    A change that was taken back does not stand. One that was put back stands as the entry that did so, and is
+    the change of whoever made it.
+
+    Args:
+        vault: whose changes.
+        identifier: of one change, whoever made it.
+        count: the most changes.
+        own: the ids of the caller's changes; without, those by the vault's actor.
 
     Raises:
-        NamedNotFound: there is no such change.
+        NamedNotFound: there is no such change, or none of the caller.
         Usage: `count` is less than 1, or more for a change that is named.
     """
     _require_count(count)
     if identifier is None:
-        standing = (entry for entry in _iterate_newest(vault.history()) if not entry.undoes)
-        if found := list(islice(standing, count)):
+        standing = [entry for entry in _iterate_newest(vault.history()) if not entry.undoes]
+        mine = (entry for entry in standing if _is_own(vault, _find_maker(vault, entry), own))
+        if found := list(islice(mine, count)):
             return found
+        if standing:
+            last = standing[0]
+            by = _describe_maker(_find_maker(vault, last))
+            remedy = f"the last one is by {by}: {last.message}; `mdmem undo {last.subject}` takes it back"
+            raise NamedNotFound(kind="change of yours to take back", name="", remedy=remedy)
         if next(vault.history(), None):
             remedy = "all are taken back: `mdmem redo` puts back what was taken last"
             raise NamedNotFound(kind="change to take back", name="", remedy=remedy)
@@ -209,8 +224,27 @@ def _complete_change(given: str, known: Iterable[str]) -> str:
     return complete_id("change", given, known) if len(given) >= _SHORT else given
 
 
-def find_undos(vault: Vault, count: int) -> Sequence[Entry]:
-    """Return the undos since the last change that was none, and were not put back, the last made first.
+def _find_maker(vault: Vault, entry: Entry) -> Entry:
+    """Find the entry of the change that an entry made or put back; the entry itself where it is not kept."""
+    if entry.subject == entry.id:
+        return entry
+    return next((each for each in vault.history() if each.id == entry.subject), entry)
+
+
+def _is_own(vault: Vault, entry: Entry, own: Collection[str] | None) -> bool:
+    return entry.actor == vault.actor if own is None else entry.id in own
+
+
+def _describe_maker(entry: Entry) -> str:
+    """Describe who made a change: `alice (20261129T085707-1a2b)`."""
+    return f"{entry.actor or 'somebody without a name'} ({entry.id})"
+
+
+def find_undos(vault: Vault, count: int, own: Collection[str] | None = None) -> Sequence[Entry]:
+    """Return the caller's undos since the last change that was none, and were not put back, the last first.
+
+    Args:
+        vault, count, own: as `find_changes` takes them.
 
     Raises:
         NamedNotFound: there is none.
@@ -218,7 +252,8 @@ def find_undos(vault: Vault, count: int) -> Sequence[Entry]:
     """
     _require_count(count)
     since = takewhile(lambda entry: entry.undoes or entry.redoes, vault.history())
-    found = list(islice((entry for entry in _iterate_newest(since) if entry.undoes), count))
+    undos = (entry for entry in _iterate_newest(since) if entry.undoes)
+    found = list(islice((entry for entry in undos if _is_own(vault, entry, own)), count))
     if not found:
         remedy = "`redo` puts back what `undo` took, until something else is changed"
         raise NamedNotFound(kind="undo to put back", name="", remedy=remedy)
@@ -446,7 +481,7 @@ def _undo_file(outlook: _Outlook, entry: Entry, file: FileChange, moved: Documen
 
 def _follow_moves(vault: Vault, entry: Entry, path: str) -> str:
     """Return where a memory went after a change: its last path, up to where several held the same."""
-    for later in reversed([*takewhile(lambda each: each.id != entry.id, vault.history())]):
+    for later in reversed([*_list_later(vault, entry)]):
         gone = next((f for f in later.files if f.path == path and f.after is None), None)
         same = [f for f in later.files if gone and gone.before in {f.before, f.after}]
         made = [f.path for f in same if f.before is None]
@@ -470,15 +505,41 @@ def _content_without(
 ) -> bytes:
     """Return what a memory that has changed since would be without the change."""
     after = _find_data(vault, file.after) if file.after else None
-    diff = ""
-    if now and before is not None and after is not None:
+    diff, last = "", None
+    if now and after is not None:
         try:
-            return carried(parse(file.path, after, now.limits), before, now)
+            base = parse(file.path, after, now.limits)
+            if before is not None:
+                return carried(base, before, now)
+            diff = unified(base.text, now.text, file.path)
         except Conflict as error:
-            diff = error.diff
+            diff, last = error.diff, _find_clash(vault, entry, file)
         except DocumentRefused:
             pass  # it cannot be read, and not be merged
-    raise _describe_conflict(vault, entry, file, now, diff=diff, is_kept=after is not None)
+    raise _describe_conflict(vault, entry, file, now, diff=diff, last=last, is_kept=after is not None)
+
+
+def _list_later(vault: Vault, entry: Entry) -> Iterator[Entry]:
+    """List the changes since another one, newest first."""
+    return takewhile(lambda each: each.id != entry.id, vault.history())
+
+
+def _find_clash(vault: Vault, entry: Entry, file: FileChange) -> Entry | None:
+    """Find the change since which a memory can no longer be without another one."""
+    after, before = (_find_data(vault, digest or "") or b"" for digest in (file.after, file.before))
+    limits, clash = vault.config.limits, None
+    for later in _list_later(vault, entry):
+        changed = next((each for each in later.files if each.path == file.path), None)
+        data = _find_data(vault, changed.after) if changed and changed.after else None
+        if data is None:
+            continue
+        try:
+            carried(parse(file.path, after, limits), before, parse(file.path, data, limits))
+        except (Conflict, DocumentRefused):
+            clash = later
+        else:
+            break
+    return clash
 
 
 def _describe_conflict(
@@ -488,26 +549,29 @@ def _describe_conflict(
     now: Document | None,
     *,
     diff: str = "",
+    last: Entry | None = None,
     is_kept: bool = False,
 ) -> UndoConflict:
     """Return the error for a memory that has changed since a change of it."""
     digest = now.hash if now else None
+    if last is None:
+        changes = ((e, f) for e in _list_later(vault, entry) for f in e.files)
+        last = next((e for e, f in changes if f.path == file.path and f.after == digest), None)
     return UndoConflict(
         path=file.path,
         base=file.after,
         actual=digest,
         diff=diff,
-        reason=_describe_since(vault, file, digest, is_kept=is_kept),
+        reason=_describe_since(file, digest, last, is_kept=is_kept),
         before=file.before,
         change=entry.id,
         is_alone=len(entry.files) == 1 and not entry.is_part,
     )
 
 
-def _describe_since(vault: Vault, file: FileChange, digest: str | None, *, is_kept: bool) -> str:
-    """Return what was done to a memory since a change, and why that cannot be kept."""
-    files = (f for entry in vault.history() for f in entry.files)
-    by = "" if any(f.path == file.path and f.after == digest for f in files) else " by another program"
+def _describe_since(file: FileChange, digest: str | None, last: Entry | None, *, is_kept: bool) -> str:
+    """Return what was done to a memory since a change, by whom, and why that cannot be kept."""
+    by = f" by {_describe_maker(last)}" if last else " by another program"
     if digest is None:
         return f"deleted since{by}"
     if file.after is None:

@@ -749,37 +749,39 @@ class Verbs(Generic[R]):
         is_folder = wanted is None and not name.endswith(self._vault.suffixes)
         return find_gone(self._vault, name) if is_folder else (name,)
 
-    def undo(self, change: str | None = None, *, count: int = 1) -> R:
-        """Take back the last change, all its memories at once; again, the one before. `redo` puts it back.
+    def undo(self, change: str | None = None, *, count: int = 1, own: Collection[str] | None = None) -> R:
+        """Take back your last change, all its memories at once; again, the one before. `redo` puts it back.
 
         What has changed since then stays, where the two can be merged.
 
         Args:
-            change: the id of another change to take back. That of an undo is put back.
+            change: the id of another change to take back, whoever made it. That of an undo is put back.
             count: how many of the last changes to take back, each as a change of its own; as many as there
                 are, and none where one of them is refused.
+            own: the ids of your changes; without, those that this actor made.
 
         Raises:
-            NamedNotFound: no such change.
+            NamedNotFound: no such change; with whose the last one is.
             Conflict: a memory has changed since, in the same place.
             Usage: `count` is less than 1, or more for a change that is named.
         """
         # Named once: built again under the lock, it must not become what somebody changed meanwhile.
-        entries = history.find_changes(self._vault, change, count)
+        entries = history.find_changes(self._vault, change, count, own)
         return self._run(lambda: history.undone(self._vault, entries))
 
-    def redo(self, *, count: int = 1) -> R:
-        """Put back what the last `undo` took, unless something else was changed since; again, the one before.
+    def redo(self, *, count: int = 1, own: Collection[str] | None = None) -> R:
+        """Put back what your last `undo` took, unless something was changed since; again, the one before.
 
         Args:
             count: how many changes to put back, as `undo` takes them back.
+            own: as for `undo`.
 
         Raises:
             NamedNotFound: nothing was undone since the last change that was made.
             Conflict: a memory has changed since, in the same place.
             Usage: `count` is less than 1.
         """
-        entries = history.find_undos(self._vault, count)
+        entries = history.find_undos(self._vault, count, own)
         return self._run(lambda: history.undone(self._vault, entries))
 
     # -- what counts --------------------------------------------------------------------------------------

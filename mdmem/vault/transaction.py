@@ -38,12 +38,14 @@ class Applied:
         files: the memories that changed, with their hashes before and after.
         merged: the paths whose file had changed since it was read, and was merged.
         plan: the plan that was applied.
+        ids: of each change that was made, oldest first: several where the plan sums up several.
     """
 
     id: str
     files: tuple[FileChange, ...]
     merged: tuple[str, ...]
     plan: EditPlan
+    ids: tuple[str, ...] = ()
 
     def __repr__(self) -> str:
         done = [f"{file.did} {file.path}" for file in self.files]
@@ -97,7 +99,8 @@ class Transaction:
                     continue
                 merged = [relative(steps[0].path, self.namespace)]
             files = (replace(file, path=relative(file.path, self.namespace)) for file in entry.files)
-            return Applied(id=entry.id, files=tuple(files), merged=tuple(merged), plan=plan)
+            made = (entry.id,)
+            return Applied(id=entry.id, files=tuple(files), merged=tuple(merged), plan=plan, ids=made)
         raise FileBusy(path=plan.paths[0], seconds=BUSY_SECONDS)
 
     def compare(self) -> None:

@@ -494,8 +494,10 @@ class Vault:
             return transaction.run()
         transaction.compare()
         done = [self._make_transaction(self.prepare(each), may_merge=False).run() for each in plan.steps]
-        last = next((each.id for each in reversed(done) if each.id), "")
-        return replace(done[-1], id=last, files=plan.files if last else (), plan=plan)
+        ids = tuple(each.id for each in done if each.id)
+        return replace(
+            done[-1], id=ids[-1] if ids else "", files=plan.files if ids else (), plan=plan, ids=ids
+        )
 
     @contextlib.contextmanager
     def _hide_other_ids(self) -> Iterator[None]:

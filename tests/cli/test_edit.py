@@ -550,6 +550,14 @@ def changed(cli: Cli, files: Files) -> Files:
     return files
 
 
+@pytest.fixture
+def changed_twice(cli: Cli, files: Files) -> Files:
+    """A memory that was written and changed by one actor."""
+    cli.ok("write", "a.md", "one\n")
+    cli.ok("replace", "a.md", "one", "two")
+    return files
+
+
 @pytest.mark.usefixtures("changed")
 def test_the_history_names_changes_newest_first(cli: Cli) -> None:
     lines = cli.ok("history").out.splitlines()
@@ -611,7 +619,21 @@ def test_restore_of_what_is_not_kept_is_refused(
     assert changed.read("a.md") == b"two\n"
 
 
-def test_undo_goes_further_back_and_redo_comes_again(cli: Cli, changed: Files) -> None:
+@pytest.mark.usefixtures("changed")
+def test_undo_takes_the_last_change_of_the_actor_and_else_says_whose_it_is(cli: Cli) -> None:
+    bobs, _ = [entry["id"] for entry in cli.ok("history", "--json").objects]
+    ended = cli("undo")
+    assert ended.code == 1
+    assert f"the last one is by bob ({bobs}): replace in a.md; `mdmem undo {bobs}` takes it" in ended.errors
+    blocked = cli("--actor", "alice", "undo")
+    assert blocked.code == 2
+    assert f"a.md: changed since by bob ({bobs}), and the change made it" in blocked.errors
+    assert "-one\n+two" in blocked.errors
+    assert f"undo {bobs}" in cli.ok("--actor", "bob", "undo").errors
+
+
+def test_undo_goes_further_back_and_redo_comes_again(cli: Cli, changed_twice: Files) -> None:
+    changed = changed_twice
     changes = [entry["id"] for entry in cli.ok("history", "--json").objects]
     assert "-two\n+one\n" in cli.ok("undo", "--dry-run").out
     assert cli.ok("undo").errors.startswith(f"note: undo {changes[0]}: ")
@@ -626,7 +648,8 @@ def test_undo_goes_further_back_and_redo_comes_again(cli: Cli, changed: Files) -
     assert ended.errors.startswith("mdmem: no undo to put back")
 
 
-def test_undo_of_several_names_each_and_says_when_there_are_no_more(cli: Cli, changed: Files) -> None:
+def test_undo_of_several_names_each_and_says_when_there_are_no_more(cli: Cli, changed_twice: Files) -> None:
+    changed = changed_twice
     count = len(cli.ok("history", "--json").objects)
     shown = cli.ok("undo", "-n", "2", "--dry-run")
     assert shown.errors.count("note: undo ") == 2

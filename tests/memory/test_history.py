@@ -415,10 +415,55 @@ def test_undo_follows_a_memory_whose_old_name_is_a_folder(memory: Memory) -> Non
 def test_undo_names_who_made_the_change_if_it_was_another(vault_root: Path) -> None:
     mdmem.open(vault_root, actor="b").write("b.md", "b\n")
     agent = mdmem.open(vault_root, actor="a")
-    assert agent.undo().plan.message.endswith(": write b.md (by b)")
+    with pytest.raises(NamedNotFound, match=r"no change of yours to take back") as refused:
+        agent.undo()
+    last = agent.history()[0].id
+    assert (
+        refused.value.hint == f"the last one is by b ({last}): write b.md; `mdmem undo {last}` takes it back"
+    )
+    assert agent.undo(last).plan.message.endswith(": write b.md (by b)")
     assert agent.redo().plan.message.endswith(": write b.md (by b)")
+    with pytest.raises(NamedNotFound, match=r"no change of yours"):
+        agent.undo()  # what was put back is b's all the same
     agent.write("a.md", "a\n")
     assert agent.undo().plan.message.endswith(": write a.md")
+
+
+def test_undo_that_meets_a_change_of_the_same_lines_names_who_made_it_and_what_it_did(
+    vault_root: Path,
+) -> None:
+    a, b, c = (mdmem.open(vault_root, actor=actor) for actor in ("a", "b", "c"))
+    a.write("a.md", "# A\n\none\n\n# B\n\ntext\n")
+    a.replace("a.md", "one", "two")
+    theirs = b.replace("a.md", "two", "three").id
+    c.replace("a.md", "text", "more text")
+    with pytest.raises(UndoConflict) as refused:
+        a.undo()
+    assert f"changed since by b ({theirs}), in the same place" in refused.value.message
+    assert "-two\n+three\n" in refused.value.message
+    b.undo()
+    a.undo()
+    assert a.show("a.md").text == "# A\n\none\n\n# B\n\nmore text\n"
+    made = a.write("new.md", "one\n").id
+    theirs = b.append("new.md", "two").id
+    with pytest.raises(UndoConflict, match=r"and the change made it") as refused:
+        a.undo()
+    assert refused.value.change == made
+    assert f"changed since by b ({theirs})" in refused.value.message
+    assert refused.value.message.endswith("+two")
+
+
+def test_undo_by_ids_takes_these_and_no_others_of_the_same_name(vault_root: Path) -> None:
+    one, two = (mdmem.open(vault_root, actor="claude-code") for _ in range(2))
+    mine = one.write("a.md", "a\n").ids
+    two.write("b.md", "b\n")
+    undone = one.undo(own=mine)
+    assert undone.plan.undoes == mine[0]
+    with pytest.raises(NamedNotFound):
+        one.undo(own=mine)
+    with pytest.raises(NamedNotFound):
+        two.redo(own=())
+    assert one.redo(own=undone.ids).plan.redoes == mine[0]
 
 
 def test_a_restored_file_survives_a_second_undo(memory: Memory) -> None:
@@ -608,7 +653,7 @@ def test_undo_of_a_move_deletes_nothing_where_its_old_place_is_taken(
     memory.mv("a.md", "b.md")
     (vault_root / "a.md").write_text("one\n")  # as it was before the move
     (vault_root / "b.md").write_text("one\n\ntheirs\n")
-    with pytest.raises(Conflict, match=r"^a\.md: made again since;"):
+    with pytest.raises(Conflict, match=r"^a\.md: made again since by another program;"):
         memory.undo()
     assert memory.show("b.md").text == "one\n\ntheirs\n"
 
@@ -657,7 +702,7 @@ def test_undo_of_a_move_names_what_was_made_where_the_memory_has_to_go_back_to(m
     change = memory.mv("a.md", "c.md").id
     memory.write("a.md", "other\n")
     memory.append("c.md", "three")
-    with pytest.raises(UndoConflict, match=r"^a\.md: made again since; nothing was undone") as refused:
+    with pytest.raises(UndoConflict, match=r"^a\.md: made again since by .*; nothing was undone") as refused:
         memory.undo(change)
     assert refused.value.hint.endswith(f"what is new: `mdmem rm a.md`, then `mdmem undo {change}`")
     memory.rm("a.md")

@@ -64,8 +64,8 @@ wikilink (`[[db]]`); where it is not certain which memory is meant, a tool that 
 and one that changes something refuses.
 
 A change is made by the client, under the name in its `clientInfo`, unless `--actor` or `MDMEM_ACTOR` names
-another: `mdmem history` shows it, in one line of at most 100 characters. `undo` without an id takes
-back what this server has changed for this client, newest first; of a client on HTTP without a session nothing is
+another: `mdmem history` shows it, in one line of at most 100 characters. `undo` without an id takes back what
+this server has changed for this client, newest first; of a client on HTTP without a session nothing is
 known, and it asks for the id."""
 _CONFIG = """\
 A vault has its settings in `.mdmem/config.toml`, which git tracks. Every key has a default, so the file may

@@ -61,6 +61,11 @@ aren couldn d didn doesn don hadn hasn haven isn ll m re s shouldn t ve wasn wer
 """
 
 
+# Words that fit any question: they find a memory, and hardly choose which lines of it are shown.
+_FILLERS = "go happen help know like look make mean need try use want work"
+FILLER_SHARE = 0.2  # of the weight of another word, where lines are chosen
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SearchRequest:
     """The arguments of a search.
@@ -187,6 +192,12 @@ def day(text: str) -> int:
 def stop_words() -> frozenset[str]:
     """Return the words that are not searched where there are others, as the index has them."""
     return frozenset((*_STOP_WORDS.split(), *passages.analyzer().analyze(_STOP_WORDS)))
+
+
+@cache
+def filler_words() -> frozenset[str]:
+    """Return the words that fit any question, as the index has them."""
+    return frozenset(passages.analyzer().analyze(_FILLERS))
 
 
 class _Parser:

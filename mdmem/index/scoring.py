@@ -18,6 +18,7 @@ from tantivy import DocAddress, FieldType, Occur, Query as Search
 
 from mdmem.index import text_index
 from mdmem.index.passages import is_signed, spelled
+from mdmem.index.query import FILLER_SHARE, filler_words
 from mdmem.index.text_index import (
     PassagePlace,
     TextIndex,
@@ -159,6 +160,8 @@ class Scorer:
         self._today = today
         self._weights: dict[str, float] = {}
         self._query = query
+        pairs = (" ".join(pair) for pair in pairwise(query.words) if filler_words().issuperset(pair))
+        self._fillers = {*filler_words().intersection(query.words), *pairs}
         self._is_beside, self._beside = is_beside, None
         loosened = query.loosened()
         if (
@@ -243,7 +246,10 @@ class Scorer:
     def _score_memory(self, candidate: Contender) -> Iterator[Ranked]:
         share, none = text_index.BEST_PASSAGE, (None, 0.0, 0.0)
         passages = self._weigh_passages(candidate, text_index.NEIGHBOURS)
-        place, own, around = max(passages, key=lambda passage: passage[1] + passage[2], default=none)
+        place, own, around = max(passages, key=_sum_passage, default=none)
+        if place and self._fillers:
+            telling = self._weigh_passages(candidate, text_index.NEIGHBOURS, FILLER_SHARE)
+            place, *_ = max(telling, key=_sum_passage)
         parts = _sum_parts(self._list_memory_parts(candidate)), share * own, share * around
         yield Ranked(candidate, place, sum(parts) * (1 + sum(candidate.priors)), parts)
 
@@ -316,15 +322,16 @@ class Scorer:
         return matches
 
     def _weigh_passages(
-        self, candidate: Contender, shares: Sequence[float]
+        self, candidate: Contender, shares: Sequence[float], filler: float = 1.0
     ) -> Iterator[tuple[PassagePlace, float, float]]:
         """Score the passages that fit, in order; the second number is the share of those around."""
         scores: dict[int, float] = {}
         for ordinal, (place, clauses) in candidate.passages.items():
             worth = growing = 0.0
             for clause in clauses:
-                worth += clause.worth
-                growing += clause.growing
+                share = filler if clause.word in self._fillers else 1.0
+                worth += clause.worth * share
+                growing += clause.growing * share
             if worth or growing:
                 scores[ordinal] = worth + growing * _saturate_frequency(1, place.length)
         for ordinal in sorted(scores):
@@ -580,6 +587,10 @@ def _match_any(searches: Sequence[Search]) -> Search:
 
 def _match_unscored(search: Search) -> Search:
     return Search.const_score_query(search, 0.0)
+
+
+def _sum_passage(passage: tuple[PassagePlace | None, float, float]) -> float:
+    return passage[1] + passage[2]
 
 
 def _sum_parts(parts: Sequence[tuple[str, str, float]]) -> float:

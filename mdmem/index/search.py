@@ -11,6 +11,7 @@ from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from functools import lru_cache
 from itertools import compress, islice
+from operator import attrgetter
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, NamedTuple, get_args
 
@@ -107,8 +108,10 @@ class Matcher:
         return not self._words.isdisjoint(words) or any(word.startswith(begun) for word in words)
 
     def worth(self, line: str) -> float:
-        """Return the weight of the words in a line, each counted once."""
-        return math.fsum(self._worth.get(word, 1.0) for word in self._find_words(line))
+        """Return the weight of the words in a line, each counted once; of fillers, a share."""
+        fillers, share = language.filler_words(), language.FILLER_SHARE
+        words = self._find_words(line)
+        return math.fsum(self._worth.get(word, 1.0) * (share if word in fillers else 1) for word in words)
 
     def held(self, text: str) -> Held:
         """Measure how much of the query a text holds."""
@@ -442,7 +445,20 @@ class _MemoryReader:
             self.context is None and document.lines.span(line).start < document.body_span.start
         ):
             return range(line, line + 1)
-        return lines if self.context is None else _find_lines_near(document, line, self.context)
+        if self.context is None:
+            return self._add_announced(document, lines)
+        return _find_lines_near(document, line, self.context)
+
+    def _add_announced(self, document: Document, lines: range) -> range:
+        """Add to a passage that ends in a colon the next one of its section, which it announces."""
+        if document.is_json or not "".join(lines_text(document, lines)).rstrip().endswith(":"):
+            return lines
+        passages = self._cut_passages(document)
+        above = bisect_right(passages, lines.start, key=attrgetter("line"))
+        near = passages[max(0, above - 1) : above + 1]
+        if len(near) < 2 or near[0].heading != near[1].heading:  # noqa: PLR2004 - the passage and the next
+            return lines
+        return range(lines.start, near[1].line + near[1].lines)
 
     def held(self, hit: Hit) -> Held:
         """Measure what of the query a hit holds; see `Results`."""

@@ -7,6 +7,7 @@ So it happens once, whoever asks at the same time, and undoing it brings both ba
 from __future__ import annotations
 
 import dataclasses
+import shlex
 from datetime import datetime, timedelta
 from typing import TYPE_CHECKING, Any
 
@@ -26,7 +27,7 @@ from mdmem.errors import (
     NamedNotFound,
     Usage,
 )
-from mdmem.kind import PROPOSAL
+from mdmem.kind import PROPOSAL, RULE, kind_at
 from mdmem.memory import content, history
 from mdmem.memory.verbs import KindVerbs, R
 from mdmem.sessions.message import redacted
@@ -34,10 +35,10 @@ from mdmem.vault.plan import Change, EditPlan, deletion, edit, together
 
 if TYPE_CHECKING:
     import builtins
-    from collections.abc import Callable, Iterable, Mapping, Sequence
+    from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 
     from mdmem.capture.upkeep import ProposalDraft
-    from mdmem.document.document import Document
+    from mdmem.document.document import Document, Limits
     from mdmem.document.secret import Secret
     from mdmem.memory.verbs import Build, FindVerb
     from mdmem.vault.vault import Vault
@@ -192,9 +193,11 @@ class Inbox(KindVerbs[R]):
             now = self._require_proposal(id, None)
             if now.hash != document.hash:
                 raise Conflict(path=now.path, base=document.hash, actual=now.hash)
-            plan = proposals.plan_acceptance(found, verb, self._vault)
+            plan, limits = proposals.plan_acceptance(found, verb, self._vault), self._vault.config.limits
             changes = (*plan.changes, deletion(now))
-            return dataclasses.replace(plan, changes=changes, message=f"accept {found.id}: {plan.message}")
+            warnings = (*plan.warnings, *_list_off(plan, limits))
+            message = f"accept {found.id}: {plan.message}"
+            return dataclasses.replace(plan, changes=changes, message=message, warnings=warnings)
 
         return self._run(build)
 
@@ -292,3 +295,12 @@ def redact_fields(
 def _describe_replacement(path: str, found: Secret) -> Diagnostic:
     message = f"{found.told}; {found.word} is written instead"
     return about_file(path, SECRETS, message, SECRETS_HINT, severity="warning", rule=found.digest)
+
+
+def _list_off(plan: EditPlan, limits: Limits) -> Iterator[Diagnostic]:
+    """Say of each rule that a plan writes and that is off how to turn it on."""
+    for change in plan.changes:
+        after = change.after(limits) if kind_at(change.path) is RULE else None
+        if after and after.fields.get("enabled") is False:
+            hint = f"turn it on with `mdmem set {shlex.quote(change.path)} enabled=true`"
+            yield about_file(change.path, "rule-off", "this rule is off", hint, severity="warning")

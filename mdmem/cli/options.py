@@ -188,11 +188,7 @@ def read_paths(memory: Memory) -> PathReader:
 
 
 def resolve_paths(memory: Memory, arguments: dict[str, Any]) -> dict[str, Any]:
-    """Replace the paths that were typed by paths of the namespace.
-
-    Raises:
-        As `PathReader.resolve`.
-    """
+    """Replace the paths that were typed by paths of the namespace; see `PathReader.resolve`."""
     paths = read_paths(memory)
 
     def path_of(value: Any) -> Any:

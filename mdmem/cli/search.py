@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import shlex
 import sys
 from typing import TYPE_CHECKING, Any
 
@@ -303,7 +304,8 @@ def search_command(
     With a user and a project, what is wider is found as well: it is named user:…, project:… or shared:…, as
     `show` takes it.
     """
-    results = memory.search(" ".join(words), each="passage" if passages else "memory", **given)
+    query = " ".join(words)
+    results = memory.search(query, each="passage" if passages else "memory", **given)
     if render.is_set("as_json"):
         render.print_json(mdmem.as_json(results)["hits"])
     else:
@@ -319,6 +321,9 @@ def search_command(
         remedy = "raise --budget" if tokens else "raise --limit, or narrow with --in, --type or --tag"
         render.print_remarks([f"{results.left_out:,} more fit{beyond}: {remedy}"])
     render.print_remarks(f"note: {note}" for note in results.notes)
+    if results.is_few and (said := memory.sessions.count_fitting(query)):
+        how = f"`mdmem sessions search {shlex.quote(query)}`"
+        render.print_remarks([f"note: at most {said:,} messages of conversations fit: {how}"])
     if given["as_of"]:
         render.print_remarks([_AS_OF])
     return int(not results.hits)

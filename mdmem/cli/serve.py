@@ -31,6 +31,7 @@ _ENDING = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
     "--http", "port", type=click.IntRange(0, 65535), metavar="PORT", help="Serve HTTP on localhost."
 )
 @click.option("--read-only", is_flag=True, help="Offer no tool that changes anything.")
+@click.option("--structured", is_flag=True, help="Answer with JSON, as structure and as its text.")
 @options.thread_option
 @click.option(
     "--budget",
@@ -41,7 +42,9 @@ _ENDING = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
     help="Keep to N tokens.",
 )
 @click.pass_obj
-def mcp_command(target: Target, port: int | None, read_only: bool, thread: str | None, budget: int) -> None:
+def mcp_command(
+    target: Target, port: int | None, read_only: bool, structured: bool, thread: str | None, budget: int
+) -> None:
     """Serve the memories to an agent by the Model Context Protocol.
 
     It has tools, resources and prompts, and speaks on standard input and output, or with --http at
@@ -60,7 +63,7 @@ def mcp_command(target: Target, port: int | None, read_only: bool, thread: str |
     from mdmem.mcp.server import MemoryServer
 
     bound = Bound(memory=target.open(), thread=thread, read_only=read_only, budget=budget)
-    server = MemoryServer(bound)
+    server = MemoryServer(bound, structured=structured)
     # What was imported stays; a server lives long enough for the rest to be collected.
     gc.freeze()
     gc.enable()

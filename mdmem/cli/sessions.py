@@ -122,7 +122,7 @@ def _print_expanded(found: Any) -> None:
 @sessions_command.command("list", epilog="Example: mdmem sessions list")
 @options.read_command
 def sessions_list(memory: Memory) -> int:
-    """List the sessions: messages, when they were last written to, key, title."""
+    """List the sessions: messages, when the last one was said, key, title."""
     found = memory.sessions.list()
     code = render.print_list(found, _format_session, "sessions")
     if not render.is_set("as_json"):
@@ -171,7 +171,7 @@ def sessions_grep(memory: Memory, **given: Any) -> int:
 @click.argument("query")
 @finding_options
 def sessions_search(memory: Memory, **given: Any) -> int:
-    """Find the messages and summaries of a session that fit a query best."""
+    """Find the messages and summaries of a session, or of all, that fit a query best."""
     return _print_hits(memory.sessions.search(**given), is_most=True)
 
 

@@ -1,7 +1,8 @@
 """Context: what an agent is given of its memory, as one Markdown text within a budget of tokens.
 
 Parts that change seldom come first, and what they are given does not depend on how much the later ones need,
-so that the beginning of the text stays the same from call to call and a prompt cache holds.
+so that the beginning of the text stays the same from call to call and a prompt cache holds. What they lack,
+and fits into what the later ones leave, stands at the end.
 """
 
 from __future__ import annotations
@@ -405,6 +406,7 @@ class _PartDraft:
         kept: the excerpts that are in, by their number.
         remainders: what follows those that were cut.
         tokens: what is in costs.
+        is_continued: whether a part at the end of the text has what did not fit.
     """
 
     place: _Place
@@ -413,6 +415,7 @@ class _PartDraft:
     kept: dict[int, Excerpt] = field(default_factory=dict)
     remainders: dict[int, Excerpt] = field(default_factory=dict)
     tokens: int = 0
+    is_continued: bool = False
 
     @property
     def in_order(self) -> list[Excerpt]:
@@ -457,11 +460,18 @@ class _Composer:
         if not any(d.there.excerpts or d.there.unread or d.there.further for d in self._drafts):
             return Context(text="", tokens=0, parts=(), left_out=())
         self._fill_parts()
+        is_full, order = False, [draft.place.name for draft in self._drafts]
         while True:
             left_out = [left for draft in self._drafts for left in self._list_left_out(draft)]
+            left_out.sort(key=lambda left: order.index(left.part))
             text = self._render_text(left_out)
             tokens = self._count(text)
-            if tokens <= self._budget or not self._drop_excerpts(tokens - self._budget):
+            if tokens > self._budget:
+                is_changed = self._drop_excerpts(tokens - self._budget)
+            else:
+                is_changed = not is_full and self._append_rest(self._budget - tokens)
+                is_full = True
+            if not is_changed:
                 break
         if tokens > self._budget:
             notes = (
@@ -502,11 +512,33 @@ class _Composer:
         if sum(sum(draft.costs) for draft in drafts) > room:
             room -= self._budget // _LIST_SHARE
         shares = sum(draft.place.share for draft in drafts)
+        allotted = {draft.place.name: max(0, room) * draft.place.share // shares for draft in drafts}
         unused = 0
         for draft in drafts:
-            allotted = max(0, room) * draft.place.share // shares + unused
-            self._fill_part(draft, allotted)
-            unused = allotted - draft.tokens
+            unused += allotted[draft.place.name]
+            # Rules come before preferences: they may use the share of these as well.
+            lent = allotted.get(PREFERENCE.part, 0) if draft.place.name == RULE.part else 0
+            self._fill_part(draft, unused + lent)
+            used = max(0, draft.tokens - unused)
+            allotted[PREFERENCE.part] = allotted.get(PREFERENCE.part, 0) - used
+            unused += used - draft.tokens
+
+    def _append_rest(self, rest: int) -> bool:
+        """Append what fits into the tokens that are left, behind all parts, which stay as they are."""
+        before = rest
+        for draft in self._drafts[:]:
+            numbers = (n for n in draft.by_rank() if n in draft.remainders or n not in draft.kept)
+            left = [draft.remainders.get(number, draft.there.excerpts[number]) for number in numbers]
+            left = [excerpt for excerpt in left if not self._is_given_elsewhere(draft, excerpt)]
+            if left:
+                place = draft.place._replace(title=f"{draft.place.title}, further")
+                costs = list(map(self._cost_of, left))
+                more = _PartDraft(place=place, there=_Gathered(excerpts=left), costs=costs)
+                draft.is_continued = True
+                self._fill_part(more, rest - self._head_cost(more))
+                rest -= more.tokens + self._head_cost(more) if more.kept else 0
+                self._drafts.append(more)
+        return rest < before
 
     def _fill_part(self, draft: _PartDraft, room: int) -> None:
         for number in draft.by_rank():
@@ -550,7 +582,7 @@ class _Composer:
 
     def _list_left_out(self, draft: _PartDraft) -> Iterator[LeftOut]:
         name, there = draft.place.name, draft.there
-        for number, excerpt in enumerate(there.excerpts):
+        for number, excerpt in enumerate(() if draft.is_continued else there.excerpts):
             if rest := draft.remainders.get(number):
                 yield LeftOut(part=name, place=rest.place, tokens=self._cost_of(rest))
             elif number not in draft.kept and not self._is_given_elsewhere(draft, excerpt):

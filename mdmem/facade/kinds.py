@@ -230,7 +230,9 @@ def _find_kind(vault: Vault, name: str) -> Kind:
     remembered = {kind.name: kind for kind in vault.config.kinds if kind.is_remembered}
     if name not in remembered:
         known = ", ".join(sorted(remembered))
-        raise Usage(problem=f"nothing is remembered as {name!r}", remedy=f"a kind is one of {known}")
+        folder = next((kind.folder for kind in vault.config.kinds if kind.name == name), "")
+        other = f"; a {name} is written whole: `mdmem write {folder}/NAME.md`" if folder else ""
+        raise Usage(problem=f"nothing is remembered as {name!r}", remedy=f"a kind is one of {known}{other}")
     return remembered[name]
 
 

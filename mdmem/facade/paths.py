@@ -20,7 +20,7 @@ from mdmem.errors import MdmemError, MemoryNotFound, PathRefused
 from mdmem.vault.paths import is_under
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable
+    from collections.abc import Callable
 
     from mdmem.facade.memory import Memory
 
@@ -84,7 +84,6 @@ def parse_message(text: str) -> tuple[str, int] | None:
 
 
 def _is_shell_path(text: str) -> bool:
-    """Tell whether only the shell has such paths."""
     return text.startswith("/") or not {".", ".."}.isdisjoint(text.split("/"))
 
 
@@ -101,6 +100,8 @@ class PathReader:
         self._memory = memory
         self._tell = tell
         self._here = here
+        # Git and others name files from the workspace, and from the folder that holds the vault.
+        self._outer = dict.fromkeys((memory.workspace, os.path.dirname(memory.root)))
 
     def resolve(self, text: str, role: Role) -> str:
         """Find the path in the namespace that a text means.
@@ -141,11 +142,7 @@ class PathReader:
         return None
 
     def resolve_name(self, text: str, folder: str = "") -> str:
-        """Find the path in the namespace, without its suffix, of a memory to make, by its name in a folder.
-
-        Raises:
-            PathRefused: it leads out of the namespace.
-        """
+        """Find the path, without its suffix, of a memory to make, by its name in a folder."""
         readings = self._list_readings(text, NEW)
         below = [path for path in readings if path.startswith(f"{folder}/")]
         name = readings[0] if _is_shell_path(text) else text.removesuffix("/")
@@ -174,29 +171,19 @@ class PathReader:
                 raise PathRefused(
                     path=shown, reason="it is there in another Unicode spelling, too", remedy=remedy
                 )
-        # As git and others name files, wherever the current folder is.
-        listed = (self._find_inside(os.path.join(folder, text)) for folder in self._list_outer_folders())
+        listed = (self._find_inside(os.path.join(folder, text)) for folder in self._outer)
         return list(dict.fromkeys(path for path in (shell, here, *listed) if path is not None))
 
-    def _list_outer_folders(self) -> Iterable[str]:
-        """List the folders that others name files from: the workspace, and the one that holds the vault."""
-        return dict.fromkeys((self._memory.workspace, os.path.dirname(self._memory.root)))
-
     def _choose_new(self, text: str, readings: list[str]) -> str:
-        """Choose the reading of what is to be made: the one that needs the fewest new folders.
-
-        Raises:
-            PathRefused: it begins with the vault's folder, and lies in it outside of the namespace.
-        """
+        """Choose the reading that needs the fewest new folders; refuse one for another namespace."""
         root = self._memory.root
-        for folder in self._list_outer_folders():
+        for folder in self._outer:
             place = os.path.join(folder, text)
             if folder != root and is_under(place, root) and self._find_inside(place) is None:
                 raise self._describe_outside(text)
         return min(readings, key=self._count_missing)
 
     def _describe_outside(self, text: str) -> PathRefused:
-        """Return the error for a path that leads out of the namespace."""
         remedy = "name a memory as in notes/decisions.md, or by its file"
         return PathRefused(path=text, reason=f"it is not below {self._memory.folder}", remedy=remedy)
 
@@ -216,11 +203,7 @@ class PathReader:
         return found[0]
 
     def resolve_move(self, source: str, target: str) -> tuple[str, str]:
-        """Find what to move, and where to; a target that is a folder ends in a slash.
-
-        Raises:
-            As `resolve`.
-        """
+        """Find what to move, and where to; a target that is a folder ends in a slash."""
         old = self.resolve(source, _MOVED)
         new = self.resolve(target.rstrip("/") or target, _TARGET)
         is_folder = target.endswith("/") or os.path.basename(target) in {".", ".."}
@@ -272,9 +255,6 @@ class PathReader:
     def _file_of(self, path: str) -> str:
         return os.path.join(self._memory.folder, path)
 
-    def _has_folder(self, path: str) -> bool:
-        return os.path.isdir(self._file_of(os.path.dirname(path)))
-
     def _count_missing(self, path: str) -> int:
         """Count the folders that are to be made for a path, apart from those of the layout."""
         at_home = {*_LAYOUT, *(kind.folder for kind in self._memory.kinds)}
@@ -284,8 +264,8 @@ class PathReader:
     def _choose_reading(self, text: str, readings: list[str], standing: list[str], role: Role) -> str:
         # Where the shell's could stand as well as not, one of another folder was hardly meant to be changed.
         shell = self._find_inside(text)
-        is_far = role.writes and shell is not None and shell not in standing and self._has_folder(shell)
-        if len(standing) == 1 and not is_far:
+        is_far = role.writes and shell is not None and shell not in standing
+        if len(standing) == 1 and not (is_far and os.path.isdir(self._file_of(os.path.dirname(shell or "")))):
             return standing[0]
         meant = standing[:2] if len(standing) > 1 else [readings[0], standing[0]]
         one, other = (f"{path or '.'}{'' if path in standing else ' (not there)'}" for path in meant)

@@ -154,6 +154,7 @@ _ESCAPE = regex(r"""\\[bfnrt"\\/]""")
 # code points of a memory, and suggestions.
 _MOST_MISSING, _LEAST_ALIKE, _MOST_ALIKE, _MOST_READ, _MOST_NEAR = 4, 4, 40, 200_000, 3
 _MOST_HIDDEN = 10  # that are named
+_FEW = 3  # hits
 _SEARCH_WORD = regex(r"[^\W_]+")
 
 
@@ -180,6 +181,11 @@ class Results:
     flawed: int = 0
     explanations: tuple[tuple[ScorePart, ...], ...] = ()
     held: tuple[Held, ...] = ()
+
+    @property
+    def is_few(self) -> bool:
+        """Whether so little was found that one looks elsewhere, too."""
+        return len(self.hits) + self.left_out < _FEW
 
     @property
     def unread_note(self) -> str:

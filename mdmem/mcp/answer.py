@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
 T = TypeVar("T")
 
-# Hosts warn of answers beyond 10,000 tokens, and an answer stands in both forms.
+# Hosts warn of answers beyond 10,000 tokens, and a server may be asked for the longer form.
 BUDGET = 6_000
 AS_JSON = 2  # a list takes about twice the tokens as JSON; the bound holds for both
 _CHARACTERS_A_TOKEN = 4
@@ -124,6 +124,8 @@ def answer_page(
     if left_out > 0:
         data["next"] = {"offset": following}
         tail = f"[{about}{left_out:,} more left out: go on with offset={following}]"
+    notes = list(map(name_tools, notes))
+    data |= {"notes": list(map(name_tools, data["notes"]))} if "notes" in data else {}
     return Answer(tuple(filter(None, ("\n".join(blocks) or "nothing found", tail, *notes))), data)
 
 
@@ -223,15 +225,14 @@ _OF_THE_USER = (
 # A command of the program in a hint, and the tool that does the same; `{}` is its first argument.
 _COMMAND = re.compile(r"`mdmem ([a-z]+(?: --glob)?)(?: ([^`]*))?`")
 _TOOLS: Mapping[str, str] = {
-    "ls": "ls",
+    **{name: name for name in ("ls", "rm", "show")},
     "ls --glob": "ls with globs={}",
-    "redo": "undo with redo=true",
     "refs": "ls with target={}",
-    "rm": "rm",
+    "redo": "undo with redo=true",
     "set": "write",
-    "show": "show",
     "undo": "undo with change={}",
     "unset": "replace",
+    "write": "write with path={}",
 }
 
 
@@ -253,23 +254,27 @@ def _hide_folders(value: Any, memory: Memory) -> Any:
 
 
 def _next_step(error: MdmemError) -> str:
+    if error.code == "already-exists" and "--" not in error.hint:
+        return error.hint  # it is no memory to write that is in the way
+    if error.code == "section-not-found":
+        return f"{error.hint}; to add a section, call section with where=append and without heading"
     if error.code == "text-ambiguous" and error.values["overlapping"]:
         return error.hint
     if error.code in _OF_THE_USER:
         return f"tell the user: {error.hint}" if error.hint else "tell the user"
     if error.code == "undo-conflict":
         return f"show it and undo it by hand in what is there now; or tell the user: {error.hint}"
-    return _MOVES.get(error.code) or _with_tools(error.hint)
+    return _MOVES.get(error.code) or name_tools(error.hint)
 
 
-def _with_tools(hint: str) -> str:
+def name_tools(hint: str) -> str:
     """Return a hint with tools instead of commands; the user is told of a command without a tool."""
 
     def name_tool(command: re.Match[str]) -> str:
         tool = _TOOLS.get(command[1], f"{command[0]} (tell the user to run it)")
-        return tool.format(command[2]) if command[2] else tool.partition(" with change=")[0]
+        return tool.format(command[2]) if command[2] or "{}" not in tool else tool.partition(" with ")[0]
 
-    return _COMMAND.sub(name_tool, hint)
+    return _COMMAND.sub(name_tool, hint.replace(" (-r)", "=true"))
 
 
 def _error_details(error: MdmemError) -> dict[str, Any]:
@@ -279,5 +284,5 @@ def _error_details(error: MdmemError) -> dict[str, Any]:
         found["hash"] = short_hash(values["actual"])
     findings = as_json(values.get("findings", ()))
     for finding in findings:
-        finding["hint"] = _with_tools(finding["hint"])
+        finding["hint"] = name_tools(finding["hint"])
     return {**found, "findings": findings} if findings else found

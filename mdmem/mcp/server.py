@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import time
 from contextlib import asynccontextmanager, suppress
 from functools import partial
@@ -44,14 +45,15 @@ _AT_ONCE = 4
 class MemoryServer:
     """A server for the memories that the host has bound; it may have several clients at once."""
 
-    def __init__(self, bound: Bound) -> None:
+    def __init__(self, bound: Bound, *, structured: bool = False) -> None:
         self._bound = bound
+        self._is_structured = structured  # whether an answer is JSON, instead of a text
         self._toolbox = Toolbox(bound)
         self._memory = bound.memory
         self._limiter = CapacityLimiter(_AT_ONCE)
         _ = self._memory.index  # made once, before threads ask for it
         self._keeper: Keeper | None = None
-        self._own: dict[str, list[str]] = {}
+        self._toolboxes: dict[str, Toolbox] = {}
         self.server: Server[Any] = Server(
             "mdmem",
             version=__version__,
@@ -92,20 +94,21 @@ class MemoryServer:
             names = ", ".join(tool.name for tool in self._toolbox.tools)
             raise MCPError(types.INVALID_PARAMS, f"there is no tool {params.name!r}; there are {names}")
         with self._memory.service.acting_for(_client_name(ctx)):
-            work = partial(self._toolbox.call, params.name, params.arguments, own=self._find_own(ctx))
+            work = partial(self._find_toolbox(ctx).call, params.name, params.arguments)
             answer = await self._in_thread(ctx, work)
+        is_structured = self._is_structured
+        texts = [json.dumps(answer.data, ensure_ascii=False)] if is_structured else answer.texts
         return types.CallToolResult(
-            content=[types.TextContent(text=text) for text in answer.texts],
-            structured_content=answer.data,
+            content=[types.TextContent(text=text) for text in texts],
+            structured_content=answer.data if is_structured else None,
             is_error=answer.is_error,
         )
 
-    def _find_own(self, ctx: Context) -> list[str] | None:
-        """Find the ids of a client's changes; nothing is known of one on HTTP that keeps no session."""
-        if ctx.request is None:
-            return None  # it is the only client
-        key = ctx.request.headers.get("mcp-session-id")
-        return self._own.setdefault(key, []) if key else []
+    def _find_toolbox(self, ctx: Context) -> Toolbox:
+        """Find the tools of a client, which know its changes; new ones for HTTP without a session."""
+        key = ctx.request.headers.get("mcp-session-id") if ctx.request else "stdio"
+        new = Toolbox(self._bound)
+        return self._toolboxes.setdefault(key, new) if key else new
 
     # -- resources ----------------------------------------------------------------------------------------
 

@@ -81,7 +81,8 @@ def show_result(call: Bound, path: str, line: int = 1, limit: int = 0, column: i
 def grep(call: Bound, within: str, pattern: str, regex: bool, limit: int, offset: int) -> Answer:
     """Find the messages of a session that hold a text or fit a regular expression, the newest first."""
     key, _ = _parse_place(call, within)
-    found = call.memory.sessions.grep(pattern, key, regex=regex, limit=offset + min(limit, _MOST))
+    most = offset + min(limit, _MOST)
+    found = call.memory.sessions.grep(pattern, key or None, all=not key, regex=regex, limit=most)
     return _answer_hits(call, found, offset)
 
 
@@ -89,7 +90,8 @@ def search(call: Bound, within: str, query: str, since: str, before: str, limit:
     """Find the messages of a session that fit a query best."""
     key, _ = _parse_place(call, within)
     most = offset + min(limit, _MOST)
-    found = call.memory.sessions.search(query, key, since=since or None, before=before or None, limit=most)
+    find = call.memory.sessions.search
+    found = find(query, key or None, since=since or None, before=before or None, limit=most)
     return _answer_hits(call, found, offset, "at most ")
 
 
@@ -105,12 +107,12 @@ def refuse_options(**options: Sequence[str] | bool) -> None:
 
 
 def _parse_place(call: Bound, path: str) -> tuple[str, int | None]:
-    """Parse the key and the number that a path names; of the bound session if there is one."""
-    name = path.partition("/")[2]
+    """Parse the key and the number that a path names; of the bound session if there is one; `*` is no key."""
+    name = path.removeprefix(f"{FOLDER}/").removeprefix("*")
     key, mark, number = name.rpartition("#")
     if not (mark and number.isascii() and number.isdecimal()):
         key, number = name, ""
-    call.resolve_thread(key)  # refuses another than the bound one
+    key = call.resolve_thread(key) or key  # refuses another than the bound one
     return key, int(number[:18]) if number else None
 
 

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 from mdmem.errors import ConfigInvalid, MdmemError, Usage
 from mdmem.kind import KINDS
 from mdmem.mcp import verbs
-from mdmem.mcp.answer import Answer, Bound, Tick, describe_error, encodable, no_tick
+from mdmem.mcp.answer import Answer, Bound, Tick, describe_error, encodable, name_tools, no_tick
 from mdmem.mcp.argument import input_schema, read_arguments, read_signature
 
 if TYPE_CHECKING:
@@ -77,11 +77,12 @@ NAMES = frozenset(tool.name for tool in TOOLS)
 
 
 class Toolbox:
-    """The tools, run on one bound memory."""
+    """The tools of one client, run on one bound memory."""
 
     def __init__(self, bound: Bound) -> None:
         self._bound = bound
         self._remarks: set[str] = set()  # each is told once
+        self._own: list[str] = []
 
     @cached_property
     def tools(self) -> tuple[ToolSpec, ...]:
@@ -98,27 +99,15 @@ class Toolbox:
                 tools["remember"] = _with_kinds(tools["remember"], declared)
         return tools
 
-    def call(
-        self,
-        name: str,
-        given: Mapping[str, Any] | None,
-        tick: Tick = no_tick,
-        own: list[str] | None = None,
-    ) -> Answer:
+    def call(self, name: str, given: Mapping[str, Any] | None, tick: Tick = no_tick) -> Answer:
         """Run a tool by name; errors are returned as answers.
-
-        Args:
-            name: of the tool.
-            given: its arguments.
-            tick: reports the progress.
-            own: the ids of the client's changes, which grow; those of the only client without.
 
         Raises:
             KeyError: there is no such tool.
             Whatever `tick` raises, to end the work.
         """
         tool = self._by_name[name]
-        call = replace(self._bound, tick=tick, notes=[], own=self._bound.own if own is None else own)
+        call = replace(self._bound, tick=tick, notes=[], own=self._own)
         answer = self._with_remarks(self._answer_call(tool, given or {}, call), call.notes)
         return Answer(tuple(map(encodable, answer.texts)), encodable(answer.data), answer.is_error)
 
@@ -128,7 +117,7 @@ class Toolbox:
         if answer.is_error or not (told or notes):
             return answer
         self._remarks.update(told)
-        new = [*notes, *told]
+        new = list(map(name_tools, (*notes, *told)))
         texts = (*answer.texts, *(f"[{remark}]" for remark in new))
         return Answer(texts, {**answer.data, "remarks": new})
 

@@ -42,7 +42,7 @@ def remembered_kinds(kinds: Iterable[Kind]) -> tuple[str, ...]:
     return tuple(sorted(kind.name for kind in kinds if kind.is_remembered))
 
 
-Within = Annotated[str, Field(description="folder, or sessions/KEY")]
+Within = Annotated[str, Field(description="folder, memory, sessions/KEY, or sessions/*")]
 Where = Annotated[Literal["replace", "append", "before", "after"], Field(description="default replace")]
 Base = Annotated[str | None, Field(description="hash that you read")]
 
@@ -106,6 +106,8 @@ def search(
         as_of=as_of,
     )
     notes = [f"[{note}]" for note in results.notes]
+    if results.is_few and (said := call.memory.sessions.count_fitting(query, call.thread)):
+        notes.append(f"[at most {said:,} messages of conversations fit: search within=sessions/*]")
     return _answer_hits(call, results.hits[offset:], offset, results.left_out, notes)
 
 

@@ -181,13 +181,7 @@ def find_changes(
     """Return the change with this id; without one the caller's last changes that stand, the last made first.
 
     A change that was taken back does not stand. One that was put back stands as the entry that did so, and is
-    the change of whoever made it.
-
-    Args:
-        vault: whose changes.
-        identifier: of one change, whoever made it.
-        count: the most changes.
-        own: the ids of the caller's changes; without, those by the vault's actor.
+    the change of whoever made it. `own` are the ids of the caller's; without, they are those of the actor.
 
     Raises:
         NamedNotFound: there is no such change, or none of the caller.
@@ -236,15 +230,11 @@ def _is_own(vault: Vault, entry: Entry, own: Collection[str] | None) -> bool:
 
 
 def _describe_maker(entry: Entry) -> str:
-    """Describe who made a change: `alice (20261129T085707-1a2b)`."""
     return f"{entry.actor or 'somebody without a name'} ({entry.id})"
 
 
 def find_undos(vault: Vault, count: int, own: Collection[str] | None = None) -> Sequence[Entry]:
     """Return the caller's undos since the last change that was none, and were not put back, the last first.
-
-    Args:
-        vault, count, own: as `find_changes` takes them.
 
     Raises:
         NamedNotFound: there is none.
@@ -520,7 +510,6 @@ def _content_without(
 
 
 def _list_later(vault: Vault, entry: Entry) -> Iterator[Entry]:
-    """List the changes since another one, newest first."""
     return takewhile(lambda each: each.id != entry.id, vault.history())
 
 
@@ -552,7 +541,6 @@ def _describe_conflict(
     last: Entry | None = None,
     is_kept: bool = False,
 ) -> UndoConflict:
-    """Return the error for a memory that has changed since a change of it."""
     digest = now.hash if now else None
     if last is None:
         changes = ((e, f) for e in _list_later(vault, entry) for f in e.files)
@@ -570,7 +558,6 @@ def _describe_conflict(
 
 
 def _describe_since(file: FileChange, digest: str | None, last: Entry | None, *, is_kept: bool) -> str:
-    """Return what was done to a memory since a change, by whom, and why that cannot be kept."""
     by = f" by {_describe_maker(last)}" if last else " by another program"
     if digest is None:
         return f"deleted since{by}"

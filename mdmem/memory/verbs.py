@@ -647,7 +647,7 @@ class Verbs(Generic[R]):
         count = sum(1 for _ in self._list_below(check_folder(path)))
         if count:
             memories = "1 memory" if count == 1 else f"{count:,} memories"
-            remedy = "delete all of it with -r (recursive), or name a memory"
+            remedy = "delete all of it with recursive (-r), or name a memory"
             raise Usage(problem=f"{path} is a folder with {memories}", remedy=remedy)
 
     def clear(self) -> R:

@@ -30,6 +30,7 @@ from mdmem.errors import (
 )
 from mdmem.kind import NAMESPACES, OBSERVATION, WORKING
 from mdmem.sessions.conversation import Conversation, LogPosition, faults, find_header
+from mdmem.sessions.message import parse_time
 from mdmem.sessions.record import (
     LAST_NUMBER,
     MOST_VALUES,
@@ -75,7 +76,7 @@ class SessionInfo:
         key: of the session.
         messages: how many are in its history.
         summaries: how many are in its context.
-        created, updated: when it was begun and written last (ISO 8601, UTC).
+        created, updated: when it was begun, and its last message said (ISO 8601, UTC).
         alias_of: the key that it is another name of; empty of most.
         bytes: of its log.
         title, metadata: as `set_metadata` set them.
@@ -477,12 +478,15 @@ def _host_fields(state: State, other: State | None = None) -> dict[str, Any]:
 def info_of(conversation: Conversation) -> SessionInfo:
     """Return a session as a list shows it."""
     state = conversation.state
+    last = next(conversation.messages_back(), None) if state.live else None
+    said = parse_time(last.created_at) if last else None
+    updated = _write_time(said) if said else state.updated
     return SessionInfo(
         key=state.key,
         messages=state.live,
         summaries=len(state.context),
-        created=state.created,
-        updated=state.updated,
+        created=min(state.created, updated),
+        updated=updated,
         alias_of=state.alias_of,
         bytes=conversation.log.size,
         title=state.title,
@@ -566,7 +570,11 @@ def _hide_sessions(namespace: Namespace) -> Namespace:
 
 def now() -> str:
     """Return the time as logs have it: ISO 8601, UTC, milliseconds."""
-    return datetime.now(UTC).isoformat(timespec="milliseconds").replace("+00:00", "Z")
+    return _write_time(datetime.now(UTC))
+
+
+def _write_time(moment: datetime) -> str:
+    return moment.astimezone(UTC).isoformat(timespec="milliseconds").replace("+00:00", "Z")
 
 
 def refuse_later(conversation: Conversation) -> None:

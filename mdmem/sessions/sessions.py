@@ -375,7 +375,7 @@ class Sessions:
         dropped: bool = False,
         limit: int = 20,
     ) -> SessionHits:
-        """Find the messages and summaries of a session that fit a query best.
+        """Find the messages and summaries of a session, or of all without one, that fit a query best.
 
         Args:
             query: words, `"phrases"`, `prefix*`, `-not`; no text is refused.
@@ -383,12 +383,20 @@ class Sessions:
             dropped: also what is no longer in the history, unless a vacuum left it out of the log.
 
         Raises:
-            Usage: neither a session nor all of them, or an argument that cannot mean anything.
+            Usage: a session and all of them, or an argument that cannot mean anything.
         """
         from mdmem.sessions import find, search  # noqa: PLC0415 - start-up
 
-        chosen = find.make_filter(key, all, role, last, since, before, scope, dropped, limit)
+        chosen = find.make_filter(key, all or key is None, role, last, since, before, scope, dropped, limit)
         return search.search(self.logs, query, key, chosen, limit)
+
+    def count_fitting(self, query: str, key: str | None = None) -> int:
+        """Count the messages and summaries of a session, or of all, that fit a query, at most."""
+        try:
+            found = self.search(query, key, limit=1) if any(self.logs.paths()) else None
+        except MdmemError:  # whoever asks looks elsewhere
+            return 0
+        return len(found.hits) + found.left_out if found else 0
 
     # -- the context --------------------------------------------------------------------------------------
 

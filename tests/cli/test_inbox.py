@@ -43,6 +43,18 @@ def test_a_proposal_is_listed_shown_accepted_and_undone(cli: Cli) -> None:
     assert cli.ok("inbox", "list").out.startswith(name)
 
 
+def test_a_rule_that_is_accepted_and_is_off_says_so_and_how_to_turn_it_on(cli: Cli) -> None:
+    off = '{"path": "rules/a b.md", "content": "---\\nenabled: false\\n---\\nTabs.\\n"}'
+    name = cli.ok("inbox", "propose", "write", off, "--json").json["files"][0]["path"]
+    for options in (["--dry-run"], []):
+        told = cli.ok("inbox", "accept", name.removeprefix("inbox/").removesuffix(".md"), *options).errors
+        assert "this rule is off" in told
+        assert "turn it on with `mdmem set 'rules/a b.md' enabled=true`" in told
+    assert not cli.ok("rules", "list").out
+    cli.ok("set", "rules/a b.md", "enabled=true")
+    assert "a b" in cli.ok("rules", "list").out
+
+
 def test_several_are_accepted_each_by_itself_and_what_fails_is_named(cli: Cli) -> None:
     first, second = proposed(cli, "dark"), proposed(cli, "light")
     ran = cli("inbox", "accept", first, "nobody", second)

@@ -30,7 +30,7 @@ def test_a_vault_has_dishes_from_the_command_line_and_over_mcp(tmp_path: Path) -
     assert "dishes/broken.md" in mdmem(root, "check", code=1)
 
     async def remembered() -> tuple[Any, ...]:
-        async with on_stdio(tmp_path / "memories") as client:
+        async with on_stdio(tmp_path / "memories", "--structured") as client:
             tools = {tool.name: tool for tool in (await client.list_tools()).tools}
             given = {"kind": "dish", "name": "waffles", "value": {"serves": 2, "title": "Waffles"}}
             made = await client.call_tool("remember", given)

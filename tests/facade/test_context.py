@@ -327,6 +327,29 @@ def test_a_long_list_of_what_is_left_out_names_some_and_counts_the_others_by_par
 
 
 @pytest.mark.parametrize("budget", [1, 2, 3, 5, 8, 13, 21, 34, 55, 89, 144, 233])
+def test_nothing_is_left_out_that_fits_in_what_is_left(tmp_path: Path) -> None:
+    files = {f"rules/r{n}.md": note(f"Rule {n} {'word ' * 150}\n") for n in range(8)}
+    files |= {f"preferences/ui/p{n}.md": note("why " * 40, value="x") for n in range(30)}
+    memory = vault(tmp_path, files | {"AGENTS.md": f"# A\n\n{'word ' * 300}\n"})
+    for budget in (1_000, 1_500, 2_500, 4_000):
+        found = made(memory, budget=budget)
+        assert found.tokens <= budget
+        costs = [each.tokens for each in found.left_out if not each.reason]
+        assert not costs or min(costs) > budget - found.tokens - 30  # and its title
+    assert places(made(memory, budget=2_500))["rules"]
+
+
+def test_rules_come_before_preferences(tmp_path: Path) -> None:
+    rule = note(f"{'word ' * 60}\n")
+    files = {f"rules/r{n}.md": rule for n in range(4)}
+    preferences = {f"preferences/ui/p{n}.md": note("why " * 60, value="x") for n in range(30)}
+    pinned = {f"notes/n{n}.md": note("word " * 60, tier="pinned") for n in range(30)}
+    project = {"AGENTS.md": "".join(f"# {n}\n\n{'word ' * 60}\n" for n in range(30))}
+    found = made(vault(tmp_path, files | preferences | pinned | project), budget=1_200)
+    assert len(places(found)["rules"]) == 4
+    assert not [each for each in left(found) if each.startswith("rules/")]
+
+
 def test_a_tiny_budget_is_kept_and_the_text_says_that_something_is_left_out(
     tmp_path: Path, budget: int
 ) -> None:

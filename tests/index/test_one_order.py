@@ -203,7 +203,7 @@ def test_one_order_on_the_command_line_and_through_mcp(library: Library) -> None
             assert on_command_line(library.root, ask, limit) == hits[:limit], ask
 
     async def ask_server() -> None:
-        async with on_stdio(library.root, scope=AS_OPTIONS) as client:
+        async with on_stdio(library.root, "--structured", scope=AS_OPTIONS) as client:
             for ask, hits in zip(asked, expected, strict=True):
                 if ask.each == "memory":
                     for limit in LIMITS:

@@ -9,6 +9,7 @@ import json
 import math
 import random
 from collections.abc import Callable, Mapping
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -27,7 +28,8 @@ from mdmem.vault.paths import Layer, Namespace
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
-    from pathlib import Path
+
+DATA = Path(__file__).parents[1] / "data"
 
 
 def matched(query: str, line: str) -> list[str]:
@@ -661,3 +663,34 @@ def test_no_word_is_suggested_for_one_that_nobody_mistypes(tmp_path: Path) -> No
     shelf = Shelf(tmp_path / "text", {"a.md": f"quagga {'x' * 50}\n"})
     assert "quagga" in shelf.ask("quaga").notes[-1]
     assert shelf.ask("x" * 49).notes[-1] == "nothing was found"
+
+
+@pytest.mark.parametrize("further", ["", " ".join(f"Line {n} says nothing else." for n in range(60))])
+def test_the_passage_that_is_shown_is_not_chosen_by_words_that_fit_any_question(
+    tmp_path: Path, further: str
+) -> None:
+    """Of notes with two sections, the other one of which has the words use, need, work, get and have."""
+    notes = json.loads((DATA / "search/two_sections.json").read_text("utf-8"))
+    texts = {
+        f"{number}.md": "# {title}\n\n## {wrong_heading}\n\n{wrong}\n\n{further}\n\n"
+        "## {heading}\n\n{right}\n\n{further}\n".format(**note, further=further)
+        for number, note in enumerate(notes)
+    }
+    together, right = Shelf(tmp_path / "all", texts), [0, 0]
+    for number, note in enumerate(notes):
+        path = f"{number}.md"
+        alone = Shelf(tmp_path / path, {path: texts[path]})
+        for at, shelf in enumerate((alone, together)):
+            hits = [hit for hit in shelf.ask(note["question"], limit=20).hits if hit.path == path]
+            right[at] += hits[0].text == note["right"]
+    assert min(right) >= 18
+
+
+def test_a_passage_that_ends_in_a_colon_is_shown_with_what_it_announces(tmp_path: Path) -> None:
+    words = " ".join(f"word{number}" for number in range(300))
+    text = f"# A\n\n{words}\n\nThese are the needles:\n\n- one\n- two\n\n{words}\n\n## B\n\n{words}\n"
+    shelf = Shelf(tmp_path / "text", {"a.md": f"{text}\nlast thread:\n\n## C\n\nother\n"})
+    (hit,) = shelf.ask("needles").hits
+    assert "- two" in hit.after
+    (hit,) = shelf.ask("thread").hits
+    assert "other" not in hit.after

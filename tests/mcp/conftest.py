@@ -131,7 +131,7 @@ def on_http(root: Path, *options: str, token: str | None = TOKEN) -> Iterator[Se
 
 @contextmanager
 def on_http_here(root: Path) -> Iterator[str]:
-    """The address of a server on HTTP in a thread of this process."""
+    """The address of a server on HTTP in a thread of this process, which answers with structure."""
     told: Queue[Any] = Queue()
 
     class Ended(uvicorn.Server):
@@ -142,7 +142,7 @@ def on_http_here(root: Path) -> Iterator[str]:
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv(http.TOKEN, TOKEN)
         patch.setattr(http, "Server", Ended)
-        served = MemoryServer(Bound(memory=mdmem.open(root)))
+        served = MemoryServer(Bound(memory=mdmem.open(root)), structured=True)
         thread = Thread(target=http.serve_http, args=(served, 0, told.put))
         thread.start()
         said, server = (told.get(timeout=SECONDS) for _ in range(2))

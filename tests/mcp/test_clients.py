@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import AsyncIterator, Callable, Iterator
 from contextlib import AbstractAsyncContextManager, ExitStack, asynccontextmanager
 from functools import partial
@@ -43,9 +44,9 @@ def connect(request: pytest.FixtureRequest, vault_root: Path) -> Iterator[Connec
     """Connects clients: to a server each on standard input and output, or to one on HTTP, maybe in here."""
     with ExitStack() as stack:
         if request.param == "stdio":
-            yield partial(on_stdio, vault_root)
+            yield partial(on_stdio, vault_root, "--structured")
         elif request.param == "http":
-            yield partial(to_http, stack.enter_context(on_http(vault_root)).url)
+            yield partial(to_http, stack.enter_context(on_http(vault_root, "--structured")).url)
         else:
             yield partial(to_http, stack.enter_context(on_http_here(vault_root)))
 
@@ -92,7 +93,9 @@ def test_every_tool_resource_and_prompt(connect: Connect, memory: Memory, mode: 
                 filled = {**given, "change": memory.history()[0].id} if "change" in given else given
                 result = await client.call_tool(name, filled)
                 assert not result.is_error, (name, result.content)
-                assert isinstance(result.structured_content, dict)
+                (block,) = result.content
+                assert isinstance(block, types.TextContent)
+                assert json.loads(block.text) == result.structured_content
                 assert all(isinstance(block, types.TextContent) for block in result.content)
             assert memory.show("notes/a.md").text == "# A\n\na needle\nSee [[c]].\n\nmore\n"
 
@@ -112,6 +115,20 @@ def test_every_tool_resource_and_prompt(connect: Connect, memory: Memory, mode: 
                 (message,) = (await client.get_prompt(prompt.name, given)).messages
                 assert isinstance(message.content, types.TextContent)
                 assert ("a needle" in message.content.text) == bool(given)
+
+    run(work)
+
+
+def test_an_answer_is_sent_once_as_text(vault_root: Path, memory: Memory) -> None:
+    memory.write("a.md", "only once\n")
+
+    async def work() -> None:
+        async with on_stdio(vault_root) as client:
+            for path, is_error in (("a.md", False), ("b.md", True)):
+                result = await client.call_tool("show", {"path": path})
+                assert (result.structured_content, result.is_error) == (None, is_error)
+                texts = [block.text for block in result.content if isinstance(block, types.TextContent)]
+                assert "".join(texts).count("only once") == (not is_error)
 
     run(work)
 

@@ -42,7 +42,7 @@ def vault_root(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture(scope="module")
 def served(vault_root: Path) -> Iterator[Served]:
-    with on_http(vault_root) as server:
+    with on_http(vault_root, "--structured") as server:
         yield server
         assert server.process.poll() is None
         server.process.terminate()

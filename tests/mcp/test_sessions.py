@@ -242,3 +242,19 @@ def test_a_bound_thread_that_is_another_name_of_a_session_sees_what_that_left(me
     assert tools("show", path="observations/first/abc-1-2.md").data["lines"]
     assert "the plan" not in str(tools("context").texts)
     assert tools.error("show", path="working/threads/first.md")["code"] == "path-refused"
+
+
+def test_a_search_that_finds_little_says_how_many_messages_fit_and_how_to_ask(
+    tools: Tools, memory: Memory
+) -> None:
+    for key in ("one", "two"):
+        memory.sessions.add(key, "user", f"the needle of {key}")
+    found = tools("search", query="needle")
+    assert found.texts[-1] == "[at most 2 messages of conversations fit: search within=sessions/*]"
+    told = tools("search", query="needle", within="sessions/*").data["hits"]
+    assert {hit["key"] for hit in told} == {"one", "two"}
+    assert len(tools("grep", pattern="needle of", within="sessions/*").data["hits"]) == 2
+    bound = Tools(memory, thread="one")
+    assert "at most 1 messages" in bound("search", query="needle").texts[-1]
+    mine = bound("search", query="needle", within="sessions/*").data["hits"]
+    assert [hit["key"] for hit in mine] == ["one"]

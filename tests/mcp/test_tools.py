@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import pytest
 
@@ -12,6 +12,7 @@ import mdmem
 from mdmem.mcp.tools import TOOLS
 from mdmem.text.tokens import estimate
 from tests.mcp.conftest import Tools
+from tests.tables import cases
 
 if TYPE_CHECKING:
     from mdmem.facade.memory import Memory
@@ -474,3 +475,47 @@ def test_what_had_to_give_in_the_vault_is_told_once(tools: Tools, memory: Memory
     assert "files that this vault did not write here (1) are not used" in remark
     assert answer.texts[-1] == f"[{remark}]"
     assert "remarks" not in tools("show", path="notes/a.md").data
+
+
+@cases(
+    "name, given, hint",
+    [
+        (
+            "mv",
+            {"source": "a.md", "target": "b.md"},
+            "give another path, or move what stands there away first",
+        ),
+        ("rm", {"path": "notes/"}, "delete all of it with recursive=true, or name a memory"),
+        ("rm", {"path": "notes"}, "delete all of it with recursive=true, or name a memory"),
+        (
+            "remember",
+            {"kind": "rule", "value": "x"},
+            "a rule is written whole: write with path=rules/NAME.md",
+        ),
+        ("section", {"path": "a.md", "heading": "No", "text": "x"}, "with where=append and without heading"),
+        ("show", {"path": "c"}, "nearest names: notes/c.md, rules/c.md"),
+        ("show", {"path": "notes"}, "list it with ls"),
+        ("show", {"path": "#tag"}, "ls with target='#tag' lists where a tag stands"),
+        ("show", {"path": "notes/*.x"}, "ls with globs='notes/*.x' lists what fits a pattern"),
+        ("undo", {}, "undo with change="),
+        ("write", {"path": "a.md", "content": "x"}, "give its hash as base"),
+    ],
+)
+def test_what_a_hint_names_is_a_tool_or_an_argument_of_one(
+    tools: Tools, vault_root: Path, name: str, given: dict[str, Any], hint: str
+) -> None:
+    for path in ("a.md", "b.md", "notes/c.md", "rules/c.md"):
+        mdmem.open(vault_root, actor="other").write(path, "# A\n", overwrite=True)
+    told = tools.error(name, **given)
+    assert hint in told["hint"]
+    assert "--" not in told["hint"]
+    assert "mdmem" not in told["hint"]
+
+
+def test_the_folder_that_rm_names_with_a_slash_is_deleted(tools: Tools, memory: Memory) -> None:
+    for path in ("notes/a.md", "notes/deep/b.md", "notes.md"):
+        memory.write(path, "x\n")
+    done = tools("rm", path="notes/", recursive=True)
+    assert [file["path"] for file in done.data["files"]] == ["notes/a.md", "notes/deep/b.md"]
+    tools("undo")
+    assert memory.exists("notes/deep/b.md")

@@ -71,7 +71,7 @@ def test_what_was_just_said_is_found(sessions: Sessions, memory: Memory) -> None
     assert found(sessions.search("process", "k")) == [4]
 
 
-def test_other_sessions_are_searched_only_where_all_are_asked_for(sessions: Sessions) -> None:
+def test_other_sessions_are_searched_where_none_is_named(sessions: Sessions) -> None:
     say(sessions, "mine", "the word")
     say(sessions, "mine/below", "the word")
     say(sessions, "other", "the word")
@@ -83,9 +83,11 @@ def test_other_sessions_are_searched_only_where_all_are_asked_for(sessions: Sess
         "mine/below",
         "other",
     ]
+    assert sessions.search("word").hits == sessions.search("word", all=True).hits
     assert sessions.search("word", "nowhere").hits == ()
     with pytest.raises(Usage):
-        sessions.search("word")
+        sessions.search("word", "mine", all=True)
+    assert (sessions.count_fitting("word"), sessions.count_fitting("none")) == (3, 0)
 
 
 def test_what_others_said_does_not_show_in_a_score(sessions: Sessions) -> None:

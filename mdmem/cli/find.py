@@ -54,7 +54,6 @@ def show_command(target: Target, /, path: tuple[str, ...], **asked: Any) -> int:
 def _show_memory(
     memory: Memory, path: str, *, heading: str | None, number: bool, only_hash: bool, as_of: str | None
 ) -> None:
-    """Print one memory, or a message of a session."""
     if message := parse_message(path):
         render.print_found(memory.sessions.message(*message), lambda found: render.print_messages([found]))
         return

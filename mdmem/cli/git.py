@@ -387,7 +387,6 @@ def git_revert(target: Target, /, what: str, paths: tuple[str, ...], keep: tuple
 
 
 def _resolve_target(memory: Memory, what: str) -> str:
-    """Resolve the memory in what names a fact."""
     path, fact = _split_target(what, "#:")
     return (
         options.read_paths(memory).resolve(path, PAST_WRITE) + fact

@@ -237,7 +237,6 @@ class HitPrinter:
         self._print_line(hit, hit.line, ":", hit.text, hit.matches)
 
     def _print_behind(self, hit: Hit, until: int | None = None) -> None:
-        """Print the lines after a hit, up to the line of the next one."""
         for number, text in enumerate(hit.after, hit.line + 1):
             if until is None or number < until:
                 self._print_line(hit, number, "-", text)
@@ -321,7 +320,7 @@ def search_command(
         remedy = "raise --budget" if tokens else "raise --limit, or narrow with --in, --type or --tag"
         render.print_remarks([f"{results.left_out:,} more fit{beyond}: {remedy}"])
     render.print_remarks(f"note: {note}" for note in results.notes)
-    if results.is_few and (said := memory.sessions.count_fitting(query)):
+    if said := memory.sessions.count_fitting(query, beside=len(results.hits)):
         how = f"`mdmem sessions search {shlex.quote(query)}`"
         render.print_remarks([f"note: at most {said:,} messages of conversations fit: {how}"])
     if given["as_of"]:

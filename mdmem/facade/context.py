@@ -373,7 +373,6 @@ class _Sources:
         return 0, 0
 
     def _shown_path(self, vault: Vault, path: str) -> str:
-        """Return what the memory at `path` of a layer is called."""
         return self._memory.vault.show_path(join(vault.namespace, path))
 
     def _excerpt_source(self, vault: Vault, path: str, gathered: _Gathered) -> ExcerptSource | None:

@@ -143,10 +143,13 @@ class PathReader:
 
     def resolve_name(self, text: str, folder: str = "") -> str:
         """Find the path, without its suffix, of a memory to make, by its name in a folder."""
-        readings = self._list_readings(text, NEW)
+        is_link = text.startswith("[[") and text.endswith("]]")
+        readings = [self._follow_link(text, WRITE)] if is_link else self._list_readings(text, NEW)
         below = [path for path in readings if path.startswith(f"{folder}/")]
-        name = readings[0] if _is_shell_path(text) else text.removesuffix("/")
-        return min(below, key=self._count_missing) if below else name
+        outer = (self._find_inside(os.path.join(each, text)) for each in self._outer)
+        places = [path for path in outer if path not in {None, text}] or readings
+        name = places[0] if is_link or _is_shell_path(text) or places != readings else text.removesuffix("/")
+        return min(below, key=self._count_missing) if below else name or text
 
     def _list_readings(self, text: str, role: Role) -> list[str]:
         """List what a text may mean, the shell's reading first; refuse what leads out of the namespace."""
@@ -234,7 +237,6 @@ class PathReader:
         return completed
 
     def _find_inside(self, text: str) -> str | None:
-        """Find the path in the namespace of a file, seen from the current folder."""
         try:
             return self._memory.inside(os.path.join(self._here, text)) if len(text) < _LONGEST else None
         except OSError:

@@ -224,7 +224,6 @@ class Scorer:
         return count + (self._beside.count(each, is_wanted) if self._beside else 0)
 
     def _count_passages(self, keys: Container[int]) -> int:
-        """Count the passages of some memories that `_score_passages` gives."""
         holding = [clause.search for clause in self._passage_clauses if clause.of == "passage"]
         if not holding:
             return 0
@@ -502,7 +501,6 @@ class Scorer:
         return self._weights[word]
 
     def _weigh_rarity(self, word: str) -> float:
-        """Return the weight of a word by the number of passages that have it."""
         # Where there are few memories, a word that none has would outweigh all that they have.
         return _idf(self._passage_count, max(1, self._count_word("text", word)))
 
@@ -598,7 +596,6 @@ def _sum_parts(parts: Sequence[tuple[str, str, float]]) -> float:
 
 
 def _scale_parts(total: float, parts: Sequence[tuple[str, str, float]]) -> Iterator[ScorePart]:
-    """Scale parts so that they add up to `total`."""
     own = _sum_parts(parts)
     for of, word, value in parts:
         yield ScorePart(of, spelled(word), total * value / own)

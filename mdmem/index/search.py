@@ -93,7 +93,6 @@ class Matcher:
         )
 
     def _find_words(self, text: str) -> set[str]:
-        """Find the words of the query that a text holds."""
         written = [*_split_words(text)]
         if self._has_signs:
             written += [word for *_, word in passages.signed_words(text)]
@@ -128,7 +127,6 @@ def _split_words(text: str) -> Sequence[str]:
 
 @lru_cache(maxsize=1 << 14)
 def _analyze_word(written: str) -> frozenset[str]:
-    """Return the words of the index that a word is found as."""
     return frozenset(passages.analyzer().analyze(passages.written_out(written)))
 
 
@@ -138,7 +136,6 @@ def _fold_word(written: str) -> str:
 
 
 def _join_spans(spans: list[tuple[int, int]]) -> tuple[tuple[int, int], ...]:
-    """Sort spans and join those that touch."""
     joined: list[tuple[int, int]] = []
     for start, end in sorted(spans):
         if joined and start <= joined[-1][1]:
@@ -154,7 +151,6 @@ _ESCAPE = regex(r"""\\[bfnrt"\\/]""")
 # code points of a memory, and suggestions.
 _MOST_MISSING, _LEAST_ALIKE, _MOST_ALIKE, _MOST_READ, _MOST_NEAR = 4, 4, 40, 200_000, 3
 _MOST_HIDDEN = 10  # that are named
-_FEW = 3  # hits
 _SEARCH_WORD = regex(r"[^\W_]+")
 
 
@@ -181,11 +177,6 @@ class Results:
     flawed: int = 0
     explanations: tuple[tuple[ScorePart, ...], ...] = ()
     held: tuple[Held, ...] = ()
-
-    @property
-    def is_few(self) -> bool:
-        """Whether so little was found that one looks elsewhere, too."""
-        return len(self.hits) + self.left_out < _FEW
 
     @property
     def unread_note(self) -> str:
@@ -564,7 +555,6 @@ def _resolve_path_filters(layers: Sequence[Layer], beginnings: Sequence[str]) ->
 
 
 def _apply_request(query: Query, layers: Sequence[Layer], request: SearchRequest) -> Query:
-    """Add the filters of a request to its query, with vault paths."""
     filters, excluded = query.filters, query.excluded
     since, before = _parse_day(request.since, "since"), _parse_day(request.before, "before")
     texts = (request.types, request.tags)

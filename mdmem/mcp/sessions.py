@@ -108,7 +108,7 @@ def refuse_options(**options: Sequence[str] | bool) -> None:
 
 def _parse_place(call: Bound, path: str) -> tuple[str, int | None]:
     """Parse the key and the number that a path names; of the bound session if there is one; `*` is no key."""
-    name = path.removeprefix(f"{FOLDER}/").removeprefix("*")
+    name = "" if path == f"{FOLDER}/*" else path.partition("/")[2]
     key, mark, number = name.rpartition("#")
     if not (mark and number.isascii() and number.isdecimal()):
         key, number = name, ""

@@ -91,7 +91,6 @@ class Toolbox:
 
     @cached_property
     def _by_name(self) -> dict[str, ToolSpec]:
-        """All tools, with the kinds of memory that this vault declares."""
         tools = {tool.name: tool for tool in TOOLS}
         with suppress(ConfigInvalid):  # every call says so
             kinds = self._bound.memory.kinds
@@ -138,7 +137,6 @@ class Toolbox:
 
 
 def _with_kinds(tool: ToolSpec, declared: tuple[str, ...]) -> ToolSpec:
-    """Return the tool `remember` with the kinds that a vault declares."""
     about = f"{tool.about} {', '.join(declared)}: a text adds a section, an object fills in the template."
     schema = copy.deepcopy(tool.schema)
     schema["properties"]["kind"]["enum"] += declared

@@ -17,7 +17,7 @@ from mdmem import as_json, clipped, find_section
 from mdmem.errors import MdmemError, Usage
 from mdmem.facade.kinds import Kinds
 from mdmem.facade.paths import NEW, READ_ANY, READ_MESSAGE, READ_OTHER, WRITE, WRITE_ANY
-from mdmem.kind import KINDS, WORKING, Kind
+from mdmem.kind import KINDS, PREFERENCE, WORKING, Kind
 from mdmem.mcp import sessions
 from mdmem.mcp.answer import AS_JSON, Answer, Bound, answer_page, clipped_to, fit, page_of_lines, short_hash
 from mdmem.mcp.argument import Count, Fields, Number, Positive, Texts
@@ -106,7 +106,7 @@ def search(
         as_of=as_of,
     )
     notes = [f"[{note}]" for note in results.notes]
-    if results.is_few and (said := call.memory.sessions.count_fitting(query, call.thread)):
+    if said := call.memory.sessions.count_fitting(query, call.thread, len(results.hits)):
         notes.append(f"[at most {said:,} messages of conversations fit: search within=sessions/*]")
     return _answer_hits(call, results.hits[offset:], offset, results.left_out, notes)
 
@@ -199,7 +199,6 @@ def ls(
 
 
 def _list_references(call: Bound, target: str, within: str, stale: bool, limit: int, offset: int) -> Answer:
-    """List what memories link to and cite: one target and its backlinks, or all."""
     call.sync()
     options: dict[str, Any] = {"paths": [within] if within else None, "stale": stale}
     known = call.memory.references
@@ -392,7 +391,6 @@ def _plan_notes(plan: EditPlan) -> list[str]:
 
 
 def _describe_moves(plan: EditPlan) -> list[str]:
-    """Say what moved where, and how many links followed."""
     moves, count = plan.moves, plan.links_rewritten
     lines = [f"moved {old} → {new}" for old, new in islice(moves.items(), _MOST_FILES)]
     return [*lines, f"{count:,} links rewritten"] if count else lines
@@ -531,5 +529,7 @@ def remember(
     resource = resource or None
     if kind == WORKING.name and not resource:
         name = call.resolve_thread(name) or ""
+    folders = {each.name: each.folder for each in call.memory.kinds if each not in {WORKING, PREFERENCE}}
+    name = call.paths.resolve_name(name, folders[kind]) if name and folders.get(kind) else name
     options: dict[str, Any] = {"title": title, "why": why, "resource": resource, "ttl": ttl, "base": base}
     return _change_memories(call, lambda m: m.remember(kind, name, value, **options), dry_run=dry_run)

@@ -324,7 +324,6 @@ def _undo_entry(outlook: _Outlook, entry: Entry) -> EditPlan:
 
 
 def _sum_up(steps: Sequence[EditPlan]) -> EditPlan:
-    """Return the plan of what steps do together, which come one after the other."""
     firsts, lasts = dict[str, Change](), dict[str, Change]()
     moves = list[AttachmentChange]()
     for change in (change for step in steps for change in step.changes):
@@ -412,7 +411,6 @@ def _iterate_changes(vault: Vault, path: str) -> Iterator[tuple[Entry, FileChang
 
 
 def _find_version(changes: Sequence[FileChange], wanted: str) -> str:
-    """Return the whole hash of a version that begins so."""
     start = digits(wanted)
     hashes = [h for file in changes for h in (file.after, file.before) if h]
     found = complete_id("version", start, hashes)

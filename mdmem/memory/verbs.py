@@ -547,7 +547,6 @@ class Verbs(Generic[R]):
         return self._run(build)
 
     def _read_source(self, path: str, target: str, base: str | None) -> list[Document]:
-        """Return what is to be moved from a path."""
         try:
             return self._read_all(path, base)
         except MemoryNotFound:
@@ -557,7 +556,6 @@ class Verbs(Generic[R]):
             raise MemoryNotFound(path=path, remedy=remedy) from None
 
     def _read_all(self, path: str, base: str | None) -> list[Document]:
-        """Return the memory at `path`, or every memory of the folder that it names."""
         if path.endswith(self._vault.suffixes):
             return [history.require(self._vault, path, base, unreadable=True)]
         if base is not None:

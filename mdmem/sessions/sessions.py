@@ -46,6 +46,7 @@ if TYPE_CHECKING:
     SeqName = int | str
 _COMPACTING_SECONDS = 600.0  # of waiting; who compacts may ask a model
 _LOG = logging.getLogger("mdmem.sessions")
+_FEW = 3  # hits
 
 
 class Sessions:
@@ -390,10 +391,11 @@ class Sessions:
         chosen = find.make_filter(key, all or key is None, role, last, since, before, scope, dropped, limit)
         return search.search(self.logs, query, key, chosen, limit)
 
-    def count_fitting(self, query: str, key: str | None = None) -> int:
-        """Count the messages and summaries of a session, or of all, that fit a query, at most."""
+    def count_fitting(self, query: str, key: str | None = None, beside: int = 0) -> int:
+        """Count what fits a query in a session, or in all, at most; nothing beside many hits elsewhere."""
+        is_asked = beside < _FEW and any(self.logs.paths())
         try:
-            found = self.search(query, key, limit=1) if any(self.logs.paths()) else None
+            found = self.search(query, key, limit=1) if is_asked else None
         except MdmemError:  # whoever asks looks elsewhere
             return 0
         return len(found.hits) + found.left_out if found else 0

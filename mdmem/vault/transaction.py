@@ -132,7 +132,6 @@ class Transaction:
         return new_entry(self.prepared.plan.actor or self.actor, message, changed_by(steps))
 
     def _make_steps(self, merged: list[str], gone: _Gone) -> Iterator[Step]:
-        """Yield the steps of all changes, computed against what is on the disk now."""
         for change, planned in zip(self.prepared.plan.changes, self.prepared.afters, strict=True):
             after = planned
             path = join(self.namespace, check_memory(change.path))
@@ -178,7 +177,6 @@ class Transaction:
         return kept._replace(mode=back.mode) if kept and back.mode else kept
 
     def _merge_change(self, change: Change, after: Document | None, now: Content | None) -> Document | None:
-        """Make the change to what is on the disk now, or refuse with the diff."""
         theirs = parse(change.path, now.data, self.limits) if now else None
         if theirs and after and self.may_merge and change.merge:
             base = change.before or parse(change.path, b"", self.limits)

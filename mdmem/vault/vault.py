@@ -248,7 +248,6 @@ class Vault:
         return self._full_path(check_folder(path))
 
     def _full_path(self, path: str) -> str:
-        """Return a path of this namespace as the whole vault names it."""
         layer = self._find_layer(path)
         if layer:
             problem = f"what begins with {layer.name}: can be shown, and is changed where it belongs"

@@ -168,7 +168,7 @@ def test_a_folder_is_deleted_whole_and_comes_back(cli: Cli, db: Files) -> None:
     before = db.everything()
     refused = cli("rm", "notes")
     assert refused.code == 2
-    assert "notes is a folder with 2 memories\ndelete all of it with -r" in refused.errors
+    assert "notes is a folder with 2 memories\ndelete all of it with recursive (-r)" in refused.errors
     assert "a folder with 1 memory\n" in cli("rm", "notes/deep/").errors
     assert db.everything() == before
     ended = cli.ok("rm", "-r", "notes")

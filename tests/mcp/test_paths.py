@@ -164,3 +164,24 @@ def test_a_path_that_a_tool_names_means_the_same_in_a_vault_named_like_a_folder_
         assert tools("show", path=path).data["text"] == f"{path}\n"
     tools("write", path="db.md", content="x\n", overwrite=True)
     assert tools("show", path="notes/db.md").data["text"] == "notes/db.md\n"
+
+
+@cases(
+    "name, path",
+    [
+        ("z", "notes/z.md"),
+        ("deep/z.md", "notes/deep/z.md"),
+        ("notes/z.md", "notes/z.md"),
+        ("memories/notes/z.md", "notes/z.md"),
+        ("{root}/notes/deep/z.md", "notes/deep/z.md"),
+        ("./notes/z.md", "notes/z.md"),
+        ("[[deep/z]]", "notes/deep/z.md"),
+        ("memories/new", "notes/new.md"),
+        ("a/b", "notes/a/b.md"),
+    ],
+)
+def test_a_note_is_remembered_under_any_form_of_its_name(files: Files, name: str, path: str) -> None:
+    refill(files)
+    tools = Tools(mdmem.open(str(files.root)))
+    answer = tools("remember", kind="note", name=name.format(root=files.root), value="hello")
+    assert [file["path"] for file in answer.data["files"]] == [path]

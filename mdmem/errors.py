@@ -565,6 +565,13 @@ class IndexDamaged(Unavailable, code="index-damaged"):
     reason: str
 
 
+class IndexNotReady(Unavailable, code="index-not-ready"):
+    says = "the index is being made: {done:,} of {of:,}"
+    advice = "ask again in a moment"
+    done: int
+    of: int
+
+
 class ProgramFailed(
     Unavailable,
     code="program-failed",

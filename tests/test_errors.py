@@ -18,7 +18,7 @@ from tests.tables import cases
 CODES = {
     *("already-exists", "binary", "commit-failed", "config-invalid", "conflict"),
     *("document-refused", "edit-refused", "editor-failed", "extra-missing", "field-not-found"),
-    *("file-busy", "git-failed", "git-refused", "git-silent", "index-damaged"),
+    *("file-busy", "git-failed", "git-refused", "git-silent", "index-damaged", "index-not-ready"),
     *("invalid", "limit-reached", "lock-timeout", "memory-not-found", "model-failed"),
     *("name-not-found", "no-repository", "not-allowed", "not-encodable", "not-found"),
     *("not-utf8", "path-ambiguous", "path-refused", "pattern-invalid", "pattern-too-slow"),
@@ -87,6 +87,8 @@ EXAMPLES: dict[str, Any] = {
     "words": "The path /memories/a.md does not exist",
     "package": "starlette",
     "version": "ripgrep 11.0.1",
+    "done": 1_200,
+    "of": 3_680,
 }
 NEAR: dict[str, Any] = {"TextNotFound": (NearLine(line=3, text="almost it", differs="case"),)}
 

@@ -17,7 +17,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from typing import TYPE_CHECKING, Any
 
 import mdmem
-from mdmem.errors import MdmemError, MemoryNotFound, Usage
+from mdmem.errors import IndexNotReady, MdmemError, MemoryNotFound, Usage
 
 if TYPE_CHECKING:
     from mdmem.diagnostic import Diagnostic
@@ -37,6 +37,8 @@ Given = Mapping[str, Any]
 # Where the tools of hosts put what they print: Bash, WebFetch, Read, Grep and Glob, MCP.
 _OUTPUTS = ("stdout", "stderr", "result", "file", "content", "filenames", "text", "output")
 _SESSIONS, _OBSERVATIONS = "sessions", "observations"
+BACKGROUND = "background"
+"""The event with which hooks start what they do not wait for."""
 _SESSION_SECONDS = 7 * 24 * 3600
 _LONGEST_SESSION = 64  # bytes of its id
 _PATCHED = re.compile(r"^\*\*\* (?:Add File|Update File|Delete File|Move to): (.+?)\s*$", re.MULTILINE)
@@ -67,10 +69,15 @@ def answer(memory: Memory, event: str, given: Given) -> dict[str, Any] | str | N
         Usage: there is no such event.
         MdmemError: the answer cannot be found.
     """
-    if event not in _ANSWERS:
+    if event not in {*_ANSWERS, BACKGROUND}:
         raise Usage(problem=f"there is no event {event!r}", remedy=f"say {', '.join(_ANSWERS)}")
+    if event == BACKGROUND:
+        _work_in_background(memory, given)
+        return None
+    memory.hurry()
     with memory.service.acting_for(_host_of(given)):
-        return _ANSWERS[event](memory, given)
+        told = _ANSWERS[event](memory, given)
+        return _tell_of_index(memory, given, told) if memory.not_ready else told
 
 
 # -- the events -------------------------------------------------------------------------------------------
@@ -81,6 +88,10 @@ def _session_start(memory: Memory, given: Given) -> dict[str, Any] | None:
     from mdmem.facade.context import context  # noqa: PLC0415 - other events need none
 
     _forget_old_sessions(memory)
+    try:
+        memory.index.sync(texts=False)
+    except IndexNotReady:
+        memory.read_files()
     threads = {info.id: changed for info, changed in _live_memories(memory) if info.kind == "thread"}
     own = _thread_of(given)
     thread = own if own in threads else next(iter(threads), None)
@@ -125,7 +136,10 @@ def _user_prompt(memory: Memory, given: Given) -> dict[str, Any] | None:
     # Not every script has spaces between its words.
     if not words or (len(words) < _WORDS and asked.isascii()):
         return None
-    results = memory.search(asked, each="passage", limit=_MOST_PASSAGES)
+    try:
+        results = memory.search(asked, each="passage", limit=_MOST_PASSAGES)
+    except IndexNotReady:
+        return None
     pairs = zip(results.hits, results.held, strict=True)
     hits = [hit for hit, held in pairs if held.share >= _SHARE and held.words >= _WORDS]
     if not hits:
@@ -155,6 +169,8 @@ def _post_edit(memory: Memory, given: Given) -> dict[str, Any] | None:
         references = memory.references.broken(memories, code)
         past = memory.states().keys() - set(memories) if references else ()
         broken = _limit_lines(_reference_line(*each) for each in references if each.place.path not in past)
+    except IndexNotReady:
+        broken = []
     except MdmemError as error:
         broken = [f"references were not looked at: {error}"]
     errors, warnings = (
@@ -215,7 +231,22 @@ def _output_text(answer: Any) -> str:
 def _work_in_background(memory: Memory, given: Given) -> None:
     from mdmem.facade.background import work  # noqa: PLC0415 - as above
 
-    work(memory, given, mdmem.configured())
+    with memory.service.acting_for(_host_of(given)):
+        work(memory, given, mdmem.configured())
+
+
+def _tell_of_index(memory: Memory, given: Given, told: dict[str, Any] | str | None) -> Any:
+    """Let another process make the index, and tell the person once in a session that it does."""
+    with contextlib.suppress(MdmemError):
+        memory.service.start_indexing()
+    if isinstance(told, str):
+        return told
+    try:
+        open(_session_file(memory, given, "i"), "xb").close()
+    except FileExistsError:
+        return told
+    words = [(told or {}).get("systemMessage"), f"mdmem: {memory.not_ready and memory.not_ready.message}"]
+    return {**(told or {}), "systemMessage": "\n".join(filter(None, words))}
 
 
 def _pre_compact(memory: Memory, given: Given) -> dict[str, Any] | str | None:
@@ -301,7 +332,6 @@ _ANSWERS = {
     "post-tool": _post_tool,
     "pre-compact": _pre_compact,
     "stop": _answer_stop,
-    "background": _work_in_background,
 }
 
 
@@ -360,9 +390,14 @@ def _format_age(moment: float) -> str:
 
 def _mark_file(memory: Memory, given: Given) -> str:
     """Return the file whose time is that of the last edit in a session."""
+    return _session_file(memory, given, "s")
+
+
+def _session_file(memory: Memory, given: Given, mark: str) -> str:
+    """Return the file that keeps something of a session; `mark` says what."""
     session = _thread_of(given).encode("utf-8", "replace")
     # What is longer than an id has the end that tells it from others; a digest would take longer to import.
-    return os.path.join(memory.state_folder(_SESSIONS), f"s{session[-_LONGEST_SESSION:].hex()}")
+    return os.path.join(memory.state_folder(_SESSIONS), f"{mark}{session[-_LONGEST_SESSION:].hex()}")
 
 
 def _edited_since(memory: Memory, given: Given, moment: float) -> bool:

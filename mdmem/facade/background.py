@@ -1,7 +1,8 @@
-"""The process that hooks start and do not wait for: it observes a session, and captures what was stated.
+"""The process that hooks start and do not wait for: it works on a session, or makes the index.
 
-A hook has to answer at once, so it only starts this. One process at a time is at a session. It looks once
-more when it is done, so that whoever comes meanwhile neither waits nor has to come again.
+A hook has to answer at once, so it only starts this. One process at a time is at a session: it observes it,
+and captures what was stated. It looks once more when it is done, so that whoever comes meanwhile neither
+waits nor has to come again. One process at a time makes the index.
 """
 
 from __future__ import annotations
@@ -25,7 +26,8 @@ if TYPE_CHECKING:
 
 EVENT = "background"
 """The event of `mdmem hook` that does the work."""
-_KEY = "session_key"
+_KEY, _INDEXES = "session_key", "indexes"
+_INDEX_LOCK = "background.lock"
 _SCOPE = ("MDMEM_USER", "MDMEM_PROJECT")  # which the command line says instead
 
 
@@ -49,6 +51,21 @@ def start(memory: Memory, session: str) -> bool:
             pass
     except LockTimeout:
         return True  # it looks once more when it is done
+    _start_process(memory, {_KEY: key})
+    return True
+
+
+def start_indexing(memory: Memory) -> None:
+    """Let another process make the index current, unless one does so already, and do not wait for it."""
+    try:
+        with _hold_indexing(memory):
+            pass
+    except LockTimeout:
+        return
+    _start_process(memory, {_INDEXES: True})
+
+
+def _start_process(memory: Memory, given: Mapping[str, object]) -> None:
     process = subprocess.Popen(  # noqa: S603 - a list, no shell, and nothing of it names a program
         [sys.executable, "-m", "mdmem", *_scope_options(memory), "hook", EVENT],
         cwd=os.sep,
@@ -59,25 +76,30 @@ def start(memory: Memory, session: str) -> bool:
         start_new_session=True,
     )
     with contextlib.suppress(BrokenPipeError):  # it has ended already
-        process.stdin.write(json.dumps({_KEY: key}).encode())  # type: ignore[union-attr]  # it was asked for
+        process.stdin.write(json.dumps(given).encode())  # type: ignore[union-attr]  # it was asked for
         process.stdin.close()  # type: ignore[union-attr]
     # Where this process goes on for longer, it is the one to be told of the end of that one.
     threading.Thread(target=process.wait, daemon=True).start()
-    return True
 
 
 def work(memory: Memory, given: Mapping[str, object], generator: Generator | None) -> None:
-    """Observe and capture a session, until nothing is said meanwhile; nothing where another process does it.
+    """Observe and capture a session, until nothing is said meanwhile, or make the index.
+
+    Nothing is done where another process does it.
 
     Args:
         memory: of the scope.
-        given: what `start` has handed on.
+        given: what `start` or `start_indexing` has handed on.
         generator: asks the model of the user's own config; without one, rules decide.
 
     Raises:
         Usage: no session is named.
         As `Memory.observe` and `Capture.run`.
     """
+    if given.get(_INDEXES):
+        with contextlib.suppress(LockTimeout), _hold_indexing(memory):
+            memory.index.sync(alone=True)
+        return
     key = given.get(_KEY)
     if not isinstance(key, str):
         raise Usage(problem=f"{_KEY} names no session", remedy="hooks start this by themselves")
@@ -105,6 +127,11 @@ def _hold_session(memory: Memory, key: str) -> contextlib.AbstractContextManager
     """Hold the lock of whoever is at a session; LockTimeout where another process has it."""
     name = digest(memory.sessions.logs.path(key).encode())
     return files.held(os.path.join(memory.state_folder(EVENT), f"{name}.lock"), 0)
+
+
+def _hold_indexing(memory: Memory) -> contextlib.AbstractContextManager[object]:
+    """Hold the lock of the process that makes the index; LockTimeout where another one has it."""
+    return files.held(os.path.join(memory.index.folder, _INDEX_LOCK), 0)
 
 
 def _scope_options(memory: Memory) -> list[str]:

@@ -20,6 +20,7 @@ from mdmem.errors import (
     ConfigInvalid,
     DocumentRefused,
     GitFailed,
+    IndexNotReady,
     MemoryNotFound,
     NotEncodable,
     NotUtf8,
@@ -83,7 +84,8 @@ class Check:
         if self._related:
             from mdmem.links.lineage import check_lineage  # noqa: PLC0415 - start-up
 
-            findings += tell_guests(self._vault, check_lineage(self._view(), self._related))
+            with suppress(IndexNotReady):  # then it is told what is wrong with the memory alone
+                findings += tell_guests(self._vault, check_lineage(self._view(), self._related))
         if links and checked:
             findings += drop_repeats(findings, self._check_pointing(checked if paths else None))
         if not paths:

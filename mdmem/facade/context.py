@@ -338,8 +338,9 @@ class _Sources:
 
     def gather_observed(self, session: str) -> _Gathered:
         """Return the newest observations of a session and reflections on them, in the order of time."""
-        gathered = _Gathered()
-        newest = self._memory.observations.newest(session) if session else None
+        gathered, vault = _Gathered(), self._memory.vault
+        there = session and vault.store.stands(join(vault.namespace, OBSERVATION.folder))
+        newest = self._memory.observations.newest(session) if there else None
         for at, each in enumerate(newest.found if newest else ()):
             source = self._excerpt_source(self._memory.vault, each.path, gathered)
             # Reflections first, as they are on more; then the newest.
@@ -384,10 +385,8 @@ class _Sources:
         if self._excluded and real_path(vault, path) in self._excluded:
             return None
         try:
-            document = vault.read(path)
-            _ = document.frontmatter  # which may pass a limit
-        except MemoryNotFound:
-            return None
+            document = vault.find(path)
+            _ = document and document.frontmatter  # which may pass a limit
         except (DocumentRefused, PathRefused) as error:
             gathered.unread.append((in_line(shown or path), error.message))
             return None

@@ -72,6 +72,12 @@ class Service:
         """Let changes meanwhile be made by `actor`, such as a client that named itself, if none was given."""
         return acting_for(actor)
 
+    def start_indexing(self) -> None:
+        """Let another process make the index current; see `mdmem.facade.background.start_indexing`."""
+        from mdmem.facade.background import start_indexing  # noqa: PLC0415 - as below
+
+        start_indexing(self._memory)
+
     def start_background(self, session: str) -> bool:
         """Let another process observe and capture a session; see `mdmem.facade.background.start`."""
         if not (self._vault.config.observation.enabled or self.is_captured):

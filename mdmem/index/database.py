@@ -27,6 +27,7 @@ if TYPE_CHECKING:
 
 
 DATABASE = "database.sqlite"
+IN_MEMORY = ":memory:"
 TEXT = "text"
 LOCK = "lock"
 """Held by the one process that writes."""
@@ -114,7 +115,7 @@ class DocumentRow(NamedTuple):
 
 
 class Database:
-    """The database in the file `path`, which is created when it is missing.
+    """The database in the file `path`, which is created when it is missing; or in no file, `IN_MEMORY`.
 
     One object may be used by several threads, one at a time.
 
@@ -135,7 +136,7 @@ class Database:
         try:
             with _translating_errors(path):
                 self._set_up()
-                status = os.stat(path)
+                status = os.stat(path if path != IN_MEMORY else os.devnull)
         except BaseException:
             self._connection.close()
             raise

@@ -5,21 +5,20 @@ from __future__ import annotations
 import contextlib
 import os
 import threading
-from collections.abc import Callable, Collection, Sequence
-from contextlib import AbstractContextManager
+from collections.abc import Callable, Collection, Iterator, Sequence
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, TypeVar
 from unicodedata import normalize
 
 from mdmem.document.document import NAMED_SUFFIXES
-from mdmem.errors import IndexDamaged, LockTimeout, MdmemError, StorageFailed
+from mdmem.errors import IndexDamaged, IndexNotReady, LockTimeout, MdmemError, StorageFailed
 from mdmem.index.database import DATABASE, LOCK, SOCKET, TEXT, VERSION_FILE, Database, Seen
 from mdmem.index.sync import Progress, Sync, Synced, Work
 from mdmem.index.voucher import mounted_in, remote_kind
 from mdmem.vault import files
 from mdmem.vault.paths import is_under
 from mdmem.vault.vault import Vault
-from mdmem.vault.walk import Look, compare_files, compare_paths
+from mdmem.vault.walk import Look, compare_files, compare_paths, count_files
 
 if TYPE_CHECKING:
     from mdmem.index.sync import Pinning
@@ -32,6 +31,10 @@ ChangedPaths = Callable[[], Collection[str] | None]
 # A first run over a very large vault may take minutes; other processes wait for it.
 _LOCK_SECONDS = 600.0
 _STOPPED_SECONDS = 1.0
+# Who is in a hurry waits for a short write, and reads no more files than this.
+_HURRIED_SECONDS = 0.2
+_MOST_HURRIED = 400
+_COUNT = "count"
 # Memories that may be left to the next question to the text index: to read them again takes less than 0.1 s.
 _MOST_PENDING = 50
 
@@ -41,13 +44,23 @@ class Index:
 
     Constructing one opens nothing. One object may be used by several threads.
 
+    Args:
+        root: of the vault.
+        pinning: says what cited code is like where the index first sees it.
+        is_hurried: raise IndexNotReady rather than wait for another process or read many files, and look for
+            changes only once.
+
     Attributes:
         notes: warnings, oldest first: that the index was rebuilt, or is not in the vault.
+        refused: why it was not ready, once it was not; it is not asked again then.
     """
 
-    def __init__(self, root: str, pinning: Pinning | None = None) -> None:
+    def __init__(self, root: str, pinning: Pinning | None = None, *, is_hurried: bool = False) -> None:
         self.vault = Vault(root)
         self._pinning = pinning
+        self._is_hurried = is_hurried
+        self._seen_texts: bool | None = None  # whether the look of one in a hurry was at texts as well
+        self.refused: IndexNotReady | None = None
         self.notes = self.vault.notes
         self._guard = threading.RLock()
         self._database: Database | None = None
@@ -102,10 +115,61 @@ class Index:
             self.notes.append(note)
         return folder
 
-    def _lock_index(self) -> AbstractContextManager[None]:
+    @contextlib.contextmanager
+    def _lock_index(self) -> Iterator[None]:
         if not os.path.isdir(self.folder):
             del self.folder  # it was deleted
-        return files.held(os.path.join(self.folder, LOCK), _LOCK_SECONDS, stopped=_STOPPED_SECONDS)
+        seconds = _LOCK_SECONDS
+        if self._is_hurried:
+            seconds = 0 if self._read_count() else _HURRIED_SECONDS
+        with contextlib.ExitStack() as stack:
+            try:
+                lock = files.held(os.path.join(self.folder, LOCK), seconds, stopped=_STOPPED_SECONDS)
+                stack.enter_context(lock)
+            except LockTimeout:
+                if self._is_hurried:
+                    raise self._refuse(count_files(self.vault.root, self.vault.suffixes)) from None
+                raise
+            yield
+
+    def _refuse(self, count: int) -> IndexNotReady:
+        """Return, and remember, that the index is not ready for that many files."""
+        done, of = self._read_count() or (0, count)
+        self.refused = IndexNotReady(done=done, of=of)
+        return self.refused
+
+    def _refuse_many(self, count: int) -> None:
+        if count > _MOST_HURRIED:
+            raise self._refuse(count)
+
+    def _read_count(self) -> tuple[int, int] | None:
+        """Read how many memories of how many a long run of some process has indexed; None without one."""
+        with contextlib.suppress(OSError, ValueError), open(os.path.join(self.folder, _COUNT), "rb") as file:
+            done, of = map(int, file.read(64).split())
+            return done, of
+        return None
+
+    @contextlib.contextmanager
+    def _keep_count(self, paths: Sequence[str], progress: Progress | None) -> Iterator[Progress | None]:
+        """Keep the count of a long run in a file, which others read without the lock."""
+        if len(paths) <= _MOST_HURRIED:
+            yield progress
+            return
+        file, all_ = os.path.join(self.folder, _COUNT), len({*self._known, *paths})
+
+        def report(done: int, of: int) -> None:
+            with contextlib.suppress(OSError):
+                descriptor = os.open(file, os.O_WRONLY | os.O_CREAT | os.O_NOFOLLOW | os.O_CLOEXEC, 0o600)
+                with open(descriptor, "wb", buffering=0) as stream:
+                    stream.write(b"%10d %10d" % (max(0, all_ - of) + done, max(all_, of)))
+            if progress:
+                progress(done, of)
+
+        try:
+            yield report
+        finally:
+            with contextlib.suppress(OSError):
+                os.unlink(file)
 
     @property
     def _database_path(self) -> str:
@@ -219,13 +283,23 @@ class Index:
         Raises:
             LockTimeout: another process has held the lock for ten minutes.
             StorageFailed: the system refused.
+            IndexNotReady: that would take long, and the caller is in a hurry.
         """
         with self._guard:
+            if self.refused:
+                raise self.refused
+            if self._seen_texts is not None and self._seen_texts >= texts:
+                return Synced()
             self.vault.recover()
-            return self._run_with_fallback(
+            if self._is_hurried and not os.path.exists(self._database_path):
+                self._refuse_many(count_files(self.vault.root, self.vault.suffixes))
+            synced = self._run_with_fallback(
                 lambda: self._sync_stores(paths, progress, texts=texts, alone=alone),
                 lambda: self._sync_stores(None, progress, texts=texts, alone=True),
             )
+            if self._is_hurried and paths is None:
+                self._seen_texts = texts
+            return synced
 
     def _sync_stores(
         self, paths: Collection[str] | None, progress: Progress | None, *, texts: bool, alone: bool
@@ -244,9 +318,7 @@ class Index:
                 look = self._find_changes(database, where)
             synced = Synced()
             if look.changed or look.gone or _list_racy_paths(database) or _compare_stores(database, text):
-                ((pending,),) = database.rows("SELECT count(*) FROM pending")
-                if not text and pending + len(look.changed) + len(look.gone) > _MOST_PENDING:
-                    text = self._open_text_index()  # before the lock, which it takes, too
+                text = self._prepare_run(database, text, len(look.changed) + len(look.gone))
                 with self._lock_index():
                     if database.replaced:
                         continue
@@ -258,6 +330,21 @@ class Index:
             if where is None or paths is None:
                 self._due = set()
             return synced
+
+    def _prepare_run(self, database: Database, text: TextIndex | None, changed: int) -> TextIndex | None:
+        """Return the text index, if it is to be updated, before a run; `changed` is a number of files.
+
+        Raises:
+            IndexNotReady: the run would take long, and the caller is in a hurry.
+        """
+        ((pending,),) = database.rows("SELECT count(*) FROM pending")
+        if not text and pending + changed > _MOST_PENDING:
+            text = self._open_text_index()  # before the lock, which it takes, too
+        if self._is_hurried:
+            if _compare_stores(database, text) == _LOST:
+                ((pending,),) = database.rows("SELECT count(*) FROM documents")
+            self._refuse_many(pending + changed + len(_list_racy_paths(database)))
+        return text
 
     def _list_due_paths(self, paths: Collection[str] | None = None) -> Collection[str] | None:
         """Return where to look for changes of `paths`, or of all; None: everywhere."""
@@ -287,7 +374,8 @@ class Index:
         work = Work(read=tuple(read), problems=tuple(problems), gone=tuple(look.gone))
         self._known_at = -1
         try:
-            return Sync(self.vault, database, text, self._pinning).run(work, progress)
+            with self._keep_count(read, progress) as told:
+                return Sync(self.vault, database, text, self._pinning).run(work, told)
         except BaseException:
             # For example an interrupt: the next run would add what was not committed once more.
             if text:

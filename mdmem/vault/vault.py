@@ -87,9 +87,11 @@ class Vault:
 
     Attributes:
         progress: told what takes a while, and how much of how much of it is done; None where nobody waits.
+        is_hurried: whether a question that would take long is refused instead, as a hook wants it.
     """
 
     progress: Callable[[str, int, int], None] | None = None
+    is_hurried = False
 
     def __init__(
         self,

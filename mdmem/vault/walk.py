@@ -160,6 +160,15 @@ def count_passed_over(paths: Iterable[str]) -> dict[str, int]:
     return {suffix: count for suffix, count in counts.most_common() if suffix.lower() in _TEXTS}
 
 
+def count_files(root: str, suffixes: tuple[str, ...] = SUFFIXES) -> int:
+    """Count the files below a folder with one of `suffixes`, hidden names left out, and look at none."""
+    count = 0
+    for _, folders, names in tree(root):
+        folders[:] = [name for name in folders if name[0] != "."]
+        count += sum(name.endswith(suffixes) and name[0] != "." for name in names)
+    return count
+
+
 def count_hidden(
     root: str, parts: tuple[str, ...] = (), holds: Callable[[str], bool] | None = None
 ) -> dict[str, int]:

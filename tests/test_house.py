@@ -60,7 +60,6 @@ SHORT = {
     "memory.provenance": "how sure memories are, apart from when they count",
     "merging.facts": "the view of a tree that comparison and blame read, and what a fact is",
     "facade.lazy": "the descriptor of the façade's attributes",
-    "facade.service": "what serves memories to others, apart from what a program asks of them",
     "facade.statistics": "how much there is: one question, which needs no other",
     "sessions.outline": "what a conversation came to is found without any memory",
 }
@@ -70,6 +69,7 @@ ALONE = {
     "agents.sync": "it writes files; what should be in them is text, and pure",
     "git.commit": "the one place that runs git as its user does, and changes a repository",
     "git.consent": "what a stranger's repository may not do at a commit, which is no part of making one",
+    "index.unindexed": "what is read while there is no index, which few hooks need",
     "links.graph": "the graph of all links is drawn seldom, and needs no lineage",
     "sessions.compress": "what makes messages shorter that no summary stands for, without any log",
     "sessions.runs": "what tools did is found without a word that anybody said",
@@ -126,8 +126,8 @@ INLINE = {
     ),
     "memory.history": ("few changes are undone behind later ones", {"merging.merge"}),
     "facade.service": (
-        "few vaults ask for conversations to be kept, or for commits",
-        {"facade.background", "review.commits", "sessions.logs"},
+        "few vaults ask for conversations to be kept, or for commits, and few hooks find no index",
+        {"facade.background", "index.unindexed", "review.commits", "sessions.logs"},
     ),
     "facade.instructions": (
         "most commands are about no tool's files",

@@ -74,10 +74,11 @@ def answer(memory: Memory, event: str, given: Given) -> dict[str, Any] | str | N
     if event == BACKGROUND:
         _work_in_background(memory, given)
         return None
-    memory.hurry()
+    memory.service.hurry()
     with memory.service.acting_for(_host_of(given)):
         told = _ANSWERS[event](memory, given)
-        return _tell_of_index(memory, given, told) if memory.not_ready else told
+        refused = memory.service.not_ready
+        return _tell_of_index(memory, given, told, f"mdmem: {refused.message}") if refused else told
 
 
 # -- the events -------------------------------------------------------------------------------------------
@@ -91,7 +92,7 @@ def _session_start(memory: Memory, given: Given) -> dict[str, Any] | None:
     try:
         memory.index.sync(texts=False)
     except IndexNotReady:
-        memory.read_files()
+        memory.service.read_files()
     threads = {info.id: changed for info, changed in _live_memories(memory) if info.kind == "thread"}
     own = _thread_of(given)
     thread = own if own in threads else next(iter(threads), None)
@@ -235,8 +236,8 @@ def _work_in_background(memory: Memory, given: Given) -> None:
         work(memory, given, mdmem.configured())
 
 
-def _tell_of_index(memory: Memory, given: Given, told: dict[str, Any] | str | None) -> Any:
-    """Let another process make the index, and tell the person once in a session that it does."""
+def _tell_of_index(memory: Memory, given: Given, told: dict[str, Any] | str | None, word: str) -> Any:
+    """Let another process make the index, and add to an answer, once in a session, that it does."""
     with contextlib.suppress(MdmemError):
         memory.service.start_indexing()
     if isinstance(told, str):
@@ -245,7 +246,7 @@ def _tell_of_index(memory: Memory, given: Given, told: dict[str, Any] | str | No
         open(_session_file(memory, given, "i"), "xb").close()
     except FileExistsError:
         return told
-    words = [(told or {}).get("systemMessage"), f"mdmem: {memory.not_ready and memory.not_ready.message}"]
+    words = (told or {}).get("systemMessage"), word
     return {**(told or {}), "systemMessage": "\n".join(filter(None, words))}
 
 

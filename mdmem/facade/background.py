@@ -57,12 +57,10 @@ def start(memory: Memory, session: str) -> bool:
 
 def start_indexing(memory: Memory) -> None:
     """Let another process make the index current, unless one does so already, and do not wait for it."""
-    try:
+    with contextlib.suppress(LockTimeout):
         with _hold_indexing(memory):
             pass
-    except LockTimeout:
-        return
-    _start_process(memory, {_INDEXES: True})
+        _start_process(memory, {_INDEXES: True})
 
 
 def _start_process(memory: Memory, given: Mapping[str, object]) -> None:

@@ -52,7 +52,6 @@ if TYPE_CHECKING:  # most commands use one of these, or none
     from ripgrepy import Ripgrepy
 
     from mdmem.capture.capture import Capture
-    from mdmem.errors import IndexNotReady
     from mdmem.facade.context import Context
     from mdmem.facade.doctor import Health
     from mdmem.facade.editing import Editing
@@ -937,23 +936,6 @@ class Memory(Kinds["Applied"]):
         from mdmem.index.index import Index  # noqa: PLC0415 - start-up
 
         return Index(self.vault.root, _open_pinning, is_hurried=self.vault.is_hurried)
-
-    def hurry(self) -> None:
-        """Let questions raise IndexNotReady from now on, where the index cannot answer at once."""
-        self.vault.is_hurried = True
-
-    @property
-    def not_ready(self) -> IndexNotReady | None:
-        """Why the index did not answer somebody in a hurry; None where it did, or was not asked."""
-        return self.index.refused if "index" in vars(self) else None
-
-    def read_files(self) -> None:
-        """Let `context` without a query read the files that it needs, where the index is not ready."""
-        from mdmem.index.unindexed import FileIndex  # noqa: PLC0415 - start-up
-
-        refused = self.not_ready
-        self.index = FileIndex(self.vault, self.scope.layers)
-        self.index.refused = refused
 
     def _current_view(self) -> View:
         """Return what the index knows of this namespace, once it is current."""

@@ -10,7 +10,7 @@ from mdmem.vault.vault import acting_for
 if TYPE_CHECKING:
     from contextlib import AbstractContextManager
 
-    from mdmem.errors import MdmemError, NotAllowed
+    from mdmem.errors import IndexNotReady, MdmemError, NotAllowed
     from mdmem.facade.memory import Memory
     from mdmem.review.commits import Commits
     from mdmem.vault.transaction import Applied
@@ -72,11 +72,33 @@ class Service:
         """Let changes meanwhile be made by `actor`, such as a client that named itself, if none was given."""
         return acting_for(actor)
 
+    def hurry(self) -> None:
+        """Let questions raise IndexNotReady from now on, where the index cannot answer at once."""
+        self._vault.is_hurried = True
+
+    @property
+    def not_ready(self) -> IndexNotReady | None:
+        """Why the index did not answer somebody in a hurry; None where it did, or was not asked."""
+        return self._memory.index.refused if "index" in vars(self._memory) else None
+
+    def read_files(self) -> None:
+        """Let `context` without a query read the files that it needs, where the index is not ready."""
+        from mdmem.index.unindexed import FileIndex  # noqa: PLC0415 - few wait for an index
+
+        refused = self.not_ready
+        self._memory.index = FileIndex(self._vault, self._memory.scope.layers)
+        self._memory.index.refused = refused
+
     def start_indexing(self) -> None:
         """Let another process make the index current; see `mdmem.facade.background.start_indexing`."""
         from mdmem.facade.background import start_indexing  # noqa: PLC0415 - as below
 
         start_indexing(self._memory)
+
+    def prepare_index(self) -> None:
+        """Let another process make the index of a large vault that has none, before it is asked."""
+        if self._memory.index.is_missed:
+            self.start_indexing()
 
     def start_background(self, session: str) -> bool:
         """Let another process observe and capture a session; see `mdmem.facade.background.start`."""

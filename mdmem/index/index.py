@@ -60,6 +60,7 @@ class Index:
         self._pinning = pinning
         self._is_hurried = is_hurried
         self._seen_texts: bool | None = None  # whether the look of one in a hurry was at texts as well
+        self._progress: Progress | None = None  # of the sync that goes on
         self.refused: IndexNotReady | None = None
         self.notes = self.vault.notes
         self._guard = threading.RLock()
@@ -124,23 +125,35 @@ class Index:
             seconds = 0 if self._read_count() else _HURRIED_SECONDS
         with contextlib.ExitStack() as stack:
             try:
-                lock = files.held(os.path.join(self.folder, LOCK), seconds, stopped=_STOPPED_SECONDS)
-                stack.enter_context(lock)
+                path = os.path.join(self.folder, LOCK)
+                held = files.held(path, seconds, stopped=_STOPPED_SECONDS, waits=self._report_other)
+                stack.enter_context(held)
             except LockTimeout:
                 if self._is_hurried:
-                    raise self._refuse(count_files(self.vault.root, self.vault.suffixes)) from None
+                    raise self._refuse() from None
                 raise
             yield
 
-    def _refuse(self, count: int) -> IndexNotReady:
-        """Return, and remember, that the index is not ready for that many files."""
-        done, of = self._read_count() or (0, count)
+    def _report_other(self) -> None:
+        """Report how far the process is that is waited for."""
+        count = self._read_count() if self._progress else None
+        if self._progress and count:
+            self._progress(*count)
+
+    @property
+    def is_missed(self) -> bool:
+        """Whether there is no index, and to make one takes long."""
+        return not os.path.exists(self._database_path) and self._file_count > _MOST_HURRIED
+
+    @cached_property
+    def _file_count(self) -> int:
+        return count_files(self.vault.root, self.vault.suffixes)
+
+    def _refuse(self) -> IndexNotReady:
+        """Return, and remember, that the index is not ready."""
+        done, of = self._read_count() or (0, self._file_count)
         self.refused = IndexNotReady(done=done, of=of)
         return self.refused
-
-    def _refuse_many(self, count: int) -> None:
-        if count > _MOST_HURRIED:
-            raise self._refuse(count)
 
     def _read_count(self) -> tuple[int, int] | None:
         """Read how many memories of how many a long run of some process has indexed; None without one."""
@@ -290,9 +303,10 @@ class Index:
                 raise self.refused
             if self._seen_texts is not None and self._seen_texts >= texts:
                 return Synced()
+            self._progress = progress
             self.vault.recover()
-            if self._is_hurried and not os.path.exists(self._database_path):
-                self._refuse_many(count_files(self.vault.root, self.vault.suffixes))
+            if self._is_hurried and self.is_missed:
+                raise self._refuse()
             synced = self._run_with_fallback(
                 lambda: self._sync_stores(paths, progress, texts=texts, alone=alone),
                 lambda: self._sync_stores(None, progress, texts=texts, alone=True),
@@ -343,7 +357,8 @@ class Index:
         if self._is_hurried:
             if _compare_stores(database, text) == _LOST:
                 ((pending,),) = database.rows("SELECT count(*) FROM documents")
-            self._refuse_many(pending + changed + len(_list_racy_paths(database)))
+            if pending + changed + len(_list_racy_paths(database)) > _MOST_HURRIED:
+                raise self._refuse()
         return text
 
     def _list_due_paths(self, paths: Collection[str] | None = None) -> Collection[str] | None:

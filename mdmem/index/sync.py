@@ -272,7 +272,7 @@ def _is_racy(seen: Seen, now: int) -> bool:
 
 
 # Memories that are committed at once: an interrupted first run keeps them.
-_BATCH = 5_000
+_BATCH = 500
 _STEP = 100  # files after which progress is reported
 # With more files, the garbage collector would take a tenth of the time.
 _MANY = 1_000

@@ -25,7 +25,7 @@ from typing import TYPE_CHECKING, NamedTuple
 from mdmem.errors import LockTimeout, MemoryNotFound, PathRefused, StorageFailed, SystemFailing
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Mapping, Sequence
+    from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 
 _FOLDER = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
 # O_NONBLOCK so that opening a FIFO returns, to be refused, instead of waiting for a writer.
@@ -465,13 +465,16 @@ def _stat_place(place: tuple[int, str]) -> os.stat_result:
 
 
 @contextlib.contextmanager
-def held(path: str, seconds: float, *, stopped: float | None = None) -> Iterator[None]:
+def held(
+    path: str, seconds: float, *, stopped: float | None = None, waits: Callable[[], None] | None = None
+) -> Iterator[None]:
     """Hold the lock in the file `path`, which is made when it is missing and stays.
 
     Args:
         path: of the file, in which the process that holds the lock leaves its number.
         seconds: how long to wait for it.
         stopped: how long to wait for a process that is stopped, where the system can tell.
+        waits: called again and again while it waits.
 
     Raises:
         LockTimeout: somebody else held it for so long.
@@ -482,7 +485,7 @@ def held(path: str, seconds: float, *, stopped: float | None = None) -> Iterator
     except OSError as error:
         raise StorageFailed(path=path, action="lock it", reason=error.strerror or str(error)) from None
     try:
-        take(descriptor, path, seconds, stopped=stopped)
+        take(descriptor, path, seconds, stopped=stopped, waits=waits)
         with contextlib.suppress(OSError):  # a full disk holds up nobody
             os.pwrite(descriptor, b"%-10d" % os.getpid(), 0)
         yield
@@ -490,7 +493,14 @@ def held(path: str, seconds: float, *, stopped: float | None = None) -> Iterator
         os.close(descriptor)
 
 
-def take(descriptor: int, path: str, seconds: float, *, stopped: float | None = None) -> None:
+def take(
+    descriptor: int,
+    path: str,
+    seconds: float,
+    *,
+    stopped: float | None = None,
+    waits: Callable[[], None] | None = None,
+) -> None:
     """Lock an open file or folder; as `held`, until it is closed."""
     start = time.monotonic()
     for _ in attempts(seconds, _LOCK_PAUSE):
@@ -500,6 +510,8 @@ def take(descriptor: int, path: str, seconds: float, *, stopped: float | None = 
             waited = time.monotonic() - start
             if stopped is not None and waited >= stopped and _is_stopped(descriptor):
                 break
+            if waits:
+                waits()
         except OSError as error:
             raise StorageFailed(path=path, action="lock it", reason=error.strerror or str(error)) from None
         else:

@@ -5,12 +5,14 @@ from __future__ import annotations
 import fcntl
 import io
 import json
-import os
 import random
 import signal
+import sqlite3
+import subprocess
 import sys
-from contextlib import contextmanager
+from contextlib import closing, contextmanager
 from datetime import UTC, datetime
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -25,7 +27,6 @@ from tests.waiting import until
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
-    from pathlib import Path
 
 
 EVENTS = ("session-start", "user-prompt", "post-edit", "post-tool", "pre-compact", "stop")
@@ -66,11 +67,15 @@ def fill(root: Path, count: int) -> None:
         (root / f"notes/n{number}.md").write_text(text, encoding="utf-8")
 
 
+def kept(root: Path, name: str) -> Path:
+    """A file of the index."""
+    return Path(mdmem.open(root).index.folder, name)
+
+
 @contextmanager
 def locked(root: Path, name: str = "lock") -> Iterator[None]:
     """Hold a lock of the index, as another process does."""
-    memory = mdmem.open(root)
-    with open(os.path.join(memory.index.folder, name), "wb") as file:
+    with kept(root, name).open("wb") as file:
         fcntl.flock(file, fcntl.LOCK_EX)
         yield
 
@@ -170,10 +175,10 @@ def test_a_small_vault_is_indexed_by_the_hook_itself(vault_root: Path, quiet: li
 def test_a_command_waits_where_a_hook_does_not(vault_root: Path) -> None:
     fill(vault_root, MOST + 1)
     memory = mdmem.open(vault_root)
-    memory.hurry()
+    memory.service.hurry()
     with pytest.raises(IndexNotReady, match=r"0 of 406"):
         memory.search("walrus")
-    assert memory.not_ready
+    assert memory.service.not_ready
     assert mdmem.open(vault_root).search("walrus").hits
 
 
@@ -237,10 +242,101 @@ def test_the_files_say_what_the_index_says(tmp_path: Path, first: int) -> None:
             mdmem.Scope(user="u", project="p"),
         ):
             memory, files = mdmem.open(root, scope), mdmem.open(root, scope)
-            files.read_files()
+            files.service.read_files()
             said = [
                 context(each, thread="t", budget=4_000, estimated=True, now=NOW) for each in (memory, files)
             ]
             assert said[0] == said[1]
             assert said[0].text
             assert memory.states() == {**memory.states(), **files.states()}
+
+
+# -- the process that makes the index -----------------------------------------------------------------------
+
+
+def build(root: Path) -> subprocess.Popen[bytes]:
+    """Start the process that a hook starts."""
+    command = [sys.executable, "-m", "mdmem", "--vault", str(root), "hook", "background"]
+    process = subprocess.Popen(command, stdin=subprocess.PIPE)
+    assert process.stdin is not None
+    process.stdin.write(b'{"indexes": true}')
+    process.stdin.close()
+    return process
+
+
+def indexed(root: Path) -> dict[str, int]:
+    """The memories that the index has, with the number of each."""
+    with closing(sqlite3.connect(kept(root, "database.sqlite"))) as it:
+        return dict(it.execute("SELECT path, id FROM documents"))
+
+
+def count_of(root: Path) -> int:
+    """How many memories the count in the file says; 0 without it."""
+    try:
+        return int(kept(root, "count").read_text().split()[0])
+    except FileNotFoundError:
+        return 0
+
+
+def test_two_hosts_at_once_let_the_index_be_made_once(vault_root: Path, quiet: list[Any]) -> None:
+    fill(vault_root, MOST + 1)
+    with locked(vault_root, "background.lock"):
+        assert "systemMessage" in hook(vault_root, "session-start")
+        assert "systemMessage" in hook(vault_root, "session-start", session_id="another")
+        assert build(vault_root).wait() == 0
+        assert quiet == []
+        assert not kept(vault_root, "database.sqlite").exists()
+    hook(vault_root, "session-start")
+    assert quiet == [{"indexes": True}]
+
+
+@pytest.mark.parametrize("least", soak_most(range(500, 2_500, 100)))
+def test_the_next_process_goes_on_where_one_was_killed(vault_root: Path, least: int) -> None:
+    fill(vault_root, least + 600)
+    with build(vault_root) as process:
+        until(lambda: count_of(vault_root) >= least + 100)
+        process.kill()
+    before = indexed(vault_root)
+    assert least - 500 < len(before) < least + 600
+    assert build(vault_root).wait() == 0
+    after = indexed(vault_root)
+    assert before.items() <= after.items(), "what was committed is not read again"
+    assert len(after) == least + 605
+    assert count_of(vault_root) == 0
+    assert mdmem.open(vault_root).search(f"walrus {least}", limit=1).hits[0].path == f"notes/n{least}.md"
+
+
+def test_the_person_is_told_how_far_it_is(vault_root: Path, quiet: list[Any]) -> None:
+    fill(vault_root, MOST + 1)
+    with locked(vault_root):
+        kept(vault_root, "count").write_bytes(b"%10d %10d" % (1_200, 3_680))
+        said = hook(vault_root, "user-prompt", **given_for(vault_root, "user-prompt"))
+    assert said == {"systemMessage": "mdmem: the index is being made: 1,200 of 3,680"}
+    assert quiet
+
+
+def test_who_waits_for_the_process_is_told_how_far_it_is(vault_root: Path) -> None:
+    fill(vault_root, 1)
+    told: list[tuple[int, int]] = []
+
+    def stop(done: int, of: int) -> None:
+        told.append((done, of))
+        raise KeyboardInterrupt
+
+    with locked(vault_root):
+        kept(vault_root, "count").write_bytes(b"%10d %10d" % (1_200, 3_680))
+        with pytest.raises(KeyboardInterrupt):
+            mdmem.open(vault_root).sync(progress=stop)
+    assert told == [(1_200, 3_680)]
+
+
+def test_a_server_has_the_index_made_at_its_start(vault_root: Path, quiet: list[Any]) -> None:
+    fill(vault_root, 5)
+    mdmem.open(vault_root).service.prepare_index()
+    assert quiet == []
+    fill(vault_root, MOST + 1)
+    mdmem.open(vault_root).service.prepare_index()
+    assert quiet == [{"indexes": True}]
+    mdmem.open(vault_root).sync()
+    mdmem.open(vault_root).service.prepare_index()
+    assert len(quiet) == 1

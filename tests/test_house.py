@@ -69,6 +69,7 @@ ALONE = {
     "agents.sync": "it writes files; what should be in them is text, and pure",
     "git.commit": "the one place that runs git as its user does, and changes a repository",
     "git.consent": "what a stranger's repository may not do at a commit, which is no part of making one",
+    "index.worker": "what starts other processes, which few runs do, and those processes",
     "index.unindexed": "what is read while there is no index, which few hooks need",
     "links.graph": "the graph of all links is drawn seldom, and needs no lineage",
     "sessions.compress": "what makes messages shorter that no summary stands for, without any log",
@@ -115,7 +116,7 @@ INLINE = {
     "index.grep": ("few searches need these", {"heapq", "index.hit", "ripgrepy"}),
     "index.index": (
         "a search of a current index needs none",
-        {"hashlib", "index.voucher", "platformdirs", "shutil"},
+        {"hashlib", "index.voucher", "index.worker", "platformdirs", "shutil"},
     ),
     "index.ripgrep": ("what only lists runs no ripgrep", {"json", "shutil"}),
     "index.search": ("most searches find something", {"difflib"}),

@@ -35,6 +35,7 @@ _STOPPED_SECONDS = 1.0
 _HURRIED_SECONDS = 0.2
 _MOST_HURRIED = 400
 _COUNT = "count"
+_MANY = 1_500  # files; of fewer, other processes take longer to start than they save
 # Memories that may be left to the next question to the text index: to read them again takes less than 0.1 s.
 _MOST_PENDING = 50
 
@@ -389,8 +390,11 @@ class Index:
         work = Work(read=tuple(read), problems=tuple(problems), gone=tuple(look.gone))
         self._known_at = -1
         try:
+            read_many = None
+            if len(read) >= _MANY:
+                from mdmem.index.worker import read_with_workers as read_many  # noqa: PLC0415 - few are so long
             with self._keep_count(read, progress) as told:
-                return Sync(self.vault, database, text, self._pinning).run(work, told)
+                return Sync(self.vault, database, text, self._pinning, read_many).run(work, told)
         except BaseException:
             # For example an interrupt: the next run would add what was not committed once more.
             if text:

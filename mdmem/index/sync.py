@@ -15,7 +15,7 @@ import gc
 import os
 import time
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Generator, Iterable, Iterator, Mapping, Sequence
 from itertools import chain, islice
 from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
 
@@ -199,6 +199,9 @@ class Understood(NamedTuple):
     problem: str = ""
 
 
+Parsed: TypeAlias = tuple[Read, Understood]
+
+
 def read(place: files.Place, path: str, limits: Limits) -> Read | None:
     """Read the file of a memory; None where it is gone.
 
@@ -232,6 +235,14 @@ def understand(
         return Understood(rows, indexed(document, read.seen.modified))
     except DocumentRefused as error:
         return Understood(None, None, error.message)
+
+
+def read_and_parse(vault: Vault, path: str, *, texts: bool) -> Parsed | None:
+    """Read and parse a memory, and keep none of its bytes; None where it is gone."""
+    limits = vault.config.limits
+    file = read(vault.disk.place(path), path, limits)
+    parsed = file and understand(file, limits, texts=texts, is_data=vault.is_data)
+    return (file._replace(data=b""), parsed) if file and parsed else None
 
 
 def _read_file(folder: int, path: str, name: str, most: int) -> Read | None:
@@ -310,11 +321,17 @@ class Sync:
     """
 
     def __init__(
-        self, vault: Vault, database: Database, text: TextIndex | None, pinning: Pinning | None = None
+        self,
+        vault: Vault,
+        database: Database,
+        text: TextIndex | None,
+        pinning: Pinning | None = None,
+        read_many: Callable[..., Iterator[Parsed | None]] | None = None,
     ) -> None:
         self._vault = vault
         self._database = database
         self._text = text
+        self._read_many = read_many
         self._first = not database.rows("SELECT 1 FROM documents LIMIT 1")
         self._pending = {path for (path,) in database.rows("SELECT path FROM pending")} if text else set()
         self._first_seen = FirstSeen(vault, database, pinning, is_new=self._first)
@@ -335,15 +352,19 @@ class Sync:
                 self._database.filling() if self._first else contextlib.nullcontext(),
                 _pausing_collector() if len(todo) >= _MANY else contextlib.nullcontext(),
                 self._first_seen,
+                contextlib.ExitStack() as stack,
             ):
                 for path in work.gone:
                     if old := self._find_indexed(path):
                         self._first_seen.keep(path, (old.ident, old.hash))
                 problems = (
-                    Read(path, seen, racy=False, hash="", data=b"", problem=why)
+                    (Read(path, seen, racy=False, hash="", data=b"", problem=why), None)
                     for path, seen, why in work.problems
                 )
-                reads = chain(problems, self._read_files(sorted(todo), gone, progress))
+                files = stack.enter_context(
+                    contextlib.closing(self._read_files(sorted(todo), gone, progress))
+                )
+                reads = chain(problems, files)
                 for rest in range(len(work.problems) + len(todo), -1, -_BATCH):
                     more = rest > _BATCH
                     self._process_batch(
@@ -363,29 +384,36 @@ class Sync:
         rows = self._database.rows(query, (path,))
         return _Old(*rows[0]) if rows else None
 
-    def _read_files(self, paths: Sequence[str], gone: list[str], progress: Progress | None) -> Iterator[Read]:
-        """Read the files that exist; add the others to `gone`."""
-        for count, path in enumerate(paths, 1):
-            if file := read(self._vault.disk.place(path), path, self._vault.config.limits):
+    def _read_files(
+        self, paths: Sequence[str], gone: list[str], progress: Progress | None
+    ) -> Generator[tuple[Read, Understood | None]]:
+        """Read the files that exist, and parse them where workers do that; add the others to `gone`."""
+        vault, limits = self._vault, self._vault.config.limits
+        alone = ((file := read(vault.disk.place(path), path, limits)) and (file, None) for path in paths)
+        files = self._read_many(vault, paths, texts=self._text is not None) if self._read_many else alone
+        for count, (path, file) in enumerate(zip(paths, files, strict=True), 1):
+            if file:
                 yield file
             else:
                 gone.append(path)
             if progress and (count % _STEP == 0 or count == len(paths)):
                 progress(count, len(paths))
 
-    def _process_batch(self, reads: Iterable[Read], gone: Sequence[str], *, more: bool) -> None:
+    def _process_batch(
+        self, reads: Iterable[tuple[Read, Understood | None]], gone: Sequence[str], *, more: bool
+    ) -> None:
         """Write what was read to both stores, and remove what is `gone`."""
         entries: list[DocumentRow] = []
         same: list[Read] = []
         texts: list[str] = []
-        for file in reads:
+        for file, parsed in reads:
             old = self._find_indexed(file.path)
             is_same = old is not None and _is_as_it_was(old, file)
             if is_same:
                 same.append(file)
                 if file.path not in self._pending:
                     continue
-            understood = understand(
+            understood = parsed or understand(
                 file, self._vault.config.limits, texts=self._text is not None, is_data=self._vault.is_data
             )
             if not is_same:

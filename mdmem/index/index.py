@@ -121,19 +121,14 @@ class Index:
     def _lock_index(self) -> Iterator[None]:
         if not os.path.isdir(self.folder):
             del self.folder  # it was deleted
-        seconds = _LOCK_SECONDS
+        seconds, path = _LOCK_SECONDS, os.path.join(self.folder, LOCK)
         if self._is_hurried:
             seconds = 0 if self._read_count() else _HURRIED_SECONDS
-        with contextlib.ExitStack() as stack:
-            try:
-                path = os.path.join(self.folder, LOCK)
-                held = files.held(path, seconds, stopped=_STOPPED_SECONDS, waits=self._report_other)
-                stack.enter_context(held)
-            except LockTimeout:
-                if self._is_hurried:
-                    raise self._refuse() from None
-                raise
-            yield
+        try:
+            with files.held(path, seconds, stopped=_STOPPED_SECONDS, waits=self._report_other):
+                yield
+        except LockTimeout as error:
+            raise self._refuse() if self._is_hurried else error from None
 
     def _report_other(self) -> None:
         """Report how far the process is that is waited for."""
@@ -163,27 +158,17 @@ class Index:
             return done, of
         return None
 
-    @contextlib.contextmanager
-    def _keep_count(self, paths: Sequence[str], progress: Progress | None) -> Iterator[Progress | None]:
-        """Keep the count of a long run in a file, which others read without the lock."""
-        if len(paths) <= _MOST_HURRIED:
-            yield progress
-            return
-        file, all_ = os.path.join(self.folder, _COUNT), len({*self._known, *paths})
+    def _keep_count(self, paths: Sequence[str]) -> Progress:
+        """Return what keeps the count of a run in a file, which others read without the lock."""
+        all_, progress = len({*self._known, *paths}), self._progress
 
         def report(done: int, of: int) -> None:
-            with contextlib.suppress(OSError):
-                descriptor = os.open(file, os.O_WRONLY | os.O_CREAT | os.O_NOFOLLOW | os.O_CLOEXEC, 0o600)
-                with open(descriptor, "wb", buffering=0) as stream:
-                    stream.write(b"%10d %10d" % (max(0, all_ - of) + done, max(all_, of)))
+            with contextlib.suppress(OSError), open(os.path.join(self.folder, _COUNT), "wb") as file:
+                file.write(b"%d %d" % (max(0, all_ - of) + done, max(all_, of)))
             if progress:
                 progress(done, of)
 
-        try:
-            yield report
-        finally:
-            with contextlib.suppress(OSError):
-                os.unlink(file)
+        return report
 
     @property
     def _database_path(self) -> str:
@@ -390,16 +375,20 @@ class Index:
         work = Work(read=tuple(read), problems=tuple(problems), gone=tuple(look.gone))
         self._known_at = -1
         try:
-            read_many = None
+            many: Callable[..., Any] | None = None
             if len(read) >= _MANY:
-                from mdmem.index.worker import read_with_workers as read_many  # noqa: PLC0415 - few are so long
-            with self._keep_count(read, progress) as told:
-                return Sync(self.vault, database, text, self._pinning, read_many).run(work, told)
+                from mdmem.index.worker import read_with_workers as many  # noqa: PLC0415 - few are
+            told = self._keep_count(read) if len(read) > _MOST_HURRIED else progress
+            return Sync(self.vault, database, text, self._pinning, many).run(work, told)
         except BaseException:
             # For example an interrupt: the next run would add what was not committed once more.
             if text:
                 text.close()
             raise
+        finally:
+            if len(read) > _MOST_HURRIED:
+                with contextlib.suppress(OSError):
+                    os.unlink(os.path.join(self.folder, _COUNT))
 
     @property
     def is_watched(self) -> bool:

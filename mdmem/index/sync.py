@@ -361,10 +361,8 @@ class Sync:
                     (Read(path, seen, racy=False, hash="", data=b"", problem=why), None)
                     for path, seen, why in work.problems
                 )
-                files = stack.enter_context(
-                    contextlib.closing(self._read_files(sorted(todo), gone, progress))
-                )
-                reads = chain(problems, files)
+                files = self._read_files(sorted(todo), gone, progress)
+                reads = chain(problems, stack.enter_context(contextlib.closing(files)))
                 for rest in range(len(work.problems) + len(todo), -1, -_BATCH):
                     more = rest > _BATCH
                     self._process_batch(
@@ -389,8 +387,10 @@ class Sync:
     ) -> Generator[tuple[Read, Understood | None]]:
         """Read the files that exist, and parse them where workers do that; add the others to `gone`."""
         vault, limits = self._vault, self._vault.config.limits
-        alone = ((file := read(vault.disk.place(path), path, limits)) and (file, None) for path in paths)
-        files = self._read_many(vault, paths, texts=self._text is not None) if self._read_many else alone
+        alone = (read(vault.disk.place(path), path, limits) for path in paths)
+        files: Iterator[tuple[Read, Understood | None] | None] = (each and (each, None) for each in alone)
+        if self._read_many:
+            files = self._read_many(vault, paths, texts=self._text is not None)
         for count, (path, file) in enumerate(zip(paths, files, strict=True), 1):
             if file:
                 yield file

@@ -6,10 +6,10 @@ questions of it as of the index, and gets the same answers about these memories.
 
 from __future__ import annotations
 
+import re
 from contextlib import suppress
 from typing import TYPE_CHECKING, Any
 
-from mdmem.document.document import SUFFIXES
 from mdmem.errors import MdmemError, ProgramFailed
 from mdmem.index import ripgrep
 from mdmem.index.database import IN_MEMORY, Database, DocumentRow, key_of, stem_keys
@@ -17,13 +17,11 @@ from mdmem.index.index import Index
 from mdmem.index.sync import Synced, read, understand
 from mdmem.kind import KINDS
 from mdmem.markdown.link import percent_decoded
-from mdmem.text.regex import regex
 from mdmem.vault.paths import join, nfc
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
 
-    from mdmem.kind import Kind
     from mdmem.vault.vault import Vault
 
 # Of a kind that a vault declares, and of files that may be meant, no more are read.
@@ -31,16 +29,14 @@ _MOST_READ = 400
 _PINNED = r"\btier\b.*pinned"
 # How a name other than that of the file stands in a memory: in a field, or in a line of a list of names.
 _NAMED = r"(?:\b(?:id|alias|aliases|permalink|url|slug|redirect_from|title)[\"']?\s*::?|^\s*(?:-\s|[\"'])).*"
-_META = regex(r"[\\.+*?()|\[\]{}^$#&~-]")
-_MARKS = regex(r"[\[\]()<>|#]+")
 _MOST_ROUNDS = 20
 
 
 class FileIndex(Index):
-    """Answers what `View` asks an index about the memories that a session begins with; see the module.
+    """Answers what a view asks an index about the memories that a session begins with; see the module.
 
     Args:
-        vault: whose memories, with the layers that it reads.
+        vault: whose memories.
         namespaces: of the layers.
     """
 
@@ -52,46 +48,40 @@ class FileIndex(Index):
         self._pinned: Iterator[str] | None = self._grep(_PINNED)
 
     def sync(self, *_: object, **__: object) -> Synced:
-        """Do nothing: the files were read a moment ago."""
+        """Do nothing: files are read when they are asked for."""
         return Synced()
 
     def rows(self, query: str, values: Sequence[Any] = ()) -> list[Any]:
         """Return the rows of a query; the files are read for the first."""
         if self._pinned:
-            pinned, self._pinned = self._pinned, None
-            self._read_memories(self.vault.mounted(""))
-            for layer in self._layers:
-                self._read_memories(_list_begun_with(layer))
-            self._read_memories(pinned)
+            begun = [path for layer in self._layers for path in _list_begun_with(layer)]
+            self._read_memories([*self.vault.mounted(""), *begun, *self._pinned])
             self._read_successors()
+            self._pinned = None
         return self._files.rows(query, values)
 
     def _read_memories(self, paths: Iterable[str]) -> None:
         limits, entries = self.vault.config.limits, list[DocumentRow]()
-        for path in dict.fromkeys(paths):
-            if path in self._read:
-                continue
-            self._read.add(path)
+        for path in {*paths} - self._read:
             if file := read(self.vault.disk.place(path), path, limits):
                 found = understand(file, limits, texts=False, is_data=self.vault.is_data)
-                entries.append(
-                    DocumentRow(path, file.seen, file.racy, file.hash, found.problem, found.record)
-                )
+                entries.append(DocumentRow(path, *file[1:4], found.problem, found.record))
+            self._read.add(path)
         self._files.replace(entries)
 
     def _read_successors(self) -> None:
         """Read what may have taken the place of a memory, and that of this one, and so on."""
         asked, query = set[str](), "SELECT DISTINCT value FROM fields WHERE key = 'superseded_by'"
         for _ in range(_MOST_ROUNDS):
-            names = {part for (value,) in self.rows(query) for part in _list_names(str(value))} - asked
-            if not names or len(self._read) > _MOST_READ * _MOST_ROUNDS:
+            names = {name for (value,) in self._files.rows(query) for name in _list_names(str(value))} - asked
+            if not names:
                 return
             asked |= names
             keys = {*map(key_of, names)}
             found = (file.path for file in self.vault.walk("") if not file.problem)
-            self._read_memories([path for path in found if not keys.isdisjoint(stem_keys(path))])
-            last = "|".join(_META.sub(r"\\\g<0>", name) for name in sorted(names))
-            self._read_memories(self._grep(f"{_NAMED}(?:{last})"))
+            same = [path for path in found if not keys.isdisjoint(stem_keys(path))]
+            named = "|".join(re.sub(r"[\\.+*?()|\[\]{}^$#&~-]", r"\\\g<0>", name) for name in sorted(names))
+            self._read_memories([*same, *self._grep(f"{_NAMED}(?:{named})")])
 
     def _grep(self, pattern: str) -> Iterator[str]:
         """List the memories with a line that matches, and begin at once; none without ripgrep."""
@@ -100,10 +90,9 @@ class FileIndex(Index):
         sizes = f"--max-filesize={self.vault.config.limits.max_bytes}"
         globs = (f"--glob=*{suffix}" for suffix in self.vault.suffixes)
         command = (*switches, sizes, *globs, "--files-with-matches", f"--regexp={pattern}", "--", "./")
-        try:
+        with suppress(ProgramFailed):
             return self._list_found(ripgrep.Process([ripgrep.program(), *command], self.vault.root))
-        except ProgramFailed:
-            return iter(())
+        return iter(())
 
     def _list_found(self, process: ripgrep.Process) -> Iterator[str]:
         found = list[str]()
@@ -120,17 +109,17 @@ def _list_begun_with(layer: Vault) -> Iterator[str]:
     """Yield what has a part of a context in a layer, by its paths in the whole vault."""
     yield join(layer.namespace, layer.project_file)
     for kind in layer.config.kinds:
-        if kind.title and kind.folder:
-            found = (file for file in layer.walk(kind.folder) if not file.problem)
-            newest = sorted(found, key=lambda file: file.mtime_ns, reverse=True)
-            yield from (join(layer.namespace, file.path) for file in newest[: _most_of(kind)])
-
-
-def _most_of(kind: Kind) -> int | None:
-    return None if kind in KINDS else _MOST_READ
+        files = (
+            [file for file in layer.walk(kind.folder) if not file.problem]
+            if kind.title and kind.folder
+            else []
+        )
+        files.sort(key=lambda file: file.mtime_ns, reverse=True)
+        most = None if kind in KINDS else _MOST_READ
+        yield from (join(layer.namespace, file.path) for file in files[:most])
 
 
 def _list_names(written: str) -> Iterator[str]:
     """Yield the last parts of what a field may name, be it a name, a path or a link."""
-    for part in filter(str.strip, _MARKS.split(percent_decoded(written))):
-        yield part.strip().rstrip("/").rpartition("/")[2].removesuffix(SUFFIXES[0])
+    for part in filter(str.strip, re.split(r"[\[\]()<>|#]+", percent_decoded(written))):
+        yield part.strip().rstrip("/").rpartition("/")[2].removesuffix(".md")

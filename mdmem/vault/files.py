@@ -20,7 +20,7 @@ import sys
 import time
 import unicodedata
 from functools import cache
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, NamedTuple, TypeAlias
 
 from mdmem.errors import LockTimeout, MemoryNotFound, PathRefused, StorageFailed, SystemFailing
 
@@ -464,10 +464,11 @@ def _stat_place(place: tuple[int, str]) -> os.stat_result:
     return os.stat(place[1], dir_fd=place[0], follow_symlinks=False)
 
 
+Waits: TypeAlias = "Callable[[], None] | None"
+
+
 @contextlib.contextmanager
-def held(
-    path: str, seconds: float, *, stopped: float | None = None, waits: Callable[[], None] | None = None
-) -> Iterator[None]:
+def held(path: str, seconds: float, *, stopped: float | None = None, waits: Waits = None) -> Iterator[None]:
     """Hold the lock in the file `path`, which is made when it is missing and stays.
 
     Args:
@@ -494,12 +495,7 @@ def held(
 
 
 def take(
-    descriptor: int,
-    path: str,
-    seconds: float,
-    *,
-    stopped: float | None = None,
-    waits: Callable[[], None] | None = None,
+    descriptor: int, path: str, seconds: float, *, stopped: float | None = None, waits: Waits = None
 ) -> None:
     """Lock an open file or folder; as `held`, until it is closed."""
     start = time.monotonic()

@@ -91,6 +91,7 @@ def drop_relative_path() -> None:
 
 
 _PROGRESS_AFTER = 0.5  # seconds
+_BAR = 20  # characters
 
 
 def show_progress() -> Callable[[str, int, int], None] | None:
@@ -99,11 +100,14 @@ def show_progress() -> Callable[[str, int, int], None] | None:
     errors = sys.stderr
     if not (isinstance(sys.stdout, Terminal) and isinstance(errors, Terminal) and _is_watched(errors)):
         return None
-    begun, shown = time.monotonic(), ""
+    begun, shown, bar = time.monotonic(), "", click.progressbar(length=0)
 
     def show(doing: str, done: int, of: int) -> None:
-        nonlocal shown
-        line = f"{doing} {100 * done // of}%" if done < of else ""
+        nonlocal shown, bar
+        if (bar.label, bar.length) != (doing, of) or done < bar.pos:
+            bar = click.progressbar(length=of, label=doing, show_pos=True, width=_BAR)
+        bar.make_step(done - bar.pos)
+        line = bar.format_progress_line() if done < of else ""
         if line != shown and time.monotonic() - begun >= _PROGRESS_AFTER:
             shown = line
             io.TextIOWrapper.write(errors, f"\r{line}\x1b[K")  # past what is held

@@ -377,10 +377,19 @@ class Editing:
         document = self.document(path)
         return places.find_targets(self.around(), document, offset) if document else []
 
-    def uses(self, path: str, offset: int, *, declaration: bool = False) -> list[Spot]:
+    def uses(
+        self,
+        path: str,
+        offset: int,
+        *,
+        declaration: bool = False,
+        is_over: Callable[[], bool] = lambda: False,
+    ) -> list[Spot]:
         """Return where what stands at an offset is used; with `declaration` also where it stands itself."""
         document = self.document(path)
-        return places.find_uses(self.around(), document, offset, declaration=declaration) if document else []
+        if document is None:
+            return []
+        return places.find_uses(self.around(), document, offset, declaration=declaration, is_over=is_over)
 
     def hover(self, path: str, offset: int) -> Hover | None:
         """Return what there is to say of what stands at an offset."""

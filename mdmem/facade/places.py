@@ -9,6 +9,7 @@ from __future__ import annotations
 import os
 from contextlib import suppress
 from dataclasses import replace
+from itertools import takewhile
 from typing import TYPE_CHECKING, NamedTuple
 
 from mdmem.code.citations import judge
@@ -290,7 +291,9 @@ def list_links(around: Overlay, document: Document) -> list[Leads]:
 # -- where it is used --------------------------------------------------------------------------------------
 
 
-def find_uses(around: Overlay, document: Document, offset: int, *, declaration: bool) -> list[Spot]:
+def find_uses(
+    around: Overlay, document: Document, offset: int, *, declaration: bool, is_over: Callable[[], bool]
+) -> list[Spot]:
     """Return where what stands at an offset is used: a memory, a heading, a block or a tag.
 
     In the frontmatter, and where the memory has no heading yet, that is the memory itself.
@@ -300,10 +303,11 @@ def find_uses(around: Overlay, document: Document, offset: int, *, declaration: 
         document: the memory in which it stands.
         offset: where.
         declaration: also return where it stands itself.
+        is_over: whether nobody wants to know any more; it is asked at each link or tag.
     """
     standing = find_standing(document, offset)
     if standing and isinstance(standing.what, Tag):
-        return list(_find_tagged(around, standing.what.name))
+        return list(takewhile(lambda _: not is_over(), _find_tagged(around, standing.what.name)))
     if standing and isinstance(standing.what, Link):
         meant = resolve_link(around, standing.what, document.path)
         if meant.path is None:
@@ -319,7 +323,7 @@ def find_uses(around: Overlay, document: Document, offset: int, *, declaration: 
         path, mark = document.path, ""
     else:
         return []
-    found = list(_find_links(around, path, mark))
+    found = list(takewhile(lambda _: not is_over(), _find_links(around, path, mark)))
     if declaration and path.endswith(around.vault.suffixes):
         with suppress(MdmemError):
             found.append(_find_anchor(around, around.read(path), mark)[0])

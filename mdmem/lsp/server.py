@@ -9,6 +9,7 @@ import os
 import sys
 from concurrent.futures import Future, ThreadPoolExecutor
 from functools import partial
+from threading import Event
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from lsprotocol import types
@@ -383,12 +384,17 @@ class MemoryLanguageServer(LanguageServer):
         return await self._ask_at(params, work)
 
     async def _references(self, params: types.ReferenceParams) -> list[types.Location] | None:
+        over = Event()  # also where the client has cancelled it
+
         def work(asked: Asked, offset: int) -> list[types.Location]:
             declaration = params.context.include_declaration
-            spots = asked.editing.uses(asked.path, offset, declaration=declaration)
-            return [asked.locate(spot) for spot in spots]
+            spots = asked.editing.uses(asked.path, offset, declaration=declaration, is_over=over.is_set)
+            return [asked.locate(spot) for spot in spots if not over.is_set()]
 
-        return await self._ask_at(params, work)
+        try:
+            return await self._ask_at(params, work)
+        finally:
+            over.set()
 
     async def _hover(self, params: types.HoverParams) -> types.Hover | None:
         def work(asked: Asked, offset: int) -> types.Hover | None:

@@ -10,6 +10,7 @@ import os
 import time
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 from itertools import chain, islice
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -69,7 +70,9 @@ def import_transcripts(
     left_out: list[str] = []
     imported: list[ImportedSession] = []
     most = sessions.logs.most - _ENVELOPE
-    for found in chain.from_iterable([transcripts(form or "", path, most, left_out) for path in paths]):
+    report = partial(sessions.logs.vault.report_progress, "importing")
+    found_in = (transcripts(form or "", path, most, left_out, report) for path in paths)
+    for found in chain.from_iterable(found_in):
         transcript = found if key is None else replace(found, key=key)
         importer = _Importer(sessions, transcript, seconds)
         try:

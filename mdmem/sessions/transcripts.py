@@ -12,7 +12,7 @@ from __future__ import annotations
 import codecs
 import os
 from collections import Counter
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import nullcontext, suppress
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
@@ -95,7 +95,13 @@ class Transcript:
     files: tuple[str, ...] = ()
 
 
-def transcripts(form: str, source: str, most: int, left_out: list[str]) -> Iterator[Transcript]:
+def transcripts(
+    form: str,
+    source: str,
+    most: int,
+    left_out: list[str],
+    report: Callable[[list[str]], Iterable[str]] = iter,
+) -> Iterator[Transcript]:
     """Yield the conversations in a file, or in every file of a folder, by their paths.
 
     Args:
@@ -103,6 +109,7 @@ def transcripts(form: str, source: str, most: int, left_out: list[str]) -> Itera
         source: the file or folder.
         most: bytes of one message beyond which it is not read.
         left_out: is told which file is none, and why.
+        report: yields the files, and reports how many are done.
 
     Raises:
         Usage: there is no such format, or nothing at the path.
@@ -117,7 +124,7 @@ def transcripts(form: str, source: str, most: int, left_out: list[str]) -> Itera
     paths = sorted(_find_files(source, form)) if os.path.isdir(source) else [source]
     if packed := sum(path.endswith(".zst") for path in paths):
         left_out.append(f"{source}: packed by zstd ({packed:,}); unpack it first, with `zstd -d`")
-    for path in paths:
+    for path in report(paths):
         try:
             if not path.endswith(".zst"):
                 yield _open_transcript(path, form, most)

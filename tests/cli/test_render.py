@@ -7,6 +7,7 @@ import os
 import pty
 import sys
 import termios
+import time
 from contextlib import contextmanager, redirect_stdout
 from io import StringIO
 from typing import TYPE_CHECKING, Any
@@ -136,7 +137,20 @@ def test_what_takes_a_while_says_how_far_it_is_until_it_is_done() -> None:
         progress("indexing", 1, 4)
         progress("indexing", 4, 4)
         sys.stderr.write("printed\n")
-        assert until("printed\r\n") == "\rindexing 25%\x1b[K\r\x1b[Kprinted\r\n"
+        bar = "indexing  [#####---------------]  1/4"
+        assert until("printed\r\n") == f"\r{bar}\x1b[K\r\x1b[Kprinted\r\n"
+
+
+def test_what_takes_a_while_says_what_is_left_of_the_time(monkeypatch: pytest.MonkeyPatch) -> None:
+    now = 1_000.0
+    with screen() as until:
+        monkeypatch.setattr(time, "time", lambda: now)
+        progress = show_progress()
+        assert progress is not None
+        for done in (1_200, 1_840):
+            progress("indexing", done, 3_680)
+            now += 10
+        assert "1840/3680  00:00:" in until("1840/3680  00:00:")
 
 
 def test_what_is_done_at_once_says_nothing(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -597,3 +597,22 @@ def test_an_editor_is_told_which_moves_no_link_can_follow(root: Path, editing: E
         with pytest.raises(MdmemError):
             moved(editing, ("memories/a.md", new))
     assert moved(editing, ("memories", "other")) == {}
+
+
+@pytest.mark.parametrize("goal", ["b.md", "t.md"])
+def test_a_search_for_uses_that_nobody_waits_for_ends_at_once(
+    root: Path, editing: Editing, goal: str
+) -> None:
+    text = {"b.md": "---\ntitle: B\n---\n", "t.md": "#tag\n"}[goal]
+    put(root, goal, text)
+    for number in range(20):
+        put(root, f"{number}.md", "[[b]] #tag\n")
+    asked: list[bool] = []
+
+    def is_over() -> bool:
+        asked.append(True)
+        return len(asked) > 3
+
+    assert len(editing.uses(goal, 2)) >= 20
+    assert len(editing.uses(goal, 2, is_over=is_over)) == 3
+    assert len(asked) == 4

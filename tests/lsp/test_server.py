@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 import mdmem
-from tests.lsp.client import Client, Refused, uri
+from tests.lsp.client import SECONDS, Client, Refused, uri
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -230,3 +230,20 @@ def test_the_beginning_is_answered_before_the_vault_is_read_which_shows_how_far_
         assert done == sorted(set(done))
         found = client.ask("documentLink", tmp_path / "memories/n7.md")
         assert [each["target"] for each in found] == [uri(tmp_path / "memories/n3.md")]
+
+
+def test_a_cancelled_question_is_dropped_and_the_server_goes_on(desk: Desk, file: Path) -> None:
+    for number in range(400):
+        desk.write(f"n{number}.md", LINK)
+    where = {"textDocument": {"uri": uri(file)}, "position": {"line": 0, "character": LINK.index("b]]")}}
+    given = {**where, "context": {"includeDeclaration": True}}
+    asked = [desk.client.start("textDocument/references", given) for _ in range(8)]
+    for number, _ in asked:
+        desk.client.notify("$/cancelRequest", {"id": number})
+    codes = set()
+    for _, future in asked:
+        with pytest.raises(Refused) as caught:
+            future.result(SECONDS)
+        codes.add(caught.value.code)
+    assert codes == {-32800}
+    assert answers(desk, file)

@@ -572,6 +572,11 @@ class IndexNotReady(Unavailable, code="index-not-ready"):
     of: int
 
 
+class HistoryNotReady(Unavailable, code="history-not-ready"):
+    says = "the history in git is being read"
+    advice = "ask again in a moment"
+
+
 class ProgramFailed(
     Unavailable,
     code="program-failed",

@@ -18,7 +18,8 @@ from tests.tables import cases
 CODES = {
     *("already-exists", "binary", "commit-failed", "config-invalid", "conflict"),
     *("document-refused", "edit-refused", "editor-failed", "extra-missing", "field-not-found"),
-    *("file-busy", "git-failed", "git-refused", "git-silent", "index-damaged", "index-not-ready"),
+    *("file-busy", "git-failed", "git-refused", "git-silent", "history-not-ready"),
+    *("index-damaged", "index-not-ready"),
     *("invalid", "limit-reached", "lock-timeout", "memory-not-found", "model-failed"),
     *("name-not-found", "no-repository", "not-allowed", "not-encodable", "not-found"),
     *("not-utf8", "path-ambiguous", "path-refused", "pattern-invalid", "pattern-too-slow"),

@@ -17,7 +17,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from typing import TYPE_CHECKING, Any
 
 import mdmem
-from mdmem.errors import IndexNotReady, MdmemError, MemoryNotFound, Usage
+from mdmem.errors import HistoryNotReady, IndexNotReady, MdmemError, MemoryNotFound, Usage
 
 if TYPE_CHECKING:
     from mdmem.diagnostic import Diagnostic
@@ -173,6 +173,8 @@ def _post_edit(memory: Memory, given: Given) -> dict[str, Any] | None:
     except IndexNotReady:
         broken = []
     except MdmemError as error:
+        if isinstance(error, HistoryNotReady):
+            memory.service.start_indexing()
         broken = [f"references were not looked at: {error}"]
     errors, warnings = (
         _limit_lines(_finding_line(each) for each in findings if (each.severity == "error") is is_error)

@@ -7,12 +7,13 @@ import hashlib
 import os
 from bisect import bisect_right
 from contextlib import suppress
-from functools import cached_property, lru_cache
+from functools import cached_property, lru_cache, partial
+from threading import Thread
 from typing import TYPE_CHECKING, NamedTuple, ParamSpec, Self, TypeVar
 from weakref import WeakValueDictionary
 
 from mdmem.code.symbols import Symbols, symbols
-from mdmem.errors import GitFailed, MdmemError, ProgramFailed
+from mdmem.errors import GitFailed, HistoryNotReady, MdmemError, ProgramFailed
 from mdmem.text.diff import hunks
 from mdmem.text.lines import LINE_END
 from mdmem.vault.files import open_regular
@@ -186,6 +187,7 @@ _OTHER_NAMESPACE = "it is in another namespace"
 _FEW_BLAMES = 8
 _MOST_RENAMES = 20
 _REMOVALS = "removals.sqlite"
+_HURRIED_SECONDS = 0.5  # for the history, where nobody may be kept waiting
 
 _Given = ParamSpec("_Given")
 _Result = TypeVar("_Result")
@@ -243,10 +245,14 @@ class Workspace:
         trouble: what git could not do, in words; empty when it did all.
     """
 
+    _is_hurried = False
+
     @classmethod
     def of(cls, vault: Vault, unsaved: Mapping[str, bytes] | None = None) -> Self:
         """Return a look at what the memories of a vault talk about."""
-        return cls(vault.workspace, vault.hides, unsaved, lambda: vault.disk.own("history"))
+        found = cls(vault.workspace, vault.hides, unsaved, lambda: vault.disk.own("history"))
+        found._is_hurried = vault.is_hurried
+        return found
 
     def __init__(
         self,
@@ -468,7 +474,16 @@ class Workspace:
         if self._keep:
             with suppress(MdmemError):  # such as a vault that cannot be written to
                 file = os.path.join(self._keep(), _REMOVALS)
-        return self._ask_git(None, Removals, History(self.repository), self.head, file)
+        read = partial(self._ask_git, None, partial(Removals, History(self.repository), self.head, file))
+        if not self._is_hurried:
+            return read()
+        found: list[Removals | None] = []
+        reading = Thread(target=lambda: found.append(read()), daemon=True)
+        reading.start()
+        reading.join(_HURRIED_SECONDS)  # git may say nothing for longer
+        if not found:
+            raise HistoryNotReady
+        return found[0]
 
     def _renames_of(self, commit: str, *, before: bool = False) -> tuple[Renamed, ...]:
         if self.repository is None:

@@ -97,6 +97,7 @@ def work(memory: Memory, given: Mapping[str, object], generator: Generator | Non
     if given.get(_INDEXES):
         with contextlib.suppress(LockTimeout), _hold_indexing(memory):
             memory.index.sync(alone=True)
+            memory.references.stale()  # for which the history is read, and kept
         return
     key = given.get(_KEY)
     if not isinstance(key, str):

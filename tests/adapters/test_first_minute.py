@@ -19,9 +19,11 @@ import pytest
 
 import mdmem
 from mdmem.cli.main import main
+from mdmem.code import workspace
 from mdmem.errors import IndexNotReady
 from mdmem.facade import background
 from mdmem.facade.context import context
+from tests.git.conftest import SETTINGS
 from tests.speed import soak_most
 from tests.waiting import until
 
@@ -340,3 +342,37 @@ def test_a_server_has_the_index_made_at_its_start(vault_root: Path, quiet: list[
     mdmem.open(vault_root).sync()
     mdmem.open(vault_root).service.prepare_index()
     assert len(quiet) == 1
+
+
+# -- git's history ------------------------------------------------------------------------------------------
+
+
+def run_git(folder: Path, *arguments: str) -> None:
+    subprocess.run(["git", *arguments], cwd=folder, check=True)
+
+
+def test_a_history_that_takes_long_is_left_to_the_process_and_that_is_said(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for name, value in SETTINGS.items():
+        monkeypatch.setenv(name, value)
+    root = tmp_path / "memories"
+    run_git(tmp_path, "init", "--quiet")
+    mdmem.init(root)
+    for name in ("gone.py", "kept.py"):
+        (tmp_path / name).write_text("x = 1\n" * 9)
+    run_git(tmp_path, "add", ".")
+    run_git(tmp_path, "commit", "--quiet", "--message", "add")
+    run_git(tmp_path, "rm", "--quiet", "gone.py")
+    run_git(tmp_path, "commit", "--quiet", "--message", "remove")
+    (root / "notes").mkdir()
+    note = root / "notes/n1.md"
+    note.write_text("See `gone.py#L1`, `kept.py#L1` and [it](../../gone.py).\n")
+    given = given_for(root, "post-edit")
+    with monkeypatch.context() as patch, locked(root, "background.lock"):
+        patch.setattr(workspace, "_HURRIED_SECONDS", 0)
+        said = hook(root, "post-edit", **given)
+    assert "references were not looked at: the history in git is being read" in text_of(said)
+    assert build(root).wait() == 0
+    assert Path(mdmem.open(root).vault.disk.own("history"), "removals.sqlite").exists()
+    assert "the file was deleted in" in text_of(hook(root, "post-edit", **given))

@@ -42,7 +42,7 @@ SOCKET = "vouches-"
 INDEX_NAMES = ("index", "_index")
 """What a memory is called that a site shows at the address of its folder."""
 
-VERSION = 6
+VERSION = 7
 # Writers hold the lock of the index; a reader waits for a checkpoint at most.
 BUSY_SECONDS = 5.0
 _DAMAGE = {sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_NOTADB, sqlite3.SQLITE_FORMAT, sqlite3.SQLITE_ERROR}
@@ -518,6 +518,7 @@ _LONGEST_ADDRESS = 1024
 # Of Logseq: a property of a page in its first lines, or of a block; what its files and Jekyll's are called.
 _PROPERTY = regex(r"(?:\A|\n)[ \t-]*(title|alias|id)::[ \t]+([^\r\n]{1,400})")
 _DATED_POST = regex(r"[0-9]{4}-[0-9]{1,2}-[0-9]{1,2}-(.+)")
+_NUMBER = regex(r"(?:(?<=/)|\A)[0-9]+[ _.-]+(?=[^\d\s_.-])")
 _JOURNAL = regex(r"([0-9]{4})[_-](0[1-9]|1[0-2])[_-]0?([1-3]?[0-9])")
 _NTH = {"1": "st", "2": "nd", "3": "rd"}
 _MONTHS = ("Jan", "Feb", "Mar", "Apr", "May", "Jun", "Jul", "Aug", "Sep", "Oct", "Nov", "Dec")
@@ -527,6 +528,11 @@ _FIRST_LINES = 1000
 def address_key(address: str) -> str:
     """Return the form in which addresses are compared: without `/`, `.html` or the index at its end."""
     return alias_key(address.rstrip("/").removesuffix("/index.html").removesuffix(".html"))
+
+
+def drop_numbers(path: str) -> str:
+    """Return a path without the numbers that put the pages and folders of Docusaurus in order."""
+    return _NUMBER.sub("", path)
 
 
 def _list_addresses(path: str, field: str, value: Any) -> Iterator[str]:
@@ -542,8 +548,9 @@ def _list_addresses(path: str, field: str, value: Any) -> Iterator[str]:
 
 
 def _list_other_names(path: str, text: str) -> Iterator[tuple[str, str]]:
-    """Yield the names that only some tools give: "page", "block" and "post"."""
-    folder, _, name = without_suffix(path).rpartition("/")
+    """Yield the names that only some tools give: "page", "block", "post" and "numbered"."""
+    bare = without_suffix(path)
+    folder, _, name = bare.rpartition("/")
     last = folder.rpartition("/")[2]
     if "___" in name or "%" in name:
         yield "page", percent_decoded(name.replace("___", "/"))
@@ -555,12 +562,14 @@ def _list_other_names(path: str, text: str) -> Iterator[tuple[str, str]]:
     if "_posts" in path or "blog/" in path:
         post = _DATED_POST.fullmatch(last if name == "index" else name)
         yield from (("post", found) for found in post.groups()) if post else ()
+    if bare != (unnumbered := drop_numbers(bare)):
+        yield "numbered", address_key(unnumbered)
     for said in _PROPERTY.finditer(text) if "::" in text else ():
         if said[1] == "id":
             yield "block", said[2].strip()
         elif said.start() < _FIRST_LINES:
             names = said[2].split(",") if said[1] == "alias" else [said[2]]
-            yield from (("page", bare) for each in names if (bare := each.strip(" []#")))
+            yield from (("page", page) for each in names if (page := each.strip(" []#")))
 
 
 def alias_key(alias: str) -> str:

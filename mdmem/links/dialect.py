@@ -19,15 +19,23 @@ from mdmem.vault import files
 from mdmem.vault.paths import is_under, join, relative
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterator, Sequence
 
     from mdmem.vault.paths import MemoryLayout
 
 SITE, UNWRITTEN, BY_NAME, LABEL_FIRST, PAGES = "site", "unwritten", "by name", "label first", "pages"
-_MOST_READ, _MOST_SAID = 1 << 16, 20  # bytes of a config, and folders in it
-_LANGUAGE = regex(r"[a-z]{2}(?:[-_][A-Za-z]{2,4})?")
+_MOST_READ, _MOST_SAID = 1 << 16, 16  # bytes of a config, and folders in it
+_LANGUAGE = r"[a-z]{2}(?:[-_][A-Za-z]{2,4})?"
+# Where the pages of one language or version are, seen from a root, or from the folder of Docusaurus.
+_VARIANT = regex(rf"{_LANGUAGE}(?=/)|versioned_docs/version-[^/]+|i18n/[^/]+/[^/]+/(?:current|version-[^/]+)")
+_TWIN = regex(rf"(?:\A|/)(?:{_VARIANT.pattern}|docs|website)(?=/)")
+# What makes anchors that stand nowhere in a page: plugins, shortcodes, macros, parts that it shows.
+_MAKES_ANCHORS = regex(
+    r"^:::[ \t]+\w+[._]|--8<--|(?<!=)\{\{|\{%|<!-- md:|^[ \t]*import\s[^\n]*\.mdx?[\"']", re.MULTILINE
+)
 _HUGO = ("hugo.toml", "hugo.yaml", "hugo.yml", "hugo.json")
 _BESIDE_CONTENT = ("config.toml", "config.yaml", "config.yml", "config.json", "config/_default/")
+_WEBSITE = "website"  # where Docusaurus has the config of what lies around that folder
 
 
 class Dialect(NamedTuple):
@@ -41,7 +49,7 @@ class Dialect(NamedTuple):
             has written yet; `BY_NAME`, so may be the path of a Markdown link; `LABEL_FIRST`,
             `[[Label|note]]`; `PAGES`, files are those of pages, in another spelling.
         roots: where a path is looked for that begins so; a folder.
-        setting: a pattern of the config that names the first folder.
+        setting: a pattern of the config that names folders to look into before the first.
         programs: what lets the site make pages that are no files: a file or folder, a word of the config
             (`~word`); `*` always.
         checks: a pattern of the config by which the tool reports every address that leads nowhere.
@@ -76,7 +84,7 @@ DIALECTS = (
         setting=r"^[ \t]*\"?contentDir\"?[ \t]*[:=][ \t]*([^#\n]+)",
         programs=(
             *("themes/", "_vendor/", "go.mod", "layouts/_markup/", "layouts/_default/_markup/"),
-            *("config/_default/", "~theme", "~module"),
+            *("config/_default/", "~theme", "~module", "~permalinks"),
         ),
         generated=("page", "index.xml", "sitemap.xml", "tags", "categories"),
     ),
@@ -94,6 +102,7 @@ DIALECTS = (
             *(("/docs/", "docs"), ("/blog/", "blog"), ("/", "docs"), ("/", "static"), ("/", "src/pages")),
             *(("@site/", ""), ("/", "")),
         ),
+        setting=r"\bpath:\s*['\"]([^'\"\n]+)",
         generated=("tags", "category", "archive", "authors", "page", "search"),
     ),
     Dialect(
@@ -150,6 +159,9 @@ def _find_around(layout: MemoryLayout, folder: str) -> Site:
     kept = layout.kept
     if folder not in kept:
         here = _look_into(layout.root, folder)
+        if not here and _is_there(os.path.join(layout.root, folder), f"{_WEBSITE}/"):
+            beside = _look_into(layout.root, join(folder, _WEBSITE))
+            here = beside if beside and "Docusaurus" in beside.traits else None
         kept[folder] = here or (_find_around(layout, folder.rpartition("/")[0]) if folder else NO_SITE)
     found: Site = kept[folder]
     return found
@@ -165,11 +177,10 @@ def _look_into(root: str, folder: str) -> Site | None:
             continue
         text = _read_text(os.path.join(at, files_of_marker[0]))
         said = re.findall(dialect.setting, text, re.MULTILINE | re.IGNORECASE) if dialect.setting else ()
-        said = list(dict.fromkeys(said))[:_MOST_SAID]
+        said, first = list(dict.fromkeys(said))[:_MOST_SAID], dialect.roots[0][1]
         places = [place for name in said if (place := _place_below(folder, name)) is not None]
-        roots = [(start, join(folder, name)) for start, name in dialect.roots]
-        if places:
-            roots[:1] = [(roots[0][0], place) for place in places]
+        roots = [(start, place) for place in places for start, name in dialect.roots if name == first]
+        roots += [(start, join(folder, name)) for start, name in dialect.roots]
         checks = bool(dialect.checks) and re.search(dialect.checks, text, re.MULTILINE)
         is_open = not checks and any(_has_program(at, name, text) for name in dialect.programs)
         site = Site(
@@ -222,13 +233,35 @@ def place_in(layout: MemoryLayout, file: str) -> str | None:
 
 
 def list_roots(site: Site, layout: MemoryLayout, source: str) -> Iterator[tuple[str, str]]:
-    """Yield the roots for a note: those of its language, of its site, of the vault and the repository."""
-    file = layout.file_of(source)
+    """Yield the roots for a note: those of its language or version, its site, the vault, the repository."""
+    file, variants = layout.file_of(source), []
     for start, folder in site.roots if SITE in site.traits else ():
-        language = relative(file, folder).partition("/")[0] if is_under(file, folder) else ""
-        if _LANGUAGE.fullmatch(language):
-            yield start, join(folder, language)
-    yield from (*site.roots, ("/", layout.folder), ("/", ""))
+        variant = _VARIANT.match(relative(file, folder)) if is_under(file, folder) else None
+        starts = ("/docs/", "/") if folder == site.folder else (start,)
+        variants += [(each, join(folder, variant[0])) for each in starts if variant]
+    # An address in a page of Astro is the same in every language.
+    first, last = ((), variants) if "Astro" in site.traits else (variants, ())
+    yield from (*first, *site.roots, *last, ("/", layout.folder), ("/", ""))
+
+
+def drop_twins(site: Site, paths: Sequence[str]) -> tuple[str, ...]:
+    """Return the paths without those that are the first page in another language or version."""
+    if SITE not in site.traits or len(paths) < 2:  # noqa: PLR2004 - one has none
+        return tuple(paths)
+    bare = [_TWIN.sub("", path) for path in paths]
+    return tuple(path for path, name in zip(paths, bare, strict=True) if path == paths[0] or name != bare[0])
+
+
+def makes_anchors(site: Site, text: str) -> bool:
+    """Return whether a page has anchors that nothing in its text says."""
+    return SITE in site.traits and _MAKES_ANCHORS.search(text) is not None
+
+
+def is_note_of(site: Site, file: str) -> bool:
+    """Return whether a file is one of the notes of a site, and no copy that the tool keeps of one."""
+    return is_under(file, site.folder) and not (
+        PAGES in site.traits and is_under(file, join(site.folder, "logseq/bak"))
+    )
 
 
 def list_places(site: Site, layout: MemoryLayout, target: str, source: str) -> Iterator[str]:

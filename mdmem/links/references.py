@@ -35,7 +35,7 @@ from mdmem.document.document import ANY_SUFFIXES, MARKDOWN_SUFFIXES
 from mdmem.document.tree import Flaw
 from mdmem.errors import DocumentRefused, MemoryNotFound, StorageFailed
 from mdmem.index.database import kept_citation, key_of, tag_key
-from mdmem.links.dialect import LABEL_FIRST, UNWRITTEN, find_site
+from mdmem.links.dialect import LABEL_FIRST, SITE, UNWRITTEN, find_site, is_note_of, makes_anchors
 from mdmem.links.move import Known, Moved, Repairs
 from mdmem.links.resolve import (
     NOTHING,
@@ -460,7 +460,9 @@ def check_citations(around: Around, document: Document, workspace: Workspace) ->
     seen, citing = around.first_seen(document.path), around.in_workspace(document.path)
     for citation in citations:
         known = seen.get((citation.path, citation.first, citation.last, citation.symbol), "")
-        judgement = judge(workspace, citing, citation, known)
+        judgement = _look_for_route(
+            around, document.path, citation, judge(workspace, citing, citation, known)
+        )
         if judgement.state not in _HINTS:
             continue
         _, detail, locator = _describe_citation(citation, judgement, workspace)
@@ -470,6 +472,15 @@ def check_citations(around: Around, document: Document, workspace: Workspace) ->
         code = "dangling-link" if judgement.state == DANGLING else f"citation-{judgement.state}"
         flaw = Flaw(citation.span, code, message, hint, place, _SEVERITIES[judgement.state])
         yield document.diagnose(flaw)
+
+
+def _look_for_route(around: Around, path: str, citation: Citation, judgement: Judgement) -> Judgement:
+    """Return the judgement of a citation in the memory at `path`; no file may be the address of one."""
+    if judgement.state == DANGLING and find_site(around.layout, path).tools:
+        link = kept_link("markdown", citation.path)
+        if resolve_link(around, link, path).path or leads_to_route(around, link, path):
+            return judgement._replace(state=ROUTE)
+    return judgement
 
 
 _NO_TARGET = "make it, or remove the link"
@@ -533,9 +544,15 @@ def _link_occurrences(view: View, paths: Collection[str] | None) -> Iterator[Occ
 def _may_lead_nowhere(document: Document, link: Link, at: int) -> bool:
     """Return whether a link at a place may be dead: in a comment of Obsidian, or where it may be none.
 
-    That is a list in the frontmatter, and a half of `[[1]](path)` that looks like no file.
+    That is a list in the frontmatter, a half of `[[1]](path)` that looks like no file, and a definition that
+    no reference uses.
     """
     text = document.text
+    if link.kind == "definition":
+        here = {each.target_span: each.kind for each in document.links if each.span.start != at}
+        return all(
+            here.get(each.target_span) != "reference" for each in document.links if each.span.start == at
+        )
     if at < document.body_span.start:
         return text.startswith("[[", at) and text[max(0, at - 80) : at].rstrip(" ")[-1:] in _BEFORE_LIST
     if text.startswith("[[", at) and text.startswith("](", text.find("]", at) + 1):
@@ -606,7 +623,8 @@ def judge_link(
     if mark and meant.path.endswith(MARKDOWN_SUFFIXES):
         detail = _judge_anchor(read, headings(meant.path), mark, meant.path)
         if detail:
-            return JudgedLink(type_, goal, broken, detail)
+            is_made = broken == DANGLING and _makes_anchors(around, meant.path, read)
+            return JudgedLink(type_, goal, ROUTE if is_made else broken, detail)
     if meant.ambiguous:
         return JudgedLink(type_, goal, AMBIGUOUS, _name_others(meant))
     return JudgedLink(type_, goal)
@@ -614,8 +632,18 @@ def judge_link(
 
 def _is_of_no_tool(around: Around, path: str, kind: str) -> bool:
     """Return whether a link is one in a tool for which the memory at `path` is not written."""
+    site = find_site(around.layout, path)
+    if kind == "wikilink":  # a site around the vault is none of its own
+        is_own = is_under(site.folder, around.layout.folder) or around.vault.is_guest(path)
+        return SITE in site.traits and UNWRITTEN not in site.traits and is_own
     tools = {"ref": ("Hugo", "Jekyll"), "block": ("Logseq",)}.get(kind)
-    return tools is not None and find_site(around.layout, path).traits.isdisjoint(tools)
+    is_copy = UNWRITTEN in site.traits and not is_note_of(site, around.layout.file_of(path))
+    return is_copy or (tools is not None and site.traits.isdisjoint(tools))
+
+
+def _makes_anchors(around: Around, path: str, read: Callable[[str], Document]) -> bool:
+    site = find_site(around.layout, path)
+    return SITE in site.traits and makes_anchors(site, read(path).text)
 
 
 def _name_others(meant: Resolution) -> str:
@@ -632,7 +660,7 @@ def _citation_occurrences(view: View, paths: Collection[str] | None) -> Iterator
         for path, day, line, cited, first, last, symbol, pin, in_link, seen in rows:
             citation = kept_citation(cited, first, last, symbol, line=line, pin=pin, in_link=bool(in_link))
             citing = in_workspace(path)
-            judgement = judge(workspace, citing, citation, seen)
+            judgement = _look_for_route(view, path, citation, judge(workspace, citing, citation, seen))
             place = ReferencePlace(path, line, judgement.state, judgement.reason)
             file = path_of(workspace, citing, citation) or cited
             yield _judge_citation(place, day, citation, judgement, file, workspace)

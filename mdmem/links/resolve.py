@@ -44,15 +44,18 @@ from typing import TYPE_CHECKING, NamedTuple, Protocol
 
 from mdmem.diagnostic import Span
 from mdmem.document.document import ANY_SUFFIXES, MARKDOWN_SUFFIXES, NAMED_SUFFIXES, without_suffix
-from mdmem.index.database import INDEX_NAMES, address_key, alias_key, key_of, label_key
+from mdmem.index.database import INDEX_NAMES, address_key, alias_key, drop_numbers, key_of, label_key
 from mdmem.links.dialect import (
     BY_NAME,
     LABEL_FIRST,
     NO_SITE,
     PAGES,
     SITE,
+    UNWRITTEN,
     Site,
+    drop_twins,
     find_site,
+    is_note_of,
     journal_stems,
     list_places,
     list_roots,
@@ -104,8 +107,8 @@ class Names(Protocol):
         """Return the memories that a link can call `key`, or the attachments.
 
         `kind` is "stem" (`key` as `stem_keys`), "id" (exactly), "address" (`key` as `address_key`), "alias",
-        or what some tools know, "page", "post" and "block" (`key` as `alias_key`); and of attachments "file"
-        (`key` as `key_of`).
+        or what some tools know, "page", "post", "numbered" and "block" (`key` as `alias_key`); and of
+        attachments "file" (`key` as `key_of`).
         """
         ...
 
@@ -241,7 +244,8 @@ def resolve(
     found = _find_at(names, place, is_folder=is_folder) if place is not None else NOTHING
     if found.path and target.endswith(MARKDOWN_SUFFIXES) and target[0] not in "/@" and not is_reference:
         return found
-    site = find_site(names.layout, source) if as_path else NO_SITE
+    site = find_site(names.layout, source)
+    site = site if as_path or BY_NAME in site.traits else NO_SITE
     places = [*_list_places(names, site, target, source, is_reference=is_reference)]
     look = _find_page_at if SITE in site.traits else partial(_find_at, is_folder=is_folder)
     hits = [hit for each in dict.fromkeys(places) if (hit := look(names, each)).path is not None]
@@ -249,12 +253,26 @@ def resolve(
     pages = [hit for hit in hits if hit.rule == "path"]
     if not pages and SITE in site.traits:
         pages = _find_by_address(names, site, target, source, places)
-    if not pages and not hits and (is_reference or BY_NAME in site.traits) and target[0] not in "./@":
-        pages = [_find_by_identifier(names, target, source)]
+    if not pages and not hits and (is_reference or BY_NAME in site.traits) and target[0] not in "/@":
+        pages = [_find_by_name(names, site, target, source)]
     # Of files, only those that several roots have are told.
     pages = pages or (hits if target[0] in "/@" else hits[:1]) or [NOTHING]
-    several = (path for hit in (pages[:1] if is_reference else pages) for path in hit.candidates)
-    return pages[0]._replace(candidates=tuple(dict.fromkeys(several)))
+    # An address is that of one page.
+    is_one = is_reference or (SITE in site.traits and not target.endswith(MARKDOWN_SUFFIXES))
+    several = (path for hit in (pages[:1] if is_one else pages) for path in hit.candidates)
+    return pages[0]._replace(candidates=drop_twins(site, tuple(dict.fromkeys(several))))
+
+
+def _find_by_name(names: Names, site: Site, target: str, source: str) -> Resolution:
+    """Return what a path names that leads nowhere from its memory, where `..` stops at the site's folder."""
+    if target[0] == ".":
+        top = place_in(names.layout, site.folder) or ""
+        place = place_of(target, source, top) or ""
+        found = _find_at(names, place, is_folder=target.endswith("/"))
+        if found.path is not None:
+            return found
+        target = relative(place, top) if is_under(place, top) else place
+    return _find_by_identifier(names, target, source) if target else NOTHING
 
 
 def leads_to_route(names: Names, link: Link, source: str) -> bool:
@@ -264,6 +282,8 @@ def leads_to_route(names: Names, link: Link, source: str) -> bool:
     all pages are known.
     """
     site, target = find_site(names.layout, source), nfc(link.target)
+    if "Docusaurus" in site.traits and "/i18n/" in f"/{source}":  # what is not translated is as it was
+        return True
     if SITE not in site.traits or link.kind == "ref" or target.endswith(MARKDOWN_SUFFIXES):
         return False
     if "MkDocs" in site.traits and target[0] not in "/@" and "." in target.rpartition("/")[2]:
@@ -341,8 +361,11 @@ def _find_by_address(
     if "Docusaurus" in site.traits:
         folders = {place.rpartition("/")[0] for place in places}
         named += [path for path in names.named("id", last) if path.rpartition("/")[0] in folders]
+        named += [path for key in keys for path in names.named("numbered", drop_numbers(key))]
     posts = names.named("post", last) if target[0] == "/" or day else ()
-    named += [path for path in posts if not day or "-".join(day.groups()) in path]
+    dated = [path for path in posts if not day or "-".join(day.groups()) in path]
+    above = target[: day.start()].strip("/") if day else ""
+    named += sorted(dated, key=lambda path: f"/{above}/" not in f"/{path}")
     found = drop_walled(list(dict.fromkeys(named)), source)
     found = tuple(path for path in found if find_site(layout, path).folder == site.folder)
     return [Resolution(found[0], found, "address")] if found else []
@@ -391,14 +414,17 @@ def is_path(link: Link) -> bool:
     return link.kind in PATH_KINDS or link.target[:1] in {".", "/"}
 
 
-def place_of(target: str, source: str) -> str | None:
-    """Return where a path in the memory `source` leads; None when it leaves the base namespace."""
+def place_of(target: str, source: str, top: str | None = None) -> str | None:
+    """Return where a path in the memory `source` leads; None when it leaves the base namespace.
+
+    Above the folder `top`, where there is one, `..` leads nowhere else.
+    """
     parts = [] if target.startswith("/") else source.split("/")[:-1]
     for part in target.split("/"):
         if part == "..":
-            if not parts:
+            if not parts and top is None:
                 return None
-            parts.pop()
+            parts = parts if "/".join(parts) == top else parts[:-1]
         elif part not in {"", "."}:
             parts.append(part)
     return "/".join(parts)
@@ -524,20 +550,20 @@ def _spell_target(target: str) -> tuple[str, ...]:
 def _find_by_identifier(names: Names, target: str, source: str) -> Resolution:
     found = drop_walled(names.named("id", target), source)
     if found:
-        return _rank_candidates(found, source, "id")
+        return _rank_candidates(names, found, source, "id")
     if not target.endswith("/"):
         paths = drop_walled(names.named("stem", key_of(target)), source, target)
         for folded in (False, True):
             for spelling in _spell_target(target):
                 found = _ending_with(paths, spelling, folded=folded)
                 if found:
-                    return _rank_candidates(found, source, "suffix", spelling, folded=folded)
+                    return _rank_candidates(names, found, source, "suffix", spelling, folded=folded)
     layout, named = names.layout, names.named("alias", alias_key(target))
     # What Hugo calls so are addresses.
     found = drop_walled([path for path in named if "Hugo" not in find_site(layout, path).tools], source)
     found = found or _find_page(names, target, source)
     if found:
-        return _rank_candidates(found, source, "alias")
+        return _rank_candidates(names, found, source, "alias")
     for start in ("", "/"):
         place = place_of(start + target, source)
         if place and names.exists(place):
@@ -562,7 +588,7 @@ def _find_attachment(names: Names, target: str, source: str) -> Resolution:
     for folded in (False, True):
         found = _ending_with(paths, target, folded=folded)
         if found:
-            return _rank_candidates(found, source, "attachment", target, folded=folded)
+            return _rank_candidates(names, found, source, "attachment", target, folded=folded)
     return NOTHING
 
 
@@ -581,9 +607,22 @@ def drop_walled(paths: Sequence[str], source: str, target: str = "") -> tuple[st
 
 
 def _rank_candidates(
-    candidates: tuple[str, ...], source: str, rule: str, spelling: str = "", *, folded: bool = False
+    names: Names,
+    candidates: tuple[str, ...],
+    source: str,
+    rule: str,
+    spelling: str = "",
+    *,
+    folded: bool = False,
 ) -> Resolution:
-    """Return the candidates of the nearest namespace that has any, the best first."""
+    """Return the candidates of the nearest namespace that has any, the best first.
+
+    Where the tool of the memory has its own vault, those that are in it are the only ones.
+    """
+    site = find_site(names.layout, source) if len(candidates) > 1 else NO_SITE
+    if UNWRITTEN in site.traits:
+        file_of = names.layout.file_of
+        candidates = tuple(path for path in candidates if is_note_of(site, file_of(path))) or candidates
     if len(candidates) == 1:
         return Resolution(candidates[0], candidates, rule)
     whole = spelling if "/" in spelling else ""
@@ -767,6 +806,10 @@ def _list_ways(names: Names, link: Link, path: str, source: str, was: str, here:
             if ends or seen_from != here:
                 yield as_written(link, route(form(path), now) + ends)
             break
+    is_clamped = said.startswith("../") and without_suffix(place_from(said, here)) != without_suffix(was)
+    if is_clamped and BY_NAME in site.traits:
+        whole = relative(path, place_in(layout, site.folder) or "")
+        yield "../" * said.count("../") + (whole if _says_suffix(said, was) else without_suffix(whole))
     is_name = f"/{was}".endswith((f"/{said}", f"/{said}{MARKDOWN}"))
     if is_name and (BY_NAME in site.traits or link.kind == "ref"):
         name = shortest(names, path, source, parts=said.count("/") + 1)

@@ -520,7 +520,7 @@ _PROPERTY = regex(r"(?:\A|\n)[ \t-]*(title|alias|id)::[ \t]+([^\r\n]{1,400})")
 _DATED_POST = regex(r"[0-9]{4}-[0-9]{1,2}-[0-9]{1,2}-(.+)")
 _NUMBER = regex(r"(?:(?<=/)|\A)[0-9]+[ _.-]+(?=[^\d\s_.-])")
 _JOURNAL = regex(r"([0-9]{4})[_-](0[1-9]|1[0-2])[_-]0?([1-3]?[0-9])")
-_NTH = {"1": "st", "2": "nd", "3": "rd"}
+_NTH = {1: "st", 2: "nd", 3: "rd"}
 _MONTHS = ("Jan", "Feb", "Mar", "Apr", "May", "Jun", "Jul", "Aug", "Sep", "Oct", "Nov", "Dec")
 _FIRST_LINES = 1000
 
@@ -557,8 +557,7 @@ def _list_other_names(path: str, text: str) -> Iterator[tuple[str, str]]:
     if last == "pages" and "." in name:
         yield "page", percent_decoded(name.replace(".", "/"))
     if last == "journals" and (day := _JOURNAL.fullmatch(name)):
-        nth = "th" if day[3][0] == "1" and len(day[3]) > 1 else _NTH.get(day[3][-1], "th")
-        yield "page", f"{_MONTHS[int(day[2]) - 1]} {day[3]}{nth}, {day[1]}"
+        yield "page", f"{_MONTHS[int(day[2]) - 1]} {day[3]}{nth(int(day[3]))}, {day[1]}"
     if "_posts" in path or "blog/" in path:
         post = _DATED_POST.fullmatch(last if name == "index" else name)
         yield from (("post", found) for found in post.groups()) if post else ()
@@ -570,6 +569,11 @@ def _list_other_names(path: str, text: str) -> Iterator[tuple[str, str]]:
         elif said.start() < _FIRST_LINES:
             names = said[2].split(",") if said[1] == "alias" else [said[2]]
             yield from (("page", page) for each in names if (page := each.strip(" []#")))
+
+
+def nth(number: int) -> str:
+    """Return what stands behind the number of a day: `st` of `1st`."""
+    return "th" if number // 10 == 1 else _NTH.get(number % 10, "th")
 
 
 def alias_key(alias: str) -> str:

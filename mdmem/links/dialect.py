@@ -14,13 +14,17 @@ import time
 from contextlib import suppress
 from typing import TYPE_CHECKING, NamedTuple
 
+from mdmem.document.document import without_suffix
+from mdmem.index.database import nth
+from mdmem.markdown.link import percent_decoded
 from mdmem.text.regex import regex
 from mdmem.vault import files
 from mdmem.vault.paths import is_under, join, relative
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Callable, Iterator, Sequence
 
+    from mdmem.document.document import Document
     from mdmem.vault.paths import MemoryLayout
 
 SITE, UNWRITTEN, BY_NAME, LABEL_FIRST, PAGES = "site", "unwritten", "by name", "label first", "pages"
@@ -252,9 +256,13 @@ def drop_twins(site: Site, paths: Sequence[str]) -> tuple[str, ...]:
     return tuple(path for path, name in zip(paths, bare, strict=True) if path == paths[0] or name != bare[0])
 
 
-def makes_anchors(site: Site, text: str) -> bool:
-    """Return whether a page has anchors that nothing in its text says."""
-    return SITE in site.traits and _MAKES_ANCHORS.search(text) is not None
+def makes_anchors(site: Site, path: str, read: Callable[[str], Document], target: str) -> bool:
+    """Return whether the page that a target leads to has anchors that nothing in its text says.
+
+    An address may be that of the page in another language of Hugo.
+    """
+    is_other = "Hugo" in site.traits and target.startswith("/") and _TWIN.search(path)
+    return SITE in site.traits and bool(is_other or _MAKES_ANCHORS.search(read(path).text))
 
 
 def is_note_of(site: Site, file: str) -> bool:
@@ -296,9 +304,32 @@ _TITLE_FORMAT = regex(r"^[^;\n]*:journal/page-title-format[ \t]+\"([^\"\n]{1,40}
 
 def journal_stems(site: Site, title: str) -> tuple[str, ...]:
     """Return the names of the file of a journal that has this title in Logseq; none where it is no day."""
-    said = _TITLE_FORMAT.search(site.config)
-    form = _PART.sub(lambda part: _PARTS[part[0]], said[1] if said else "MMM do, yyyy")
+    form = _PART.sub(lambda part: _PARTS[part[0]], _find_title_format(site))
     with suppress(ValueError, re.error):
         day = time.strptime(_NTH.sub("", title), form)
         return time.strftime("%Y_%m_%d", day), time.strftime("%Y-%m-%d", day)
     return ()
+
+
+def list_page_names(site: Site, path: str) -> list[str]:
+    """List the names of a page of Logseq, the likeliest first: the title of its day, its file's name read."""
+    name = without_suffix(path.rpartition("/")[2])
+    names = [percent_decoded(name.replace(mark, "/")) for mark in ("___", ".")]
+    with suppress(ValueError):
+        day = time.strptime(name.replace("-", "_"), "%Y_%m_%d")
+        ends = {
+            "d": str(day.tm_mday),
+            "M": str(day.tm_mon),
+            "do": f"{day.tm_mday}{nth(day.tm_mday)}",
+            "%": "%",
+        }
+        form = _find_title_format(site)
+        names.insert(
+            0, _PART.sub(lambda part: ends.get(part[0]) or time.strftime(_PARTS[part[0]], day), form)
+        )
+    return names
+
+
+def _find_title_format(site: Site) -> str:
+    said = _TITLE_FORMAT.search(site.config)
+    return said[1] if said else "MMM do, yyyy"

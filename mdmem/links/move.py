@@ -9,14 +9,16 @@ from __future__ import annotations
 
 import posixpath
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from contextlib import suppress
 from functools import cache, partial
 from typing import TYPE_CHECKING, NamedTuple
 
 from mdmem.document import relink
 from mdmem.document.document import Document, without_suffix
 from mdmem.errors import AlreadyExists, DocumentRefused, EditRefused, MemoryNotFound, StorageFailed
-from mdmem.index.database import key_of, keys_of, stem_keys
+from mdmem.index.database import key_of, keys_of, names_of, stem_keys
 from mdmem.links import resolve
+from mdmem.links.dialect import PAGES, find_site, list_page_names
 from mdmem.links.resolve import (
     PATH_KINDS,
     QUIET_KINDS,
@@ -76,11 +78,17 @@ class Moved:
     """The names as they are once memories have moved."""
 
     def __init__(
-        self, names: Names, moves: Mapping[str, str], suffixes: tuple[str, ...], places: Iterable[str] = ()
+        self,
+        names: Names,
+        moves: Mapping[str, str],
+        suffixes: tuple[str, ...],
+        places: Iterable[str] = (),
+        documents: Mapping[str, Document] | None = None,
     ) -> None:
         """Look at `names` as if these `moves` were done, and as if each stood at these `places` as well.
 
-        What ends in one of `suffixes` is a memory.
+        What ends in one of `suffixes` is a memory. Of `documents`, by their old paths, the other names are
+        those of the new ones; without, they stay.
         """
         self._names = names
         self._moves = moves
@@ -90,13 +98,18 @@ class Moved:
             for key in stem_keys(new):
                 kind = "stem" if new.endswith(suffixes) else "file"
                 self._arrived.setdefault((kind, key), []).append(new)
+        self._read = documents or {}
+        for old, document in self._read.items():
+            with suppress(DocumentRefused):  # its links say so
+                for name in names_of(moves[old], document.fields, document.text):
+                    if name[0] != "stem":
+                        self._arrived.setdefault((str(name[0]), str(name[1])), []).append(moves[old])
 
     def named(self, kind: str, key: str) -> Sequence[str]:
         """See `Names.named`."""
-        found = self._names.named(kind, key)
-        if kind in {"stem", "file"}:
-            return [*(path for path in found if path not in self._moves), *self._arrived.get((kind, key), ())]
-        return [self._moves.get(path, path) for path in found]
+        found, gone = self._names.named(kind, key), self._moves if kind in {"stem", "file"} else self._read
+        stay = [self._moves.get(path, path) for path in found if path not in gone]
+        return [*stay, *self._arrived.get((kind, key), ())]
 
     def exists(self, path: str) -> bool:
         """See `Names.exists`."""
@@ -139,7 +152,7 @@ def move(known: Known, moves: Mapping[str, str], folders: Mapping[str, str] | No
     documents = {old: (known.read_any or known.read)(old) for old in moves if old.endswith(known.suffixes)}
     names = Remembered(known.names)
     places = {**_list_folders(moves, folders or {}), **moves}
-    shift = Shift(known, names, Moved(names, places, known.suffixes), places)
+    shift = Shift(known, names, Moved(names, places, known.suffixes, (), documents), places)
     keys = {key for old, document in documents.items() for key in shift.keys(document, old)}
     keys |= {key for pair in places.items() for path in pair for key in stem_keys(path)}
     keys |= {key_of(way) for way in ("/", "./", "../")} if folders else set()  # which say no name
@@ -330,8 +343,10 @@ class Shift:
 
     def keys(self, document: Document, path: str) -> list[str]:
         """Return every key that a link to a memory may have."""
+        site = find_site(self._layout, path)
+        pages = list_page_names(site, path) if PAGES in site.traits else ()
         try:
-            return keys_of(path, document.fields, document.text)
+            return [*keys_of(path, document.fields, document.text), *map(key_of, pages)]
         except DocumentRefused:  # its links say so
             return [*stem_keys(path)]
 

@@ -478,7 +478,8 @@ def _look_for_route(around: Around, path: str, citation: Citation, judgement: Ju
     """Return the judgement of a citation in the memory at `path`; no file may be the address of one."""
     if judgement.state == DANGLING and find_site(around.layout, path).tools:
         link = kept_link("markdown", citation.path)
-        if resolve_link(around, link, path).path or leads_to_route(around, link, path):
+        is_found = resolve_link(around, link, path).path or leads_to_route(around, link, path)
+        if is_found or _is_of_no_tool(around, path, link.kind):
             return judgement._replace(state=ROUTE)
     return judgement
 
@@ -620,11 +621,14 @@ def judge_link(
     goal = f"{meant.path}#{mark}" if mark else meant.path
     if mark and LABEL_FIRST in find_site(around.layout, path).traits:
         mark = _DENDRON_RANGE.sub("", mark)
+    detail = ""
     if mark and meant.path.endswith(MARKDOWN_SUFFIXES):
         detail = _judge_anchor(read, headings(meant.path), mark, meant.path)
-        if detail:
-            is_made = broken == DANGLING and _makes_anchors(around, meant.path, read)
-            return JudgedLink(type_, goal, ROUTE if is_made else broken, detail)
+    if detail:
+        with suppress(DocumentRefused, MemoryNotFound, StorageFailed):  # which is told elsewhere
+            if makes_anchors(find_site(around.layout, meant.path), meant.path, read, target):
+                broken = ROUTE
+        return JudgedLink(type_, goal, broken, detail)
     if meant.ambiguous:
         return JudgedLink(type_, goal, AMBIGUOUS, _name_others(meant))
     return JudgedLink(type_, goal)
@@ -633,17 +637,13 @@ def judge_link(
 def _is_of_no_tool(around: Around, path: str, kind: str) -> bool:
     """Return whether a link is one in a tool for which the memory at `path` is not written."""
     site = find_site(around.layout, path)
+    if UNWRITTEN in site.traits and not is_note_of(site, around.layout.file_of(path)):
+        return True
     if kind == "wikilink":  # a site around the vault is none of its own
         is_own = is_under(site.folder, around.layout.folder) or around.vault.is_guest(path)
         return SITE in site.traits and UNWRITTEN not in site.traits and is_own
     tools = {"ref": ("Hugo", "Jekyll"), "block": ("Logseq",)}.get(kind)
-    is_copy = UNWRITTEN in site.traits and not is_note_of(site, around.layout.file_of(path))
-    return is_copy or (tools is not None and site.traits.isdisjoint(tools))
-
-
-def _makes_anchors(around: Around, path: str, read: Callable[[str], Document]) -> bool:
-    site = find_site(around.layout, path)
-    return SITE in site.traits and makes_anchors(site, read(path).text)
+    return tools is not None and site.traits.isdisjoint(tools)
 
 
 def _name_others(meant: Resolution) -> str:

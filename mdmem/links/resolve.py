@@ -40,6 +40,7 @@ It is long because what a link means and how it says so are one table of rules, 
 from __future__ import annotations
 
 from functools import lru_cache, partial
+from posixpath import commonprefix
 from typing import TYPE_CHECKING, NamedTuple, Protocol
 
 from mdmem.diagnostic import Span
@@ -57,6 +58,7 @@ from mdmem.links.dialect import (
     find_site,
     is_note_of,
     journal_stems,
+    list_page_names,
     list_places,
     list_roots,
     place_in,
@@ -363,7 +365,7 @@ def _find_by_address(
         named += [path for path in names.named("id", last) if path.rpartition("/")[0] in folders]
         named += [path for key in keys for path in names.named("numbered", drop_numbers(key))]
     posts = names.named("post", last) if target[0] == "/" or day else ()
-    dated = [path for path in posts if not day or "-".join(day.groups()) in path]
+    dated = [path for path in posts if not day or f"/{'-'.join(day.groups())}-" in f"/{path}"]
     above = target[: day.start()].strip("/") if day else ""
     named += sorted(dated, key=lambda path: f"/{above}/" not in f"/{path}")
     found = drop_walled(list(dict.fromkeys(named)), source)
@@ -712,13 +714,21 @@ def spell(
             ways = ways[::-1] if is_route else (shortest(names, path, source, parts=bare.count("/") + 1),)
         fitting = (way + written[len(bare) :] for way in ways if means(resolve(names, way, source), path))
         return next(fitting, "") or _spell_path(names, link, path, source, was or path, here or source)
-    identifier = _complete_path(written, path, was or path, source)
+    site, was = find_site(names.layout, source), was or path
+    if PAGES in site.traits:
+        old, new = list_page_names(site, was), list_page_names(site, path)
+        said = [name.casefold() == written.casefold() for name in old]
+        at = said.index(True) if any(said) else 0
+        page = _keep_case(new[min(at, len(new) - 1)], written, old[at])
+        if means(resolve(names, page, source), path):
+            return page
+    identifier = _complete_path(written, path, was, source)
     if not (identifier and means(resolve(names, identifier, source), path)):
         identifier = shortest(names, path, source, parts=written.count("/") + 1)
     suffix = _suffix_of(path)
-    if _says_suffix(written, was or path) and not identifier.endswith(suffix):
+    if _says_suffix(written, was) and not identifier.endswith(suffix):
         identifier += suffix
-    cased = _keep_case(identifier, written, was or path)
+    cased = _keep_case(identifier, written, was)
     return cased if cased == identifier or means(resolve(names, cased, source), path) else identifier
 
 
@@ -792,8 +802,9 @@ def _list_ways(names: Names, link: Link, path: str, source: str, was: str, here:
     ends = "/" if written.endswith("/") else ".html" if written.endswith(".html") else ""
     said, forms = written.removesuffix(ends), (str, without_suffix, page_of)
     old, new = layout.file_of(was), layout.file_of(path)
+    is_loose = link.kind == "ref" or ("Docusaurus" in site.traits and place_from(said, here) != was)
     for start, folder in list_roots(site, layout, here):
-        begin = start if written.startswith(start) else start.lstrip("/") if link.kind == "ref" else None
+        begin = start if written.startswith(start) else start.lstrip("/") if is_loose else None
         if begin is not None and is_under(old, folder) and is_under(new, folder):
             rest = relative(old, folder)
             fitting = (form for form in forms if begin + form(rest) == said)
@@ -839,8 +850,9 @@ def _keep_case(identifier: str, written: str, was: str) -> str:
         if number > len(parts) or stem.casefold() != old.casefold():
             break
         new = parts[-number]
-        if new.removesuffix(part[len(stem) :]) == old:
-            parts[-number] = part
+        shared = len(commonprefix((old, new))) if len(stem) == len(old) else 0
+        if shared:
+            parts[-number] = stem[:shared] + new[shared:]
         elif new and part[0] != old[0] and stem[1:] == old[1:]:
             parts[-number] = (new[0].upper() if part[0].isupper() else new[0].lower()) + new[1:]
     return "/".join(parts)

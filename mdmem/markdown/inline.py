@@ -61,7 +61,7 @@ _SPAN = attrgetter("span")
 _MAY_HOLD_NO_LINKS = ("$", "\\begin{", "{%", "{{<")
 _NO_LINKS = regex(r"\$\$?|\\(?:begin|end)(\{[^{}\n]{1,40}\})|\{\{[<%]|\{%|>\}\}|%\}\}?")
 _SHORTCODES = {">}}": "{{<", "%}}": "{{%", "%}": "{%"}
-_OPENING, _CLOSING = regex(r"(?<![\w$])\$(?=\S)"), regex(r"(?<=[^\s$])\$(?![\w$])")
+_OPENING, _CLOSING = regex(r"(?a:(?<![\w$]))\$(?=\S)"), regex(r"(?<=[^\s$])\$(?a:(?![\w$]))")
 _ALONE = regex(r"(?:\A|(?<=\n))[ \t>]*+\$\$[ \t]*+(?=\r?\n)")
 _LONGEST_MARGIN = 100
 # What Hugo and Jekyll link with, and a block that Logseq shows.
@@ -359,7 +359,11 @@ class _Finder:
         elif not lead.url:
             words = self._text[slice(*alias)]
             words = " ".join(words.split()) if "\n" in words or "\r" in words else words
-            self._links.append(Link(kind, embed, span, self._line(span[0]), *lead.to, words, alias))
+            to = lead.to
+            if to.target.startswith("((") and (block := _SHOWN_BLOCK.fullmatch(to.target)):
+                inner = Span(to.target_span.start + 2, to.target_span.end - 2)
+                kind, to = "block", to._replace(target=block[1], target_span=inner)
+            self._links.append(Link(kind, embed, span, self._line(span[0]), *to, words, alias))
             self._check_count(self._links)
 
     def _add_url(self, lead: _Lead) -> None:

@@ -19,7 +19,7 @@ from mdmem.document.document import Document
 from mdmem.document.edit import TextEdit, spliced
 from mdmem.document.tree import INDEX, Flaw, Key, KeyPath, Node, dotted, same, undotted
 from mdmem.document.yaml_edit import BlockEdit, FlowEdit, PlainText
-from mdmem.errors import EditRefused, FieldNotFound, Usage
+from mdmem.errors import DocumentRefused, EditRefused, FieldNotFound, Usage
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Sequence
@@ -125,7 +125,7 @@ def set_field(document: Document, key: str | Sequence[Key], value: Any) -> list[
 
     A missing field is added behind the last one of its mapping, missing mappings above it are made, and an
     index equal to a list's length appends. Where there is no frontmatter, it is made at the beginning of the
-    body, with a blank line behind it unless the body is empty or begins with one.
+    body, with a blank line behind it unless the body is empty.
 
     A text keeps the quotes of the text that it replaces where they can hold it; block scalars (`|`, `>`) stay
     such for texts of several lines. A collection in brackets stays in brackets; others are written in block
@@ -179,8 +179,8 @@ def with_field(document: Document, key: str | Sequence[Key], value: Any) -> Docu
 def unset_field(document: Document, key: str | Sequence[Key]) -> list[TextEdit]:
     """Remove the field `key`: its lines with the comments in them, not those around it.
 
-    The parent of a removed last field becomes `{}` or `[]`; frontmatter without fields stays, empty, since
-    only the field was asked to go.
+    The parent of a removed last field becomes `{}` or `[]`. Frontmatter that is as `set_field` would have
+    made it goes with its last field; other frontmatter without fields stays, empty.
 
     Args:
         document: the memory; the edits are of its `text`.
@@ -195,6 +195,8 @@ def unset_field(document: Document, key: str | Sequence[Key]) -> list[TextEdit]:
     chain, missing = _follow_path(document, tree, path) if tree else ([], path)
     if tree is None or missing:
         raise FieldNotFound(path=document.path, key=dotted(path), near=_name_near_keys(chain))
+    if len(path) == len(tree.parts) == 1 and (edit := _find_made(document, path)):
+        return [edit]
     places = [(above.node, below.position) for above, below in pairwise(chain)]
     return _first_sound(
         document, [lambda: TreeEdit(document).remove(places)], _without_value(tree.value, _chain_keys(chain))
@@ -376,10 +378,26 @@ def _first_field(document: Document, fields: dict[str, Any]) -> TextEdit:
     written = "".join(line + newline for line in yaml_edit.block(fields, BlockEdit(document).dash_offset))
     if not document.frontmatter.present:
         start = document.body_span.start
-        apart = newline if document.body and document.body[0] not in "\r\n" else ""
+        apart = newline if document.body else ""
         return TextEdit(start, start, f"---{newline}{written}---{newline}{apart}")
     end = document.frontmatter.inner.end
     return TextEdit(end, end, written)
+
+
+def _find_made(document: Document, path: KeyPath) -> TextEdit | None:
+    """Return the edit that removes all of the frontmatter, where setting its one field makes the same."""
+    start, body = document.body_span.start, document.body
+    edit = TextEdit(
+        int(document.text.startswith("\ufeff")), start + len(body[: 1 + body.startswith("\r\n")]), ""
+    )
+    with suppress(DocumentRefused, EditRefused):
+        bare = spliced(document, [edit])
+        if (
+            not document.is_json
+            and with_field(bare, path, document.fields[str(path[0])]).text == document.text
+        ):
+            return edit
+    return None
 
 
 def _first_sound(

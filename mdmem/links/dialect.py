@@ -22,9 +22,8 @@ from mdmem.vault import files
 from mdmem.vault.paths import is_under, join, relative
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Sequence
+    from collections.abc import Iterator, Sequence
 
-    from mdmem.document.document import Document
     from mdmem.vault.paths import MemoryLayout
 
 SITE, UNWRITTEN, BY_NAME, LABEL_FIRST, PAGES = "site", "unwritten", "by name", "label first", "pages"
@@ -256,13 +255,13 @@ def drop_twins(site: Site, paths: Sequence[str]) -> tuple[str, ...]:
     return tuple(path for path, name in zip(paths, bare, strict=True) if path == paths[0] or name != bare[0])
 
 
-def makes_anchors(site: Site, path: str, read: Callable[[str], Document], target: str) -> bool:
+def makes_anchors(site: Site, path: str, text: str, target: str) -> bool:
     """Return whether the page that a target leads to has anchors that nothing in its text says.
 
     An address may be that of the page in another language of Hugo.
     """
     is_other = "Hugo" in site.traits and target.startswith("/") and _TWIN.search(path)
-    return SITE in site.traits and bool(is_other or _MAKES_ANCHORS.search(read(path).text))
+    return SITE in site.traits and bool(is_other or _MAKES_ANCHORS.search(text))
 
 
 def is_note_of(site: Site, file: str) -> bool:

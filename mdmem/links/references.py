@@ -619,16 +619,10 @@ def judge_link(
         detail = f"there is no memory{' or file' if has_suffix else ''} {target!r}"
         return JudgedLink(type_, f"{target}#{mark}" if mark else target, broken, detail)
     goal = f"{meant.path}#{mark}" if mark else meant.path
-    if mark and LABEL_FIRST in find_site(around.layout, path).traits:
-        mark = _DENDRON_RANGE.sub("", mark)
-    detail = ""
     if mark and meant.path.endswith(MARKDOWN_SUFFIXES):
-        detail = _judge_anchor(read, headings(meant.path), mark, meant.path)
-    if detail:
-        with suppress(DocumentRefused, MemoryNotFound, StorageFailed):  # which is told elsewhere
-            if makes_anchors(find_site(around.layout, meant.path), meant.path, read, target):
-                broken = ROUTE
-        return JudgedLink(type_, goal, broken, detail)
+        detail, is_made = _judge_anchor(around, path, link, meant.path, headings, read)
+        if detail:
+            return JudgedLink(type_, goal, ROUTE if is_made else broken, detail)
     if meant.ambiguous:
         return JudgedLink(type_, goal, AMBIGUOUS, _name_others(meant))
     return JudgedLink(type_, goal)
@@ -691,19 +685,32 @@ def find_unread(around: Around, path: str, target: str, *, as_path: bool = False
     return resolve(names, target, path, as_path=as_path).path
 
 
-def _judge_anchor(read: Callable[[str], Document], anchors: Anchors, mark: str, path: str) -> str:
-    """Return why an anchor names nothing in a memory; empty where it does.
+def _judge_anchor(
+    around: Around,
+    source: str,
+    link: Link,
+    path: str,
+    headings: Callable[[str], Anchors],
+    read: Callable[[str], Document],
+) -> tuple[str, bool]:
+    """Return why an anchor names nothing in a memory, and whether that may make it; empty where it does.
 
     Of headings that have it in common the first one is meant, as in every reader.
     """
+    mark, anchors = link.anchor, headings(path)
+    if LABEL_FIRST in find_site(around.layout, source).traits:
+        mark = _DENDRON_RANGE.sub("", mark)
     if mark.startswith("^"):
-        return "" if mark[1:].casefold() in anchors.blocks else f"{path} has no block {mark}"
-    if anchor.match(anchors.headings, mark):
-        return ""
+        return "" if mark[1:].casefold() in anchors.blocks else f"{path} has no block {mark}", False
+    is_made = not mark or bool(anchor.match(anchors.headings, mark))
+    if is_made:
+        return "", True
     with suppress(DocumentRefused, MemoryNotFound, StorageFailed):  # which is told elsewhere
-        if anchor.find(read(path), mark):
-            return ""
-    return f"{path} has no heading {mark!r}"
+        document = read(path)
+        if anchor.find(document, mark):
+            return "", True
+        is_made = makes_anchors(find_site(around.layout, path), path, document.text, link.target)
+    return f"{path} has no heading {mark!r}", is_made
 
 
 def _judge_citation(

@@ -25,6 +25,7 @@ from mdmem.errors import (
     IndexDamaged,
     LockTimeout,
     MemoryNotFound,
+    PathRefused,
     StorageFailed,
     TextAmbiguous,
     TextNotFound,
@@ -217,6 +218,13 @@ def _judge_memories(
         if "confidence" in keys:
             fields["confidence"] = [sure[path]] if path in sure else []
         yield path, size, mtime_ns, fields
+
+
+def _is_path(path: str) -> bool:
+    try:
+        return bool(check_folder(path))
+    except PathRefused:
+        return False
 
 
 def _name_memories(path: StrPath | Sequence[StrPath], hash_: str | None) -> Sequence[str]:
@@ -513,7 +521,8 @@ class Verbs(Generic[R]):
             plan = move_files(view, moves, outside, folders)
             files = (AttachmentChange(path, moves[path], attached[path]) for path in attached)
             message = f"move {first_of(sources, _NAMED)} to {target}"
-            return dataclasses.replace(plan, message=message, attachments=tuple(files))
+            left = (*plan.left_out, *(each for name in sources for each in self._list_refused(name)))
+            return dataclasses.replace(plan, message=message, attachments=tuple(files), left_out=left)
 
         return self._run(build)
 
@@ -577,12 +586,18 @@ class Verbs(Generic[R]):
                 problem="the whole namespace cannot be moved or deleted", remedy="name a folder in it"
             )
         for found in self._vault.walk(folder):
-            if found.problem:
+            if not found.problem:
+                yield found.path
+            elif _is_path(found.path):
                 raise Usage(
                     problem=f"{found.path} cannot be moved or deleted: {found.problem}",
                     remedy="move it away first",
                 )
-            yield found.path
+
+    def _list_refused(self, name: str) -> Iterator[str]:
+        """Yield what is said of files in a folder that stay, as no memory can have their names."""
+        walked = () if name.endswith(self._vault.suffixes) else self._vault.walk(name.rstrip("/"))
+        yield from (f"{each.path}: {each.problem}: it stays" for each in walked if not _is_path(each.path))
 
     def rm(
         self,
@@ -629,6 +644,7 @@ class Verbs(Generic[R]):
             if count := sum(is_under(path, name.rstrip("/")) for path in others):
                 files = "1 file that is no memory" if count == 1 else f"{count:,} files that are no memories"
                 yield f"{name}: {files}"
+            yield from self._list_refused(name)
 
     def _find_dangling(self, gone: Collection[str]) -> tuple[LinkPlace, ...]:
         """Return the links that lead nowhere without these memories; none where the index cannot say."""

@@ -27,7 +27,7 @@ StrPath: TypeAlias = str | os.PathLike[str]
 MAX_PATH_BYTES = 1024
 MAX_NAME_BYTES = 255  # the most that ext4, APFS and NTFS all carry
 
-_CONTROL = regex("[\x00-\x1f\x7f-\x9f\ud800-\udfff]")
+_CONTROL = regex("[\x00-\x1f\x7f-\x9f\u2028\u2029\ud800-\udfff]")
 _NOT_PORTABLE = regex(r'[<>:"|?*]|[. ]$|^ ')
 # Names of devices, with or without a suffix (Win32 file naming conventions).
 _RESERVED = regex(r"(?:con|prn|aux|nul|com[0-9¹²³]|lpt[0-9¹²³]|conin\$|conout\$)(?:\..*)?", re.IGNORECASE)

@@ -546,4 +546,6 @@ def printable_path(path: str) -> str:
     if path.isascii() and path.isprintable():
         return path
     text = path.encode("utf-8", "surrogateescape").decode("utf-8", "backslashreplace")
-    return "".join(c if unicodedata.category(c) != "Cc" else f"\\x{ord(c):02x}" for c in text)
+    controls = ("Cc", "Zl", "Zp")
+    shown = (f"\\x{ord(c):02x}" if c < "\u0100" else f"\\u{ord(c):04x}" for c in text)
+    return "".join(e if unicodedata.category(c) in controls else c for c, e in zip(text, shown, strict=True))

@@ -180,7 +180,7 @@ def test_the_limits_are_counted_in_bytes() -> None:
     [
         *("con.md", "CON.md", "notes/nul.json", "aux/a.md", "com1.md", "lpt\xb9.md", "prn.x.md", "conin$.md"),
         *("a:b.md", "a<b.md", "what?.md", 'a"b.md', "a|b.md", "a*b.md", "a /b.md", "a./b.md", " a.md"),
-        *("a\u200b.md", "a\u202eb.md", "a\u2028.md", "\ufeffa.md", "a\xad.md"),
+        *("a\u200b.md", "a\u202eb.md", "\ufeffa.md", "a\xad.md"),
     ],
 )
 def test_a_new_name_must_be_one_on_every_system(path: str) -> None:

@@ -333,6 +333,7 @@ class _GrepRun(NamedTuple):
             *(() if narrowed else (f"*{suffix}" for suffix in self.suffixes)),
             *self.globs,
             "!.*",
+            "!node_modules",
             *hidden,
         )
         # ripgrep takes a glob that begins with # for a comment, and would search everything.

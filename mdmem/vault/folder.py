@@ -16,7 +16,7 @@ from mdmem.errors import AlreadyExists, ConfigInvalid, PathRefused, StorageFaile
 from mdmem.kind import KINDS
 from mdmem.vault import files
 from mdmem.vault.config import CONFIG_PATH, DEFAULT_TEXT, MOST_MOUNTS
-from mdmem.vault.paths import above, absolute, check_memory, find_project_file, path_text
+from mdmem.vault.paths import above, absolute, check_memory, find_project_file, is_hidden, path_text
 from mdmem.vault.walk import count_hidden, count_passed_over, list_others, walk
 
 if TYPE_CHECKING:
@@ -132,7 +132,7 @@ def _fault_of_mount(parts: tuple[str, ...], file: str, root: str, suffixes: tupl
         return "lies in the vault itself"
     if ".git" in parts:
         return "lies in git's own folder"
-    if any(part.startswith(".") for part in parts):
+    if any(map(is_hidden, parts)):
         # There stands what programs obey: .bashrc, .ssh/authorized_keys, .vscode/settings.json.
         return "is hidden, or lies in a hidden folder"
     return "" if parts[-1].endswith(suffixes) else f"does not end in {' or '.join(suffixes)}"

@@ -138,11 +138,16 @@ def _fault_of_part(part: str) -> str:
         return "a path has no empty part"
     if part in {".", ".."}:
         return "a path has no part . or .."
-    if part.startswith("."):
+    if is_hidden(part):
         return "hidden files and folders are not memories"
     if len(part.encode()) > MAX_NAME_BYTES:
         return f"a name has at most {MAX_NAME_BYTES} bytes"
     return "an escape stands for a character that no path may have" if _is_smuggling(part) else ""
+
+
+def is_hidden(name: str) -> bool:
+    """Return whether a file or folder is none of a vault by its name; packages of npm bring notes along."""
+    return name.startswith(".") or name == "node_modules"
 
 
 def _is_smuggling(part: str) -> bool:

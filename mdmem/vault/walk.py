@@ -14,7 +14,7 @@ from typing import NamedTuple, TypeAlias
 from mdmem.document.document import ANY_SUFFIXES, MARKDOWN_SUFFIXES, SUFFIXES
 from mdmem.errors import MemoryNotFound, PathRefused
 from mdmem.vault import files
-from mdmem.vault.paths import MAX_PATH_BYTES, check_folder, check_memory, nfc
+from mdmem.vault.paths import MAX_PATH_BYTES, check_folder, check_memory, is_hidden, nfc
 
 _SHADOWED = "in another Unicode spelling, the same name is there twice"
 _GONE = (FileNotFoundError, NotADirectoryError)
@@ -179,7 +179,7 @@ def count_hidden(
         below = os.path.relpath(f"{folder}/x", root)[:-1]
         wanted = (name for name in folders if name not in _OWN_FOLDERS)
         folders[:] = [name for name in wanted if holds is None or holds(nfc(below + name))]
-        if hidden := next((part for part in below.split("/") if part.startswith(".")), ""):
+        if hidden := next((part for part in below.split("/") if is_hidden(part)), ""):
             counts[printable_path(f"{hidden}/")] += sum(name.endswith(MARKDOWN_SUFFIXES) for name in names)
     return dict((+counts).most_common())
 
@@ -251,7 +251,7 @@ class _Folder(NamedTuple):
             return f"a folder that is left out: a path has at most {MAX_PATH_BYTES} bytes"
         try:
             with os.scandir(self.place) as entries:
-                return [entry for entry in entries if entry.name[0] != "."]
+                return [entry for entry in entries if not is_hidden(entry.name)]
         except _GONE:
             return []
         except OSError as error:

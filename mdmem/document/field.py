@@ -195,7 +195,8 @@ def unset_field(document: Document, key: str | Sequence[Key]) -> list[TextEdit]:
     chain, missing = _follow_path(document, tree, path) if tree else ([], path)
     if tree is None or missing:
         raise FieldNotFound(path=document.path, key=dotted(path), near=_name_near_keys(chain))
-    if len(path) == len(tree.parts) == 1 and (edit := _find_made(document, path)):
+    is_only = len(path) == len(tree.parts) == 1 and not document.is_json
+    if is_only and (edit := _find_made(document, path)):
         return [edit]
     places = [(above.node, below.position) for above, below in pairwise(chain)]
     return _first_sound(
@@ -386,16 +387,10 @@ def _first_field(document: Document, fields: dict[str, Any]) -> TextEdit:
 
 def _find_made(document: Document, path: KeyPath) -> TextEdit | None:
     """Return the edit that removes all of the frontmatter, where setting its one field makes the same."""
-    start, body = document.body_span.start, document.body
-    edit = TextEdit(
-        int(document.text.startswith("\ufeff")), start + len(body[: 1 + body.startswith("\r\n")]), ""
-    )
+    end = document.body_span.start + len(document.body[: 1 + document.body.startswith("\r\n")])
+    edit = TextEdit(int(document.text.startswith("\ufeff")), end, "")
     with suppress(DocumentRefused, EditRefused):
-        bare = spliced(document, [edit])
-        if (
-            not document.is_json
-            and with_field(bare, path, document.fields[str(path[0])]).text == document.text
-        ):
+        if with_field(spliced(document, [edit]), path, document.fields[str(path[0])]).text == document.text:
             return edit
     return None
 

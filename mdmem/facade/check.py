@@ -123,7 +123,6 @@ class Check:
             return [about_file(path, error.code, error.message, error.hint)]
 
     def _check_pointing(self, paths: Collection[str] | None) -> Iterator[Diagnostic]:
-        """Yield what is wrong with what memories point at; the index says which to look into."""
         from mdmem.code.workspace import Workspace  # noqa: PLC0415 - start-up
         from mdmem.links.references import (  # noqa: PLC0415 - start-up
             CODE,
@@ -228,7 +227,6 @@ def find_hidden(vault: Vault) -> Iterator[Diagnostic]:
 
 
 def _check_own(vault: Vault) -> Iterator[Diagnostic]:
-    """Report the vault's own schemas and templates that cannot be used, and what the config says of them."""
     try:
         yield from vault.schemas.lint()
         yield from vault.templates.lint()
@@ -246,7 +244,6 @@ def find_same_ids(view: View) -> Iterator[tuple[str, list[str]]]:
 
 
 def _find_site_folder(around: Names, path: str) -> str:
-    """Return the folder of a page of Docusaurus, where an id is one of its folder; else an empty text."""
     from mdmem.links.dialect import find_site  # noqa: PLC0415 - start-up
 
     return path[: path.rfind("/") + 1] if "Docusaurus" in find_site(around.layout, path).tools else ""

@@ -171,7 +171,6 @@ def _find_around(layout: MemoryLayout, folder: str) -> Site:
 
 
 def _look_into(root: str, folder: str) -> Site | None:
-    """Return the site whose marker is in a folder of the workspace, if one is."""
     at, site = os.path.join(root, folder), Site(folder)
     for dialect in DIALECTS:
         markers = (marker.split("+") for marker in dialect.markers)
@@ -216,7 +215,6 @@ def _has_program(at: str, name: str, text: str) -> bool:
 
 
 def _read_text(file: str) -> str:
-    """Return the beginning of a config; empty where it cannot be read."""
     try:
         with open(files.open_regular(file), "rb") as opened:
             return opened.read(_MOST_READ).decode("utf-8", "replace")
@@ -261,7 +259,7 @@ def makes_anchors(site: Site, path: str, text: str, target: str) -> bool:
     An address may be that of the page in another language of Hugo.
     """
     is_other = "Hugo" in site.traits and target.startswith("/") and _TWIN.search(path)
-    return SITE in site.traits and bool(is_other or _MAKES_ANCHORS.search(text))
+    return bool(is_other or _MAKES_ANCHORS.search(text))
 
 
 def is_note_of(site: Site, file: str) -> bool:
@@ -281,21 +279,8 @@ def list_places(site: Site, layout: MemoryLayout, target: str, source: str) -> I
 
 
 # Logseq's names of the parts of a day.
-_PARTS = {
-    "yyyy": "%Y",
-    "MMMM": "%B",
-    "MMM": "%b",
-    "MM": "%m",
-    "M": "%m",
-    "do": "%d",
-    "dd": "%d",
-    "d": "%d",
-    "EEEE": "%A",
-    "EEE": "%a",
-    "EE": "%a",
-    "E": "%a",
-    "%": "%%",
-}
+_SPELLED = "yyyy=%Y MMMM=%B MMM=%b MM=%m M=%m do=%d dd=%d d=%d EEEE=%A EEE=%a EE=%a E=%a %=%%"
+_PARTS = {part: sign for part, _, sign in (each.partition("=") for each in _SPELLED.split())}
 _PART = regex("|".join(_PARTS))
 _NTH = regex(r"(?<=[0-9])(?:st|nd|rd|th)\b")
 _TITLE_FORMAT = regex(r"^[^;\n]*:journal/page-title-format[ \t]+\"([^\"\n]{1,40})\"", re.MULTILINE)
@@ -316,16 +301,9 @@ def list_page_names(site: Site, path: str) -> list[str]:
     names = [percent_decoded(name.replace(mark, "/")) for mark in ("___", ".")]
     with suppress(ValueError):
         day = time.strptime(name.replace("-", "_"), "%Y_%m_%d")
-        ends = {
-            "d": str(day.tm_mday),
-            "M": str(day.tm_mon),
-            "do": f"{day.tm_mday}{nth(day.tm_mday)}",
-            "%": "%",
-        }
-        form = _find_title_format(site)
-        names.insert(
-            0, _PART.sub(lambda part: ends.get(part[0]) or time.strftime(_PARTS[part[0]], day), form)
-        )
+        ends = {"d": str(day.tm_mday), "M": str(day.tm_mon), "do": f"{day.tm_mday}{nth(day.tm_mday)}"}
+        spell = lambda part: ends.get(part[0]) or time.strftime(_PARTS[part[0]], day)  # noqa: E731
+        names.insert(0, _PART.sub(spell, _find_title_format(site)))
     return names
 
 

@@ -59,7 +59,6 @@ def triples(view: View, within: str = "") -> tuple[Triple, ...]:
 def _rows_below(
     view: View, within: str, table: str, columns: str, condition: str = ""
 ) -> Iterator[tuple[Any, ...]]:
-    """Yield rows of the memories below `within`, with the path first; see `View.part_rows`."""
     for path, *others in view.part_rows(table, f"d.path, {columns}", condition):
         inside = view.inside(path)
         if is_under(inside, within):
@@ -80,7 +79,6 @@ def _link_triples(view: View, within: str) -> Iterator[Triple]:
 
 
 def _field_triples(view: View, within: str) -> Iterator[Triple]:
-    """Yield the links in fields, and the memories that the fields of lineage name without being links."""
     condition = (
         "AND (x.key IN ('superseded_by', 'derived_from', 'contradicted_by')"
         " OR instr(x.value, '[[') OR instr(x.value, '](')"
@@ -107,7 +105,6 @@ def _observation_triples(view: View, path: str, key: str, text: str) -> Iterator
 
 
 def _resolve_target(view: View, path: str, link: Link) -> str:
-    """Return what a link in the memory `path` means; a read takes the likeliest."""
     meant = resolve_link(view.all_names, link, path).path
     if meant is None and link.kind in PATH_KINDS:
         meant = file_beside(view, path, link.target)

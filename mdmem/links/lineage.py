@@ -171,7 +171,6 @@ def find_orphans(view: View, paths: Collection[str]) -> tuple[str, ...]:
 
 
 def _turn_round(parents: Mapping[str, Sequence[str]]) -> dict[str, list[str]]:
-    """Return what was derived from each memory."""
     children: dict[str, list[str]] = defaultdict(list)
     for path, goals in parents.items():
         for goal in goals:
@@ -191,7 +190,6 @@ def _walk(graph: Mapping[str, Sequence[str]], starts: Collection[str]) -> Iterat
 
 
 def _count_steps(graph: Mapping[str, Sequence[str]], starts: Collection[str]) -> dict[str, int]:
-    """Count the fewest steps from some nodes to each that they lead to."""
     depths, waiting = dict.fromkeys(starts, 0), list(starts)
     for node in waiting:
         for goal in graph.get(node, ()):
@@ -253,7 +251,6 @@ def check_lineage(view: Around, paths: Collection[str] | None = None) -> Iterato
 
 
 def _find_flaw(view: Around, reference: LineageReference) -> tuple[str, str, str] | None:
-    """Return the code, the message and the hint for what is wrong with a reference by itself."""
     path, name, goal, candidates = reference
     if goal is None and (file_named(view, path, name) or find_unread(view, path, name)) is None:
         return "dangling-link", f"there is no memory {name!r}", "make it, or remove it from the field"

@@ -170,7 +170,6 @@ def move(known: Known, moves: Mapping[str, str], folders: Mapping[str, str] | No
 
 
 def _list_folders(moves: Iterable[str], roots: Mapping[str, str]) -> dict[str, str]:
-    """Return where each folder moves that what moves is in, from these folders on."""
     found = {}
     for path in moves:
         for old, new in roots.items():
@@ -457,7 +456,6 @@ class Shift:
         return f"{'./' * link.target.startswith('./')}{way}" if resolve.means(found, new) else ""
 
     def _find_start(self, link: Link, path: str) -> str:
-        """Return from where a relative link in a memory leads: its file, or for a wikilink its path."""
         return self._layout.file_of(path) if link.kind in PATH_KINDS else path
 
     def _leave_link(self, link: Link, there: str, was: Resolution, now: Resolution) -> None:
@@ -514,12 +512,10 @@ class Shift:
         return f"./{way}" if citation.path.startswith("./") else way
 
     def _stands(self, file: str) -> bool:
-        """Return whether a file is there, seen from where the layout sees its folder."""
         return self._known.stands(posixpath.relpath(file, self._layout.folder or "."))
 
 
 def _has_name(link: Link, path: str) -> bool:
-    """Return whether a link ends in the name of `path` as it is written, its suffix left out or not."""
     name = path.rpartition("/")[2]
     return nfc(link.target).rpartition("/")[2] in {name, without_suffix(name)}
 

@@ -108,13 +108,11 @@ def _spell_cited(citation: Citation, here: str, there: str, old: str, new: str) 
 
 
 def _new_place(place: str, moves: Mapping[str, str]) -> str | None:
-    """Return where a file is after the moves; None where it stays."""
     old = next((old for old in moves if is_under(place, old)), None)
     return moves[old] + place[len(old) :] if old is not None else None
 
 
 def _list_pointing(view: View, moves: Collection[str]) -> set[str]:
-    """List the memories that may point at something that moves."""
     names = {posixpath.basename(old) for old in moves}
     root = posixpath.relpath(posixpath.join(view.vault.root, view.base), view.vault.workspace)
     folders = [posixpath.relpath(old, root) for old in moves if is_under(old, root)]

@@ -413,13 +413,11 @@ def check_links(
 def _is_unwritten(
     around: Around, document: Document, link: Link, judged: JudgedLink, meant: Resolution
 ) -> bool:
-    """Return whether a dead link is to a page that nobody has written yet, as its tool sees it."""
     is_name = judged.state == DANGLING and meant.path is None and relink.is_wikilink(link, document.text)
     return is_name and UNWRITTEN in find_site(around.layout, document.path).traits
 
 
 def _find_elsewhere(around: Around, names: Names, link: Link, source: str) -> str:
-    """Return a memory with the name of a link that leads nowhere, in reach of its memory; else empty."""
     key = key_of(link.target)
     for layer, view in around.layers() if key else ():
         near = (view.all_names if layer.name else names).named("stem", key)
@@ -499,7 +497,6 @@ _SEVERITIES: dict[str, Severity] = {DANGLING: "warning", MOVED: "note", CHANGED:
 def _find_rows(
     view: View, table: str, columns: str, paths: Collection[str] | None
 ) -> Iterator[tuple[Any, ...]]:
-    """Return the rows of a part of each document, with its path and day in front."""
     read = partial(view.part_rows, table, f"d.path, d.day, {columns}")
     if paths is None:
         rows = read("ORDER BY d.path, x.n")
@@ -610,22 +607,37 @@ def judge_link(
         file = find_unread(around, path, target, as_path=kind in PATH_KINDS)
     if file is not None:
         return JudgedLink(FILE, file)
-    broken = UNKNOWN if kind in QUIET_KINDS or _is_of_no_tool(around, path, kind) else DANGLING
-    if meant.path is None and kind in PATH_KINDS and leads_to_route(around, link, path):
-        broken = ROUTE
     type_ = (BLOCK if mark.startswith("^") else HEADING) if mark else NOTE
     if meant.path is None:
         has_suffix = bool(posixpath.splitext(target)[1]) and not target.endswith(ANY_SUFFIXES)
         detail = f"there is no memory{' or file' if has_suffix else ''} {target!r}"
-        return JudgedLink(type_, f"{target}#{mark}" if mark else target, broken, detail)
+        state = _judge_broken(around, path, link, meant, read)
+        return JudgedLink(type_, f"{target}#{mark}" if mark else target, state, detail)
     goal = f"{meant.path}#{mark}" if mark else meant.path
+    if mark and LABEL_FIRST in find_site(around.layout, path).traits:
+        mark = _DENDRON_RANGE.sub("", mark)
     if mark and meant.path.endswith(MARKDOWN_SUFFIXES):
-        detail, is_made = _judge_anchor(around, path, link, meant.path, headings, read)
+        detail = _judge_anchor(read, headings(meant.path), mark, meant.path)
         if detail:
-            return JudgedLink(type_, goal, ROUTE if is_made else broken, detail)
+            return JudgedLink(type_, goal, _judge_broken(around, path, link, meant, read), detail)
     if meant.ambiguous:
         return JudgedLink(type_, goal, AMBIGUOUS, _name_others(meant))
     return JudgedLink(type_, goal)
+
+
+def _judge_broken(
+    around: Around, path: str, link: Link, meant: Resolution, read: Callable[[str], Document]
+) -> str:
+    """Return the state of a link of which the target, or else the anchor, is not found."""
+    if link.kind in QUIET_KINDS or _is_of_no_tool(around, path, link.kind):
+        return UNKNOWN
+    if meant.path is None:
+        return ROUTE if link.kind in PATH_KINDS and leads_to_route(around, link, path) else DANGLING
+    site = find_site(around.layout, meant.path)
+    with suppress(DocumentRefused, MemoryNotFound, StorageFailed):  # which is told elsewhere
+        if SITE in site.traits and makes_anchors(site, meant.path, read(meant.path).text, link.target):
+            return ROUTE
+    return DANGLING
 
 
 def _is_of_no_tool(around: Around, path: str, kind: str) -> bool:
@@ -685,38 +697,24 @@ def find_unread(around: Around, path: str, target: str, *, as_path: bool = False
     return resolve(names, target, path, as_path=as_path).path
 
 
-def _judge_anchor(
-    around: Around,
-    source: str,
-    link: Link,
-    path: str,
-    headings: Callable[[str], Anchors],
-    read: Callable[[str], Document],
-) -> tuple[str, bool]:
-    """Return why an anchor names nothing in a memory, and whether that may make it; empty where it does.
+def _judge_anchor(read: Callable[[str], Document], anchors: Anchors, mark: str, path: str) -> str:
+    """Return why an anchor names nothing in a memory; empty where it does.
 
     Of headings that have it in common the first one is meant, as in every reader.
     """
-    mark, anchors = link.anchor, headings(path)
-    if LABEL_FIRST in find_site(around.layout, source).traits:
-        mark = _DENDRON_RANGE.sub("", mark)
     if mark.startswith("^"):
-        return "" if mark[1:].casefold() in anchors.blocks else f"{path} has no block {mark}", False
-    is_made = not mark or bool(anchor.match(anchors.headings, mark))
-    if is_made:
-        return "", True
+        return "" if mark[1:].casefold() in anchors.blocks else f"{path} has no block {mark}"
+    if anchor.match(anchors.headings, mark):
+        return ""
     with suppress(DocumentRefused, MemoryNotFound, StorageFailed):  # which is told elsewhere
-        document = read(path)
-        if anchor.find(document, mark):
-            return "", True
-        is_made = makes_anchors(find_site(around.layout, path), path, document.text, link.target)
-    return f"{path} has no heading {mark!r}", is_made
+        if anchor.find(read(path), mark):
+            return ""
+    return f"{path} has no heading {mark!r}"
 
 
 def _judge_citation(
     place: ReferencePlace, day: str, citation: Citation, judgement: Judgement, path: str, workspace: Workspace
 ) -> Occurrence:
-    """Return a citation of the file `path` of the workspace."""
     type_, detail, locator = _describe_citation(citation, judgement, workspace)
     if detail:
         place = place._replace(detail=detail)
@@ -726,7 +724,6 @@ def _judge_citation(
 def _describe_citation(
     citation: Citation, judgement: Judgement, workspace: Workspace
 ) -> tuple[str, str, str]:
-    """Return the type of what is cited, where it has moved, in words, and its locator as a target has it."""
     type_, locator, now = FILE, "", ""
     if citation.symbol:
         current = workspace.current(judgement.path)

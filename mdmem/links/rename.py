@@ -360,7 +360,6 @@ class _WithId(NamedTuple):
 
 
 def _renamed_tag(name: str, old: str, new: str) -> str | None:
-    """Return what a tag becomes; None when it is neither the old one nor under it."""
     parts, above = name.split("/"), old.split("/")
     if list(map(tag_key, parts[: len(above)])) != list(map(tag_key, above)):
         return None

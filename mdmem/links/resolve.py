@@ -195,7 +195,6 @@ def has_key(link: Link, keys: Collection[str]) -> bool:
 
 
 def _may_be_label(link: Link) -> bool:
-    """Return whether what stands first in a wikilink, as it is written, may be its label."""
     return link.kind == "wikilink" and bool(link.alias) and link.target_span.start < link.alias_span.start
 
 
@@ -323,7 +322,6 @@ def page_of(path: str) -> str:
 
 
 def _find_page_at(names: Names, place: str) -> Resolution:
-    """Return the page that a site shows at a place: of this name, or the index of a folder; else a file."""
     bares = [place, *(join(place, name) for name in INDEX_NAMES)][not place :]
     ways = [
         place,
@@ -374,8 +372,6 @@ def _find_by_address(
 
 
 class _Remaining:
-    """The names as they are once some memories are gone."""
-
     def __init__(self, names: Names, gone: Collection[str]) -> None:
         self._names = names
         self._gone = gone
@@ -535,7 +531,6 @@ def _find_at(names: Names, place: str, *, is_folder: bool) -> Resolution:
 
 
 def _list_pages(names: Names, bares: Iterable[str]) -> tuple[str, ...]:
-    """Return the memories at these paths without suffix, one of each."""
     found = []
     for bare in filter(None, bares):
         known = names.named("stem", key_of(bare + MARKDOWN))
@@ -544,7 +539,6 @@ def _list_pages(names: Names, bares: Iterable[str]) -> tuple[str, ...]:
 
 
 def _spell_target(target: str) -> tuple[str, ...]:
-    """Return the names of the memory that a target may mean, the likelier first."""
     complete = (target,) if target.endswith(ANY_SUFFIXES) else ()
     return (*complete, *(target + suffix for suffix in MARKDOWN_SUFFIXES))
 
@@ -584,7 +578,6 @@ def _find_page(names: Names, target: str, source: str) -> tuple[str, ...]:
 
 
 def _find_attachment(names: Names, target: str, source: str) -> Resolution:
-    """Return the attachment whose path ends in the parts of a target."""
     may_be = "." in target.rpartition("/")[2] and not target.endswith(ANY_SUFFIXES)
     paths = drop_walled(names.named("file", key_of(target)), source) if may_be else ()
     for folded in (False, True):
@@ -645,7 +638,6 @@ class _Arranged(NamedTuple):
 # folder is found out once.
 @lru_cache(maxsize=256)
 def _ending_with(paths: tuple[str, ...], spelling: str, *, folded: bool) -> tuple[str, ...]:
-    """Return those of the paths that end in these parts."""
     as_is = _fold_case if folded else str
     ending = "/" + as_is(spelling)
     return tuple(path for path in paths if ("/" + as_is(path)).endswith(ending))
@@ -667,7 +659,6 @@ def _arrange_candidates(
 
 
 def _nearest_of(paths: Sequence[str], around: Iterable[str]) -> list[str]:
-    """Return those of the paths that lie in the first namespace that holds any."""
     return next(filter(None, ([path for path in paths if path.startswith(n)] for n in around)))
 
 
@@ -859,11 +850,9 @@ def _keep_case(identifier: str, written: str, was: str) -> str:
 
 
 def _suffix_of(path: str) -> str:
-    """Return the suffix of Markdown of a path; empty for one that has none."""
     return path[len(without_suffix(path)) :]
 
 
 def _says_suffix(written: str, path: str) -> bool:
-    """Return whether a target ends in the suffix of Markdown of the memory that it means."""
     suffix = _suffix_of(path)
     return bool(suffix) and written.endswith(suffix)

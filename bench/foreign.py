@@ -35,7 +35,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping
 
 OURS = re.compile(r"(\.git|\.mdmem)/|\.gitignore$")
-FIXED = re.compile(r"[._]|(pages|journals|assets|content|docs|static|public|node_modules)$")
+FIXED = re.compile(r"[._]|(pages|journals|assets|content|docs|blog|src|static|public|node_modules)$")
 HEAD = (
     "| errors, warnings, notes | routes | files changed | links to removed files found, and told ones "
     "| links to renamed headings found, and told ones | there and back | import |"

@@ -91,6 +91,7 @@ _NAMESPACE = regex(
 
 # The address of a post by its day; what Dendron writes before the vault of a note.
 _POST = regex(r"([0-9]{4})/([0-9]{1,2})/([0-9]{1,2})/[^/]+/?\Z")
+_DAY = regex(r"(?:_posts/)?([0-9]{4})-([0-9]{1,2})-([0-9]{1,2})-(?=[^/]+\Z)")
 _SCHEME = "dendron://"
 _DENDRON_VAULT = regex(rf"{_SCHEME}[^/]*/")
 # Files that a site makes pages of, and that are no memories.
@@ -319,6 +320,11 @@ def page_of(path: str) -> str:
     folder, _, name = path.rpartition("/")
     stem = without_suffix(name)
     return folder if stem in INDEX_NAMES else join(folder, stem)
+
+
+def address_of(path: str) -> str:
+    """Return where a page is served whose name begins with a day, or with a number that gives its order."""
+    return drop_numbers(_DAY.sub(r"\1/\2/\3/", page_of(path)))
 
 
 def _find_page_at(names: Names, place: str) -> Resolution:
@@ -602,28 +608,24 @@ def drop_walled(paths: Sequence[str], source: str, target: str = "") -> tuple[st
 
 
 def _rank_candidates(
-    names: Names,
-    candidates: tuple[str, ...],
-    source: str,
-    rule: str,
-    spelling: str = "",
-    *,
-    folded: bool = False,
+    names: Names, found: tuple[str, ...], source: str, rule: str, spelling: str = "", *, folded: bool = False
 ) -> Resolution:
     """Return the candidates of the nearest namespace that has any, the best first.
 
     Where the tool of the memory has its own vault, those that are in it are the only ones.
     """
-    site = find_site(names.layout, source) if len(candidates) > 1 else NO_SITE
+    site = find_site(names.layout, source) if len(found) > 1 else NO_SITE
     if UNWRITTEN in site.traits:
         file_of = names.layout.file_of
-        candidates = tuple(path for path in candidates if is_note_of(site, file_of(path))) or candidates
-    if len(candidates) == 1:
-        return Resolution(candidates[0], candidates, rule)
+        found = tuple(path for path in found if is_note_of(site, file_of(path))) or found
+    if len(found) == 1:
+        return Resolution(found[0], found, rule)
     whole = spelling if "/" in spelling else ""
-    found = _arrange_candidates(candidates, tuple(namespaces(source)), whole, folded=folded)
-    beside = found.by_folder.get(source.rpartition("/")[0], ())
-    ordered = (*beside, *(path for path in found.ordered if path not in beside)) if beside else found.ordered
+    arranged = _arrange_candidates(found, tuple(namespaces(source)), whole, folded=folded)
+    beside = arranged.by_folder.get(source.rpartition("/")[0], ())
+    ordered = (
+        (*beside, *(path for path in arranged.ordered if path not in beside)) if beside else arranged.ordered
+    )
     return Resolution(ordered[0], ordered, rule)
 
 
@@ -791,7 +793,7 @@ def _list_ways(names: Names, link: Link, path: str, source: str, was: str, here:
     """
     layout, site, written = names.layout, find_site(names.layout, here), nfc(link.target)
     ends = "/" if written.endswith("/") else ".html" if written.endswith(".html") else ""
-    said, forms = written.removesuffix(ends), (str, without_suffix, page_of)
+    said, forms = written.removesuffix(ends), (str, without_suffix, page_of, address_of)
     old, new = layout.file_of(was), layout.file_of(path)
     is_loose = link.kind == "ref" or ("Docusaurus" in site.traits and place_from(said, here) != was)
     for start, folder in list_roots(site, layout, here):
@@ -805,7 +807,7 @@ def _list_ways(names: Names, link: Link, path: str, source: str, was: str, here:
     for seen_from, now in ((here, source), (f"{page_of(here)}/_", f"{page_of(source)}/_")):
         form = next((f for f in forms[1:] if route(f(was), seen_from) == said.removeprefix("./")), None)
         if form:
-            if ends or seen_from != here:
+            if ends or seen_from != here or form is address_of:
                 yield as_written(link, route(form(path), now) + ends)
             break
     is_clamped = said.startswith("../") and without_suffix(place_from(said, here)) != without_suffix(was)

@@ -162,8 +162,9 @@ def _find_around(layout: MemoryLayout, folder: str) -> Site:
     kept = layout.kept
     if folder not in kept:
         here = _look_into(layout.root, folder)
-        if not here and _is_there(os.path.join(layout.root, folder), f"{_WEBSITE}/"):
-            beside = _look_into(layout.root, join(folder, _WEBSITE))
+        website = join(folder, _WEBSITE)
+        if not (here or os.path.islink(os.path.join(layout.root, website))):
+            beside = _look_into(layout.root, website)
             here = beside if beside and "Docusaurus" in beside.traits else None
         kept[folder] = here or (_find_around(layout, folder.rpartition("/")[0]) if folder else NO_SITE)
     found: Site = kept[folder]

@@ -18,7 +18,7 @@ from mdmem.document.document import Document, without_suffix
 from mdmem.errors import AlreadyExists, DocumentRefused, EditRefused, MemoryNotFound, StorageFailed
 from mdmem.index.database import key_of, keys_of, names_of, stem_keys
 from mdmem.links import resolve
-from mdmem.links.dialect import PAGES, find_site, list_page_names
+from mdmem.links.dialect import PAGES, SITE, find_site, list_page_names
 from mdmem.links.resolve import (
     PATH_KINDS,
     QUIET_KINDS,
@@ -411,8 +411,11 @@ class Shift:
             return self._new_astray_target(link, here, there)
         wanted = self._moves.get(was.path, was.path)
         is_relative = is_path(link) and not link.target.startswith("/")
-        ends = self._find_start(link, here), self._find_start(link, there)
-        is_detour = is_relative and not self._is_done and resolve.is_detour(link.target, *ends)
+        ends = [(self._find_start(link, here), self._find_start(link, there))]
+        if link.kind in PATH_KINDS and SITE in find_site(self._layout, here).traits:
+            ends.append((f"{resolve.page_of(here)}/_", f"{resolve.page_of(there)}/_"))
+        is_far = is_relative and not self._is_done
+        is_detour = is_far and any(resolve.is_detour(link.target, *each) for each in ends)
         # On disk, a link that leads there only by its path in the vault leads nowhere.
         is_read_alike = now.is_from_disk or not was.is_from_disk
         is_kept = now.path == wanted and (was.ambiguous or not now.ambiguous)

@@ -324,7 +324,8 @@ def page_of(path: str) -> str:
 
 def address_of(path: str) -> str:
     """Return where a page is served whose name begins with a day, or with a number that gives its order."""
-    return drop_numbers(_DAY.sub(r"\1/\2/\3/", page_of(path)))
+    page, is_dated = _DAY.subn(r"\1/\2/\3/", page_of(path))
+    return page if is_dated else drop_numbers(page)
 
 
 def _find_page_at(names: Names, place: str) -> Resolution:
@@ -816,8 +817,9 @@ def _list_ways(names: Names, link: Link, path: str, source: str, was: str, here:
         yield "../" * said.count("../") + (whole if _says_suffix(said, was) else without_suffix(whole))
     is_name = f"/{was}".endswith((f"/{said}", f"/{said}{MARKDOWN}"))
     if is_name and (BY_NAME in site.traits or link.kind == "ref"):
-        name = shortest(names, path, source, parts=said.count("/") + 1)
-        yield name + (_suffix_of(path) if _says_suffix(said, was) else "")
+        parts, suffix = said.count("/") + 1, _suffix_of(path) if _says_suffix(said, was) else ""
+        yield "/".join(without_suffix(path).split("/")[-parts:]) + suffix
+        yield shortest(names, path, source, parts=parts) + suffix
 
 
 def _complete_path(written: str, path: str, was: str, source: str) -> str:

@@ -38,7 +38,6 @@ _MAKES_ANCHORS = regex(
 )
 _HUGO = ("hugo.toml", "hugo.yaml", "hugo.yml", "hugo.json")
 _BESIDE_CONTENT = ("config.toml", "config.yaml", "config.yml", "config.json", "config/_default/")
-_WEBSITE = "website"  # where Docusaurus has the config of what lies around that folder
 
 
 class Dialect(NamedTuple):
@@ -162,7 +161,7 @@ def _find_around(layout: MemoryLayout, folder: str) -> Site:
     kept = layout.kept
     if folder not in kept:
         here = _look_into(layout.root, folder)
-        website = join(folder, _WEBSITE)
+        website = join(folder, "website")  # it may hold the config of Docusaurus for what lies around it
         if not (here or os.path.islink(os.path.join(layout.root, website))):
             beside = _look_into(layout.root, website)
             here = beside if beside and "Docusaurus" in beside.traits else None
@@ -255,19 +254,15 @@ def drop_twins(site: Site, paths: Sequence[str]) -> tuple[str, ...]:
 
 
 def makes_anchors(site: Site, path: str, text: str, target: str) -> bool:
-    """Return whether the page that a target leads to has anchors that nothing in its text says.
-
-    An address may be that of the page in another language of Hugo.
-    """
-    is_other = "Hugo" in site.traits and target.startswith("/") and _TWIN.search(path)
-    return bool(is_other or _MAKES_ANCHORS.search(text))
+    """Return whether the page that a target leads to has anchors that nothing in its text says."""
+    is_twin = "Hugo" in site.traits and target.startswith("/") and _TWIN.search(path)
+    return bool(is_twin or _MAKES_ANCHORS.search(text))  # a twin may have it
 
 
 def is_note_of(site: Site, file: str) -> bool:
     """Return whether a file is one of the notes of a site, and no copy that the tool keeps of one."""
-    return is_under(file, site.folder) and not (
-        PAGES in site.traits and is_under(file, join(site.folder, "logseq/bak"))
-    )
+    is_copy = PAGES in site.traits and is_under(file, join(site.folder, "logseq/bak"))
+    return is_under(file, site.folder) and not is_copy
 
 
 def list_places(site: Site, layout: MemoryLayout, target: str, source: str) -> Iterator[str]:

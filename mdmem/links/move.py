@@ -87,8 +87,7 @@ class Moved:
     ) -> None:
         """Look at `names` as if these `moves` were done, and as if each stood at these `places` as well.
 
-        What ends in one of `suffixes` is a memory. Of `documents`, by their old paths, the other names are
-        those of the new ones; without, they stay.
+        What ends in one of `suffixes` is a memory. Names that `documents` had by their old paths change.
         """
         self._names = names
         self._moves = moves
@@ -279,11 +278,7 @@ def _describe_moves(action: str, moves: Mapping[str, str]) -> str:
 
 
 def _check_move(old: str, new: str, suffixes: tuple[str, ...]) -> tuple[str, str]:
-    """Return the old and the new path of a memory or an attachment, each in its one resolve.
-
-    Raises:
-        PathRefused: one of them cannot be one; a memory stays one.
-    """
+    """Return the old and the new path of a memory, which stays one, or of an attachment."""
     if old.endswith(suffixes):
         usual = next(filter(old.endswith, suffixes))
         return check_memory(old, suffixes), check_memory(new, suffixes, usual=usual)
@@ -499,10 +494,7 @@ class Shift:
         return (self._layout.file_of(moved) if on_disk else moved) if folder else place
 
     def _new_cited_path(self, citation: Citation, here: str, there: str) -> str:
-        """Return the relative path that a citation in a Markdown link has to say.
-
-        Empty when it stays as it is.
-        """
+        """Return the relative path that a citation in a Markdown link has to say, if it changes."""
         if not citation.in_link or citation.path.startswith("/"):
             return ""
         here, there = self._layout.file_of(here), self._layout.file_of(there)

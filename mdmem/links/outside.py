@@ -61,17 +61,8 @@ def move_files(
 def _follow_files(
     view: View, known: Known, moves: Mapping[str, str], places: Mapping[str, str], left_out: list[str]
 ) -> tuple[Change, ...]:
-    """Return the changes of the memories that point at files or folders of the workspace which are to move.
-
-    An edit may leave what it stands for as it is: where the memory moves as well, no other one is needed.
-
-    Args:
-        view: which memories.
-        known: how they are read.
-        moves: old path to new path, both relative to the workspace.
-        places: which memories move, too: old path to new path.
-        left_out: what cannot be looked into or written is added to it, in words.
-    """
+    """Return the changes of memories that point at files or folders of the workspace which are to move."""
+    # An edit may leave what it stands for as it is: where the memory moves as well, no other one is needed.
     with Workspace.of(view.vault, view.unsaved) as workspace:
 
         def edits_of(path: str, document: Document) -> list[TextEdit]:
@@ -89,13 +80,7 @@ def _follow_files(
 
 
 def _spell_cited(citation: Citation, here: str, there: str, old: str, new: str) -> str:
-    """Return the path by which a memory cites a file that moves, in its own style.
-
-    Args:
-        citation: as it is.
-        here, there: the memory before and after, which may move as well, from the workspace.
-        old, new: the file.
-    """
+    """Return the path by which a memory cites a file that moves, in its own style."""
     path = citation.path
     if not citation.in_link:
         return posixpath.basename(new) if path == posixpath.basename(new) != new else new

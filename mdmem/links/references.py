@@ -542,15 +542,12 @@ def _link_occurrences(view: View, paths: Collection[str] | None) -> Iterator[Occ
 def _may_lead_nowhere(document: Document, link: Link, at: int) -> bool:
     """Return whether a link at a place may be dead: in a comment of Obsidian, or where it may be none.
 
-    That is a list in the frontmatter, a half of `[[1]](path)` that looks like no file, and a definition that
-    no reference uses.
+    That is a list in the frontmatter, a half of `[[1]](path)` that looks like no file, an unused definition.
     """
     text = document.text
     if link.kind == "definition":
-        here = {each.target_span: each.kind for each in document.links if each.span.start != at}
-        return all(
-            here.get(each.target_span) != "reference" for each in document.links if each.span.start == at
-        )
+        used = {each.target_span for each in document.links if each.kind == "reference"}
+        return not any(each.span.start == at and each.target_span in used for each in document.links)
     if at < document.body_span.start:
         return text.startswith("[[", at) and text[max(0, at - 80) : at].rstrip(" ")[-1:] in _BEFORE_LIST
     if text.startswith("[[", at) and text.startswith("](", text.find("]", at) + 1):

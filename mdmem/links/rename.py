@@ -60,11 +60,7 @@ def rename_heading(known: Known, path: str, old: str, new: str) -> EditPlan:
 
 
 def _find_heading(document: Document, old: str) -> int:
-    """Return the number of the section whose heading is named so.
-
-    Raises:
-        SectionNotFound, SectionAmbiguous: as `mdmem.document.section.find_section`.
-    """
+    """Return the number of the section whose heading is named so."""
     try:
         return document.sections.index(section.find_section(document, old))
     except (SectionNotFound, SectionAmbiguous) as error:
@@ -252,11 +248,7 @@ class _Renamed:
 
 
 def _retitle_heading(document: Document, number: int, new: str) -> tuple[TextEdit, tuple[Section, ...]]:
-    """Return the edit that gives a heading another title, and the sections that result.
-
-    Raises:
-        EditRefused: the title stands there already, or the result is not just another title.
-    """
+    """Return the edit that gives a heading another title, and the sections that result."""
     heading, path = document.sections[number].heading, document.sections[number].path
     if new and (attributes := _ATTRIBUTES.search(heading.title)) and not _ATTRIBUTES.search(new):
         new += attributes[0]

@@ -259,9 +259,10 @@ def resolve(
         pages = [_find_by_name(names, site, target, source)]
     # Of files, only those that several roots have are told.
     pages = pages or (hits if target[0] in "/@" else hits[:1]) or [NOTHING]
-    # An address is that of one page.
-    is_one = is_reference or (SITE in site.traits and not target.endswith(MARKDOWN_SUFFIXES))
-    several = (path for hit in (pages[:1] if is_one else pages) for path in hit.candidates)
+    is_address = SITE in site.traits and not target.endswith(MARKDOWN_SUFFIXES)
+    several = (
+        path for hit in (pages[:1] if is_reference or is_address else pages) for path in hit.candidates
+    )
     return pages[0]._replace(candidates=drop_twins(site, tuple(dict.fromkeys(several))))
 
 
@@ -420,10 +421,7 @@ def is_path(link: Link) -> bool:
 
 
 def place_of(target: str, source: str, top: str | None = None) -> str | None:
-    """Return where a path in the memory `source` leads; None when it leaves the base namespace.
-
-    Above the folder `top`, where there is one, `..` leads nowhere else.
-    """
+    """Return where a path in the memory `source` leads; None outside the namespace; `..` stops at `top`."""
     parts = [] if target.startswith("/") else source.split("/")[:-1]
     for part in target.split("/"):
         if part == "..":
@@ -611,10 +609,7 @@ def drop_walled(paths: Sequence[str], source: str, target: str = "") -> tuple[st
 def _rank_candidates(
     names: Names, found: tuple[str, ...], source: str, rule: str, spelling: str = "", *, folded: bool = False
 ) -> Resolution:
-    """Return the candidates of the nearest namespace that has any, the best first.
-
-    Where the tool of the memory has its own vault, those that are in it are the only ones.
-    """
+    """Return those found in the tool's own vault, of the nearest namespace that has any, the best first."""
     site = find_site(names.layout, source) if len(found) > 1 else NO_SITE
     if UNWRITTEN in site.traits:
         file_of = names.layout.file_of
@@ -711,8 +706,7 @@ def spell(
     site, was = find_site(names.layout, source), was or path
     if PAGES in site.traits:
         old, new = list_page_names(site, was), list_page_names(site, path)
-        said = [name.casefold() == written.casefold() for name in old]
-        at = said.index(True) if any(said) else 0
+        at = next((n for n, name in enumerate(old) if name.casefold() == written.casefold()), 0)
         page = _keep_case(new[min(at, len(new) - 1)], written, old[at])
         if means(resolve(names, page, source), path):
             return page
@@ -823,10 +817,7 @@ def _list_ways(names: Names, link: Link, path: str, source: str, was: str, here:
 
 
 def _complete_path(written: str, path: str, was: str, source: str) -> str:
-    """Return the complete path, seen from the namespace from which the link's own one is complete.
-
-    Else empty.
-    """
+    """Return the complete path, seen from the namespace from which the link's own one is; else empty."""
     old = without_suffix(written) if _says_suffix(written, was) else written
     for namespace in namespaces(source) if "/" in old else ():
         if namespace + old == without_suffix(was) and path.startswith(namespace):

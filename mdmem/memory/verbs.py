@@ -25,7 +25,6 @@ from mdmem.errors import (
     IndexDamaged,
     LockTimeout,
     MemoryNotFound,
-    PathRefused,
     StorageFailed,
     TextAmbiguous,
     TextNotFound,
@@ -218,13 +217,6 @@ def _judge_memories(
         if "confidence" in keys:
             fields["confidence"] = [sure[path]] if path in sure else []
         yield path, size, mtime_ns, fields
-
-
-def _is_path(path: str) -> bool:
-    try:
-        return bool(check_folder(path))
-    except PathRefused:
-        return False
 
 
 def _name_memories(path: StrPath | Sequence[StrPath], hash_: str | None) -> Sequence[str]:
@@ -588,16 +580,15 @@ class Verbs(Generic[R]):
         for found in self._vault.walk(folder):
             if not found.problem:
                 yield found.path
-            elif _is_path(found.path):
+            elif "\\" not in found.path:  # no memory can have such a name
                 raise Usage(
                     problem=f"{found.path} cannot be moved or deleted: {found.problem}",
                     remedy="move it away first",
                 )
 
     def _list_refused(self, name: str) -> Iterator[str]:
-        """Yield what is said of files in a folder that stay, as no memory can have their names."""
         walked = () if name.endswith(self._vault.suffixes) else self._vault.walk(name.rstrip("/"))
-        yield from (f"{each.path}: {each.problem}: it stays" for each in walked if not _is_path(each.path))
+        yield from (f"{each.path}: {each.problem}: it stays" for each in walked if "\\" in each.path)
 
     def rm(
         self,

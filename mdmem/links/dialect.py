@@ -32,10 +32,10 @@ _LANGUAGE = r"[a-z]{2}(?:[-_][A-Za-z]{2,4})?"
 # Where the pages of one language or version are, seen from a root, or from the folder of Docusaurus.
 _VARIANT = regex(rf"{_LANGUAGE}(?=/)|versioned_docs/version-[^/]+|i18n/[^/]+/[^/]+/(?:current|version-[^/]+)")
 _TWIN = regex(rf"(?:\A|/)(?:{_VARIANT.pattern}|docs|website)(?=/)")
-# What makes anchors that stand nowhere in a page: plugins, shortcodes, macros, parts that it shows.
-_MAKES_ANCHORS = regex(
-    r"^:::[ \t]+\w+[._]|--8<--|(?<!=)\{\{|\{%|<!-- md:|^[ \t]*import\s[^\n]*\.mdx?[\"']", re.MULTILINE
-)
+# What makes anchors that stand nowhere in a page: plugins, shortcodes, macros.
+_MAKES_ANCHORS = regex(r"^:::[ \t]+\w+[._]|--8<--|(?<!=)\{\{|\{%|<!-- md:", re.MULTILINE)
+PART = regex(r"^import\s[^\n]{1,200}?[\"']([^\"'\n]{1,200}\.mdx?)[\"']", re.MULTILINE)
+"""A page of MDX that another one shows."""
 _HUGO = ("hugo.toml", "hugo.yaml", "hugo.yml", "hugo.json")
 _BESIDE_CONTENT = ("config.toml", "config.yaml", "config.yml", "config.json", "config/_default/")
 

@@ -35,7 +35,7 @@ from mdmem.document.document import ANY_SUFFIXES, MARKDOWN_SUFFIXES
 from mdmem.document.tree import Flaw
 from mdmem.errors import DocumentRefused, MemoryNotFound, StorageFailed
 from mdmem.index.database import kept_citation, key_of, tag_key
-from mdmem.links.dialect import LABEL_FIRST, SITE, UNWRITTEN, find_site, is_note_of, makes_anchors
+from mdmem.links.dialect import LABEL_FIRST, PART, SITE, UNWRITTEN, find_site, is_note_of, makes_anchors
 from mdmem.links.move import Known, Moved, Repairs
 from mdmem.links.resolve import (
     NOTHING,
@@ -632,7 +632,11 @@ def _judge_broken(
         return ROUTE if link.kind in PATH_KINDS and leads_to_route(around, link, path) else DANGLING
     site = find_site(around.layout, meant.path)
     with suppress(DocumentRefused, MemoryNotFound, StorageFailed):  # which is told elsewhere
-        if SITE in site.traits and makes_anchors(site, meant.path, read(meant.path).text, link.target):
+        text = read(meant.path).text if SITE in site.traits else ""
+        parts = (resolve(around, part[1], meant.path, as_path=True).path for part in PART.finditer(text))
+        if any(part is None or anchor.find(read(part), link.anchor) for part in parts):
+            return ROUTE
+        if SITE in site.traits and makes_anchors(site, meant.path, text, link.target):
             return ROUTE
     return DANGLING
 

@@ -292,7 +292,11 @@ def leads_to_route(names: Names, link: Link, source: str) -> bool:
     if "MkDocs" in site.traits and target[0] not in "/@" and "." in target.rpartition("/")[2]:
         return False
     above = {place.rpartition("/")[0] for place in _list_places(names, site, target, source)}
-    roots = {place_in(names.layout, folder) for start, folder in site.roots if start == "/"}
+    is_page = "Docusaurus" in site.traits and (target[0] != "/" or target.startswith(("/docs/", "/blog/")))
+    if is_page and _POST.search(target):
+        return False
+    named = () if is_page else site.roots  # right below a root may be anything
+    roots = {place_in(names.layout, folder) for start, folder in named if start == "/"}
     is_known = None not in roots and any(map(names.exists, above - roots - {""}))
     return not (is_known and site.generated.isdisjoint((*target.strip("/").split("/"), "*")))
 

@@ -55,6 +55,7 @@ _MCP = """\
 with `--http PORT` on this machine alone. [Connect a host](hosts.md) says how a host starts it. This page
 lists what an agent is offered.
 
+An answer is a text; with `--structured` it is JSON, as structure and as its text.
 `--read-only` leaves out every tool that changes memories. A tool that changes a memory also takes `base`, the
 hash that was read, and `dry_run`, which returns the diff and changes nothing.
 

@@ -121,7 +121,7 @@ class Context:
     Attributes:
         text: the Markdown; empty where there is nothing to say.
         tokens: what it costs, never more than the budget.
-        parts: what is in it, in its order.
+        parts: what is in it, in its order; what a part lacked may come as another one at the end.
         left_out: all that is not, part by part. Where the text has no room to name each, it counts them.
     """
 

@@ -225,14 +225,14 @@ _OF_THE_USER = (
 # A command of the program in a hint, and the tool that does the same; `{}` is its first argument.
 _COMMAND = re.compile(r"`mdmem ([a-z]+(?: --glob)?)(?: ([^`]*))?`")
 _TOOLS: Mapping[str, str] = {
-    **{name: name for name in ("ls", "rm", "show")},
-    "ls --glob": "ls with globs={}",
-    "refs": "ls with target={}",
+    "ls": "ls within={}",
+    "ls --glob": "ls globs={}",
+    "refs": "ls target={}",
+    **{name: f"{name} path={{}}" for name in ("rm", "show", "write")},
+    "undo": "undo change={}",
     "redo": "undo with redo=true",
     "set": "write",
-    "undo": "undo with change={}",
     "unset": "replace",
-    "write": "write with path={}",
 }
 
 
@@ -272,7 +272,7 @@ def name_tools(hint: str) -> str:
 
     def name_tool(command: re.Match[str]) -> str:
         tool = _TOOLS.get(command[1], f"{command[0]} (tell the user to run it)")
-        return tool.format(command[2]) if command[2] or "{}" not in tool else tool.partition(" with ")[0]
+        return tool.format(command[2]) if command[2] or "{}" not in tool else tool.partition(" ")[0]
 
     return _COMMAND.sub(name_tool, hint.replace(" (-r)", "=true"))
 

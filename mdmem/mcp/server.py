@@ -56,6 +56,7 @@ class MemoryServer:
         self._keeper: Keeper | None = None
         self._toolboxes: dict[str, Toolbox] = {}
         self._is_prepared = False
+        self._told: set[str] = set()
         self.server: Server[Any] = Server(
             "mdmem",
             version=__version__,
@@ -116,7 +117,7 @@ class MemoryServer:
     def _find_toolbox(self, ctx: Context) -> Toolbox:
         """Find the tools of a client, which know its changes; new ones for HTTP without a session."""
         key = ctx.request.headers.get("mcp-session-id") if ctx.request else "stdio"
-        new = Toolbox(self._bound)
+        new = Toolbox(self._bound, self._told)
         return self._toolboxes.setdefault(key, new) if key else new
 
     # -- resources ----------------------------------------------------------------------------------------

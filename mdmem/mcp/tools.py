@@ -79,9 +79,9 @@ NAMES = frozenset(tool.name for tool in TOOLS)
 class Toolbox:
     """The tools of one client, run on one bound memory."""
 
-    def __init__(self, bound: Bound) -> None:
+    def __init__(self, bound: Bound, told: set[str] | None = None) -> None:
         self._bound = bound
-        self._remarks: set[str] = set()  # each is told once
+        self._remarks = set() if told is None else told  # each is told once
         self._own: list[str] = []
 
     @cached_property

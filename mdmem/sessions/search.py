@@ -76,11 +76,13 @@ def _search_index(
 ) -> SessionHits:
     index, missed = _update_index(logs, folder, key)
     understood = parse(query)
-    if understood.is_empty:
+    # The wall is around the one session, or those of the bound thread: no score or count tells of others.
+    paths = [logs.path(key)] if key is not None else [join(logs.vault.namespace, FOLDER)]
+    paths = [*logs.paths()] if key is None and logs.vault.wall.keeps else paths
+    if understood.is_empty or not paths:
         return SessionHits(hits=(), notes=understood.notes)
-    # The wall is around the one session: no score tells of others.
-    wall = join(logs.vault.namespace, FOLDER) if key is None else logs.path(key).removesuffix(SUFFIX)
-    scorer = Scorer(index, understood, [Namespace(wall)], (), int(f"{datetime.now(UTC):%Y%m%d}"))
+    walls = [Namespace(path.removesuffix(SUFFIX)) for path in paths]
+    scorer = Scorer(index, understood, walls, (), int(f"{datetime.now(UTC):%Y%m%d}"))
     words = [*understood.words, *(run[0] for term in understood.prefixes for run in term.runs)]
     hits: list[SessionHit] = []
     left_out = looked_at = 0

@@ -258,3 +258,6 @@ def test_a_search_that_finds_little_says_how_many_messages_fit_and_how_to_ask(
     assert "at most 1 messages" in bound("search", query="needle").texts[-1]
     mine = bound("search", query="needle", within="sessions/*").data["hits"]
     assert [hit["key"] for hit in mine] == ["one"]
+    alone = memory.of_thread("one").sessions.search("needle", limit=1)
+    assert ([hit.key for hit in alone.hits], alone.left_out) == (["one"], 0)
+    assert memory.of_thread("three").sessions.search("needle").hits == ()

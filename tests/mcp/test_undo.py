@@ -108,7 +108,7 @@ def test_a_server_undoes_its_own_changes_newest_first_and_else_says_whose_the_la
     refused = one.error("undo")
     assert refused["message"] == "no change of yours to take back"
     assert refused["hint"] == (
-        f"the last one is by claude-code ({last}): write c.md; undo with change={last} takes it back"
+        f"the last one is by claude-code ({last}): write c.md; undo change={last} takes it back"
     )
     one("undo", change=last)
     assert not (vault_root / "c.md").exists()

@@ -326,7 +326,6 @@ def test_a_long_list_of_what_is_left_out_names_some_and_counts_the_others_by_par
     assert counts
 
 
-@pytest.mark.parametrize("budget", [1, 2, 3, 5, 8, 13, 21, 34, 55, 89, 144, 233])
 def test_nothing_is_left_out_that_fits_in_what_is_left(tmp_path: Path) -> None:
     files = {f"rules/r{n}.md": note(f"Rule {n} {'word ' * 150}\n") for n in range(8)}
     files |= {f"preferences/ui/p{n}.md": note("why " * 40, value="x") for n in range(30)}
@@ -350,6 +349,7 @@ def test_rules_come_before_preferences(tmp_path: Path) -> None:
     assert not [each for each in left(found) if each.startswith("rules/")]
 
 
+@pytest.mark.parametrize("budget", [1, 2, 3, 5, 8, 13, 21, 34, 55, 89, 144, 233])
 def test_a_tiny_budget_is_kept_and_the_text_says_that_something_is_left_out(
     tmp_path: Path, budget: int
 ) -> None:

@@ -448,6 +448,7 @@ class _Composer:
         self._count = count
         self._budget = budget
         self._render = render
+        self._further: list[_PartDraft] = []
         self._drafts = [
             _PartDraft(place=place, there=there, costs=list(map(self._cost_of, there.excerpts)))
             for place, there in ((place, gathered[place.name]) for place in places)
@@ -458,18 +459,15 @@ class _Composer:
         if not any(d.there.excerpts or d.there.unread or d.there.further for d in self._drafts):
             return Context(text="", tokens=0, parts=(), left_out=())
         self._fill_parts()
-        is_full, order = False, [draft.place.name for draft in self._drafts]
+        slack, order = 0, [draft.place.name for draft in self._drafts]
         while True:
             left_out = [left for draft in self._drafts for left in self._list_left_out(draft)]
             left_out.sort(key=lambda left: order.index(left.part))
             text = self._render_text(left_out)
             tokens = self._count(text)
-            if tokens > self._budget:
-                is_changed = self._drop_excerpts(tokens - self._budget)
-            else:
-                is_changed = not is_full and self._append_rest(self._budget - tokens)
-                is_full = True
-            if not is_changed:
+            if (excess := tokens - self._budget) > 0:
+                slack = 2 * slack + excess  # costs are estimates
+            if not (self._drop_excerpts(excess) if excess > 0 else self._append_rest(-excess - slack)):
                 break
         if tokens > self._budget:
             notes = (
@@ -523,25 +521,25 @@ class _Composer:
 
     def _append_rest(self, rest: int) -> bool:
         """Append what fits into the tokens that are left, behind all parts, which stay as they are."""
-        before = rest
-        for draft in self._drafts[:]:
+        for draft in () if self._further else self._drafts[:]:
             numbers = (n for n in draft.by_rank() if n in draft.remainders or n not in draft.kept)
             left = [draft.remainders.get(number, draft.there.excerpts[number]) for number in numbers]
             left = [excerpt for excerpt in left if not self._is_given_elsewhere(draft, excerpt)]
-            if left:
-                place = draft.place._replace(title=f"{draft.place.title}, further")
-                costs = list(map(self._cost_of, left))
-                more = _PartDraft(place=place, there=_Gathered(excerpts=left), costs=costs)
-                draft.is_continued = True
-                self._fill_part(more, rest - self._head_cost(more))
-                rest -= more.tokens + self._head_cost(more) if more.kept else 0
-                self._drafts.append(more)
+            place = draft.place._replace(title=f"{draft.place.title}, further")
+            costs, draft.is_continued = list(map(self._cost_of, left)), True
+            self._further.append(_PartDraft(place=place, there=_Gathered(excerpts=left), costs=costs))
+            self._drafts.append(self._further[-1])
+        before = rest
+        for draft in (each for each in self._further if each.costs):
+            had, head = draft.tokens, 0 if draft.kept else self._head_cost(draft)
+            self._fill_part(draft, had + rest - head)
+            rest -= draft.tokens - had + (head if draft.tokens > had else 0)
         return rest < before
 
     def _fill_part(self, draft: _PartDraft, room: int) -> None:
         for number in draft.by_rank():
             excerpt, cost, left = draft.there.excerpts[number], draft.costs[number], room - draft.tokens
-            if self._is_given_elsewhere(draft, excerpt):
+            if number in draft.kept or self._is_given_elsewhere(draft, excerpt):
                 continue
             if cost <= left:
                 draft.kept[number] = excerpt

@@ -146,6 +146,8 @@ class PathReader:
         is_link = text.startswith("[[") and text.endswith("]]")
         readings = [self._follow_link(text, WRITE)] if is_link else self._list_readings(text, NEW)
         below = [path for path in readings if path.startswith(f"{folder}/")]
+        if is_link and not below:
+            raise PathRefused(path=text, reason=f"it is not in {folder}/", remedy=f"name it: {readings[0]}")
         outer = (self._find_inside(os.path.join(each, text)) for each in self._outer)
         places = [path for path in outer if path not in {None, text}] or readings
         name = places[0] if is_link or _is_shell_path(text) or places != readings else text.removesuffix("/")

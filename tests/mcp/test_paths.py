@@ -185,3 +185,5 @@ def test_a_note_is_remembered_under_any_form_of_its_name(files: Files, name: str
     tools = Tools(mdmem.open(str(files.root)))
     answer = tools("remember", kind="note", name=name.format(root=files.root), value="hello")
     assert [file["path"] for file in answer.data["files"]] == [path]
+    refused = tools.error("remember", kind="note", name="[[top]]", value="hello")
+    assert (refused["code"], refused["message"]) == ("path-refused", "'[[top]]': it is not in notes/")

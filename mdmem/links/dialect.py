@@ -162,7 +162,8 @@ def _find_around(layout: MemoryLayout, folder: str) -> Site:
     if folder not in kept:
         here = _look_into(layout.root, folder)
         website = join(folder, "website")  # it may hold the config of Docusaurus for what lies around it
-        if not (here or os.path.islink(os.path.join(layout.root, website))):
+        at = os.path.join(layout.root, website)
+        if not here and os.path.isdir(at) and not os.path.islink(at):
             beside = _look_into(layout.root, website)
             here = beside if beside and "Docusaurus" in beside.traits else None
         kept[folder] = here or (_find_around(layout, folder.rpartition("/")[0]) if folder else NO_SITE)

@@ -98,7 +98,6 @@ def _field_triples(view: View, within: str) -> Iterator[Triple]:
 
 
 def _observation_triples(view: View, path: str, key: str, text: str) -> Iterator[Triple]:
-    """Yield what a field of an observation says; nothing where it names what was removed."""
     goal = f"session:{text}" if key == "session" else resolve(view.all_names, text, path).path
     if text and goal:
         yield Triple(path, _OF_OBSERVATIONS[key], goal)

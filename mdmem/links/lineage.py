@@ -179,7 +179,6 @@ def _turn_round(parents: Mapping[str, Sequence[str]]) -> dict[str, list[str]]:
 
 
 def _walk(graph: Mapping[str, Sequence[str]], starts: Collection[str]) -> Iterator[str]:
-    """Walk a graph from some nodes on, level by level; these are left out, and circles end."""
     seen, waiting = set(starts), list(starts)
     for node in waiting:
         for goal in graph.get(node, ()):

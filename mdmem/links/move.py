@@ -399,7 +399,6 @@ class Shift:
             return None
 
     def _new_target(self, link: Link, here: str, there: str) -> str:
-        """Return what a link has to say; empty when it stays as it is."""
         was = resolve_link(self._before, link, here)
         now = resolve_link(self._after, link, there)
         if was.path is None:
@@ -494,7 +493,6 @@ class Shift:
         return (self._layout.file_of(moved) if on_disk else moved) if folder else place
 
     def _new_cited_path(self, citation: Citation, here: str, there: str) -> str:
-        """Return the relative path that a citation in a Markdown link has to say, if it changes."""
         if not citation.in_link or citation.path.startswith("/"):
             return ""
         here, there = self._layout.file_of(here), self._layout.file_of(there)
@@ -516,6 +514,5 @@ def _has_name(link: Link, path: str) -> bool:
 
 
 def _leads_on(path: str, here: str, there: str) -> bool:
-    """Return whether a relative path leads to the same place from both memories, and is no detour now."""
     same = resolve.place_from(path, here) == resolve.place_from(path, there)
     return same and not resolve.is_detour(path, here, there)

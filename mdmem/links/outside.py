@@ -80,7 +80,6 @@ def _follow_files(
 
 
 def _spell_cited(citation: Citation, here: str, there: str, old: str, new: str) -> str:
-    """Return the path by which a memory cites a file that moves, in its own style."""
     path = citation.path
     if not citation.in_link:
         return posixpath.basename(new) if path == posixpath.basename(new) != new else new
@@ -154,7 +153,6 @@ def _follow_links(
 
 
 def _spell_place(link: Link, there: str, old: str, new: str) -> str:
-    """Return the target by which a link in the memory `there` names a file that moves, in its own style."""
     if link.target.startswith("/"):
         return f"/{new}"
     if link.kind == "field" and place_of(f"/{link.target}", "") == old:

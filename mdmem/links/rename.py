@@ -60,7 +60,6 @@ def rename_heading(known: Known, path: str, old: str, new: str) -> EditPlan:
 
 
 def _find_heading(document: Document, old: str) -> int:
-    """Return the number of the section whose heading is named so."""
     try:
         return document.sections.index(section.find_section(document, old))
     except (SectionNotFound, SectionAmbiguous) as error:
@@ -248,7 +247,6 @@ class _Renamed:
 
 
 def _retitle_heading(document: Document, number: int, new: str) -> tuple[TextEdit, tuple[Section, ...]]:
-    """Return the edit that gives a heading another title, and the sections that result."""
     heading, path = document.sections[number].heading, document.sections[number].path
     if new and (attributes := _ATTRIBUTES.search(heading.title)) and not _ATTRIBUTES.search(new):
         new += attributes[0]
@@ -359,7 +357,6 @@ def _renamed_tag(name: str, old: str, new: str) -> str | None:
 
 
 def _refuse_other_tags(document: Document, edits: Sequence[TextEdit], old: str, new: str) -> None:
-    """Refuse edits after which the document would have other tags than those that are wanted."""
     wanted = [_renamed_tag(tag.name, old, new) or tag.name for tag in document.tags]
     after = spliced(document, edits)
     if [tag.name for tag in after.tags] != wanted:

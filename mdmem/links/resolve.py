@@ -821,7 +821,6 @@ def _list_ways(names: Names, link: Link, path: str, source: str, was: str, here:
 
 
 def _complete_path(written: str, path: str, was: str, source: str) -> str:
-    """Return the complete path, seen from the namespace from which the link's own one is; else empty."""
     old = without_suffix(written) if _says_suffix(written, was) else written
     for namespace in namespaces(source) if "/" in old else ():
         if namespace + old == without_suffix(was) and path.startswith(namespace):

@@ -78,8 +78,8 @@ AMBIGUOUS_LINK = "ambiguous-link"
 _COMMENT = "%%"
 _BEFORE_LIST = (":", "-", ",", "[")  # of YAML: `up: [[X]]` is a list in a list
 _AMBIGUOUS_HINT = "name its folder, or its id"
-# Where a reference of Dendron ends, and how many lines of its beginning it leaves out: `#a,1:#*`.
-_DENDRON_RANGE = regex(r"\A\*\Z|(?:,[0-9]{1,9})?:#.*\Z|,[0-9]{1,9}\Z")
+# How many lines a reference of Dendron leaves out at its beginning or end: `#a,1:#b`; all to the end: `*`.
+_LEFT_OUT = regex(r",[0-9]{1,9}\Z|\A\*\Z")
 _CITED_LINES = regex(
     r"(?P<path>[^#]+)(?:#L?|:)(?P<first>[1-9][0-9]{0,8})(?:-L?(?P<last>[1-9][0-9]{0,8}))?", re.IGNORECASE
 )
@@ -611,10 +611,11 @@ def judge_link(
         state = _judge_broken(around, path, link, meant, read)
         return JudgedLink(type_, f"{target}#{mark}" if mark else target, state, detail)
     goal = f"{meant.path}#{mark}" if mark else meant.path
-    if mark and LABEL_FIRST in find_site(around.layout, path).traits:
-        mark = _DENDRON_RANGE.sub("", mark)
     if mark and meant.path.endswith(MARKDOWN_SUFFIXES):
-        detail = _judge_anchor(read, headings(meant.path), mark, meant.path)
+        is_range = LABEL_FIRST in find_site(around.layout, path).traits
+        marks = [_LEFT_OUT.sub("", each) for each in mark.split(":#")] if is_range else [mark]
+        found = (_judge_anchor(read, headings(meant.path), each, meant.path) for each in marks if each)
+        detail = next(filter(None, found), "")
         if detail:
             return JudgedLink(type_, goal, _judge_broken(around, path, link, meant, read), detail)
     if meant.ambiguous:

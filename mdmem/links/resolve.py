@@ -569,7 +569,8 @@ def _find_by_identifier(names: Names, target: str, source: str) -> Resolution:
     found = found or _find_page(names, target, source)
     if found:
         return _rank_candidates(names, found, source, "alias")
-    for start in ("", "/"):
+    may_be = "." in target.rpartition("/")[2] or UNWRITTEN not in find_site(layout, source).traits
+    for start in ("", "/") if may_be else ():  # these tools link to no folder
         place = place_of(start + target, source)
         if place and names.exists(place):
             return Resolution(place, (place,), "attachment")

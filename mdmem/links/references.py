@@ -630,7 +630,8 @@ def _judge_broken(
     if link.kind in QUIET_KINDS or _is_of_no_tool(around, path, link.kind):
         return UNKNOWN
     if meant.path is None:
-        return ROUTE if link.kind in PATH_KINDS and leads_to_route(around, link, path) else DANGLING
+        is_path = link.kind in PATH_KINDS or link.kind == "field"
+        return ROUTE if is_path and leads_to_route(around, link, path) else DANGLING
     site = find_site(around.layout, meant.path)
     with suppress(DocumentRefused, MemoryNotFound, StorageFailed):  # which is told elsewhere
         text = read(meant.path).text if SITE in site.traits else ""

@@ -458,10 +458,7 @@ def place_meant(names: Names, link: Link, source: str) -> str | None:
 
 
 def _place_on_disk(names: Names, target: str, source: str) -> str | None:
-    """Return where a relative path leads from where the file of `source` stands.
-
-    None where that is not in the namespace, or where neither end is mounted: then the paths say the same.
-    """
+    """Return where a relative path leads from the file of `source`; None where neither end is mounted."""
     layout = names.layout
     if not layout.mounted or target.startswith("/"):
         return None

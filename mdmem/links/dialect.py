@@ -224,7 +224,6 @@ def _read_text(file: str) -> str:
 
 
 def _place_below(folder: str, name: str) -> str | None:
-    """Return where a folder is that a config names; None where it leaves the workspace."""
     place = os.path.normpath(os.path.join(folder, name.strip(" \t\r\"',"))).replace(os.sep, "/")
     return None if place.startswith(("/", "..")) else "" if place == "." else place
 

@@ -466,7 +466,6 @@ class Shift:
             self.left_out.append(f"{what} stays as it is: it meant {was.path}, {leads}")
 
     def _new_astray_target(self, link: Link, here: str, there: str) -> str:
-        """Return what a link that led nowhere has to say, so that it leads to the same place."""
         is_relative = is_path(link) and not link.target.startswith("/")
         here, there = self._find_start(link, here), self._find_start(link, there)
         if self._is_done or not is_relative or link.target[0] in _ALIASES:
@@ -485,7 +484,6 @@ class Shift:
         return resolve.as_written(link, resolve.route(place, there))
 
     def _move_along(self, place: str, *, on_disk: bool) -> str:
-        """Return where what is missing would be now: below a folder that moves it moves as well."""
         path = folder = (self._layout.path_of(place) if on_disk else place) or ""
         while folder and folder not in self._moves:
             folder = folder.rpartition("/")[0]

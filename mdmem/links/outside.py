@@ -11,13 +11,14 @@ from mdmem.code.workspace import Workspace
 from mdmem.document import relink
 from mdmem.errors import EditRefused
 from mdmem.links import move
+from mdmem.links.dialect import SITE, find_site, list_roots
 from mdmem.links.references import file_beside, file_named
 from mdmem.links.resolve import PATH_KINDS, as_written, place_of, resolve_link
-from mdmem.vault.paths import is_under
+from mdmem.vault.paths import is_under, join, relative
 from mdmem.vault.plan import EditPlan
 
 if TYPE_CHECKING:
-    from collections.abc import Collection, Iterator, Mapping
+    from collections.abc import Iterator, Mapping
 
     from mdmem.document.document import Document
     from mdmem.document.edit import TextEdit
@@ -71,12 +72,21 @@ def _follow_files(
             for citation in document.citations:
                 cited = path_of(workspace, here, citation)
                 new = _new_place(cited, moves) if cited else None
-                if cited and new:
-                    way = _spell_cited(citation, here, there, cited, new)
+                ways = list(_spell_rooted(view, path, citation.path, moves)) if citation.in_link else []
+                if ways or (cited and new):
+                    way = ways[0] if ways else _spell_cited(citation, here, there, cited or "", new or "")
                     edits.setdefault(citation.span.start, relink.repath(citation, document.text, way))
             return sorted(edits.values())
 
         return tuple(move.rewritten(known, _list_pointing(view, moves), edits_of, left_out))
+
+
+def _spell_rooted(view: View, path: str, cited: str, moves: Mapping[str, str]) -> Iterator[str]:
+    site = find_site(view.layout, path)
+    for start, folder in list_roots(site, view.layout, path) if SITE in site.traits else ():
+        new = _new_place(join(folder, cited[len(start) :]), moves) if cited.startswith(start) else None
+        if new and is_under(new, folder):
+            yield start + relative(new, folder)
 
 
 def _spell_cited(citation: Citation, here: str, there: str, old: str, new: str) -> str:
@@ -96,7 +106,7 @@ def _new_place(place: str, moves: Mapping[str, str]) -> str | None:
     return moves[old] + place[len(old) :] if old is not None else None
 
 
-def _list_pointing(view: View, moves: Collection[str]) -> set[str]:
+def _list_pointing(view: View, moves: Mapping[str, str]) -> set[str]:
     names = {posixpath.basename(old) for old in moves}
     root = posixpath.relpath(posixpath.join(view.vault.root, view.base), view.vault.workspace)
     folders = [posixpath.relpath(old, root) for old in moves if is_under(old, root)]
@@ -116,6 +126,7 @@ def _list_pointing(view: View, moves: Collection[str]) -> set[str]:
         path
         for path, cited, in_link in view.cited_paths()
         if cited in names
+        or (may_name(path, cited) and any(_spell_rooted(view, path, cited, moves)))
         or (
             may_name(path, cited)
             and any(

@@ -644,7 +644,6 @@ def _judge_broken(
 
 
 def _is_of_no_tool(around: Around, path: str, kind: str) -> bool:
-    """Return whether a link is one in a tool for which the memory at `path` is not written."""
     site = find_site(around.layout, path)
     if UNWRITTEN in site.traits and not is_note_of(site, around.layout.file_of(path)):
         return True

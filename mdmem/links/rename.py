@@ -272,10 +272,7 @@ def _retitle_heading(document: Document, number: int, new: str) -> tuple[TextEdi
 def _plan_reanchoring(
     known: Known, document: Document, own: TextEdit, new_anchor: _NewAnchor, message: str
 ) -> EditPlan:
-    """Return the plan of the edit `own` of a document, and of every link whose anchor there becomes another.
-
-    Links that stand in the document itself, in the span that `own` replaces, are left alone.
-    """
+    """Return the plan of the edit `own`, and of every link outside of it whose anchor there changes."""
     names: Names = Remembered(known.names)
     keys = {
         *keys_of(document.path, document.fields, document.text),

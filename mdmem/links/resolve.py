@@ -200,7 +200,6 @@ def _may_be_label(link: Link) -> bool:
 
 
 def _swap_halves(link: Link) -> Link:
-    """Return a wikilink that says its label first: its alias is its target, its target the alias."""
     target, mark, anchor = link.alias.partition("#")
     said = f"{link.target}#{link.anchor}" if link.anchor else link.target
     start, end = link.alias_span
@@ -304,7 +303,6 @@ def leads_to_route(names: Names, link: Link, source: str) -> bool:
 def _list_places(
     names: Names, site: Site, target: str, source: str, *, is_reference: bool = False
 ) -> Iterator[str]:
-    """Yield where a path may lead: from the roots, from the address of its page, from its file."""
     is_note = target.endswith(ANY_SUFFIXES)
     bare = target.removesuffix("index.html").removesuffix(".html") if SITE in site.traits else target
     is_loose = is_note and "Docusaurus" in site.traits and target[0] != "."
@@ -575,7 +573,6 @@ def _find_by_identifier(names: Names, target: str, source: str) -> Resolution:
 
 
 def _find_page(names: Names, target: str, source: str) -> tuple[str, ...]:
-    """Return the pages of Logseq with this name: by another spelling of the file, a property, or a day."""
     site = find_site(names.layout, source)
     if PAGES not in site.traits:
         return ()

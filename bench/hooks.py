@@ -2,17 +2,20 @@
 
 from __future__ import annotations
 
+import fcntl
 import json
 import os
 import subprocess
+import sys
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import vaults
 from machine import environment, installed
 from percentiles import clock
+from startup import write_app
 from table import Row, ratio_row
-from timing import Paired, nothing
+from timing import Paired, nothing, paired, program
 
 from mdmem.facade.memory import Memory
 
@@ -25,6 +28,7 @@ if TYPE_CHECKING:
 _NOTES = 1_000
 _TIMES = 30
 _MOST = 14.0  # times as long as Python takes to do nothing
+_CLONED, _MOST_CLICK = 10_000, 4.0
 _PROMPT = 80  # characters
 _THREAD = "bench"
 # Behind an edit that breaks the schema, too.
@@ -49,7 +53,21 @@ def measure(setting: Setting) -> list[Row]:
     memory.sync()
     memory.index.close()
     chance = setting.chance("hooks")
-    return [_row(setting, root, event, chance) for event in _TOLD]
+    return [*(_row(setting, root, event, chance) for event in _TOLD), _row_without_index(setting)]
+
+
+def _row_without_index(setting: Setting) -> Row:
+    """A session that begins in a clone; nobody makes the index meanwhile, which would take its time."""
+    root, notes = setting.path("hooks without an index"), setting.count(_CLONED)
+    vaults.make(root, notes, setting.seed)
+    Memory(root).working.update("Tests are green.", thread=_THREAD)
+    with open(os.path.join(Memory(root).index.folder, "background.lock"), "wb") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        asked = partial(_asked, root, "session-start", {"session_id": "bench", "cwd": root})
+        click = program([sys.executable, write_app(setting.path("hooks-click")), "--version"], environment())
+        pairs = paired(lambda _: asked(), click, setting.count(_TIMES))
+    what = f"`mdmem hook session-start` in {notes:,} notes without an index, whole process"
+    return ratio_row(what, "click, 12 commands", pairs, _MOST_CLICK)
 
 
 def _row(setting: Setting, root: str, event: str, chance: random.Random) -> Row:

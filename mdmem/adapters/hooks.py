@@ -240,13 +240,12 @@ def _work_in_background(memory: Memory, given: Given) -> None:
 
 def _tell_of_index(memory: Memory, given: Given, told: dict[str, Any] | str | None, word: str) -> Any:
     """Let another process make the index, and add to an answer, once in a session, that it does."""
-    with contextlib.suppress(MdmemError):
-        memory.service.start_indexing()
+    memory.service.start_indexing()
     if isinstance(told, str):
         return told
     try:
         open(_session_file(memory, given, "i"), "xb").close()
-    except FileExistsError:
+    except (MdmemError, OSError):  # it is there, or cannot be
         return told
     words = (told or {}).get("systemMessage"), word
     return {**(told or {}), "systemMessage": "\n".join(filter(None, words))}

@@ -17,7 +17,7 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
 from mdmem.document.document import digest
-from mdmem.errors import LockTimeout, Usage
+from mdmem.errors import LockTimeout, MdmemError, Usage
 from mdmem.vault import files
 
 if TYPE_CHECKING:
@@ -57,7 +57,7 @@ def start(memory: Memory, session: str) -> bool:
 
 def start_indexing(memory: Memory) -> None:
     """Let another process make the index current, unless one does so already, and do not wait for it."""
-    with contextlib.suppress(LockTimeout):
+    with contextlib.suppress(MdmemError, OSError):  # where it cannot start, whoever asks next makes it
         with _hold_indexing(memory):
             pass
         _start_process(memory, {_INDEXES: True})

@@ -163,8 +163,10 @@ class Index:
         all_, progress = len({*self._known, *paths}), self._progress
 
         def report(done: int, of: int) -> None:
-            with contextlib.suppress(OSError), open(os.path.join(self.folder, _COUNT), "wb") as file:
-                file.write(b"%d %d" % (max(0, all_ - of) + done, max(all_, of)))
+            with contextlib.suppress(OSError):  # written over, so that nobody finds it empty
+                place = os.open(os.path.join(self.folder, _COUNT), os.O_WRONLY | os.O_CREAT, files.NEW_FILE)
+                with open(place, "wb", buffering=0) as file:
+                    file.write(b"%10d %10d" % (max(0, all_ - of) + done, max(all_, of)))
             if progress:
                 progress(done, of)
 

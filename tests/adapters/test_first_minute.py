@@ -276,7 +276,7 @@ def count_of(root: Path) -> int:
     """How many memories the count in the file says; 0 without it."""
     try:
         return int(kept(root, "count").read_text().split()[0])
-    except FileNotFoundError:
+    except (FileNotFoundError, IndexError):
         return 0
 
 

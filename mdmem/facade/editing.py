@@ -378,12 +378,7 @@ class Editing:
         return places.find_targets(self.around(), document, offset) if document else []
 
     def uses(
-        self,
-        path: str,
-        offset: int,
-        *,
-        declaration: bool = False,
-        is_over: Callable[[], bool] = lambda: False,
+        self, path: str, offset: int, *, declaration: bool = False, is_over: Callable[[], bool] = bool
     ) -> list[Spot]:
         """Return where what stands at an offset is used; with `declaration` also where it stands itself."""
         document = self.document(path)

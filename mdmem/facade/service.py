@@ -85,20 +85,14 @@ class Service:
         """Let `context` without a query read the files that it needs, where the index is not ready."""
         from mdmem.index.unindexed import FileIndex  # noqa: PLC0415 - few wait for an index
 
-        refused = self.not_ready
-        self._memory.index = FileIndex(self._vault, self._memory.scope.layers)
-        self._memory.index.refused = refused
+        self._memory.index = FileIndex(self._vault, self._memory.scope.layers, self.not_ready)
 
-    def start_indexing(self) -> None:
-        """Let another process make the index current; see `mdmem.facade.background.start_indexing`."""
+    def start_indexing(self, *, if_large: bool = False) -> None:
+        """Let another process make the index current; `if_large`: where there is none, and it takes long."""
         from mdmem.facade.background import start_indexing  # noqa: PLC0415 - as below
 
-        start_indexing(self._memory)
-
-    def prepare_index(self) -> None:
-        """Let another process make the index of a large vault that has none, before it is asked."""
-        if self._memory.index.is_missed:
-            self.start_indexing()
+        if self._memory.index.is_missed or not if_large:
+            start_indexing(self._memory)
 
     def start_background(self, session: str) -> bool:
         """Let another process observe and capture a session; see `mdmem.facade.background.start`."""

@@ -22,6 +22,7 @@ from mdmem.vault.paths import join, nfc
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
 
+    from mdmem.errors import IndexNotReady
     from mdmem.vault.vault import Vault
 
 # Of a kind that a vault declares, and of files that may be meant, no more are read.
@@ -38,10 +39,12 @@ class FileIndex(Index):
     Args:
         vault: whose memories.
         namespaces: of the layers.
+        refused: why the index is not ready.
     """
 
-    def __init__(self, vault: Vault, namespaces: Iterable[str]) -> None:
+    def __init__(self, vault: Vault, namespaces: Iterable[str], refused: IndexNotReady | None = None) -> None:
         super().__init__(vault.root)
+        self.refused = refused
         self._files = Database(IN_MEMORY)
         self._read: set[str] = set()
         self._layers = [self.vault.within(namespace) for namespace in namespaces]

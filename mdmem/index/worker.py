@@ -53,7 +53,7 @@ def read_with_workers(vault: Vault, paths: Sequence[str], *, texts: bool) -> Ite
     done: dict[int, list[Parsed | None]] = {}
     with ExitStack() as stack:
         setting = vault.root, repr(vault.config), texts
-        workers = [stack.enter_context(_Worker(setting)) for _ in range(count_workers(len(paths)))]
+        workers = [_Worker(setting, stack) for _ in range(count_workers(len(paths)))]
         for worker, number in zip(workers * _AHEAD, following, strict=False):
             given[number] = worker.send(batches[number])
         for number, batch in enumerate(batches):
@@ -70,10 +70,11 @@ def read_with_workers(vault: Vault, paths: Sequence[str], *, texts: bool) -> Ite
 
 
 class _Worker:
-    """A worker, from this side; a context. One that has ended, or could not start, answers None."""
+    """A worker, from this side, which ends with a stack; if it cannot start or has ended, it answers None."""
 
-    def __init__(self, setting: object) -> None:
+    def __init__(self, setting: object, stack: ExitStack) -> None:
         self._process: Any = None
+        stack.callback(self.end)
         with suppress(OSError):
             self._process = subprocess.Popen(
                 [sys.executable, "-m", "mdmem.index.worker"],
@@ -85,10 +86,7 @@ class _Worker:
             )
         self.send(setting)
 
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(self, *_: object) -> None:
+    def end(self) -> None:
         process, self._process = self._process, None
         if process:
             process.kill()
@@ -113,7 +111,7 @@ class _Worker:
         with suppress(Exception):  # whatever it is: this process reads the batch
             answer: list[Parsed | None] = pickle.load(self._process.stdout)  # noqa: S301 - of our own program
             return answer
-        self.__exit__()
+        self.end()
         return None
 
 

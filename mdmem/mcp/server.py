@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import threading
 import time
 from contextlib import asynccontextmanager, suppress
 from functools import partial
@@ -55,8 +54,9 @@ class MemoryServer:
         _ = self._memory.index  # made once, before threads ask for it
         self._keeper: Keeper | None = None
         self._toolboxes: dict[str, Toolbox] = {}
-        self._is_prepared = False
         self._told: set[str] = set()
+        with suppress(MdmemError):  # the first call meets it, and says so
+            self._memory.service.start_indexing(if_large=True)
         self.server: Server[Any] = Server(
             "mdmem",
             version=__version__,
@@ -75,19 +75,12 @@ class MemoryServer:
 
     @asynccontextmanager
     async def _keep_current(self, _server: Server[Any]) -> AsyncIterator[None]:
-        if not self._is_prepared:
-            self._is_prepared = True
-            threading.Thread(target=self._prepare_index, daemon=True).start()
         try:
             yield
         finally:
             if self._keeper:
                 await to_thread.run_sync(self._keeper.close)
                 self._keeper = None
-
-    def _prepare_index(self) -> None:
-        with suppress(MdmemError):  # the first call meets it, and says so
-            self._memory.service.prepare_index()
 
     async def serve_stdio(self) -> None:
         """Serve one client on standard input and output, until it closes them."""

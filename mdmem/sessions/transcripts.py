@@ -12,7 +12,7 @@ from __future__ import annotations
 import codecs
 import os
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import nullcontext, suppress
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
@@ -96,11 +96,7 @@ class Transcript:
 
 
 def transcripts(
-    form: str,
-    source: str,
-    most: int,
-    left_out: list[str],
-    report: Callable[[list[str]], Iterable[str]] = iter,
+    form: str, source: str, most: int, left_out: list[str], report: Callable[[Any], Iterator[str]] = iter
 ) -> Iterator[Transcript]:
     """Yield the conversations in a file, or in every file of a folder, by their paths.
 

@@ -177,7 +177,7 @@ def test_a_small_vault_is_indexed_by_the_hook_itself(vault_root: Path, quiet: li
 def test_a_command_waits_where_a_hook_does_not(vault_root: Path) -> None:
     fill(vault_root, MOST + 1)
     memory = mdmem.open(vault_root)
-    memory.service.hurry()
+    memory.vault.is_hurried = True
     with pytest.raises(IndexNotReady, match=r"0 of 406"):
         memory.search("walrus")
     assert memory.service.not_ready
@@ -334,13 +334,13 @@ def test_who_waits_for_the_process_is_told_how_far_it_is(vault_root: Path) -> No
 
 def test_a_server_has_the_index_made_at_its_start(vault_root: Path, quiet: list[Any]) -> None:
     fill(vault_root, 5)
-    mdmem.open(vault_root).service.prepare_index()
+    mdmem.open(vault_root).service.start_indexing(if_large=True)
     assert quiet == []
     fill(vault_root, MOST + 1)
-    mdmem.open(vault_root).service.prepare_index()
+    mdmem.open(vault_root).service.start_indexing(if_large=True)
     assert quiet == [{"indexes": True}]
     mdmem.open(vault_root).sync()
-    mdmem.open(vault_root).service.prepare_index()
+    mdmem.open(vault_root).service.start_indexing(if_large=True)
     assert len(quiet) == 1
 
 

@@ -388,9 +388,8 @@ class Index:
                 text.close()
             raise
         finally:
-            if len(read) > _MOST_HURRIED:
-                with contextlib.suppress(OSError):
-                    os.unlink(os.path.join(self.folder, _COUNT))
+            with contextlib.suppress(OSError):  # also that of a run that was killed
+                os.unlink(os.path.join(self.folder, _COUNT))
 
     @property
     def is_watched(self) -> bool:

@@ -280,6 +280,13 @@ def count_of(root: Path) -> int:
         return 0
 
 
+def test_the_count_of_a_killed_process_goes_with_the_next_run(vault_root: Path) -> None:
+    fill(vault_root, 1)
+    kept(vault_root, "count").write_bytes(b"%10d %10d" % (1_200, 3_680))
+    mdmem.open(vault_root).sync()
+    assert count_of(vault_root) == 0
+
+
 def test_two_hosts_at_once_let_the_index_be_made_once(vault_root: Path, quiet: list[Any]) -> None:
     fill(vault_root, MOST + 1)
     with locked(vault_root, "background.lock"):

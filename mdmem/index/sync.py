@@ -352,7 +352,7 @@ class Sync:
                 self._database.filling() if self._first else contextlib.nullcontext(),
                 _pausing_collector() if len(todo) >= _MANY else contextlib.nullcontext(),
                 self._first_seen,
-                contextlib.ExitStack() as stack,
+                contextlib.closing(self._read_files(sorted(todo), gone, progress)) as files,
             ):
                 for path in work.gone:
                     if old := self._find_indexed(path):
@@ -361,8 +361,7 @@ class Sync:
                     (Read(path, seen, racy=False, hash="", data=b"", problem=why), None)
                     for path, seen, why in work.problems
                 )
-                files = self._read_files(sorted(todo), gone, progress)
-                reads = chain(problems, stack.enter_context(contextlib.closing(files)))
+                reads = chain(problems, files)
                 for rest in range(len(work.problems) + len(todo), -1, -_BATCH):
                     more = rest > _BATCH
                     self._process_batch(

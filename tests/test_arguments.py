@@ -109,6 +109,7 @@ GOOD: dict[str, Any] = {
     "host": "codex",
     "tool": "codex",
     "file": "a.md",
+    "link": "[[a]]",
     "files": (),
     "paths": (),
     "change": lambda _: [],

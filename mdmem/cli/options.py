@@ -89,7 +89,7 @@ def in_option(name: str = "within", role: Role = READ_FOLDER, **settings: Any) -
 
 def format_option(choices: str = "text json github sarif") -> Callable[[F], F]:
     """Declare the option --format: what the output is for."""
-    return choice_option("--format", "form", choices=choices, help="Print it in this form.")
+    return choice_option("--format", "form", choices=choices, help="Use this form.")
 
 
 def since_option(default: str | None = None) -> Callable[[F], F]:

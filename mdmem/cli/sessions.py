@@ -191,12 +191,14 @@ def _print_hits(found: SessionHits, *, is_most: bool = False) -> int:
 
 @sessions_command.command("import", epilog="Example: mdmem sessions import chat.json")
 @click.argument("paths", nargs=-1, required=True, metavar="PATH…")
-@click.option("--format", metavar="NAME", help="Take only files of this format; else, look which it is.")
+@click.option("--format", metavar="NAME", help="Use this form.")
 @click.option("--key", help="Name the session of a single file; else the file or its name does.")
 @click.option("--rename", is_flag=True, help="Add .migrated to the names of imported files.")
 @options.read_command
 def sessions_import(memory: Memory, paths: Sequence[str], **given: Any) -> int:
     """Import conversations of other programs; of those imported before, what is new.
+
+    Each file is looked at for its format; with --format only those of one are taken.
 
     \b
     picoclaw             its folder of sessions: both NAME.json, and NAME.jsonl with NAME.meta.json

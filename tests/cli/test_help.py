@@ -195,5 +195,8 @@ def test_a_topic_is_printed_whole(name: str, capsys: pytest.CaptureFixture[str])
 def test_the_environment_is_told_whole() -> None:
     """Every variable that the program reads, but for what it sets in programs that it starts."""
     source = "".join(file.read_text() for file in Path(mdmem.__file__).parent.rglob("*.py"))
-    read = set(re.findall(r'"((?:MDMEM|XDG)_[A-Z_]+|(?:NO|CLICOLOR)_[A-Z]+)"', source)) - {"MDMEM_ASKED"}
+    read = set(re.findall(r'"((?:MDMEM|XDG)_[A-Z_]+|(?:NO|CLICOLOR)_[A-Z]+)"', source)) - {
+        "MDMEM_ASKED",
+        "MDMEM_WORKER",
+    }
     assert read <= set(re.findall(r"^    (\S+)", read_topic("environment")[1], re.MULTILINE))

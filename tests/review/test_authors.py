@@ -22,6 +22,10 @@ class Team(VaultTree):
     def say(self, actor: str, text: str, path: str = PATH) -> str:
         return self.open(actor).append(path, text).id
 
+    def undo_last(self, actor: str) -> None:
+        """Take back the last change, whoever made it."""
+        self.open(actor).undo(next(iter(self.memory.history())).id)
+
     def save(self) -> None:
         self.memory.git.commit("m")
 
@@ -63,8 +67,8 @@ def remove_and_undo(team: Team) -> None:
 
 
 def undo_and_redo(team: Team) -> None:
-    team.open("ada").undo()
-    team.open("codex").redo()
+    team.undo_last("ada")
+    team.open("ada").redo()
 
 
 def change_and_restore(team: Team) -> None:
@@ -234,7 +238,7 @@ def test_a_field_has_a_maker_and_one_that_was_unset_has_one(team: Team) -> None:
     team.open("claude").set(PATH, {"title": "A", "tags": ["a"]})
     team.save()
     team.open("codex").set(PATH, {"title": "B"})
-    team.open("ada").undo()
+    team.undo_last("ada")
     team.open("ada").set(PATH, {"owner": "Ann"})
     team.open("codex").unset(PATH, "tags")
     team.save()

@@ -165,6 +165,7 @@ BELOW = {
     "index/index.py": "where the index is, and the look at what has changed",
     "index/sync.py": "reads many files at once",
     "index/view.py": "code beside the vault",
+    "index/unindexed.py": "the files of a namespace that has no index yet",
     "links/dialect.py": "the settings of the tools that notes are written for",
     "facade/check.py": "which files a mount hides",
     "facade/background.py": "the lock of whoever is at a session",

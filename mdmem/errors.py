@@ -565,14 +565,18 @@ class IndexDamaged(Unavailable, code="index-damaged"):
     reason: str
 
 
-class IndexNotReady(Unavailable, code="index-not-ready"):
+class NotReady(Unavailable, code="not-ready"):
+    """What would answer somebody in a hurry is still being made."""
+
+
+class IndexNotReady(NotReady, code="index-not-ready"):
     says = "the index is being made: {done:,} of {of:,}"
     advice = "ask again in a moment"
     done: int
     of: int
 
 
-class HistoryNotReady(Unavailable, code="history-not-ready"):
+class HistoryNotReady(NotReady, code="history-not-ready"):
     says = "the history in git is being read"
     advice = "ask again in a moment"
 

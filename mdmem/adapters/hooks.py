@@ -17,7 +17,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from typing import TYPE_CHECKING, Any
 
 import mdmem
-from mdmem.errors import HistoryNotReady, IndexNotReady, MdmemError, MemoryNotFound, Usage
+from mdmem.errors import HistoryNotReady, IndexNotReady, MdmemError, MemoryNotFound, NotReady, Usage
 
 if TYPE_CHECKING:
     from mdmem.diagnostic import Diagnostic
@@ -91,7 +91,7 @@ def _session_start(memory: Memory, given: Given) -> dict[str, Any] | None:
     _forget_old_sessions(memory)
     try:
         memory.index.sync(texts=False)
-    except IndexNotReady:
+    except NotReady:
         memory.service.read_files()
     threads = {info.id: changed for info, changed in _live_memories(memory) if info.kind == "thread"}
     own = _thread_of(given)
@@ -139,7 +139,7 @@ def _user_prompt(memory: Memory, given: Given) -> dict[str, Any] | None:
         return None
     try:
         results = memory.search(asked, each="passage", limit=_MOST_PASSAGES)
-    except IndexNotReady:
+    except NotReady:
         return None
     pairs = zip(results.hits, results.held, strict=True)
     hits = [hit for hit, held in pairs if held.share >= _SHARE and held.words >= _WORDS]

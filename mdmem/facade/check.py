@@ -20,9 +20,9 @@ from mdmem.errors import (
     ConfigInvalid,
     DocumentRefused,
     GitFailed,
-    IndexNotReady,
     MemoryNotFound,
     NotEncodable,
+    NotReady,
     NotUtf8,
     StorageFailed,
     SystemFailing,
@@ -84,7 +84,7 @@ class Check:
         if self._related:
             from mdmem.links.lineage import check_lineage  # noqa: PLC0415 - start-up
 
-            with suppress(IndexNotReady):  # then it is told what is wrong with the memory alone
+            with suppress(NotReady):  # then it is told what is wrong with the memory alone
                 findings += tell_guests(self._vault, check_lineage(self._view(), self._related))
         if links and checked:
             findings += drop_repeats(findings, self._check_pointing(checked if paths else None))

@@ -10,7 +10,7 @@ from mdmem.vault.vault import acting_for
 if TYPE_CHECKING:
     from contextlib import AbstractContextManager
 
-    from mdmem.errors import IndexNotReady, MdmemError, NotAllowed
+    from mdmem.errors import MdmemError, NotAllowed, NotReady
     from mdmem.facade.memory import Memory
     from mdmem.review.commits import Commits
     from mdmem.vault.transaction import Applied
@@ -73,11 +73,11 @@ class Service:
         return acting_for(actor)
 
     def hurry(self) -> None:
-        """Let questions raise IndexNotReady from now on, where the index cannot answer at once."""
+        """Let questions raise NotReady from now on, where the index cannot answer at once."""
         self._vault.is_hurried = True
 
     @property
-    def not_ready(self) -> IndexNotReady | None:
+    def not_ready(self) -> NotReady | None:
         """Why the index did not answer somebody in a hurry; None where it did, or was not asked."""
         return self._memory.index.refused if "index" in vars(self._memory) else None
 

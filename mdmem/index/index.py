@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 from unicodedata import normalize
 
 from mdmem.document.document import NAMED_SUFFIXES
-from mdmem.errors import IndexDamaged, IndexNotReady, LockTimeout, MdmemError, StorageFailed
+from mdmem.errors import IndexDamaged, IndexNotReady, LockTimeout, MdmemError, NotReady, StorageFailed
 from mdmem.index.database import DATABASE, LOCK, SOCKET, TEXT, VERSION_FILE, Database, Seen
 from mdmem.index.sync import Progress, Sync, Synced, Work
 from mdmem.index.voucher import mounted_in, remote_kind
@@ -48,7 +48,7 @@ class Index:
     Args:
         root: of the vault.
         pinning: says what cited code is like where the index first sees it.
-        is_hurried: raise IndexNotReady rather than wait for another process or read many files, and look for
+        is_hurried: raise NotReady rather than wait for another process or read many files, and look for
             changes only once.
 
     Attributes:
@@ -59,10 +59,10 @@ class Index:
     def __init__(self, root: str, pinning: Pinning | None = None, *, is_hurried: bool = False) -> None:
         self.vault = Vault(root)
         self._pinning = pinning
-        self._is_hurried = is_hurried
+        self._is_hurried = self.vault.is_hurried = is_hurried
         self._seen_texts: bool | None = None  # whether the look of one in a hurry was at texts as well
         self._progress: Progress | None = None  # of the sync that goes on
-        self.refused: IndexNotReady | None = None
+        self.refused: NotReady | None = None
         self.notes = self.vault.notes
         self._guard = threading.RLock()
         self._database: Database | None = None
@@ -146,10 +146,9 @@ class Index:
         return count_files(self.vault.root, self.vault.suffixes)
 
     def _refuse(self) -> IndexNotReady:
-        """Return, and remember, that the index is not ready."""
+        """Return that the index is not ready, and how far it is."""
         done, of = self._read_count() or (0, self._file_count)
-        self.refused = IndexNotReady(done=done, of=of)
-        return self.refused
+        return IndexNotReady(done=done, of=of)
 
     def _read_count(self) -> tuple[int, int] | None:
         """Read how many memories of how many a long run of some process has indexed; None without one."""
@@ -284,7 +283,7 @@ class Index:
         Raises:
             LockTimeout: another process has held the lock for ten minutes.
             StorageFailed: the system refused.
-            IndexNotReady: that would take long, and the caller is in a hurry.
+            NotReady: that would take long, and the caller is in a hurry.
         """
         with self._guard:
             if self.refused:
@@ -293,12 +292,16 @@ class Index:
                 return Synced()
             self._progress = progress
             self.vault.recover()
-            if self._is_hurried and self.is_missed:
-                raise self._refuse()
-            synced = self._run_with_fallback(
-                lambda: self._sync_stores(paths, progress, texts=texts, alone=alone),
-                lambda: self._sync_stores(None, progress, texts=texts, alone=True),
-            )
+            try:
+                if self._is_hurried and self.is_missed:
+                    raise self._refuse()
+                synced = self._run_with_fallback(
+                    lambda: self._sync_stores(paths, progress, texts=texts, alone=alone),
+                    lambda: self._sync_stores(None, progress, texts=texts, alone=True),
+                )
+            except NotReady as error:
+                self.refused = error
+                raise
             if self._is_hurried and paths is None:
                 self._seen_texts = texts
             return synced

@@ -22,7 +22,7 @@ from mdmem.vault.paths import join, nfc
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
 
-    from mdmem.errors import IndexNotReady
+    from mdmem.errors import NotReady
     from mdmem.vault.vault import Vault
 
 # Of a kind that a vault declares, and of files that may be meant, no more are read.
@@ -42,7 +42,7 @@ class FileIndex(Index):
         refused: why the index is not ready.
     """
 
-    def __init__(self, vault: Vault, namespaces: Iterable[str], refused: IndexNotReady | None = None) -> None:
+    def __init__(self, vault: Vault, namespaces: Iterable[str], refused: NotReady | None = None) -> None:
         super().__init__(vault.root)
         self.refused = refused
         self._files = Database(IN_MEMORY)

@@ -5,7 +5,10 @@ from __future__ import annotations
 import fcntl
 import io
 import json
+import os
 import random
+import shlex
+import shutil
 import signal
 import sqlite3
 import subprocess
@@ -19,7 +22,6 @@ import pytest
 
 import mdmem
 from mdmem.cli.main import main
-from mdmem.code import workspace
 from mdmem.errors import IndexNotReady
 from mdmem.facade import background
 from mdmem.facade.context import context
@@ -376,9 +378,21 @@ def test_a_history_that_takes_long_is_left_to_the_process_and_that_is_said(
     note = root / "notes/n1.md"
     note.write_text("See `gone.py#L1`, `kept.py#L1` and [it](../../gone.py).\n")
     given = given_for(root, "post-edit")
+    waiting = tmp_path / "waiting"
+    os.mkfifo(waiting)
+    git = tmp_path / "bin/git"
+    git.parent.mkdir()
+    git.write_text(f"""#!/bin/sh
+for word; do [ "$word" = --diff-filter=DR ] && read -r go < {shlex.quote(str(waiting))}; done
+exec {shutil.which("git")} "$@"
+""")
+    git.chmod(0o755)
     with monkeypatch.context() as patch, locked(root, "background.lock"):
-        patch.setattr(workspace, "_HURRIED_SECONDS", 0)
+        patch.setenv("PATH", f"{git.parent}{os.pathsep}{os.environ['PATH']}")
         said = hook(root, "post-edit", **given)
+        begun = hook(root, "session-start", session_id="5e20")
+    waiting.write_text("go\n")
+    assert "the history in git is being read" in begun["systemMessage"]
     assert "references were not looked at: the history in git is being read" in text_of(said)
     assert build(root).wait() == 0
     assert Path(mdmem.open(root).vault.disk.own("history"), "removals.sqlite").exists()

@@ -1,4 +1,4 @@
-"""Instruction files of a workspace, and which of them Claude Code and Codex read by themselves.
+"""Instruction files of a workspace, and which of them hosts read by themselves.
 
 Nothing is read through a link that leads out of the workspace.
 """
@@ -10,7 +10,7 @@ import math
 import os
 import sys
 from bisect import bisect_right
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import NamedTuple
 
 from mdmem.diagnostic import Span
@@ -139,16 +139,22 @@ def _is_within(spans: Sequence[Span | tuple[int, int]], at: int) -> bool:
 
 
 def find_read_by_host(host: str, folder: str, source: SourceFiles) -> frozenset[str]:
-    """Find the instruction files that a host, `claude` or `codex`, reads whole when it starts in a folder.
+    """Find the instruction files that a host certainly reads whole when it starts in a folder.
 
-    Returns absolute paths without links; none for a folder outside of the workspace. What is read of the
-    user's own files is not among them, nor do the user's settings of the host count.
+    Returns absolute paths without links; none for a folder outside of the workspace, or for a host of which
+    it is not certain. What is read of the user's own files is not among them, nor do the user's settings of
+    the host count.
+
+    Args:
+        host: `claude`, `codex`, `copilot-cli`, `cursor`, `vscode`, or any other.
+        folder: where it starts, an absolute path or one below the workspace.
+        source: reads the files.
     """
     folder = os.path.normpath(os.path.join(source.workspace, folder))
-    if not is_under(folder, source.workspace):
+    if host not in _READERS or not is_under(folder, source.workspace):
         return frozenset()
     folders = [one for one in (*reversed(list(above(folder))), folder) if os.path.isdir(one)]
-    return frozenset(_find_codex(folders, source) if host == "codex" else _find_claude(folders, source))
+    return frozenset(_READERS[host](folders, source))
 
 
 # Codex, as of 2026-09.
@@ -167,20 +173,32 @@ def _find_codex(folders: Sequence[str], source: SourceFiles) -> Iterator[str]:
                 yield text.real
 
 
-# Claude Code 2.1.277, of 2026-09, which is the first to read AGENTS.md.
+def _find_in_folder(folders: Sequence[str], source: SourceFiles) -> Iterator[str]:
+    """Yield the AGENTS.md of the folder itself: whether those above are read depends on settings."""
+    if folders and (text := source.read(folders[-1], AGENTS)):
+        yield text.real
+
+
+def _find_copilot(folders: Sequence[str], source: SourceFiles) -> Iterator[str]:
+    """Yield those of the folder and of the root of its repository."""
+    yield from _find_in_folder(folders, source)
+    for one in folders:
+        if os.path.lexists(os.path.join(one, ".git")):
+            yield from _find_in_folder([one], source)
+
+
+# Claude Code, as of 2026-11. Where there is no CLAUDE.md, it reads AGENTS.md from 2.1.277 on, but not with
+# each provider of models and each setting of `/config`, which nobody tells: only an import is certain.
 _MOST_HOPS = 4
-_PROJECT_FILES = ("CLAUDE.md", os.path.join(".claude", "CLAUDE.md"))
+_PROJECT_FILES = ("CLAUDE.md", os.path.join(".claude", "CLAUDE.md"), "CLAUDE.local.md")
 _PATHS = regex(r"(?<![^\r\n])paths[ \t]*:")
 
 
 def _find_claude(folders: Sequence[str], source: SourceFiles) -> set[str]:
     """Find the files of each folder down to its own, and the rules about every file, with their imports."""
     found: set[str] = set()
-    own = [os.path.join(one, name) for one in folders for name in _PROJECT_FILES]
-    of_user = os.path.expanduser("~/.claude/CLAUDE.md")
-    has_own = any(source.read(place) for place in own if place != of_user)
     for one in folders:
-        for name in (*(_PROJECT_FILES if has_own else (AGENTS,)), "CLAUDE.local.md"):
+        for name in _PROJECT_FILES:
             _take_claude(source, source.read(one, name), found)
     for one in folders:
         for place in source.list_below(os.path.join(one, ".claude", "rules"), ".md"):
@@ -199,3 +217,12 @@ def _take_claude(source: SourceFiles, text: Text | None, found: set[str], hops: 
         imported = source.read(os.path.dirname(text.real), os.path.expanduser(target))
         if imported and is_under(imported.real, source.workspace):
             _take_claude(source, imported, found, hops + 1)
+
+
+_READERS: Mapping[str, Callable[[Sequence[str], SourceFiles], Iterable[str]]] = {
+    "claude": _find_claude,
+    "codex": _find_codex,
+    "copilot-cli": _find_copilot,
+    "cursor": _find_in_folder,
+    "vscode": _find_in_folder,
+}

@@ -12,9 +12,11 @@ from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from functools import cached_property, partial
+from pathlib import PurePath
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from mdmem.document.document import PROJECT_FILE, Document
+from mdmem.agents.files import SourceFiles
+from mdmem.document.document import PROJECT_FILE, Document, parse_text
 from mdmem.document.synced_block import block_span
 from mdmem.errors import DocumentRefused, FieldNotFound, MemoryNotFound, PathRefused, Usage
 from mdmem.facade.excerpt import (
@@ -34,7 +36,7 @@ from mdmem.memory.rules import workspace_path
 from mdmem.memory.verbs import conditional
 from mdmem.memory.working import Working
 from mdmem.text.tokens import counter, fenced, in_line
-from mdmem.vault.paths import join
+from mdmem.vault.paths import is_under, join
 from mdmem.vault.vault import Vault
 
 if TYPE_CHECKING:
@@ -205,7 +207,7 @@ class _Sources:
         """Return what there is for each part of a context; the arguments are those of `context`."""
         own: dict[str, Callable[[], _Gathered]] = {
             RULE.name: partial(self.gather_rules, files),
-            PROJECT.name: self.gather_project,
+            PROJECT.name: partial(self.gather_project, files),
             PREFERENCE.name: self.gather_preferences,
             WORKING.name: _Gathered if thread is None else partial(self.gather_working, thread),
         }
@@ -254,10 +256,11 @@ class _Sources:
                     self._excerpt_source(vault, found.path, gathered)
         return gathered
 
-    def gather_project(self) -> _Gathered:
-        """Return the sections of the project memory of every layer; the narrower one counts more.
+    def gather_project(self, files: Sequence[str]) -> _Gathered:
+        """Return the sections of the project memory of every layer, and of the folders around the files.
 
-        What `project sync` has written there is left out: those are the rules, which have their own part.
+        The narrower one counts more. What `project sync` has written there is left out: those are the rules,
+        which have their own part.
         """
         gathered = _Gathered()
         for number, vault in enumerate(self._layers):
@@ -266,7 +269,26 @@ class _Sources:
             if document := self._read_memory(vault, path, gathered, shown):
                 source = ExcerptSource(document, shown, block_span(document.text))
                 gathered.excerpts.extend(source.sections((-number,)))
+        if not self._layers[0].namespace:
+            self._gather_nested(files, gathered)
         return gathered
+
+    def _gather_nested(self, files: Sequence[str], gathered: _Gathered) -> None:
+        """Add the AGENTS.md of each folder of the workspace that holds one of the files."""
+        vault = self._layers[0]
+        read = SourceFiles(vault.workspace, vault.hides).read
+        parents = (PurePath(workspace_path(vault, file) or "").parents for file in files)
+        for folder in sorted({str(each) for above in parents for each in [*above][:-1]}):
+            found = read(vault.workspace, folder, PROJECT_FILE)
+            if found is None or is_under(found.real, vault.root) or self._memory.at(found.real):
+                continue
+            if found.real in self._excluded or not is_under(found.real, vault.workspace):
+                continue
+            with suppress(DocumentRefused):
+                source = ExcerptSource(
+                    parse_text(PROJECT_FILE, found.text), in_line(f"{folder}/{PROJECT_FILE}")
+                )
+                gathered.excerpts.extend(source.sections((-len(self._layers) - folder.count("/"),)))
 
     def gather_preferences(self) -> _Gathered:
         """Return the preferences by their names, those of a narrower layer over the others."""

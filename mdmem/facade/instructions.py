@@ -48,12 +48,21 @@ class WorkspaceProject(Project["Applied"]):
             raise Usage(problem="instruction files are made from shared memory only", remedy=remedy)
         return sync(self._vault, self._find_states, tools=tools, check=check)
 
-    def find_read_by_host(self, host: str, folder: str) -> frozenset[str]:
-        """Find the instruction files that a host reads whole by itself; see `mdmem.agents.files`."""
+    def find_read_by_host(self, host: str, folder: str, short: int = 0) -> frozenset[str]:
+        """Find the instruction files that a host reads whole by itself; see `mdmem.agents.files`.
+
+        The shared project memory is among them where it has at most `short` characters.
+        """
         from mdmem.agents.files import SourceFiles, find_read_by_host  # noqa: PLC0415 - start-up
 
         source = SourceFiles(os.path.realpath(self._vault.workspace), self._vault.hides)
-        return find_read_by_host(host, folder, source)
+        read = find_read_by_host(host, folder, source)
+        top = self._vault.within("")
+        found = top.find(top.project_file) if short else None
+        if found is None or len(found.text) > short:
+            return read
+        root, parts = top.place(found.path)
+        return read | {os.path.realpath(os.path.join(root, *parts))}
 
 
 def install(host: str, root: str, scope: Scope, program: str, *, project: bool, actor: str = "") -> Setup:

@@ -272,26 +272,24 @@ def test_a_session_begins_with_what_is_kept(repository: Repository) -> None:
     assert -1 < places[0] < places[1] < places[2]
 
 
-@pytest.mark.parametrize("codex", [False, True])
-def test_a_session_is_not_told_what_its_host_reads_by_itself(repository: Repository, *, codex: bool) -> None:
+def test_a_session_is_told_the_project_memory_unless_its_host_reads_it_for_certain(
+    repository: Repository,
+) -> None:
+    """Claude Code reads it with an import; without CLAUDE.md, not on each provider and with each setting."""
     given = {"session_id": "5e1f", "cwd": str(repository.root), "hook_event_name": "SessionStart"}
-    assert repository.hook("session-start", given, codex=codex) == Said("", "")
-    open_memory(repository.vault).preferences.set("ui", "theme", "dark")
-    said = repository.hook("session-start", given, codex=codex)
-    assert "dark" in said.context
-    assert "Use files" not in said.context
-    elsewhere = {**given, "cwd": "/"}
-    assert "Use files" in repository.hook("session-start", elsewhere, codex=codex).context
-    (repository.root / "CLAUDE.md").write_text("See @AGENTS.md\n")
-    assert "Use files" not in repository.hook("session-start", given, codex=codex).context
-    (repository.root / "CLAUDE.md").write_text("# Claude\n")
-    assert ("Use files" in repository.hook("session-start", given, codex=codex).context) != codex
+    told = "Use files"
+    assert told in repository.hook("session-start", given).context
+    assert repository.hook("session-start", given, codex=True) == Said("", "")
+    assert told in repository.hook("session-start", {**given, "cwd": "/"}, codex=True).context
+    for text, is_told in (("# Claude\n", True), ("See @AGENTS.md\n", False)):
+        (repository.root / "CLAUDE.md").write_text(text)
+        assert (told in repository.hook("session-start", given).out) == is_told
+        assert repository.hook("session-start", given, codex=True) == Said("", "")
 
 
 def test_a_session_is_told_of_a_file_that_its_host_cuts_off(repository: Repository) -> None:
     (repository.root / "AGENTS.md").write_text(f"# Decisions\n\n- Use files\n\n# Long\n\n{'word ' * 8_000}\n")
     given = {"session_id": "5e1f", "cwd": str(repository.root), "hook_event_name": "SessionStart"}
-    assert repository.hook("session-start", given) == Said("", "")
     assert "Use files" in repository.hook("session-start", given, codex=True).context
 
 
@@ -364,6 +362,17 @@ def test_a_prompt_of_a_user_in_a_project_is_given_what_is_wider(asked: Any, repo
     assert "AGENTS.md" not in said.context
 
 
+def test_a_prompt_is_not_told_a_short_project_memory_again_but_a_long_one(
+    asked: Any, repository: Repository
+) -> None:
+    prompt = "Why does this repository use files?"
+    assert asked(prompt) == Said("", "")
+    with (repository.root / "AGENTS.md").open("a") as file:
+        file.write("\n## More\n\n" + "Another line.\n" * 100)
+    assert "Use files" in asked(prompt).context
+    assert asked(prompt, codex=True) == Said("", "")
+
+
 def test_a_prompt_without_spaces_between_words_is_answered(asked: Any, repository: Repository) -> None:
     open_memory(repository.vault).write("notes/tide.md", "# 潮汐\n\n潮汐表は青い。\n")
     assert "潮汐表は青い" in asked("潮汐表は青いか").context
@@ -378,7 +387,7 @@ def test_a_prompt_without_spaces_between_words_is_answered(asked: Any, repositor
         "Refactor the parser so that it does not copy strings, then run the tests of the worker",
         "the worker",
         "- [ ] :::",
-        "Why does this repository use files?",  # AGENTS.md says so, which the host reads by itself
+        "Why does this repository use files?",  # AGENTS.md says so, which the session has from its beginning
         None,
         5,
         "x " * 100_000,

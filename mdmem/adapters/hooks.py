@@ -1,7 +1,7 @@
 """Hooks: what an agent is told when a session begins, with a prompt, behind an edit, and when it is to end.
 
 They also keep what was said, and outputs of tools, where the config asks for it and the user has allowed it.
-The forms are those of Claude Code and of Codex, which took over Claude Code's: JSON in, JSON out.
+JSON in, JSON out; the words are those of Claude Code, and those of other hosts are translated.
 """
 
 from __future__ import annotations
@@ -13,10 +13,11 @@ import os
 import re
 import shlex
 import time
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Mapping
 from typing import TYPE_CHECKING, Any
 
 import mdmem
+from mdmem.adapters import dialect
 from mdmem.errors import HistoryNotReady, IndexNotReady, MdmemError, MemoryNotFound, NotReady, Usage
 
 if TYPE_CHECKING:
@@ -33,7 +34,7 @@ _FIXES = {
     "ambiguous": "write the whole path",
 }
 
-Given = Mapping[str, Any]
+Given = dialect.Given
 # Where the tools of hosts put what they print: Bash, WebFetch, Read, Grep and Glob, MCP.
 _OUTPUTS = ("stdout", "stderr", "result", "file", "content", "filenames", "text", "output")
 _SESSIONS, _OBSERVATIONS = "sessions", "observations"
@@ -41,7 +42,6 @@ BACKGROUND = "background"
 """The event with which hooks start what they do not wait for."""
 _SESSION_SECONDS = 7 * 24 * 3600
 _LONGEST_SESSION = 64  # bytes of its id
-_PATCHED = re.compile(r"^\*\*\* (?:Add File|Update File|Delete File|Move to): (.+?)\s*$", re.MULTILINE)
 CONTEXT_TOKENS = 2_000
 """About how much a session begins with."""
 PROMPT_TOKENS = 500
@@ -52,18 +52,25 @@ _SHARE = 0.5
 _WORDS = 2
 _MOST_PASSAGES = 3
 _MOST_PROMPT = 4_000  # characters that are looked at
+_ASK = "Nothing is added to prompts here: ask mdmem's tool `search` for what memory says about one."
 _TWO_HOURS = 120  # minutes
 _WORD = re.compile(r"\w+")
 
 
-def answer(memory: Memory, event: str, given: Given) -> dict[str, Any] | str | None:
+def answer(
+    memory: Memory, event: str, given: Given, host: str = "", vault: str = ""
+) -> dict[str, Any] | str | None:
     """Return what a hook is answered: JSON, a plain text, or nothing.
+
+    In each session, one settings file is answered for an event: the first one that asks.
 
     Args:
         memory: whose.
         event: `session-start`, `user-prompt`, `post-edit`, `post-tool`, `pre-compact`, `stop`, or
             `background`, which hooks start themselves.
         given: what the host says.
+        host: the host whose settings hold the command; empty when it does not say.
+        vault: the vault that the command names; it tells settings of one host apart.
 
     Raises:
         Usage: there is no such event.
@@ -74,11 +81,28 @@ def answer(memory: Memory, event: str, given: Given) -> dict[str, Any] | str | N
     if event == BACKGROUND:
         _work_in_background(memory, given)
         return None
+    given = dialect.translate(given, host)
+    if not _is_first(memory, event, given, f"{host}:{vault}"):
+        return None
     memory.service.hurry()
     with memory.service.acting_for(_host_of(given)):
         told = _ANSWERS[event](memory, given)
         refused = memory.service.not_ready
-        return _tell_of_index(memory, given, told, f"mdmem: {refused.message}") if refused else told
+        if refused:
+            told = _tell_of_index(memory, given, told, f"mdmem: {refused.message}")
+        return dialect.render(given, event, told)
+
+
+def _is_first(memory: Memory, event: str, given: Given, settings: str) -> bool:
+    """Return whether no other settings file has an event of this session answered."""
+    if not _thread_of(given):
+        return True
+    file = _session_file(memory, given, f"{event}.")
+    try:
+        os.symlink(settings, file)  # which is made with what it says, or not at all
+    except FileExistsError:
+        return os.readlink(file) == settings
+    return True
 
 
 # -- the events -------------------------------------------------------------------------------------------
@@ -107,6 +131,8 @@ def _session_start(memory: Memory, given: Given) -> dict[str, Any] | None:
     text = given_now.text
     if thread and thread != own and any(part.name == "working" for part in given_now.parts):
         text = f"{text}\n{_name_other_thread(thread, threads[thread], own)}\n"
+    if given["host"] in dialect.DEAF:
+        text = f"{text}\n{_ASK}\n".lstrip()
     told = _add_context("SessionStart", text) if text else {}
     refused = [str(each) for each in (memory.service.capture_refused, memory.service.commit_refused) if each]
     if refused:
@@ -125,13 +151,15 @@ def _name_other_thread(thread: str, changed: float, own: str) -> str:
 
 def _read_by_host(memory: Memory, given: Given, short: int = 0) -> frozenset[str]:
     """Return the files that the host reads whole by itself, as absolute paths without links."""
-    host = "codex" if _is_codex(given) else "claude"
+    host = str(given["host"]).removesuffix("-code")
     return memory.project.find_read_by_host(host, str(given.get("cwd") or os.getcwd()), short)
 
 
 def _user_prompt(memory: Memory, given: Given) -> dict[str, Any] | None:
     prompt = given.get("prompt")
     # Words alone: a prompt does not mean what the language of queries has signs for.
+    if given["host"] in dialect.DEAF:
+        return None
     words = _WORD.findall(prompt[:_MOST_PROMPT]) if isinstance(prompt, str) else []
     asked = " ".join(words)
     # Not every script has spaces between its words.
@@ -156,7 +184,7 @@ def _user_prompt(memory: Memory, given: Given) -> dict[str, Any] | None:
 
 def _post_edit(memory: Memory, given: Given) -> dict[str, Any] | None:
     """Say what is wrong after an edit, with the memories edited and with those that cite the files."""
-    files = list(_edited_files(given))
+    files = list(dialect.list_edited(given))
     if not files:
         return None
     with open(_mark_file(memory, given), "wb"):
@@ -265,7 +293,7 @@ def _pre_compact(memory: Memory, given: Given) -> dict[str, Any] | str | None:
     ]
     text = "\n".join(lines)
     # Claude Code appends a plain text to the instructions of the summary. Codex has no such place.
-    return {"systemMessage": text} if _is_codex(given) else text
+    return {"systemMessage": text} if _host_of(given) == "codex" else text
 
 
 def _answer_stop(memory: Memory, given: Given) -> dict[str, Any] | None:
@@ -346,27 +374,9 @@ def _add_context(event: str, text: str) -> dict[str, Any]:
 # -- what the host says -----------------------------------------------------------------------------------
 
 
-def _is_codex(given: Given) -> bool:
-    """Return whether Codex asks: it counts turns; Claude Code says where the project is."""
-    return "turn_id" in given or "CLAUDE_PROJECT_DIR" not in os.environ
-
-
 def _host_of(given: Given) -> str:
-    return "codex" if _is_codex(given) else "claude-code"
-
-
-def _edited_files(given: Given) -> Iterator[str]:
-    """Yield the files that a tool of the host has changed, as absolute paths."""
-    tool = given.get("tool_input")
-    folder = str(given.get("cwd") or os.getcwd())
-    if not isinstance(tool, Mapping):
-        return
-    named = [tool.get("file_path"), tool.get("notebook_path")]
-    command = tool.get("command", tool.get("patch"))
-    if given.get("tool_name") == "apply_patch" and isinstance(command, str):
-        named += _PATCHED.findall(command)
-    for path in dict.fromkeys(name for name in named if isinstance(name, str) and name):
-        yield os.path.join(folder, path)
+    """Return the host; that of what is not translated, such as what `background` is given, too."""
+    return str(given.get("host") or dialect.translate(given)["host"])
 
 
 # -- working memory ---------------------------------------------------------------------------------------

@@ -13,21 +13,20 @@ from importlib.util import find_spec
 from typing import Any, NamedTuple
 
 from mdmem.agents import settings
-from mdmem.agents.settings import HOOKS, NAME, Addition, SettingsChange
+from mdmem.agents.settings import HOOKS, NAME, VERSION, Addition, SettingsChange
 from mdmem.errors import ExtraMissing, Usage
 from mdmem.text.diff import unified
 from mdmem.vault.files import open_regular
 from mdmem.vault.folder import find_git_root, workspace_of
 
-EVENTS = (
-    ("SessionStart", "session-start"),
-    ("UserPromptSubmit", "user-prompt"),
-    ("PostToolUse", "post-edit"),
-    ("PostToolUse", "post-tool"),
-    ("PreCompact", "pre-compact"),
-    ("Stop", "stop"),
-)
-"""The events of hosts, and what `mdmem hook` calls them."""
+EVENTS: Mapping[str, str] = {
+    "SessionStart": "session-start",
+    "UserPromptSubmit": "user-prompt",
+    "PostToolUse": "post-edit",
+    "PreCompact": "pre-compact",
+    "Stop": "stop",
+}
+"""The events of Claude Code and Codex, and what `mdmem hook` calls them."""
 _TIMEOUT_SECONDS = 10
 _MOST_SETTINGS = 4 * 1024 * 1024  # characters of a file that are looked through for our name
 
@@ -39,14 +38,12 @@ class Files(NamedTuple):
         servers: the file with the MCP servers.
         hooks: the file with the hooks; empty for a host without.
         folder: what stands for the project's folder in `servers`; empty where nothing does.
-        shell: the same in a command of `hooks`.
         finds_vault: whether its programs start in the folder of the session, and find a vault above that.
     """
 
     servers: str
     hooks: str = ""
     folder: str = ""
-    shell: str = ""
     finds_vault: bool = False
 
 
@@ -58,8 +55,14 @@ class Host(NamedTuple):
         user: the files of the user.
         project: the files of a project, relative to its folder; None where the host reads none.
         entry: what an entry there has beside command and arguments.
-        edits: the names of its tools that change files, as its hooks match them.
-        outputs: those of its tools whose outputs may be long.
+        edits: the names of its tools that may change files, as its hooks match them.
+        outputs: those of its tools whose outputs may be long; empty where they are not kept.
+        events: its events for which it takes what a hook says, and what `mdmem hook` calls them.
+        handler: what a hook has beside its command; `timeout` in its own unit.
+        command: the name of the command in a hook.
+        is_flat: whether hooks stand in the list of an event themselves, in a file with a version.
+        joins: whether the command of a server and its arguments are one list.
+        steps: what is left for a person to do, in words.
     """
 
     key: str
@@ -68,6 +71,12 @@ class Host(NamedTuple):
     entry: Mapping[str, Any] = {}
     edits: str = ""
     outputs: str = ""
+    events: Mapping[str, str] = EVENTS
+    handler: Mapping[str, Any] = {"type": "command", "timeout": _TIMEOUT_SECONDS}
+    command: str = "command"
+    is_flat: bool = False
+    joins: bool = False
+    steps: str = ""
 
 
 def _user_path(folder: str, *names: str, variable: str = "") -> str:
@@ -88,10 +97,11 @@ HOSTS: Mapping[str, Host] = {
             _user_path("~", ".claude.json", variable="CLAUDE_CONFIG_DIR"),
             _user_path("~/.claude", "settings.json", variable="CLAUDE_CONFIG_DIR"),
         ),
-        Files(".mcp.json", ".claude/settings.json", "${CLAUDE_PROJECT_DIR:-.}", "$CLAUDE_PROJECT_DIR"),
+        Files(".mcp.json", ".claude/settings.json", "${CLAUDE_PROJECT_DIR:-.}"),
         entry={"type": "stdio"},
-        edits="Edit|MultiEdit|Write",
+        edits="Bash|Edit|MultiEdit|Write",
         outputs="Agent|Bash|Glob|Grep|Read|Task|WebFetch|WebSearch|mcp__.*",
+        steps="start Claude Code again in this project, and approve the server mdmem when it asks",
     ),
     "codex": Host(
         "mcp_servers",
@@ -100,25 +110,71 @@ HOSTS: Mapping[str, Host] = {
             _user_path("~/.codex", "hooks.json", variable="CODEX_HOME"),
         ),
         Files(".codex/config.toml", ".codex/hooks.json", finds_vault=True),
-        edits="apply_patch",
+        edits="apply_patch|Bash",
         outputs="Bash|mcp__.*",
+        steps="start Codex again, trust the project when it asks, then trust each hook of mdmem in /hooks",
+    ),
+    "copilot-cli": Host(
+        "mcpServers",
+        lambda: Files(
+            _user_path("~/.copilot", "mcp-config.json", variable="COPILOT_HOME"),
+            _user_path("~/.copilot", "hooks", "mdmem.json", variable="COPILOT_HOME"),
+        ),
+        Files(".github/mcp.json", ".github/hooks/mdmem.json", finds_vault=True),
+        entry={"type": "local", "tools": ["*"]},
+        edits="apply_patch|bash|create|edit|str_replace_editor",
+        events={"sessionStart": "session-start", "postToolUse": "post-edit", "agentStop": "stop"},
+        handler={"type": "command", "timeoutSec": _TIMEOUT_SECONDS},
+        command="bash",
+        is_flat=True,
+        steps="start Copilot CLI again in this project, and trust the folder when it asks",
     ),
     "cursor": Host(
         "mcpServers",
-        lambda: Files(_user_path("~/.cursor", "mcp.json")),
-        Files(".cursor/mcp.json", folder="${workspaceFolder}"),
+        lambda: Files(_user_path("~/.cursor", "mcp.json"), _user_path("~/.cursor", "hooks.json")),
+        Files(".cursor/mcp.json", ".cursor/hooks.json", "${workspaceFolder}"),
+        edits="Delete|Shell|Write",
+        events={"sessionStart": "session-start", "postToolUse": "post-edit", "stop": "stop"},
+        handler={"timeout": _TIMEOUT_SECONDS},
+        is_flat=True,
+        steps="open the project again in Cursor, and turn the server mdmem on in Settings > MCP",
+    ),
+    "gemini-cli": Host(
+        "mcpServers",
+        lambda: Files(_user_path("~/.gemini", "settings.json"), _user_path("~/.gemini", "settings.json")),
+        Files(".gemini/settings.json", ".gemini/settings.json", finds_vault=True),
+        edits="replace|run_shell_command|write_file",
+        events={
+            "SessionStart": "session-start",
+            "BeforeAgent": "user-prompt",
+            "AfterTool": "post-edit",
+            "AfterAgent": "stop",
+        },
+        handler={"type": "command", "timeout": _TIMEOUT_SECONDS * 1000},
+        steps="start Gemini CLI again in this project, and trust the folder when it asks",
+    ),
+    "opencode": Host(
+        "mcp",
+        lambda: Files(_user_path("~/.config", "opencode/opencode.json", variable="XDG_CONFIG_HOME")),
+        Files("opencode.json", finds_vault=True),
+        entry={"type": "local"},
+        joins=True,
+        steps="start OpenCode again, and run `opencode mcp list`; it runs no commands as hooks, so the agent"
+        " has to ask the server for what memory says",
     ),
     "vscode": Host(
         "servers",
         lambda: Files(_vscode_path()),
         Files(".vscode/mcp.json", folder="${workspaceFolder}"),
         entry={"type": "stdio"},
+        steps="start the server mdmem in .vscode/mcp.json, and trust it when VS Code asks; it runs the hooks"
+        " that `mdmem install claude-code` or `mdmem install copilot-cli` writes",
     ),
     "windsurf": Host("mcpServers", lambda: Files(_user_path("~/.codeium/windsurf", "mcp_config.json")), None),
     "zed": Host(
         "context_servers",
         lambda: Files(_user_path("~/.config", "zed", "settings.json", variable="XDG_CONFIG_HOME")),
-        Files(".zed/settings.json"),
+        Files(".zed/settings.json", finds_vault=True),
     ),
 }
 
@@ -141,36 +197,37 @@ class ServerBinding(NamedTuple):
     keeps_outputs: bool = False
 
 
-def _list_additions(host: Host, binding: ServerBinding, files: Files) -> dict[str, list[Addition]]:
-    server = {
-        **host.entry,
-        "command": binding.program,
-        "args": [*_vault_option(binding, files, files.folder), *binding.options, "mcp"],
-    }
-    additions = {files.servers: [Addition((host.key, NAME), server)]}
+def _list_additions(name: str, binding: ServerBinding, files: Files) -> dict[str, list[Addition]]:
+    host = HOSTS[name]
+    words = [*_vault_option(binding, files, files.folder), *binding.options, "mcp"]
+    command = (
+        {"command": [binding.program, *words]} if host.joins else {"command": binding.program, "args": words}
+    )
+    additions = {files.servers: [Addition((host.key, NAME), {**host.entry, **command})]}
     if files.hooks:
-        additions.setdefault(files.hooks, []).extend(_list_hooks(host, binding, files))
+        additions.setdefault(files.hooks, []).extend(_list_hooks(name, binding))
     return additions
 
 
-def _list_hooks(host: Host, binding: ServerBinding, files: Files) -> list[Addition]:
-    words = [binding.program, *_vault_option(binding, files, files.shell), *binding.options]
-    command = " ".join(_quote_word(word, files.shell) for word in words)
-    matchers, additions = {"post-edit": host.edits, "post-tool": host.outputs}, []
-    for event, name in EVENTS:
-        if name == "post-tool" and not binding.keeps_outputs:
-            continue
-        handler = {"type": "command", "command": f"{command} hook {name}", "timeout": _TIMEOUT_SECONDS}
-        group: dict[str, Any] = {"matcher": matchers[name]} if name in matchers else {}
-        group["hooks"] = [handler]
+def _list_hooks(name: str, binding: ServerBinding) -> list[Addition]:
+    """List the hooks of a host; each command is the same in every version, as some hosts ask to trust it."""
+    host, additions = HOSTS[name], []
+    if host.is_flat:
+        additions.append(Addition(VERSION, 1))
+    # The hook finds the vault from the folder that the host names. Where nobody has mdmem, nothing fails.
+    program = shlex.quote(binding.program)
+    words = shlex.join([*_vault_option(binding, Files("", finds_vault=True), ""), *binding.options, "hook"])
+    events = [*host.events.items()]
+    if binding.keeps_outputs and host.outputs:
+        events.append(("PostToolUse", "post-tool"))
+    for event, called in events:
+        command = f"command -v {program} >/dev/null 2>&1 || exit 0; {program} {words} {called} --host {name}"
+        matcher = {"post-edit": host.edits, "post-tool": host.outputs}.get(called)
+        group: dict[str, Any] = {"matcher": matcher} if matcher else {}
+        handler = {**host.handler, host.command: command}
+        group |= handler if host.is_flat else {"hooks": [handler]}
         additions.append(Addition((HOOKS, event), group, is_item=True))
     return additions
-
-
-def _quote_word(word: str, folder: str) -> str:
-    if folder and word.startswith(f"{folder}/"):
-        return f'"{folder}"{shlex.quote(word.removeprefix(folder))}'
-    return shlex.quote(word)
 
 
 def _vault_option(binding: ServerBinding, files: Files, folder: str) -> list[str]:
@@ -179,13 +236,17 @@ def _vault_option(binding: ServerBinding, files: Files, folder: str) -> list[str
         return ["--vault", binding.vault]
     if files.finds_vault and inside in {"memories", os.curdir}:
         return []
-    return ["--vault", os.path.join(folder, inside) if folder else binding.vault]
+    return ["--vault", os.path.join(folder, inside)]
 
 
 class Setup(NamedTuple):
-    """What a command does to the settings files of a host, also those that need no change."""
+    """What a command does to the settings files of a host, also those that need no change.
+
+    `steps` says what is left for a person to do then.
+    """
 
     files: tuple[SettingsChange, ...]
+    steps: str = ""
 
     @property
     def changes(self) -> tuple[SettingsChange, ...]:
@@ -232,8 +293,9 @@ def install(name: str, binding: ServerBinding) -> Setup:
     if files.hooks and files.servers.endswith(".toml") and not os.path.lexists(files.hooks):
         # Codex warns where a folder has hooks in both forms: they go beside the servers.
         files = files._replace(hooks=files.servers)
-    additions = _list_additions(HOSTS[name], binding, files).items()
-    return Setup(tuple(settings.install(path, listed, binding.project) for path, listed in additions))
+    additions = _list_additions(name, binding, files).items()
+    changes = tuple(settings.install(path, listed, binding.project) for path, listed in additions)
+    return Setup(changes, HOSTS[name].steps)
 
 
 def find_project(root: str) -> str:
@@ -293,7 +355,7 @@ def _names_program(path: str) -> bool:
 def uninstall(name: str, project: str | None) -> Setup:
     """Compute what takes mdmem out of a host; as `install`."""
     files = _locate_files(name, project)
-    return Setup(tuple(settings.uninstall(path, project) for path in files[:2] if path))
+    return Setup(tuple(settings.uninstall(path, project) for path in dict.fromkeys(files[:2]) if path))
 
 
 def _locate_files(name: str, project: str | None) -> Files:

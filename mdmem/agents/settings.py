@@ -38,9 +38,11 @@ if TYPE_CHECKING:
 
 NAME = "mdmem"
 """The name of our entry among the MCP servers of a host."""
-SERVERS = ("mcpServers", "mcp_servers", "servers", "context_servers")
+SERVERS = ("mcpServers", "mcp_servers", "servers", "context_servers", "mcp")
 HOOKS = "hooks"
-_OUR_HOOK = regex(r"\bmdmem\b.* hook [a-z-]+$", re.DOTALL)
+VERSION = ("version",)
+"""Where some files of hooks say their version, which is not ours to take out."""
+_OUR_HOOK = regex(r"\bmdmem\b.* hook [a-z-]+(?: --host [a-z-]+)?$", re.DOTALL)
 _JSON_LIMITS = Limits(max_bytes=64 * 1024 * 1024, max_depth=64)
 _MOST_TOML = 256 * 1024  # code points; what tomlkit needs grows with their square
 
@@ -53,8 +55,8 @@ class Addition(NamedTuple):
     is_item: bool = False
 
 
-class NotPlainJson(Exception):
-    """A text that is not JSON, often because it has comments; in words, with the line."""
+class ByHand(Exception):
+    """A text that only people can edit, in words: JSON with comments, or TOML without the program for it."""
 
 
 class SettingsChange(NamedTuple):
@@ -91,13 +93,17 @@ def install(path: str, additions: Sequence[Addition], project: str | None = None
     change = SettingsChange(path, project, before, before)
     try:
         values = _read_values(path, before or "")
-    except NotPlainJson as error:
+    except ByHand as error:
         text = json.dumps(_with_additions({}, additions), ensure_ascii=False, indent=2)
+        if path.endswith(".toml"):
+            text = "".join(map(_format_toml, additions))
         return change._replace(by_hand=f"{error}; add this by hand, unless it is there:\n{text}")
     for addition in additions:
         _refuse_another(path, values, addition)
     ours = _find_ours(values)
-    if len(ours) == len(additions) and all(_is_present(values, addition) for addition in additions):
+    if len(ours) == sum(each.keys != VERSION for each in additions) and all(
+        _is_present(values, addition) for addition in additions
+    ):
         return change
     clean = _take_out(path, before) if before and ours else before
     return change._replace(after=_add_values(path, clean or "", additions))
@@ -111,7 +117,7 @@ def uninstall(path: str, project: str | None = None) -> SettingsChange:
         return change
     try:
         return change._replace(after=_take_out(path, before))
-    except NotPlainJson as error:
+    except ByHand as error:
         lines = [str(number) for number, line in enumerate(before.splitlines(), 1) if NAME in line]
         remedy = f"take mdmem out by hand, it is named in line {', '.join(lines)}"
         return change._replace(by_hand=f"{error}; {remedy}")
@@ -182,8 +188,9 @@ def _refuse_another(path: str, values: Any, addition: Addition) -> None:
     keys, value, is_item = addition
     present = _value_at(values, keys)
     # What an earlier `install` wrote may name another vault, or another place of the program.
-    program = os.path.basename(str(_value_at(present, ("command",))))
-    is_server = program == NAME and _as_list(_value_at(present, ("args",)))[-1:] == ["mcp"]
+    command, arguments = _value_at(present, ("command",)), _as_list(_value_at(present, ("args",)))
+    words = [*(command if isinstance(command, list) else [command]), *arguments]
+    is_server = os.path.basename(str(words[0] if words else "")) == NAME and words[-1] == "mcp"
     is_ours = isinstance(present, list) if is_item else is_server
     if present not in (None, value) and not is_ours:
         reason = f"{'.'.join(keys)} is there already, with another value"
@@ -203,8 +210,8 @@ def _find_ours(values: Any) -> list[KeyPath]:
     hooks = _value_at(values, (HOOKS,))
     for event, groups in hooks.items() if isinstance(hooks, dict) else ():
         for index, group in enumerate(_as_list(groups)):
-            handlers = _as_list(_value_at(group, (HOOKS,)))
-            commands = [_value_at(handler, ("command",)) for handler in handlers]
+            handlers = _as_list(_value_at(group, (HOOKS,))) or [group]
+            commands = [_value_at(each, ("command",)) or _value_at(each, ("bash",)) for each in handlers]
             if commands and all(isinstance(each, str) and _OUR_HOOK.search(each) for each in commands):
                 found.append((HOOKS, event, index))
     return found[::-1]
@@ -252,6 +259,8 @@ def _add_values(path: str, text: str, additions: Sequence[Addition]) -> str:
         return _add_to_toml(path, text, additions)
     document = _read_json(path, text)
     for keys, value, is_item in additions:
+        if keys == VERSION and _value_at(document.fields, keys) == value:
+            continue
         items = _value_at(document.fields, keys) if is_item else None
         place: KeyPath = keys if items is None else (*keys, len(items))
         new = [value] if is_item and items is None else value
@@ -302,7 +311,7 @@ def _read_json(path: str, text: str) -> Document:
         if document.tree is None:
             flaw = document.findings[0]
             problem = f"it has comments, or a mistake (line {flaw.position.line}: {flaw.message})"
-            raise NotPlainJson(f"not changed, since it is not plain JSON: {problem}")
+            raise ByHand(f"not changed, since it is not plain JSON: {problem}")
     except DocumentRefused as error:
         _refuse_edit(path, f"it cannot be edited: {error.message}")
     return document
@@ -312,8 +321,23 @@ def _import_tomlkit() -> ModuleType:
     try:
         import tomlkit  # noqa: PLC0415 - an extra, for Codex alone
     except ImportError:
-        raise ExtraMissing(extra="codex", package="tomlkit") from None
+        raise ByHand(f"not changed: {ExtraMissing(extra='codex', package='tomlkit')}") from None
     return tomlkit
+
+
+def _format_toml(addition: Addition) -> str:
+    """Return an addition as tables, also where tomlkit is missing."""
+
+    def inline(value: Any) -> str:
+        if isinstance(value, dict):
+            return "{ " + ", ".join(f"{key} = {inline(each)}" for key, each in value.items()) + " }"
+        if isinstance(value, list):
+            return f"[{', '.join(map(inline, value))}]"
+        return json.dumps(value, ensure_ascii=False).replace("\x7f", "\\u007f")
+
+    name = f"[{'.'.join(addition.keys)}]"
+    lines = (f"{key} = {inline(value)}\n" for key, value in addition.value.items())
+    return f"{f'[{name}]' if addition.is_item else name}\n{''.join(lines)}\n"
 
 
 def _read_toml(path: str, text: str) -> dict[str, Any]:

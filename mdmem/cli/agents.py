@@ -34,7 +34,10 @@ class NearChoice(click.Choice[str]):
         return super().get_invalid_choice_message(value, ctx) + meant
 
 
-_HOSTS = ("claude-code", "codex", "cursor", "vscode", "windsurf", "zed")
+_HOSTS = (
+    *("claude-code", "codex", "copilot-cli", "cursor", "gemini-cli", "opencode"),
+    *("vscode", "windsurf", "zed"),
+)
 
 
 _project_option = click.option(
@@ -54,19 +57,33 @@ _host_argument = click.argument("host", type=NearChoice(_HOSTS))
 def install_command(target: Target, host: str, *, project: bool) -> int:
     """Connect an agent: Claude Code, Codex, Cursor, VS Code, ….
 
-    This puts the MCP server into the settings of the host, and for Claude Code and Codex the hooks. It shows
-    the diff and asks; everything else in those files stays as it is, to the byte. A file that is not plain
-    JSON, as it has comments, is not changed: what belongs into it is printed, and the exit code is 1. The
-    server and the hooks see what --vault, --user, --project and --resource before `install` name; without a
-    user, project or resource what everyone shares, as with --shared. Their changes are made by --actor;
+    This puts the MCP server into the settings of the host, and hooks for Claude Code, Codex, Copilot CLI,
+    Cursor and Gemini CLI. It shows the diff and asks; everything else in those files stays as it is, to the
+    byte. It says what is left for you to do. A file that is not plain JSON, as it has comments, is not
+    changed: what belongs into it is printed, and the exit code is 1. Settings of a project name the program
+    `mdmem`: where it is not on the PATH, this asks, and with --yes nothing is written and the exit code is 1.
+    The server and the hooks see what --vault, --user, --project and --resource before `install` name; without
+    a user, project or resource what everyone shares, as with --shared. Their changes are made by --actor;
     without it, by what the host calls itself.
     """
     from mdmem.facade.instructions import install
 
     memory = target.open()
-    return _set_up(
-        install(host, memory.root, memory.scope, own_program(), project=project, actor=target.actor)
-    )
+    if project and not render.is_set("dry_run") and not _has_program():
+        return 1
+    program = "mdmem" if project else own_program()
+    return _set_up(install(host, memory.root, memory.scope, program, project=project, actor=target.actor))
+
+
+def _has_program() -> bool:
+    """Return whether the name `mdmem` starts this program; if not, ask whether settings may name it."""
+    from shutil import which
+
+    if which("mdmem"):
+        return True
+    render.print_remarks(["mdmem: settings of a project name `mdmem`, which is not on the PATH here"])
+    is_asked = sys.stdin.isatty() and not (render.is_set("yes") or render.is_set("as_json"))
+    return is_asked and click.confirm("Go on?", err=True)
 
 
 @command("uninstall", epilog="Example: mdmem uninstall claude-code --dry-run")
@@ -122,6 +139,8 @@ def carry_out(setup: Setup | MergeSetup) -> int:
         wanted = click.confirm("Write this?", err=True)
     if wanted or not (setup.changes or dry_run):
         setup.apply()
+        if (steps := getattr(setup, "steps", "")) and not as_json:
+            print(f"left to do: {steps}")
     if as_json:
         files = [change.path for change in setup.changes]
         render.print_json({"applied": wanted, "files": files, "diff": setup.diff()})
@@ -164,13 +183,18 @@ _ASKED = "MDMEM_ASKED"  # set in the programs that mdmem asks
 _MOST_SECONDS = 8  # hosts wait a little longer for what `mdmem install` puts in
 
 
-def _answer_hook(target: Target, event: str) -> None:
+def _answer_hook(target: Target, event: str, host: str) -> None:
     text = sys.stdin.buffer.read()
     given = options.read_object(text, "standard input") if text.strip() else {}
-    memory = target.open()
+    from mdmem.adapters.dialect import list_folders
     from mdmem.adapters.hooks import answer
+    from mdmem.facade.instructions import find_vault
 
-    told = answer(memory, event, given)
+    # A host starts it in any folder; an agent that has gone elsewhere still belongs to its project.
+    folders = [*list_folders(given), os.environ.get("CLAUDE_PROJECT_DIR", ""), os.getcwd()]
+    named, scope, actor = target.binding
+    memory = mdmem.open(find_vault(filter(None, folders), named or "") or named, scope, actor=actor)
+    told = answer(memory, event, given, host, named or "")
     if told is not None:
         print(told if isinstance(told, str) else json.dumps(told, ensure_ascii=False))
 
@@ -181,14 +205,17 @@ def _out_of_time(_signal: int, _frame: object) -> None:
 
 @command("hook", hidden=True, epilog="""Example: mdmem hook post-edit <<< '{"tool_input": {}}'""")
 @click.argument("event", metavar="EVENT")
+@click.option("--host", default="", metavar="NAME", help="The host in whose settings this command stands.")
 @click.pass_obj
-def hook_command(target: Target, event: str) -> None:
-    """Answer a hook of Claude Code or Codex.
+def hook_command(target: Target, event: str, host: str) -> None:
+    """Answer a hook of a host, such as Claude Code.
 
     EVENT is session-start, user-prompt, post-edit, post-tool, pre-compact or stop; hooks start background
     themselves. What the host says is read from standard input as JSON; the answer has the form that the host
-    reads. It never fails a turn of the agent: whatever goes wrong is a note on standard error. It prints
-    nothing without a vault, and nothing inside of a program that mdmem asks.
+    reads. Where another host reads the same settings, what it says tells so. The vault is found from the
+    folder that the host names; there, a relative --vault is looked for, and above. It never fails a turn of
+    the agent: whatever goes wrong is a note on standard error. It prints nothing without a vault, and nothing
+    inside of a program that mdmem asks.
     """
     from mdmem.errors import MdmemError, VaultNotFound
 
@@ -198,7 +225,7 @@ def hook_command(target: Target, event: str) -> None:
         if event != "background":  # for which no host waits
             signal.signal(signal.SIGALRM, _out_of_time)
             signal.alarm(_MOST_SECONDS)
-        _answer_hook(target, event)
+        _answer_hook(target, event, host)
     except VaultNotFound:
         pass
     except (MdmemError, click.UsageError) as error:

@@ -54,7 +54,7 @@ def find_around(folder: str) -> str | None:
 
 
 def _find_in(folders: Iterable[str]) -> str | None:
-    return next(filter(_is_vault, _list_places(folders)), None)
+    return next(filter(is_vault, _list_places(folders)), None)
 
 
 def _list_places(folders: Iterable[str]) -> Iterator[str]:
@@ -69,7 +69,7 @@ def _list_vaults(folder: str) -> list[str]:
             names = sorted(entry.name for entry in islice(entries, _MOST_ENTRIES))
     except OSError:
         return []
-    shown = (name for name in names if name.isprintable() and _is_vault(os.path.join(folder, name)))
+    shown = (name for name in names if name.isprintable() and is_vault(os.path.join(folder, name)))
     return list(islice(shown, _MOST_NEAR))
 
 
@@ -251,7 +251,7 @@ def init(folder: str | os.PathLike[str] = "memories", *, dry_run: bool = False) 
     if not named or "\0" in named:
         raise PathRefused(path=named, reason="this cannot be a folder", remedy="name one, such as memories")
     root = os.path.realpath(absolute(named))
-    if _is_vault(root):
+    if is_vault(root):
         raise AlreadyExists(
             path=os.path.join(root, CONFIG_PATH), remedy="this folder is a vault already: use it"
         )
@@ -298,22 +298,23 @@ def _is_found(root: str) -> bool:
     named = os.environ.get("MDMEM_VAULT")
     here = absolute(named or os.curdir)
     places = map(os.path.realpath, _list_places((here,) if named else (here, *above(here))))
-    return next((place for place in places if place == root or _is_vault(place)), None) == root
+    return next((place for place in places if place == root or is_vault(place)), None) == root
 
 
 def _refuse_nested(root: str) -> None:
     """Refuse a vault inside a vault, where each memory of the inner one would be in both."""
-    around = next(filter(_is_vault, above(root)), None)
+    around = next(filter(is_vault, above(root)), None)
     if around:
         remedy = "use that vault, which is found from here, or make this one outside of it"
         raise PathRefused(path=root, reason=f"it is inside the vault {around}", remedy=remedy)
     inner = os.path.join(root, "memories")
-    if _is_vault(inner):
+    if is_vault(inner):
         remedy = f"use that vault, which is found from {root}"
         raise PathRefused(path=root, reason=f"the vault {inner} is in it", remedy=remedy)
 
 
-def _is_vault(folder: str) -> bool:
+def is_vault(folder: str) -> bool:
+    """Return whether a folder is a vault."""
     return os.path.exists(os.path.join(folder, CONFIG_PATH))
 
 

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import shlex
 import shutil
 import subprocess
@@ -34,6 +35,8 @@ SCOPES = [
     for scope in ("--global", "--local")
     if (host, scope) != ("windsurf", "--local")
 ]
+COMMAND = re.compile(r'"command -v (?:[^"\\\\]|\\\\.)*"')
+HAS = "command -v mdmem >/dev/null 2>&1 || exit 0;"
 JSON_TEXT = '\ufeff{\r\n\t"other": [1,   2],\r\n\t"mine": true\r\n}'
 TOML_TEXT = "# mine\r\nmodel = 'x' # kept\r\n\r\n[table]\r\na.b = 1"
 
@@ -136,14 +139,18 @@ def test_a_file_with_comments_is_left_and_what_belongs_into_it_is_printed(cli: C
     assert (ended.out, ended.errors) == ("nothing to do\n", "")
 
 
-def test_codex_needs_the_extra_that_edits_its_settings(
+def test_codex_without_the_extra_that_edits_its_settings_is_told_the_block(
     cli: Cli, home: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setitem(sys.modules, "tomlkit", None)
-    ended = cli("install", "codex", "--yes")
-    assert (ended.code, ended.out) == (2, "")
+    with monkeypatch.context() as patch:
+        patch.setitem(sys.modules, "tomlkit", None)
+        ended = cli("--actor", 'a \x7f"ü', "install", "codex", "--yes")
+    assert (ended.code, ended.out) == (1, "")
     assert "pip install '.[codex]' in a clone of mdmem" in ended.errors
+    block = tomllib.loads(ended.errors[ended.errors.index("[mcp_servers.mdmem]") :])
     assert not everything(home)
+    cli.ok("--actor", 'a \x7f"ü', "install", "codex", "--yes")
+    assert tomllib.loads((home.parent / "project/.codex/config.toml").read_text()) == block
 
 
 def servers(path: Path, key: str) -> Any:
@@ -164,7 +171,7 @@ def test_a_project_names_its_vault_by_what_the_host_puts_in(cli: Cli, home: Path
     cursor = {"command": "mdmem", "args": ["--vault", "${workspaceFolder}/memories", *options]}
     assert servers(project / ".cursor/mcp.json", "mcpServers") == cursor
     assert servers(project / ".vscode/mcp.json", "servers") == {"type": "stdio", **cursor}
-    zed = {"command": "mdmem", "args": ["--vault", str(project / "memories"), *options]}
+    zed = {"command": "mdmem", "args": options}
     assert servers(project / ".zed/settings.json", "context_servers") == zed
     codex = tomllib.loads((project / ".codex/config.toml").read_text())
     assert codex["mcp_servers"]["mdmem"] == {"command": "mdmem", "args": options}
@@ -190,10 +197,11 @@ def test_settings_go_into_the_repository_around_the_current_folder(
     assert servers(app / ".mcp.json", "mcpServers")["args"] == ["--vault", vault, "--shared", "mcp"]
     assert servers(app / ".cursor/mcp.json", "mcpServers")["args"] == ["--vault", vault, "--shared", "mcp"]
     hooks = json.loads((app / ".claude/settings.json").read_text())["hooks"]
-    assert hooks["Stop"][0]["hooks"][0]["command"] == f"mdmem --vault {vault} --shared hook stop"
+    command = f"{HAS} mdmem --vault {vault} --shared hook stop --host"
+    assert hooks["Stop"][0]["hooks"][0]["command"] == f"{command} claude-code"
     codex = tomllib.loads((app / ".codex/config.toml").read_text())
     assert codex["mcp_servers"]["mdmem"]["args"] == ["--vault", vault, "--shared", "mcp"]
-    assert codex["hooks"]["Stop"][0]["hooks"][0]["command"] == f"mdmem --vault {vault} --shared hook stop"
+    assert codex["hooks"]["Stop"][0]["hooks"][0]["command"] == f"{command} codex"
     assert sorted(path.name for path in home.iterdir()) == [".local", "code", "notes"]
     assert "no agent is set up" not in cli.ok(*named, "status").out
     for host in ("claude-code", "codex", "cursor"):
@@ -288,20 +296,24 @@ def test_the_hooks_of_claude_code_run_as_they_are_written(cli: Cli, home: Path) 
     cli.ok("install", "claude-code", "--yes")
     hooks = json.loads((project / ".claude/settings.json").read_text())["hooks"]
     assert set(hooks) == {"SessionStart", "UserPromptSubmit", "PostToolUse", "PreCompact", "Stop"}
-    assert hooks["PostToolUse"][0]["matcher"] == "Edit|MultiEdit|Write"
+    assert hooks["PostToolUse"][0]["matcher"] == "Bash|Edit|MultiEdit|Write"
     (project / "memories/notes").mkdir()
     (project / "memories/notes/a.md").write_text("---\ntags: {a: 5}\n---\n")
     command = hooks["PostToolUse"][0]["hooks"][0]["command"]
-    assert command == 'mdmem --vault "$CLAUDE_PROJECT_DIR"/memories --shared hook post-edit'
-    given = {"tool_name": "Write", "tool_input": {"file_path": str(project / "memories/notes/a.md")}}
+    assert command == f"{HAS} mdmem --shared hook post-edit --host claude-code"
+    given = {
+        "cwd": str(project),
+        "tool_name": "Write",
+        "tool_input": {"file_path": str(project / "memories/notes/a.md")},
+    }
     ended = subprocess.run(
-        ["sh", "-c", command.replace("mdmem", f"{shlex.quote(sys.executable)} -m mdmem", 1)],
+        ["sh", "-c", command.replace("; mdmem", f"; {shlex.quote(sys.executable)} -m mdmem", 1)],
         input=json.dumps(given),
         capture_output=True,
         text=True,
         check=False,
         cwd=home,
-        env={**os.environ, "CLAUDE_PROJECT_DIR": str(project)},
+        env=os.environ,
     )
     assert (ended.returncode, ended.stderr) == (0, "")
     assert "notes/a.md:2: schema-type" in json.loads(ended.stdout)["reason"]
@@ -324,9 +336,9 @@ def test_codex_gets_its_hooks_where_it_has_some(cli: Cli, home: Path) -> None:
     folder.mkdir()
     cli.ok("install", "codex", "--global", "--yes")
     config = tomllib.loads((folder / "config.toml").read_text())
-    assert config["hooks"]["PostToolUse"][0]["matcher"] == "apply_patch"
+    assert config["hooks"]["PostToolUse"][0]["matcher"] == "apply_patch|Bash"
     vault = str(home.parent / "project/memories")
-    command = f"mdmem --vault {vault} --shared hook stop"
+    command = f"{HAS} mdmem --vault {vault} --shared hook stop --host codex"
     assert config["hooks"]["Stop"] == [{"hooks": [{"type": "command", "command": command, "timeout": 10}]}]
     cli.ok("uninstall", "codex", "--global", "--yes")
     assert not folder.exists()  # nothing is in it any more
@@ -338,6 +350,55 @@ def test_codex_gets_its_hooks_where_it_has_some(cli: Cli, home: Path) -> None:
     cli.ok("uninstall", "codex", "--global", "--yes")
     assert (folder / "hooks.json").read_text() == '{"hooks": {}}'
     assert not (folder / "config.toml").exists()
+
+
+@pytest.mark.parametrize("host", [host for host in HOSTS if host != "windsurf"])
+def test_settings_of_a_project_name_nothing_of_this_machine(cli: Cli, home: Path, host: str) -> None:
+    cli.ok("install", host, "--yes")
+    made = [path for path in written(home.parent / "project") if "memories" not in path.parts]
+    text = "".join(path.read_text() for path in made)
+    assert "mdmem" in text
+    assert str(home.parent) not in text
+    assert sys.prefix not in text
+
+
+def test_without_the_program_on_the_path_settings_of_a_project_are_not_written(
+    cli: Cli, home: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("PATH", str(home))
+    before = everything(home.parent)
+    ended = cli("install", "claude-code", "--yes")
+    assert (ended.code, ended.out) == (1, "")
+    assert "`mdmem`, which is not on the PATH here" in ended.errors
+    assert everything(home.parent) == before
+    cli.ok("install", "claude-code", "--dry-run")
+
+
+@pytest.mark.usefixtures("home")
+def test_install_says_what_is_left_to_do(cli: Cli) -> None:
+    assert "trust each hook of mdmem in /hooks" in cli.ok("install", "codex", "--yes").out
+    assert "approve the server mdmem" in cli.ok("install", "claude-code", "--yes").out
+    assert "left to do" not in cli.ok("uninstall", "codex", "--yes").out
+    assert "left to do" not in cli.ok("install", "codex", "--dry-run").out
+
+
+@pytest.mark.parametrize(
+    "host", [name for name, host in HOSTS.items() if host.project and host.project.hooks]
+)
+def test_a_teammate_without_the_program_sees_no_failing_hook(cli: Cli, home: Path, host: str) -> None:
+    cli.ok("install", host, "--yes")
+    commands = [
+        each for path in written(home.parent / "project") for each in COMMAND.findall(path.read_text())
+    ]
+    assert len(commands) >= 3
+    for command in commands:
+        ended = subprocess.run(
+            ["/bin/sh", "-c", json.loads(command)],
+            capture_output=True,
+            check=False,
+            env={"PATH": str(home)},
+        )
+        assert (ended.returncode, ended.stdout, ended.stderr) == (0, b"", b"")
 
 
 def test_nothing_is_written_without_a_yes(cli: Cli, home: Path) -> None:
@@ -358,7 +419,8 @@ def test_nothing_is_written_without_a_yes(cli: Cli, home: Path) -> None:
 def test_json_says_what_was_written(cli: Cli, home: Path) -> None:
     told = cli.ok("install", "cursor", "--json", "--yes").json
     assert told["applied"] is True
-    assert told["files"] == [str(home.parent / "project/.cursor/mcp.json")]
+    folder = home.parent / "project/.cursor"
+    assert told["files"] == [str(folder / "mcp.json"), str(folder / "hooks.json")]
     assert "+++ b/.cursor/mcp.json" in told["diff"]
     told = cli.ok("install", "cursor", "--json", "--yes").json
     assert told == {"applied": False, "files": [], "diff": ""}

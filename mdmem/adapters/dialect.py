@@ -1,0 +1,135 @@
+"""The dialects of hosts: what their hooks are given, in the words of Claude Code, and what they are answered.
+
+Which host says what, and what reaches its model, is in the table of docs/hosts.md.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+Given = Mapping[str, Any]
+DEAF = frozenset({"copilot-cli", "cursor", "vscode"})
+"""The hosts that hand nothing of what a hook says with a prompt to the model."""
+_NATIVE = frozenset({"claude-code", "codex"})
+_NAMES = {
+    "conversation_id": "session_id",
+    "sessionId": "session_id",
+    "hookEventName": "hook_event_name",
+    "transcriptPath": "transcript_path",
+    "toolName": "tool_name",
+    "toolArgs": "tool_input",
+    "toolInput": "tool_input",
+    "toolResult": "tool_response",
+    "toolResponse": "tool_response",
+    "tool_result": "tool_response",
+    "tool_output": "tool_response",
+    "stopHookActive": "stop_hook_active",
+}
+_OF_CURSOR = {"conversation_id", "cursor_version", "workspace_roots"}
+_OF_GEMINI = {"BeforeAgent", "AfterTool", "AfterAgent", "PreCompress"}
+# The names of tools that change files, of all hosts: a host without matchers asks behind each tool.
+_EDITS = re.compile(r"(?i)edit|write|create|replace|patch|insert|delete|update")
+_SHELLS = re.compile(
+    r"(?i)(?:local_|exec_)?(?:bash|shell|powershell|command|run_shell_command|run_in_terminal)"
+)
+_FILES = ("file_path", "filePath", "absolute_path", "notebook_path", "path", "files", "edits", "replacements")
+_PATCHED = re.compile(r"^\*\*\* (?:Add File|Update File|Delete File|Move to): (.+?)\s*$", re.MULTILINE)
+
+
+def translate(given: Given, host: str = "") -> dict[str, Any]:
+    """Return what a host says in the words of Claude Code, with the host as `host`.
+
+    Args:
+        given: what it says.
+        host: the host whose settings hold the command; empty when it does not say. What is said tells
+            whether another host reads those settings.
+    """
+    said = {_NAMES.get(name, name): value for name, value in reversed(list(given.items()))}
+    tool = said.get("tool_input")
+    if isinstance(tool, str) and tool.lstrip().startswith("{"):
+        try:
+            said["tool_input"] = json.loads(tool)
+        except ValueError:
+            said["tool_input"] = {}
+    if "tool_input" not in said and isinstance(given.get("file_path"), str):
+        said["tool_input"] = {"file_path": given["file_path"]}
+    folder = next(iter(list_folders(given)), None)
+    return {**said, "host": _name_host(given, host), **({"cwd": folder} if folder else {})}
+
+
+def _name_host(given: Given, host: str) -> str:
+    is_seen = {
+        "codex": "turn_id" in given,
+        "cursor": bool(_OF_CURSOR & given.keys()),
+        "gemini-cli": given.get("hook_event_name") in _OF_GEMINI,
+        "vscode": "hookEventName" in given,
+        "copilot-cli": "sessionId" in given,
+    }
+    if seen := next((name for name, is_so in is_seen.items() if is_so), None):
+        return seen
+    # Claude Code says no time; those that say what they do in its words do.
+    if host in {"claude-code", "copilot-cli"} and "timestamp" in given and "permission_mode" not in given:
+        return "vscode" if {"transcript_path", "tool_use_id"} <= given.keys() else "copilot-cli"
+    return host or ("claude-code" if "CLAUDE_PROJECT_DIR" in os.environ else "codex")
+
+
+def list_folders(given: Given) -> list[str]:
+    """List the folders in which a session works, as absolute paths; the one that the agent is in first."""
+    roots = given.get("workspace_roots")
+    named = [given.get("cwd"), *(roots if isinstance(roots, list) else [])]
+    return [each for each in named if isinstance(each, str) and os.path.isabs(each) and "\0" not in each]
+
+
+def is_shell(given: Given) -> bool:
+    """Return whether a tool ran a command, which may have changed any file."""
+    return bool(_SHELLS.fullmatch(str(given.get("tool_name"))))
+
+
+def list_edited(given: Given) -> Iterator[str]:
+    """Yield the files that a tool of the host has changed, as absolute paths."""
+    name, tool = str(given.get("tool_name") or "Edit"), given.get("tool_input")
+    if not isinstance(tool, Mapping) or not _EDITS.search(name) or "mdmem" in name:
+        return
+    named = list(_list_named(tool))
+    patches = (tool.get(key) for key in ("command", "patch", "input"))
+    if name == "apply_patch":
+        named += [path for patch in patches if isinstance(patch, str) for path in _PATCHED.findall(patch)]
+    folder = str(given.get("cwd") or os.getcwd())
+    for path in dict.fromkeys(name for name in named if name and "\0" not in name):
+        yield os.path.join(folder, path)
+
+
+def _list_named(tool: Mapping[str, Any]) -> Iterator[str]:
+    for key in _FILES:
+        value = tool.get(key)
+        for each in value if isinstance(value, list) else [value]:
+            if isinstance(each, str):
+                yield each
+            elif isinstance(each, Mapping) and value is not each:
+                yield from _list_named({key: text for key, text in each.items() if isinstance(text, str)})
+
+
+def render(given: Given, event: str, told: dict[str, Any] | str | None) -> dict[str, Any] | str | None:
+    """Return an answer in the form of the host of `given`; None where nothing of it would reach anybody."""
+    host = given["host"]
+    if told is None or host in _NATIVE:
+        return told
+    if isinstance(told, str):
+        return None
+    specific, reason = told.get("hookSpecificOutput", {}), told.get("reason", "")
+    name = given.get("hook_event_name") or specific.get("hookEventName", "")
+    answer = {key: told[key] for key in ("systemMessage",) if key in told}
+    if event == "stop" and reason:
+        decided = {"decision": "deny" if host == "gemini-cli" else "block", "reason": reason}
+        if host == "cursor":
+            return {"followup_message": reason}
+        return {**answer, **decided, "hookSpecificOutput": {"hookEventName": name, **decided}}
+    if text := specific.get("additionalContext") or reason:
+        answer["hookSpecificOutput"] = {"hookEventName": name, "additionalContext": text}
+        if host in DEAF:
+            answer["additional_context" if host == "cursor" else "additionalContext"] = text
+    return answer or None

@@ -13,7 +13,7 @@ import os
 import re
 import shlex
 import time
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from typing import TYPE_CHECKING, Any
 
 import mdmem
@@ -156,6 +156,7 @@ def _read_by_host(memory: Memory, given: Given, short: int = 0) -> frozenset[str
 
 
 def _user_prompt(memory: Memory, given: Given) -> dict[str, Any] | None:
+    _look(memory, given)  # what others write before a prompt is not of this session
     prompt = given.get("prompt")
     # Words alone: a prompt does not mean what the language of queries has signs for.
     if given["host"] in dialect.DEAF:
@@ -184,7 +185,9 @@ def _user_prompt(memory: Memory, given: Given) -> dict[str, Any] | None:
 
 def _post_edit(memory: Memory, given: Given) -> dict[str, Any] | None:
     """Say what is wrong after an edit, with the memories edited and with those that cite the files."""
-    files = list(dialect.list_edited(given))
+    edited = list(dialect.list_edited(given))
+    changed = _look(memory, given, edited)
+    files = changed if dialect.is_shell(given) else edited
     if not files:
         return None
     with open(_mark_file(memory, given), "wb"):
@@ -215,6 +218,14 @@ def _post_edit(memory: Memory, given: Given) -> dict[str, Any] | None:
         return _add_context("PostToolUse", text) if text else None
     # The edit stands: "block" only makes the host hand the reason back at once.
     return {"decision": "block", "reason": text}
+
+
+def _look(memory: Memory, given: Given, edited: Collection[str] = ()) -> list[str]:
+    """Return what a session has changed since its last look."""
+    folder, session = os.path.split(_session_file(memory, given, ""))
+    with contextlib.suppress(OSError):
+        return memory.service.find_changed(folder, session, edited) if session else []
+    return []
 
 
 def _finding_line(finding: Diagnostic) -> str:

@@ -326,18 +326,14 @@ def _import_tomlkit() -> ModuleType:
 
 
 def _format_toml(addition: Addition) -> str:
-    """Return an addition as tables, also where tomlkit is missing."""
-
-    def inline(value: Any) -> str:
-        if isinstance(value, dict):
-            return "{ " + ", ".join(f"{key} = {inline(each)}" for key, each in value.items()) + " }"
-        if isinstance(value, list):
-            return f"[{', '.join(map(inline, value))}]"
-        return json.dumps(value, ensure_ascii=False).replace("\x7f", "\\u007f")
-
-    name = f"[{'.'.join(addition.keys)}]"
-    lines = (f"{key} = {inline(value)}\n" for key, value in addition.value.items())
-    return f"{f'[{name}]' if addition.is_item else name}\n{''.join(lines)}\n"
+    """Return an addition as a table, also where tomlkit is missing: of JSON, all but the colons is TOML."""
+    lines = [
+        f"{key} = {json.dumps(value, ensure_ascii=False, separators=(', ', ' = '))}\n"
+        for key, value in addition.value.items()
+    ]
+    name = ".".join(addition.keys)
+    text = (f"[[{name}]]\n" if addition.is_item else f"[{name}]\n") + "".join(lines)
+    return text.replace("\x7f", "\\u007f") + "\n"
 
 
 def _read_toml(path: str, text: str) -> dict[str, Any]:

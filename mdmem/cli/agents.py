@@ -188,7 +188,7 @@ def _answer_hook(target: Target, event: str, host: str) -> None:
     given = options.read_object(text, "standard input") if text.strip() else {}
     from mdmem.adapters.dialect import list_folders
     from mdmem.adapters.hooks import answer
-    from mdmem.facade.instructions import find_vault
+    from mdmem.facade.memory import find_vault
 
     # A host starts it in any folder; an agent that has gone elsewhere still belongs to its project.
     folders = [*list_folders(given), os.environ.get("CLAUDE_PROJECT_DIR", ""), os.getcwd()]

@@ -3,13 +3,11 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING
 
 from mdmem.errors import Usage
 from mdmem.memory.project import Project
-from mdmem.vault.folder import find_around, is_vault
-from mdmem.vault.paths import above
 from mdmem.vault.vault import Vault
 
 if TYPE_CHECKING:
@@ -65,19 +63,6 @@ class WorkspaceProject(Project["Applied"]):
             return read
         root, parts = top.place(found.path)
         return read | {os.path.realpath(os.path.join(root, *parts))}
-
-
-def find_vault(folders: Iterable[str], vault: str = "") -> str | None:
-    """Return the nearest vault, upward from the first of some folders that has one; None without one.
-
-    Args:
-        folders: absolute paths.
-        vault: its path, seen from a folder above; empty when it is found as `find_around` does.
-    """
-    if not vault:
-        return next(filter(None, map(find_around, folders)), None)
-    places = (os.path.join(each, vault) for folder in folders for each in (folder, *above(folder)))
-    return next(filter(is_vault, places), None)
 
 
 def install(host: str, root: str, scope: Scope, program: str, *, project: bool, actor: str = "") -> Setup:

@@ -30,10 +30,11 @@ from mdmem.kind import NOTE
 from mdmem.memory.content import utc_now
 from mdmem.memory.history import changed_since, list_changes
 from mdmem.text.globs import escaped, matcher
-from mdmem.vault.folder import find, hides
+from mdmem.vault.folder import find, find_around, hides, is_vault
 from mdmem.vault.paths import (
     Scope,
     StrPath,
+    above,
     check_folder,
     check_memory,
     is_under,
@@ -983,6 +984,19 @@ def _resolve_outer_links(file: str, workspace: str) -> str:
             return os.path.join(step, *names[number + 1 :])
         folder = step
     return folder
+
+
+def find_vault(folders: Iterable[str], vault: str = "") -> str | None:
+    """Return the nearest vault, upward from the first of some folders that has one; None without one.
+
+    Args:
+        folders: absolute paths.
+        vault: its path, seen from one of these folders or above; empty to find it as `open` does.
+    """
+    if not vault:
+        return next(filter(None, map(find_around, folders)), None)
+    places = (os.path.join(each, vault) for folder in folders for each in (folder, *above(folder)))
+    return next(filter(is_vault, places), None)
 
 
 def open(  # noqa: A001 - mdmem.open reads as what it does, like gzip.open

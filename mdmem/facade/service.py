@@ -2,18 +2,27 @@
 
 from __future__ import annotations
 
+import json
+import os
+from contextlib import suppress
+from pathlib import Path
 from typing import TYPE_CHECKING
 
+from mdmem.code.citations import candidates
+from mdmem.errors import MdmemError
 from mdmem.facade.lazy import Lazy
 from mdmem.vault.vault import acting_for
 
 if TYPE_CHECKING:
+    from collections.abc import Collection
     from contextlib import AbstractContextManager
 
-    from mdmem.errors import MdmemError, NotAllowed, NotReady
+    from mdmem.errors import NotAllowed, NotReady
     from mdmem.facade.memory import Memory
     from mdmem.review.commits import Commits
     from mdmem.vault.transaction import Applied
+
+Seen = dict[str, list[int]]
 
 
 class Service:
@@ -101,3 +110,74 @@ class Service:
         from mdmem.facade.background import start  # noqa: PLC0415 - few vaults want it
 
         return start(self._memory, session)
+
+    def find_changed(self, folder: str, session: str, edited: Collection[str] = ()) -> list[str]:
+        """Return the memories and cited files that differ from when a session last looked at them.
+
+        At its first look, none does. What other sessions have edited meanwhile is not among them.
+
+        Args:
+            folder: where sessions keep what they have seen.
+            session: the session, as a part of a file name.
+            edited: the files that the session has just changed, as absolute paths; others are told of them.
+        """
+        place, own = os.path.join(folder, f"seen.{session}"), os.path.join(folder, f"edited.{session}")
+        before = _load_seen(place)
+        now = _look_at_files(self._memory, before)
+        since = os.stat(place).st_mtime_ns if before else 0
+        _keep_seen(place, now)
+        if edited:
+            _keep_seen(
+                own, _load_seen(own) | {file: _stamp_file(file) for file in map(os.path.realpath, edited)}
+            )
+        changed = {file for file in before if before[file] != now.get(file)}
+        changed |= {file for file in now if before and file not in before and self._memory.at(file)}
+        for entry in os.scandir(folder) if changed else ():
+            if entry.name.startswith("edited.") and entry.path != own and entry.stat().st_mtime_ns >= since:
+                changed -= {
+                    file for file, seen in _load_seen(entry.path).items() if seen == now.get(file, [])
+                }
+        return sorted(changed)
+
+
+def _look_at_files(memory: Memory, before: Seen) -> Seen:
+    """Return how the memories and the files that they cite are now; without an index, those as before."""
+    vault = memory.vault
+    mounted = vault.mounted("")
+    seen = {
+        mounted.get(each.path) or os.path.join(vault.root, vault.namespace, each.path): list(each.seen)
+        for each in vault.walk()
+        if not each.problem
+    }
+    try:
+        view = memory._current_view()  # noqa: SLF001 - of one façade
+        cited = view.cited_paths()
+    except MdmemError:
+        return before | seen
+    for path, name, in_link in cited:
+        for each in candidates(view.in_workspace(path), name, in_link=bool(in_link)):
+            file = os.path.join(vault.workspace, each)
+            if file not in seen and (found := _stamp_file(file)):
+                seen[file] = found
+    return seen
+
+
+def _stamp_file(file: str) -> list[int]:
+    with suppress(OSError, ValueError):
+        found = os.stat(file)
+        return [found.st_mtime_ns, found.st_ctime_ns, found.st_size, found.st_ino]
+    return []
+
+
+def _load_seen(place: str) -> Seen:
+    try:
+        kept = json.loads(Path(place).read_bytes())
+    except (OSError, ValueError):
+        return {}
+    return kept if isinstance(kept, dict) else {}
+
+
+def _keep_seen(place: str, seen: Seen) -> None:
+    staged = Path(f"{place}.{os.getpid()}")
+    staged.write_text(json.dumps(seen), encoding="utf-8")
+    staged.replace(place)

@@ -12,7 +12,7 @@ import pytest
 import mdmem
 from mdmem.adapters.dialect import list_edited, translate
 from mdmem.adapters.hooks import answer
-from mdmem.facade.instructions import find_vault
+from mdmem.facade.memory import find_vault
 from tests.tables import cases
 
 # What each host says of a session that begins and of an edit, by its documentation of 2026-11-29.

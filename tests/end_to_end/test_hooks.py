@@ -239,6 +239,41 @@ def test_an_edit_that_leaves_all_well_says_nothing(repository: Repository, path:
     assert repository.hook("post-edit", repository.edited(path, "Write")) == Said("", "")
 
 
+def command(repository: Repository, session: str = "5e1f") -> dict[str, Any]:
+    """What Claude Code says when a command has run."""
+    given = {"session_id": session, "cwd": str(repository.root), "hook_event_name": "PostToolUse"}
+    return {**given, "tool_name": "Bash", "tool_input": {"command": "make"}, "tool_response": {"stdout": ""}}
+
+
+def test_behind_a_command_what_it_changed_is_looked_at(repository: Repository) -> None:
+    assert repository.hook("post-edit", command(repository)) == Said("", "")  # its first look
+    assert repository.hook("post-edit", command(repository)) == Said("", "")
+    change(repository.root / "src/app.py", "return 42", "return 43")
+    (repository.root / "src/other.py").write_text("nobody cites it\n")
+    said = repository.hook("post-edit", command(repository))
+    assert said.context.startswith("notes/task.md:7: changed: it points at src/app.py#L4-L5")
+    assert repository.hook("post-edit", command(repository)) == Said("", "")
+    change(repository.vault / "notes/task.md", "status: open", "status: started")
+    assert "schema-enum" in repository.hook("post-edit", command(repository)).json["reason"]
+    (repository.vault / "notes/new.md").write_text("[[nothing]]\n")
+    assert "notes/new.md:1: dangling" in repository.hook("post-edit", command(repository)).context
+    (repository.root / "src/app.py").unlink()
+    assert "gone" in repository.hook("post-edit", command(repository)).out
+
+
+def test_behind_a_command_nobody_is_blamed_for_what_others_wrote(repository: Repository) -> None:
+    for session in ("a", "b"):
+        repository.hook("post-edit", command(repository, session))
+    change(repository.vault / "notes/task.md", "status: open", "status: started")
+    edited = {**repository.edited("memories/notes/task.md"), "session_id": "b"}
+    assert "schema-enum" in repository.hook("post-edit", edited).json["reason"]
+    assert repository.hook("post-edit", command(repository, "a")) == Said("", "")
+    # A person writes before the next prompt.
+    (repository.vault / "notes/new.md").write_text("[[nothing]]\n")
+    repository.hook("user-prompt", {"session_id": "a", "cwd": str(repository.root), "prompt": "Go on."})
+    assert repository.hook("post-edit", command(repository, "a")) == Said("", "")
+
+
 def test_a_memory_of_another_namespace_is_none_of_its_business(repository: Repository) -> None:
     change(repository.vault / "notes/task.md", "status: open", "status: started")
     given = repository.edited("memories/notes/task.md")

@@ -9,26 +9,15 @@ import json
 import os
 import re
 from collections.abc import Iterator, Mapping
+from contextlib import suppress
 from typing import Any
 
 Given = Mapping[str, Any]
 DEAF = frozenset({"copilot-cli", "cursor", "vscode"})
 """The hosts that hand nothing of what a hook says with a prompt to the model."""
 _NATIVE = frozenset({"claude-code", "codex"})
-_NAMES = {
-    "conversation_id": "session_id",
-    "sessionId": "session_id",
-    "hookEventName": "hook_event_name",
-    "transcriptPath": "transcript_path",
-    "toolName": "tool_name",
-    "toolArgs": "tool_input",
-    "toolInput": "tool_input",
-    "toolResult": "tool_response",
-    "toolResponse": "tool_response",
-    "tool_result": "tool_response",
-    "tool_output": "tool_response",
-    "stopHookActive": "stop_hook_active",
-}
+_NAMES = {"conversation_id": "session_id", "tool_args": "tool_input", "tool_result": "tool_response"}
+_CAPITAL = re.compile(r"(?<=[a-z])([A-Z])")
 _OF_CURSOR = {"conversation_id", "cursor_version", "workspace_roots"}
 _OF_GEMINI = {"BeforeAgent", "AfterTool", "AfterAgent", "PreCompress"}
 # The names of tools that change files, of all hosts: a host without matchers asks behind each tool.
@@ -48,13 +37,12 @@ def translate(given: Given, host: str = "") -> dict[str, Any]:
         host: the host whose settings hold the command; empty when it does not say. What is said tells
             whether another host reads those settings.
     """
-    said = {_NAMES.get(name, name): value for name, value in reversed(list(given.items()))}
+    names = {name: _CAPITAL.sub(r"_\1", name).lower() for name in reversed(list(given))}
+    said = {_NAMES.get(called, called): given[name] for name, called in names.items()}
     tool = said.get("tool_input")
-    if isinstance(tool, str) and tool.lstrip().startswith("{"):
-        try:
+    if isinstance(tool, str):
+        with suppress(ValueError):
             said["tool_input"] = json.loads(tool)
-        except ValueError:
-            said["tool_input"] = {}
     if "tool_input" not in said and isinstance(given.get("file_path"), str):
         said["tool_input"] = {"file_path": given["file_path"]}
     folder = next(iter(list_folders(given)), None)
@@ -95,22 +83,19 @@ def list_edited(given: Given) -> Iterator[str]:
     if not isinstance(tool, Mapping) or not _EDITS.search(name) or "mdmem" in name:
         return
     named = list(_list_named(tool))
-    patches = (tool.get(key) for key in ("command", "patch", "input"))
     if name == "apply_patch":
-        named += [path for patch in patches if isinstance(patch, str) for path in _PATCHED.findall(patch)]
+        named += _PATCHED.findall("\n".join(str(tool.get(key, "")) for key in ("command", "patch", "input")))
     folder = str(given.get("cwd") or os.getcwd())
     for path in dict.fromkeys(name for name in named if name and "\0" not in name):
         yield os.path.join(folder, path)
 
 
-def _list_named(tool: Mapping[str, Any]) -> Iterator[str]:
-    for key in _FILES:
-        value = tool.get(key)
-        for each in value if isinstance(value, list) else [value]:
-            if isinstance(each, str):
-                yield each
-            elif isinstance(each, Mapping) and value is not each:
-                yield from _list_named({key: text for key, text in each.items() if isinstance(text, str)})
+def _list_named(tool: Any) -> Iterator[str]:
+    for value in (tool.get(key) for key in _FILES) if isinstance(tool, Mapping) else ():
+        if isinstance(value, str):
+            yield value
+        for each in value if isinstance(value, list) else ():
+            yield from [each] if isinstance(each, str) else _list_named(each)
 
 
 def render(given: Given, event: str, told: dict[str, Any] | str | None) -> dict[str, Any] | str | None:

@@ -97,12 +97,13 @@ def _is_first(memory: Memory, event: str, given: Given, settings: str) -> bool:
     """Return whether no other settings file has an event of this session answered."""
     if not _thread_of(given):
         return True
-    file = _session_file(memory, given, f"{event}.")
     try:
-        os.symlink(settings, file)  # which is made with what it says, or not at all
-    except FileExistsError:
+        file = _session_file(memory, given, f"{event}.")
+        with contextlib.suppress(FileExistsError):
+            os.symlink(settings, file)  # which is made with what it says, or not at all
         return os.readlink(file) == settings
-    return True
+    except (MdmemError, OSError):
+        return True  # nothing can be kept here
 
 
 # -- the events -------------------------------------------------------------------------------------------
@@ -222,8 +223,8 @@ def _post_edit(memory: Memory, given: Given) -> dict[str, Any] | None:
 
 def _look(memory: Memory, given: Given, edited: Collection[str] = ()) -> list[str]:
     """Return what a session has changed since its last look."""
-    folder, session = os.path.split(_session_file(memory, given, ""))
-    with contextlib.suppress(OSError):
+    with contextlib.suppress(MdmemError, OSError):
+        folder, session = os.path.split(_session_file(memory, given, ""))
         return memory.service.find_changed(folder, session, edited) if session else []
     return []
 

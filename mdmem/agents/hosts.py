@@ -8,17 +8,22 @@ from __future__ import annotations
 import contextlib
 import os
 import shlex
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from importlib.util import find_spec
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from mdmem.agents import settings
 from mdmem.agents.settings import HOOKS, NAME, VERSION, Addition, SettingsChange
 from mdmem.errors import ExtraMissing, Usage
 from mdmem.text.diff import unified
+from mdmem.text.regex import regex
 from mdmem.vault.files import open_regular
 from mdmem.vault.folder import find_git_root, workspace_of
 
+if TYPE_CHECKING:
+    from mdmem.document.tree import KeyPath
+
+_CALLED = ("session-start", "user-prompt", "post-edit", "stop")
 EVENTS: Mapping[str, str] = {
     "SessionStart": "session-start",
     "UserPromptSubmit": "user-prompt",
@@ -27,6 +32,8 @@ EVENTS: Mapping[str, str] = {
     "Stop": "stop",
 }
 """The events of Claude Code and Codex, and what `mdmem hook` calls them."""
+_GUARD = "command -v {} >/dev/null 2>&1 || exit 0"
+_MARK = regex(r"\$\{(?:CLAUDE_PROJECT_DIR:-\.|workspaceFolder)\}")
 _TIMEOUT_SECONDS = 10
 _MOST_SETTINGS = 4 * 1024 * 1024  # characters of a file that are looked through for our name
 
@@ -144,12 +151,7 @@ HOSTS: Mapping[str, Host] = {
         lambda: Files(_user_path("~/.gemini", "settings.json"), _user_path("~/.gemini", "settings.json")),
         Files(".gemini/settings.json", ".gemini/settings.json", finds_vault=True),
         edits="replace|run_shell_command|write_file",
-        events={
-            "SessionStart": "session-start",
-            "BeforeAgent": "user-prompt",
-            "AfterTool": "post-edit",
-            "AfterAgent": "stop",
-        },
+        events=dict(zip(("SessionStart", "BeforeAgent", "AfterTool", "AfterAgent"), _CALLED, strict=True)),
         handler={"type": "command", "timeout": _TIMEOUT_SECONDS * 1000},
         steps="start Gemini CLI again in this project, and trust the folder when it asks",
     ),
@@ -200,9 +202,8 @@ class ServerBinding(NamedTuple):
 def _list_additions(name: str, binding: ServerBinding, files: Files) -> dict[str, list[Addition]]:
     host = HOSTS[name]
     words = [*_vault_option(binding, files, files.folder), *binding.options, "mcp"]
-    command = (
-        {"command": [binding.program, *words]} if host.joins else {"command": binding.program, "args": words}
-    )
+    joined = [binding.program, *words]
+    command = {"command": joined} if host.joins else {"command": joined[0], "args": words}
     additions = {files.servers: [Addition((host.key, NAME), {**host.entry, **command})]}
     if files.hooks:
         additions.setdefault(files.hooks, []).extend(_list_hooks(name, binding))
@@ -211,17 +212,14 @@ def _list_additions(name: str, binding: ServerBinding, files: Files) -> dict[str
 
 def _list_hooks(name: str, binding: ServerBinding) -> list[Addition]:
     """List the hooks of a host; each command is the same in every version, as some hosts ask to trust it."""
-    host, additions = HOSTS[name], []
-    if host.is_flat:
-        additions.append(Addition(VERSION, 1))
+    host = HOSTS[name]
+    additions = [Addition(VERSION, 1)] if host.is_flat else []
     # The hook finds the vault from the folder that the host names. Where nobody has mdmem, nothing fails.
     program = shlex.quote(binding.program)
     words = shlex.join([*_vault_option(binding, Files("", finds_vault=True), ""), *binding.options, "hook"])
-    events = [*host.events.items()]
-    if binding.keeps_outputs and host.outputs:
-        events.append(("PostToolUse", "post-tool"))
-    for event, called in events:
-        command = f"command -v {program} >/dev/null 2>&1 || exit 0; {program} {words} {called} --host {name}"
+    outputs = [("PostToolUse", "post-tool")] if binding.keeps_outputs and host.outputs else []
+    for event, called in (*host.events.items(), *outputs):
+        command = f"{_GUARD.format(program)}; {program} {words} {called} --host {name}"
         matcher = {"post-edit": host.edits, "post-tool": host.outputs}.get(called)
         group: dict[str, Any] = {"matcher": matcher} if matcher else {}
         handler = {**host.handler, host.command: command}
@@ -342,6 +340,50 @@ def find_installed(root: str) -> list[str]:
         if any(map(_names_program, paths)):
             found.append(name)
     return found
+
+
+def find_commands(name: str, root: str) -> Iterator[tuple[str, str, str | list[str]]]:
+    """Find what the settings of a host start, in the project around the current folder and of the user.
+
+    Yields:
+        The file; the event, or `server`; and the command of a hook, or the words of one of a server. The
+        command is empty where it is not what `install` writes: settings may be a stranger's.
+
+    Raises:
+        Usage: there is no such host.
+    """
+    if name not in HOSTS:
+        raise Usage(problem=f"there is no host {name!r}", remedy=f"say {', '.join(HOSTS)}")
+    project = find_project(root)
+    for folder in (project, None) if HOSTS[name].project else (None,):
+        for path in filter(None, dict.fromkeys(_locate_files(name, folder)[:2])):
+            for keys, entry in settings.find_entries(path, folder):
+                for event, command in _list_commands(keys, entry, project):
+                    is_ours = _is_installed(command, is_own=folder is None)
+                    yield path, event, command if is_ours else ""
+
+
+def _list_commands(keys: KeyPath, entry: Any, project: str) -> Iterator[tuple[str, str | list[str]]]:
+    if keys[0] == HOOKS:
+        for handler in entry.get(HOOKS) or [entry]:
+            yield str(keys[1]), str(handler.get("command") or handler.get("bash"))
+        return
+    command = entry.get("command")
+    words = command if isinstance(command, list) else [command, *entry.get("args", ())]
+    yield "server", [_MARK.sub(lambda _: project, str(word)) for word in words]
+
+
+def _is_installed(command: str | list[str], *, is_own: bool) -> bool:
+    """Return whether a command starts mdmem and nothing else; in a project, by its name."""
+    guard, _, rest = command.partition("; ") if isinstance(command, str) else ("", "", "")
+    try:
+        words = shlex.split(rest) if isinstance(command, str) else command
+    except ValueError:
+        return False
+    is_named = words[:1] == [NAME] or (is_own and os.path.basename("".join(words[:1])) == NAME)
+    if isinstance(command, list):
+        return is_named and words[-1] == "mcp"
+    return is_named and guard == _GUARD.format(shlex.quote(words[0])) and shlex.join(words) == rest
 
 
 def _names_program(path: str) -> bool:

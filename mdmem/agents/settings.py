@@ -202,6 +202,20 @@ def _is_present(values: Any, addition: Addition) -> bool:
     return addition.value in (present or ()) if addition.is_item else present == addition.value
 
 
+def find_entries(path: str, project: str | None) -> list[tuple[KeyPath, Any]]:
+    """List our entries in a settings file, each with the keys that lead to it.
+
+    Raises:
+        MdmemError: it cannot be read.
+    """
+    text = _read_text(path, project) or ""
+    try:
+        values = tomllib.loads(text) if path.endswith(".toml") else _read_values(path, text)
+    except (ByHand, tomllib.TOMLDecodeError) as error:
+        _refuse_edit(path, str(error))
+    return [(keys, _value_at(values, keys)) for keys in reversed(_find_ours(values))]
+
+
 def _find_ours(values: Any) -> list[KeyPath]:
     """Find the paths of our entries, the last one first."""
     found: list[KeyPath] = [

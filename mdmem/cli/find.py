@@ -157,14 +157,18 @@ def check_command(
 @options.fix_option
 @options.dry_run_option
 @strict_option
+@click.option("--host", default="", metavar="NAME", help="Also try the settings of this host, such as codex.")
 @options.read_command
-def doctor_command(memory: Memory, fix: bool, strict: bool) -> int:
+def doctor_command(memory: Memory, fix: bool, strict: bool, host: str) -> int:
     """Report what is wrong with the vault itself, and repair first what a crash left.
+
+    With --host, each hook in the settings of the host is run as the host does, and the server is started: a
+    line says what the agent gets.
 
     The exit code is 1 when one of the findings is an error, not a warning.
     """
     dry_run = render.is_set("dry_run")
-    health = memory.doctor(fix=fix, dry_run=dry_run)
+    health = memory.doctor(fix=fix, dry_run=dry_run, host=host)
     if render.is_set("as_json"):
         render.print_json({"applied": fix and not dry_run, **as_json(health)})
         return exit_code(health.findings, strict=strict)

@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 import contextlib
+import json
 import os
+import subprocess
 from collections.abc import Callable, Iterable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
-from shutil import rmtree
+from shutil import rmtree, which
 from typing import TYPE_CHECKING, TypeAlias
 
+from mdmem.agents.hosts import find_commands
 from mdmem.diagnostic import Diagnostic, about_file
 from mdmem.errors import MdmemError
 from mdmem.facade.check import find_hidden, find_same_ids, tell_guests
@@ -22,7 +25,7 @@ from mdmem.links.move import known, repair
 from mdmem.links.references import LINKS, occurrences, unresolved
 from mdmem.review.tracked import Tracked, describe_ignored
 from mdmem.sessions.logs import FOLDER, SUFFIX, capture_refused
-from mdmem.text.tokens import first_of
+from mdmem.text.tokens import estimate, first_of
 from mdmem.vault import files
 from mdmem.vault.config import CONFIG_PATH
 from mdmem.vault.folder import (
@@ -45,6 +48,9 @@ Facts: TypeAlias = dict[str, str | int]
 _BESIDE = ".mdmem-"  # how the journal names a file that it stages beside its target …
 _RECORDS = (".one", ".many", ".done")  # … and the records of its changes
 _NAMED = 4  # of the memories that share an id
+_CLIENT = {"protocolVersion": "2025-06-18", "capabilities": {}, "clientInfo": {"name": "d", "version": "1"}}
+_CALLS = ({"id": 1, "method": "initialize", "params": _CLIENT}, {"id": 2, "method": "tools/list"})
+_ASKED_OF_SERVER = "".join(f"{json.dumps({'jsonrpc': '2.0', **call})}\n" for call in _CALLS)
 _REMOVED, _DELETE = "`mdmem doctor --fix` removes them", "delete them"
 _OWN_FOLDERS = {"index": _REMOVED, "history": _DELETE, "results": _DELETE}
 
@@ -91,6 +97,45 @@ def examine(
     # A broken config is met wherever it is needed.
     diff = fixed.diff() if isinstance(fixed, EditPlan) else ""
     return Health(facts=facts, findings=tuple(dict.fromkeys(findings)), diff=diff)
+
+
+def examine_host(health: Health, host: str, root: str) -> Health:
+    """Add what an agent gets from the settings of a host: of each hook, run in `sh`, and of the server."""
+    facts, findings = dict(health.facts), list(health.findings)
+    given = {
+        "sessionId" if host == "copilot-cli" else "session_id": f"doctor-{os.getpid()}",
+        "cwd": os.getcwd(),
+        "source": "startup",
+        "prompt": "What is decided here?",
+        "stop_hook_active": True,
+        "tool_name": "Bash",
+        "tool_input": {"command": "true"},
+    }
+    commands = list(find_commands(host, root))
+    for path, event, command in commands:
+        is_server = isinstance(command, list)
+        words = command if isinstance(command, list) else ["sh", "-c", command]
+        asked = _ASKED_OF_SERVER if is_server else json.dumps({**given, "hook_event_name": event})
+        hint = f"`mdmem install {host}` writes it again"
+        if not command:
+            findings.append(
+                about_file(path, "host-command", f"{event}: not what `install` writes: not run", hint)
+            )
+            continue
+        try:
+            ended = subprocess.run(  # noqa: S603 - it is what `install` writes
+                words, input=asked, capture_output=True, text=True, timeout=30, check=False
+            )
+            told, failed = ended.stdout, ended.stderr if ended.returncode else ""
+        except (OSError, subprocess.TimeoutExpired) as error:
+            told, failed = "", str(error)
+        facts[f"{host} {event}"] = f"about {estimate(told):,} tokens" if told else failed or "nothing to say"
+        if failed or (is_server and '"tools"' not in told):
+            findings.append(about_file(path, "host-fails", f"{event} fails: {failed.strip()}", hint))
+    if not commands or not which("mdmem"):
+        message = "mdmem is not on the PATH" if commands else f"nothing of mdmem is in the settings of {host}"
+        findings.append(about_file(host, "host-missing", message, f"`mdmem install {host}`"))
+    return replace(health, facts=facts, findings=tuple(findings))
 
 
 def _look_safely(look: Callable[[], Iterable[Diagnostic]]) -> Iterator[Diagnostic]:

@@ -362,26 +362,28 @@ class Memory(Kinds["Applied"]):
 
         return Editing(self)
 
-    def doctor(self, *, fix: bool = False, dry_run: bool = False) -> Health:
+    def doctor(self, *, fix: bool = False, dry_run: bool = False, host: str = "") -> Health:
         """Return what is wrong with the vault itself; see `mdmem.facade.doctor`.
 
         Args:
             fix: first fix links to memories that other programs have moved, remove what crashes left, add
                 what `.gitignore` lacks, and rebuild the index where it is wrong.
             dry_run: with `fix`, fix nothing; the result has the diff.
+            host: also run the hooks of this host's settings, and start its server.
 
         Raises:
-            MdmemError: as `Vault.apply`, with `fix`.
+            MdmemError: as `Vault.apply`, with `fix`; or settings of the host cannot be read.
         """
-        from mdmem.facade.doctor import examine, fix_ignores, fix_vault, plan_fixes  # noqa: PLC0415 - start-up
+        from mdmem.facade import doctor  # noqa: PLC0415 - start-up
 
         fixed: Applied | EditPlan | None = None
         others: list[str] = []
         if fix:
-            others = fix_ignores(self.vault, dry_run=dry_run)
-            build = partial(fix_vault, self.vault, self._current_view())
-            fixed = plan_fixes(self._current_view()) if dry_run else self._apply_built(build)
-        return examine(self.vault, self._current_view, fixed, others)
+            others = doctor.fix_ignores(self.vault, dry_run=dry_run)
+            build = partial(doctor.fix_vault, self.vault, self._current_view())
+            fixed = doctor.plan_fixes(self._current_view()) if dry_run else self._apply_built(build)
+        health = doctor.examine(self.vault, self._current_view, fixed, others)
+        return doctor.examine_host(health, host, self.root) if host else health
 
     # -- questions: none of them changes a memory ----------------------------------------------------------
 

@@ -401,6 +401,42 @@ def test_a_teammate_without_the_program_sees_no_failing_hook(cli: Cli, home: Pat
         assert (ended.returncode, ended.stdout, ended.stderr) == (0, b"", b"")
 
 
+HOOKED = [name for name, host in HOSTS.items() if host.project and host.project.hooks]
+
+
+@pytest.mark.parametrize("host", HOOKED)
+def test_the_doctor_runs_what_the_settings_of_a_host_say(cli: Cli, home: Path, host: str) -> None:
+    (home.parent / "bin/mdmem").write_text(f'#!/bin/sh\nexec {shlex.quote(sys.executable)} -m mdmem "$@"\n')
+    ended = cli("doctor", "--host", host)
+    assert (ended.code, f"nothing of mdmem is in the settings of {host}" in ended.errors + ended.out) == (
+        1,
+        True,
+    )
+    cli.ok("preferences", "set", "ui", "theme", "dark")
+    cli.ok("install", host, "--yes")
+    lines = [
+        line for line in cli.ok("doctor", "--host", host).out.splitlines() if line.startswith(f"{host} ")
+    ]
+    assert len(lines) == 1 + len(HOSTS[host].events)
+    assert any("start: about " in line.lower() for line in lines)
+    assert any("server: about " in line for line in lines)
+
+
+def test_the_doctor_runs_nothing_that_install_does_not_write(cli: Cli, home: Path) -> None:
+    """Settings may be a stranger's."""
+    cli.ok("install", "claude-code", "--yes")
+    folder, mark = home.parent / "project", home / "mark"
+    for file in (folder / ".claude/settings.json", folder / ".mcp.json"):
+        text = file.read_text()
+        for new in (f"touch {mark}; mdmem", f"$(touch {mark}) mdmem", f"{folder}/mdmem"):
+            file.write_text(text.replace("; mdmem", f"; {new}").replace('"mdmem",', f'"{new}",'))
+            ended = cli("doctor", "--host", "claude-code")
+            assert (ended.code, "not what `install` writes" in ended.out + ended.errors) == (1, True)
+        file.write_text(text)
+    assert not mark.exists()
+    assert cli("doctor", "--host", "notepad").code == 2
+
+
 def test_nothing_is_written_without_a_yes(cli: Cli, home: Path) -> None:
     before = everything(home.parent)
     ended = cli("install", "cursor")

@@ -15,20 +15,22 @@ import shutil
 import subprocess
 import sys
 import tomllib
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import pytest
+from jsonschema import Draft202012Validator
 
 import mdmem
 from mdmem.agents.hosts import HOSTS
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
-    from pathlib import Path
 
     from tests.cli.conftest import Cli, Files
 
 
+DATA = Path(__file__).parents[1] / "data"
 SCOPES = [
     (host, scope)
     for host in HOSTS
@@ -399,6 +401,24 @@ def test_a_teammate_without_the_program_sees_no_failing_hook(cli: Cli, home: Pat
             env={"PATH": str(home)},
         )
         assert (ended.returncode, ended.stdout, ended.stderr) == (0, b"", b"")
+
+
+SCHEMAS = {file.stem: json.loads(file.read_text()) for file in (DATA / "hosts").glob("*.json")}
+
+
+@pytest.mark.parametrize("keeps_outputs", [False, True])
+@pytest.mark.parametrize("host", SCHEMAS)
+def test_settings_are_sound_by_the_schema_of_their_host(
+    cli: Cli, home: Path, host: str, keeps_outputs: bool
+) -> None:
+    project = home.parent / "project"
+    if keeps_outputs:
+        (project / "memories/.mdmem/config.toml").write_text('[capture]\npolicy = "inbox"\n')
+    cli.ok("install", host, "--yes")
+    made = [path for path in written(project) if "memories" not in path.parts]
+    assert made
+    for path in made:
+        Draft202012Validator(SCHEMAS[host]).validate(json.loads(path.read_text()))
 
 
 HOOKED = [name for name, host in HOSTS.items() if host.project and host.project.hooks]

@@ -69,10 +69,11 @@ def install_command(target: Target, host: str, *, project: bool) -> int:
     from mdmem.facade.instructions import install
 
     memory = target.open()
+    program = "mdmem" if project else own_program()
+    setup = install(host, memory.root, memory.scope, program, project=project, actor=target.actor)
     if project and not render.is_set("dry_run") and not _has_program():
         return 1
-    program = "mdmem" if project else own_program()
-    return _set_up(install(host, memory.root, memory.scope, program, project=project, actor=target.actor))
+    return _set_up(setup)
 
 
 def _has_program() -> bool:

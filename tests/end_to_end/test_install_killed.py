@@ -56,6 +56,10 @@ def test_killed_at_any_step_each_file_is_old_or_new(
     before = made(root)
     monkeypatch.chdir(swift)
     monkeypatch.setenv("HOME", str(root / "home"))
+    programs = swift / "bin"
+    programs.mkdir()
+    (programs / "mdmem").touch(0o755)
+    monkeypatch.setenv("PATH", str(programs), prepend=os.pathsep)
     # So that not each fork loads what it needs.
     assert main(["--vault", str(root / "work/memories"), "install", *HOW, "--global", "--dry-run"]) == 0
     assert not installed(root, where)

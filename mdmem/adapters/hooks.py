@@ -133,6 +133,7 @@ def _session_start(memory: Memory, given: Given) -> dict[str, Any] | None:
     if thread and thread != own and any(part.name == "working" for part in given_now.parts):
         text = f"{text}\n{_name_other_thread(thread, threads[thread], own)}\n"
     if given["host"] in dialect.DEAF:
+        _look(memory, given)  # as no prompt lets it
         text = f"{text}\n{_ASK}\n".lstrip()
     told = _add_context("SessionStart", text) if text else {}
     refused = [str(each) for each in (memory.service.capture_refused, memory.service.commit_refused) if each]

@@ -35,6 +35,14 @@ EDITS: dict[str, dict[str, Any]] = {
     "gemini-cli": {"tool_name": "replace", "tool_input": {"file_path": "memories/notes/a.md"}},
     "vscode": {"tool_name": "replace_string_in_file", "tool_input": {"filePath": "memories/notes/a.md"}},
 }
+SHELLS: dict[str, dict[str, Any]] = {
+    "claude-code": {"tool_name": "Bash", "tool_input": {"command": "make"}},
+    "codex": {"tool_name": "Bash", "tool_input": {"command": "make"}},
+    "copilot-cli": {"toolName": "bash", "toolArgs": json.dumps({"command": "make"})},
+    "cursor": {"tool_name": "Shell", "tool_input": {"command": "make"}},
+    "gemini-cli": {"tool_name": "run_shell_command", "tool_input": {"command": "make"}},
+    "vscode": {"tool_name": "run_in_terminal", "tool_input": {"command": "make"}},
+}
 FILES = ("claude-code", "copilot-cli", "cursor")
 
 
@@ -85,6 +93,16 @@ def test_every_host_is_given_the_memory_and_what_an_edit_breaks(memory: mdmem.Me
     is_blocked = host in {"claude-code", "codex"}
     assert "schema-type" in (told["reason"] if is_blocked else text_of(told))
     assert ("decision" in told) == is_blocked
+
+
+@pytest.mark.parametrize("host", SAID)
+def test_every_host_is_told_what_its_first_command_broke(memory: mdmem.Memory, host: str) -> None:
+    answer(memory, "session-start", say(memory, host), host)
+    answer(memory, "user-prompt", say(memory, host, prompt="Go on."), host)
+    Path(memory.root, "notes/a.md").write_text("See [[nothing]].\n")
+    given = say(memory, host, **SHELLS[host])
+    assert "dangling" in text_of(answer(memory, "post-edit", given, host))
+    assert answer(memory, "post-edit", given, host) is None
 
 
 @pytest.mark.parametrize("host", SAID)

@@ -192,7 +192,7 @@ def _answer_hook(target: Target, event: str, host: str) -> None:
     from mdmem.facade.memory import find_vault
 
     # A host starts it in any folder; an agent that has gone elsewhere still belongs to its project.
-    folders = [*list_folders(given), os.environ.get("CLAUDE_PROJECT_DIR", ""), os.getcwd()]
+    folders = [*list_folders(given), os.environ.get("CLAUDE_PROJECT_DIR", "")]
     named, scope, actor = target.binding
     memory = mdmem.open(find_vault(filter(None, folders), named or "") or named, scope, actor=actor)
     told = answer(memory, event, given, host, named or "")

@@ -49,8 +49,7 @@ _BESIDE = ".mdmem-"  # how the journal names a file that it stages beside its ta
 _RECORDS = (".one", ".many", ".done")  # … and the records of its changes
 _NAMED = 4  # of the memories that share an id
 _CLIENT = {"protocolVersion": "2025-06-18", "capabilities": {}, "clientInfo": {"name": "d", "version": "1"}}
-_CALLS = ({"id": 1, "method": "initialize", "params": _CLIENT}, {"id": 2, "method": "tools/list"})
-_ASKED_OF_SERVER = "".join(f"{json.dumps({'jsonrpc': '2.0', **call})}\n" for call in _CALLS)
+_INITIALIZE = {"jsonrpc": "2.0", "id": 1, "method": "initialize", "params": _CLIENT}
 _REMOVED, _DELETE = "`mdmem doctor --fix` removes them", "delete them"
 _OWN_FOLDERS = {"index": _REMOVED, "history": _DELETE, "results": _DELETE}
 
@@ -115,7 +114,7 @@ def examine_host(health: Health, host: str, root: str) -> Health:
     for path, event, command in commands:
         is_server = isinstance(command, list)
         words = command if isinstance(command, list) else ["sh", "-c", command]
-        asked = _ASKED_OF_SERVER if is_server else json.dumps({**given, "hook_event_name": event})
+        asked = json.dumps(_INITIALIZE if is_server else {**given, "hook_event_name": event}) + "\n"
         hint = f"`mdmem install {host}` writes it again"
         if not command:
             findings.append(
@@ -129,8 +128,9 @@ def examine_host(health: Health, host: str, root: str) -> Health:
             told, failed = ended.stdout, ended.stderr if ended.returncode else ""
         except (OSError, subprocess.TimeoutExpired) as error:
             told, failed = "", str(error)
-        facts[f"{host} {event}"] = f"about {estimate(told):,} tokens" if told else failed or "nothing to say"
-        if failed or (is_server and '"tools"' not in told):
+        said = "starts" if is_server else f"about {estimate(told):,} tokens"
+        facts[f"{host} {event}"] = said if told else failed or "nothing to say"
+        if failed or (is_server and "serverInfo" not in told):
             findings.append(about_file(path, "host-fails", f"{event} fails: {failed.strip()}", hint))
     if not commands or not which("mdmem"):
         message = "mdmem is not on the PATH" if commands else f"nothing of mdmem is in the settings of {host}"

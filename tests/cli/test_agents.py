@@ -439,7 +439,7 @@ def test_the_doctor_runs_what_the_settings_of_a_host_say(cli: Cli, home: Path, h
     ]
     assert len(lines) == 1 + len(HOSTS[host].events)
     assert any("start: about " in line.lower() for line in lines)
-    assert any("server: about " in line for line in lines)
+    assert f"{host} server: starts" in lines
 
 
 def test_the_doctor_runs_nothing_that_install_does_not_write(cli: Cli, home: Path) -> None:

@@ -206,7 +206,7 @@ def _out_of_time(_signal: int, _frame: object) -> None:
 
 @command("hook", hidden=True, epilog="""Example: mdmem hook post-edit <<< '{"tool_input": {}}'""")
 @click.argument("event", metavar="EVENT")
-@click.option("--host", default="", metavar="NAME", help="The host in whose settings this command stands.")
+@click.option("--host", default="", metavar="NAME", help="Name a host, such as codex.")
 @click.pass_obj
 def hook_command(target: Target, event: str, host: str) -> None:
     """Answer a hook of a host, such as Claude Code.
@@ -276,13 +276,15 @@ _MOST_NAMED = 3
     "tools",
     multiple=True,
     type=NearChoice(_WRITTEN),
-    help="Write only the files of this one; repeatable.",
+    help="Name a host, such as codex.",
 )
 @click.option("--check", is_flag=True, help="Write nothing; exit with 1 when something differs.")
 @options.dry_run_option
 @options.read_command
 def project_sync(memory: Memory, tools: tuple[str, ...], check: bool) -> int:
     """Write the project memory and the rules into the files of coding tools, inside marked blocks.
+
+    With --host, which can be repeated, only into those of that one.
 
     `undo` takes back changes of memories alone: to put other files back, use git, or delete their blocks.
     """

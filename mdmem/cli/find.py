@@ -157,7 +157,7 @@ def check_command(
 @options.fix_option
 @options.dry_run_option
 @strict_option
-@click.option("--host", default="", metavar="NAME", help="Also try the settings of this host, such as codex.")
+@click.option("--host", default="", metavar="NAME", help="Name a host, such as codex.")
 @options.read_command
 def doctor_command(memory: Memory, fix: bool, strict: bool, host: str) -> int:
     """Report what is wrong with the vault itself, and repair first what a crash left.

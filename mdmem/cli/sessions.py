@@ -204,7 +204,7 @@ def sessions_import(memory: Memory, paths: Sequence[str], **given: Any) -> int:
     picoclaw             its folder of sessions: both NAME.json, and NAME.jsonl with NAME.meta.json
     claude-code-session  a transcript, or the folder ~/.claude/projects/REPOSITORY
     codex-session        a rollout, or the folder ~/.codex/sessions
-    gemini-session       a session, or a folder ~/.gemini/tmp/PROJECT/chats
+    gemini-cli-session   a session, or a folder ~/.gemini/tmp/PROJECT/chats
     opencode-session     what `opencode export` writes
     openai-messages      messages of chat completions, as a JSON list or as JSON lines
 

@@ -118,8 +118,8 @@ class Sessions:
 
         Args:
             paths: files, and folders of files; a format may stand before them.
-            format: `picoclaw`, `claude-code-session`, `codex-session`, `gemini-session`, `opencode-session`
-                or `openai-messages`; without it, each file shows which it has.
+            format: `picoclaw`, `claude-code-session`, `codex-session`, `gemini-cli-session`,
+                `opencode-session` or `openai-messages`; without it, each file shows which it has.
             key: of the session, for a single file; without it what the file says, or is called.
             rename: add `.migrated` to the names of the files that were imported.
 

@@ -169,7 +169,7 @@ def _name_format(value: Mapping[str, Any]) -> str:
         return "opencode-session"
     is_said = kind in _OF_GEMINI and "content" in keys and not keys & {"role", "message", "uuid"}
     if is_said or keys & {"projectHash", "$set", "$rewindTo"}:
-        return "gemini-session"
+        return "gemini-cli-session"
     is_said = isinstance(value.get("message"), dict) and kind in {"user", "assistant"}
     if is_said or (kind and keys & {"sessionId", "leafUuid", "attachment", "operation"}):
         return "claude-code-session"
@@ -270,7 +270,7 @@ def read_any(value: Mapping[str, Any]) -> Mapping[str, Any]:
     Raises:
         Usage: it says nothing, or its type names a speaker and no program is known that writes so.
     """
-    read = {"gemini-session": _read_gemini, "opencode-session": _read_opencode}.get(_name_format(value))
+    read = {"gemini-cli-session": _read_gemini, "opencode-session": _read_opencode}.get(_name_format(value))
     with suppress(Unreadable):
         said = Message.of(0, (read(value) if read else value) or {})
         if said.data and (read or value.get("type") not in _SPEAKERS):
@@ -332,7 +332,7 @@ def _open_transcript(path: str, wanted: str, most: int) -> Transcript:
     program, stem = FORMATS[form], os.path.basename(path).rpartition(".")[0] or os.path.basename(path)
     if document is not None and program.mark:
         raise Unreadable(f"it is one JSON document, and {form} has a line for each message")
-    if document is None and form in {"gemini-session", "opencode-session"}:
+    if document is None and form in {"gemini-cli-session", "opencode-session"}:
         document = _merge_lines(_read_lines(path, _read_nothing, most, 0, 1))
     first: Mapping[str, Any] = document if isinstance(document, dict) else (values or [{}])[0]
     info = _dict_of(first.get("info"))
@@ -605,7 +605,7 @@ FORMATS = {
     "picoclaw": _Form(_check_role),
     "claude-code-session": _Form(_read_claude, "claude-code", _mark_claude),
     "codex-session": _Form(_read_codex, "codex", _mark_rollbacks),
-    "gemini-session": _Form(_read_gemini, "gemini"),
+    "gemini-cli-session": _Form(_read_gemini, "gemini-cli"),
     "opencode-session": _Form(_read_opencode, "opencode"),
     "openai-messages": _Form(_check_role),
 }

@@ -32,7 +32,7 @@ OPENAI = {"role": "user", "content": "hello", "timestamp": AT}
 ONE = {
     "claude-code-session": CLAUDE,
     "codex-session": CODEX,
-    "gemini-session": GEMINI,
+    "gemini-cli-session": GEMINI,
     "opencode-session": OPENCODE,
     "openai-messages": OPENAI,
 }
@@ -103,7 +103,7 @@ def test_a_document_is_one_whatever_its_file_is_called(
 ) -> None:
     gemini = {"sessionId": "s1", "projectHash": "h", "messages": [GEMINI]}
     opencode = {"info": {"id": "ses_1"}, "messages": [OPENCODE]}
-    documents = {"gemini:s1": gemini, "opencode:ses_1": opencode, name[0]: [OPENAI]}
+    documents = {"gemini-cli:s1": gemini, "opencode:ses_1": opencode, name[0]: [OPENAI]}
     for key, document in documents.items():
         done = memory.sessions.import_(str(write(json.dumps(document, indent=indent), name)))
         assert [each.key for each in done.sessions] == [key]
@@ -521,12 +521,12 @@ def test_a_session_of_gemini_cli_becomes_what_was_said(memory: Memory, write: Wr
     for name, text in forms.items():
         done = memory.sessions.import_(str(write(text, name)))
         assert done.left_out == ()
-        asked, called, told = memory.sessions.history("gemini:s")
+        asked, called, told = memory.sessions.history("gemini-cli:s")
         assert [asked.spoken, told.spoken, told.role] == ["Read a", "It says text.", "assistant"]
         assert called.calls == (("c1", "read_file", '{"path":"a"}'),)
         assert called.answers == (("c1", "text of a"),)
         assert (called.reasoning, called.data["model"], called.id) == ("Hm\na it is", "m", "g3")
-        memory.sessions.delete("gemini:s")
+        memory.sessions.delete("gemini-cli:s")
 
 
 def test_a_message_that_grows_is_there_once(memory: Memory, write: Write) -> None:
@@ -542,7 +542,7 @@ def test_a_message_that_grows_is_there_once(memory: Memory, write: Write) -> Non
         path.write_text(lines(header, *(each for step in steps[:count] for each in step)))
         for _ in range(2):
             assert memory.sessions.import_(str(path)).left_out == ()
-    history = memory.sessions.history("gemini:s")
+    history = memory.sessions.history("gemini-cli:s")
     assert [each.spoken for each in history] == ["Read a", "I read.", "Read b"]
     assert history[1].answers == (("c1", "text of a"),)
 

@@ -262,7 +262,8 @@ class PathReader:
     def _count_missing(self, path: str) -> int:
         """Count the folders that are to be made for a path, apart from those of the layout."""
         at_home = {*_LAYOUT, *(kind.folder for kind in self._memory.kinds)}
-        folders = {path[:end] for end, character in enumerate(path) if character == "/"} - at_home
+        ends = (end for end, character in enumerate(path[:_LONGEST]) if character == "/")
+        folders = {path[:end] for end in ends} - at_home
         return sum(not os.path.isdir(self._file_of(folder)) for folder in folders)
 
     def _choose_reading(self, text: str, readings: list[str], standing: list[str], role: Role) -> str:

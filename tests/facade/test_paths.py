@@ -8,6 +8,7 @@ import shlex
 import subprocess
 import sys
 import tempfile
+import tracemalloc
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -223,9 +224,14 @@ def test_the_current_folder_may_be_gone(memory: Memory, tree: Files, tmp_path: P
     "typed", ["a\0b.md", "\udcff.md", "\ud800", "x/" * 50_000 + "y.md", "../" * 20_000, "-", "~"]
 )
 def test_no_text_is_too_much(memory: Memory, typed: str) -> None:
-    for role in (READ, WRITE, NEW, READ_FOLDER, WRITE_ANY):
-        with contextlib.suppress(PathRefused, MemoryNotFound):
-            assert ".." not in reader(memory).resolve(typed, role).split("/")
+    tracemalloc.start()
+    try:
+        for role in (READ, WRITE, NEW, READ_FOLDER, WRITE_ANY):
+            with contextlib.suppress(PathRefused, MemoryNotFound):
+                assert ".." not in reader(memory).resolve(typed, role).split("/")
+        assert tracemalloc.get_traced_memory()[1] < 100 << 20
+    finally:
+        tracemalloc.stop()
 
 
 # ---------------------------------------------------------------------------------------------- two readings

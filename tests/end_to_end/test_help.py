@@ -240,6 +240,7 @@ def test_a_dry_run_has_the_members_of_the_change(
 ) -> None:
     enter(prepared, tmp_path, monkeypatch, name)
     capfd.readouterr()
+    monkeypatch.setenv("PATH", os.path.dirname(sys.executable), prepend=os.pathsep)  # as `install` asks for
     arguments = [word for word in asked_for_json(name) if word != "--dry-run"]
     if name.endswith("uninstall"):
         host = [] if name.startswith("git") else ["claude-code"]

@@ -350,7 +350,8 @@ def test_an_agent_is_served_what_everyone_shares_where_no_scope_is_given(
 ) -> None:
     """The command that `install` writes, run: what users have is not to be reached through it."""
     environment = {k: v for k, v in os.environ.items() if not k.startswith("MDMEM_")} | {
-        "HOME": str(tmp_path)
+        "HOME": str(tmp_path),
+        "PATH": f"{MDMEM.parent}{os.pathsep}{os.environ['PATH']}",
     }
     project = tmp_path / "project"
     subprocess.run(["git", "init", "--quiet", project], check=True)

@@ -175,6 +175,7 @@ BELOW = {
     "facade/past.py": "where copies of the past stand",
     "facade/uses.py": "where the counts of use stand",
     "facade/status.py": "which mounted files are missing",
+    "facade/service.py": "which files a session has changed",
     "facade/doctor.py": "what lies about in the vault's own folder",
     "review/merge_setup.py": "writes outside of the vault",
     "observations/observer.py": "the locks of observers",

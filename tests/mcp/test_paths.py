@@ -10,6 +10,7 @@ import pytest
 
 import mdmem
 from tests.mcp.conftest import Tools
+from tests.speed import is_all
 from tests.tables import cases
 
 if TYPE_CHECKING:
@@ -87,6 +88,8 @@ TAKEN = {
     "mv to": NEW | FOLDERS,
 }
 
+QUICK = ("show", "write", "mv", "rm all")
+
 
 def refill(files: Files) -> None:
     """Leave four memories and nothing else."""
@@ -103,7 +106,7 @@ def fill_in(given: Any, path: str) -> Any:
     return path if given == "P" else given
 
 
-@cases("tool", TOOLS)
+@cases("tool", TOOLS if is_all else QUICK)
 def test_every_form_of_a_path_is_read_as_on_the_command_line(
     cli: Cli, files: Files, monkeypatch: pytest.MonkeyPatch, tool: str
 ) -> None:

@@ -33,6 +33,7 @@ EVENTS: Mapping[str, str] = {
 }
 """The events of Claude Code and Codex, and what `mdmem hook` calls them."""
 _GUARD = "command -v {} >/dev/null 2>&1 || exit 0"
+_OPTIONS = {"--shared": 1, **dict.fromkeys(("--vault", "--user", "--project", "--resource", "--actor"), 2)}
 _MARK = regex(r"\$\{(?:CLAUDE_PROJECT_DIR:-\.|workspaceFolder)\}")
 _TIMEOUT_SECONDS = 10
 _MOST_SETTINGS = 4 * 1024 * 1024  # characters of a file that are looked through for our name
@@ -359,7 +360,7 @@ def find_commands(name: str, root: str) -> Iterator[tuple[str, str, str | list[s
         for path in filter(None, dict.fromkeys(_locate_files(name, folder)[:2])):
             for keys, entry in settings.find_entries(path, folder):
                 for event, command in _list_commands(keys, entry, project):
-                    is_ours = _is_installed(command, is_own=folder is None)
+                    is_ours = _is_installed(name, command, is_own=folder is None)
                     yield path, event, command if is_ours else ""
 
 
@@ -373,17 +374,26 @@ def _list_commands(keys: KeyPath, entry: Any, project: str) -> Iterator[tuple[st
     yield "server", [_MARK.sub(lambda _: project, str(word)) for word in words]
 
 
-def _is_installed(command: str | list[str], *, is_own: bool) -> bool:
-    """Return whether a command starts mdmem and nothing else; in a project, by its name."""
+def _is_installed(name: str, command: str | list[str], *, is_own: bool) -> bool:
+    """Return whether a command starts only what `install` writes for a host; in a project, mdmem by its name.
+
+    So it serves or answers a hook, whatever its options are, and is no other command of mdmem.
+    """
     guard, _, rest = command.partition("; ") if isinstance(command, str) else ("", "", "")
     try:
         words = shlex.split(rest) if isinstance(command, str) else command
     except ValueError:
         return False
     is_named = words[:1] == [NAME] or (is_own and os.path.basename("".join(words[:1])) == NAME)
+    end = 1
+    while words[end : end + 1] and words[end] in _OPTIONS:
+        end += _OPTIONS[words[end]]
     if isinstance(command, list):
-        return is_named and words[-1] == "mcp"
-    return is_named and guard == _GUARD.format(shlex.quote(words[0])) and shlex.join(words) == rest
+        return is_named and words[end:] == ["mcp"]
+    events = {*HOSTS[name].events.values(), "post-tool"}
+    is_hook = any(words[end:] == ["hook", event, "--host", name] for event in events)
+    is_guarded = is_named and guard == _GUARD.format(shlex.quote(words[0]))
+    return is_guarded and is_hook and shlex.join(words) == rest
 
 
 def _names_program(path: str) -> bool:

@@ -45,6 +45,7 @@ class FileIndex(Index):
     def __init__(self, vault: Vault, namespaces: Iterable[str], refused: NotReady | None = None) -> None:
         super().__init__(vault.root)
         self.refused = refused
+        self._reads = vault.reads
         self._files = Database(IN_MEMORY)
         self._read: set[str] = set()
         self._layers = [self.vault.within(namespace) for namespace in namespaces]
@@ -104,7 +105,8 @@ class FileIndex(Index):
                 path = nfc(line.rstrip(b"\n").decode("utf-8", "replace").removeprefix("./"))
                 with suppress(MdmemError):  # no memory can have such a path
                     self.vault.place(path)
-                    found.append(path)
+                    # What others have must not take the place of what is asked for.
+                    found += [path] if any(layer.namespace.holds(path) for layer in self._reads) else []
         yield from sorted(found)[:_MOST_READ]
 
 

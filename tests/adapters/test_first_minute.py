@@ -256,6 +256,24 @@ def test_the_files_say_what_the_index_says(tmp_path: Path, first: int) -> None:
             assert memory.states() == {**memory.states(), **files.states()}
 
 
+def test_what_another_user_pins_takes_nobody_s_place(tmp_path: Path) -> None:
+    """Also where it is more than is read without an index, and its names come first."""
+    root = tmp_path / "memories"
+    mdmem.init(root)
+    for number in range(MOST + 1):
+        other = root / f"users/a/notes/{number}.md"
+        other.parent.mkdir(parents=True, exist_ok=True)
+        other.write_text("---\ntier: pinned\n---\nTheirs.\n")
+    own = root / "users/u/notes/z.md"
+    own.parent.mkdir(parents=True)
+    own.write_text("---\ntier: pinned\n---\nThe port is 5199.\n")
+    memory = mdmem.open(root, mdmem.Scope(user="u"))
+    memory.service.read_files()
+    text = context(memory, budget=4_000, estimated=True, now=NOW).text
+    assert "The port is 5199." in text
+    assert "Theirs" not in text
+
+
 # -- the process that makes the index -----------------------------------------------------------------------
 
 

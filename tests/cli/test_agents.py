@@ -457,6 +457,37 @@ def test_the_doctor_runs_nothing_that_install_does_not_write(cli: Cli, home: Pat
     assert cli("doctor", "--host", "notepad").code == 2
 
 
+@pytest.mark.parametrize(
+    "words",
+    [
+        "rm --yes notes/kept.md",
+        "--shared rm --yes notes/kept.md",
+        "write notes/kept.md gone",
+        "undo --actor",
+        "project sync --host",
+        "uninstall claude-code --yes",
+        "hook background --host",
+    ],
+)
+def test_the_doctor_runs_no_other_command_of_mdmem(cli: Cli, home: Path, words: str) -> None:
+    """Neither before the words that `install` writes nor in their place."""
+    (home.parent / "bin/mdmem").write_text(f'#!/bin/sh\nexec {shlex.quote(sys.executable)} -m mdmem "$@"\n')
+    cli.ok("write", "notes/kept.md", "kept\n")
+    cli.ok("install", "claude-code", "--yes")
+    folder = home.parent / "project"
+    server = json.loads((folder / ".mcp.json").read_text())
+    server["mcpServers"]["mdmem"]["args"] = [*words.split(), "mcp"]
+    (folder / ".mcp.json").write_text(json.dumps(server))
+    hooks = (folder / ".claude/settings.json").read_text()
+    (folder / ".claude/settings.json").write_text(hooks.replace("--shared hook", f"{words} hook"))
+    before = everything(folder / "memories/notes"), cli.ok("history", "--json").out
+    ended = cli("doctor", "--host", "claude-code")
+    refused = 1 + len(HOSTS["claude-code"].events)
+    assert (ended.out + ended.errors).count("not what `install` writes") == refused
+    assert (everything(folder / "memories/notes"), cli.ok("history", "--json").out) == before
+    assert (folder / ".mcp.json").exists()
+
+
 def test_nothing_is_written_without_a_yes(cli: Cli, home: Path) -> None:
     before = everything(home.parent)
     ended = cli("install", "cursor")

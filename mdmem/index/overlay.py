@@ -12,8 +12,8 @@ from threading import Lock
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from mdmem.document import anchor
-from mdmem.document.document import parse_text, without_suffix
-from mdmem.errors import DocumentRefused, MemoryNotFound
+from mdmem.document.document import parse_any, parse_text, without_suffix
+from mdmem.errors import DocumentRefused, MemoryNotFound, NotEncodable
 from mdmem.index.database import Record, record, tag_key
 from mdmem.index.view import NO_ANCHORS, Anchors, View
 from mdmem.vault.paths import is_under
@@ -273,9 +273,11 @@ class Overlay(View):
         opened = self.opened.get(path)
         if opened is None:
             return super().read(path, unreadable=unreadable)
-        if opened.document is None:
-            raise opened.refused or MemoryNotFound(path=path)
-        return opened.document
+        if opened.document is not None:
+            return opened.document
+        if unreadable and not isinstance(opened.refused, NotEncodable):
+            return parse_any(path, opened.text.encode(), self.vault.config.limits)
+        raise opened.refused or MemoryNotFound(path=path)
 
     def keys_of(self, path: str) -> list[str]:
         """List every key that a link to the memory at `path` may have."""

@@ -36,6 +36,7 @@ _TORN, _HEADER_WITHIN = 100, 16 * 1024 * 1024  # lines and bytes before a header
 _FAR = 1_000_000  # numbers that the last line may skip
 _FIX = "`mdmem sessions check --fix` rewrites the log"
 _STEP = 1 << 14  # bytes that are read at once towards the beginning
+_FEW = 100  # numbers that are read even where they are gone
 _TAIL = 64  # bytes before a position, which say whether a log is still the one that was read
 
 
@@ -201,10 +202,15 @@ class Conversation:
         yield head
         yield from blocks
 
-    def blocks_back(self) -> Iterator[list[PlacedRecord]]:
-        """Read the records that count in blocks, the last one first, each block forwards."""
+    def blocks_back(self, gone: Ranges = NOTHING) -> Iterator[list[PlacedRecord]]:
+        """Read the records that count in blocks, the last one first, each block forwards.
+
+        Long ranges of numbers that are gone may be passed over.
+        """
         end, following = whole_size(self.log), self.state.seq + 1
         while end > 0 and not self.state.is_disordered:
+            if following - (first := gone.start_of(following - 1)) > _FEW:
+                end, following = self._find_line(first) or (end, following)
             back = lines_back(self.log, self.most, end)
             begin = next((line.start for line in back if end - line.start >= _STEP), 0)
             block = list(chain.from_iterable(self._read_blocks(begin, end)))
@@ -217,6 +223,14 @@ class Conversation:
         if end > 0:
             counted = [[each for each in block if each.line.start < end] for block in self._read_counted(0)]
             yield from reversed(counted)
+
+    def _find_line(self, first: int) -> tuple[int, int] | None:
+        """Find where the first line with a number from `first` on begins, in bytes, and which it has."""
+        start = find_start_near(self.log, first, read_seq, BEGINS_WITHIN)
+        records = chain.from_iterable(self._read_blocks(start))
+        return next(
+            ((each.line.start, each.record.seq) for each in records if each.record.seq >= first), None
+        )
 
     def _read_counted(self, start: int, first: int = 1) -> Iterator[list[PlacedRecord]]:
         """Read the records that count in blocks, from `start` (bytes) on, where one does.
@@ -273,7 +287,7 @@ class Conversation:
     def _message_blocks_back(self, first: int = 1) -> Iterator[list[Message]]:
         gone = self.state.dropped
         first = gone.skip(first)
-        for block in self.blocks_back() if first <= self.state.seq else ():
+        for block in self.blocks_back(gone) if first <= self.state.seq else ():
             messages = messages_in([each.record for each in block])
             yield gone.leave_out([each for each in messages if each.seq >= first])[::-1]
             if block and block[0].record.seq <= first:

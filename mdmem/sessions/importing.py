@@ -31,7 +31,7 @@ HOOK_SECONDS = 1.0
 _WAIT_SECONDS = 60.0  # for another import of the same session; a hook waits for none
 _LINE = 1 << 20  # characters of entries that become one line of the log
 _ENVELOPE = 4_096  # bytes of a line without its messages
-_MOST_BACK = 100_000  # messages that are looked at for what is taken back
+_MOST_BACK = 200  # messages behind which nothing is replaced
 _MOST_REASONS = 100  # of one transcript that are listed
 
 
@@ -272,18 +272,15 @@ class _Importer:
         """Take out of the history what an entry takes back, or the version of its message that is there."""
 
         def build(conversation: Conversation) -> tuple[LogRecord | None, None]:
-            back = entry.takes_back or (entry.replaces,)
-            turns, ids = (back, ()) if isinstance(back, int) else (None, back)
-            messages = list(islice(conversation.messages_back(), _MOST_BACK))
-            found = [at for at, each in enumerate(messages) if (is_asked(each) if turns else each.id in ids)]
-            if not found:
+            back, state = entry.takes_back, conversation.state
+            found = _find_back(entry, conversation.messages_back())
+            if found is None:
                 return None, None
-            last = found[:turns][-1]
-            first, state = messages[last].seq, conversation.state
-            end, gone = (state.seq, last + 1) if entry.takes_back else (first, 1)
+            count, first = found
+            end, gone = (state.seq, count) if back else (first, 1)
             record = conversation.dropping(Ranges([(first, end)]), state.live - gone)
             # A count of turns is obeyed once, wherever the next import begins.
-            behind = position.behind(entry) if turns else position
+            behind = position.behind(entry) if isinstance(back, int) else position
             return record._replace(cursors={self._name: behind._asdict()}), None
 
         self._sessions.logs.commit(self._transcript.key, build)
@@ -315,3 +312,26 @@ class _Importer:
 
 def _hash_text(text: str) -> str:
     return digest(text.encode("utf-8", "surrogatepass"))
+
+
+def _find_back(entry: TranscriptEntry, messages: Iterator[Message]) -> tuple[int, int] | None:
+    """Find what an entry takes back: how many messages, and the first number; None where none is there.
+
+    The messages come the last one first. No more are read than up to one that surely stays.
+    """
+    back, found = entry.takes_back, None
+    if not back:
+        behind = enumerate(islice(messages, _MOST_BACK), 1)
+        return next(((count, each.seq) for count, each in behind if each.id == entry.replaces), None)
+    if isinstance(back, int):
+        asked = ((count, each.seq) for count, each in enumerate(messages, 1) if is_asked(each))
+        return next(reversed([*islice(asked, back)]), None)
+    ids = frozenset(back)
+    for count, each in enumerate(messages, 1):
+        if each.id in ids:
+            found = count, each.seq
+        elif found and found[0] == count - 1:
+            found = count - 1, each.seq + 1  # so that what is gone is one range
+        if each.id and each.id not in ids:
+            break
+    return found

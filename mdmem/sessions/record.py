@@ -109,6 +109,11 @@ class Ranges(tuple[tuple[int, int], ...]):
         """Return the first number from `number` on that the first range does not hold."""
         return self[0][1] + 1 if self and self[0][0] <= number <= self[0][1] else number
 
+    def start_of(self, number: int) -> int:
+        """Return the first number of the range that holds a number; that number itself where none does."""
+        at = bisect_right(self, (number, LAST_NUMBER)) - 1
+        return self[at][0] if at >= 0 and number <= self[at][1] else number
+
     def leave_out(self, messages: list[Message]) -> list[Message]:
         """Return the messages of which the number is in none of the ranges."""
         return [each for each in messages if not self.holds(each.seq)] if self else messages

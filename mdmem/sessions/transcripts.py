@@ -35,6 +35,7 @@ META, MIGRATED = ".meta.json", ".migrated"
 # Lines that Claude Code writes for itself, or for an agent of the agent: nobody said them here.
 _NOT_SAID = ("isSidechain", "isMeta", "isCompactSummary", "isApiErrorMessage")
 _PEOPLE = ("human", "cli", "channel")  # where a line of Claude Code comes from, if a person typed it
+_MOST_LOOKED_BACK = 20  # times that what was imported before is read again for a line
 _SPEAKERS = ("user", "human", "assistant", "model", "gemini", "system", "info", "error")
 _OF_GEMINI = ("user", "gemini", "info", "error", "warning")
 _OF_OPENCODE = ("text", "reasoning", "file", "subtask")  # parts that say something, beside tools
@@ -290,7 +291,7 @@ def _dicts_in(values: Any) -> list[dict[str, Any]]:
 def _add_line_fields(
     message: Mapping[str, Any], value: Mapping[str, Any], name: str = "", origin: str = ""
 ) -> Mapping[str, Any]:
-    own, model = value.get(name), value.get("model", value.get("modelID"))
+    own, model = value.get(name) if name else None, value.get("model", value.get("modelID"))
     given = {"id": own if isinstance(own, str) else "", "created_at": _find_time(value), "origin": origin}
     said = {**message, "model": model} if name == "id" and isinstance(model, str) else message
     return Message(0, said, "", {field: text for field, text in given.items() if text}).written
@@ -401,7 +402,7 @@ def _mark_claude(path: str, lines: _Lines, start: int, number: int) -> Iterator[
     A prompt behind a line that others follow already takes these back, and another answer the first one;
     parts of one response, and what runs beside it, follow the same line.
     """
-    thread, last = dict[str, tuple[Any, ...]](), ""
+    thread, last, looked = dict[str, tuple[Any, ...]](), "", 0
     for entry in _settle_queued(lines, start, number):
         value, takes_back = _dict_of(entry.value), tuple[str, ...]()
         if not isinstance(own := value.get("uuid"), str) or value.get("isSidechain"):
@@ -409,7 +410,8 @@ def _mark_claude(path: str, lines: _Lines, start: int, number: int) -> Iterator[
             continue
         place = parent, turn, response, _ = _place_of(entry)
         is_aside = turn and parent != last and (parent or (turn == "user" and "parentUuid" in value))
-        if is_aside and parent not in thread:
+        if is_aside and parent not in thread and looked < _MOST_LOOKED_BACK:
+            looked += 1
             thread = {**dict(_read_behind(path, lines, parent, start)), **thread}
         if thread.get(own, ())[3:] == place[3:]:  # the same line again
             yield entry._replace(message=None)
@@ -570,14 +572,14 @@ def _read_document(path: str, most: int) -> Any:
 def _read_elements(
     messages: list[Any], reader: Reader, start: int, _number: int
 ) -> Iterator[TranscriptEntry]:
-    ids = Counter(map(_id_of, messages))
+    ids = [*map(_id_of, messages)]
+    counts = Counter(ids)
     for at, value in enumerate(messages[start:], start):
-        back, own = _dict_of(value).get("$rewindTo"), _id_of(value)
-        places = list(map(_id_of, messages[:at])) if back else []
-        behind = places[places.index(back) if back in places else 0 :]
-        entry = TranscriptEntry(at + 1, at, at + 1, "", own=own if ids[own] == 1 else "")
+        back, own = _dict_of(value).get("$rewindTo"), ids[at]
+        behind = ids[ids.index(back, 0, at) if back in ids[:at] else 0 : at] if back else []
+        entry = TranscriptEntry(at + 1, at, at + 1, "", own=own if counts[own] == 1 else "")
         try:
-            entry = entry._replace(text=encoded(value), takes_back=tuple(behind) if back else ())
+            entry = entry._replace(text=encoded(value), takes_back=tuple(behind))
             yield entry._replace(message=None if back else reader(value))
         except (Unreadable, RecursionError) as error:
             yield entry._replace(fault=str(error))

@@ -208,6 +208,7 @@ def compare(life: Life) -> None:
 
 @settings(max_examples=examples(40))
 @example(209066046)  # an open JSON file that follows no schema
+@example(15664)  # a rename of what is open, and can be no memory
 @given(st.integers(0, 1 << 32))
 def test_overlay_answers_as_a_vault_would_where_everything_open_is_saved(seed: int) -> None:
     with tempfile.TemporaryDirectory() as folder:

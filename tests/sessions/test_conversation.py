@@ -20,6 +20,7 @@ from mdmem.sessions.record import (
     LAST_NUMBER,
     LogHeader,
     LogRecord,
+    Ranges,
     RunSummary,
     write_header,
     write_record,
@@ -392,6 +393,29 @@ def test_a_large_log_is_not_read_whole(
     read.clear()
     sessions.add_message("s", {"role": "user", "content": "y", "id": "2"})  # what is known is not read again
     assert sum(read) < 300_000
+
+
+def test_a_long_part_that_left_the_history_is_not_read_on_the_way_back(
+    folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    last = 6_000
+    drop = LogRecord(seq=last + 1, drop=Ranges([(6, last - 5)]), live=10)
+    said = [message(each, "x" * 500) for each in range(1, last + 1)]
+    write(folder, [HEADER, *said, write_record(drop), *(message(last + each) for each in (2, 3))])
+    whole, read = os.path.getsize(folder / "s.jsonl"), list[int]()
+    pread = os.pread
+
+    def counted(descriptor: int, count: int, at: int) -> bytes:
+        data = pread(descriptor, count, at)
+        read.append(len(data))
+        return data
+
+    sessions = Memory(str(folder.parent)).sessions
+    with sessions.logs.reading("s") as conversation:
+        monkeypatch.setattr(os, "pread", counted)
+        back = [each.seq for each in conversation.messages_back()]
+    assert back == [last + 3, last + 2, *range(last, last - 5, -1), 5, 4, 3, 2, 1]
+    assert sum(read) < whole / 4
 
 
 def test_faults_name_lines_from_one(folder: Path) -> None:

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from hypothesis import HealthCheck, given, settings, strategies as st
+from hypothesis import HealthCheck, example, given, settings, strategies as st
 
 from mdmem.errors import LockTimeout, StorageFailed, Usage
 from mdmem.facade.memory import Memory, open as open_memory
@@ -632,6 +632,7 @@ messages_of_any_form = st.lists(
 
 
 @settings(suppress_health_check=[HealthCheck.function_scoped_fixture])
+@example(messages=[{"role": "user", "content": "c", "": "0"}], ascii_only=False)
 @given(messages=messages_of_any_form, ascii_only=st.booleans())
 def test_every_field_of_a_document_comes_back_equal(
     source: Path, messages: list[Any], *, ascii_only: bool

@@ -396,6 +396,16 @@ def test_turns_that_were_taken_back_are_marked_and_in_no_prompt(
         assert memory.sessions.info(key).messages == expected.count("|") + 1
 
 
+def test_a_prompt_that_is_taken_back_a_hundred_times_leaves_one_range(memory: Memory, write: Write) -> None:
+    forks = [claude(number, "user", f"try {number}", 2) for number in range(3, 103)]
+    path = write(lines(*BEGIN, *forks), "s.jsonl")
+    memory.sessions.import_(str(path))
+    key = "claude-code:s"
+    assert [each.text for each in memory.sessions.history(key)] == ["go", "on it", "try 102"]
+    with memory.sessions.logs.reading(key) as conversation:
+        assert len(conversation.state.dropped) == 1
+
+
 def test_where_no_line_names_a_parent_nothing_is_taken_back(memory: Memory, write: Write) -> None:
     roles = ("user", "assistant") * 3
     values = [claude(number, role, f"{number}") | {"parentUuid": None} for number, role in enumerate(roles)]

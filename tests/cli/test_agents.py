@@ -23,6 +23,7 @@ from jsonschema import Draft202012Validator
 
 import mdmem
 from mdmem.agents.hosts import HOSTS
+from tests.speed import soak_most
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -424,7 +425,7 @@ def test_settings_are_sound_by_the_schema_of_their_host(
 HOOKED = [name for name, host in HOSTS.items() if host.project and host.project.hooks]
 
 
-@pytest.mark.parametrize("host", HOOKED)
+@pytest.mark.parametrize("host", soak_most(HOOKED, quick=(0, 1)))
 def test_the_doctor_runs_what_the_settings_of_a_host_say(cli: Cli, home: Path, host: str) -> None:
     (home.parent / "bin/mdmem").write_text(f'#!/bin/sh\nexec {shlex.quote(sys.executable)} -m mdmem "$@"\n')
     ended = cli("doctor", "--host", host)

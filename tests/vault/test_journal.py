@@ -780,7 +780,8 @@ def test_a_journal_that_cannot_be_read_is_said(vault: Vault) -> None:
         pytest.skip("only root can become somebody else")
     put(vault, "a.md", OLD)
     (Path(vault.root) / ".mdmem/local").chmod(0o700)
-    os.chmod(vault.root, 0o755)
+    for path in (vault.root, f"{vault.root}/.mdmem", f"{vault.root}/a.md"):
+        os.chmod(path, 0o755)
     child = os.fork()
     if child == 0:
         status = 1

@@ -25,6 +25,7 @@ SIDES = (1, 2)
 
 _TAG = regex(r"</?[A-Za-z][^<>]*>")
 _LONGEST_RUN = 100  # nodes that a side added beside each other, and that may stand once for both
+_ALIKE = "added by each side, nearly alike"
 _MOST_SORTED = 500  # siblings whose order both sides changed
 
 
@@ -67,6 +68,12 @@ class Trio:
             raise AssertionError("the side does not have this node")
         return node
 
+    def contest(self, why: str, side: int = 0) -> None:
+        """Make it a conflict; `why` may name `side` and then the other one as `{}`."""
+        self.state = "conflict"
+        names = ("", "ours", "theirs")
+        self.why = why.format(names[side], names[3 - side]) if side else why
+
     def is_removed_by(self, side: int) -> bool:
         """Return whether a side no longer has what was in the base."""
         return self.nodes.base is not None and self.nodes[side] is None
@@ -101,6 +108,7 @@ class _Joining:
         self._known_before: dict[TreeNode, Trio | None] = {}
         self._known_after: dict[TreeNode, Trio | None] = {}
         self._runs: dict[TreeNode, list[tuple[str, str]]] = {}  # of what was added beside each other
+        self._lists: list[tuple[Sequence[Trio], bool]] = []  # items or rows, and whether a side moved some
         self._pieces: dict[Trio, Trio] = {}  # and what each was cut from
         self._subsections: dict[TreeNode, list[TreeNode]] = defaultdict(list)
         for node in nodes:
@@ -117,7 +125,7 @@ class _Joining:
         below: dict[Trio, list[Trio]] = defaultdict(list)
         for trio in self._all[1:]:
             if self._is_moved_apart(trio):
-                trio.state, trio.why = "conflict", "moved to another place by each side"
+                trio.contest("moved to another place by each side")
             if trio.state != "gone":
                 trio.parent = self._choose_parent(trio)
                 below[trio.parent].append(trio)
@@ -156,7 +164,7 @@ class _Joining:
     def _make_trios(self) -> None:
         base, ours, theirs = self._trees
         mine, yours = Matching(base, ours), Matching(base, theirs)
-        self._weak = (mine.weak, yours.weak)
+        self._weak = [each.weak | set(filter(each.is_other_entry, base.nodes)) for each in (mine, yours)]
         for node in base.nodes:
             self._add_trio(Versions(node, mine.partner(node), yours.partner(node)))
         for parent in (*ours.nodes, *theirs.nodes):
@@ -244,8 +252,7 @@ class _Joining:
         base, ours, theirs = trio.nodes
         if base is None or (ours and theirs):
             if base and base.kind == "table" and self._has_columns_conflict(trio):
-                why = "its columns were changed by one side, its rows by the other"
-                trio.state, trio.why = "conflict", why
+                trio.contest("its columns were changed by one side, its rows by the other")
             for side in SIDES:
                 other = 3 - side
                 if not self._is_replaced(trio, side):
@@ -256,23 +263,23 @@ class _Joining:
                     parents[other] is not parents.base and not self._is_lost(parents.base or trio)[other - 1]
                 )
                 if is_moved or self._is_changed_below(trio, other):
-                    trio.state, trio.why = (
-                        "conflict",
-                        _describe_sides("replaced by {}, moved or added to by {}", side),
-                    )
-        elif not ours and not theirs:
-            trio.state = "gone"
+                    trio.contest("replaced by {}, moved or added to by {}", side)
         else:
-            (side,) = trio.sides
-            trio.state = "conflict" if self._is_changed(trio, side) else "gone"
-            trio.why = _describe_sides("removed by {}, changed by {}", 3 - side)
+            trio.state = "gone"
+            for side in trio.sides:
+                if self._is_changed(trio, side):
+                    trio.contest("removed by {}, changed by {}", 3 - side)
 
     def _is_replaced(self, trio: Trio, side: int) -> bool:
         """Return whether a side has something else in the place of a node, and of all that was in it."""
         base = trio.nodes.base
         if base is None or base not in self._weak[side - 1]:
             return False
-        return not any(self._trios[child].nodes[side] for child in base.children)
+        return not any(self._has_kept(node, side) for node in base.walk() if node.words)
+
+    def _has_kept(self, node: TreeNode, side: int) -> bool:
+        """Return whether a side still has a node of the base, and nothing else in its place."""
+        return self._trios[node].nodes[side] is not None and node not in self._weak[side - 1]
 
     def _is_changed(self, trio: Trio, side: int) -> bool:
         """Return whether a side changed a node that the other removed."""
@@ -286,7 +293,7 @@ class _Joining:
         node, base, other = trio.on(side), trio.on(0), 3 - side
         held = set(self._walk_below(base))
         tops = [base, *(each for each in base.children if each.kind in {"list", "table"})]
-        if any(self._trios[each].nodes[other] for each in held if each.parent in tops or each.above is base):
+        if any(self._has_kept(each, other) for each in held if each.parent in tops or each.above is base):
             return False  # the other side took only the node from around them
         for below in self._walk_below(node):
             each = self._trios[below]
@@ -328,40 +335,37 @@ class _Joining:
 
     def _keep_contexts(self) -> None:
         """Make a conflict of what one side added to things that the other removed."""
-        rewritten: dict[tuple[Trio, int], bool] = {}
+        rewritten = {
+            (self._trios[node], side)
+            for node in self._trees.base.nodes
+            for side in self._trios[node].sides
+            if node.kind == "list" and all(self._trios[item].is_removed_by(side) for item in node.children)
+        }
         for trio in self._all:
-            if len(trio.sides) != 1:
-                continue
-            (side,) = trio.sides
-            node, other = trio.on(side), 3 - side
-            if trio.state == "conflict" and node.kind == "section":
-                for below in map(self._trio_of, self._walk_below(node)):
-                    if below.node.kind == "section" and below.nodes[other] is None:
-                        below.state, below.why = "conflict", trio.why
-            if trio.nodes.base is None and self._is_in_removed_html(node, other):
-                trio.state, trio.why = (
-                    "conflict",
-                    _describe_sides("added by {} in HTML that {} removed", side),
-                )
-            whole = self._parent_of(node) or trio
-            if trio.nodes.base is None and trio.state == "stands" and whole.node.kind == "list":
-                if (whole, other) not in rewritten:
-                    rewritten[whole, other] = self._is_rewritten_list(whole, other)
-                if rewritten[whole, other]:
-                    whole.state = "conflict"
-                    whole.why = _describe_sides("rewritten by {}, added to by {}", other)
+            if len(trio.sides) == 1 and trio.nodes.base is None:
+                self._keep_context(trio, rewritten)
+            elif len(trio.sides) == 1 and trio.state == "conflict" and trio.node.kind == "section":
+                for below in map(self._trio_of, self._walk_below(trio.node)):
+                    if below.node.kind == "section" and below.sides == trio.sides:
+                        below.contest(trio.why)
+
+    def _keep_context(self, trio: Trio, rewritten: Container[tuple[Trio | None, int]]) -> None:
+        """Make a conflict of an addition of one side whose surroundings the other one removed."""
+        (side,) = trio.sides
+        node, whole, other = trio.on(side), self._parent_of(trio.on(side)), 3 - side
+        held = {self._trios[below].state for below in self._walk_below(node) if below.head}
+        if self._is_in_removed_html(node, other):
+            trio.contest("added by {} in HTML that {} removed", side)
+        elif held == {"gone"}:
+            trio.contest("put by {} around something that {} removed", side)
+        elif whole and (whole, other) in rewritten:
+            whole.contest("rewritten by {}, added to by {}", other)
 
     def _is_in_removed_html(self, node: TreeNode, side: int) -> bool:
         """Return whether a node stands between two things, one of them HTML, that a side removed."""
         around = [known[node] for known in (self._known_before, self._known_after)]
         gone = [trio for trio in around if trio and trio.state == "gone" and trio.is_removed_by(side)]
         return len(gone) == len(around) and "html" in {trio.node.kind for trio in gone}
-
-    def _is_rewritten_list(self, trio: Trio, side: int) -> bool:
-        base = trio.nodes.base
-        if not base or not trio.nodes[side]:
-            return False
-        return all(self._trios[item].is_removed_by(side) for item in base.children)
 
     def _contest_replacements(self) -> None:
         """Make a conflict of what each side put in the place of something that neither kept."""
@@ -376,7 +380,7 @@ class _Joining:
             glued = above if not trio.node.lead else None
             put = [self._list_put(facts[side][slice(*ends[side - 1])], side, glued) for side in SIDES]
             for each in chain(*put) if all(put) else ():
-                each.state, each.why = "conflict", f"put where {trio.node.words!r} stood, by each side"
+                each.contest(f"put where {trio.node.words!r} stood, by each side")
 
     def _find_gaps(self, base: Sequence[Trio], facts: Sequence[TreeNode]) -> list[tuple[int, int]]:
         """Return for each node of the base where its nearest kept neighbours end and begin on a side."""
@@ -442,10 +446,15 @@ class _Joining:
         if base == sides[0] == sides[1] and len(base) == len(children):
             return base
         common = set(base).intersection(*sides)
-        steady = self._merge_orders(parent, *([t for t in order if t in common] for order in (base, *sides)))
+        orders = Versions(*([trio for trio in order if trio in common] for order in (base, *sides)))
+        changed = [side for side in SIDES if orders[side] != orders.base]
+        if parent.node.kind in {"list", "table"}:
+            self._lists.append((children, bool(changed)))
+        steady = self._merge_orders(parent, *orders)
         following: dict[Trio | None, Trio | None] = dict(pairwise([None, *steady, None]))
         waiting = [
-            (each, side)
+            # What both added stands where the side has it that changed the order.
+            (each, changed[0] if len(changed) == 1 and each.sides == list(SIDES) else side)
             for is_known in (True, False)
             for side in self._order
             for each in sorted(self._select_side(children, parent, side), key=lambda one: one.on(side).line)
@@ -483,7 +492,7 @@ class _Joining:
         found = sorted(base, key=above.__getitem__)
         is_sorted = all(above[trio] == number for number, trio in enumerate(found))
         if not is_sorted or not all(named.intersection(pair) for pair in twice):
-            parent.state, parent.why = "conflict", "put in another order by each side"
+            parent.contest("put in another order by each side")
         return found
 
     def _insert_behind(
@@ -542,23 +551,31 @@ class _Joining:
                 beside += [each for each, _ in takewhile(itemgetter(1), zip(near, rewritten, strict=True))]
             if any(each.nodes.base is None for each in beside):
                 for each in beside:
-                    each.state, each.why = "conflict", trio.why
+                    each.contest(trio.why)
 
     def _contest_additions(self) -> None:
-        """Make a conflict of what both sides added at one place nearly alike."""
+        """Make a conflict of what both added nearly alike at one place, or about one thing to a list."""
         facts = [trio for trio in self._walk_standing(self._all[0]) if trio.node.head]
-        runs = groupby(facts, lambda trio: trio.nodes.base is None and trio.state == "stands")
-        for run in [list(each) for is_added, each in runs if is_added]:
-            mine, yours = ([each for each in run if each.sides == [side]] for side in SIDES)
-            parents = dict.fromkeys(trio.parent for trio in run if trio.parent and mine and yours)
-            known = [(each, node) for each in parents if each.nodes.base for node in each.on(0).children]
-            before = [_read_fact(self._trios[node], parent) for parent, node in known]
-            added = [[_read_fact(each, each.parent) for each in side] for side in (mine, yours)]
-            pairs = find_alike(added[0], added[1], before)
-            found = {each for n, m in pairs for each in (mine[n], yours[m])}
+        for is_added, group in groupby(facts, _is_addition):
+            run = list(group) if is_added else []
+            found = self._find_alike(run)
             at = [number for number, each in enumerate(run) if each in found]
             for each in run[at[0] : at[-1] + 1] if at else ():
-                each.state, each.why = "conflict", "added by each side, nearly alike"
+                each.contest(_ALIKE)
+        for children, is_sorted in self._lists:
+            # Where a side changed the order, the neighbours of an addition tell nothing.
+            for each in self._find_alike(list(filter(_is_addition, children)), by_key=not is_sorted):
+                each.contest(_ALIKE)
+
+    def _find_alike(self, added: Sequence[Trio], *, by_key: bool = False) -> set[Trio]:
+        """Return those of some additions that are nearly the same as one of the other side."""
+        mine, yours = ([each for each in added if each.sides == [side]] for side in SIDES)
+        parents = dict.fromkeys(trio.parent for trio in added if trio.parent and mine and yours)
+        known = [(each, node) for each in parents if each.nodes.base for node in each.on(0).children]
+        before = [_read_fact(self._trios[node], parent) for parent, node in known]
+        facts, others = ([_read_fact(each, each.parent) for each in side] for side in (mine, yours))
+        pairs = find_alike(facts, others, before, by_key=by_key)
+        return {each for n, m in pairs for each in (mine[n], yours[m])}
 
     def _walk_standing(self, trio: Trio) -> Iterator[Trio]:
         """Yield a node and what is below it, in the order of the result."""
@@ -582,6 +599,10 @@ class _Joining:
         return [trio for trio in map(self._trio_of, nodes) if trio in among]
 
 
+def _is_addition(trio: Trio) -> bool:
+    return trio.nodes.base is None and trio.state == "stands"
+
+
 def _read_fact(trio: Trio, parent: Trio | None) -> PlacedFact:
     node, section = trio.node, parent
     words = _TAG.sub("", node.words) if node.kind == "html" else node.words
@@ -595,11 +616,6 @@ def _read_fact(trio: Trio, parent: Trio | None) -> PlacedFact:
 def _shown_words(node: TreeNode) -> tuple[str, str]:
     """Return the words of a node; of a heading, as a reader sees them."""
     return node.kind, plain(node.words) if node.kind == "section" else node.words
-
-
-def _describe_sides(what: str, side: int) -> str:
-    """Return a sentence about what a side and then the other one did."""
-    return what.format(*(("", "ours", "theirs")[each] for each in (side, 3 - side)))
 
 
 def _list_marker(node: TreeNode) -> str:

@@ -23,7 +23,7 @@ _SHORTEST_TITLE = 5  # letters; in shorter ones two letters make another word
 _LONGEST_TITLE = 80  # characters of a title, or of the beginning of a field, that are read
 _MOST_BESIDE = 200  # neighbours, of more, that two additions are compared with
 _DIGITS = regex(r"[0-9]+")
-_LINK = regex(r"(?:\[.\][ \t]+)?(\[[^\[\]]+\]\([^()\s]+\))")
+_LINK = regex(r"(?:\[.\][ \t]+)?\[[^\[\]]+\]\(([^()\s]+)\)")
 _TASK = regex(r"\[.\][ \t]+(.+)")
 _FIELD = regex(
     r"[\[(]?[*_`]*([^\W\d_][\w.-]*(?: [\w.-]+){0,3})[*_`]*(?:::|\uff1a|:(?=[*_`]*[ \t]))[*_`]*[ \t]*.+"
@@ -49,7 +49,11 @@ class PlacedFact(NamedTuple):
 
 
 def find_alike(
-    mine: Sequence[PlacedFact], yours: Sequence[PlacedFact], before: Sequence[PlacedFact]
+    mine: Sequence[PlacedFact],
+    yours: Sequence[PlacedFact],
+    before: Sequence[PlacedFact],
+    *,
+    by_key: bool = False,
 ) -> Iterator[tuple[int, int]]:
     """Yield which of two sides' additions at one place are nearly the same, by their places.
 
@@ -59,6 +63,7 @@ def find_alike(
     Args:
         mine, yours: what each side added.
         before: what stood there.
+        by_key: whether only what is about one thing counts as alike.
     """
     if not (mine and yours):
         return
@@ -96,7 +101,7 @@ def find_alike(
         if one.words == other.words:
             is_alike = one.kind != other.kind or one.parent is not other.parent
         else:
-            is_alike = _name_one_thing(one, other, keys) or are_alike(one, other)
+            is_alike = _name_one_thing(one, other, keys) or (not by_key and are_alike(one, other))
         if is_alike:
             yield n, m
 

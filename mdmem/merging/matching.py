@@ -216,9 +216,7 @@ class Matching:
             mine, yours = ([node for node in nodes if node.kind == kind] for nodes in (olds, news))
             if len(mine) == len(yours) == 1:
                 self._pair_nodes(mine[0], yours[0])
-                pair = mine[0].words, yours[0].words
-                is_same = holds(*pair) or len({_TARGET.sub("", each) for each in pair}) == 1
-                if kind != "list" and not is_same:
+                if kind != "list" and not _say_one_thing(mine[0], yours[0]):
                     self.weak.add(mine[0])
         olds, news = (
             [node for node in nodes if node.kind in _MAY_CHANGE_KIND and self._is_free(node)]
@@ -299,6 +297,19 @@ class Matching:
         is_part = fewest >= TELLING and shared >= fewest * NEARLY_ALL
         return max(2 * shared / (len(words) + len(others)), _SIMILAR * is_part)
 
+    def is_other_entry(self, old: TreeNode) -> bool:
+        """Return whether an item or row and its partner share little but what most entries there share."""
+        new = self._partner.get(old)
+        parents = [node.parent for node in (old, new) if node and node.parent]
+        if old.kind not in {"item", "row"} or old.id or not new or self.is_equal(old):
+            return False
+        beside = [each for parent in parents for each in parent.children if each not in (old, new)]
+        counts = Counter(word for each in beside for word in self._words_of(each))
+        usual = {word for word, count in counts.items() if count * 2 > len(beside)}
+        words, others = self._words_of(old) - usual, self._words_of(new) - usual
+        shares_little = 2 * len(words & others) < _SIMILAR * (len(words) + len(others))
+        return shares_little and not _say_one_thing(old, new)
+
     def _words_of(self, node: TreeNode) -> frozenset[Word]:
         if node not in self._words:
             text = node.source if node.kind in {"list", "table"} else node.words
@@ -319,6 +330,12 @@ def holds(text: str, other: str) -> bool:
     """Return whether one of two texts has all words of the other in a row."""
     words, others = (f" {' '.join(_WORD.findall(each.casefold()))} " for each in (text, other))
     return bool(words.strip() and others.strip()) and (words in others or others in words)
+
+
+def _say_one_thing(old: TreeNode, new: TreeNode) -> bool:
+    """Return whether one of two nodes holds the words of the other, or they differ in where links lead."""
+    is_same_but_targets = _TARGET.sub("", old.words) == _TARGET.sub("", new.words)
+    return is_same_but_targets or holds(old.words, new.words)
 
 
 def section_of(node: TreeNode) -> TreeNode:

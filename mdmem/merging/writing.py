@@ -177,7 +177,7 @@ class Writer:
         if not base:
             return whole, None
         nodes = Versions(base, ours, theirs)
-        composed = _with_merged_marker(nodes, heads)
+        composed = _with_merged_marker(nodes, heads, is_replaced=trio.is_replaced)
         if composed is None and base.kind == ours.kind == theirs.kind:
             composed = repointed(self._documents, self._documents.paired(nodes, _node_span))
             lines = heads.map(whole_lines)
@@ -280,7 +280,7 @@ def _quote_node(node: TreeNode) -> str:
     return repr(words if len(words) <= _LONGEST else words[: _LONGEST - 1] + "…")
 
 
-def _with_merged_marker(nodes: Versions[TreeNode], heads: Versions[str]) -> str | None:
+def _with_merged_marker(nodes: Versions[TreeNode], heads: Versions[str], *, is_replaced: bool) -> str | None:
     """Return the lines of a node of which each side changed only the marker, box, layout, or the rest."""
     parts = nodes.paired(heads, _split_marker)
     markers, boxes, rests = (parts.map(itemgetter(place)) for place in range(3))
@@ -289,7 +289,7 @@ def _with_merged_marker(nodes: Versions[TreeNode], heads: Versions[str]) -> str 
         lambda node, part: (node.kind, node.words.removeprefix(part[1]), node.id, part[0] or node.level),
     )
     marker = markers.agreed() or ((markers.theirs,) if nodes.theirs.kind == "item" else None)
-    box = boxes.agreed()
+    box = None if is_replaced and len(set(boxes)) > 1 else boxes.agreed()
     agreed = rests.agreed() or (
         said.agreed() and ((rests.theirs,) if said.ours == said.base else (rests.ours,))
     )

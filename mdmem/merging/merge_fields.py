@@ -7,6 +7,7 @@ each key has the lines of the side that changed it.
 from __future__ import annotations
 
 import re
+from collections import Counter
 from contextlib import suppress
 from dataclasses import dataclass
 from datetime import UTC, datetime
@@ -20,6 +21,7 @@ from mdmem.document.relink import repointed
 from mdmem.document.tree import KeyPath, same
 from mdmem.errors import DocumentRefused
 from mdmem.merging.conflict import Conflicts, value_conflict
+from mdmem.merging.line_merge import is_clean, join_lines, merge_texts
 from mdmem.text.diff import Versions, complete, merged_order, placed
 
 if TYPE_CHECKING:
@@ -225,20 +227,27 @@ class _FieldsMerge:
             head = inner.map(itemgetter(0)).agreed()
             text, values = self.merge_mapping(path, inner.map(itemgetter(1)))
             return MergedFields(head[0] + text, values) if head else None
-        return _merged_list(base, ours, theirs) or self._merge_repointed(Versions(base, ours, theirs))
+        known = complete(Versions(base, ours, theirs))
+        return _merged_list(base, ours, theirs) or (self._merge_lines(known) if known else None)
 
-    def _merge_repointed(self, entries: Versions[_Entry | None]) -> MergedFields | None:
-        """Return a key of which one side changed only where links lead."""
-        known = complete(entries)
-        text = known and repointed(self.documents, known.map(lambda entry: entry.span))
-        if not (known and text):
+    def _merge_lines(self, known: Versions[_Entry]) -> MergedFields | None:
+        """Return a key where one side changed only where links lead, or a list of mappings by its lines."""
+        text = repointed(self.documents, known.map(lambda entry: entry.span))
+        names = known.map(lambda entry: _count_names(entry.node))
+        if text is None and all(names):
+            pieces = merge_texts(known.map(lambda entry: entry.own))
+            text = join_lines(piece.text for piece in pieces) if is_clean(pieces) else None
+        if not text:
             return None
         limits = self.documents.theirs.limits
         front = frontmatter.parse(
             f"---\n{text}---\n", max_depth=limits.max_depth, max_values=limits.max_values
         )
         key = known.theirs.member.key
-        return MergedFields(text, front.values[key]) if front.values.keys() == {key} else None
+        if not front.node or front.values.keys() != {key}:
+            return None
+        is_twice = not _count_names(front.node.members[0].node) <= names.ours | names.theirs
+        return None if is_twice else MergedFields(text, front.values[key])
 
     def _mark_conflict(
         self, path: KeyPath, texts: Versions[str] | Versions[str | None], *, told: bool = False
@@ -248,6 +257,12 @@ class _FieldsMerge:
         if told:
             return self.conflicts.marked(conflict.base, conflict.ours, conflict.theirs, newline)
         return self.conflicts.take(conflict, newline)
+
+
+def _count_names(node: Node) -> Counter[tuple[str, str]]:
+    """Return how often each first member of a mapping, such as its name, stands in a list of them."""
+    firsts = [item.members[0] for item in node.items if item.kind == "mapping" and item.members]
+    return Counter((member.key, str(member.node.value)) for member in firsts)
 
 
 # ------------------------------------------------------------------------------------------------- stamps

@@ -34,7 +34,7 @@ from mdmem.merging.line_merge import (
 from mdmem.merging.merge_fields import MergedFields, merge_fields, merged_json
 from mdmem.merging.tree import read_tree
 from mdmem.merging.writing import Writer
-from mdmem.text.diff import Versions, complete, increasing
+from mdmem.text.diff import Versions, complete
 from mdmem.text.lines import LINE_END, whole_lines
 from mdmem.text.regex import regex
 
@@ -316,19 +316,7 @@ def _find_wrong(
     for line in counts.base | counts.ours | counts.theirs:
         if line not in composed and not is_in_limits(line, counts, after):
             return f"has {line[:_LONGEST]!r} more often or less often than both sides together"
-    return _find_twice(trees, result) or _find_crossed(trees, result)
-
-
-def _find_crossed(trees: Versions[Tree], result: Tree) -> str:
-    """Return a line that no version has moved, and that came to stand across another one."""
-    base, *others = (_place_single_lines(tree.source) for tree in (*trees, result))
-    kept = [line for line in base if all(line in each for each in others)]
-    for side in others[:-1]:
-        kept = [kept[at] for at in increasing([side[line] for line in kept])]
-    for above, below in pairwise(kept):
-        if others[-1][below] < others[-1][above]:
-            return f"puts {below[:_LONGEST]!r} above {above[:_LONGEST]!r}"
-    return ""
+    return _find_twice(trees, result)
 
 
 def _is_sound(versions: Versions[Document], trees: Versions[Tree], body: str) -> bool:

@@ -7,6 +7,7 @@ last similar words.
 from __future__ import annotations
 
 from collections import Counter, defaultdict
+from itertools import chain
 from typing import TYPE_CHECKING, TypeVar
 
 from mdmem.text.diff import increasing, matches
@@ -55,6 +56,7 @@ class Matching:
         self._partner: dict[TreeNode, TreeNode] = {}
         self._shapes: dict[TreeNode, int] = {}
         self._words: dict[TreeNode, frozenset[Word]] = {}
+        self._counts: dict[tuple[TreeNode, ...], tuple[Counter[Word], int]] = {}  # of the words of entries
         known: dict[Hashable, int] = {}
         for node in (*reversed(old.nodes), *reversed(new.nodes)):
             shape = (node.kind, node.words, node.id, node.level, *(self._shapes[c] for c in node.children))
@@ -300,15 +302,19 @@ class Matching:
     def is_other_entry(self, old: TreeNode) -> bool:
         """Return whether an item or row and its partner share little but what most entries there share."""
         new = self._partner.get(old)
-        parents = [node.parent for node in (old, new) if node and node.parent]
+        parents = tuple(node.parent for node in (old, new) if node and node.parent)
         if old.kind not in {"item", "row"} or old.id or not new or self.is_equal(old):
             return False
-        beside = [each for parent in parents for each in parent.children if each not in (old, new)]
-        counts = Counter(word for each in beside for word in self._words_of(each))
-        usual = {word for word, count in counts.items() if count * 2 > len(beside)}
-        words, others = self._words_of(old) - usual, self._words_of(new) - usual
-        shares_little = 2 * len(words & others) < _SIMILAR * (len(words) + len(others))
-        return shares_little and not _say_one_thing(old, new)
+        if parents not in self._counts:
+            beside = [self._words_of(each) for parent in parents for each in parent.children]
+            self._counts[parents] = Counter(chain(*beside)), len(beside)
+        (counts, entries), words, others = self._counts[parents], self._words_of(old), self._words_of(new)
+
+        def tells(word: Word) -> bool:
+            return 2 * (counts[word] - (word in words) - (word in others)) <= entries - len((old, new))
+
+        shared, both = (sum(map(tells, each)) for each in (words & others, [*words, *others]))
+        return 2 * shared < _SIMILAR * both and not _say_one_thing(old, new)
 
     def _words_of(self, node: TreeNode) -> frozenset[Word]:
         if node not in self._words:

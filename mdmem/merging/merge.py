@@ -304,12 +304,12 @@ def _find_wrong(
     """
     if result is None:
         return "has more parts than a memory may have"
-    found = list(_list_outline(result.root, -1, iter(range(len(result.nodes)))))
-    for node, wanted in zip(found, written, strict=False):
-        kind, words, parent, text = node
-        if (kind, parent) != (wanted.kind, wanted.parent) or wanted.words not in (None, words):
-            return f"reads {text.strip()[:_LONGEST]!r} as something else than either side"
-    if len(found) != len(written):
+    places = {node: number for number, node in enumerate(result.nodes)}
+    for node, wanted in zip(result.nodes, written, strict=False):
+        parent = places[node.parent] if node.parent else -1
+        if (node.kind, parent) != (wanted.kind, wanted.parent) or wanted.words not in (None, node.words):
+            return f"reads {node.head.strip()[:_LONGEST]!r} as something else than either side"
+    if len(result.nodes) != len(written):
         return "has other parts than both sides together"
     after = _count_lines(result)
     counts = trees.map(_count_lines)
@@ -366,13 +366,6 @@ def _place_single_lines(text: str) -> dict[str, int]:
     lines = [line.strip(" \t\r\n") for line in whole_lines(text)]
     counts = Counter(lines)
     return {line: number for number, line in enumerate(lines) if line and counts[line] == 1}
-
-
-def _list_outline(node: TreeNode, parent: int, numbers: Iterator[int]) -> Iterator[tuple[str, str, int, str]]:
-    own = next(numbers)
-    yield node.kind, node.words, parent, node.head
-    for child in node.children:
-        yield from _list_outline(child, own, numbers)
 
 
 def _count_lines(tree: Tree) -> Counter[str]:

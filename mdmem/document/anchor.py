@@ -60,12 +60,14 @@ class AnchorHeading(NamedTuple):
         path: the titles from the outermost heading down to its own, as written.
         slug: its slug, unique in its document.
         loose: the loose key of its title.
+        level: 1 for `#`.
     """
 
     line: int
     path: tuple[str, ...]
     slug: str
     loose: str
+    level: int
 
 
 class Match(NamedTuple):
@@ -178,7 +180,7 @@ def headings(sections: Sequence[Section]) -> list[AnchorHeading]:
     """Return the headings of a document's sections, in order."""
     found = keys([section[0].title for section in sections])
     return [
-        AnchorHeading(heading.line, path, unique, key)
+        AnchorHeading(heading.line, path, unique, key, heading.level)
         for (heading, path, _, _), (unique, key) in zip(sections, found, strict=True)
     ]
 
@@ -186,7 +188,8 @@ def headings(sections: Sequence[Section]) -> list[AnchorHeading]:
 def match(among: Sequence[AnchorHeading], anchor: str) -> Match | None:
     """Return the headings that an anchor names: by title, then slug, then loosely.
 
-    `H1#H2` is a heading under another one, when no title has that `#` in it.
+    `H1#H2` is a heading under another one, when no title has that `#` in it; where there is none, it is what
+    Obsidian finds.
     """
     if not anchor:
         return None
@@ -199,13 +202,15 @@ def match(among: Sequence[AnchorHeading], anchor: str) -> Match | None:
         ("title", lambda h: bool(nested) and _is_nested(h, nested, _same_title)),
         ("slug", lambda h: anchor == h.slug),
         ("slug", lambda h: bool(nested) and _is_nested(h, nested, _same_slug)),
-        ("loose", lambda h: bool(nested) and _is_nested(h, nested, _same_letters)),
         ("loose", lambda h: bool(key) and key == h.loose),
     )
     for rule, fits in ways:
         found = tuple(index for index, heading in enumerate(among) if fits(heading))
         if found:
             return Match(rule, found)
+    walked = _walk_down(among, nested)
+    if walked is not None:
+        return Match("loose", (walked,))
     numbered = _NUMBERED.fullmatch(anchor)  # the second of a title, as some generators of sites name it
     if numbered:
         key, number = loose(numbered[1]), int(numbered[2])
@@ -293,11 +298,6 @@ def _same_slug(title: str, part: str) -> bool:
     return part == slug(plain(title))
 
 
-def _same_letters(title: str, part: str) -> bool:
-    key = loose(part)
-    return bool(key) and key == loose(title)
-
-
 def _is_nested(heading: AnchorHeading, parts: Sequence[str], same: Callable[[str, str], bool]) -> bool:
     """Return whether the last part names the heading, and the others, in order, headings above it."""
     *above, own = heading.path
@@ -305,3 +305,18 @@ def _is_nested(heading: AnchorHeading, parts: Sequence[str], same: Callable[[str
         return False
     titles = iter(above)
     return all(any(same(title, part) for title in titles) for part in parts[:-1])
+
+
+def _walk_down(among: Sequence[AnchorHeading], parts: Sequence[str]) -> int | None:
+    """Return the heading that Obsidian finds: each part is the next deeper heading with its letters.
+
+    Those between may be left out, and a section may have ended: `A#C` is found in `# A`, `# B`, `## C`.
+    """
+    wanted, level = [loose(part) for part in parts], 0
+    for number, heading in enumerate(among):
+        if wanted and heading.level > level and wanted[0] and heading.loose == wanted[0]:
+            level = heading.level
+            del wanted[0]
+            if not wanted:
+                return number
+    return None

@@ -405,10 +405,8 @@ def record(document: Document, modified: float, *, is_data: bool = False) -> Rec
         names_of(document.path, fields, "" if is_data else document.text),
         scalars,
         [
-            (n, line, section[0].level, "\n".join(path), slug, loose)
-            for n, (section, (line, path, slug, loose)) in enumerate(
-                zip(sections, anchor.headings(sections), strict=True)
-            )
+            (n, line, level, "\n".join(path), slug, loose)
+            for n, (line, path, slug, loose, level) in enumerate(anchor.headings(sections))
         ],
         [(n, block.id, block.line) for n, block in enumerate(document.blocks)],
         [

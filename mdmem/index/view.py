@@ -471,7 +471,7 @@ class View:
         """List what an anchor can name in each memory that has headings or blocks; see `part_rows`."""
         headings: dict[str, list[AnchorHeading]] = {}
         blocks: dict[str, set[str]] = {}
-        columns = "d.path, x.line, x.path, x.slug, x.loose"
+        columns = "d.path, x.line, x.path, x.slug, x.loose, x.level"
         for path, line, titles, *slugs in self.part_rows("sections", columns, f"{rest} ORDER BY x.n", values):
             heading = AnchorHeading(line, tuple(titles.split("\n")), *slugs)
             headings.setdefault(self.inside(path), []).append(heading)

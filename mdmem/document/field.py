@@ -125,7 +125,8 @@ def set_field(document: Document, key: str | Sequence[Key], value: Any) -> list[
 
     A missing field is added behind the last one of its mapping, missing mappings above it are made, and an
     index equal to a list's length appends. Where there is no frontmatter, it is made at the beginning of the
-    body, with a blank line behind it unless the body is empty.
+    body, with a blank line behind it unless the body is empty; empty frontmatter gets one behind the field
+    where `unset_field` could not tell it from that.
 
     A text keeps the quotes of the text that it replaces where they can hold it; block scalars (`|`, `>`) stay
     such for texts of several lines. A collection in brackets stays in brackets; others are written in block
@@ -180,7 +181,7 @@ def unset_field(document: Document, key: str | Sequence[Key]) -> list[TextEdit]:
     """Remove the field `key`: its lines with the comments in them, not those around it.
 
     The parent of a removed last field becomes `{}` or `[]`. Frontmatter that is as `set_field` would have
-    made it goes with its last field; other frontmatter without fields stays, empty.
+    made it goes with its last field; other frontmatter without fields stays, empty, as it was before.
 
     Args:
         document: the memory; the edits are of its `text`.
@@ -196,7 +197,7 @@ def unset_field(document: Document, key: str | Sequence[Key]) -> list[TextEdit]:
     if tree is None or missing:
         raise FieldNotFound(path=document.path, key=dotted(path), near=_name_near_keys(chain))
     is_only = len(path) == len(tree.parts) == 1 and not document.is_json
-    if is_only and (edit := _find_made(document, path)):
+    if is_only and (edit := _find_unset(document, path)):
         return [edit]
     places = [(above.node, below.position) for above, below in pairwise(chain)]
     return _first_sound(
@@ -381,17 +382,21 @@ def _first_field(document: Document, fields: dict[str, Any]) -> TextEdit:
         start = document.body_span.start
         apart = newline if document.body else ""
         return TextEdit(start, start, f"---{newline}{written}---{newline}{apart}")
-    end = document.frontmatter.inner.end
-    return TextEdit(end, end, written)
+    span, inner = document.frontmatter.span, document.frontmatter.inner
+    # An empty line tells it from frontmatter that was made for its one field, and goes with that.
+    is_as_made = document.text[slice(*span)] == f"---{newline}" * 2 and document.body[:1] in {"", newline[0]}
+    return TextEdit(inner.end, inner.end, written + newline * is_as_made)
 
 
-def _find_made(document: Document, path: KeyPath) -> TextEdit | None:
-    """Return the edit that removes all of the frontmatter, where setting its one field makes the same."""
+def _find_unset(document: Document, path: KeyPath) -> TextEdit | None:
+    """Return the edit that leaves none, or empty frontmatter, where setting the field makes this again."""
+    span, inner = document.frontmatter.span, document.frontmatter.inner
     end = document.body_span.start + len(document.body[: 1 + document.body.startswith("\r\n")])
-    edit = TextEdit(int(document.text.startswith("\ufeff")), end, "")
-    with suppress(DocumentRefused, EditRefused):
-        if with_field(spliced(document, [edit]), path, document.fields[str(path[0])]).text == document.text:
-            return edit
+    for edit in TextEdit(span.start, end, ""), TextEdit(*inner, ""):
+        with suppress(DocumentRefused, EditRefused):
+            left = spliced(document, [edit])
+            if with_field(left, path, document.fields[str(path[0])]).text == document.text:
+                return edit
     return None
 
 

@@ -43,6 +43,15 @@ def change_field(memory: Memory, path: str, key: str, value: str | None = None) 
     return memory.show(path).text
 
 
+def change_and_undo(memory: Memory, *paths: str) -> list[str]:
+    for path in paths:
+        change_field(memory, path, "title", "Plan")
+        change_field(memory, path, "tags", '["a", "b"]')
+        change_field(memory, path, "title")
+        change_field(memory, path, "tags")
+    return [memory.show(path).text for path in paths]
+
+
 def move(memory: Memory, source: str, target: str) -> object:
     left = memory.mv(source, target).plan.left_out
     files = {found.path: memory.show(found.path).text for found in memory.ls()}
@@ -62,6 +71,7 @@ QUESTIONS: dict[str, Callable[..., object]] = {
     "severity": lambda memory: [f"{f.path}:{f.position.line} {f.code} {f.severity}" for f in memory.check()],
     "status": lambda memory: frontmatter_lines("\n".join(memory.status().setup)),
     "unset": change_field,
+    "undo": change_and_undo,
 }
 
 

@@ -105,8 +105,6 @@ INLINE = {
         {
             "capture.proposal",
             "code.workspace",
-            "git.history",
-            "git.repository",
             "links.dialect",
             "links.lineage",
             "links.references",
@@ -120,6 +118,7 @@ INLINE = {
     ),
     "index.ripgrep": ("what only lists runs no ripgrep", {"json", "shutil"}),
     "index.search": ("most searches find something", {"difflib"}),
+    "index.view": ("few links lead nowhere", {"git.history", "git.repository"}),
     "index.sync": ("a sync that finds nothing to do indexes nothing", {"hashlib"}),
     "review.git": (
         "repositories are seldom set up, and what asks git commits and reverts nothing",

@@ -304,6 +304,15 @@ class Workspace:
         """The commit that is checked out; None when there is none."""
         return None if self.repository is None else self._ask_git(None, self.repository.head)
 
+    @cached_property
+    def left_out(self) -> frozenset[str]:
+        """What git has and a sparse work tree leaves out, by its path from the workspace."""
+        if self.repository is None:
+            return frozenset()
+        from mdmem.git.history import History  # noqa: PLC0415 - as above
+
+        return self._ask_git(frozenset(), History(self.repository).list_left_out)
+
     def _read_current(self, path: str) -> Source | Unread | None:
         """Return the file `path` of the workspace as it is now; None when there is no such file.
 
@@ -320,7 +329,8 @@ class Workspace:
             data = _read_regular_file(file)
         except (FileNotFoundError, NotADirectoryError):
             is_hidden = self._is_hidden(os.path.join(self.root, path))
-            return Unread(_OTHER_NAMESPACE, inside=False) if is_hidden else None
+            missing = Unread("it is not checked out", inside=True) if path in self.left_out else None
+            return Unread(_OTHER_NAMESPACE, inside=False) if is_hidden else missing
         except (OSError, ValueError) as error:  # ValueError: a NUL or a lone surrogate in the path
             reason = error.strerror if isinstance(error, OSError) else None
             return Unread(f"it cannot be read: {reason or error}", inside=isinstance(error, OSError))

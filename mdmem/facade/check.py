@@ -13,13 +13,11 @@ from typing import TYPE_CHECKING
 
 from mdmem.code.citations import AMBIGUOUS, DANGLING, STALE
 from mdmem.diagnostic import SECRETS, Diagnostic, Related, Span, about_file, told
-from mdmem.document.document import without_suffix
 from mdmem.document.tree import LINEAGE, Flaw
 from mdmem.errors import (
     BinaryContent,
     ConfigInvalid,
     DocumentRefused,
-    GitFailed,
     MemoryNotFound,
     NotEncodable,
     NotReady,
@@ -45,8 +43,6 @@ if TYPE_CHECKING:
 
 SILENCING = regex(r"<!--[ \t]*mdmem:[ \t]*silence[ \t]+([a-z0-9, \t-]*?)[ \t]*-->")
 _SIGN = "silence"
-_GONE = {"dangling-link", "citation-gone"}
-_PARTS = regex(r"\A|/")
 _NAMED = 4  # of the memories that share an id
 _HELD = ("rule:/globs", "rule:/enabled")
 
@@ -93,7 +89,7 @@ class Check:
             findings += _check_own(self._vault)
         silenced = self._vault.config.check.silenced
         told = (found for found in findings if not _is_silenced(found, silenced, self._silenced))
-        return _drop_not_checked_out(self._vault, sorted(told, key=lambda each: (each.path, each.position)))
+        return sorted(told, key=lambda each: (each.path, each.position))
 
     def _list_memories(self, path: str) -> Iterator[tuple[str, str]]:
         if path.endswith(self._vault.suffixes):
@@ -264,28 +260,6 @@ def check_id(around: Around, document: Document) -> Iterator[Diagnostic]:
         related = tuple(Related(path, Span(0, 0), "it has the same id") for path in others[:_NAMED])
         found = document.diagnose(Flaw(span, "duplicate-id", message, hint, "id"), related)
         yield from tell_guests(around.vault, [found])
-
-
-def _drop_not_checked_out(vault: Vault, findings: list[Diagnostic]) -> list[Diagnostic]:
-    """Drop what is said of links to files that git has, and leaves out of a sparse work tree.
-
-    What the namespace may not read stays broken in one, too.
-    """
-    if not any(found.code in _GONE for found in findings):
-        return findings
-    from mdmem.git.history import History  # noqa: PLC0415 - start-up
-    from mdmem.git.repository import Repository  # noqa: PLC0415 - start-up
-
-    ends = set()
-    with suppress(GitFailed):
-        repository = Repository.find(vault.workspace)
-        entries = History(repository).index(["."]) if repository and repository.is_sparse else {}
-        for name in (name for name, entry in entries.items() if not entry.is_out):
-            if repository and not vault.hides(os.path.join(repository.top, name)):
-                stems = (name.casefold(), without_suffix(name).casefold())
-                ends |= {stem[part.end() :] for stem in stems for part in _PARTS.finditer(stem)}
-    targets = ((each, each.rule.partition("#")[0].lstrip("./").casefold()) for each in findings)
-    return [each for each, target in targets if each.code not in _GONE or target not in ends]
 
 
 def drop_repeats(findings: Iterable[Diagnostic], further: Iterable[Diagnostic]) -> Iterator[Diagnostic]:

@@ -15,6 +15,7 @@ from mdmem.errors import NamedNotFound
 from mdmem.git.program import NO_WORK_TREE, GitProcess, command, environment, failing
 from mdmem.git.repository import OBJECT_ID, OF_THE_INDEX
 from mdmem.text.regex import regex
+from mdmem.vault.paths import above
 
 if TYPE_CHECKING:
     from collections.abc import Generator, Iterable, Iterator, Sequence
@@ -332,6 +333,16 @@ class History:
             is_out = line["tag"] not in _NOT_CHECKED_OUT
             entries[os.fsdecode(line["name"])] = IndexEntry(line["blob"].decode(), stamp, is_out=is_out)
         return entries
+
+    def list_left_out(self) -> frozenset[str]:
+        """List the files of the folder that a sparse work tree leaves out, and the folders around them.
+
+        Raises:
+            GitFailed: git cannot say.
+        """
+        entries = self.index(["."]) if self.repository.is_sparse else {}
+        paths = [self.repository.path(name) for name, entry in entries.items() if not entry.is_out]
+        return frozenset(part for path in paths if path for part in (path, *above(path)))
 
     def staged(self, commit: str, names: Sequence[str]) -> dict[str, str | None]:
         """List the files at or below `names` that differ between the index and a commit.

@@ -19,7 +19,7 @@ from mdmem.index.view import NO_ANCHORS, Anchors, View
 from mdmem.vault.paths import is_under
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+    from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 
     from mdmem.document.document import Document, Limits
     from mdmem.index.index import Index
@@ -217,11 +217,9 @@ class Overlay(View):
         mine = self._open_names.get((kind, key))
         return sorted((*found, *mine)) if mine else found
 
-    @cached_property
-    def unread(self) -> list[str]:
-        """The files, and what stands in the editor, that cannot be read as memories, by path."""
-        mine = [path for path, each in self.opened.items() if not each.record]
-        return sorted((*(path for path, _ in self.problems()), *mine))
+    def _list_unread(self) -> Iterator[str]:
+        yield from super()._list_unread()
+        yield from (path for path, each in self.opened.items() if not each.record)
 
     def sources(self, keys: Iterable[str]) -> list[str]:
         """List the memories that have a link with one of these keys, by path."""

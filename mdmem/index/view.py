@@ -17,7 +17,7 @@ from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
 
 from mdmem.document.anchor import AnchorHeading
-from mdmem.errors import PatternInvalid
+from mdmem.errors import GitFailed, PatternInvalid
 from mdmem.index.database import key_of, names_of, stem_keys, tag_key
 from mdmem.index.hit import field_text
 from mdmem.text.regex import regex
@@ -377,9 +377,33 @@ class View:
         return [(self.inside(path), flaw) for path, flaw in self.rows(query)]
 
     @cached_property
-    def unread(self) -> list[str]:
-        """The files that cannot be read as memories, by path."""
-        return [path for path, _ in self.problems()]
+    def unread(self) -> dict[str, list[str]]:
+        """The files that cannot be read as memories, by the keys of links that name them."""
+        found: dict[str, list[str]] = {}
+        for path in sorted(self._list_unread()):
+            for key in stem_keys(path):
+                found.setdefault(key, []).append(path)
+        return found
+
+    def _list_unread(self) -> Iterator[str]:
+        yield from (path for path, _ in self.problems())
+        yield from (path for path in self._list_left_out() if path.endswith(self.vault.suffixes))
+
+    def _list_left_out(self) -> Iterator[str]:
+        paths = (self.layout.path_of(file) for file in self.left_out)
+        return (path for path in paths if path and self.vault.wall.holds(self.outside(path)))
+
+    @cached_property
+    def left_out(self) -> frozenset[str]:
+        """What git has and a sparse work tree leaves out, seen from the workspace; none behind the wall."""
+        from mdmem.git.history import History  # noqa: PLC0415 - start-up
+        from mdmem.git.repository import Repository  # noqa: PLC0415 - start-up
+
+        root, files = self.vault.workspace, frozenset[str]()
+        with suppress(GitFailed):
+            if repository := Repository.find(root):
+                files = History(repository).list_left_out()
+        return frozenset(file for file in files if not self.vault.hides(os.path.join(root, file)))
 
     def moves(self) -> dict[str, str]:
         """Return the memories that other programs moved: old path to new, both inside."""
@@ -400,7 +424,7 @@ class View:
     def _attachments(self) -> dict[str, list[str]]:
         """The files that are no memories, by the key of a link that names them."""
         found: dict[str, list[str]] = {}
-        for path in sorted(self.vault.other_files()):
+        for path in sorted({*self.vault.other_files(), *self._list_left_out()}):
             found.setdefault(key_of(path), []).append(path)
         return found
 
@@ -445,13 +469,18 @@ class View:
 
     def forget_names(self) -> None:
         """Load `all_names`, the names of files and the layout again when they are next needed."""
-        for name in ("all_names", "_attachments", "unread", "layout", "_others"):
+        for name in ("all_names", "_attachments", "unread", "left_out", "layout", "_others"):
             self.__dict__.pop(name, None)
 
     def stands(self, path: str) -> bool:
-        """Return whether a file is at `path`, relative to the namespace; `../src/app.py` is beside it."""
+        """Return whether a file is at `path`, relative to the namespace; `../src/app.py` is beside it.
+
+        What a sparse work tree leaves out is there, too.
+        """
         file = os.path.join(self.vault.root, self.base, path)
-        return not self.vault.hides(file) and os.path.lexists(file)
+        if self.vault.hides(file):
+            return False
+        return os.path.lexists(file) or os.path.relpath(file, self.vault.workspace) in self.left_out
 
     def keys_of(self, path: str) -> list[str]:
         """List every key that a link to the memory at `path` may have."""

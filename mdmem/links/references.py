@@ -36,7 +36,7 @@ from mdmem.document.tree import Flaw
 from mdmem.errors import DocumentRefused, MemoryNotFound, StorageFailed
 from mdmem.index.database import kept_citation, key_of, tag_key
 from mdmem.links.dialect import LABEL_FIRST, PART, SITE, UNWRITTEN, find_site, is_note_of, makes_anchors
-from mdmem.links.move import Known, Moved, Repairs
+from mdmem.links.move import Known, Repairs
 from mdmem.links.resolve import (
     NOTHING,
     PATH_KINDS,
@@ -331,8 +331,13 @@ class Around(Names, Protocol):
         ...
 
     @property
-    def unread(self) -> Sequence[str]:
-        """The files that cannot be read as memories."""
+    def unread(self) -> Mapping[str, Sequence[str]]:
+        """The files that cannot be read as memories, by the keys of links that name them."""
+        ...
+
+    @property
+    def left_out(self) -> Collection[str]:
+        """What git has and a sparse work tree leaves out, seen from the workspace."""
         ...
 
     def moves(self) -> dict[str, str]:
@@ -351,6 +356,20 @@ class Around(Names, Protocol):
     def unsaved(self) -> Mapping[str, bytes]:
         """What stands in an editor and not on the disk yet, by the file, relative to the workspace."""
         ...
+
+
+class _WithUnread:
+    """The names of a namespace, and those of the files in it that cannot be read as memories."""
+
+    def __init__(self, around: Around) -> None:
+        self.layout = around.layout
+        self.exists = around.exists
+        self._around = around
+
+    def named(self, kind: str, key: str) -> Sequence[str]:
+        """See `Names.named`."""
+        found = self._around.named(kind, key)
+        return [*found, *self._around.unread.get(key, ())] if kind == "stem" else found
 
 
 def unresolved(around: Around, links: Iterable[Occurrence]) -> Iterator[Diagnostic]:
@@ -681,7 +700,7 @@ def file_beside(view: Around, path: str, target: str) -> str | None:
     """
     place = place_of(target, view.in_workspace(path))
     file = os.path.join(view.vault.workspace, place or "")
-    if not place or not os.path.exists(file):
+    if not place or not (os.path.exists(file) or place in view.left_out):
         return None
     return None if is_under(os.path.realpath(file), os.path.realpath(view.vault.root)) else place
 
@@ -693,10 +712,7 @@ def file_named(view: Around, path: str, target: str) -> str | None:
 
 def find_unread(around: Around, path: str, target: str, *, as_path: bool = False) -> str | None:
     """Find the file that a link in the memory at `path` means and that cannot be read as a memory."""
-    if not around.unread:
-        return None
-    names = Moved(around, {}, around.vault.suffixes, around.unread)
-    return resolve(names, target, path, as_path=as_path).path
+    return resolve(_WithUnread(around), target, path, as_path=as_path).path if around.unread else None
 
 
 def _judge_anchor(read: Callable[[str], Document], anchors: Anchors, mark: str, path: str) -> str:

@@ -7,6 +7,8 @@ from dataclasses import dataclass, replace
 from itertools import islice
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 
+from mdmem.errors import show_name
+
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
@@ -87,7 +89,8 @@ class Diagnostic:
     related: tuple[Related, ...] = ()
 
     def __str__(self) -> str:
-        return f"{self.path}:{self.position.line}:{self.position.column}: {self.code} {self.message}"
+        place = f"{self.path}:{self.position.line}:{self.position.column}"
+        return show_name(f"{place}: {self.code} {self.message}")
 
     def for_agent(self) -> Diagnostic:
         """Return the finding as an agent is told it: not how a person would let a secret pass."""

@@ -13,11 +13,28 @@ what it says.
 
 from __future__ import annotations
 
+import re
 import shlex
 from functools import partial
 from typing import Any, ClassVar, NamedTuple, Self, dataclass_transform
 
 _MOST_LINES = 20  # that a message names
+# What ends a line for some reader, other control characters, and bytes of a name that are no UTF-8.
+_NOT_SHOWN = re.compile("[\x00-\x1f\x7f-\x9f\u2028\u2029\ud800-\udfff]")
+_FIRST_BYTE, _BYTES = 0xDC80, 0xDC00  # the surrogates that stand for bytes
+
+
+def show_name(text: str) -> str:
+    """Return a name, or a line with names in it, so that it is one line wherever it is printed."""
+    if text.isascii() and text.isprintable():
+        return text
+    return _NOT_SHOWN.sub(_escape_character, text)
+
+
+def _escape_character(found: re.Match[str]) -> str:
+    code = ord(found[0])
+    code -= _BYTES if _FIRST_BYTE <= code < _BYTES + 0x100 else 0
+    return f"\\x{code:02x}" if code < 0x100 else f"\\u{code:04x}"  # noqa: PLR2004 - of two digits
 
 
 @dataclass_transform(kw_only_default=True, eq_default=False)
@@ -111,7 +128,7 @@ class NotFound(MdmemError, code="not-found"):
 
     @property
     def hint(self) -> str:
-        names = ", ".join(self.values.get("near", ()))
+        names = show_name(", ".join(self.values.get("near", ())))
         other = f"{self.nearest}: {names}" if names else self.advice.format(**self.values)
         return str(self.values.get("remedy", "")) or other
 

@@ -10,6 +10,7 @@ from typing import ClassVar, NamedTuple
 import pytest
 
 from mdmem.diagnostic import Diagnostic, Position, Span, as_json, told
+from mdmem.errors import show_name
 from tests.tables import cases
 
 FINDING = Diagnostic(
@@ -25,6 +26,14 @@ FINDING = Diagnostic(
 
 def test_a_finding_is_printed_as_path_line_column_code_and_message() -> None:
     assert str(FINDING) == "notes/a.md:2:5: duplicate-key the key 'a' stands twice"
+
+
+def test_a_name_is_one_line_wherever_it_is_shown_and_stays_as_it_is_where_it_is_one() -> None:
+    ends = "\r\n\x0b\x0c\x1c\x1d\x1e\x85\u2028\u2029"
+    assert len(show_name(ends).splitlines()) == 1
+    assert show_name("a\x1b[31m\u2028\udcff\ud800") == r"a\x1b[31m\u2028\xff\ud800"
+    for name in ("notes/a b.md", "Bücher/Ø.md", "日本.md", "a\u202eb", r"a\x"):
+        assert show_name(name) == name
 
 
 def test_a_finding_is_an_error_without_hint_or_rule_unless_it_says_otherwise() -> None:

@@ -11,6 +11,7 @@ import click
 
 from mdmem.cli import render
 from mdmem.diagnostic import Severity
+from mdmem.errors import show_name
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Sequence
@@ -79,9 +80,9 @@ def _print_lines(found: Sequence[Diagnostic], *, notes: bool) -> None:
             continue
         less = f" ({finding.severity})" if finding.severity != "error" else ""
         of_code = hints.setdefault(finding.code, [])
-        of_code.append(_join_lines(finding.hint))
+        of_code.append(show_name(finding.hint))
         if len(of_code) <= most:
-            print(_join_lines(f"{finding}{less}"))
+            print(f"{finding}{less}")
     for code, group in hints.items():
         if len(group) > most:
             print(f"and {len(group) - most:,} more {code}: a pipe gets all, as in `mdmem check | less`")
@@ -101,11 +102,6 @@ def count_findings(found: Sequence[Diagnostic]) -> str:
 
 def _count_of(count: int, what: str) -> str:
     return f"{count:,} {what}{'' if count == 1 else 's'}"
-
-
-def _join_lines(text: str) -> str:
-    """Join the lines of a text: a name or a value may hold line ends."""
-    return " ".join(text.splitlines())
 
 
 def _format_annotation(finding: Diagnostic, file: str) -> str:

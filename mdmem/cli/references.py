@@ -9,6 +9,7 @@ import click
 
 from mdmem.cli import options, render
 from mdmem.cli.main import command
+from mdmem.errors import show_name
 from mdmem.facade.paths import READ_ANY, READ_OTHER
 
 if TYPE_CHECKING:
@@ -88,14 +89,14 @@ def _print_stats(counted: Any) -> None:
     for title, counts in (("by type", counted.by_type), ("by state", counted.by_state)):
         print(f"{title}: {', '.join(f'{name} {count:,}' for name, count in counts.items())}")
     for cited, count in counted.most_cited:
-        print(f"{count:5}  {cited}")
+        print(show_name(f"{count:5}  {cited}"))
 
 
 def _print_references(found: Iterable[Reference]) -> None:
     for reference in found:
         for place in reference.places:
             line = f"{place.path}:{place.line}  {place.state}  {reference.type} {reference.target}"
-            print(f"{line}  {place.detail}".rstrip())
+            print(show_name(f"{line}  {place.detail}".rstrip()))
 
 
 @command("backlinks", epilog="Example: mdmem backlinks notes/db.md")

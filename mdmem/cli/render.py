@@ -11,6 +11,8 @@ from typing import TYPE_CHECKING, Any, ClassVar, Literal, TypeVar
 
 import click
 
+from mdmem.errors import show_name
+
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping, Sequence
 
@@ -174,7 +176,7 @@ def print_list(found: Iterable[T], line: Callable[[T], object], what: str, *, is
     """
     is_empty = True
     for each in found:
-        print_found(each, lambda one: print(" ".join(str(line(one)).splitlines())))
+        print_found(each, lambda one: print(show_name(str(line(one)))))
         is_empty = False
     return say_nothing(what, is_asked=is_asked) if is_empty else 0
 
@@ -446,7 +448,7 @@ def _print_branches(folder: dict[str, Any], above: str) -> None:
 
 def print_head(text: str) -> None:
     """Print the heading of a text in one line: keys and roles may hold line ends."""
-    print_coloured(" ".join(text.splitlines()) + "\n", "cyan")
+    print_coloured(f"{show_name(text)}\n", "cyan")
 
 
 def print_messages(messages: Iterable[Message]) -> None:

@@ -253,7 +253,7 @@ class HitPrinter:
         elif is_gap and self._path:
             print("--")
         if self._grouped and hit.heading != self._heading:
-            render.print_coloured(f"# {' > '.join(hit.heading)}\n", "cyan")
+            render.print_head(f"# {' > '.join(hit.heading)}")
         self._path, self._heading, self._last = hit.path, hit.heading, number
 
     def _print_line(

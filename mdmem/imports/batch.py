@@ -13,11 +13,11 @@ from typing import TYPE_CHECKING, Any
 from mdmem.document import field as text_field
 from mdmem.document.document import Document, Limits, parse_any, parse_text, without_suffix
 from mdmem.document.yaml_edit import inline, scalar
-from mdmem.errors import DocumentRefused, EditRefused, NamedNotFound, StorageFailed, Usage
+from mdmem.errors import DocumentRefused, EditRefused, NamedNotFound, StorageFailed, Usage, show_name
 from mdmem.text.tokens import first_of
 from mdmem.vault.files import failure, open_regular
 from mdmem.vault.store import MOST_ATTACHED_BYTES
-from mdmem.vault.walk import printable_path, tree
+from mdmem.vault.walk import tree
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -88,7 +88,7 @@ def folder(
                 with suppress(DocumentRefused):  # what passes a limit stays as it is
                     files[path] = convert(document)
         except (StorageFailed, Usage) as error:
-            left_out[getattr(error, "reason", "it is gone")].append(printable_path(path))
+            left_out[getattr(error, "reason", "it is gone")].append(show_name(path))
         if progress:
             progress(number, len(paths))
     if not any(isinstance(file, Document) for file in files.values()):
@@ -112,15 +112,15 @@ def _list_files(root: str, left_out: dict[str, list[str]]) -> Iterator[str]:
         found = failure(error, str(error.filename), "list it")
         if not isinstance(found, StorageFailed):
             raise found
-        left_out[f"it cannot be listed: {found.reason}"].append(printable_path(name_in(error.filename)))
+        left_out[f"it cannot be listed: {found.reason}"].append(show_name(name_in(error.filename)))
 
     for above, folders, names in tree(root, refused):
         for name, end in (*((name, "/") for name in folders), *((name, "") for name in names)):
             path = name_in(above, name) + end
             if name.startswith("."):
-                left_out[HIDDEN].append(printable_path(path))
+                left_out[HIDDEN].append(show_name(path))
             elif os.path.islink(os.path.join(above, name)):
-                left_out["it is a link"].append(printable_path(path))
+                left_out["it is a link"].append(show_name(path))
             elif not end:
                 yield path
         folders[:] = [name for name in folders if not name.startswith(".")]

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 from pydantic import Field
 
 from mdmem import as_json, clipped, find_section
-from mdmem.errors import MdmemError, Usage
+from mdmem.errors import MdmemError, Usage, show_name
 from mdmem.facade.kinds import Kinds
 from mdmem.facade.paths import NEW, READ_ANY, READ_MESSAGE, READ_OTHER, WRITE, WRITE_ANY
 from mdmem.kind import KINDS, PREFERENCE, WORKING, Kind
@@ -297,7 +297,7 @@ def _format_hit(hit: Hit, digest: str) -> str:
         f"hash {digest}" if digest else "",
         hit.date,
         hit.state,
-        f"# {' > '.join(hit.heading)}",
+        show_name(f"# {' > '.join(hit.heading)}"),
     ]
     head = "  ".join(part for part in place if part not in {"", "# "})
     first = hit.line - len(hit.before)
@@ -331,7 +331,7 @@ def _format_reference(reference: Reference) -> str:
     ]
     behind = len(reference.places) - len(places)
     more = [f"  [{behind:,} more places left out]"] if behind else []
-    return "\n".join((f"{reference.type}  {_shorten_text(reference.target)}", *places, *more))
+    return "\n".join((f"{reference.type}  {_shorten_text(show_name(reference.target))}", *places, *more))
 
 
 # -- changing -----------------------------------------------------------------------------------------------

@@ -20,6 +20,7 @@ from mdmem.errors import (
     PathRefused,
     StorageFailed,
     Usage,
+    show_name,
 )
 from mdmem.imports.batch import PASSED_OVER, Batch
 from mdmem.kind import NOTE
@@ -27,7 +28,6 @@ from mdmem.links.references import AMBIGUOUS_LINK, find_ambiguous
 from mdmem.memory.content import is_working
 from mdmem.vault.paths import StrPath, check_folder, is_under, join, seen_from
 from mdmem.vault.plan import AttachmentChange, Change, EditPlan, Outcome, Prepared, screen
-from mdmem.vault.walk import printable_path
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Container, Sequence
@@ -81,7 +81,7 @@ def _make_plan(vault: Vault, view: Callable[[], View], form: str, folder: str, b
             path = check_folder(join(folder, name))
             change = _take_file(vault, path, file, taken)
         except PathRefused as error:
-            left[error.reason].append(printable_path(error.path))
+            left[error.reason].append(show_name(error.path))
         else:
             taken |= {path: change} if change else {}
             same += change is None

@@ -6,13 +6,12 @@ import contextlib
 import errno
 import os
 import stat
-import unicodedata
 from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from typing import NamedTuple, TypeAlias
 
 from mdmem.document.document import ANY_SUFFIXES, MARKDOWN_SUFFIXES, SUFFIXES
-from mdmem.errors import MemoryNotFound, PathRefused
+from mdmem.errors import MemoryNotFound, PathRefused, show_name
 from mdmem.vault import files
 from mdmem.vault.paths import MAX_PATH_BYTES, check_folder, check_memory, is_hidden, nfc
 
@@ -124,7 +123,7 @@ def name_file(root: str, path: str) -> str:
                 # There are file systems for which both spellings are one name.
                 if not os.path.samefile(twin, own):
                     return _spell_out(path)
-    return nfc(printable_path(path))
+    return nfc(show_name(path))
 
 
 def list_others(
@@ -180,7 +179,7 @@ def count_hidden(
         wanted = (name for name in folders if name not in _OWN_FOLDERS)
         folders[:] = [name for name in wanted if holds is None or holds(nfc(below + name))]
         if hidden := next((part for part in below.split("/") if is_hidden(part)), ""):
-            counts[printable_path(f"{hidden}/")] += sum(name.endswith(MARKDOWN_SUFFIXES) for name in names)
+            counts[show_name(f"{hidden}/")] += sum(name.endswith(MARKDOWN_SUFFIXES) for name in names)
     return dict((+counts).most_common())
 
 
@@ -257,11 +256,11 @@ class _Folder(NamedTuple):
         except OSError as error:
             if error.errno in _CLOSED and self.prefix:
                 return f"a folder that cannot be listed: {error.strerror}"
-            raise files.failure(error, printable_path(self.prefix[:-1] or self.place), "list it") from None
+            raise files.failure(error, show_name(self.prefix[:-1] or self.place), "list it") from None
 
     def left_out(self, why: str) -> Found:
         """Return this folder as a file that cannot be a memory, with the reason."""
-        return Found(printable_path(self.prefix[:-1]), 0, 0, why)
+        return Found(show_name(self.prefix[:-1]), 0, 0, why)
 
 
 class _FolderEntry(NamedTuple):
@@ -284,7 +283,7 @@ class _FolderEntry(NamedTuple):
         if status is None:
             return None
         if isinstance(status, str):
-            return Found(printable_path(self.path), 0, 0, status)
+            return Found(show_name(self.path), 0, 0, status)
         path, problem = self.path, find_file_problem(status)
         if checked and not problem:
             try:
@@ -293,7 +292,7 @@ class _FolderEntry(NamedTuple):
                 problem = error.reason
         if self.shadowed and not problem:
             path, problem = _spell_out(self.path), _SHADOWED
-        return _make_found(printable_path(path) if problem else path, status, problem)
+        return _make_found(show_name(path) if problem else path, status, problem)
 
 
 def _sort_entries(
@@ -441,7 +440,7 @@ def _build_tree(paths: Iterable[str]) -> _Tree:
 
 def _fold_name(name: str) -> str:
     """Return a name as a wanted path has it."""
-    return name if name.isascii() and name.isprintable() else nfc(printable_path(name))
+    return name if name.isascii() and name.isprintable() else nfc(show_name(name))
 
 
 def _find_covered(wanted: frozenset[str], known: Known, mounts: Mapping[str, str]) -> Collection[str]:
@@ -475,7 +474,7 @@ def _find_start(root: str, parts: tuple[str, ...]) -> str | None:
     for part in parts:
         name = part
         if not part.isascii() and not os.path.lexists(os.path.join(folder, part)):
-            shown = printable_path(folder)
+            shown = show_name(folder)
             with contextlib.suppress(MemoryNotFound, PathRefused), files.translated(shown, "list it"):
                 name = next((n for n in os.listdir(folder) if nfc(n) == part), part)
         folder = os.path.join(folder, name)
@@ -501,7 +500,7 @@ def _stat_file(file: str, path: str) -> os.stat_result | str | None:
     except OSError as error:
         if error.errno in _CLOSED:
             return f"a file that cannot be looked at: {error.strerror}"
-        raise files.failure(error, printable_path(path), "look at it") from None
+        raise files.failure(error, show_name(path), "look at it") from None
 
 
 def _file_signature(entry: os.DirEntry[str]) -> tuple[int, int, int, int] | None:
@@ -538,14 +537,4 @@ def find_file_problem(status: os.stat_result) -> str:
 def _spell_out(path: str) -> str:
     """Return a path with escapes in the names that stand there in another form than the normal one."""
     parts = (p if p == nfc(p) else p.encode("unicode_escape").decode() for p in path.split("/"))
-    return printable_path("/".join(parts))
-
-
-def printable_path(path: str) -> str:
-    """Return a path that can be printed: invalid UTF-8 and controls are written as escapes."""
-    if path.isascii() and path.isprintable():
-        return path
-    text = path.encode("utf-8", "surrogateescape").decode("utf-8", "backslashreplace")
-    controls = ("Cc", "Zl", "Zp")
-    shown = (f"\\x{ord(c):02x}" if c < "\u0100" else f"\\u{ord(c):04x}" for c in text)
-    return "".join(e if unicodedata.category(c) in controls else c for c, e in zip(text, shown, strict=True))
+    return show_name("/".join(parts))

@@ -14,11 +14,14 @@ import jsonschema
 import pytest
 from hypothesis import given, strategies as st
 
+import mdmem
 from mdmem.cli.findings import count_findings, print_findings
 from mdmem.diagnostic import Diagnostic, Position, Severity, Span
 from tests.cli.screen import on_screen
 
 if TYPE_CHECKING:
+    from pathlib import Path
+
     from tests.cli.conftest import Cli, Files
 
 
@@ -207,8 +210,23 @@ def test_a_line_for_each_and_on_standard_error_what_to_do(capsys: pytest.Capture
 def test_a_name_with_a_line_end_is_no_finding_of_its_own(capsys: pytest.CaptureFixture[str]) -> None:
     print_findings([finding(path="a\nb.md", message="one\r\ntwo", hint="x\ny")])
     out, errors = capsys.readouterr()
-    assert out == "a b.md:3:7: bad-type one two\n"
-    assert errors.startswith("bad-type: x y\n")
+    assert out == "a\\x0ab.md:3:7: bad-type one\\x0d\\x0atwo\n"
+    assert errors.startswith("bad-type: x\\x0ay\n")
+
+
+def test_names_with_line_ends_of_some_readers_are_one_line_in_every_list(cli: Cli, files: Files) -> None:
+    """Targets, tags, ids and headings hold what the paths of memories do not."""
+    text = "---\nid: i{0}d\ntags: [t{0}g]\n---\n# H{0}g\n\nword [y](<gone{0}.md>) [[w{0}k]] <https://e.org/{0}>\n"
+    for number, end in enumerate("\x85\u2028\u2029"):
+        files.write(f"notes/{number}.md", text.format(end).encode())
+        (files.root / f"notes/n{end}.md").write_text("word\n")
+    commands = "check|refs|refs --stats|refs gone|tags|ls|doctor|status|grep -c word|context"
+    lists = [*map(str.split, commands.split("|")), ["check", "notes/n\u2028.md"]]
+    for words in lists:
+        printed = cli(*words)
+        for line in (printed.out + printed.errors).split("\n"):
+            assert "word [y]" in line or len(line.splitlines()) < 2, words
+    assert r"# H\u2028g" in on_screen("--no-pager", "grep", "word").text
 
 
 def test_nothing_is_said_of_nothing(capsys: pytest.CaptureFixture[str]) -> None:
@@ -286,37 +304,45 @@ def test_a_terminal_gets_the_first_of_each_code_errors_before_warnings(cli: Cli)
     assert seen[-1] == "2 errors, 29 warnings in 3 files"
 
 
-def test_links_to_what_a_sparse_work_tree_leaves_out_are_sound(cli: Cli, files: Files) -> None:
-    root = files.root.parent
-    files.write(
-        "notes/a.md", b"[x](big/x.md) [[X]] [[big/x#X|x]] ![](big/p.png) src/app.py#L1\n[y](big/y.md)\n"
-    )
-    for name in ("memories/notes/big/x.md", "memories/notes/big/p.png", "src/app.py"):
-        (root / name).parent.mkdir(parents=True, exist_ok=True)
-        (root / name).write_text("# X\n")
+def leave_out(root: Path, *kept: str) -> None:
+    """Commit all files of a new repository, and leave all but those kept out of its work tree."""
     git = ("git", "-C", str(root), "-c", "user.name=a", "-c", "user.email=a@b.c")
     for command in (["init", "-q"], ["add", "."], ["commit", "-q", "-m", "a"]):
         subprocess.run([*git, *command], check=True)
-    subprocess.run([*git, "sparse-checkout", "set", "--no-cone", "memories/notes/a.md", ".mdmem"], check=True)
+    subprocess.run([*git, "sparse-checkout", "set", "--no-cone", *kept, ".mdmem"], check=True)
+
+
+def test_links_to_what_a_sparse_work_tree_leaves_out_are_sound(cli: Cli, files: Files) -> None:
+    """Whoever asks: `check`, `refs`, `status`, an editor."""
+    root = files.root.parent
+    text = b"[x](big/x.md) [[X]] [[big/x#X|x]] ![](big/p.png) [](big/) ![[p.png]] [](/notes/big/x)\n"
+    code = b"src/app.py#L1 [app](/src/app.py) [l](../../src/app.py#L1)\n[y](big/y.md) [[p.md]]\n"
+    files.write("notes/a.md", text + code)
+    for name in ("memories/notes/big/x.md", "memories/notes/big/p.png", "src/app.py"):
+        (root / name).parent.mkdir(parents=True, exist_ok=True)
+        (root / name).write_text("# X\n")
+    leave_out(root, "memories/notes/a.md")
     assert not (root / "src/app.py").exists()
-    assert [(each["line"], each["code"]) for each in cli("check", "--json").objects] == [(2, "dangling-link")]
-    assert cli("check", "notes/a.md").out.count("\n") == 1
+    wrong = [(3, "dangling-link"), (3, "dangling-link")]
+    assert [(each["line"], each["code"]) for each in cli("check", "--json").objects] == wrong
+    assert cli("check", "notes/a.md").out.count("\n") == 2
+    listed = [cli("refs", "--state", state, "--json").objects for state in ("dangling", "gone")]
+    assert [[each["target"] for each in some] for some in listed] == [["big/y.md", "p.md"], []]
+    assert re.search(r"stale citations +0 .*\n *broken links +2 ", cli("status").out)
+    memory = mdmem.open(files.root)
+    assert [each.position.line for each in memory.editing().check("notes/a.md")] == [3, 3]
 
 
 def test_what_another_scope_has_and_a_sparse_work_tree_leaves_out_stays_unseen(
     cli: Cli, files: Files
 ) -> None:
-    root = files.root.parent
-    files.write("users/ada/notes/a.md", b"[x](/users/bob/notes/x.md) [y](/users/bob/notes/y.md)\n")
+    files.write("users/ada/notes/a.md", b"[x](/users/bob/notes/x.md) [y](/users/bob/notes/y.md)\n[[y]]\n")
     files.write("users/bob/notes/x.md", b"x\n")
-    git = ("git", "-C", str(root), "-c", "user.name=a", "-c", "user.email=a@b.c")
-    for command in (["init", "-q"], ["add", "."], ["commit", "-q", "-m", "a"]):
-        subprocess.run([*git, *command], check=True)
-    own = ["memories/users/ada/notes/a.md", ".mdmem"]
-    subprocess.run([*git, "sparse-checkout", "set", "--no-cone", *own], check=True)
+    leave_out(files.root.parent, "memories/users/ada/notes/a.md")
     assert not (files.root / "users/bob").exists()
-    assert cli("--user", "ada", "check").out.count("dangling-link") == 2
-    assert cli("check").out.count("dangling-link") == 1
+    assert cli("--user", "ada", "check").out.count("dangling-link") == 3
+    assert len(cli("--user", "ada", "refs", "--state", "dangling", "--json").objects) == 3
+    assert cli("check").out.count("dangling-link") == 2
 
 
 def test_a_terminal_gets_the_number_of_notes_and_each_on_demand(cli: Cli, files: Files) -> None:

@@ -11,6 +11,7 @@ from mdmem import EditPlan, clipped
 from mdmem.cli import options, render
 from mdmem.cli.main import Target, group
 from mdmem.errors import MdmemError
+from mdmem.facade.paths import NEW, NEW_NOTE, WRITE, WRITE_ANY, Role
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -35,13 +36,20 @@ def inbox_command() -> None:
 @click.option("--reason", default="", help="Say why.")
 @click.option("--author", default="", help="Name who proposes it; else --actor.")
 @options.source_option("sources", multiple=True)
-@options.change_command
-def inbox_propose(arguments: str, **given: Any) -> options.Verb:
+@options.change_options
+@click.pass_obj
+def inbox_propose(target: Target, /, verb: str, arguments: str, **given: Any) -> int:
     """Propose a change: a verb, and its arguments as a JSON object.
 
     The same change proposed twice is one proposal, and one that was rejected is not made again.
     """
-    return lambda m: m.inbox.propose(arguments=options.read_object(arguments, "ARGUMENTS"), **given)
+    memory, values = options.open_memory(target), options.read_object(arguments, "ARGUMENTS")
+    roles = {"write": NEW, "append": NEW, "new": Role(kind=str(values.get("template"))), "rm": WRITE_ANY}
+    role = NEW_NOTE if verb.startswith("notes.") else roles.get(verb, WRITE)
+    for name in ("path", "name"):
+        if isinstance(values.get(name), str):
+            values[name] = options.read_paths(memory).resolve(values[name], role)
+    return options.make_change(memory, lambda m: m.inbox.propose(verb, values, **given))
 
 
 @inbox_command.command("list", epilog="Example: mdmem inbox list --all")

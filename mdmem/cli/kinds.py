@@ -10,8 +10,10 @@ import click
 import mdmem
 from mdmem.cli import options, render
 from mdmem.cli.main import command, group
+from mdmem.facade.paths import NEW_NOTE, NEW_RULE, READ_FOLDER
 
 if TYPE_CHECKING:
+    from mdmem.cli.main import Target
     from mdmem.facade.memory import Memory
     from mdmem.memory.preferences import Preference
     from mdmem.memory.rules import Rule
@@ -36,8 +38,11 @@ _ttl_option = options.number_option("--ttl", help="Let it expire in N seconds (0
 @_ttl_option
 @_json_option
 @options.base_option
-@options.change_command
-def remember_command(kind: str, name: str, value: str, json_value: bool, **given: Any) -> options.Verb:
+@options.change_options
+@click.pass_obj
+def remember_command(
+    target: Target, /, kind: str, name: str, value: str, json_value: bool, **given: Any
+) -> int:
     """Keep a text: a note, a preference, working or project memory.
 
     --kind is note, working, preference, project, or a kind of the vault. A note without a name is the log of
@@ -46,7 +51,9 @@ def remember_command(kind: str, name: str, value: str, json_value: bool, **given
     """
     as_yaml = mdmem.read_value if kind == "preference" else str
     content = options.read_json(value) if json_value else as_yaml(value)
-    return lambda m: m.remember(kind, name, content, **given)
+    memory = options.open_memory(target)
+    name = options.read_paths(memory).resolve_remembered(name, kind)
+    return options.make_change(memory, lambda m: m.remember(kind, name, content, **given))
 
 
 @group("notes")
@@ -55,7 +62,7 @@ def notes_command() -> None:
 
 
 @notes_command.command("append", epilog="Example: mdmem notes append db 'One file.' --title SQLite")
-@click.argument("name")
+@options.path_argument("name", NEW_NOTE)
 @options.text_argument("content")
 @_title_option
 @options.change_command
@@ -65,7 +72,7 @@ def notes_append(**given: Any) -> options.Verb:
 
 
 @notes_command.command("list", hidden=True, epilog="Example: mdmem notes list decisions")
-@click.argument("within", default="", metavar="[FOLDER]")
+@options.path_argument("within", READ_FOLDER, default="", metavar="[FOLDER]")
 @options.read_command
 def notes_list(memory: Memory, within: str) -> int:
     """List the notes with their titles."""
@@ -239,7 +246,7 @@ def rules_command() -> None:
 
 
 @rules_command.command("add", epilog="Example: mdmem rules add style 'Type everything.' --glob '*.py'")
-@click.argument("name")
+@options.path_argument("name", NEW_RULE)
 @options.text_argument()
 @options.globs_option
 @click.option("--priority", type=int, help="Put rules with a higher number first (0).")

@@ -97,8 +97,7 @@ def new_command(
     if path.endswith(memory.suffixes):
         path = options.resolve_paths(memory, {"path": path})["path"]
     else:
-        folders = [each.folder for each in memory.kinds if each.name == template and each.template]
-        path = options.read_paths(memory).resolve_name(path, *folders)
+        path = options.read_paths(memory).resolve_name(path, template)
     options.make_change(memory, lambda m: m.new(template, path, variables))
 
 

@@ -16,6 +16,7 @@ from mdmem.cli.findings import print_findings, strict_option
 from mdmem.cli.main import group
 from mdmem.cli.serve import end_program
 from mdmem.errors import Usage
+from mdmem.facade.paths import NEW_NOTE
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -342,7 +343,7 @@ def sessions_summarize(key: str, generator: Program | None) -> options.Verb:
 
 @sessions_command.command("keep", epilog="Example: mdmem sessions keep t1 --to talks/database")
 @options.thread_argument()
-@click.option("--to", metavar="NOTE", help="Write it there.")
+@options.path_option("--to", role=NEW_NOTE, metavar="NOTE", help="Write it there.")
 @options.number_option("--min-tokens", default=0, help="Refuse a shorter conversation.")
 @options.change_command
 def sessions_keep(**given: Any) -> options.Verb:

@@ -8,7 +8,7 @@ import click
 
 from mdmem.cli import options, render
 from mdmem.cli.main import command
-from mdmem.facade.paths import READ, WRITE
+from mdmem.facade.paths import READ, READ_OTHER, WRITE
 
 if TYPE_CHECKING:
     from mdmem import Memory
@@ -55,7 +55,7 @@ def confirm_command(**given: Any) -> options.Verb:
 
 
 @command("revoke", epilog="Example: mdmem revoke sessions/t1#7")
-@click.argument("source")
+@options.path_argument("source", role=READ_OTHER)
 @options.change_command
 def revoke_command(**given: Any) -> options.Verb:
     """Take a source out of all that has others, and propose to delete what has none.

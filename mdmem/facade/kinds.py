@@ -237,7 +237,10 @@ def _find_kind(vault: Vault, name: str) -> Kind:
 
 
 def _category_and_key(name: str) -> tuple[str, str]:
-    category, _slash, key = name.partition("/")
+    from mdmem.memory.preferences import name_of  # noqa: PLC0415 - start-up
+
+    within = name.removeprefix(f"{PREFERENCE.folder}/")
+    category, key = name_of(f"{name.removesuffix('.md')}.md") or within.partition("/")[::2]
     if not (category and key):
         raise Usage(problem=f"name is {name!r}", remedy=f"for a preference it is {_CATEGORY_AND_KEY}")
     return category, key

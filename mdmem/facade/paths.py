@@ -15,8 +15,9 @@ from contextlib import suppress
 from itertools import chain, islice
 from typing import TYPE_CHECKING, NamedTuple
 
-from mdmem.document.document import NAMED_SUFFIXES
+from mdmem.document.document import MARKDOWN_SUFFIXES, NAMED_SUFFIXES
 from mdmem.errors import MdmemError, MemoryNotFound, PathRefused
+from mdmem.kind import NOTE, PROJECT, RULE, WORKING
 from mdmem.vault.paths import is_under
 
 if TYPE_CHECKING:
@@ -44,6 +45,7 @@ class Role(NamedTuple):
         outside: whether it may be none of this at all: it becomes None then.
         other: whether it may be something else, such as a URL, which stays as it is.
         message: whether it may be a message of a session, which stays as it is.
+        kind: the kind whose memory it is to name, as `resolve_name` reads it; empty for any memory.
     """
 
     memory: bool = True
@@ -55,6 +57,7 @@ class Role(NamedTuple):
     outside: bool = False
     other: bool = False
     message: bool = False
+    kind: str = ""
 
 
 READ = Role()
@@ -67,6 +70,8 @@ WRITE_ANY = Role(folder=True, writes=True)
 WRITE_FOLDER = Role(memory=False, folder=True, writes=True)
 NEW = Role(writes=True, new=True)
 NEW_FOLDER = Role(memory=False, folder=True, writes=True, new=True)
+NEW_NOTE = Role(writes=True, new=True, kind=NOTE.name)
+NEW_RULE = Role(writes=True, new=True, kind=RULE.name)
 READ_OTHER = Role(other=True)
 PAST = Role(past=True)
 PAST_ANY = Role(folder=True, past=True)
@@ -81,6 +86,10 @@ def parse_message(text: str) -> tuple[str, int] | None:
     """Parse the key of a session and the number in it that `sessions/KEY#NUMBER` names; None for others."""
     named = _MESSAGE.fullmatch(text)
     return (named[1], int(named[2])) if named else None
+
+
+def _is_link(text: str) -> bool:
+    return text.startswith(("[[", "![[")) and text.endswith("]]")
 
 
 def _is_shell_path(text: str) -> bool:
@@ -115,8 +124,8 @@ class PathReader:
             PathRefused: it is to be changed, and may mean two; or it leads out of the namespace.
             MemoryNotFound: there is no such memory, and others are called so.
         """
-        if text.startswith(("[[", "![[")) and text.endswith("]]"):
-            return self._follow_link(text, role)
+        if role.kind or _is_link(text):
+            return self.resolve_name(text, role.kind) if role.kind else self._follow_link(text, role)
         layers = {layer.name for layer in self._memory.scope.reads}
         is_message = role.message and parse_message(text)
         if not text.strip("/") or text.partition(":")[0] in layers - {""} or is_message:
@@ -141,17 +150,40 @@ class PathReader:
             return path if self.can_name(path, role) else None
         return None
 
-    def resolve_name(self, text: str, folder: str = "") -> str:
-        """Find the path, without its suffix, of a memory to make, by its name in a folder."""
-        is_link = text.startswith("[[") and text.endswith("]]")
-        readings = [self._follow_link(text, WRITE)] if is_link else self._list_readings(text, NEW)
-        below = [path for path in readings if path.startswith(f"{folder}/")]
-        if is_link and not below:
-            raise PathRefused(path=text, reason=f"it is not in {folder}/", remedy=f"name it: {readings[0]}")
-        outer = (self._find_inside(os.path.join(each, text)) for each in self._outer)
-        places = [path for path in outer if path not in {None, text}] or readings
-        name = places[0] if is_link or _is_shell_path(text) or places != readings else text.removesuffix("/")
-        return min(below, key=self._count_missing) if below else name or text
+    def resolve_name(self, text: str, kind: str) -> str:
+        """Find the path of a memory of a kind to make or to add to; else what is its name in their folder.
+
+        Args:
+            text: the name, or any form of the path; the suffix may be missing.
+            kind: the name of the kind. A kind without a folder of its own, or an unknown one, has the whole
+                namespace.
+
+        Raises:
+            PathRefused: it names a memory elsewhere, may mean two, or leads out of the namespace.
+            MemoryNotFound: it is a link to nothing.
+        """
+        folder = next((f"{each.folder}/" for each in self._memory.kinds if each.name == kind), "").lstrip("/")
+        readings = [self._follow_link(text, WRITE)] if _is_link(text) else self._list_readings(text, NEW)
+        meant = [path for path in readings if path.startswith(folder)]
+        if _is_link(text) or _is_shell_path(text):
+            if not meant:
+                remedy = f"name it: {readings[0]}"
+                raise PathRefused(path=text, reason=f"it is not in {folder}", remedy=remedy)
+        else:
+            names = (path for path in self._list_named(text) if not path.startswith(folder))
+            meant += [f"{folder}{name}" for name in names]
+        meant = sorted(dict.fromkeys(meant), key=self._count_missing)
+        suffix = "" if text.endswith(self._memory.suffixes) else MARKDOWN_SUFFIXES[0]
+        standing = [path for path in meant if self.can_name(f"{path}{suffix}", WRITE)]
+        is_unclear = standing and len(meant) > 1
+        return self._choose_reading(text, meant, standing, WRITE) if is_unclear else meant[0]
+
+    def resolve_remembered(self, text: str, kind: str) -> str:
+        """Find the path of what is remembered, as `resolve_name`; what is a name alone stays as it is."""
+        if not text or kind in {WORKING.name, PROJECT.name}:  # a thread, a heading
+            return text
+        path = self.resolve_name(text, kind)
+        return text if path.endswith(f"/{text}") else path
 
     def _list_readings(self, text: str, role: Role) -> list[str]:
         """List what a text may mean, the shell's reading first; refuse what leads out of the namespace."""
@@ -176,8 +208,13 @@ class PathReader:
                 raise PathRefused(
                     path=shown, reason="it is there in another Unicode spelling, too", remedy=remedy
                 )
-        listed = (self._find_inside(os.path.join(folder, text)) for folder in self._outer)
-        return list(dict.fromkeys(path for path in (shell, here, *listed) if path is not None))
+        return list(dict.fromkeys(path for path in (shell, *self._list_named(text)) if path is not None))
+
+    def _list_named(self, text: str) -> list[str]:
+        """List what a text means in the namespace, and as a path from the folders around the vault."""
+        outer = (self._find_inside(os.path.join(folder, text)) for folder in self._outer)
+        here = unicodedata.normalize("NFC", text).removesuffix("/")
+        return [here, *(path for path in outer if path is not None)]
 
     def _choose_new(self, text: str, readings: list[str]) -> str:
         """Choose the reading that needs the fewest new folders; refuse one for another namespace."""

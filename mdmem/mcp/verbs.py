@@ -17,7 +17,7 @@ from mdmem import as_json, clipped, find_section
 from mdmem.errors import MdmemError, Usage, show_name
 from mdmem.facade.kinds import Kinds
 from mdmem.facade.paths import NEW, READ_ANY, READ_MESSAGE, READ_OTHER, WRITE, WRITE_ANY
-from mdmem.kind import KINDS, PREFERENCE, WORKING, Kind
+from mdmem.kind import KINDS, WORKING, Kind
 from mdmem.mcp import sessions
 from mdmem.mcp.answer import AS_JSON, Answer, Bound, answer_page, clipped_to, fit, page_of_lines, short_hash
 from mdmem.mcp.argument import Count, Fields, Number, Positive, Texts
@@ -529,7 +529,6 @@ def remember(
     resource = resource or None
     if kind == WORKING.name and not resource:
         name = call.resolve_thread(name) or ""
-    folders = {each.name: each.folder for each in call.memory.kinds if each not in {WORKING, PREFERENCE}}
-    name = call.paths.resolve_name(name, folders[kind]) if name and folders.get(kind) else name
+    name = call.paths.resolve_remembered(name, kind)
     options: dict[str, Any] = {"title": title, "why": why, "resource": resource, "ttl": ttl, "base": base}
     return _change_memories(call, lambda m: m.remember(kind, name, value, **options), dry_run=dry_run)

@@ -537,3 +537,63 @@ def test_a_path_is_what_os_path_says(paths: set[str], folder: str, typed: str) -
                 assert reader(memory).resolve(typed, READ) == there[0]
             else:
                 assert reader(memory).resolve(typed, WRITE) == reader(memory).resolve(typed, READ) == there[0]
+
+
+# ------------------------------------------------------------------------------- the name of a memory to make
+
+FORMS = {
+    "z": "notes/z.md",
+    "z.md": "notes/z.md",
+    "notes/z": "notes/z.md",
+    "notes/z.md": "notes/z.md",
+    "memories/notes/z": "notes/z.md",
+    "memories/notes/z.md": "notes/z.md",
+    "{root}/notes/z.md": "notes/z.md",
+    "[[z]]": "notes/z.md",
+    "![[notes/z#Z|the last]]": "notes/z.md",
+    "memories/notes/far/new.md": "notes/far/new.md",
+    "memories/new": "notes/new.md",
+    "deep/new": "notes/deep/new.md",
+    "{root}/top.md": "it is not in notes/",
+    "[[top]]": "it is not in notes/",
+    "[[nope]]": "no such memory",
+    "/etc/passwd.md": "it is not below",
+}
+# The commands that take the name of a note, with what they say of one that is there.
+NAMING = {
+    "remember": (["remember", "word", "--name", "NAME"], ""),
+    "notes append": (["notes", "append", "NAME", "word"], ""),
+    "sessions keep": (["sessions", "keep", "t1", "--to", "NAME"], "already exists"),
+    "inbox propose": (["inbox", "propose", "notes.append", '{"name": "NAME", "content": "word"}'], ""),
+}
+
+
+@cases("folder", ["", "memories", "memories/notes", "src"])
+def test_a_command_makes_a_note_under_any_form_of_its_name_and_names_it(
+    cli: Cli, files: Files, monkeypatch: pytest.MonkeyPatch, folder: str
+) -> None:
+    cli.ok("sessions", "add", "t1", "user", "hello")
+    enter(monkeypatch, files.root.parent / folder)
+    there = {"notes/z.md": b"# Z\n", "top.md": b"# Top\n", **files.everything()}
+    here = {"./z.md": "notes/z.md", "../top.md": "it is not in notes/"} if folder == "memories/notes" else {}
+    for command, (arguments, refusal) in NAMING.items():
+        for typed, path in {**FORMS, **here}.items():
+            for made in files.everything().keys() - there:
+                (files.root / made).unlink()
+            for each, data in there.items():
+                files.write(each, data)
+            name = typed.format(root=files.root)
+            ended = cli(*(each.replace("NAME", name) for each in arguments))
+            what = f"{command} {typed}: {ended.out}{ended.errors}"
+            changed = [each for each, data in files.everything().items() if there.get(each) != data]
+            expected = f"{path}: {refusal}" if refusal and path in there else path
+            if not expected.endswith(".md"):
+                assert ended.code, what
+                assert not changed, what
+                assert expected in ended.errors, what
+            elif command == "inbox propose":
+                assert len(changed) == 1, what
+                assert f'"{expected.removesuffix(".md")}' in files.read(*changed).decode(), what
+            else:
+                assert changed == [expected], what
+                assert f" {expected} " in ended.out, what

@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from mdmem.document.document import MARKDOWN_SUFFIXES, NAMED_SUFFIXES
 from mdmem.errors import MdmemError, MemoryNotFound, PathRefused
-from mdmem.kind import NOTE, PROJECT, RULE, WORKING
+from mdmem.kind import NOTE, PREFERENCE, PROJECT, RULE, WORKING
 from mdmem.vault.paths import is_under
 
 if TYPE_CHECKING:
@@ -179,11 +179,12 @@ class PathReader:
         return self._choose_reading(text, meant, standing, WRITE) if is_unclear else meant[0]
 
     def resolve_remembered(self, text: str, kind: str) -> str:
-        """Find the path of what is remembered, as `resolve_name`; what is a name alone stays as it is."""
+        """Find the path of what is remembered, as `resolve_name`; what names no file stays as it is."""
         if not text or kind in {WORKING.name, PROJECT.name}:  # a thread, a heading
             return text
         path = self.resolve_name(text, kind)
-        return text if path.endswith(f"/{text}") else path
+        is_name = kind == PREFERENCE.name and path.endswith(f"/{text.rstrip('/')}")
+        return text if is_name else path
 
     def _list_readings(self, text: str, role: Role) -> list[str]:
         """List what a text may mean, the shell's reading first; refuse what leads out of the namespace."""

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from mdmem.code.citations import candidates
-from mdmem.errors import MdmemError
+from mdmem.errors import MdmemError, NotReady
 from mdmem.facade.lazy import Lazy
 from mdmem.vault.vault import acting_for
 
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from collections.abc import Collection
     from contextlib import AbstractContextManager
 
-    from mdmem.errors import NotAllowed, NotReady
+    from mdmem.errors import NotAllowed
     from mdmem.facade.memory import Memory
     from mdmem.review.commits import Commits
     from mdmem.vault.transaction import Applied
@@ -96,12 +96,23 @@ class Service:
 
         self._memory.index = FileIndex(self._vault, self._memory.scope.layers, self.not_ready)
 
-    def start_indexing(self, *, if_large: bool = False) -> None:
-        """Let another process make the index current; `if_large`: where there is none, and it takes long."""
+    def start_indexing(self) -> None:
+        """Let another process make the index current."""
         from mdmem.facade.background import start_indexing  # noqa: PLC0415 - as below
 
-        if self._memory.index.is_missed or not if_large:
-            start_indexing(self._memory)
+        start_indexing(self._memory)
+
+    def begin_indexing(self) -> None:
+        """Make the index current, or where that takes long let another process do so; no error is raised."""
+        hurried = type(self._memory)(self._vault.root, self._memory.scope)
+        hurried.service.hurry()
+        with suppress(MdmemError):  # the first question meets it, and says so
+            try:
+                hurried.sync()
+            except NotReady:
+                self.start_indexing()
+            finally:
+                hurried.index.close()
 
     def start_background(self, session: str) -> bool:
         """Let another process observe and capture a session; see `mdmem.facade.background.start`."""

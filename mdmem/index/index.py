@@ -300,7 +300,7 @@ class Index:
                     lambda: self._sync_stores(None, progress, texts=texts, alone=True),
                 )
             except NotReady as error:
-                self.refused = error
+                self.refused = error if self._is_hurried else None
                 raise
             if self._is_hurried and paths is None:
                 self._seen_texts = texts

@@ -6,6 +6,7 @@ Answers have a bound. An error is told with the model's next move in terms of th
 from __future__ import annotations
 
 import re
+import time
 from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import dataclass, field
@@ -13,7 +14,7 @@ from itertools import islice
 from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
 
 from mdmem import as_json, clipped, estimate
-from mdmem.errors import MdmemError, PathRefused, Unavailable, Usage
+from mdmem.errors import IndexNotReady, MdmemError, PathRefused, Unavailable, Usage
 from mdmem.facade.paths import PathReader
 
 if TYPE_CHECKING:
@@ -28,6 +29,8 @@ T = TypeVar("T")
 BUDGET = 6_000
 AS_JSON = 2  # a list takes about twice the tokens as JSON; the bound holds for both
 _CHARACTERS_A_TOKEN = 4
+_PATIENCE = 20.0  # seconds that a call waits for the index, where more than _MANY memories are left to read
+_MANY = 1_000
 _DIGITS = 12  # of a hash: enough to name one content of a vault, a quarter of the tokens of all
 
 
@@ -195,8 +198,20 @@ class Bound:
             self.memory.uses.add(paths)
 
     def sync(self) -> None:
-        """Make the index current, and report the progress: what asks the index does so again at no cost."""
-        self.memory.sync(progress=self.tick)
+        """Make the index current, and report the progress: what asks the index does so again at no cost.
+
+        Raises:
+            IndexNotReady: it takes longer than a client may wait; another process goes on with it.
+        """
+        began = time.monotonic()
+
+        def report(done: int, of: int) -> None:
+            self.tick(done, of)
+            if of - done > _MANY and time.monotonic() - began >= _PATIENCE:
+                self.memory.service.start_indexing()
+                raise IndexNotReady(done=done, of=of)
+
+        self.memory.sync(progress=report)
 
 
 _MOST = BUDGET  # tokens of a message: the difference of a conflict may be as long as the memory

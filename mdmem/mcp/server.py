@@ -6,6 +6,7 @@ import json
 import time
 from contextlib import asynccontextmanager, suppress
 from functools import partial
+from threading import Thread
 from typing import TYPE_CHECKING, Any, TypeVar
 
 import mcp_types as types
@@ -55,8 +56,7 @@ class MemoryServer:
         self._keeper: Keeper | None = None
         self._toolboxes: dict[str, Toolbox] = {}
         self._told: set[str] = set()
-        with suppress(MdmemError):  # the first call meets it, and says so
-            self._memory.service.start_indexing(if_large=True)
+        Thread(target=self._memory.service.begin_indexing).start()
         self.server: Server[Any] = Server(
             "mdmem",
             version=__version__,

@@ -27,6 +27,7 @@ from mdmem.facade import background
 from mdmem.facade.context import context
 from tests import speed
 from tests.git.conftest import SETTINGS
+from tests.mcp.conftest import Tools
 from tests.speed import soak_most
 from tests.waiting import until
 
@@ -360,16 +361,35 @@ def test_who_waits_for_the_process_is_told_how_far_it_is(vault_root: Path) -> No
     assert told == [(1_200, 3_680)]
 
 
-def test_a_server_has_the_index_made_at_its_start(vault_root: Path, quiet: list[Any]) -> None:
+def test_a_server_makes_the_index_current_at_its_start_or_has_that_done(
+    vault_root: Path, quiet: list[Any]
+) -> None:
     fill(vault_root, 5)
-    mdmem.open(vault_root).service.start_indexing(if_large=True)
+    mdmem.open(vault_root).service.begin_indexing()
+    assert "notes/n4.md" in indexed(vault_root)
     assert quiet == []
-    fill(vault_root, MOST + 1)
-    mdmem.open(vault_root).service.start_indexing(if_large=True)
+    fill(vault_root, MOST + 6)
+    mdmem.open(vault_root).service.begin_indexing()
+    assert "notes/n5.md" not in indexed(vault_root), "it is stale, and is left to the process"
     assert quiet == [{"indexes": True}]
-    mdmem.open(vault_root).sync()
-    mdmem.open(vault_root).service.start_indexing(if_large=True)
-    assert len(quiet) == 1
+    shutil.rmtree(kept(vault_root, "count").parent)
+    mdmem.open(vault_root).service.begin_indexing()
+    assert quiet == [{"indexes": True}] * 2
+
+
+def test_a_tool_does_not_wait_for_longer_than_a_client(
+    vault_root: Path, quiet: list[Any], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    fill(vault_root, 200)
+    tools = Tools(mdmem.open(vault_root))
+    with monkeypatch.context() as patch:
+        patch.setattr("mdmem.mcp.answer._PATIENCE", 0)
+        patch.setattr("mdmem.mcp.answer._MANY", 0)
+        refused = tools.error("search", query="walrus")
+    assert refused["code"] == "index-not-ready"
+    assert refused["message"].startswith("the index is being made: ")
+    assert quiet == [{"indexes": True}]
+    assert tools("search", query="walrus 7").data["hits"], "the next call is answered"
 
 
 # -- git's history ------------------------------------------------------------------------------------------

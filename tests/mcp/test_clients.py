@@ -155,9 +155,6 @@ def test_what_is_not_there_is_an_error_of_the_protocol(connect: Connect) -> None
 
 @each_way
 def test_long_work_says_how_far_it_is(connect: Connect, vault_root: Path) -> None:
-    (vault_root / "notes").mkdir()
-    for number in range(300):
-        (vault_root / f"notes/{number}.md").write_text("needle\n")
     told: list[tuple[float, float | None]] = []
 
     async def told_of(progress: float, total: float | None, message: str | None) -> None:  # noqa: ARG001
@@ -165,6 +162,10 @@ def test_long_work_says_how_far_it_is(connect: Connect, vault_root: Path) -> Non
 
     async def work() -> None:
         async with connect() as client:
+            await client.call_tool("search", {"query": "needle"})  # behind the look at its start
+            (vault_root / "notes").mkdir()
+            for number in range(300):
+                (vault_root / f"notes/{number}.md").write_text("needle\n")
             await client.call_tool("search", {"query": "needle"}, progress_callback=told_of)
 
     run(work)

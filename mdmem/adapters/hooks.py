@@ -13,7 +13,7 @@ import os
 import re
 import shlex
 import time
-from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 import mdmem
@@ -188,7 +188,7 @@ def _user_prompt(memory: Memory, given: Given) -> dict[str, Any] | None:
 def _post_edit(memory: Memory, given: Given) -> dict[str, Any] | None:
     """Say what is wrong after an edit, with the memories edited and with those that cite the files."""
     edited = list(dialect.list_edited(given))
-    changed = _look(memory, given, edited)
+    changed, since = _look(memory, given, edited)
     files = changed if dialect.is_shell(given) else edited
     if not files:
         return None
@@ -216,18 +216,28 @@ def _post_edit(memory: Memory, given: Given) -> dict[str, Any] | None:
         for is_error in (True, False)
     )
     text = "\n".join((*errors, *warnings, *broken))
+    if text and dialect.is_shell(given):
+        text = f"{_name_changed(memory, changed, since)}\n{text}"
     if not errors:
         return _add_context("PostToolUse", text) if text else None
     # The edit stands: "block" only makes the host hand the reason back at once.
     return {"decision": "block", "reason": text}
 
 
-def _look(memory: Memory, given: Given, edited: Collection[str] = ()) -> list[str]:
-    """Return what a session has changed since its last look."""
+def _look(memory: Memory, given: Given, edited: Collection[str] = ()) -> tuple[list[str], float]:
+    """Return what has changed since the last look of a session, and when that was."""
     with contextlib.suppress(MdmemError, OSError):
         folder, session = os.path.split(_session_file(memory, given, ""))
-        return memory.service.find_changed(folder, session, edited) if session else []
-    return []
+        return memory.service.find_changed(folder, session, edited) if session else ([], 0)
+    return [], 0
+
+
+def _name_changed(memory: Memory, changed: Sequence[str], since: float) -> str:
+    """Name what has changed: nothing tells a command from an editor that saved meanwhile."""
+    names = ", ".join(os.path.relpath(file, memory.workspace) for file in changed[:_MOST])
+    more = f" and {len(changed) - _MOST} more" if len(changed) > _MOST else ""
+    then = time.strftime("%H:%M:%S", time.localtime(since))
+    return f"Changed since {then}, perhaps by somebody else: {names}{more}."
 
 
 def _finding_line(finding: Diagnostic) -> str:

@@ -122,10 +122,13 @@ class Service:
 
         return start(self._memory, session)
 
-    def find_changed(self, folder: str, session: str, edited: Collection[str] = ()) -> list[str]:
-        """Return the memories and cited files that differ from when a session last looked at them.
+    def find_changed(
+        self, folder: str, session: str, edited: Collection[str] = ()
+    ) -> tuple[list[str], float]:
+        """Return the memories and cited files that differ from when a session last looked, and when it did.
 
-        At its first look, none does. What other sessions have edited meanwhile is not among them.
+        At its first look, none does. What other sessions have edited meanwhile is not among them; what an
+        editor has saved is.
 
         Args:
             folder: where sessions keep what they have seen.
@@ -148,7 +151,7 @@ class Service:
                 changed -= {
                     file for file, seen in _load_seen(entry.path).items() if seen == now.get(file, [])
                 }
-        return sorted(changed)
+        return sorted(changed), since / 1e9
 
 
 def _look_at_files(memory: Memory, before: Seen) -> Seen:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import shutil
 import subprocess
 from functools import partial
@@ -251,7 +252,9 @@ def test_behind_a_command_what_it_changed_is_looked_at(repository: Repository) -
     change(repository.root / "src/app.py", "return 42", "return 43")
     (repository.root / "src/other.py").write_text("nobody cites it\n")
     said = repository.hook("post-edit", command(repository))
-    assert said.context.startswith("notes/task.md:7: changed: it points at src/app.py#L4-L5")
+    named, found = said.context.split("\n", 1)
+    assert re.fullmatch(r"Changed since \d\d:\d\d:\d\d, perhaps by somebody else: src/app\.py\.", named)
+    assert found.startswith("notes/task.md:7: changed: it points at src/app.py#L4-L5")
     assert repository.hook("post-edit", command(repository)) == Said("", "")
     change(repository.vault / "notes/task.md", "status: open", "status: started")
     assert "schema-enum" in repository.hook("post-edit", command(repository)).json["reason"]

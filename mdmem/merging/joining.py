@@ -232,7 +232,7 @@ class _Joining:
                 return True
         before, after = self._before.get(one), self._before.get(other)
         is_behind_same = (before and self._trios[before]) is (after and self._trios.get(after, after))
-        return is_behind_same and _list_marker(one) == _list_marker(other)
+        return is_behind_same and list_marker(one) == list_marker(other)
 
     def _note_known(self, known: dict[TreeNode, Trio | None], siblings: Iterable[TreeNode]) -> None:
         """Note the nearest sibling of each node, on one hand, that is in the base, and what is beside it."""
@@ -417,8 +417,17 @@ class _Joining:
             found = ours
         if trio in self._pieces:
             found = self._pieces[trio].parent or found
+        elif base is None and trio.node.kind in {"item", "row"}:
+            found = self._follow_neighbours(trio, found)
         known = (each for each in (found, theirs, ours, base) if each and each.state != "gone")
         return next(known, None) or self._find_standing_parent(trio)
+
+    def _follow_neighbours(self, trio: Trio, own: Trio | None) -> Trio | None:
+        """Return where both neighbours of an addition to a list went; if the list is gone, where one did."""
+        near = [known.get(trio.node) for known in (self._known_before, self._known_after)]
+        parents = [each.parent for each in near if each and each.parent]
+        is_one = len(parents) == len(near) and parents[0] is parents[1]
+        return parents[0] if is_one or (parents and own and own.state == "gone") else own
 
     def _is_lost(self, parent: Trio) -> list[bool]:
         """For each side, whether a parent is gone, so that what was in it came elsewhere by itself."""
@@ -618,7 +627,7 @@ def _shown_words(node: TreeNode) -> tuple[str, str]:
     return node.kind, plain(node.words) if node.kind == "section" else node.words
 
 
-def _list_marker(node: TreeNode) -> str:
+def list_marker(node: TreeNode) -> str:
     """Return what marks the items of a list, without numbers."""
     return node.children[0].marker.strip(" \t").lstrip("0123456789") if node.kind == "list" else ""
 

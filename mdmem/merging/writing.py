@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, NamedTuple
 from mdmem.diagnostic import Span
 from mdmem.document.relink import repointed
 from mdmem.merging.conflict import Conflicts, MergeConflict
-from mdmem.merging.joining import SIDES, Joined, Trio
+from mdmem.merging.joining import SIDES, Joined, Trio, list_marker
 from mdmem.merging.likeness import PlacedFact, find_alike
 from mdmem.merging.line_merge import Piece, join_lines, merge_loose_lines
 from mdmem.merging.tree import MARKER, Margin
@@ -124,6 +124,8 @@ class Writer:
         if not node.head:
             return margin
         heads = Versions(*(each.margin.shifted(each.head, margin) if each else "" for each in trio.nodes))
+        if node.kind == "item" and not trio.nodes.base and len(trio.sides) == 1:
+            heads = heads.map(lambda head: self._with_bullet(trio, head))
         pieces, words = self._merged_head(trio, heads)
         if trio in self._numbers and len(pieces) == 1 and pieces[0].text:
             pieces = [Piece(self._renumber(pieces[0].text, self._numbers[trio]))]
@@ -137,6 +139,20 @@ class Writer:
         if node.kind != "item":
             return margin
         return _margin_of(next((piece.text for piece in pieces if piece.text), heads[trio.sides[-1]]))
+
+    def _with_bullet(self, trio: Trio, head: str) -> str:
+        """Return the lines of an added item with the bullet that the other side gave the list around it."""
+        (side,), found = trio.sides, MARKER.match(head)
+        own, around = trio.on(side).parent, trio.parent
+        other = around.nodes[3 - side] if around else None
+        if not (own and around and other and found):
+            return head
+        before, old, new = (list_marker(each) for each in (around.nodes.base or own, own, other))
+        if before != old or old == new or not {old, new} <= {*"-+*"}:
+            return head
+        changed = found[0].replace(old, new) + head[len(found[0]) :]
+        self.composed.update(line.strip(" \t\r\n") for line in whole_lines(head + changed))
+        return changed
 
     def _check_outline(self, trio: Trio) -> None:
         """Note a section that is not below the one that it is below on a side."""

@@ -384,9 +384,10 @@ class Tree:
     def _by_path(self, source: str, link: Link, site: Site) -> str | None:
         target = link.target.replace("@site/", "/") if site.tool == "docusaurus" else link.target
         above = posixpath.dirname(source)
-        starts = [above, *site.roots, site.folder] if target.startswith("/") else [above]
-        if link.form == "ref" or site.tool == "docusaurus":
-            starts = [above, *site.roots, site.folder]
+        version = re.search(r"(^|.*/)versioned_docs/[^/]+(?=/)", source)
+        roots = [version[0]] if version else site.roots
+        is_rooted = target.startswith("/") or link.form == "ref" or site.tool == "docusaurus"
+        starts = [above, *roots, site.folder] if is_rooted else [above]
         places = [_join(start, target.lstrip("/")) for start in starts][target.startswith("/") :]
         bases = [_join("", target)]
         if not target.startswith("/") and source in self.texts and (served := self.served(source)):

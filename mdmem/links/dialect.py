@@ -14,7 +14,7 @@ import time
 from contextlib import suppress
 from typing import TYPE_CHECKING, NamedTuple
 
-from mdmem.document.document import without_suffix
+from mdmem.document.document import MARKDOWN_SUFFIXES, without_suffix
 from mdmem.index.database import nth
 from mdmem.markdown.link import percent_decoded
 from mdmem.text.regex import regex
@@ -27,6 +27,10 @@ if TYPE_CHECKING:
     from mdmem.vault.paths import MemoryLayout
 
 SITE, UNWRITTEN, BY_NAME, LABEL_FIRST, PAGES = "site", "unwritten", "by name", "label first", "pages"
+MOUNTS = "mounts"
+RELATIVE = '"newLinkFormat": "relative"'
+"""What a config of Obsidian says where links are written as paths from their notes, and not as names."""
+
 _MOST_READ, _MOST_SAID = 1 << 16, 16  # bytes of a config, and folders in it
 _LANGUAGE = r"[a-z]{2}(?:[-_][A-Za-z]{2,4})?"
 # Where the pages of one language or version are, seen from a root, or from the folder of Docusaurus.
@@ -38,6 +42,9 @@ PART = regex(r"^import\s[^\n]{1,200}?[\"']([^\"'\n]{1,200}\.mdx?)[\"']", re.MULT
 """A page of MDX that another one shows."""
 _HUGO = ("hugo.toml", "hugo.yaml", "hugo.yml", "hugo.json")
 _BESIDE_CONTENT = ("config.toml", "config.yaml", "config.yml", "config.json", "config/_default/")
+# Files of a config that is a folder.
+_CONFIGS = regex(r"app\.json|(?:hugo|config|module|languages)\.(?:toml|ya?ml|json)")
+_MOUNT = regex(r"\bsource\"?[ \t]*[:=][ \t]*([^#\n]+)\n[ \t]*\"?target\"?[ \t]*[:=][ \t]*[\"']?([^\"'#,\n]+)")
 
 
 class Dialect(NamedTuple):
@@ -75,6 +82,7 @@ DIALECTS = (
         "Dendron",
         ("dendron.yml",),
         (UNWRITTEN, LABEL_FIRST),
+        roots=(("/", ""), ("/", "notes")),  # where a vault is of the newer kind
         setting=r"^[ \t-]*fsPath:[ \t]*([^#\n]+)",
     ),
     Dialect("Logseq", ("logseq/config.edn",), (UNWRITTEN, PAGES)),
@@ -178,23 +186,39 @@ def _look_into(root: str, folder: str) -> Site | None:
         files_of_marker = next((names for names in markers if all(_is_there(at, name) for name in names)), ())
         if not files_of_marker:
             continue
-        text = _read_text(os.path.join(at, files_of_marker[0]))
+        text = _read_config(os.path.join(at, files_of_marker[0]))
         said = re.findall(dialect.setting, text, re.MULTILINE | re.IGNORECASE) if dialect.setting else ()
         said, first = list(dict.fromkeys(said))[:_MOST_SAID], dialect.roots[0][1]
         places = [place for name in said if (place := _place_below(folder, name)) is not None]
-        roots = [(start, place) for place in places for start, name in dialect.roots if name == first]
+        roots = [
+            (start, join(place, relative(name, first)))
+            for place in places
+            for start, name in dialect.roots
+            if is_under(name, first)
+        ]
+        mounts = [*_list_mounts(folder, text)] if dialect.name == "Hugo" else []
+        roots += mounts
         roots += [(start, join(folder, name)) for start, name in dialect.roots]
         checks = bool(dialect.checks) and re.search(dialect.checks, text, re.MULTILINE)
         is_open = not checks and any(_has_program(at, name, text) for name in dialect.programs)
         site = Site(
             folder,
             (*site.tools, dialect.name),
-            site.traits.union(dialect.traits, (dialect.name,)),
+            site.traits.union(dialect.traits, (dialect.name,), (MOUNTS,) * bool(mounts)),
             (*site.roots, *roots),
             site.generated.union(dialect.generated, ("*",) * is_open),
             site.config + text,
         )
     return site if site.tools else None
+
+
+def _list_mounts(folder: str, config: str) -> Iterator[tuple[str, str]]:
+    """Yield where the addresses of a site lead that its config mounts; of the mounts in the workspace."""
+    for source, target in _MOUNT.findall(config):
+        part, _, start = target.strip(" \t/").partition("/")
+        place = _place_below(folder, source)
+        if place is not None and part in {"content", "static", "assets"}:
+            yield f"/{start}/" if start else "/", place
 
 
 def _is_there(at: str, name: str) -> bool:
@@ -213,6 +237,15 @@ def _has_program(at: str, name: str, text: str) -> bool:
     if name.startswith("~"):
         return re.search(rf"^[ \t\[\"]*{name[1:]}\b", text, re.MULTILINE) is not None
     return name == "*" or _is_there(at, name)
+
+
+def _read_config(file: str) -> str:
+    """Read a config; where it is a folder, the files in it that may say something."""
+    try:
+        names = sorted(filter(_CONFIGS.fullmatch, os.listdir(file)))
+    except OSError:  # as it is no folder
+        return _read_text(file)
+    return "\n".join(_read_text(os.path.join(file, name)) for name in names)
 
 
 def _read_text(file: str) -> str:
@@ -267,8 +300,10 @@ def is_note_of(site: Site, file: str) -> bool:
 
 def list_places(site: Site, layout: MemoryLayout, target: str, source: str) -> Iterator[str]:
     """Yield where a path that begins with `/` or `@` leads from the roots, the likeliest place first."""
+    is_of_version = "/versioned_docs/" in f"/{layout.file_of(source)}" and target.endswith(MARKDOWN_SUFFIXES)
+    current = {folder for start, folder in site.roots if start == "/docs/" and is_of_version}
     for start, folder in list_roots(site, layout, source) if ".." not in target.split("/") else ():
-        if f"{target}/".startswith(start):
+        if f"{target}/".startswith(start) and folder not in current:
             place = place_in(layout, join(folder, target[len(start) :].strip("/")).strip("/"))
             if place is not None:
                 yield place

@@ -419,7 +419,9 @@ class Shift:
             or (_has_name(link, was.path) and not _has_name(link, wanted))
         )
         is_named = was.rule in {"path", "suffix", "attachment"}
-        if is_kept and is_read_alike and not is_detour and not (is_recased and is_named):
+        is_lost = is_far and resolve.is_way(self._before, link, was.path, here)
+        is_lost = is_lost and not resolve.is_way(self._after, link, wanted, there)
+        if is_kept and is_read_alike and not (is_detour or is_lost) and not (is_recased and is_named):
             return ""
         if was.ambiguous or (self._is_done and now.path is not None and now.path != wanted):
             self._leave_link(link, there, was, now)

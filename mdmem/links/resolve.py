@@ -49,8 +49,10 @@ from mdmem.index.database import INDEX_NAMES, address_key, alias_key, drop_numbe
 from mdmem.links.dialect import (
     BY_NAME,
     LABEL_FIRST,
+    MOUNTS,
     NO_SITE,
     PAGES,
+    RELATIVE,
     SITE,
     UNWRITTEN,
     Site,
@@ -252,16 +254,15 @@ def resolve(
     hits = [hit for each in dict.fromkeys(places) if (hit := look(names, each)).path is not None]
     hits += [found] if found.path is not None else []
     pages = [hit for hit in hits if hit.rule == "path"]
-    if not pages and SITE in site.traits:
-        pages = _find_by_address(names, site, target, source, places)
-    if not pages and not hits and (is_reference or BY_NAME in site.traits) and target[0] not in "/@":
+    if SITE in site.traits and not target.endswith(MARKDOWN_SUFFIXES):
+        said = _find_by_address(names, site, target, source, places, is_served=bool(pages))
+        pages = [*pages[:1], *said]
+    may_be_name = is_reference and not ("Jekyll" in site.traits and target.endswith(ANY_SUFFIXES))
+    if not pages and not hits and (may_be_name or BY_NAME in site.traits) and target[0] not in "/@":
         pages = [_find_by_name(names, site, target, source)]
     # Of files, only those that several roots have are told.
     pages = pages or (hits if target[0] in "/@" else hits[:1]) or [NOTHING]
-    is_address = SITE in site.traits and not target.endswith(MARKDOWN_SUFFIXES)
-    several = (
-        path for hit in (pages[:1] if is_reference or is_address else pages) for path in hit.candidates
-    )
+    several = (path for hit in (pages[:1] if is_reference else pages) for path in hit.candidates)
     return pages[0]._replace(candidates=drop_twins(site, tuple(dict.fromkeys(several))))
 
 
@@ -309,6 +310,11 @@ def _list_places(
     if target[0] in "/@" or is_reference or is_loose:
         whole = bare if target[0] in "/@" else f"/{bare}"
         yield from list_places(site, names.layout, whole, source)
+    elif MOUNTS in site.traits and (place := place_of(bare, source)) is not None:
+        file = names.layout.file_of(place)
+        for start, folder in site.roots:
+            if is_under(file, folder):  # what is mounted stands beside it in the site
+                yield from list_places(site, names.layout, start + relative(file, folder), source)
     if target[0] not in "/@" and SITE in site.traits and not is_note:
         address = page_of(source)
         # An address of Docusaurus has no slash at its end.
@@ -353,11 +359,12 @@ def _find_page_at(names: Names, place: str) -> Resolution:
 
 
 def _find_by_address(
-    names: Names, site: Site, target: str, source: str, places: Iterable[str]
+    names: Names, site: Site, target: str, source: str, places: Iterable[str], *, is_served: bool
 ) -> list[Resolution]:
-    """Return the pages of a site that say this address of themselves, or have it by their day and name."""
-    if target.endswith(MARKDOWN_SUFFIXES):
-        return []
+    """Return the pages of a site that say this address of themselves.
+
+    Where no page `is_served` there by its path, also those that have it by their day, number or other name.
+    """
     layout, roots = names.layout, [*list_roots(site, names.layout, source)]
     keys = [address_key(place) for place in (*places, *((target,) if target[0] == "/" else ()))]
     for place in map(layout.file_of, places):
@@ -365,6 +372,8 @@ def _find_by_address(
         keys += [address_key(begin + rest) for start, rest in inside for begin in (start, "/")]
     keys, last, day = list(dict.fromkeys(keys)), key_of(target), _POST.search(target)
     named = [path for key in keys for path in names.named("address", key)]
+    if is_served:
+        return _keep_of_site(names, site, named, source)
     if "Hugo" in site.traits:
         forms = (alias_key(form) for key in keys for form in (key, f"{key}/", key.lstrip("/")))
         named += [path for form in forms for path in names.named("alias", form)]
@@ -376,8 +385,12 @@ def _find_by_address(
     dated = [path for path in posts if not day or f"/{'-'.join(day.groups())}-" in f"/{path}"]
     above = target[: day.start()].strip("/") if day else ""
     named += sorted(dated, key=lambda path: f"/{above}/" not in f"/{path}")
-    found = drop_walled(list(dict.fromkeys(named)), source)
-    found = tuple(path for path in found if find_site(layout, path).folder == site.folder)
+    return _keep_of_site(names, site, named, source)
+
+
+def _keep_of_site(names: Names, site: Site, paths: Iterable[str], source: str) -> list[Resolution]:
+    walled = drop_walled(list(dict.fromkeys(paths)), source)
+    found = tuple(path for path in walled if find_site(names.layout, path).folder == site.folder)
     return [Resolution(found[0], found, "address")] if found else []
 
 
@@ -740,6 +753,13 @@ def routes(names: Names, path: str, source: str, *, is_from_disk: bool = True) -
     return (beside, way) if is_from_disk else (way, beside)
 
 
+def is_way(names: Names, link: Link, path: str, source: str) -> bool:
+    """Return whether a link is the way from `source` to `path`, and to be that, not a name that is found."""
+    site, said = find_site(names.layout, source), link.target.removeprefix("./")
+    is_chosen = site.traits & {BY_NAME, SITE} and (link.target[:1] == "." or RELATIVE in site.config)
+    return bool(is_chosen) and without_suffix(route(path, source)) == without_suffix(said)
+
+
 def is_detour(target: str, before: str, after: str) -> bool:
     """Return whether a relative path leads to one place from both, and is the shortest from `before` only."""
     bare = target.removeprefix("./").rstrip("/")
@@ -786,7 +806,7 @@ def _list_ways(names: Names, link: Link, path: str, source: str, was: str, here:
     A path from a root stays one from the same root, a name a name, an address one from that of the page.
     """
     layout, site, written = names.layout, find_site(names.layout, here), nfc(link.target)
-    ends = "/" if written.endswith("/") else ".html" if written.endswith(".html") else ""
+    ends = written[len(written.rstrip("/")) :] or ".html" * written.endswith(".html")
     said, forms = written.removesuffix(ends), (str, without_suffix, page_of, address_of)
     old, new = layout.file_of(was), layout.file_of(path)
     is_loose = link.kind == "ref" or ("Docusaurus" in site.traits and place_from(said, here) != was)
@@ -809,7 +829,7 @@ def _list_ways(names: Names, link: Link, path: str, source: str, was: str, here:
         whole = relative(path, place_in(layout, site.folder) or "")
         yield "../" * said.count("../") + (whole if _says_suffix(said, was) else without_suffix(whole))
     is_name = f"/{was}".endswith((f"/{said}", f"/{said}{MARKDOWN}"))
-    if is_name and (BY_NAME in site.traits or link.kind == "ref"):
+    if is_name and not is_way(names, link, was, here) and (BY_NAME in site.traits or link.kind == "ref"):
         parts, suffix = said.count("/") + 1, _suffix_of(path) if _says_suffix(said, was) else ""
         yield "/".join(without_suffix(path).split("/")[-parts:]) + suffix
         yield shortest(names, path, source, parts=parts) + suffix

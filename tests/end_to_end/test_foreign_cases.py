@@ -58,6 +58,13 @@ def move(memory: Memory, source: str, target: str) -> object:
     return {**files, "left": list(left)} if left else files
 
 
+def move_there_and_back(memory: Memory, source: str, target: str) -> object:
+    before = len(memory.check())
+    move(memory, source, target)
+    assert len(memory.check()) == before
+    return move(memory, target, source)
+
+
 QUESTIONS: dict[str, Callable[..., object]] = {
     "backlinks": lambda memory, path: [f"{at.path}:{at.line}" for at in memory.references.backlinks(path)],
     "check": lambda memory, *paths: [f"{f.path}:{f.position.line} {f.code}" for f in memory.check(paths)],
@@ -65,6 +72,7 @@ QUESTIONS: dict[str, Callable[..., object]] = {
     "days": lambda memory, query: [hit.date for hit in memory.search(query).hits],
     "ls": lambda memory, where: [found.path for found in memory.ls(where=[where])],
     "mv": move,
+    "return": move_there_and_back,
     "notes": lambda memory, query: list(memory.search(query).notes),
     "search": lambda memory, query: sorted(f"{hit.path}:{hit.line}" for hit in memory.search(query).hits),
     "set": change_field,

@@ -29,6 +29,7 @@ _NOTES = 1_000
 _TIMES = 30
 _MOST = 14.0  # times as long as Python takes to do nothing
 _CLONED, _MOST_CLICK = 10_000, 4.0
+_MOST_BEHIND_COMMAND = 3.0  # times as long as a click program takes
 _PROMPT = 80  # characters
 _THREAD = "bench"
 # Behind an edit that breaks the schema, too.
@@ -53,7 +54,17 @@ def measure(setting: Setting) -> list[Row]:
     memory.sync()
     memory.index.close()
     chance = setting.chance("hooks")
-    return [*(_row(setting, root, event, chance) for event in _TOLD), _row_without_index(setting)]
+    rows = [_row(setting, root, event, chance) for event in _TOLD]
+    return [*rows, _row_behind_command(setting, root), _row_without_index(setting)]
+
+
+def _row_behind_command(setting: Setting, root: str) -> Row:
+    """A command that has changed nothing, of which nothing is said."""
+    given = {"session_id": "bench", "cwd": root, "tool_name": "Bash", "tool_input": {"command": "true"}}
+    click = program([sys.executable, write_app(setting.path("hooks-click")), "--version"], environment())
+    pairs = paired(lambda _: _answer(root, "post-edit", given), click, setting.count(_TIMES))
+    what = f"`mdmem hook post-edit` behind a command, {setting.count(_NOTES):,} notes, whole process"
+    return ratio_row(what, "click, 12 commands", pairs, _MOST_BEHIND_COMMAND)
 
 
 def _row_without_index(setting: Setting) -> Row:

@@ -95,6 +95,7 @@ class Service:
         from mdmem.index.unindexed import FileIndex  # noqa: PLC0415 - few wait for an index
 
         self._memory.index = FileIndex(self._vault, self._memory.scope.layers, self.not_ready)
+        import mdmem.template.rendering  # noqa: F401, PLC0415 - which is needed next, while ripgrep is at work
 
     def start_indexing(self) -> None:
         """Let another process make the index current."""
@@ -157,19 +158,20 @@ class Service:
 def _look_at_files(memory: Memory, before: Seen) -> Seen:
     """Return how the memories and the files that they cite are now; without an index, those as before."""
     vault = memory.vault
-    mounted = vault.mounted("")
-    seen = {
-        mounted.get(each.path) or os.path.join(vault.root, vault.namespace, each.path): list(each.seen)
-        for each in vault.walk()
-        if not each.problem
-    }
+    mounted, root = vault.mounted(""), os.path.join(vault.root, vault.namespace)
     try:
         view = memory._current_view()  # noqa: SLF001 - of one façade
-        cited = view.cited_paths()
+        memories, cited = view.seen_files(), view.cited_paths()
     except MdmemError:
+        memories = {each.path: list(each.seen) for each in vault.walk() if not each.problem}
+        view, cited = None, []
+    seen = {mounted.get(path) or os.path.join(root, path): stamp for path, stamp in memories.items()}
+    if view is None:
         return before | seen
-    for path, name, in_link in cited:
-        for each in candidates(view.in_workspace(path), name, in_link=bool(in_link)):
+    for folder, name, in_link in {
+        (os.path.dirname(view.in_workspace(path)), name, in_link) for path, name, in_link in cited
+    }:
+        for each in candidates(f"{folder}/", name, in_link=bool(in_link)):
             file = os.path.join(vault.workspace, each)
             if file not in seen and (found := _stamp_file(file)):
                 seen[file] = found

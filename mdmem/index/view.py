@@ -376,6 +376,12 @@ class View:
         query = "SELECT d.path, d.flaw FROM documents AS d WHERE {inside} AND d.flaw != '' ORDER BY d.path"
         return [(self.inside(path), flaw) for path, flaw in self.rows(query)]
 
+    def seen_files(self) -> dict[str, list[int]]:
+        """Return how the file of each memory was when it was indexed: the values of `Seen`."""
+        query = "SELECT d.path, d.mtime_ns, d.ctime_ns, d.size, d.inode FROM documents AS d"
+        rows = self.rows(f"{query} WHERE {{inside}} AND d.problem = ''")
+        return {self.inside(path): stamp for path, *stamp in rows}
+
     @cached_property
     def unread(self) -> dict[str, list[str]]:
         """The files that cannot be read as memories, by the keys of links that name them."""

@@ -61,7 +61,9 @@ def measure(setting: Setting) -> list[Row]:
 def _row_behind_command(setting: Setting, root: str) -> Row:
     """A command that has changed nothing, of which nothing is said."""
     given = {"session_id": "bench", "cwd": root, "tool_name": "Bash", "tool_input": {"command": "true"}}
-    click = program([sys.executable, write_app(setting.path("hooks-click")), "--version"], environment())
+    click = program(
+        [sys.executable, write_app(setting.path("hooks-command-click")), "--version"], environment()
+    )
     pairs = paired(lambda _: _answer(root, "post-edit", given), click, setting.count(_TIMES))
     what = f"`mdmem hook post-edit` behind a command, {setting.count(_NOTES):,} notes, whole process"
     return ratio_row(what, "click, 12 commands", pairs, _MOST_BEHIND_COMMAND)

@@ -7,13 +7,14 @@ JSON in, JSON out; the words are those of Claude Code, and those of other hosts 
 from __future__ import annotations
 
 import contextlib
+import fcntl
 import json
 import logging
 import os
 import re
 import shlex
 import time
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 import mdmem
@@ -40,6 +41,7 @@ _OUTPUTS = ("stdout", "stderr", "result", "file", "content", "filenames", "text"
 _SESSIONS, _OBSERVATIONS = "sessions", "observations"
 BACKGROUND = "background"
 """The event with which hooks start what they do not wait for."""
+_CLAIM_SECONDS = 30  # hosts run the hooks of an event at the same time
 _SESSION_SECONDS = 7 * 24 * 3600
 _LONGEST_SESSION = 64  # bytes of its id
 CONTEXT_TOKENS = 2_000
@@ -62,7 +64,8 @@ def answer(
 ) -> dict[str, Any] | str | None:
     """Return what a hook is answered: JSON, a plain text, or nothing.
 
-    In each session, one settings file is answered for an event: the first one that asks.
+    Where several settings files ask for an event of a session, one is answered: the first one that asks, and
+    another one when that has not asked for half a minute, or could not be answered.
 
     Args:
         memory: whose.
@@ -82,8 +85,11 @@ def answer(
         _work_in_background(memory, given)
         return None
     given = dialect.translate(given, host)
-    if not _is_first(memory, event, given, f"{host}:{vault}"):
-        return None
+    with _claim_event(memory, event, given, f"{host}:{vault}") as is_ours:
+        return _answer_event(memory, event, given) if is_ours else None
+
+
+def _answer_event(memory: Memory, event: str, given: Given) -> dict[str, Any] | str | None:
     memory.service.hurry()
     with memory.service.acting_for(_host_of(given)):
         told = _ANSWERS[event](memory, given)
@@ -93,17 +99,37 @@ def answer(
         return dialect.render(given, event, told)
 
 
-def _is_first(memory: Memory, event: str, given: Given, settings: str) -> bool:
-    """Return whether no other settings file has an event of this session answered."""
-    if not _thread_of(given):
-        return True
+@contextlib.contextmanager
+def _claim_event(memory: Memory, event: str, given: Given, settings: str) -> Iterator[bool]:
+    """Claim an event of this session for one settings file; yield whether no other one has it.
+
+    The claim ends where the answer fails, and some time after its settings asked last.
+    """
     try:
-        file = _session_file(memory, given, f"{event}.")
-        with contextlib.suppress(FileExistsError):
-            os.symlink(settings, file)  # which is made with what it says, or not at all
-        return os.readlink(file) == settings
+        file = _session_file(memory, given, f"{event}=") if _thread_of(given) else ""
+        is_ours = not file or _take_claim(file, settings)
     except (MdmemError, OSError):
-        return True  # nothing can be kept here
+        file, is_ours = "", True  # nothing can be kept here
+    try:
+        yield is_ours
+    except BaseException:
+        if file and is_ours:
+            with contextlib.suppress(OSError):
+                os.truncate(file, 0)
+        raise
+
+
+def _take_claim(file: str, settings: str) -> bool:
+    """Take a claim, or renew it, unless other settings hold it; return whether it is taken."""
+    with open(file, "a+", encoding="utf-8") as claim:
+        fcntl.flock(claim, fcntl.LOCK_EX)
+        claim.seek(0)
+        is_fresh = time.time() - os.fstat(claim.fileno()).st_mtime < _CLAIM_SECONDS
+        if is_fresh and claim.read() not in {"", settings}:
+            return False
+        claim.truncate(0)
+        claim.write(settings)
+    return True
 
 
 # -- the events -------------------------------------------------------------------------------------------

@@ -95,7 +95,7 @@ class Service:
         from mdmem.index.unindexed import FileIndex  # noqa: PLC0415 - few wait for an index
 
         self._memory.index = FileIndex(self._vault, self._memory.scope.layers, self.not_ready)
-        import mdmem.template.rendering  # noqa: F401, PLC0415 - which is needed next, while ripgrep is at work
+        from mdmem.template import rendering  # noqa: F401, PLC0415 - needed next, while ripgrep is at work
 
     def start_indexing(self) -> None:
         """Let another process make the index current."""

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import os
+import time
 from itertools import permutations, product
 from pathlib import Path
 from typing import Any
@@ -12,6 +14,7 @@ import pytest
 import mdmem
 from mdmem.adapters.dialect import list_edited, translate
 from mdmem.adapters.hooks import answer
+from mdmem.errors import TemplateFailed
 from mdmem.facade.memory import find_vault
 from tests.tables import cases
 
@@ -138,6 +141,29 @@ def test_an_event_is_answered_once_a_session_whichever_settings_name_it(
     other = {**given, **dict.fromkeys(keys, "t")}
     assert text_of(answer(memory, "session-start", other, files[1]))
     assert text_of(answer(memory, "session-start", other, files[1], "/a/vault")) == ""
+
+
+@pytest.mark.parametrize("wrong", ["uninstalled", "failing"])
+def test_an_event_is_answered_for_other_settings_where_the_first_ones_ask_no_more_or_fail(
+    memory: mdmem.Memory, wrong: str
+) -> None:
+    first, other, _ = FILES
+
+    def ask(named: str) -> bool:
+        return bool(text_of(answer(memory, "session-start", say(memory, "claude-code"), named)))
+
+    assert (ask(first), ask(other)) == (True, False)
+    if wrong == "uninstalled":
+        (claim,) = Path(memory.state_folder("sessions")).glob("session-start=*")
+        os.utime(claim, (time.time() - 31,) * 2)
+    else:
+        template = Path(memory.root, ".mdmem/templates/context.md")
+        template.parent.mkdir(exist_ok=True)
+        template.write_text("{{ broken", encoding="utf-8")
+        with pytest.raises(TemplateFailed):
+            ask(first)
+        template.unlink()
+    assert (ask(other), ask(first), ask(other)) == (True, False, True)
 
 
 @cases(

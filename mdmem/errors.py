@@ -587,10 +587,11 @@ class NotReady(Unavailable, code="not-ready"):
 
 
 class IndexNotReady(NotReady, code="index-not-ready"):
-    says = "the index is being made: {done:,} of {of:,}"
+    says = "the index is being made: {done:,} of {of:,}{left_out}"
     advice = "ask again in a moment"
     done: int
     of: int
+    left_out: str = ""
 
 
 class HistoryNotReady(NotReady, code="history-not-ready"):

@@ -10,7 +10,7 @@ import re
 from contextlib import suppress
 from typing import TYPE_CHECKING, Any
 
-from mdmem.errors import MdmemError, ProgramFailed
+from mdmem.errors import IndexNotReady, MdmemError, ProgramFailed
 from mdmem.index import ripgrep
 from mdmem.index.database import IN_MEMORY, Database, DocumentRow, key_of, stem_keys
 from mdmem.index.index import Index
@@ -39,12 +39,13 @@ class FileIndex(Index):
     Args:
         vault: whose memories.
         namespaces: of the layers.
-        refused: why the index is not ready.
+        refused: why the index is not ready; the attribute also says how many memories are not read.
     """
 
     def __init__(self, vault: Vault, namespaces: Iterable[str], refused: NotReady | None = None) -> None:
         super().__init__(vault.root)
         self.refused = refused
+        self._left_out = 0
         self._reads = vault.reads
         self._files = Database(IN_MEMORY)
         self._read: set[str] = set()
@@ -58,7 +59,7 @@ class FileIndex(Index):
     def rows(self, query: str, values: Sequence[Any] = ()) -> list[Any]:
         """Return the rows of a query; the files are read for the first."""
         if self._pinned:
-            begun = [path for layer in self._layers for path in _list_begun_with(layer)]
+            begun = [path for layer in self._layers for path in self._list_begun_with(layer)]
             self._read_memories([*self.vault.mounted(""), *begun, *self._pinned])
             self._read_successors()
             self._pinned = None
@@ -107,21 +108,24 @@ class FileIndex(Index):
                     self.vault.place(path)
                     # What others have must not take the place of what is asked for.
                     found += [path] if any(layer.namespace.holds(path) for layer in self._reads) else []
-        yield from sorted(found)[:_MOST_READ]
+        yield from self._take_most(sorted(found))
 
+    def _take_most(self, paths: list[str]) -> list[str]:
+        """Return as many paths as are read, and let the reason say how many are not."""
+        self._left_out += max(0, len(paths) - _MOST_READ)
+        if self._left_out and isinstance(self.refused, IndexNotReady):
+            left_out = f"; until then {self._left_out:,} memories are not looked at"
+            self.refused = self.refused.but(left_out=left_out)
+        return paths[:_MOST_READ]
 
-def _list_begun_with(layer: Vault) -> Iterator[str]:
-    """Yield what has a part of a context in a layer, by its paths in the whole vault."""
-    yield join(layer.namespace, layer.project_file)
-    for kind in layer.config.kinds:
-        files = (
-            [file for file in layer.walk(kind.folder) if not file.problem]
-            if kind.title and kind.folder
-            else []
-        )
-        files.sort(key=lambda file: file.mtime_ns, reverse=True)
-        most = None if kind in KINDS else _MOST_READ
-        yield from (join(layer.namespace, file.path) for file in files[:most])
+    def _list_begun_with(self, layer: Vault) -> Iterator[str]:
+        """Yield what has a part of a context in a layer, by its paths in the whole vault."""
+        yield join(layer.namespace, layer.project_file)
+        for kind in layer.config.kinds:
+            walked = layer.walk(kind.folder) if kind.title and kind.folder else ()
+            files = sorted((file for file in walked if not file.problem), key=lambda file: -file.mtime_ns)
+            paths = [join(layer.namespace, file.path) for file in files]
+            yield from paths if kind in KINDS else self._take_most(paths)
 
 
 def _list_names(written: str) -> Iterator[str]:

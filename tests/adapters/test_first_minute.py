@@ -169,6 +169,22 @@ def test_a_session_begins_with_the_same_text_before_and_behind_the_build(vault_r
     assert "The walrus 3 sings" in text_of(found)
 
 
+def test_a_session_is_told_how_many_memories_are_not_looked_at_without_an_index(
+    vault_root: Path, quiet: list[Any]
+) -> None:
+    fill(vault_root, MOST + 1)
+    (vault_root / ".mdmem/config.toml").write_text(
+        '[kinds.decision]\nfolder = "decisions"\nschema = "note"\ntemplate = "note"\n', encoding="utf-8"
+    )
+    (vault_root / "decisions").mkdir()
+    for number in range(MOST + 2):
+        (vault_root / f"decisions/d{number}.md").write_text(f"# Decision {number}\n")
+        (vault_root / f"notes/p{number}.md").write_text("---\ntier: pinned\n---\nPinned.\n")
+    told = hook(vault_root, "session-start")["systemMessage"]
+    assert told.endswith("; until then 5 memories are not looked at"), told
+    assert quiet
+
+
 @pytest.mark.parametrize("event", ["user-prompt", "post-edit"])
 def test_a_small_vault_is_indexed_by_the_hook_itself(vault_root: Path, quiet: list[Any], event: str) -> None:
     fill(vault_root, 5)

@@ -174,7 +174,7 @@ def test_a_session_is_told_how_many_memories_are_not_looked_at_without_an_index(
 ) -> None:
     fill(vault_root, MOST + 1)
     (vault_root / ".mdmem/config.toml").write_text(
-        '[kinds.decision]\nfolder = "decisions"\nschema = "note"\ntemplate = "note"\n', encoding="utf-8"
+        '[kinds.adr]\nfolder = "decisions"\nschema = "note"\ntemplate = "note"\n', encoding="utf-8"
     )
     (vault_root / "decisions").mkdir()
     for number in range(MOST + 2):

@@ -111,7 +111,8 @@ def codex(values: list[dict[str, Any]]) -> Iterator[Row]:
         item = value.get("payload", value)
         is_item = value.get("type") == "response_item" or "payload" not in value
         if is_item and isinstance(item, dict) and item.get("role") in {"user", "assistant"}:
-            yield from row(item["role"], value.get("timestamp"), words_of(item.get("content")))
+            time = value.get("timestamp") or item.get("timestamp")
+            yield from row(item["role"], time, words_of(item.get("content")))
 
 
 def gemini(whole: Any) -> Iterator[Row]:

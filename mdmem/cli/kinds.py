@@ -52,7 +52,7 @@ def remember_command(
     as_yaml = mdmem.read_value if kind == "preference" else str
     content = options.read_json(value) if json_value else as_yaml(value)
     memory = options.open_memory(target)
-    name = options.read_paths(memory).resolve_remembered(name, kind)
+    name = options.read_paths(memory).resolve_name(name, kind)
     return options.make_change(memory, lambda m: m.remember(kind, name, content, **given))
 
 

@@ -155,13 +155,15 @@ class PathReader:
 
         Args:
             text: the name, or any form of the path; the suffix may be missing.
-            kind: the name of the kind. A kind without a folder of its own, or an unknown one, has the whole
-                namespace.
+            kind: the name of the kind; one that is unknown has the whole namespace. A thread and a heading
+                are no paths, and stay as they are.
 
         Raises:
             PathRefused: it names a memory elsewhere, may mean two, or leads out of the namespace.
             MemoryNotFound: it is a link to nothing.
         """
+        if not text or kind in {WORKING.name, PROJECT.name}:
+            return text
         folder = next((f"{each.folder}/" for each in self._memory.kinds if each.name == kind), "").lstrip("/")
         readings = [self._follow_link(text, WRITE)] if _is_link(text) else self._list_readings(text, NEW)
         meant = [path for path in readings if path.startswith(folder)]
@@ -176,15 +178,9 @@ class PathReader:
         suffix = "" if text.endswith(self._memory.suffixes) else MARKDOWN_SUFFIXES[0]
         standing = [path for path in meant if self.can_name(f"{path}{suffix}", WRITE)]
         is_unclear = standing and len(meant) > 1
-        return self._choose_reading(text, meant, standing, WRITE) if is_unclear else meant[0]
-
-    def resolve_remembered(self, text: str, kind: str) -> str:
-        """Find the path of what is remembered, as `resolve_name`; what names no file stays as it is."""
-        if not text or kind in {WORKING.name, PROJECT.name}:  # a thread, a heading
-            return text
-        path = self.resolve_name(text, kind)
-        is_name = kind == PREFERENCE.name and path.endswith(f"/{text.rstrip('/')}")
-        return text if is_name else path
+        path = self._choose_reading(text, meant, standing, WRITE) if is_unclear else meant[0]
+        is_key = kind == PREFERENCE.name and path.endswith(f"/{text.rstrip('/')}")
+        return text if is_key else path
 
     def _list_readings(self, text: str, role: Role) -> list[str]:
         """List what a text may mean, the shell's reading first; refuse what leads out of the namespace."""

@@ -529,6 +529,6 @@ def remember(
     resource = resource or None
     if kind == WORKING.name and not resource:
         name = call.resolve_thread(name) or ""
-    name = call.paths.resolve_remembered(name, kind)
+    name = call.paths.resolve_name(name, kind)
     options: dict[str, Any] = {"title": title, "why": why, "resource": resource, "ttl": ttl, "base": base}
     return _change_memories(call, lambda m: m.remember(kind, name, value, **options), dry_run=dry_run)

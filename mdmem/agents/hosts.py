@@ -87,9 +87,10 @@ class Host(NamedTuple):
     steps: str = ""
 
 
-def _user_path(folder: str, *names: str, variable: str = "") -> str:
-    """Join a path below a folder of the user, which a variable of the environment may name instead."""
-    return os.path.join(os.environ.get(variable) or os.path.expanduser(folder), *names)
+def _user_files(variable: str, folder: str, servers: str, hooks: str = "") -> Files:
+    """Return files below a folder of the user, which a variable of the environment may name instead."""
+    above = os.environ.get(variable) or os.path.expanduser(folder)
+    return Files(os.path.join(above, servers), hooks and os.path.join(above, hooks))
 
 
 def _vscode_path() -> str:
@@ -101,9 +102,8 @@ def _vscode_path() -> str:
 HOSTS: Mapping[str, Host] = {
     "claude-code": Host(
         "mcpServers",
-        lambda: Files(
-            _user_path("~", ".claude.json", variable="CLAUDE_CONFIG_DIR"),
-            _user_path("~/.claude", "settings.json", variable="CLAUDE_CONFIG_DIR"),
+        lambda: _user_files("CLAUDE_CONFIG_DIR", "~", ".claude.json")._replace(
+            hooks=_user_files("CLAUDE_CONFIG_DIR", "~/.claude", "settings.json").servers
         ),
         Files(".mcp.json", ".claude/settings.json", "${CLAUDE_PROJECT_DIR:-.}"),
         entry={"type": "stdio"},
@@ -113,10 +113,7 @@ HOSTS: Mapping[str, Host] = {
     ),
     "codex": Host(
         "mcp_servers",
-        lambda: Files(
-            _user_path("~/.codex", "config.toml", variable="CODEX_HOME"),
-            _user_path("~/.codex", "hooks.json", variable="CODEX_HOME"),
-        ),
+        lambda: _user_files("CODEX_HOME", "~/.codex", "config.toml", "hooks.json"),
         Files(".codex/config.toml", ".codex/hooks.json", finds_vault=True),
         edits="apply_patch|Bash",
         outputs="Bash|mcp__.*",
@@ -124,10 +121,7 @@ HOSTS: Mapping[str, Host] = {
     ),
     "copilot-cli": Host(
         "mcpServers",
-        lambda: Files(
-            _user_path("~/.copilot", "mcp-config.json", variable="COPILOT_HOME"),
-            _user_path("~/.copilot", "hooks", "mdmem.json", variable="COPILOT_HOME"),
-        ),
+        lambda: _user_files("COPILOT_HOME", "~/.copilot", "mcp-config.json", "hooks/mdmem.json"),
         Files(".github/mcp.json", ".github/hooks/mdmem.json", finds_vault=True),
         entry={"type": "local", "tools": ["*"]},
         edits="apply_patch|bash|create|edit|str_replace_editor",
@@ -139,7 +133,7 @@ HOSTS: Mapping[str, Host] = {
     ),
     "cursor": Host(
         "mcpServers",
-        lambda: Files(_user_path("~/.cursor", "mcp.json"), _user_path("~/.cursor", "hooks.json")),
+        lambda: _user_files("", "~/.cursor", "mcp.json", "hooks.json"),
         Files(".cursor/mcp.json", ".cursor/hooks.json", "${workspaceFolder}"),
         edits="Delete|Shell|Write",
         events={"sessionStart": "session-start", "postToolUse": "post-edit", "stop": "stop"},
@@ -149,7 +143,7 @@ HOSTS: Mapping[str, Host] = {
     ),
     "gemini-cli": Host(
         "mcpServers",
-        lambda: Files(_user_path("~/.gemini", "settings.json"), _user_path("~/.gemini", "settings.json")),
+        lambda: _user_files("", "~/.gemini", "settings.json", "settings.json"),
         Files(".gemini/settings.json", ".gemini/settings.json", finds_vault=True),
         edits="replace|run_shell_command|write_file",
         events=dict(zip(("SessionStart", "BeforeAgent", "AfterTool", "AfterAgent"), _CALLED, strict=True)),
@@ -158,7 +152,7 @@ HOSTS: Mapping[str, Host] = {
     ),
     "opencode": Host(
         "mcp",
-        lambda: Files(_user_path("~/.config", "opencode/opencode.json", variable="XDG_CONFIG_HOME")),
+        lambda: _user_files("XDG_CONFIG_HOME", "~/.config", "opencode/opencode.json"),
         Files("opencode.json", finds_vault=True),
         entry={"type": "local"},
         joins=True,
@@ -173,10 +167,10 @@ HOSTS: Mapping[str, Host] = {
         steps="start the server mdmem in .vscode/mcp.json, and trust it when VS Code asks; it runs the hooks"
         " that `mdmem install claude-code` or `mdmem install copilot-cli` writes",
     ),
-    "windsurf": Host("mcpServers", lambda: Files(_user_path("~/.codeium/windsurf", "mcp_config.json")), None),
+    "windsurf": Host("mcpServers", lambda: _user_files("", "~/.codeium/windsurf", "mcp_config.json"), None),
     "zed": Host(
         "context_servers",
-        lambda: Files(_user_path("~/.config", "zed", "settings.json", variable="XDG_CONFIG_HOME")),
+        lambda: _user_files("XDG_CONFIG_HOME", "~/.config", "zed/settings.json"),
         Files(".zed/settings.json", finds_vault=True),
     ),
 }

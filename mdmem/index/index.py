@@ -60,7 +60,6 @@ class Index:
         self.vault = Vault(root)
         self._pinning = pinning
         self._is_hurried = self.vault.is_hurried = is_hurried
-        self._seen_texts: bool | None = None  # whether the look of one in a hurry was at texts as well
         self._progress: Progress | None = None  # of the sync that goes on
         self.refused: NotReady | None = None
         self.notes = self.vault.notes
@@ -71,7 +70,8 @@ class Index:
         self._known_at = -1
         # The paths to look at, from a watcher; None: every file.
         self._due: set[str] | None = None
-        self._changed_paths: ChangedPaths | None = None
+        # One in a hurry looks at every file once, as if nothing had changed since.
+        self._changed_paths: ChangedPaths | None = tuple if is_hurried else None
 
     def _below(self, folder: str) -> str:
         """Return the folder of the stores in that of all: a config that takes other files has its own stores.
@@ -288,23 +288,18 @@ class Index:
         with self._guard:
             if self.refused:
                 raise self.refused
-            if self._seen_texts is not None and self._seen_texts >= texts:
-                return Synced()
             self._progress = progress
             self.vault.recover()
             try:
                 if self._is_hurried and self.is_missed:
                     raise self._refuse()
-                synced = self._run_with_fallback(
+                return self._run_with_fallback(
                     lambda: self._sync_stores(paths, progress, texts=texts, alone=alone),
                     lambda: self._sync_stores(None, progress, texts=texts, alone=True),
                 )
             except NotReady as error:
                 self.refused = error if self._is_hurried else None
                 raise
-            if self._is_hurried and paths is None:
-                self._seen_texts = texts
-            return synced
 
     def _sync_stores(
         self, paths: Collection[str] | None, progress: Progress | None, *, texts: bool, alone: bool

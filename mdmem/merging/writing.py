@@ -141,17 +141,24 @@ class Writer:
         return _margin_of(next((piece.text for piece in pieces if piece.text), heads[trio.sides[-1]]))
 
     def _with_bullet(self, trio: Trio, head: str) -> str:
-        """Return the lines of an added item with the bullet that the other side gave the list around it."""
+        """Return the lines of an added item with the bullet that the other side gave the list around it.
+
+        In another list than its own, it is indented as the items there.
+        """
         (side,), found = trio.sides, MARKER.match(head)
         own, around = trio.on(side).parent, trio.parent
         other = around.nodes[3 - side] if around else None
         if not (own and around and other and found):
             return head
+        marker, indent = found[0], _margin_of(other.children[0].head).indent
         before, old, new = (list_marker(each) for each in (around.nodes.base or own, own, other))
-        if before != old or old == new or not {old, new} <= {*"-+*"}:
-            return head
-        changed = found[0].replace(old, new) + head[len(found[0]) :]
-        self.composed.update(line.strip(" \t\r\n") for line in whole_lines(head + changed))
+        if before == old != new and {old, new} <= {*"-+*"}:
+            marker = marker.replace(old, new)
+        if own is not around.nodes[side]:
+            marker = indent + marker.lstrip(" \t")
+        changed = _replace_marker(head, marker)
+        if changed != head:
+            self.composed.update(line.strip(" \t\r\n") for line in whole_lines(head + changed))
         return changed
 
     def _check_outline(self, trio: Trio) -> None:

@@ -42,6 +42,7 @@ from mdmem.links.resolve import (
     PATH_KINDS,
     QUIET_KINDS,
     Names,
+    OtherNames,
     Resolution,
     drop_walled,
     kept_link,
@@ -356,20 +357,6 @@ class Around(Names, Protocol):
     def unsaved(self) -> Mapping[str, bytes]:
         """What stands in an editor and not on the disk yet, by the file, relative to the workspace."""
         ...
-
-
-class _WithUnread:
-    """The names of a namespace, and those of the files in it that cannot be read as memories."""
-
-    def __init__(self, around: Around) -> None:
-        self.layout = around.layout
-        self.exists = around.exists
-        self._around = around
-
-    def named(self, kind: str, key: str) -> Sequence[str]:
-        """See `Names.named`."""
-        found = self._around.named(kind, key)
-        return [*found, *self._around.unread.get(key, ())] if kind == "stem" else found
 
 
 def unresolved(around: Around, links: Iterable[Occurrence]) -> Iterator[Diagnostic]:
@@ -712,7 +699,8 @@ def file_named(view: Around, path: str, target: str) -> str | None:
 
 def find_unread(around: Around, path: str, target: str, *, as_path: bool = False) -> str | None:
     """Find the file that a link in the memory at `path` means and that cannot be read as a memory."""
-    return resolve(_WithUnread(around), target, path, as_path=as_path).path if around.unread else None
+    names = OtherNames(around, more=around.unread)
+    return resolve(names, target, path, as_path=as_path).path if around.unread else None
 
 
 def _judge_anchor(read: Callable[[str], Document], anchors: Anchors, mark: str, path: str) -> str:

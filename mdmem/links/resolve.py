@@ -40,7 +40,7 @@ It is long because what a link means and how it says so are one table of rules, 
 from __future__ import annotations
 
 from functools import lru_cache, partial
-from posixpath import commonprefix
+from posixpath import commonprefix, normpath
 from typing import TYPE_CHECKING, NamedTuple, Protocol
 
 from mdmem.diagnostic import Span
@@ -72,7 +72,7 @@ from mdmem.vault.paths import is_under, join, nfc, relative
 from mdmem.vault.plan import LinkPlace
 
 if TYPE_CHECKING:
-    from collections.abc import Collection, Iterable, Iterator, Sequence
+    from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 
     from mdmem.document.document import Document
     from mdmem.index.view import View
@@ -256,7 +256,7 @@ def resolve(
     pages = [hit for hit in hits if hit.rule == "path"]
     if SITE in site.traits and not target.endswith(MARKDOWN_SUFFIXES):
         said = _find_by_address(names, site, target, source, places, is_served=bool(pages))
-        pages = [*pages[:1], *said]
+        pages = [*pages[:1], *([Resolution(said[0], said, "address")] if said else ())]
     may_be_name = is_reference and not ("Jekyll" in site.traits and target.endswith(ANY_SUFFIXES))
     if not pages and not hits and (may_be_name or BY_NAME in site.traits) and target[0] not in "/@":
         pages = [_find_by_name(names, site, target, source)]
@@ -346,7 +346,7 @@ def _find_page_at(names: Names, place: str) -> Resolution:
     ]
     known = {path for key in {*map(key_of, bares[: 1 if place else 2])} for path in names.named("stem", key)}
     known |= {ways[-1]} if names.exists(ways[-1]) else set()
-    for as_is in (str, _fold_case):
+    for as_is in (str, str.casefold):
         found = {as_is(path): path for path in known}
         page = next((found[as_is(way)] for way in ways if as_is(way) in found), None)
         if page:
@@ -360,7 +360,7 @@ def _find_page_at(names: Names, place: str) -> Resolution:
 
 def _find_by_address(
     names: Names, site: Site, target: str, source: str, places: Iterable[str], *, is_served: bool
-) -> list[Resolution]:
+) -> tuple[str, ...]:
     """Return the pages of a site that say this address of themselves.
 
     Where no page `is_served` there by its path, also those that have it by their day, number or other name.
@@ -388,26 +388,31 @@ def _find_by_address(
     return _keep_of_site(names, site, named, source)
 
 
-def _keep_of_site(names: Names, site: Site, paths: Iterable[str], source: str) -> list[Resolution]:
-    walled = drop_walled(list(dict.fromkeys(paths)), source)
-    found = tuple(path for path in walled if find_site(names.layout, path).folder == site.folder)
-    return [Resolution(found[0], found, "address")] if found else []
+def _keep_of_site(names: Names, site: Site, paths: Iterable[str], source: str) -> tuple[str, ...]:
+    """Return the paths of a site's own pages, each once, without those of other users."""
+    found = drop_walled([*dict.fromkeys(paths)], source)
+    return tuple(path for path in found if find_site(names.layout, path).folder == site.folder)
 
 
-class _Remaining:
-    def __init__(self, names: Names, gone: Collection[str]) -> None:
+class OtherNames:
+    """The names of a namespace without some memories, and with others by the keys of links to them."""
+
+    def __init__(
+        self, names: Names, gone: Collection[str] = (), more: Mapping[str, Sequence[str]] | None = None
+    ) -> None:
+        self.layout = names.layout
         self._names = names
         self._gone = gone
+        self._more = more or {}
 
     def named(self, kind: str, key: str) -> Sequence[str]:
-        return [path for path in self._names.named(kind, key) if path not in self._gone]
+        """See `Names.named`."""
+        more = self._more.get(key, ()) if kind == "stem" else ()
+        return [*(path for path in self._names.named(kind, key) if path not in self._gone), *more]
 
     def exists(self, path: str) -> bool:
+        """See `Names.exists`."""
         return path not in self._gone and self._names.exists(path)
-
-    @property
-    def layout(self) -> MemoryLayout:
-        return self._names.layout
 
 
 def find_dangling(view: View, gone: frozenset[str]) -> list[LinkPlace]:
@@ -415,7 +420,7 @@ def find_dangling(view: View, gone: frozenset[str]) -> list[LinkPlace]:
 
     They are in the order of path and line. What was ambiguous and still is, is left out.
     """
-    remaining, found = _Remaining(view, gone), set[LinkPlace]()
+    remaining, found = OtherNames(view, gone), set[LinkPlace]()
     for key in {key for path in gone for key in view.keys_of(path)}:
         for source, line, *row in view.links_with(key):
             link = kept_link(*row)
@@ -453,13 +458,8 @@ def place_from(target: str, source: str) -> str:
 
     It may leave the vault, by `..`.
     """
-    parts = source.split("/")[:-1]
-    for part in target.split("/"):
-        if part == ".." and parts and parts[-1] != "..":
-            parts.pop()
-        elif part not in {"", "."}:
-            parts.append(part)
-    return "/".join(parts)
+    place = normpath(f"./{source.rpartition('/')[0]}/{target}")
+    return "" if place == "." else place
 
 
 def place_meant(names: Names, link: Link, source: str) -> str | None:
@@ -536,7 +536,7 @@ def _find_at(names: Names, place: str, *, is_folder: bool) -> Resolution:
     if exists:
         return Resolution(place, (place,), "attachment")
     for spelling, paths in known:
-        found = tuple(sorted(path for path in paths if _fold_case(path) == _fold_case(spelling)))
+        found = tuple(sorted(path for path in paths if path.casefold() == spelling.casefold()))
         if found:
             return Resolution(found[0], found, "path")
     # Where a vault does not take them for memories, they are files.
@@ -555,22 +555,17 @@ def _list_pages(names: Names, bares: Iterable[str]) -> tuple[str, ...]:
     return tuple(found)
 
 
-def _spell_target(target: str) -> tuple[str, ...]:
-    complete = (target,) if target.endswith(ANY_SUFFIXES) else ()
-    return (*complete, *(target + suffix for suffix in MARKDOWN_SUFFIXES))
-
-
 def _find_by_identifier(names: Names, target: str, source: str) -> Resolution:
     found = drop_walled(names.named("id", target), source)
     if found:
         return _rank_candidates(names, found, source, "id")
     if not target.endswith("/"):
         paths = drop_walled(names.named("stem", key_of(target)), source, target)
-        for folded in (False, True):
-            for spelling in _spell_target(target):
-                found = _ending_with(paths, spelling, folded=folded)
-                if found:
-                    return _rank_candidates(names, found, source, "suffix", spelling, folded=folded)
+        complete = (target,) if target.endswith(ANY_SUFFIXES) else ()
+        spellings = (*complete, *(target + suffix for suffix in MARKDOWN_SUFFIXES))
+        meant = _find_ending(names, paths, spellings, source, "suffix")
+        if meant.path is not None:
+            return meant
     layout, named = names.layout, names.named("alias", alias_key(target))
     # What Hugo calls so are addresses.
     found = drop_walled([path for path in named if "Hugo" not in find_site(layout, path).tools], source)
@@ -582,7 +577,9 @@ def _find_by_identifier(names: Names, target: str, source: str) -> Resolution:
         place = place_of(start + target, source)
         if place and names.exists(place):
             return Resolution(place, (place,), "attachment")
-    return _find_attachment(names, target, source)
+    may_be = "." in target.rpartition("/")[2] and not target.endswith(ANY_SUFFIXES)
+    paths = drop_walled(names.named("file", key_of(target)), source) if may_be else ()
+    return _find_ending(names, paths, (target,), source, "attachment")
 
 
 def _find_page(names: Names, target: str, source: str) -> tuple[str, ...]:
@@ -590,17 +587,17 @@ def _find_page(names: Names, target: str, source: str) -> tuple[str, ...]:
     if PAGES not in site.traits:
         return ()
     days = (path for stem in journal_stems(site, target) for path in names.named("stem", key_of(stem)))
-    found = drop_walled((*names.named("page", alias_key(target)), *days), source)
-    return tuple(path for path in found if find_site(names.layout, path).folder == site.folder)
+    return _keep_of_site(names, site, (*names.named("page", alias_key(target)), *days), source)
 
 
-def _find_attachment(names: Names, target: str, source: str) -> Resolution:
-    may_be = "." in target.rpartition("/")[2] and not target.endswith(ANY_SUFFIXES)
-    paths = drop_walled(names.named("file", key_of(target)), source) if may_be else ()
+def _find_ending(
+    names: Names, paths: tuple[str, ...], spellings: tuple[str, ...], source: str, rule: str
+) -> Resolution:
+    """Return what ends in the first of some spellings that fits, with its case, else without."""
     for folded in (False, True):
-        found = _ending_with(paths, target, folded=folded)
-        if found:
-            return _rank_candidates(names, found, source, "attachment", target, folded=folded)
+        for spelling in spellings:
+            if found := _ending_with(paths, spelling, folded=folded):
+                return _rank_candidates(names, found, source, rule, spelling, folded=folded)
     return NOTHING
 
 
@@ -608,12 +605,12 @@ def drop_walled(paths: Sequence[str], source: str, target: str = "") -> tuple[st
     """Return the paths without those of other users; the whole path as `target` names one all the same."""
     if not any(path.startswith(_USERS) for path in paths):
         return tuple(paths)
-    around, whole = namespaces(source), _fold_case(without_suffix(target))
+    around, whole = namespaces(source), without_suffix(target).casefold()
 
     def is_within_reach(path: str) -> bool:
         user = _NAMESPACE.match(path)
         is_walled = user is not None and bool(user["user"]) and user["user"] not in around
-        return not is_walled or _fold_case(without_suffix(path)) == whole
+        return not is_walled or without_suffix(path).casefold() == whole
 
     return tuple(filter(is_within_reach, paths))
 
@@ -648,7 +645,7 @@ class _Arranged(NamedTuple):
 # folder is found out once.
 @lru_cache(maxsize=256)
 def _ending_with(paths: tuple[str, ...], spelling: str, *, folded: bool) -> tuple[str, ...]:
-    as_is = _fold_case if folded else str
+    as_is = str.casefold if folded else str
     ending = "/" + as_is(spelling)
     return tuple(path for path in paths if ("/" + as_is(path)).endswith(ending))
 
@@ -658,22 +655,15 @@ def _arrange_candidates(
     candidates: tuple[str, ...], around: tuple[str, ...], whole: str, *, folded: bool
 ) -> _Arranged:
     """Return those in the nearest of the namespaces `around`; only the complete ones where one is `whole`."""
-    as_is = _fold_case if folded else str
+    as_is = str.casefold if folded else str
     complete = {as_is(namespace + whole) for namespace in around} if whole else set()
     found = [path for path in candidates if as_is(path) in complete] or candidates
-    ordered = sorted(dict.fromkeys(_nearest_of(found, around)), key=lambda path: (path.count("/"), path))
+    nearest = next(filter(None, ([path for path in found if path.startswith(n)] for n in around)))
+    ordered = sorted(set(nearest), key=lambda path: (path.count("/"), path))
     by_folder: dict[str, dict[str, None]] = {}
     for path in ordered:
         by_folder.setdefault(path.rpartition("/")[0], {})[path] = None
     return _Arranged(tuple(ordered), by_folder)
-
-
-def _nearest_of(paths: Sequence[str], around: Iterable[str]) -> list[str]:
-    return next(filter(None, ([path for path in paths if path.startswith(n)] for n in around)))
-
-
-def _fold_case(text: str) -> str:
-    return text.casefold()
 
 
 def spell(

@@ -383,7 +383,7 @@ class _Search:
         self, folder: _Folder, entries: list[os.DirEntry[str]], wanted: _Tree
     ) -> list[tuple[_Folder, _Tree | None]]:
         """Take in the wanted files of a folder; return the folders with what is wanted below each."""
-        keys = {entry.name: key for entry in entries if (key := _fold_name(entry.name)) in wanted}
+        keys = {entry.name: key for entry in entries if (key := nfc(show_name(entry.name))) in wanted}
         some = [entry for entry in entries if entry.name in keys]
         found: list[tuple[_Folder, _Tree | None]] = []
         for entry in _sort_entries(folder, some, entries):
@@ -436,11 +436,6 @@ def _build_tree(paths: Iterable[str]) -> _Tree:
         if inner is not None:
             inner[name] = None
     return tree
-
-
-def _fold_name(name: str) -> str:
-    """Return a name as a wanted path has it."""
-    return name if name.isascii() and name.isprintable() else nfc(show_name(name))
 
 
 def _find_covered(wanted: frozenset[str], known: Known, mounts: Mapping[str, str]) -> Collection[str]:

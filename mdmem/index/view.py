@@ -484,9 +484,10 @@ class View:
         What a sparse work tree leaves out is there, too.
         """
         file = os.path.join(self.vault.root, self.base, path)
-        if self.vault.hides(file):
-            return False
-        return os.path.lexists(file) or os.path.relpath(file, self.vault.workspace) in self.left_out
+        if os.path.lexists(file):
+            return not self.vault.hides(file)
+        # These are none behind the wall.
+        return bool(self.left_out) and os.path.relpath(file, self.vault.workspace) in self.left_out
 
     def keys_of(self, path: str) -> list[str]:
         """List every key that a link to the memory at `path` may have."""

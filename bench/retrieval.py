@@ -11,6 +11,11 @@ Markdown files below the folders that are named, looked for by a heading that wa
 words of one of their paragraphs, or by a heading and their name; and their sections as short notes, looked
 for by their headings.
 
+    python bench/retrieval.py --semantic --locomo locomo.json --markdown FOLDER
+
+Measures the same sets with the leg that knows other words for the same thing (the extra `semantic`), beside
+words alone.
+
     python bench/retrieval.py --sessions --locomo locomo.json
 
 Measures what summaries keep without a model, in place of searches: each session of LoCoMo is a run of
@@ -234,16 +239,45 @@ def ours(folder: str, memories: Mapping[str, str]) -> Search:
         texts.update({(path, number): passage.text for number, passage in enumerate(memory.passages)})
     index.commit()
 
+    return lambda text: _answer(Scorer(index, parse_query(text), (Namespace(),), (), _TODAY), texts)
+
+
+def with_meaning(folder: str, memories: Mapping[str, str]) -> Search:
+    memory = Memory(init(folder).root, embedder="minilm")
+    texts: dict[tuple[str, int], str] = {}
+    for path, text in memories.items():
+        file = os.path.join(folder, path)
+        os.makedirs(os.path.dirname(file), exist_ok=True)
+        with open(file, "w", encoding="utf-8", newline="") as opened:
+            opened.write(text)
+        passages = indexed(parse(path, text.encode())).passages
+        texts.update({(path, number): passage.text for number, passage in enumerate(passages)})
+    memory.sync()
+    meaning = memory.meaning
+    assert meaning
+    meaning.fill()
+
     def search(text: str) -> Answer:
         query = parse_query(text)
-        scorer = Scorer(index, query, (Namespace(),), (), _TODAY)
-        found, passages = _first(50, scorer.rank("memory")), _first(20, scorer.rank("passage"))
-        placed = [each for each in passages if each.place]
-        named = zip(scorer.paths(placed), placed, strict=True)
-        turns = [_TURN.match(texts[path, each.place.ordinal]) for path, each in named if each.place]
-        return Answer(scorer.paths(found), [turn[1] for turn in turns if turn])
+        near = meaning.ask(query.said, [Namespace()]) if query.said else None
+        leg = None if isinstance(near, str) else near
+        return memory.index.text(
+            lambda index: _answer(Scorer(index, query, (Namespace(),), (), _TODAY, near=leg), texts)
+        )
 
     return search
+
+
+def _answer(scorer: Scorer, texts: Mapping[tuple[str, int], str]) -> Answer:
+    found, passages = _first(50, scorer.rank("memory")), _first(20, scorer.rank("passage"))
+    placed = [each for each in passages if each.place]
+    named = zip(scorer.paths(placed), placed, strict=True)
+    turns = [
+        _TURN.match(texts[path, each.place.ordinal])
+        for path, each in named
+        if each.place and (path, each.place.ordinal) in texts
+    ]
+    return Answer(scorer.paths(found), [turn[1] for turn in turns if turn])
 
 
 def _first(most: int, blocks: Iterator[RankedBlock]) -> Iterator[Ranked]:
@@ -467,6 +501,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser.add_argument("--locomo", default=os.environ.get("MDMEM_LOCOMO", ""), help="LoCoMo's file")
     parser.add_argument("--markdown", action="append", default=[], metavar="FOLDER", help="documentation")
     parser.add_argument("--seed", type=int, default=1, help="which questions are made")
+    parser.add_argument("--semantic", action="store_true", help="words, and with the leg of meaning")
     parser.add_argument("--sessions", action="store_true", help="what summaries of LoCoMo's sessions keep")
     parser.add_argument("--observations", action="store_true", help="what observations of LoCoMo lead to")
     given = parser.parse_args(arguments)
@@ -482,16 +517,19 @@ def main(arguments: Sequence[str] | None = None) -> int:
     print("|---|--:|--:|---|--:|--:|--:|--:|")
     for name in dict.fromkeys(each.name for each in sets):
         of_kind = [each for each in sets if each.name == name]
-        for search, figures in _measured(of_kind).items():
+        searches = {"words": ours, "meaning": with_meaning} if given.semantic else _SEARCHES
+        for search, figures in _measured(of_kind, searches).items():
             size = sum(len(each.memories) for each in of_kind)
             print(f"| {' | '.join([name, f'{size:,}', str(figures.questions), search, *figures.cells()])} |")
     return 0
 
 
-def _measured(sets: Sequence[Set]) -> dict[str, Figures]:
-    figures = {name: Figures() for name in _SEARCHES}
+def _measured(
+    sets: Sequence[Set], searches: Mapping[str, Callable[[str, Mapping[str, str]], Search]]
+) -> dict[str, Figures]:
+    figures = {name: Figures() for name in searches}
     for each in sets:
-        for name, make in _SEARCHES.items():
+        for name, make in searches.items():
             with tempfile.TemporaryDirectory(prefix="mdmem-retrieval-") as folder:
                 search = make(os.path.join(folder, "text"), each.memories)
                 for question in each.questions:

@@ -602,7 +602,10 @@ class HistoryNotReady(NotReady, code="history-not-ready"):
 class ProgramFailed(
     Unavailable,
     code="program-failed",
-    codes=("ripgrep-missing", "ripgrep-too-old", "ripgrep-failed", "model-failed", "editor-failed"),
+    codes=(
+        *("ripgrep-missing", "ripgrep-too-old", "ripgrep-failed", "model-failed", "editor-failed"),
+        "embedder-failed",
+    ),
 ):
     """A program is missing, cannot be started, is too old, or gave no answer that could be used."""
 

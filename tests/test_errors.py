@@ -16,7 +16,7 @@ from tests.tables import cases
 
 # What programs know errors by: none of these ever goes.
 CODES = {
-    *("already-exists", "binary", "commit-failed", "config-invalid", "conflict"),
+    *("already-exists", "binary", "commit-failed", "config-invalid", "conflict", "embedder-failed"),
     *("document-refused", "edit-refused", "editor-failed", "extra-missing", "field-not-found"),
     *("file-busy", "git-failed", "git-refused", "git-silent", "history-not-ready"),
     *("index-damaged", "index-not-ready"),

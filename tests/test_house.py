@@ -59,6 +59,7 @@ SHORT = {
     "mcp.resources": "memories by URI, apart from the tools, which take paths",
     "memory.provenance": "how sure memories are, apart from when they count",
     "merging.facts": "the view of a tree that comparison and blame read, and what a fact is",
+    "index.wordpiece": "the tokens of one family of models, which need no model to be tested",
     "facade.lazy": "the descriptor of the façade's attributes",
     "facade.statistics": "how much there is: one question, which needs no other",
     "sessions.outline": "what a conversation came to is found without any memory",
@@ -149,7 +150,7 @@ INLINE = {
             "memory.validity",
         },
     ),
-    "models.program": ("most commands ask no model", {"shutil", "tempfile", "tomllib"}),
+    "models.program": ("most commands ask no model", {"shutil", "tempfile"}),
     "schema.formats": ("few schemas use these formats", {"ipaddress", "urllib.parse"}),
     "schema.schemas": ("schemas are checked seldom", {"schema.lint"}),
     "sessions.sessions": (
@@ -170,7 +171,18 @@ INLINE = {
     "document.frontmatter": ("hardly any frontmatter is TOML", {"tomllib"}),
     "vault.config": ("a vault with the default config needs no TOML", {"tomllib"}),
     "vault.files": ("reading needs none", {"ctypes"}),
-    "vault.mark": ("most commands prove nothing to another process", {"hashlib", "hmac", "platformdirs"}),
+    "vault.mark": (
+        "most commands prove nothing to another process, and most users have no config of their own",
+        {"hashlib", "hmac", "platformdirs", "tomllib"},
+    ),
+    "index.embedder": (
+        "each embedder needs its own packages, and none needs those of another",
+        {
+            *("fastembed", "hashlib", "http.client", "importlib.util", "index.wordpiece", "numpy"),
+            *("onnxruntime", "urllib.parse"),
+        },
+    ),
+    "index.vectors": ("an extra, and only what compares vectors needs it", {"numpy"}),
     "vault.vault": (
         "what only reads needs neither schemas nor templates, and changes nothing",
         {"schema", "template.templates", "vault.transaction"},

@@ -284,6 +284,7 @@ class HitPrinter:
 @options.number_option("--context", "-C", help="Print N lines around a hit.")
 @click.option("--passages", is_flag=True, help="Rank passages: a memory may have several hits.")
 @click.option("--explain", is_flag=True, help="Explain each score.")
+@click.option("--words", "words_only", is_flag=True, help="Search by words alone, whatever embedder is set.")
 @options.where_option
 @click.option("--any-state", is_flag=True, help="Find what does not count, too, each with its state.")
 @click.option("--as-of", default="", metavar="WHEN", help="Answer as of then: a day or a time.")

@@ -15,6 +15,7 @@ import click
 import mdmem
 from mdmem.cli import options, render
 from mdmem.cli.main import command
+from mdmem.errors import Usage
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -132,9 +133,17 @@ def _commit_at_end(memory: Memory, say: Callable[[str], None]) -> Iterator[None]
 
 @command("index", hidden=True, epilog="Example: mdmem index --rebuild")
 @click.option("--rebuild", is_flag=True, help="Rebuild it from nothing.")
+@click.option("--meaning", is_flag=True, help="Make the vectors that a search by meaning lacks.")
+@click.option("--fetch", is_flag=True, help="With --meaning, let fastembed fetch its model first.")
+@click.option("--remove", is_flag=True, help="With --meaning, delete all vectors.")
 @options.read_command
-def index_command(memory: Memory, rebuild: bool) -> None:
+def index_command(memory: Memory, rebuild: bool, meaning: bool, fetch: bool, remove: bool) -> None:
     """Rebuild the index (commands keep it current by themselves)."""
+    if (fetch or remove) and not meaning:
+        raise click.UsageError("--fetch and --remove go with --meaning")
+    if meaning and remove:
+        memory.forget_meaning()
+        return
     synced = memory.sync(rebuild=rebuild)
     count = sum(not each.problem for each in memory.ls(where=["path"]))
     changes = ("created", "changed", "moved", "removed")
@@ -143,6 +152,21 @@ def index_command(memory: Memory, rebuild: bool) -> None:
         {**mdmem.as_json(synced), "memories": count},
         lambda _: print(f"{counts}; {render.count_memories(count)}"),
     )
+    if meaning:
+        _fill_meaning(memory, fetch=fetch)
+
+
+def _fill_meaning(memory: Memory, *, fetch: bool) -> None:
+    """Make the vectors that passages lack, and say before how many of which vault go where."""
+    meaning = memory.meaning
+    if meaning is None:
+        remedy = 'write embedder = "minilm" into your own config.toml, or set MDMEM_EMBEDDER=minilm'
+        raise Usage(problem="no embedder is set, or the config of the vault turns it off", remedy=remedy)
+    if fetch:
+        render.print_remarks([meaning.fetch()])
+    progress = partial(memory.progress, "making vectors") if memory.progress else lambda *_: None
+    made = meaning.fill(progress, begin=lambda count: render.print_remarks([meaning.describe(count)]))
+    render.print_remarks([f"meaning: {made:,} vectors were made"])
 
 
 @command("watch", epilog="Example: mdmem watch --json")

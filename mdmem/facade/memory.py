@@ -64,8 +64,10 @@ if TYPE_CHECKING:  # most commands use one of these, or none
     from mdmem.facade.store import VaultStore
     from mdmem.facade.uses import Uses
     from mdmem.facade.why import Why
+    from mdmem.index.embedder import Embedder
     from mdmem.index.grep import Case, Hits
     from mdmem.index.index import Index
+    from mdmem.index.meaning import Meaning
     from mdmem.index.query import Each
     from mdmem.index.search import Results
     from mdmem.index.sync import Progress as FileProgress, Synced
@@ -132,9 +134,16 @@ class Memory(Kinds["Applied"]):
     )
 
     def __init__(
-        self, root: str, scope: Scope | None = None, *, actor: str = "", thread: str | None = None
+        self,
+        root: str,
+        scope: Scope | None = None,
+        *,
+        actor: str = "",
+        thread: str | None = None,
+        embedder: str | Embedder | None = None,
     ) -> None:
         scope = scope or Scope()
+        self._embedder = embedder
         self.thread = thread
         self.origin: PastCopy | None = None  # the moment that this is a copy of
         self.vault = Vault(root, scope.wall, actor, scope.reads)
@@ -149,7 +158,8 @@ class Memory(Kinds["Applied"]):
 
     def __reduce__(self) -> tuple[Any, ...]:
         # What it has opened stays in this process.
-        return partial(Memory, actor=self.vault.actor, thread=self.thread), (self.vault.root, self.scope)
+        made = partial(Memory, actor=self.vault.actor, thread=self.thread, embedder=self._embedder)
+        return made, (self.vault.root, self.scope)
 
     def of_thread(self, thread: str) -> Memory:
         """Return the same memories, of those that conversations left behind only what is of one thread.
@@ -160,7 +170,7 @@ class Memory(Kinds["Applied"]):
         Raises:
             Usage, PathRefused: no thread can have this name.
         """
-        return Memory(self.root, self.scope, actor=self.vault.actor, thread=thread)
+        return Memory(self.root, self.scope, actor=self.vault.actor, thread=thread, embedder=self._embedder)
 
     @property
     def root(self) -> str:
@@ -211,7 +221,39 @@ class Memory(Kinds["Applied"]):
         """The notes by namespace and id, for programs that were written for memini's store."""
         from mdmem.facade.store import VaultStore  # noqa: PLC0415 - start-up
 
-        return VaultStore(self)
+        vectors = self.meaning.vectors_of(f"store {self.vault.namespace}") if self.meaning else None
+        return VaultStore(self, vectors=vectors)
+
+    @cached_property
+    def meaning(self) -> Meaning | None:
+        """What knows other words for the same thing, where the user or the program has set an embedder.
+
+        Raises:
+            ConfigInvalid, Usage: the setting is no embedder, or nothing may be sent to it.
+        """
+        from mdmem.vault.mark import NONE, named_embedder  # noqa: PLC0415 - start-up
+
+        named = self._embedder or named_embedder()
+        if named == NONE or not self.vault.config.search.meaning:
+            return None
+        from mdmem.index.embedder import configured_embedder  # noqa: PLC0415 - an extra
+        from mdmem.index.meaning import Meaning  # noqa: PLC0415 - as above
+
+        embedder = configured_embedder(named)
+        return Meaning(self.index, embedder) if embedder else None
+
+    def forget_meaning(self) -> None:
+        """Delete all vectors of the vault, also those that programs keep in `store`."""
+        from mdmem.index.vectors import NAME, VectorFile  # noqa: PLC0415 - start-up
+
+        VectorFile(os.path.join(self.index.folder, NAME), []).delete()
+
+    def _find_meaning(self) -> tuple[Meaning | None, str]:
+        """Return `meaning`, or why there is none though one is set."""
+        try:
+            return self.meaning, ""
+        except MdmemError as error:
+            return None, f"meaning: words alone: {error.message}"
 
     @cached_property
     def service(self) -> Service:
@@ -354,6 +396,9 @@ class Memory(Kinds["Applied"]):
         """
         from mdmem.watch.watcher import Keeper  # noqa: PLC0415 - start-up
 
+        meaning, _ = self._find_meaning()
+        if meaning:
+            meaning.keep_filled()
         return Keeper(self.index)
 
     def editing(self) -> Editing:
@@ -383,6 +428,12 @@ class Memory(Kinds["Applied"]):
             build = partial(doctor.fix_vault, self.vault, self._current_view())
             fixed = doctor.plan_fixes(self._current_view()) if dry_run else self._apply_built(build)
         health = doctor.examine(self.vault, self._current_view, fixed, others)
+        meaning, state = self._find_meaning()
+        if meaning:
+            layers = self.vault.reads[: len(self.scope.searches)]
+            state = meaning.describe_state([layer.namespace for layer in layers])
+        if state:
+            health = replace(health, facts={**health.facts, "meaning": state})
         return doctor.examine_host(health, host, self.root) if host else health
 
     # -- questions: none of them changes a memory ----------------------------------------------------------
@@ -703,6 +754,7 @@ class Memory(Kinds["Applied"]):
         where: Sequence[str] = (),
         any_state: bool = False,
         as_of: str = "",
+        words_only: bool = False,
         only: Collection[str] | None = None,
     ) -> Results:
         """Return the passages that fit a query best, of memories that count now.
@@ -720,6 +772,7 @@ class Memory(Kinds["Applied"]):
             where: conditions on fields, all of which have to hold, as in `ls`.
             any_state: also give what does not count, with its state.
             as_of: a day or a time: what counted then.
+            words_only: search by words alone, where there is an embedder.
             only: search these memories, by their paths; all without.
 
         Raises:
@@ -746,6 +799,7 @@ class Memory(Kinds["Applied"]):
             where=texts_of(where, "where"),
             any_state=any_state,
             as_of=as_of,
+            words_only=words_only,
         )
         index, layers = self.index, self.vault.reads[: len(self.scope.searches)]
         self.vault.enter()
@@ -755,6 +809,7 @@ class Memory(Kinds["Applied"]):
         own = View(index, self.vault)
         states = self._find_states(self._layer_views(own), request.as_of)
         wanted, unknown = self._find_wanted(own, request.where)
+        meaning, off = (None, "") if words_only else self._find_meaning()
         if only is not None:
             wanted = {*only} if wanted is None else wanted.intersection(only)
         results = index.both(
@@ -766,13 +821,14 @@ class Memory(Kinds["Applied"]):
                 layers=layers,
                 states=states,
                 wanted=wanted,
+                meaning=meaning,
             )
         )
         unread, flawed = (
             self._count_below(own, request.within, what) for what in (View.problems, View.flaws)
         )
         results = replace(results, unread=unread, flawed=flawed)
-        wrong = filter(None, [results.unread_note, results.flawed_note])
+        wrong = filter(None, [results.unread_note, results.flawed_note, off])
         return replace(results, notes=(*unknown, *wrong, *results.notes))
 
     def _count_below(
@@ -1002,7 +1058,11 @@ def find_vault(folders: Iterable[str], vault: str = "") -> str | None:
 
 
 def open(  # noqa: A001 - mdmem.open reads as what it does, like gzip.open
-    vault: StrPath | None = None, scope: Scope | None = None, *, actor: str = ""
+    vault: StrPath | None = None,
+    scope: Scope | None = None,
+    *,
+    actor: str = "",
+    embedder: str | Embedder | None = None,
 ) -> Memory:
     """Return the memories of `scope` in a vault.
 
@@ -1011,9 +1071,11 @@ def open(  # noqa: A001 - mdmem.open reads as what it does, like gzip.open
             upward from the current folder, in folders that are a vault or hold `memories/`.
         scope: whose memory, about what; without one, the whole vault.
         actor: who makes changes, for the history.
+        embedder: what makes vectors, by which `search` knows other words for the same thing: one of the
+            program's own, or what `MDMEM_EMBEDDER` may name; that, or the user's own config, without.
 
     Raises:
         VaultNotFound: no vault there.
         Usage: the current folder is gone.
     """
-    return Memory(find(vault), scope, actor=actor)
+    return Memory(find(vault), scope, actor=actor, embedder=embedder)

@@ -35,6 +35,7 @@ if TYPE_CHECKING:
 
     from mdmem.facade.memory import Memory
     from mdmem.facade.past import PastState
+    from mdmem.index.vectors import Vectors
 
 _FOLDER, _MARKDOWN = NOTE.folder, ".md"
 _SYNTAX = re.compile('["“”„«»「」『』:*-]')
@@ -138,23 +139,6 @@ class Scored:
     exact: bool = True
 
 
-class Vectors(Protocol):
-    """Where the vectors of memories, each of `dims` numbers, are kept and compared."""
-
-    dims: int
-
-    def put(self, identifier: str, vector: Sequence[float]) -> None:
-        """Keep the vector of a memory; it replaces another one."""
-
-    def remove(self, identifier: str) -> None:
-        """Forget the vector of a memory, if there is one."""
-
-    def nearest(
-        self, vector: Sequence[float], k: int, admits: Callable[[str], bool]
-    ) -> Iterable[tuple[str, float]]:
-        """Return the ids of the k nearest of those that are admitted, the best first, with their scores."""
-
-
 class Metrics(Protocol):
     """What is told of what a store does, in whatever thread uses it."""
 
@@ -216,9 +200,9 @@ class VaultStore:
         self._check(memory)
         applied = self._run(lambda: self._plan_upsert(memory))
         if self._vectors and memory.embedding:
-            self._vectors.put(memory.id, memory.embedding)
+            self._vectors.put({memory.id: memory.embedding})
         elif self._vectors:
-            self._vectors.remove(memory.id)
+            self._vectors.remove([memory.id])
         is_new = any(change.before is None for change in applied.plan.changes)
         self._metrics.upsert("insert" if is_new else "update", memory.tier)
 
@@ -409,7 +393,7 @@ class VaultStore:
         vectors = self._require_vectors(vector)
         selected = self._select(namespace, wanted)
         paths = {identifier: path for path, identifier in selected.items()}
-        near = vectors.nearest(vector, k, paths.__contains__) if _check_count(k) and paths else ()
+        near = vectors.nearest(vector, k, paths) if _check_count(k) and paths else ()
         return self._score({paths[identifier]: score for identifier, score in near}, selected, wanted)
 
     # -- the store itself ---------------------------------------------------------------------------------
@@ -551,7 +535,7 @@ class VaultStore:
 
     def _forget(self, identifier: str, path: str) -> None:
         if self._vectors:
-            self._vectors.remove(identifier)
+            self._vectors.remove([identifier])
         self._memory.uses.forget(path)
 
     def _require_vectors(self, vector: Sequence[float]) -> Vectors:
@@ -566,7 +550,7 @@ class VaultStore:
 def _rank(memory: Memory, words: str, namespace: str, paths: Iterable[str], k: int) -> dict[str, float]:
     """Rank some memories of a namespace by words: their scores by path, the best first."""
     folder = _find_folder(namespace)
-    hits = memory.search(words, within=folder, limit=k, any_state=True, only=set(paths)).hits
+    hits = memory.search(words, within=folder, limit=k, any_state=True, words_only=True, only=set(paths)).hits
     return {hit.path: hit.score or 0.0 for hit in hits}
 
 

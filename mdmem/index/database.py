@@ -9,7 +9,7 @@ from __future__ import annotations
 import contextlib
 import os
 import sqlite3
-from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
+from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple, TypeAlias
 
 from mdmem.diagnostic import Span
 from mdmem.document import anchor
@@ -85,7 +85,6 @@ CREATE INDEX documents_racy ON documents (id) WHERE racy;
 CREATE TABLE pending (path TEXT PRIMARY KEY) WITHOUT ROWID;
 CREATE TABLE moves (old TEXT PRIMARY KEY, new TEXT) WITHOUT ROWID;
 {"".join(f"CREATE TABLE {n} (document INTEGER, {c}) WITHOUT ROWID;" for n, c in _PARTS.items())}
-PRAGMA user_version = {VERSION};
 """
 
 
@@ -121,11 +120,16 @@ class Database:
 
     Attributes:
         identity: device and inode of its file.
+        schema, version, indexes: what it is made of; those of another database in a class derived from this.
 
     Raises:
         IndexDamaged: the file is no database, or one of another version.
         StorageFailed: the system refused.
     """
+
+    schema: ClassVar = _SCHEMA
+    version: ClassVar = VERSION
+    indexes: ClassVar = _INDEXES
 
     def __init__(self, path: str) -> None:
         self.path = path
@@ -147,16 +151,17 @@ class Database:
         self._connection.execute("PRAGMA synchronous = NORMAL")
         self._connection.execute(f"PRAGMA cache_size = -{_CACHE_KIB}")
         version = self._connection.execute("PRAGMA user_version").fetchone()[0]
-        if version == VERSION:
+        if version == self.version:
             self._make_indexes()  # a first fill that was killed has left none
             return
         if version or self._connection.execute("SELECT count(*) FROM sqlite_master").fetchone()[0]:
-            raise IndexDamaged(path=self.path, reason=f"its version is {version}, not {VERSION}")
-        self._connection.executescript(f"BEGIN IMMEDIATE; {_SCHEMA} COMMIT;")
+            raise IndexDamaged(path=self.path, reason=f"its version is {version}, not {self.version}")
+        script = f"BEGIN IMMEDIATE; {self.schema} PRAGMA user_version = {self.version}; COMMIT;"
+        self._connection.executescript(script)
         self._make_indexes()
 
     def _make_indexes(self) -> None:
-        statements = "".join(f"CREATE INDEX IF NOT EXISTS {n} ON {c};" for n, c in _INDEXES.items())
+        statements = "".join(f"CREATE INDEX IF NOT EXISTS {n} ON {c};" for n, c in self.indexes.items())
         with _translating_errors(self.path):
             self._connection.executescript(statements)
 

@@ -84,6 +84,7 @@ class SearchRequest:
         where: conditions on fields, all of which have to hold; see `mdmem.index.view`.
         any_state: also give what does not count, with its state; see `mdmem.memory.validity`.
         as_of: a day or a time: what counted then.
+        words_only: search by words alone, where there is an embedder.
     """
 
     query: str
@@ -100,6 +101,7 @@ class SearchRequest:
     where: Sequence[str] = ()
     any_state: bool = False
     as_of: str = ""
+    words_only: bool = False
 
 
 class Term(NamedTuple):
@@ -138,6 +140,7 @@ class Query(NamedTuple):
         excluded: filters that must not match.
         after, before: the first day, and the first day that is too late, such as 20260131; 0 for any.
         notes: what was left out.
+        said: the words and phrases as they were written; empty where there are only phrases.
     """
 
     words: tuple[str, ...] = ()
@@ -150,6 +153,7 @@ class Query(NamedTuple):
     after: int = 0
     before: int = 0
     notes: tuple[str, ...] = ()
+    said: str = ""
 
     @property
     def is_ranked(self) -> bool:
@@ -210,6 +214,8 @@ class _Parser:
         self.excluded: dict[str, list[str]] = {}
         self.after = self.before = 0
         self.notes: list[str] = []
+        self.said: list[str] = []
+        self.is_worded = False
 
     def take(self, piece: re.Match[str]) -> None:
         """Add a filter, a phrase or a word."""
@@ -247,6 +253,7 @@ class _Parser:
         else:
             self.words += passages.words_of(phrase)
             self.phrases += _parse_phrase(phrase)
+            self.said.append(phrase)
 
     def _add_word(self, word: str, *, minus: bool) -> None:
         prefix = _parse_prefix(word)
@@ -255,7 +262,10 @@ class _Parser:
         elif prefix:
             self.prefixes.append(prefix)
         else:
-            self.words += passages.words_of(word)
+            words = passages.words_of(word)
+            self.words += words
+            self.said.append(word)
+            self.is_worded |= bool(words)
 
     def _exclude_terms(self, terms: list[Term]) -> None:
         if terms:
@@ -278,6 +288,7 @@ class _Parser:
             after=self.after,
             before=self.before,
             notes=tuple(self.notes),
+            said=" ".join(self.said) if self.is_worded else "",
         )
 
     def _build_filters(self, values: dict[str, list[str]]) -> Filters:

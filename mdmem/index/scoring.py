@@ -35,6 +35,7 @@ from mdmem.kind import OBSERVATION, PROPOSAL, kind_at
 if TYPE_CHECKING:
     from collections.abc import Callable, Container, Iterable, Iterator, Mapping, Sequence
 
+    from mdmem.index.meaning import Nearness
     from mdmem.index.query import Each, Query, Term
     from mdmem.vault.paths import Namespace
 
@@ -50,6 +51,7 @@ _PRIORS = ("recency", "confidence", "layer", "observed")
 # What clauses about passages are for (see `Clause`); and those of them about one word in the text.
 _OF_PASSAGES = frozenset(("passage", "common", "heading", "pair"))
 _OF_WORDS = frozenset(("passage", "common"))
+_MEANING = "meaning"
 # Weights are rounded to 1/32, which is enough to choose the memories to score.
 _FINE = 32
 
@@ -60,6 +62,7 @@ class ScorePart(NamedTuple):
     Attributes:
         of: what it is for. Of the memory: text, title, headings, tags, recency, confidence, layer,
             observed. Of its best passage: passage, heading (above it), pair (of words in it), neighbours.
+            Of both: meaning.
         word: the word, as the index has it; empty where it is for none.
         value: how much.
     """
@@ -79,6 +82,8 @@ class Contender(NamedTuple):
         matches: the clauses about memories that match.
         passages: those that match, by ordinal: where each is, and its clauses.
         often: how many passages hold each word.
+        near: how near passages are to the query in meaning, above 0, by ordinal.
+        is_worded: whether words find it; else its meaning alone.
     """
 
     whole: Whole
@@ -88,6 +93,8 @@ class Contender(NamedTuple):
     matches: Sequence[Clause]
     passages: dict[int, tuple[PassagePlace, list[Clause]]]
     often: Mapping[str, int]
+    near: Mapping[int, float]
+    is_worded: bool
 
 
 class Ranked(NamedTuple):
@@ -98,12 +105,14 @@ class Ranked(NamedTuple):
         place: the passage; None where only the title or tags of the memory fit.
         score: how well it fits.
         parts: the score of the memory as a whole, of the passage, and of those around it; without priors.
+        is_worded: whether words find it, so that it counts; else its meaning alone.
     """
 
     candidate: Contender
     place: PassagePlace | None
     score: float
     parts: tuple[float, float, float]
+    is_worded: bool
 
 
 class RankedBlock(NamedTuple):
@@ -139,6 +148,7 @@ class Scorer:
         layers: the namespaces that are searched, the own one first; nothing outside of them is counted.
         within: folders or memories to search; empty for all.
         today: such as 20260131, for recency.
+        near: how near passages are in meaning; None for words alone.
         is_beside: score only observations, by how often words occur in every memory. Observations repeat
             other memories: they have their own scorer, and do not count for how rare a word is elsewhere.
     """
@@ -151,6 +161,7 @@ class Scorer:
         within: Sequence[str],
         today: int,
         *,
+        near: Nearness | None = None,
         is_beside: bool = False,
     ) -> None:
         self._index = index
@@ -158,6 +169,7 @@ class Scorer:
         self._wall = _match_layers(self._layers)
         self._within = within
         self._today = today
+        self._near = near
         self._weights: dict[str, float] = {}
         self._query = query
         pairs = (" ".join(pair) for pair in pairwise(query.words) if filler_words().issuperset(pair))
@@ -171,12 +183,17 @@ class Scorer:
         ):
             self._query = loosened
         if not is_beside and self._count_seen("observations", of_kind(OBSERVATION)):
-            self._beside = Scorer(index, self._query, layers, within, today, is_beside=True)
+            self._beside = Scorer(index, self._query, layers, within, today, near=near, is_beside=True)
 
     @property
     def notes(self) -> tuple[str, ...]:
         """Notes on the parts of the query that were not used."""
         return self._query.notes
+
+    @property
+    def passage_count(self) -> int:
+        """The number of all passages that the layers hold."""
+        return self._index.counted((*self._layers, "every passage"), self._wall or Search.all_query())
 
     def missing(self) -> list[str]:
         """Return the words of the query that no visible memory has."""
@@ -236,8 +253,11 @@ class Scorer:
         most, taken, count = text_index.BLOCK, 0, 1
         while taken < count:
             hits, count = self._index.memories(search, most, newest=not self._query.is_ranked)
-            if taken < len(hits):
-                memories = self._inspect_memories([address for _, address in hits[taken:]])
+            if taken < len(hits) or (self._near and not taken):
+                addresses = [address for _, address in hits[taken:]]
+                near = None if taken else self._near
+                more = self._find_nearest(near, addresses) if near and count < text_index.BLOCK else []
+                memories = self._inspect_memories(addresses, more, near)
                 taken = len(hits)
                 yield RankedBlock([ranked for memory in memories for ranked in score(memory)], count - taken)
             most *= 2
@@ -250,31 +270,63 @@ class Scorer:
             telling = self._weigh_passages(candidate, text_index.NEIGHBOURS, FILLER_SHARE)
             place, *_ = max(telling, key=_sum_passage)
         parts = _sum_parts(self._list_memory_parts(candidate)), share * own, share * around
-        yield Ranked(candidate, place, sum(parts) * (1 + sum(candidate.priors)), parts)
+        score = sum(parts) * (1 + sum(candidate.priors))
+        yield Ranked(candidate, place, score, parts, candidate.is_worded)
 
     def _score_passages(self, candidate: Contender) -> Iterator[Ranked]:
         memory = text_index.MEMORY * _sum_parts(self._list_memory_parts(candidate))
         factor = 1 + sum(candidate.priors)
         for place, own, around in self._weigh_passages(candidate, text_index.PASSAGE_NEIGHBOURS):
-            if not any(clause.of == "passage" for clause in candidate.passages[place.ordinal][1]):
-                continue  # a heading above has the words, and stands in a passage of its own
-            yield Ranked(candidate, place, (memory + own + around) * factor, (memory, own, around))
+            is_worded = any(clause.of == "passage" for clause in candidate.passages[place.ordinal][1])
+            if is_worded or place.ordinal in candidate.near:
+                score = (memory + own + around) * factor
+                yield Ranked(candidate, place, score, (memory, own, around), is_worded)
+            # Else a heading above has the words, and stands in a passage of its own.
 
     def paths(self, ranked: Iterable[Ranked]) -> list[str]:
         """Return the vault paths of the memories that were ranked, in their order."""
         return self._index.paths_at([each.candidate.address for each in ranked])
 
-    def _inspect_memories(self, addresses: Sequence[DocAddress]) -> Iterator[Contender]:
-        """Find the clauses that match each memory, and each of its passages."""
-        wholes = self._index.wholes(addresses)
+    def _find_nearest(self, near: Nearness, found: Sequence[DocAddress]) -> list[DocAddress]:
+        """Find the nearest memories that fill the first block, of those that fit but for the words."""
+        known, wanted = {whole.key for whole in self._index.wholes(found)}, text_index.BLOCK - len(found)
+        clauses = [*self._build_restrictions(), (Occur.Must, wholes_query())]
+        addresses: list[DocAddress] = []
+        for most in (text_index.NEAREST, text_index.ALL):
+            nearest, is_all = near.nearest(most)
+            keys = [key for key in map(text_index.key_of, nearest) if key not in known]
+            narrowed = [] if most == text_index.ALL else [(Occur.Must, _match_any(of_memories(keys)))]
+            hits = self._index.best(Search.boolean_query([*clauses, *narrowed]), text_index.ALL)
+            places = [address for _, address in hits]
+            fits = {whole.key: place for whole, place in zip(self._index.wholes(places), places, strict=True)}
+            addresses = [fits[key] for key in keys if key in fits][:wanted]
+            if is_all or len(addresses) == wanted:
+                break
+        return addresses
+
+    def _inspect_memories(
+        self, found: Sequence[DocAddress], more: Sequence[DocAddress] = (), nearness: Nearness | None = None
+    ) -> Iterator[Contender]:
+        """Find the clauses that match each memory, and each of its passages.
+
+        Args:
+            found: memories that words find.
+            more: memories that are near in meaning alone.
+            nearness: how near passages are.
+        """
+        addresses = [*found, *more]
+        wholes, near = self._index.wholes(addresses), dict[int, dict[int, float]]()
+        if nearness:
+            by_path = nearness.of_memories(self._index.paths_at(addresses))
+            near = {text_index.key_of(path): each for path, each in by_path.items()}
         passages: dict[int, dict[int, tuple[PassagePlace, list[Clause]]]] = {w.key: {} for w in wholes}
         matches: dict[int, list[Clause]] = {}
-        for place, (own, others) in self._match_clauses(list(passages)).items():
-            if own:
+        for place, (own, others) in self._match_clauses(list(passages), every=bool(near)).items():
+            if own or place.ordinal in near.get(place.key, ()):
                 passages[place.key][place.ordinal] = place, own
             if place.ordinal == 0:
                 matches[place.key] = others
-        for whole, address in zip(wholes, addresses, strict=True):
+        for number, (whole, address) in enumerate(zip(wholes, addresses, strict=True)):
             own_passages, of_memory = passages[whole.key], matches.get(whole.key, [])
             layers = (int(clause.word) for clause in of_memory if clause.of == "layer")
             layer = min(layers, default=len(self._layer_clauses))
@@ -288,16 +340,24 @@ class Scorer:
             for clause in (clause for _, own in own_passages.values() for clause in own):
                 if clause.of in _OF_WORDS:
                     often[clause.word] = often.get(clause.word, 0) + 1
-            of_memory = [clause for clause in of_memory if clause.of != "layer"]
-            yield Contender(whole, address, layer, priors, of_memory, own_passages, often)
+            of_memory = [clause for clause in of_memory if clause.of not in {"layer", _MEANING}]
+            near_own, is_worded = near.get(whole.key, {}), number < len(found)
+            yield Contender(
+                whole, address, layer, priors, of_memory, own_passages, often, near_own, is_worded
+            )
 
-    def _match_clauses(self, keys: Sequence[int]) -> dict[PassagePlace, tuple[list[Clause], list[Clause]]]:
+    def _match_clauses(
+        self, keys: Sequence[int], *, every: bool
+    ) -> dict[PassagePlace, tuple[list[Clause], list[Clause]]]:
         """Find the clauses that match each passage of some memories: those about passages, and the others.
+
+        With `every`, passages that none matches are there, too.
 
         tantivy adds up the scores of what matches. A clause scores a power of two: the sum says which ones
         matched. That takes one search for 24 clauses; one for each would pass the budget of a query.
         """
         clauses = [*self._passage_clauses, *self._memory_clauses, *self._layer_clauses]
+        clauses += [Clause(_MEANING, "", Search.all_query())] if every else []
         matches: dict[PassagePlace, tuple[list[Clause], list[Clause]]] = {}
         # One term query for each memory: a set of terms is looked up in all there are, which takes longer.
         inside = (Occur.Must, _match_any(list(map(_match_unscored, of_memories(keys)))))
@@ -331,6 +391,7 @@ class Scorer:
                 share = filler if clause.word in self._fillers else 1.0
                 worth += clause.worth * share
                 growing += clause.growing * share
+            worth += self._weigh_nearness(text_index.PASSAGE_MEANING, candidate.near.get(ordinal, 0.0))
             if worth or growing:
                 scores[ordinal] = worth + growing * _saturate_frequency(1, place.length)
         for ordinal in sorted(scores):
@@ -338,6 +399,14 @@ class Scorer:
             for step, share in enumerate(shares, 1):
                 around += share * (scores.get(ordinal - step, 0.0) + scores.get(ordinal + step, 0.0))
             yield candidate.passages[ordinal][0], scores[ordinal], around
+
+    def _weigh_nearness(self, share: float, nearness: float) -> float:
+        """Return what a memory or passage gains that is so near, by what the words of the query are worth."""
+        return nearness * share * self._known_worth if nearness else 0.0
+
+    @cached_property
+    def _known_worth(self) -> float:
+        return math.fsum(map(self._weigh_word, self._known_words)) or 1.0
 
     def _sort_ranked(self, ranked: list[Ranked]) -> list[Ranked]:
         """Sort by score, then the newest, then the nearest layer, then by path and line."""
@@ -362,6 +431,8 @@ class Scorer:
             parts += _scale_parts(passage, self._list_passage_parts(candidate, ranked.place))
         rest = (neighbours, *(sum(ranked.parts) * share for share in candidate.priors))
         parts += [ScorePart(of, "", value) for of, value in zip(("neighbours", *_PRIORS), rest, strict=True)]
+        meaning = math.fsum(part.value for part in parts if part.of == _MEANING)
+        parts = [*(part for part in parts if part.of != _MEANING), ScorePart(_MEANING, "", meaning)]
         return tuple(part for part in parts if part.value)
 
     def _list_memory_parts(self, candidate: Contender) -> list[tuple[str, str, float]]:
@@ -375,12 +446,17 @@ class Scorer:
                 if often := candidate.often.get(word):
                     share = least + growing * _saturate_frequency(often, size)
                     parts.append(("text", word, self._weigh_word(word) * share))
+        if candidate.near:
+            nearest = max(candidate.near.values())
+            parts.append((_MEANING, "", self._weigh_nearness(text_index.MEMORY_MEANING, nearest)))
         return parts + [(clause.of, clause.word, clause.worth) for clause in candidate.matches]
 
     def _list_passage_parts(self, candidate: Contender, place: PassagePlace) -> list[tuple[str, str, float]]:
         grown = _saturate_frequency(1, place.length)
         _, clauses = candidate.passages[place.ordinal]
         parts = [(clause.of, clause.word, clause.worth + clause.growing * grown) for clause in clauses]
+        nearness = candidate.near.get(place.ordinal, 0.0)
+        parts.append((_MEANING, "", self._weigh_nearness(text_index.PASSAGE_MEANING, nearness)))
         return [part for part in parts if part[2]]
 
     @cached_property

@@ -40,6 +40,7 @@ from mdmem.vault.paths import Layer
 if TYPE_CHECKING:
     from mdmem.diagnostic import Span
     from mdmem.document.document import Document
+    from mdmem.index.meaning import Meaning
     from mdmem.index.passages import Passage
     from mdmem.index.query import Query, SearchRequest
     from mdmem.index.text_index import PassagePlace, TextIndex
@@ -210,6 +211,7 @@ def search(
     today: str = "",
     states: Mapping[str, str] = MappingProxyType({}),
     wanted: Collection[str] | None = None,
+    meaning: Meaning | None = None,
 ) -> Results:
     """Find the passages that fit a query best: one hit for each memory, or for each passage.
 
@@ -224,6 +226,7 @@ def search(
         today: the day that recency counts from, `YYYY-MM-DD`; today (UTC) without.
         states: what does not count, by name in the layers: it is named, and found only with `any_state`.
         wanted: the only memories to find, by their names in the layers.
+        meaning: knows other words for the same thing; None for words alone.
 
     Raises:
         Usage: an argument is invalid.
@@ -236,19 +239,22 @@ def search(
     if query.is_empty:
         return Results(hits=(), notes=(*query.notes, "there is nothing to search for"))
     day = language.day(today or datetime.now(UTC).date().isoformat())
-    scorer = Scorer(index, query, [layer.namespace for layer in layers], within, day)
+    namespaces = [layer.namespace for layer in layers]
+    asked = meaning.ask(query.said, namespaces) if meaning and query.said and not request.words_only else None
+    near = None if isinstance(asked, str) else asked
+    scorer = Scorer(index, query, namespaces, within, day, near=near)
     reader = _MemoryReader(scorer, Matcher(query, scorer.worth), read, headings, layers, request.context)
     admission = _Admission.of(layers, {} if request.any_state else states, wanted)
     chosen: list[tuple[Ranked, Hit]] = []
     left_out, seen, hidden = 0, 0, ""
     for block in scorer.rank(request.each):
         admitted = list(filter(admission.admits, block.ranked))
-        rest, seen = iter(admitted), seen + len(admitted)
+        rest, seen = iter(admitted), seen + sum(ranked.is_worded for ranked in admitted)
         # Some of the memories may be gone.
         pairs = ((ranked, hit) for ranked in rest if (hit := reader.hit(ranked)))
         chosen += islice(pairs, request.limit - len(chosen))
         hidden = first_of([*admission.hidden], _MOST_HIDDEN)
-        left_out = len([*rest])
+        left_out = sum(ranked.is_worded for ranked in rest)
         if len(chosen) == request.limit:
             is_counted = not block.further or (admission.admits_all and request.each == "memory")
             left_out += block.further if is_counted else scorer.count(request.each, admission.has_key) - seen
@@ -256,7 +262,9 @@ def search(
     hits = [replace(hit, state=states.get(hit.path, "")) for _, hit in chosen]
     if hits and left_out:
         hits[-1] = replace(hits[-1], left_out=left_out)
-    notes = list(scorer.notes)
+    notes = [*scorer.notes, *([asked] if isinstance(asked, str) else [])]
+    if near:
+        notes += near.list_notes(scorer.passage_count)
     if hidden:
         notes.append(f"left out, as it does not count: {hidden}; ask for any state to get it")
     elif not hits:
@@ -308,6 +316,8 @@ class _Admission(NamedTuple):
     def admits(self, ranked: Ranked) -> bool:
         """Tell whether what was ranked may be given, and keep the name of what does not count."""
         key = ranked.candidate.whole.key
+        if not ranked.is_worded:
+            return self.has_key(key)
         if key in self.states and self._is_wanted(key):
             self.hidden[self.states[key]] = None
         return self.has_key(key)
@@ -402,7 +412,7 @@ class _MemoryReader:
         line, matches = self._choose_line(document, lines, ranked.place)
         if ranked.place and not matches:
             # It fits by what its lines do not show as it is written, or was changed since it was indexed.
-            if unshown := self._find_unshown(document, ranked.place):
+            if unshown := self._find_unshown(document, ranked.place, ranked.candidate.near):
                 line, matches = unshown, tuple(self.matcher.spans(line_text(document, unshown)))
             else:
                 line, matches = self._choose_line(document, range(1, len(document.lines) + 1), None)
@@ -412,8 +422,10 @@ class _MemoryReader:
         around = self._find_context(document, lines, line)
         return memory.hit(line, around, matches, score=round(ranked.score, 4))
 
-    def _find_unshown(self, document: Document, place: PassagePlace) -> int:
+    def _find_unshown(self, document: Document, place: PassagePlace, near: Collection[int]) -> int:
         """Find the line that stands for a passage which fits by its date, an escape or a heading above.
+
+        Of one that is `near` in meaning, it is the first.
 
         It is 0 where the passage no longer fits.
         """
@@ -421,7 +433,7 @@ class _MemoryReader:
         passage = passages[place.ordinal] if place.ordinal < len(passages) else None
         if passage is None or passage.line != place.line:
             return 0
-        if self.matcher.is_among(analyzed(passage.text, *passage.heading)):
+        if place.ordinal in near or self.matcher.is_among(analyzed(passage.text, *passage.heading)):
             return passage.line
         fields = fields_of(document)
         if place.ordinal == 0 and self.matcher.is_among(analyzed(dates_text(document.path, fields))):

@@ -88,6 +88,15 @@ NEIGHBOURS = (0.2, 0.05)
 MEMORY = 1.2
 PASSAGE_NEIGHBOURS = (0.5, 0.3, 0.15)
 
+# -- meaning ------------------------------------------------------------------------------------------
+
+# What a passage gains, and its memory by the nearest of its passages, as shares of what the words of the
+# query are worth, for each further step of nearness; see `mdmem.index.meaning`.
+PASSAGE_MEANING = 0.125
+MEMORY_MEANING = 0.075
+# The passages of a scan that mostly are of enough memories to fill the first block.
+NEAREST = 512
+
 # -- priors -------------------------------------------------------------------------------------------
 
 # Shares of a score that no set measures; they are small, to settle only what is close. In the median, the

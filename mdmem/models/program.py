@@ -19,12 +19,10 @@ from mdmem.document.secret import masked
 from mdmem.errors import ConfigInvalid, ProgramFailed, Usage
 from mdmem.text.regex import regex
 from mdmem.text.tokens import clipped, in_line
-from mdmem.vault.mark import config_folder, state_folder
+from mdmem.vault.mark import NONE, config_folder, state_folder, user_settings
 
 VARIABLE = "MDMEM_MODEL"
 """The variable of the environment that names a model."""
-NONE = "none"
-"""Names no model."""
 _REMEDY = (
     f"give `{NONE}`, or the command line of a program that answers, such as `claude -p` or `llm -m NAME`"
 )
@@ -187,8 +185,7 @@ def configured(model: str | None = None) -> Program | None:
         Usage: there is no such model.
         ConfigInvalid: the config cannot be read.
     """
-    path = config_folder("config.toml")
-    line = model if model is not None else os.environ.get(VARIABLE, "").strip() or _model_in(path)
+    line = model if model is not None else os.environ.get(VARIABLE, "").strip() or user_settings().model
     try:
         program = None if line.strip().casefold() == NONE else command(line)
     except Usage as error:
@@ -196,31 +193,9 @@ def configured(model: str | None = None) -> Program | None:
             raise
         if os.environ.get(VARIABLE, "").strip():
             raise error.but(problem=f"{VARIABLE}: {error.problem}") from None
+        path = config_folder("config.toml")
         raise ConfigInvalid(path=path, reason=f"model: {error.problem}", remedy=error.remedy) from None
     if model is not None and program and not program.path:
         problem = f"there is no model {program.__name__!r}: no program of this name is on PATH"
         raise Usage(problem=problem, remedy=_REMEDY)
     return program
-
-
-def _model_in(path: str) -> str:
-    """Read which model the user's config names; `none` where there is no such file, or nothing in it."""
-    import tomllib  # noqa: PLC0415 - start-up
-
-    remedy = f'write model = "{NONE}", or model = "claude -p"'
-    try:
-        with open(path, "rb") as file:
-            table = tomllib.load(file)
-    except (FileNotFoundError, NotADirectoryError):
-        return NONE
-    except OSError as error:
-        raise ConfigInvalid(path=path, reason=f"it cannot be read: {error.strerror}") from None
-    except (ValueError, RecursionError) as error:
-        raise ConfigInvalid(path=path, reason=f"not TOML: {error}", remedy=remedy) from None
-    model = table.pop("model", NONE)
-    if table:
-        reason = f"unknown: {in_line(', '.join(sorted(table)))}"
-        raise ConfigInvalid(path=path, reason=reason, remedy=remedy)
-    if not isinstance(model, str):
-        raise ConfigInvalid(path=path, reason="model is a string", remedy=remedy)
-    return model

@@ -164,6 +164,12 @@ class ConfidenceSettings(NamedTuple):
     half_life_days: Annotated[int, Key("in which confidence halves, unless confirmed; 0: never")] = 180
 
 
+class SearchSettings(NamedTuple):
+    """Ranked search."""
+
+    meaning: Annotated[bool, Key("the embedder of the user is asked; false: words alone")] = True
+
+
 class GitSettings(NamedTuple):
     """Commits that are made without being asked for."""
 
@@ -205,6 +211,7 @@ class Config(NamedTuple):
     capture: CaptureSettings = CaptureSettings()
     tiers: TierSettings = TierSettings()
     confidence: ConfidenceSettings = ConfidenceSettings()
+    search: SearchSettings = SearchSettings()
     git: GitSettings = GitSettings()
     kinds: tuple[Kind, ...] = KINDS
     mounts: Mapping[str, str] = MappingProxyType({})

@@ -14,9 +14,10 @@ import os
 import stat
 import sys
 from functools import cache
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
-from mdmem.errors import StorageFailed
+from mdmem.errors import ConfigInvalid, StorageFailed
+from mdmem.text.tokens import in_line
 from mdmem.vault import files
 
 if TYPE_CHECKING:
@@ -26,6 +27,9 @@ KEY = "key"
 _TEMPORARY = "/tmp"  # noqa: S108 - who owns what is in it is looked at
 _USUAL = "~/.local/state/mdmem"
 _USUAL_CONFIG = "~/.config/mdmem"
+NONE = "none"
+"""Names no model, and no embedder."""
+_EMBEDDER = "MDMEM_EMBEDDER"
 _KEY_BYTES = 32
 _ALLOWED = "allowed"
 _MARK_BYTES = 16
@@ -148,6 +152,61 @@ def state_folder(name: str = "") -> str:
 def config_folder(name: str = "") -> str:
     """Return the folder of the user's settings that belong to no vault, or `name` in it."""
     return _locate_folder("config", "XDG_CONFIG_HOME", _USUAL_CONFIG, name)
+
+
+class UserSettings(NamedTuple):
+    """The user's own config, which no vault can change; see `user_settings`.
+
+    Attributes:
+        model: the program that answers as a language model; `none` for none.
+        embedder: what makes vectors, see `mdmem.index.embedder`; `none` for none.
+        embedder_sends: whether texts may be sent to an address on another machine.
+        embedder_key: the variable of the environment that holds the key of the address.
+    """
+
+    model: str = NONE
+    embedder: str = NONE
+    embedder_sends: bool = False
+    embedder_key: str = ""
+
+
+def user_settings() -> UserSettings:
+    """Read `config.toml` in the folder of the user's settings; the defaults where there is no such file.
+
+    Raises:
+        ConfigInvalid: it cannot be read, or says what it cannot say.
+    """
+    path = config_folder("config.toml")
+    remedy = 'write model = "none", or model = "claude -p"'
+    try:
+        with open(path, "rb") as file:
+            import tomllib  # noqa: PLC0415 - start-up
+
+            table = tomllib.load(file)
+    except (FileNotFoundError, NotADirectoryError):
+        return UserSettings()
+    except OSError as error:
+        raise ConfigInvalid(path=path, reason=f"it cannot be read: {error.strerror}") from None
+    except (ValueError, RecursionError) as error:
+        raise ConfigInvalid(path=path, reason=f"not TOML: {error}", remedy=remedy) from None
+    known = UserSettings._field_defaults
+    if unknown := sorted(table.keys() - known):
+        reason = f"unknown: {in_line(', '.join(unknown))}"
+        raise ConfigInvalid(path=path, reason=reason, remedy=remedy)
+    for name, value in table.items():
+        if type(value) is not type(known[name]):
+            kind = "true or false" if type(known[name]) is bool else "a string"
+            raise ConfigInvalid(path=path, reason=f"{name} is {kind}", remedy=remedy)
+    return UserSettings(**table)
+
+
+def named_embedder() -> str:
+    """Return what makes vectors: what MDMEM_EMBEDDER names, else the user's own config; `none` for nothing.
+
+    Raises:
+        ConfigInvalid: the config cannot be read.
+    """
+    return os.environ.get(_EMBEDDER, "").strip() or user_settings().embedder
 
 
 def _locate_folder(kind: str, variable: str, usual: str, name: str) -> str:

@@ -104,6 +104,11 @@ ARGUMENTS: dict[str, dict[str, str]] = {
         "same": "what it does anyway, for fingers that know grep",
     },
     "search": {"words": "query", "passages": "each", "grouped": "chooses how it is printed"},
+    "sync": {
+        "meaning": "is the verb meaning.fill",
+        "fetch": "is the verb meaning.fetch",
+        "remove": "is the verb forget_meaning",
+    },
     "context": {"words": "query"},
     "references.graph": {"form": "chooses how it is printed"},
     "edit": {"yes": "is about the terminal"},
@@ -150,6 +155,7 @@ SPELLED = {
     "before": {"--before", "--before-context"},
     "shown": {"--files-with-matches", "--only-matching", "--quiet"},
     "grouped": {"--heading"},
+    "words_only": {"--words"},  # of `search`, whose argument is words
     "heading": {"--section"},  # of `show`: --heading groups hits
     "same": {"--all", "--line-number", "--recursive"},
     "within": {"--in"},

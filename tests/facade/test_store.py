@@ -21,7 +21,7 @@ from tests.tables import cases
 from tests.waiting import until
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Sequence
+    from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 
 HOUR = 3_600_000
 NOW = 1_700_000_000_000
@@ -31,29 +31,44 @@ NOW = 1_700_000_000_000
 class Near:
     """Vectors in a dictionary, compared by their cosine."""
 
-    dims = 2
+    model, dims = "near", 2
 
     def __init__(self) -> None:
         self.kept: dict[str, Sequence[float]] = {}
 
-    def put(self, identifier: str, vector: Sequence[float]) -> None:
-        self.kept[identifier] = vector
+    def put(self, vectors: Mapping[str, Sequence[float]]) -> None:
+        self.kept.update(vectors)
 
-    def remove(self, identifier: str) -> None:
-        self.kept.pop(identifier, None)
+    def remove(self, keys: Iterable[str]) -> None:
+        for key in keys:
+            self.kept.pop(key, None)
 
-    def nearest(
-        self, vector: Sequence[float], k: int, admits: Callable[[str], bool]
-    ) -> Iterable[tuple[str, float]]:
+    def compare(self, vector: Sequence[float], keys: Collection[str]) -> Mapping[str, float]:
         def score(other: Sequence[float]) -> float:
             return sum(a * b for a, b in zip(vector, other, strict=True)) / (
                 math.hypot(*vector) * math.hypot(*other)
             )
 
-        admitted = [
-            (identifier, score(other)) for identifier, other in self.kept.items() if admits(identifier)
-        ]
-        return sorted(admitted, key=lambda pair: -pair[1])[:k]
+        return {key: score(self.kept[key]) for key in keys if key in self.kept}
+
+    def nearest(self, vector: Sequence[float], k: int, among: Collection[str]) -> Sequence[tuple[str, float]]:
+        compared = self.compare(vector, among)
+        return sorted(compared.items(), key=lambda pair: (-pair[1], pair[0]))[:k]
+
+
+class Toy:
+    """An embedder whose vectors programs bring."""
+
+    name, dims, constants = "toy", 2, (0.0, 0.5)
+
+    def reads(self, _text: str) -> bool:
+        return True
+
+    def embed_documents(self, texts: Sequence[str]) -> Sequence[Sequence[float]]:
+        return [(1.0, float(len(text))) for text in texts]
+
+    def embed_query(self, text: str) -> Sequence[float]:
+        return self.embed_documents([text])[0]
 
 
 class Told:
@@ -88,9 +103,12 @@ def memory(tmp_path: Path) -> Memory:
     return Memory(str(root))
 
 
-@pytest.fixture
-def store(memory: Memory) -> VaultStore:
-    return VaultStore(memory, vectors=Near())
+@pytest.fixture(params=["a dictionary", "the folder"])
+def store(memory: Memory, request: pytest.FixtureRequest) -> VaultStore:
+    if request.param == "a dictionary":
+        return VaultStore(memory, vectors=Near())
+    pytest.importorskip("numpy")
+    return Memory(memory.root, embedder=Toy()).store
 
 
 def make(identifier: str, content: str = "", **values: Any) -> StoredMemory:

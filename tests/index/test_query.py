@@ -97,8 +97,20 @@ def test_a_mark_without_a_partner_is_said_and_the_words_are_kept() -> None:
 )
 def test_each_form_means_what_it_says(text: str, expected: Query) -> None:
     found = parse(text)
-    for name in (name for name in Query._fields if name != "notes"):
+    for name in (name for name in Query._fields if name not in {"notes", "said"}):
         assert getattr(found, name) == getattr(expected, name)
+
+
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        ('Where is the "red car" tag:a -blue c - b?', "Where is the red car c - b?"),
+        ('"red car" tag:a', ""),
+        ("veh* -blue path:notes/ ... after:2026", ""),
+    ],
+)
+def test_what_is_said_are_words_and_phrases_and_not_filters(text: str, said: str) -> None:
+    assert parse(text).said == said
 
 
 def test_a_path_that_is_longer_than_the_index_can_look_for_is_left_out_and_said() -> None:

@@ -17,8 +17,8 @@ from hypothesis import given, strategies as st
 import mdmem
 from mdmem.cli.main import main
 from mdmem.errors import ConfigInvalid, ProgramFailed, Usage
-from mdmem.models.program import NONE, Program, command, configured
-from mdmem.vault.mark import config_folder, state_folder
+from mdmem.models.program import Program, command, configured
+from mdmem.vault.mark import NONE, config_folder, state_folder
 from tests.models.conftest import Script
 from tests.tables import cases
 

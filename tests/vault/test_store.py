@@ -162,6 +162,7 @@ BELOW = {
     "git/merge_driver.py": "which memory a file is that git merges",
     "imports/batch.py": "other systems' files",
     "index/grep.py": "ripgrep",
+    "index/meaning.py": "the lock of whoever makes vectors",
     "index/index.py": "where the index is, and the look at what has changed",
     "index/sync.py": "reads many files at once",
     "index/view.py": "code beside the vault",

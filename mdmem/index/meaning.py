@@ -1,0 +1,392 @@
+"""Meaning: how near the passages of memories are to a query that uses other words.
+
+A passage has its vector under a key that holds its wall: a hash of the namespace, of the thread where that is
+a wall, and of the text. So nobody sees what is ready from what others have, and a move inside of the wall
+makes no vector. Which passages a memory has is kept by its path and hash, beside the vectors.
+"""
+
+from __future__ import annotations
+
+import os
+import threading
+import time
+from collections import deque
+from functools import cached_property
+from hashlib import blake2b
+from itertools import islice
+from typing import TYPE_CHECKING, NamedTuple
+
+from mdmem.document import secret
+from mdmem.errors import LockTimeout, MdmemError, Usage
+from mdmem.index.embedder import QUERY_SECONDS, UNRELATED, FastEmbedder, embed_safely, measure_constants
+from mdmem.index.passages import cut
+from mdmem.index.query import Query
+from mdmem.index.scoring import Scorer
+from mdmem.index.vectors import NAME, FolderVectors, VectorFile
+from mdmem.kind import NAMESPACES, OBSERVATION, SESSION_SUMMARY
+from mdmem.vault import files
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator, Mapping, Sequence
+
+    from mdmem.document.document import Document
+    from mdmem.index.embedder import Embedder
+    from mdmem.index.index import Index
+    from mdmem.vault.paths import Namespace
+
+MOST_AT_ONCE = 24
+"""The passages that a search makes vectors of."""
+_NO_VECTOR = "-"  # the key of a passage that gets none: empty, of another language, or with a secret
+_OWNER = "passages"
+_KEEP = "INSERT OR REPLACE INTO passages VALUES (?, ?, ?, ?)"
+_CONSTANTS = ":constants"  # instead of a path: no memory is called so
+_LOCK = "meaning.lock"
+_DOCUMENT_SECONDS = 30.0
+_RETRY_SECONDS = 60.0
+_IDLE_SECONDS = 1.0
+
+
+class SeenPassages(NamedTuple):
+    """What a scope sees: the places of passages by their keys, and how many passages need no vector."""
+
+    places: Mapping[str, list[tuple[str, int]]]
+    settled: int
+
+
+class Meaning:
+    """Makes and keeps the vectors of the passages of a vault, and compares them with queries.
+
+    Constructing one opens nothing. One object may be used by several threads.
+
+    Args:
+        index: of the vault.
+        embedder: makes the vectors.
+    """
+
+    def __init__(self, index: Index, embedder: Embedder) -> None:
+        self.embedder = embedder
+        self._index = index
+        self._failed: tuple[float, str] = (0.0, "")
+        self._seen: tuple[object, SeenPassages] | None = None
+        self._asked = time.monotonic()
+        self._is_due = threading.Event()
+
+    @cached_property
+    def file(self) -> VectorFile:
+        """The file that keeps the vectors."""
+        return VectorFile(os.path.join(self._index.folder, NAME), self._index.notes)
+
+    @cached_property
+    def vectors(self) -> FolderVectors:
+        """The vectors of passages."""
+        return self.vectors_of(_OWNER)
+
+    def vectors_of(self, owner: str) -> FolderVectors:
+        """Return the vectors of whoever has some in the same file, each of the size that the embedder makes.
+
+        Raises:
+            ProgramFailed, ExtraMissing: the embedder is to be asked for their size, and fails.
+        """
+        return FolderVectors(self.file, self.embedder.name, self.embedder.dims, owner)
+
+    @cached_property
+    def _constants(self) -> tuple[float, float]:
+        if self.embedder.constants:
+            return self.embedder.constants
+        query = "SELECT keys FROM passages WHERE model = ? AND path = ?"
+        for (kept,) in self.file.rows(query, (self.embedder.name, _CONSTANTS)):
+            low, spread = map(float, kept.split())
+            return low, spread
+        vectors = embed_safely(self.embedder, UNRELATED, seconds=_DOCUMENT_SECONDS)
+        low, spread = measure_constants(vectors)
+        row = (self.embedder.name, _CONSTANTS, "", f"{low} {spread}")
+        self.file.write(_KEEP, [row])
+        return low, spread
+
+    def ask(self, text: str, layers: Sequence[Namespace]) -> Nearness | str:
+        """Return how near passages are to a query; or why it is searched by words alone.
+
+        Args:
+            text: the words of the query.
+            layers: the namespaces that are searched.
+        """
+        self._asked = time.monotonic()
+        self._is_due.set()
+        if not self.embedder.reads(text):
+            return f"meaning: {self.embedder.name} does not read this language: words alone"
+        if not self._is_sent(text):
+            return "meaning: the query holds a secret, which is not sent: words alone"
+        until, reason = self._failed
+        if time.monotonic() >= until:
+            try:
+                (vector,) = embed_safely(self.embedder, [text], seconds=QUERY_SECONDS, is_query=True)
+                return Nearness(self, vector, self._constants, layers)
+            except MdmemError as error:
+                reason = self.note_failure(error)
+        return f"meaning: words alone: {reason}"
+
+    def note_failure(self, error: MdmemError) -> str:
+        """Keep the reason why the embedder is not asked for a minute, and return it."""
+        self._failed = time.monotonic() + _RETRY_SECONDS, error.message
+        return error.message
+
+    def _is_sent(self, text: str) -> bool:
+        return getattr(self.embedder, "is_local", False) or not secret.find(text)
+
+    def keys(self, paths: Sequence[str]) -> dict[str, list[str]]:
+        """Return the keys of the passages of memories, by path; of those that are gone none."""
+        marks = ", ".join("?" * len(paths))
+        hashes = dict(
+            self._index.rows(f"SELECT path, hash FROM documents WHERE path IN ({marks})", paths)  # noqa: S608 - marks
+        )
+        query = f"SELECT path, hash, keys FROM passages WHERE model = ? AND path IN ({marks})"  # noqa: S608 - as above
+        kept = {path: (has, keys) for path, has, keys in self.file.rows(query, (self.embedder.name, *paths))}
+        found = {path: kept[path][1].split() for path in paths if kept.get(path, "-")[0] == hashes.get(path)}
+        rows = []
+        for path in paths:
+            if path not in found and (passages := self._cut(path, hashes.get(path))):
+                found[path] = [key for key, _ in passages]
+                rows.append((self.embedder.name, path, hashes[path], " ".join(found[path])))
+        self.file.write(_KEEP, rows)
+        return found
+
+    def _cut(self, path: str, known: str | None) -> list[tuple[str, str]]:
+        """Cut a memory, if it is as it was indexed, into the keys and texts of its passages."""
+        document = self._index.vault.find(path) if known else None
+        if document is None or document.hash != known:
+            return []
+        wall = find_wall(path)
+        return [(self._key(wall, text), text) for text in texts_of(document)]
+
+    def _key(self, wall: str, text: str) -> str:
+        if not (text.strip() and self.embedder.reads(text) and self._is_sent(text)):
+            return _NO_VECTOR
+        return blake2b(f"{wall}\0{text}".encode("utf-8", "surrogatepass"), digest_size=16).hexdigest()
+
+    def prepare(self, paths: Sequence[str]) -> dict[str, list[str]]:
+        """Return `keys`, and make some vectors that the passages lack, of the first memories first."""
+        keys = self.keys(paths)
+        held = self.vectors.holds(key for each in keys.values() for key in each)
+        lacking = islice(self._list_lacking(paths, keys, held), MOST_AT_ONCE)
+        if texts := dict(lacking):
+            self.embed(texts, QUERY_SECONDS)
+        return keys
+
+    def _list_lacking(
+        self, paths: Sequence[str], keys: Mapping[str, Sequence[str]], held: set[str]
+    ) -> Iterator[tuple[str, str]]:
+        for path in paths:
+            if not held.issuperset({*keys.get(path, ())} - {_NO_VECTOR}):
+                (known,) = self._index.rows("SELECT hash FROM documents WHERE path = ?", (path,))
+                for key, text in self._cut(path, known[0]):
+                    if key != _NO_VECTOR and key not in held:
+                        held.add(key)
+                        yield key, text
+
+    def embed(self, texts: Mapping[str, str], seconds: float = _DOCUMENT_SECONDS) -> None:
+        """Make and keep the vectors of texts, by their keys."""
+        given = embed_safely(self.embedder, [*texts.values()], seconds=seconds)
+        self.vectors.put(dict(zip(texts, given, strict=True)))
+
+    def look(self, layers: Sequence[Namespace]) -> SeenPassages:
+        """Find the passages that namespaces hold, and which of these need no vector any more."""
+        stamp = tuple(layers), self._index.stamp(), self.file.stamp()
+        if self._seen is None or self._seen[0] != stamp:
+            hashes = self._index.rows("SELECT path, hash FROM documents WHERE problem = ''")
+            query = "SELECT path, hash, keys FROM passages WHERE model = ?"
+            kept = {path: (has, keys) for path, has, keys in self.file.rows(query, (self.embedder.name,))}
+            places: dict[str, list[tuple[str, int]]] = {}
+            for path, known in hashes:
+                has, keys = kept.get(path, ("", ""))
+                if has == known and any(layer.holds(path) for layer in layers):
+                    for ordinal, key in enumerate(keys.split()):
+                        places.setdefault(key, []).append((path, ordinal))
+            held = self.vectors.holds(places)
+            settled = sum(len(places[key]) for key in {*held, _NO_VECTOR} & places.keys())
+            self._seen = stamp, SeenPassages(places, settled)
+        return self._seen[1]
+
+    def fill(
+        self,
+        tell: Callable[[int, int], None] = lambda *_: None,
+        may_go_on: Callable[[], bool] = lambda: True,
+        begin: Callable[[int], None] = lambda _: None,
+    ) -> int:
+        """Make the vectors that passages lack, of each namespace in turn, and forget those that none has.
+
+        Args:
+            tell: called with the number of vectors that are made, and of all to make.
+            may_go_on: asked before each; where it says no, the rest is left.
+            begin: called with the number of all to make, where there are any.
+
+        Returns:
+            How many were made.
+
+        Raises:
+            LockTimeout: another process does so.
+            ProgramFailed, ExtraMissing, StorageFailed: as it says.
+        """
+        with files.held(os.path.join(self._index.folder, _LOCK), 0):
+            queues = self._list_work()
+            count, done = sum(len(queue) for queue in queues), 0
+            if count:
+                begin(count)
+            while queues:
+                for queue in queues:
+                    if not may_go_on():
+                        return done
+                    path, ordinal = queue.popleft()
+                    (known,) = self._index.rows("SELECT hash FROM documents WHERE path = ?", (path,)) or ((),)
+                    cut_now = self._cut(path, *known) if known else []
+                    if ordinal < len(cut_now) and not self.vectors.holds([cut_now[ordinal][0]]):
+                        self.embed(dict([cut_now[ordinal]]))
+                    done += 1
+                    tell(done, count)
+                queues = [queue for queue in queues if queue]
+            return done
+
+    def _list_work(self) -> list[deque[tuple[str, int]]]:
+        """List by wall the passages that lack a vector, once for each key; sweep what none has."""
+        paths = [path for (path,) in self._index.rows("SELECT path FROM documents WHERE problem = ''")]
+        if self.file.exists:
+            self.file.write(
+                "DELETE FROM vectors WHERE owner = ? AND model != ?", [(_OWNER, self.embedder.name)]
+            )
+        kept = [key for (key,) in self.file.rows("SELECT key FROM vectors WHERE owner = ?", (_OWNER,))]
+        keys: dict[str, list[str]] = {}
+        for start in range(0, len(paths), 500):
+            keys |= self.keys(paths[start : start + 500])
+        wanted = {key for each in keys.values() for key in each}
+        self.vectors.remove([key for key in kept if key not in wanted])
+        listed = self.file.rows("SELECT model, path FROM passages WHERE hash != ''")
+        old = [(model, path) for model, path in listed if model != self.embedder.name or path not in keys]
+        self.file.write("DELETE FROM passages WHERE model = ? AND path = ?", old)
+        held, queues = {*self.vectors.holds(wanted), _NO_VECTOR}, dict[str, deque[tuple[str, int]]]()
+        for path, each in keys.items():
+            for ordinal, key in enumerate(each):
+                if key not in held:
+                    held.add(key)
+                    queues.setdefault(find_wall(path), deque()).append((path, ordinal))
+        return [*queues.values()]
+
+    def fetch(self) -> str:
+        """Let the embedder fetch its model when that is first used, and say what and how much that is.
+
+        Raises:
+            Usage: the embedder fetches none.
+            ProgramFailed: it knows no such model.
+        """
+        if not isinstance(self.embedder, FastEmbedder):
+            raise Usage(problem=f"{self.embedder.name} fetches nothing", remedy="leave --fetch away")
+        self.embedder.fetches = True
+        return f"{self.embedder.name}: {self.embedder.size} are fetched, unless they are there"
+
+    def describe(self, count: int) -> str:
+        """Say how many passages of which vault go where."""
+        return f"meaning: {count:,} passages of {self._index.vault.root} go to {self._place}"
+
+    @property
+    def _place(self) -> str:
+        is_near = getattr(self.embedder, "is_local", False) or getattr(self.embedder, "is_loopback", False)
+        return f"{self.embedder.name}, on {'this' if is_near else 'another'} machine"
+
+    def describe_state(self, layers: Sequence[Namespace]) -> str:
+        """Say what makes the vectors, where, and how many passages of some namespaces are ready."""
+        count = self._index.text(lambda text: Scorer(text, Query(), layers, (), 0).passage_count)
+        try:
+            ready = self.look(layers).settled
+        except MdmemError as error:
+            return f"{self._place}: {error.message}"
+        return f"{self._place}: {ready:,} of {count:,} passages are ready"
+
+    def keep_filled(self) -> None:
+        """Fill in the background, a passage at a time, only when nobody has asked for a second."""
+        threading.Thread(target=self._run_filler, name="mdmem-meaning", daemon=True).start()
+
+    def _run_filler(self) -> None:
+        def wait() -> bool:
+            while (left := self._asked + _IDLE_SECONDS - time.monotonic()) > 0:
+                time.sleep(left)
+            return time.monotonic() >= self._failed[0]
+
+        while True:
+            self._is_due.clear()
+            wait()
+            try:
+                self._index.sync()
+                self.fill(may_go_on=wait, begin=lambda count: self._index.notes.append(self.describe(count)))
+            except LockTimeout:
+                pass  # another process does so
+            except MdmemError as error:
+                self.note_failure(error)
+            self._is_due.wait()
+
+
+class Nearness:
+    """How near passages are to one query."""
+
+    def __init__(
+        self,
+        meaning: Meaning,
+        vector: Sequence[float],
+        constants: tuple[float, float],
+        layers: Sequence[Namespace],
+    ) -> None:
+        self._meaning, self._vector, self._layers = meaning, vector, layers
+        self._low, self._spread = constants
+        self._failures: list[str] = []
+
+    def of_memories(self, paths: Sequence[str]) -> dict[str, dict[int, float]]:
+        """Return how near the passages of memories are, above 0, by path and ordinal."""
+        try:
+            keys = self._meaning.prepare(paths)
+        except MdmemError as error:
+            self._failures.append(f"meaning: {self._meaning.note_failure(error)}")
+            keys = self._meaning.keys(paths)
+        cosines = self._meaning.vectors.compare(self._vector, {key for each in keys.values() for key in each})
+        near = {key: self._judge(cosine) for key, cosine in cosines.items()}
+        return {
+            path: {ordinal: near[key] for ordinal, key in enumerate(each) if near.get(key)}
+            for path, each in keys.items()
+        }
+
+    def nearest(self, most: int) -> tuple[list[str], bool]:
+        """Return the paths of the memories with the nearest passages, in order, and whether these are all.
+
+        Args:
+            most: how many passages to look at.
+        """
+        places = self._meaning.look(self._layers).places
+        found = self._meaning.vectors.nearest(self._vector, min(most, len(places)), places)
+        near = [place[0] for key, cosine in found if self._judge(cosine) for place in sorted(places[key])]
+        return list(dict.fromkeys(near)), len(found) < most or not self._judge(found[-1][1])
+
+    def list_notes(self, passages: int) -> list[str]:
+        """List what was left out, and how many of all passages that the namespaces hold are not ready."""
+        lacking = passages - self._meaning.look(self._layers).settled
+        note = f"meaning: {lacking:,} of {passages:,} passages are not ready: `mdmem index --meaning`"
+        return [*self._failures, *([note] if lacking > 0 else [])]
+
+    def _judge(self, cosine: float) -> float:
+        return max(0.0, (cosine - self._low) / self._spread - 1)
+
+
+def find_wall(path: str) -> str:
+    """Return the wall around a memory: the folder of its namespace, and of what a thread left behind."""
+    parts, at = path.split("/"), 0
+    while at < len(parts) and parts[at] in NAMESPACES:
+        at += NAMESPACES[parts[at]]
+    inner = parts[at : at + 1]
+    if inner in ([SESSION_SUMMARY.folder], [OBSERVATION.folder]):
+        at += 2
+    elif parts[at : at + 2] == ["working", "threads"]:
+        at += 3
+    return "/".join(parts[:at])
+
+
+def texts_of(document: Document) -> Iterator[str]:
+    """Yield the text of each passage of a memory, as it is compared."""
+    body = document.body_span.start
+    for passage in cut(document):
+        is_plain = not document.is_json and passage.span.start >= body
+        yield document.text[slice(*passage.span)] if is_plain else passage.text

@@ -22,12 +22,13 @@ from mdmem.index.embedder import QUERY_SECONDS, UNRELATED, FastEmbedder, embed_s
 from mdmem.index.passages import cut
 from mdmem.index.query import Query
 from mdmem.index.scoring import Scorer
+from mdmem.index.text_index import key_of
 from mdmem.index.vectors import NAME, FolderVectors, VectorFile
 from mdmem.kind import NAMESPACES, OBSERVATION, SESSION_SUMMARY
 from mdmem.vault import files
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Mapping, Sequence
+    from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 
     from mdmem.document.document import Document
     from mdmem.index.embedder import Embedder
@@ -47,9 +48,14 @@ _IDLE_SECONDS = 1.0
 
 
 class SeenPassages(NamedTuple):
-    """What a scope sees: the places of passages by their keys, and how many passages need no vector."""
+    """What a scope sees.
 
-    places: Mapping[str, list[tuple[str, int]]]
+    Attributes:
+        memories: the keys of the memories that have a passage, by its key.
+        settled: how many passages have a vector, or get none.
+    """
+
+    memories: Mapping[str, tuple[int, ...]]
     settled: int
 
 
@@ -195,15 +201,16 @@ class Meaning:
             hashes = self._index.rows("SELECT path, hash FROM documents WHERE problem = ''")
             query = "SELECT path, hash, keys FROM passages WHERE model = ?"
             kept = {path: (has, keys) for path, has, keys in self.file.rows(query, (self.embedder.name,))}
-            places: dict[str, list[tuple[str, int]]] = {}
+            memories: dict[str, tuple[int, ...]] = {}
             for path, known in hashes:
                 has, keys = kept.get(path, ("", ""))
                 if has == known and any(layer.holds(path) for layer in layers):
-                    for ordinal, key in enumerate(keys.split()):
-                        places.setdefault(key, []).append((path, ordinal))
-            held = self.vectors.holds(places)
-            settled = sum(len(places[key]) for key in {*held, _NO_VECTOR} & places.keys())
-            self._seen = stamp, SeenPassages(places, settled)
+                    own = (key_of(path),)
+                    for key in keys.split():
+                        memories[key] = memories[key] + own if key in memories else own
+            held = self.vectors.holds(memories)
+            settled = sum(len(memories[key]) for key in {*held, _NO_VECTOR} & memories.keys())
+            self._seen = stamp, SeenPassages(memories, settled)
         return self._seen[1]
 
     def fill(
@@ -350,16 +357,22 @@ class Nearness:
             for path, each in keys.items()
         }
 
-    def nearest(self, most: int) -> tuple[list[str], bool]:
-        """Return the paths of the memories with the nearest passages, in order, and whether these are all.
+    def nearest(self, most: int, among: Collection[int] | None = None) -> list[int]:
+        """Return the keys of the memories with the nearest passages, in order.
 
         Args:
-            most: how many passages to look at.
+            most: how many passages to take.
+            among: the keys of the only memories; None for all that the namespaces hold.
         """
-        places = self._meaning.look(self._layers).places
-        found = self._meaning.vectors.nearest(self._vector, min(most, len(places)), places)
-        near = [place[0] for key, cosine in found if self._judge(cosine) for place in sorted(places[key])]
-        return list(dict.fromkeys(near)), len(found) < most or not self._judge(found[-1][1])
+        passages, vectors = self._meaning.look(self._layers).memories, self._meaning.vectors
+        if among is None:
+            found = vectors.nearest(self._vector, most, passages)
+        else:
+            few = [key for key, own in passages.items() if any(each in among for each in own)]
+            cosines = vectors.compare(self._vector, few)
+            found = sorted(cosines.items(), key=lambda pair: (-pair[1], pair[0]))[:most]
+        near = (own for key, cosine in found if self._judge(cosine) for own in sorted(passages[key]))
+        return list(dict.fromkeys(near))
 
     def list_notes(self, passages: int) -> list[str]:
         """List what was left out, and how many of all passages that the namespaces hold are not ready."""

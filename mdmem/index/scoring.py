@@ -289,20 +289,22 @@ class Scorer:
 
     def _find_nearest(self, near: Nearness, found: Sequence[DocAddress]) -> list[DocAddress]:
         """Find the nearest memories that fill the first block, of those that fit but for the words."""
-        known, wanted = {whole.key for whole in self._index.wholes(found)}, text_index.BLOCK - len(found)
-        clauses = [*self._build_restrictions(), (Occur.Must, wholes_query())]
-        addresses: list[DocAddress] = []
-        for most in (text_index.NEAREST, text_index.ALL):
-            nearest, is_all = near.nearest(most)
-            keys = [key for key in map(text_index.key_of, nearest) if key not in known]
-            narrowed = [] if most == text_index.ALL else [(Occur.Must, _match_any(of_memories(keys)))]
-            hits = self._index.best(Search.boolean_query([*clauses, *narrowed]), text_index.ALL)
-            places = [address for _, address in hits]
-            fits = {whole.key: place for whole, place in zip(self._index.wholes(places), places, strict=True)}
-            addresses = [fits[key] for key in keys if key in fits][:wanted]
-            if is_all or len(addresses) == wanted:
-                break
-        return addresses
+        known = {whole.key for whole in self._index.wholes(found)}
+        wanted, keys = text_index.BLOCK - len(found), near.nearest(text_index.NEAREST)
+        fits = self._find_fitting(keys)
+        if len(fits.keys() - known) < wanted and len(keys) >= text_index.BLOCK:
+            # Filters leave few of the nearest ones: look at all that fit.
+            fits = self._find_fitting(None)
+            keys = near.nearest(text_index.NEAREST, fits.keys() - known)
+        return [fits[key] for key in keys if key in fits and key not in known][:wanted]
+
+    def _find_fitting(self, keys: Sequence[int] | None) -> dict[int, DocAddress]:
+        """Find by key the memories that fit but for the words; of all, or of some."""
+        every = Search.const_score_query(wholes_query(), 1.0)
+        clauses = [*self._build_restrictions(), (Occur.Must, every)]
+        clauses += [] if keys is None else [(Occur.Must, _match_any(of_memories(keys)))]
+        places = [place for _, place in self._index.best(Search.boolean_query(clauses), text_index.ALL)]
+        return {whole.key: place for whole, place in zip(self._index.wholes(places), places, strict=True)}
 
     def _inspect_memories(
         self, found: Sequence[DocAddress], more: Sequence[DocAddress] = (), nearness: Nearness | None = None
@@ -402,11 +404,12 @@ class Scorer:
 
     def _weigh_nearness(self, share: float, nearness: float) -> float:
         """Return what a memory or passage gains that is so near, by what the words of the query are worth."""
-        return nearness * share * self._known_worth if nearness else 0.0
+        return nearness * share * self._query_worth if nearness else 0.0
 
     @cached_property
-    def _known_worth(self) -> float:
-        return math.fsum(map(self._weigh_word, self._known_words)) or 1.0
+    def _query_worth(self) -> float:
+        """What the words of the query are worth together; 1 where no memory has any of them."""
+        return math.fsum(map(self._weigh_word, self._query.words)) if self._known_words else 1.0
 
     def _sort_ranked(self, ranked: list[Ranked]) -> list[Ranked]:
         """Sort by score, then the newest, then the nearest layer, then by path and line."""

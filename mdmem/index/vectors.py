@@ -35,8 +35,7 @@ INSERT INTO removals VALUES (0);
 CREATE TRIGGER removed AFTER DELETE ON vectors BEGIN UPDATE removals SET n = n + 1; END;
 """
 _LARGEST = 127  # of 8 bits with a sign
-_MOST_EXACT = 1_000  # dimensions of which float32 adds the products exactly
-_CHUNK = 8_192  # vectors that are compared at once
+_CHUNK = 4_096  # vectors that are read, and compared, at once
 
 
 class Vectors(Protocol):
@@ -186,7 +185,8 @@ class FolderVectors(Vectors):
         with self._guard:
             self._load()
             known = [key for key in keys if key in self._rows]
-            return dict(zip(known, self._score(vector, [self._rows[key] for key in known]), strict=True))
+            scores = self._score(vector, [self._rows[key] for key in known])
+        return dict(zip(known, scores.tolist(), strict=True))
 
     def nearest(self, vector: Sequence[float], k: int, among: Collection[str]) -> Sequence[tuple[str, float]]:
         """See `Vectors`; the same object `among` is looked up once."""
@@ -195,17 +195,16 @@ class FolderVectors(Vectors):
         with self._guard:
             self._load()
             if self._among[0] is not among or self._among[1] != self._stamp:
-                known = sorted(key for key in among if key in self._rows)
-                rows = np.array([self._rows[key] for key in known], dtype=np.int64)
-                self._among = among, self._stamp, (known, rows)
+                known = sorted((key for key in among if key in self._rows), key=self._rows.__getitem__)
+                self._among = among, self._stamp, (known, np.array([self._rows[key] for key in known]))
             known, rows = self._among[2]
-            if not (known and k > 0):
-                return []
-            scores = np.array(self._score(vector, rows))
-        least = np.partition(scores, -k)[-k] if k < len(scores) else -2.0
-        # The keys are in order, and the sort is stable.
-        best = sorted(np.flatnonzero(scores >= least), key=lambda at: -scores[at])[:k]
-        return [(known[at], float(scores[at])) for at in best]
+            scores = self._score(vector, rows)
+        if 0 < k < len(scores):
+            least = np.partition(scores, -k)[-k]
+            pairs = [(known[at], float(scores[at])) for at in np.flatnonzero(scores >= least)]
+        else:
+            pairs = list(zip(known, scores.tolist(), strict=True))
+        return sorted(pairs, key=lambda pair: (-pair[1], pair[0]))[: max(k, 0)]
 
     def holds(self, keys: Iterable[str]) -> set[str]:
         """Return which of some keys have a vector."""
@@ -213,16 +212,17 @@ class FolderVectors(Vectors):
             self._load()
             return {key for key in keys if key in self._rows}
 
-    def _score(self, vector: Sequence[float], rows: Any) -> list[float]:
+    def _score(self, vector: Sequence[float], rows: Any) -> Any:
+        """Return the cosines of a vector to those in some rows: sums of whole numbers, times two scales."""
         import numpy as np  # noqa: PLC0415 - an extra
 
         asked, scale = self._round(vector)
-        exact = np.float32 if self.dims <= _MOST_EXACT else np.float64
-        wide, scores = asked.astype(exact), []
+        wide, scores = asked.astype(np.int32), np.empty(len(rows))
         for start in range(0, len(rows), _CHUNK):
             some = rows[start : start + _CHUNK]
-            products = (self._matrix[some].astype(exact) @ wide).astype(np.float64)
-            scores += (products * self._scales[some] * scale).tolist()
+            # No library for matrices: it would start threads, and add up in an order of its own.
+            products = np.einsum("ij,j->i", self._matrix[some], wide)
+            scores[start : start + _CHUNK] = products * self._scales[some] * scale
         return scores
 
     def _round(self, vector: Sequence[float]) -> tuple[Any, float]:
@@ -250,15 +250,16 @@ class FolderVectors(Vectors):
             self._last, self._rows = 0, {}
             self._matrix, self._scales = np.empty((0, self.dims), np.int8), np.empty(0)
         query = (
-            "SELECT n, key, scale, numbers FROM vectors"
-            " WHERE model = ? AND owner = ? AND n > ? AND length(numbers) = ? ORDER BY n"
+            "SELECT n, key, scale, numbers FROM vectors NOT INDEXED"
+            " WHERE model = ? AND owner = ? AND n > ? AND length(numbers) = ? ORDER BY n LIMIT ?"
         )
-        found = self._file.rows(query, (self.model, self._owner, self._last, self.dims))
-        if found:
-            block = np.frombuffer(b"".join(row[3] for row in found), np.int8).reshape(-1, self.dims)
-            first = len(self._matrix)
-            self._matrix = np.concatenate([self._matrix, block])
-            self._scales = np.concatenate([self._scales, [row[2] for row in found]])
-            self._rows.update((row[1], first + at) for at, row in enumerate(found))
-            self._last = found[-1][0]
+        blocks, scales, count = [self._matrix], [self._scales], len(self._matrix)
+        while found := self._file.rows(query, (self.model, self._owner, self._last, self.dims, _CHUNK)):
+            numbers = np.frombuffer(b"".join(row[3] for row in found), np.int8)
+            blocks.append(numbers.reshape(-1, self.dims))
+            scales.append(np.array([row[2] for row in found]))
+            self._rows.update((row[1], count + at) for at, row in enumerate(found))
+            self._last, count = found[-1][0], count + len(found)
+        if len(blocks) > 1:
+            self._matrix, self._scales = np.concatenate(blocks), np.concatenate(scales)
         self._stamp, self._removals = stamp, removals

@@ -46,11 +46,11 @@ def fill(memory: Memory) -> int:
     return meaning_of(memory).fill()
 
 
-def held(memory: Memory) -> dict[str, list[tuple[str, int]]]:
-    """What is ready: the places of passages by their keys, where these have a vector."""
+def held(memory: Memory) -> dict[str, list[int]]:
+    """What is ready: the memories that have a passage, by its key, where that has a vector."""
     meaning = meaning_of(memory)
-    places = meaning.look([EVERYTHING]).places
-    return {key: sorted(places[key]) for key in meaning.vectors.holds(places)}
+    memories = meaning.look([EVERYTHING]).memories
+    return {key: sorted(memories[key]) for key in meaning.vectors.holds(memories)}
 
 
 def write(folder: Path, path: str, text: str) -> None:

@@ -20,6 +20,7 @@ What is public is what stands here; everything else may change without a word.
     MdmemError                      every error, with its code: NotFound, Refused, Conflict, Invalid,
                                     PathRefused, Unavailable
     Generator, Program, command, configured                a model that is asked
+    Embedder                        what makes vectors, for a search by meaning
     MergedFile, merge_files         git's merges
     Setup                           what install would write
     as_json, check_folder, check_memory, clipped, estimate, fenced, find_section, read_value, visible
@@ -39,6 +40,7 @@ if TYPE_CHECKING:
     from mdmem.errors import Conflict, Invalid, MdmemError, NotFound, PathRefused, Refused, Unavailable
     from mdmem.facade.memory import Memory, open  # noqa: A004 - mdmem.open reads as what it does
     from mdmem.git.merge_driver import MergedFile, merge_files
+    from mdmem.index.embedder import Embedder
     from mdmem.index.hit import Hit
     from mdmem.links.references import Reference
     from mdmem.models.generator import Generator
@@ -66,6 +68,7 @@ _HOMES = {
         "errors": ("Conflict", "Invalid", "MdmemError", "NotFound", "PathRefused", "Refused", "Unavailable"),
         "models.generator": ("Generator",),
         "git.merge_driver": ("MergedFile", "merge_files"),
+        "index.embedder": ("Embedder",),
         "index.hit": ("Hit",),
         "links.references": ("Reference",),
         "facade.memory": ("Memory", "open"),
@@ -96,6 +99,7 @@ __all__ = [
     "Diagnostic",
     "Document",
     "EditPlan",
+    "Embedder",
     "Event",
     "Generator",
     "Hit",

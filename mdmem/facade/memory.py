@@ -554,7 +554,7 @@ class Memory(Kinds["Applied"]):
         self.vault.enter()
         layers = [self.vault.within(each.namespace) for each in self.vault.reads]
         made = make_past(self.vault, layers or [self.vault], read_when(self.vault, when))
-        memory = Memory(made.root, self.scope, actor=self.vault.actor)
+        memory = Memory(made.root, self.scope, actor=self.vault.actor, embedder="none")
         memory.origin = made
         return memory
 

@@ -38,26 +38,6 @@ _LOOPBACK = ("localhost", "127.0.0.1", "::1")
 _SHOWN = 200  # characters of a reason
 _LEAST_SPREAD = 1e-6  # of a model to which all is alike
 
-# What nothing connects: how alike a model takes such sentences for is its zero.
-UNRELATED = (
-    *("The ferry to the island leaves at noon.", "Boil the rice for twelve minutes."),
-    *("Her violin needs a new string.", "The court postponed the hearing until spring."),
-    *("Glaciers carve wide valleys.", "Please renew your passport before July."),
-    *("The goalkeeper saved a penalty.", "A recursive function calls itself."),
-    *("Bees find their hive by the sun.", "The bank raised its interest rate."),
-    *("He painted the fence green.", "Ancient coins were found under the church."),
-    *("The patient was given antibiotics.", "Turn left behind the petrol station."),
-    *("Wool shrinks in hot water.", "The comet returns every seventy years."),
-    *("My grandmother knits socks.", "The compiler reported a missing semicolon."),
-    *("Tickets for the opera are sold out.", "Salt lowers the freezing point of water."),
-    *("The union called a strike.", "A puppy chewed my left shoe."),
-    *("Solar panels cover the barn roof.", "The treaty ended a long war."),
-    *("She speaks three languages.", "The server restarts every night."),
-    *("Tomatoes ripen late this year.", "The tailor shortened both sleeves."),
-    *("An earthquake damaged the bridge.", "The jury awarded first prize to a novel."),
-    *("Chess players study openings.", "Rent is due on the first of the month."),
-)
-
 
 def embedder_failed(name: str, reason: str) -> ProgramFailed:
     """Return the error that an embedder, which is called so, gave no vectors that can be used."""
@@ -67,26 +47,19 @@ def embedder_failed(name: str, reason: str) -> ProgramFailed:
 
 
 class Embedder(Protocol):
-    """What makes vectors of texts.
-
-    Attributes:
-        name: tells its vectors from those of others; it is shown to people.
-        dims: how many numbers a vector has.
-        constants: the cosine that means nothing, and how far above it one means something; None to have it
-            measured, with `UNRELATED` sentences.
-    """
+    """What makes vectors of texts."""
 
     @property
     def name(self) -> str:
-        """See the class."""
+        """What tells its vectors from those of others; it is shown to people."""
 
     @property
     def dims(self) -> int:
-        """See the class."""
+        """How many numbers a vector has."""
 
     @property
     def constants(self) -> tuple[float, float] | None:
-        """See the class."""
+        """The cosine that means nothing, and how far above it one means something; None: it is measured."""
 
     def reads(self, text: str) -> bool:
         """Tell whether it knows the language of a text."""
@@ -96,6 +69,32 @@ class Embedder(Protocol):
 
     def embed_query(self, text: str) -> Sequence[float]:
         """Return the vector of a query."""
+
+
+class _AnyLanguage:
+    """An embedder that is taken to read every language."""
+
+    constants = None
+    _dims = 0
+
+    def reads(self, text: str) -> bool:  # noqa: ARG002 - whoever chose it knows
+        """See `Embedder`."""
+        return True
+
+    @property
+    def dims(self) -> int:
+        """See `Embedder`: it is asked, once."""
+        # No cached_property: Python 3.11 lets one that hangs hold up those of all other objects.
+        self._dims = self._dims or len(self.embed_query("text"))
+        return self._dims
+
+    def embed_query(self, text: str) -> Sequence[float]:
+        """See `Embedder`."""
+        return self.embed_documents([text])[0]
+
+    def embed_documents(self, texts: Sequence[str]) -> Sequence[Sequence[float]]:
+        """See `Embedder`."""
+        raise NotImplementedError
 
 
 class MiniLM:
@@ -153,7 +152,7 @@ class MiniLM:
         return onnxruntime.InferenceSession(path, options, providers=["CPUExecutionProvider"])
 
 
-class ServedEmbedder:
+class ServedEmbedder(_AnyLanguage):
     """A server that speaks OpenAI's protocol: Ollama, llama.cpp, or one in the cloud.
 
     No redirect is followed, and no proxy of the environment is asked.
@@ -165,8 +164,6 @@ class ServedEmbedder:
     Raises:
         Usage: it is no such address.
     """
-
-    constants = None
 
     def __init__(self, address: str, key_variable: str = "") -> None:
         from urllib.parse import urlsplit  # noqa: PLC0415 - few have one
@@ -183,19 +180,6 @@ class ServedEmbedder:
         self._key_variable = key_variable
         self.name = f"{parts.netloc}{parts.path.rstrip('/')}#{parts.fragment}"
         self.is_loopback = self.host in _LOOPBACK
-
-    @cached_property
-    def dims(self) -> int:
-        """See `Embedder`: the server is asked."""
-        return len(self.embed_documents(UNRELATED[:1])[0])
-
-    def reads(self, text: str) -> bool:  # noqa: ARG002 - the server decides
-        """Tell whether it knows the language of a text: it is taken to know all."""
-        return True
-
-    def embed_query(self, text: str) -> Sequence[float]:
-        """See `Embedder`."""
-        return self.embed_documents([text])[0]
 
     def embed_documents(self, texts: Sequence[str]) -> Sequence[Sequence[float]]:
         """See `Embedder`.
@@ -240,7 +224,7 @@ class ServedEmbedder:
         return embedder_failed(self.name, reason)
 
 
-class FastEmbedder:
+class FastEmbedder(_AnyLanguage):
     """A model of the library fastembed, which whoever wants it installs.
 
     Args:
@@ -250,7 +234,6 @@ class FastEmbedder:
         fetches: whether the library may fetch it; nothing is fetched unless it is asked for.
     """
 
-    constants = None
     is_local = True
 
     def __init__(self, model: str) -> None:
@@ -270,15 +253,6 @@ class FastEmbedder:
         given: dict[str, Any] = {} if self.fetches else {"local_files_only": True}
         return _import_fastembed().TextEmbedding(self._model, threads=1, **given)
 
-    @cached_property
-    def dims(self) -> int:
-        """See `Embedder`."""
-        return len(self.embed_query(UNRELATED[0]))
-
-    def reads(self, text: str) -> bool:  # noqa: ARG002 - it depends on the model
-        """Tell whether it knows the language of a text: it is taken to know all."""
-        return True
-
     def embed_documents(self, texts: Sequence[str]) -> Sequence[Sequence[float]]:
         """See `Embedder`."""
         return [vector.tolist() for text in texts for vector in self.model.passage_embed([text])]
@@ -296,8 +270,14 @@ def _import_fastembed() -> Any:
     return fastembed
 
 
+def unrelated_sentences() -> list[str]:
+    """Return 32 sentences that nothing connects: how alike a model takes them for is its zero."""
+    with open(os.path.join(os.path.dirname(__file__), "unrelated.txt"), encoding="utf-8") as file:
+        return file.read().splitlines()
+
+
 def measure_constants(vectors: Sequence[Sequence[float]]) -> tuple[float, float]:
-    """Return the constants of a model from its vectors of `UNRELATED` sentences."""
+    """Return the constants of a model from its vectors of `unrelated_sentences`."""
     cosines = [
         math.fsum(map(mul, a, b)) / math.hypot(*a) / math.hypot(*b) for a, b in combinations(vectors, 2)
     ]
@@ -317,14 +297,14 @@ def embed_safely(
     """
     cut = [text[:_MOST_TEXT].encode("utf-8", "replace").decode() for text in texts]
 
-    def ask() -> Sequence[Sequence[float]]:
-        return [embedder.embed_query(*cut)] if is_query else embedder.embed_documents(cut)
+    def ask() -> tuple[int, Sequence[Sequence[float]]]:
+        return embedder.dims, [embedder.embed_query(*cut)] if is_query else embedder.embed_documents(cut)
 
     if is_query and isinstance(embedder, MiniLM):
         embedder.session  # noqa: B018 - to load it takes a moment, once
     try:
-        given = [list(map(float, vector)) for vector in _within(seconds, ask)]
-        dims = embedder.dims
+        dims, vectors = _within(seconds, ask)
+        given = [list(map(float, vector)) for vector in vectors]
     except MdmemError:
         raise
     except TimeoutError:

@@ -18,7 +18,13 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from mdmem.document import secret
 from mdmem.errors import LockTimeout, MdmemError, Usage
-from mdmem.index.embedder import QUERY_SECONDS, UNRELATED, FastEmbedder, embed_safely, measure_constants
+from mdmem.index.embedder import (
+    QUERY_SECONDS,
+    FastEmbedder,
+    embed_safely,
+    measure_constants,
+    unrelated_sentences,
+)
 from mdmem.index.passages import cut
 from mdmem.index.query import Query
 from mdmem.index.scoring import Scorer
@@ -42,6 +48,7 @@ _OWNER = "passages"
 _KEEP = "INSERT OR REPLACE INTO passages VALUES (?, ?, ?, ?)"
 _CONSTANTS = ":constants"  # instead of a path: no memory is called so
 _LOCK = "meaning.lock"
+_AT_ONCE = 500  # memories that are looked up
 _DOCUMENT_SECONDS = 30.0
 _RETRY_SECONDS = 60.0
 _IDLE_SECONDS = 1.0
@@ -74,8 +81,10 @@ class Meaning:
         self._index = index
         self._failed: tuple[float, str] = (0.0, "")
         self._seen: tuple[object, SeenPassages] | None = None
+        self._constants = embedder.constants
         self._asked = time.monotonic()
         self._is_due = threading.Event()
+        self._filler: threading.Thread | None = None
 
     @cached_property
     def file(self) -> VectorFile:
@@ -95,19 +104,18 @@ class Meaning:
         """
         return FolderVectors(self.file, self.embedder.name, self.embedder.dims, owner)
 
-    @cached_property
-    def _constants(self) -> tuple[float, float]:
-        if self.embedder.constants:
-            return self.embedder.constants
-        query = "SELECT keys FROM passages WHERE model = ? AND path = ?"
-        for (kept,) in self.file.rows(query, (self.embedder.name, _CONSTANTS)):
-            low, spread = map(float, kept.split())
-            return low, spread
-        vectors = embed_safely(self.embedder, UNRELATED, seconds=_DOCUMENT_SECONDS)
-        low, spread = measure_constants(vectors)
-        row = (self.embedder.name, _CONSTANTS, "", f"{low} {spread}")
-        self.file.write(_KEEP, [row])
-        return low, spread
+    def _find_constants(self, seconds: float) -> tuple[float, float]:
+        """Return the constants of the embedder; where it has none, measure them in some seconds, once."""
+        if self._constants is None:
+            query = "SELECT keys FROM passages WHERE model = ? AND path = ?"
+            kept = self.file.rows(query, (self.embedder.name, _CONSTANTS))
+            if not kept:
+                vectors = embed_safely(self.embedder, unrelated_sentences(), seconds=seconds)
+                kept = [("{} {}".format(*measure_constants(vectors)),)]
+                self.file.write(_KEEP, [(self.embedder.name, _CONSTANTS, "", *kept[0])])
+            low, spread = map(float, kept[0][0].split())
+            self._constants = low, spread
+        return self._constants
 
     def ask(self, text: str, layers: Sequence[Namespace]) -> Nearness | str:
         """Return how near passages are to a query; or why it is searched by words alone.
@@ -126,7 +134,7 @@ class Meaning:
         if time.monotonic() >= until:
             try:
                 (vector,) = embed_safely(self.embedder, [text], seconds=QUERY_SECONDS, is_query=True)
-                return Nearness(self, vector, self._constants, layers)
+                return Nearness(self, vector, self._find_constants(QUERY_SECONDS), layers)
             except MdmemError as error:
                 reason = self.note_failure(error)
         return f"meaning: words alone: {reason}"
@@ -173,21 +181,22 @@ class Meaning:
         """Return `keys`, and make some vectors that the passages lack, of the first memories first."""
         keys = self.keys(paths)
         held = self.vectors.holds(key for each in keys.values() for key in each)
-        lacking = islice(self._list_lacking(paths, keys, held), MOST_AT_ONCE)
-        if texts := dict(lacking):
+        lacking = self._list_lacking(paths, keys, {*held, _NO_VECTOR})
+        if texts := dict(islice(lacking, MOST_AT_ONCE)):
             self.embed(texts, QUERY_SECONDS)
         return keys
 
     def _list_lacking(
         self, paths: Sequence[str], keys: Mapping[str, Sequence[str]], held: set[str]
     ) -> Iterator[tuple[str, str]]:
+        """Yield the keys and texts of passages that lack a vector, and add the keys to what is held."""
         for path in paths:
-            if not held.issuperset({*keys.get(path, ())} - {_NO_VECTOR}):
-                (known,) = self._index.rows("SELECT hash FROM documents WHERE path = ?", (path,))
-                for key, text in self._cut(path, known[0]):
-                    if key != _NO_VECTOR and key not in held:
-                        held.add(key)
-                        yield key, text
+            if not held.issuperset(keys.get(path, ())):
+                for (known,) in self._index.rows("SELECT hash FROM documents WHERE path = ?", (path,)):
+                    for key, text in self._cut(path, known):
+                        if key not in held:
+                            held.add(key)
+                            yield key, text
 
     def embed(self, texts: Mapping[str, str], seconds: float = _DOCUMENT_SECONDS) -> None:
         """Make and keep the vectors of texts, by their keys."""
@@ -234,47 +243,42 @@ class Meaning:
             ProgramFailed, ExtraMissing, StorageFailed: as it says.
         """
         with files.held(os.path.join(self._index.folder, _LOCK), 0):
-            queues = self._list_work()
-            count, done = sum(len(queue) for queue in queues), 0
+            self._find_constants(_DOCUMENT_SECONDS)
+            keys = self._sweep()
+            wanted = {key for each in keys.values() for key in each} - {_NO_VECTOR}
+            held, walls = self.vectors.holds(wanted), dict[str, list[str]]()
+            count, done = len(wanted) - len(held), 0
             if count:
                 begin(count)
-            while queues:
-                for queue in queues:
-                    if not may_go_on():
-                        return done
-                    path, ordinal = queue.popleft()
-                    (known,) = self._index.rows("SELECT hash FROM documents WHERE path = ?", (path,)) or ((),)
-                    cut_now = self._cut(path, *known) if known else []
-                    if ordinal < len(cut_now) and not self.vectors.holds([cut_now[ordinal][0]]):
-                        self.embed(dict([cut_now[ordinal]]))
+            for path in keys:
+                walls.setdefault(find_wall(path), []).append(path)
+            held.add(_NO_VECTOR)
+            turns = deque(self._list_lacking(paths, keys, held) for paths in walls.values())
+            while turns and may_go_on():
+                if lacking := next(turns[0], None):
+                    self.embed(dict([lacking]))
                     done += 1
                     tell(done, count)
-                queues = [queue for queue in queues if queue]
+                    turns.rotate(-1)
+                else:
+                    turns.popleft()
             return done
 
-    def _list_work(self) -> list[deque[tuple[str, int]]]:
-        """List by wall the passages that lack a vector, once for each key; sweep what none has."""
+    def _sweep(self) -> dict[str, list[str]]:
+        """Return the keys of all passages, by path, and forget the vectors that none of them has."""
         paths = [path for (path,) in self._index.rows("SELECT path FROM documents WHERE problem = ''")]
-        if self.file.exists:
-            self.file.write(
-                "DELETE FROM vectors WHERE owner = ? AND model != ?", [(_OWNER, self.embedder.name)]
-            )
-        kept = [key for (key,) in self.file.rows("SELECT key FROM vectors WHERE owner = ?", (_OWNER,))]
+        # Before the passages are looked at: a search keeps those that it makes a vector of first.
+        kept = self.file.rows("SELECT model, key FROM vectors WHERE owner = ?", (_OWNER,))
         keys: dict[str, list[str]] = {}
-        for start in range(0, len(paths), 500):
-            keys |= self.keys(paths[start : start + 500])
-        wanted = {key for each in keys.values() for key in each}
-        self.vectors.remove([key for key in kept if key not in wanted])
+        for start in range(0, len(paths), _AT_ONCE):
+            keys |= self.keys(paths[start : start + _AT_ONCE])
+        wanted, own = {key for each in keys.values() for key in each}, self.embedder.name
+        old = [(model, key) for model, key in kept if model != own or key not in wanted]
+        self.file.write(f"DELETE FROM vectors WHERE owner = '{_OWNER}' AND model = ? AND key = ?", old)  # noqa: S608 - ours
         listed = self.file.rows("SELECT model, path FROM passages WHERE hash != ''")
-        old = [(model, path) for model, path in listed if model != self.embedder.name or path not in keys]
-        self.file.write("DELETE FROM passages WHERE model = ? AND path = ?", old)
-        held, queues = {*self.vectors.holds(wanted), _NO_VECTOR}, dict[str, deque[tuple[str, int]]]()
-        for path, each in keys.items():
-            for ordinal, key in enumerate(each):
-                if key not in held:
-                    held.add(key)
-                    queues.setdefault(find_wall(path), deque()).append((path, ordinal))
-        return [*queues.values()]
+        gone = [(model, path) for model, path in listed if model != own or path not in keys]
+        self.file.write("DELETE FROM passages WHERE model = ? AND path = ?", gone)
+        return keys
 
     def fetch(self) -> str:
         """Let the embedder fetch its model when that is first used, and say what and how much that is.
@@ -308,7 +312,9 @@ class Meaning:
 
     def keep_filled(self) -> None:
         """Fill in the background, a passage at a time, only when nobody has asked for a second."""
-        threading.Thread(target=self._run_filler, name="mdmem-meaning", daemon=True).start()
+        if self._filler is None:
+            self._filler = threading.Thread(target=self._run_filler, name="mdmem-meaning", daemon=True)
+            self._filler.start()
 
     def _run_filler(self) -> None:
         def wait() -> bool:

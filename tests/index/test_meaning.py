@@ -208,6 +208,47 @@ def kill_amid_filling(memory: Memory, after: int) -> None:
     os.waitpid(child, 0)
 
 
+def test_of_what_a_killed_filling_has_made_nothing_is_made_again(tmp_path: Path) -> None:
+    memory = make_memory(tmp_path / "vault", ToyEmbedder())
+    for number in range(24):
+        write(tmp_path / "vault", f"notes/{number}.md", f"car {number}\n")
+    memory.sync()
+    log = tmp_path / "log"
+    kills = 0
+    while os.waitstatus_to_exitcode(fill_until_killed(memory, log)):
+        kills += 1
+    made = log.read_text().splitlines()
+    assert kills == 11  # each amid the third passage
+    assert len(set(made)) == 24
+    assert max(map(made.count, made)) == 2
+    assert len(held(memory)) == 24
+
+
+def fill_until_killed(memory: Memory, log: Path) -> int:
+    """Fill in a process that is killed when it has made the third vector, before that is kept."""
+    memory.index.close()
+    child = os.fork()
+    if not child:
+        embedder = ToyEmbedder()
+        make = embedder.embed_documents
+
+        def embed(texts: Sequence[str]) -> Sequence[Sequence[float]]:
+            with log.open("a") as file:
+                file.write("\n".join(texts) + "\n")
+            if len(embedder.given) == 2:
+                os.kill(os.getpid(), signal.SIGKILL)
+            return make(texts)
+
+        embedder.embed_documents = embed  # type: ignore[method-assign]
+        status = 1
+        try:
+            Memory(memory.root, embedder=embedder).meaning.fill()  # type: ignore[union-attr]
+            status = 0
+        finally:
+            os._exit(status)
+    return os.waitpid(child, 0)[1]
+
+
 def test_a_move_inside_of_the_wall_and_a_changed_field_make_no_vectors_and_an_edit_makes_its_own(
     tmp_path: Path,
 ) -> None:

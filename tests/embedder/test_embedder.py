@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 import mdmem
+from mdmem.cli.main import main
 from mdmem.errors import ConfigInvalid, ExtraMissing, MdmemError, ProgramFailed, Usage
 from mdmem.facade.memory import Memory
 from mdmem.index import embedder as embedders, meaning
@@ -291,6 +292,38 @@ def test_a_server_that_is_not_there_is_named(root: Path) -> None:
     (note,) = memory.search("car").notes
     assert "Connection refused" in note
     assert "Connection refused" in str(memory.doctor().facts["meaning"])
+
+
+# -- the command line -------------------------------------------------------------------------------------
+
+
+def test_the_program_says_what_goes_where_and_fills_and_deletes(
+    server: Server, root: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    def run(*words: str) -> tuple[int, str, str]:
+        code = main(["--vault", str(root), *words])
+        return code, *capsys.readouterr()
+
+    code, _, errors = run("index", "--meaning")
+    assert (code, "no embedder is set" in errors) == (2, True)
+    assert run("index", "--remove")[0] == 2
+    monkeypatch.setenv("MDMEM_EMBEDDER", server.address)
+    place = server.address.removeprefix("http://")
+    code, _, errors = run("index", "--meaning")
+    assert code == 0
+    assert errors.splitlines() == [
+        f"meaning: 3 passages of {root} go to {place}, on this machine",
+        "meaning: 3 vectors were made",
+    ]
+    assert f"{place}, on this machine: 3 of 3 passages are ready" in run("doctor")[1]
+    count = len(server.asked)
+    assert run("search", "--words", "car")[0] == 0
+    assert len(server.asked) == count
+    assert run("search", "car")[0] == 0
+    assert len(server.asked) > count
+    assert run("index", "--meaning", "--fetch")[0] == 2
+    assert run("index", "--meaning", "--remove") == (0, "", "")
+    assert not [*root.rglob("vectors.sqlite*")]
 
 
 # -- others -----------------------------------------------------------------------------------------------

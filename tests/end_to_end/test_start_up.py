@@ -169,6 +169,17 @@ def test_importing_the_library_loads_no_command_line(tmp_path: Path) -> None:
     assert not of_others(modules)
 
 
+@pytest.mark.parametrize("command", ["search project text", "index", "doctor", "context --estimated"])
+def test_without_an_embedder_nothing_of_a_search_by_meaning_is_loaded_or_made(
+    prepared: Path, tmp_path: Path, command: str
+) -> None:
+    copy_folder(prepared, tmp_path / "work")
+    modules = loaded(PROGRAM, *command.split(), cwd=tmp_path / "work")
+    leg = {f"mdmem.index.{name}" for name in ("embedder", "meaning", "vectors", "wordpiece")}
+    assert not modules & {*leg, "numpy", "onnxruntime", "tokenizers", "fastembed"}
+    assert not [*(tmp_path / "work").rglob("vectors.sqlite*")]
+
+
 @cases("command, others, kinds", [row for row in COMMANDS if speed.is_all or row[0] in QUICK])
 def test_a_command_loads_what_it_uses(
     prepared: Path, tmp_path: Path, command: str, others: set[str], kinds: set[str]

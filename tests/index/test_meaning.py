@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import random
 import signal
+from contextlib import closing
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -18,6 +19,7 @@ from mdmem.vault.paths import EVERYTHING
 from tests import speed
 from tests.index import test_one_order as order
 from tests.toy import GROUPS, ToyEmbedder
+from tests.waiting import until
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
@@ -287,6 +289,16 @@ def test_the_namespaces_are_filled_in_turn(tmp_path: Path) -> None:
             write(tmp_path, f"users/{user}/notes/{number}.md", f"{user} {'car ' * (number + 1)}\n")
     fill(memory)
     assert [text[0] for text in embedder.given] == [*"ababab"]
+
+
+def test_a_server_fills_in_the_background_and_again_when_somebody_has_asked(tmp_path: Path) -> None:
+    memory = make_memory(tmp_path, ToyEmbedder())
+    write(tmp_path, "notes/a.md", "A car.\n")
+    with closing(memory.keep_current()):
+        until(lambda: len(held(memory)) == 1)
+        write(tmp_path, "notes/b.md", "A dog.\n")
+        memory.search("river")
+        until(lambda: len(held(memory)) == 2)
 
 
 def test_what_fails_leaves_words_alone_with_the_reason_and_is_tried_later(tmp_path: Path) -> None:

@@ -291,6 +291,8 @@ def embed_safely(
 ) -> list[list[float]]:
     """Return the vectors of texts, each cut to its first 2,000 code points.
 
+    Of documents, only embedders elsewhere are given up after some seconds.
+
     Raises:
         ProgramFailed: it takes longer, fails, or gives what are no such vectors.
         ExtraMissing: a package is not installed.
@@ -303,7 +305,9 @@ def embed_safely(
     if is_query and isinstance(embedder, MiniLM):
         embedder.session  # noqa: B018 - to load it takes a moment, once
     try:
-        dims, vectors = _within(seconds, ask)
+        # What works on this machine ends by itself, however slow that is.
+        is_bound = is_query or not getattr(embedder, "is_local", False)
+        dims, vectors = _within(seconds, ask) if is_bound else ask()
         given = [list(map(float, vector)) for vector in vectors]
     except MdmemError:
         raise

@@ -14,6 +14,7 @@ from collections import deque
 from functools import cached_property
 from hashlib import blake2b
 from itertools import islice
+from sys import intern
 from typing import TYPE_CHECKING, NamedTuple
 
 from mdmem.document import secret
@@ -215,7 +216,7 @@ class Meaning:
                 has, keys = kept.get(path, ("", ""))
                 if has == known and any(layer.holds(path) for layer in layers):
                     own = (key_of(path),)
-                    for key in keys.split():
+                    for key in map(intern, keys.split()):  # the vectors have the same texts
                         memories[key] = memories[key] + own if key in memories else own
             held = self.vectors.holds(memories)
             settled = sum(len(memories[key]) for key in {*held, _NO_VECTOR} & memories.keys())
@@ -288,7 +289,7 @@ class Meaning:
             ProgramFailed: it knows no such model.
         """
         if not isinstance(self.embedder, FastEmbedder):
-            raise Usage(problem=f"{self.embedder.name} fetches nothing", remedy="leave --fetch away")
+            raise Usage(problem=f"{self.embedder.name} fetches nothing")
         self.embedder.fetches = True
         return f"{self.embedder.name}: {self.embedder.size} are fetched, unless they are there"
 

@@ -9,6 +9,7 @@ from __future__ import annotations
 import contextlib
 import os
 import threading
+from sys import intern
 from typing import TYPE_CHECKING, Any, ClassVar, Protocol
 
 from mdmem.errors import IndexDamaged, Usage
@@ -160,7 +161,7 @@ class FolderVectors(Vectors):
         self._file, self._owner = file, owner
         self._guard = threading.RLock()
         self._stamp: object = None
-        self._last = 0
+        self._last = self._count = 0
         self._removals = -1
         self._rows: dict[str, int] = {}
         self._among: tuple[object, object, Any] = (None, None, None)
@@ -246,20 +247,27 @@ class FolderVectors(Vectors):
             return
         removals = next((n for (n,) in self._file.rows("SELECT n FROM removals")), 0)
         is_other = stamp is None or self._stamp is None or stamp[0] != self._stamp[0]  # type: ignore[index]
+        ours = (self.model, self._owner)
         if is_other or removals != self._removals:
-            self._last, self._rows = 0, {}
-            self._matrix, self._scales = np.empty((0, self.dims), np.int8), np.empty(0)
+            count = "SELECT count(*) FROM vectors WHERE model = ? AND owner = ?"
+            most = next((most for (most,) in self._file.rows(count, ours)), 0)
+            self._last, self._count, self._rows = 0, 0, {}
+            self._matrix, self._scales = np.empty((most, self.dims), np.int8), np.empty(most)
         query = (
             "SELECT n, key, scale, numbers FROM vectors NOT INDEXED"
             " WHERE model = ? AND owner = ? AND n > ? AND length(numbers) = ? ORDER BY n LIMIT ?"
         )
-        blocks, scales, count = [self._matrix], [self._scales], len(self._matrix)
-        while found := self._file.rows(query, (self.model, self._owner, self._last, self.dims, _CHUNK)):
+        while found := self._file.rows(query, (*ours, self._last, self.dims, _CHUNK)):
+            start, end = self._count, self._count + len(found)
+            if end > len(self._matrix):
+                most = end + end // 8  # room for more, so that not each new one copies all
+                self._matrix = np.concatenate(
+                    [self._matrix[:start], np.empty((most - start, self.dims), np.int8)]
+                )
+                self._scales = np.concatenate([self._scales[:start], np.empty(most - start)])
             numbers = np.frombuffer(b"".join(row[3] for row in found), np.int8)
-            blocks.append(numbers.reshape(-1, self.dims))
-            scales.append(np.array([row[2] for row in found]))
-            self._rows.update((row[1], count + at) for at, row in enumerate(found))
-            self._last, count = found[-1][0], count + len(found)
-        if len(blocks) > 1:
-            self._matrix, self._scales = np.concatenate(blocks), np.concatenate(scales)
+            self._matrix[start:end] = numbers.reshape(-1, self.dims)
+            self._scales[start:end] = [row[2] for row in found]
+            self._rows.update((intern(row[1]), start + at) for at, row in enumerate(found))
+            self._last, self._count = found[-1][0], end
         self._stamp, self._removals = stamp, removals

@@ -25,6 +25,7 @@ import large
 import long
 import lsp
 import machine
+import meaning
 import moving
 import observation
 import oracle
@@ -76,6 +77,7 @@ _MEASUREMENTS: dict[str, Callable[[Setting], list[Row]]] = {
 _ON_REQUEST = {
     "large": large.measure,
     "long": long.measure,
+    "meaning": meaning.measure,
     "observation-crash": observation.crash,
     "hostile-patterns": hostile_patterns.measure,
 }

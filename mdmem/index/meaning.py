@@ -314,6 +314,9 @@ class Meaning:
     def keep_filled(self) -> None:
         """Fill in the background, a passage at a time, only when nobody has asked for a second."""
         if self._filler is None:
+            if not getattr(self.embedder, "is_local", False):
+                # Without a number: whoever is served may see a part of the vault.
+                self._index.notes.append(f"meaning: passages of this vault go to {self._place}")
             self._filler = threading.Thread(target=self._run_filler, name="mdmem-meaning", daemon=True)
             self._filler.start()
 
@@ -328,11 +331,12 @@ class Meaning:
             wait()
             try:
                 self._index.sync()
-                self.fill(may_go_on=wait, begin=lambda count: self._index.notes.append(self.describe(count)))
+                self.fill(may_go_on=wait)
             except LockTimeout:
                 pass  # another process does so
-            except MdmemError as error:
-                self.note_failure(error)
+            except MdmemError:
+                # Nobody is told: it may be about a passage that they must not know of.
+                time.sleep(_RETRY_SECONDS)
             self._is_due.wait()
 
 

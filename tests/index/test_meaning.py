@@ -295,10 +295,20 @@ def test_a_server_fills_in_the_background_and_again_when_somebody_has_asked(tmp_
     memory = make_memory(tmp_path, ToyEmbedder())
     write(tmp_path, "notes/a.md", "A car.\n")
     with closing(memory.keep_current()):
+        assert memory.service.remarks == []
         until(lambda: len(held(memory)) == 1)
         write(tmp_path, "notes/b.md", "A dog.\n")
         memory.search("river")
         until(lambda: len(held(memory)) == 2)
+
+
+def test_a_server_that_sends_passages_to_another_program_says_so_without_a_number(tmp_path: Path) -> None:
+    embedder = ToyEmbedder()
+    embedder.is_local = False
+    memory = make_memory(tmp_path, embedder)
+    write(tmp_path, "users/b/notes/a.md", "A car.\n")
+    with closing(memory.keep_current()):
+        assert memory.service.remarks == ["meaning: passages of this vault go to toy, on another machine"]
 
 
 def test_what_fails_leaves_words_alone_with_the_reason_and_is_tried_later(tmp_path: Path) -> None:

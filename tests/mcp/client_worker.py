@@ -1,6 +1,8 @@
 """A client in a process of its own, for a test that ends it; prints what it has reached, a line each.
 
 client_worker.py URL TOKEN MODE TOOL ARGUMENTS     `connected`, then `progress` each time it is told
+
+A search is asked again and again.
 """
 
 from __future__ import annotations
@@ -31,6 +33,8 @@ async def main(*arguments: str) -> None:
     ):
         say("connected")
         await client.call_tool(tool, json.loads(values), progress_callback=told)
+        while tool == "search":
+            await client.call_tool(tool, json.loads(values), progress_callback=told)
         say("done")
 
 

@@ -300,7 +300,7 @@ class Matching:
         return max(2 * shared / (len(words) + len(others)), _SIMILAR * is_part)
 
     def is_other_entry(self, old: TreeNode) -> bool:
-        """Return whether an item or row and its partner share little but what most entries there share."""
+        """Return whether an item or row lost words that tell it apart, and its partner has few such."""
         new = self._partner.get(old)
         parents = tuple(node.parent for node in (old, new) if node and node.parent)
         if old.kind not in {"item", "row"} or old.id or not new or self.is_equal(old):
@@ -314,7 +314,8 @@ class Matching:
             return 2 * (counts[word] - (word in words) - (word in others)) <= entries - len((old, new))
 
         shared, both = (sum(map(tells, each)) for each in (words & others, [*words, *others]))
-        return 2 * shared < _SIMILAR * both and not _say_one_thing(old, new)
+        is_unlike = any(map(tells, words - others)) and 2 * shared < _SIMILAR * both
+        return is_unlike and not _say_one_thing(old, new)
 
     def _words_of(self, node: TreeNode) -> frozenset[Word]:
         if node not in self._words:

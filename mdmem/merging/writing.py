@@ -148,7 +148,7 @@ class Writer:
         (side,), found = trio.sides, MARKER.match(head)
         own, around = trio.on(side).parent, trio.parent
         other = around.nodes[3 - side] if around else None
-        if not (own and around and other and found):
+        if not (own and around and other and other.children and found):
             return head
         marker, indent = found[0], _margin_of(other.children[0].head).indent
         before, old, new = (list_marker(each) for each in (around.nodes.base or own, own, other))

@@ -96,7 +96,7 @@ COMMANDS: list[tuple[str, set[str], set[str]]] = [
     ("replace --regex notes/bare.md t[aeiou]xt words", {"regex"}, set()),
     ("hook stop", set(), set()),
     ("install cursor --user --dry-run", {"platformdirs", "yaml"}, {"instructions", "project"}),
-    ("mcp", SDK, set()),
+    ("mcp", SDK | {"pyromark", "tantivy"}, set()),  # it makes the index current at its start
 ]
 # Each of them is a program that starts: these are what people and hosts run most.
 QUICK = {

@@ -812,18 +812,28 @@ class Memory(Kinds["Applied"]):
         meaning, off = (None, "") if words_only else self._find_meaning()
         if only is not None:
             wanted = {*only} if wanted is None else wanted.intersection(only)
-        results = index.both(
-            lambda database, text: search(
-                text,
-                request,
-                read=read,
-                headings=database.headings,
-                layers=layers,
-                states=states,
-                wanted=wanted,
-                meaning=meaning,
+
+        def find(meaning: Meaning | None) -> Results:
+            return index.both(
+                lambda database, text: search(
+                    text,
+                    request,
+                    read=read,
+                    headings=database.headings,
+                    layers=layers,
+                    states=states,
+                    wanted=wanted,
+                    meaning=meaning,
+                )
             )
-        )
+
+        try:
+            results = find(meaning)
+        except MdmemError as error:
+            if meaning is None:
+                raise
+            results = find(None)  # which raises what has nothing to do with the vectors
+            off = f"meaning: words alone: {meaning.note_failure(error)}"
         unread, flawed = (
             self._count_below(own, request.within, what) for what in (View.problems, View.flaws)
         )

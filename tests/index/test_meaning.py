@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
-import os
+import json
 import random
 import signal
+import subprocess
+import sys
 from contextlib import closing
 from dataclasses import replace
 from pathlib import Path
@@ -22,7 +24,7 @@ from tests.toy import GROUPS, ToyEmbedder
 from tests.waiting import until
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping, Sequence
+    from collections.abc import Callable, Iterator, Mapping, Sequence
 
     from mdmem.index.meaning import Meaning
     from mdmem.index.search import Results
@@ -46,6 +48,24 @@ def meaning_of(memory: Memory) -> Meaning:
 def fill(memory: Memory) -> int:
     memory.sync()
     return meaning_of(memory).fill()
+
+
+@pytest.fixture(scope="module")
+def fill_until_killed() -> Iterator[Callable[[Memory, int, Path], int]]:
+    """Fills in a process that is killed when it has made so many vectors, and returns how it ended."""
+    arguments = [sys.executable, "-m", "tests.index.meaning_worker"]
+    with subprocess.Popen(arguments, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as process:
+        assert process.stdin
+        assert process.stdout
+        told, said = process.stdin, process.stdout
+
+        def run(memory: Memory, after: int, log: Path) -> int:
+            told.write(json.dumps([memory.root, after, str(log)]) + "\n")
+            told.flush()
+            return int(said.readline())
+
+        yield run
+        told.close()
 
 
 def held(memory: Memory) -> dict[str, list[int]]:
@@ -145,7 +165,9 @@ def test_one_order_at_every_limit_with_meaning(tmp_path: Path) -> None:
 # -- what is ready ----------------------------------------------------------------------------------------
 
 
-def test_vectors_are_those_of_a_filling_from_nothing_whatever_happens(tmp_path: Path) -> None:
+def test_vectors_are_those_of_a_filling_from_nothing_whatever_happens(
+    tmp_path: Path, fill_until_killed: Callable[[Memory, int, Path], int]
+) -> None:
     for seed in range(speed.examples(12)):
         rng = random.Random(seed)
         folder = tmp_path / f"v{seed}"
@@ -162,7 +184,7 @@ def test_vectors_are_those_of_a_filling_from_nothing_whatever_happens(tmp_path: 
             elif kind == 3:
                 memory = make_memory(folder, ToyEmbedder(rng.choice(["toy", "other"])))
             elif kind == 4:
-                kill_amid_filling(memory, rng.randrange(1, 9))
+                fill_until_killed(memory, rng.randrange(1, 9), tmp_path / "log")
         memory = make_memory(folder, ToyEmbedder())
         fill(memory)
         ready = held(memory)
@@ -188,67 +210,23 @@ def change(rng: random.Random, folder: Path) -> None:
         write(folder, place, said(rng, rng.randrange(4)))
 
 
-def kill_amid_filling(memory: Memory, after: int) -> None:
-    """Kill a process when it has made so many vectors."""
-    memory.sync()
-    memory.index.close()
-    child = os.fork()
-    if not child:
-        embedder = ToyEmbedder()
-        make = embedder.embed_documents
-
-        def embed(texts: Sequence[str]) -> Sequence[Sequence[float]]:
-            if len(embedder.given) >= after:
-                os.kill(os.getpid(), signal.SIGKILL)
-            return make(texts)
-
-        embedder.embed_documents = embed  # type: ignore[method-assign]
-        try:
-            fill(Memory(memory.root, embedder=embedder))
-        finally:
-            os._exit(0)
-    os.waitpid(child, 0)
-
-
-def test_of_what_a_killed_filling_has_made_nothing_is_made_again(tmp_path: Path) -> None:
+def test_of_what_a_killed_filling_has_made_nothing_is_made_again(
+    tmp_path: Path, fill_until_killed: Callable[[Memory, int, Path], int]
+) -> None:
     memory = make_memory(tmp_path / "vault", ToyEmbedder())
     for number in range(24):
         write(tmp_path / "vault", f"notes/{number}.md", f"car {number}\n")
     memory.sync()
     log = tmp_path / "log"
     kills = 0
-    while os.waitstatus_to_exitcode(fill_until_killed(memory, log)):
+    while ended := fill_until_killed(memory, 2, log):
+        assert ended == -signal.SIGKILL
         kills += 1
     made = log.read_text().splitlines()
     assert kills == 11  # each amid the third passage
     assert len(set(made)) == 24
     assert max(map(made.count, made)) == 2
     assert len(held(memory)) == 24
-
-
-def fill_until_killed(memory: Memory, log: Path) -> int:
-    """Fill in a process that is killed when it has made the third vector, before that is kept."""
-    memory.index.close()
-    child = os.fork()
-    if not child:
-        embedder = ToyEmbedder()
-        make = embedder.embed_documents
-
-        def embed(texts: Sequence[str]) -> Sequence[Sequence[float]]:
-            with log.open("a") as file:
-                file.write("\n".join(texts) + "\n")
-            if len(embedder.given) == 2:
-                os.kill(os.getpid(), signal.SIGKILL)
-            return make(texts)
-
-        embedder.embed_documents = embed  # type: ignore[method-assign]
-        status = 1
-        try:
-            Memory(memory.root, embedder=embedder).meaning.fill()  # type: ignore[union-attr]
-            status = 0
-        finally:
-            os._exit(status)
-    return os.waitpid(child, 0)[1]
 
 
 def test_a_move_inside_of_the_wall_and_a_changed_field_make_no_vectors_and_an_edit_makes_its_own(
@@ -327,6 +305,18 @@ def test_what_fails_leaves_words_alone_with_the_reason_and_is_tried_later(tmp_pa
         assert results.notes == ("meaning: words alone: toy: OSError: no model here",)
         assert replace(results, notes=()) == plain
     assert embedder.asked == ["failed"]
+
+
+def test_a_file_of_vectors_that_cannot_be_opened_leaves_words_alone(tmp_path: Path) -> None:
+    memory = make_memory(tmp_path, ToyEmbedder())
+    write(tmp_path, "notes/a.md", "A car.\n")
+    plain = memory.search("car", words_only=True)
+    Path(meaning_of(memory).file.path).mkdir()
+    for _ in range(2):
+        results = memory.search("car")
+        assert results.notes[0].startswith("meaning: words alone: ")
+        assert "vectors.sqlite" in results.notes[0]
+        assert replace(results, notes=()) == plain
 
 
 def test_a_vault_can_only_turn_it_off_and_then_nothing_is_kept(tmp_path: Path) -> None:

@@ -9,7 +9,6 @@ from __future__ import annotations
 import contextlib
 import fcntl
 import json
-import logging
 import os
 import re
 import shlex
@@ -389,6 +388,8 @@ def _capture_conversation(memory: Memory, given: Given) -> None:
         try:
             key = memory.sessions.capture(form, os.path.expanduser(path))
         except MdmemError as error:  # what goes wrong is no reason to say nothing else
+            import logging  # noqa: PLC0415 - a twentieth of a hook's time
+
             logging.getLogger("mdmem.sessions").warning("capture: %s", error)
     with contextlib.suppress(MdmemError):
         any(map(memory.service.start_background, [key] if key else _conversation_keys(given)))

@@ -12,7 +12,7 @@ from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from functools import cached_property, partial
-from pathlib import PurePath
+from itertools import accumulate
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from mdmem.agents.files import SourceFiles
@@ -277,8 +277,8 @@ class _Sources:
         """Add the AGENTS.md of each folder of the workspace that holds one of the files."""
         vault = self._layers[0]
         read = SourceFiles(vault.workspace, vault.hides).read
-        parents = (PurePath(workspace_path(vault, file) or "").parents for file in files)
-        for folder in sorted({str(each) for above in parents for each in [*above][:-1]}):
+        parts = ((workspace_path(vault, file) or "").split("/")[:-1] for file in files)
+        for folder in sorted({folder for above in parts for folder in accumulate(above, "{}/{}".format)}):
             found = read(vault.workspace, folder, PROJECT_FILE)
             if found is None or is_under(found.real, vault.root) or self._memory.at(found.real):
                 continue

@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import os
 from contextlib import suppress
-from pathlib import Path
 from typing import TYPE_CHECKING
 
 from mdmem.code.citations import candidates
@@ -187,13 +186,15 @@ def _stamp_file(file: str) -> list[int]:
 
 def _load_seen(place: str) -> Seen:
     try:
-        kept = json.loads(Path(place).read_bytes())
+        with open(place, "rb") as file:
+            kept = json.load(file)
     except (OSError, ValueError):
         return {}
     return kept if isinstance(kept, dict) else {}
 
 
 def _keep_seen(place: str, seen: Seen) -> None:
-    staged = Path(f"{place}.{os.getpid()}")
-    staged.write_text(json.dumps(seen), encoding="utf-8")
-    staged.replace(place)
+    staged = f"{place}.{os.getpid()}"
+    with open(staged, "w", encoding="utf-8") as file:
+        json.dump(seen, file)
+    os.replace(staged, place)

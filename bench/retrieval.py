@@ -16,6 +16,12 @@ for by their headings.
 Measures the same sets with the leg that knows other words for the same thing (the extra `semantic`), beside
 words alone.
 
+    python bench/retrieval.py --questions bench/questions/jellyfin.tsv FOLDER
+
+Asks questions that people wrote, a line each with the page that answers it, over a folder that the first line
+of the file names, by words alone and with the leg, and counts the answers that are equal, too. The pages are
+not part of the project.
+
     python bench/retrieval.py --sessions --locomo locomo.json
 
 Measures what summaries keep without a model, in place of searches: each session of LoCoMo is a run of
@@ -47,7 +53,7 @@ import tempfile
 from bisect import bisect_right
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import islice
 from typing import Any, NamedTuple
 
@@ -242,20 +248,27 @@ def ours(folder: str, memories: Mapping[str, str]) -> Search:
     return lambda text: _answer(Scorer(index, parse_query(text), (Namespace(),), (), _TODAY), texts)
 
 
-def with_meaning(folder: str, memories: Mapping[str, str]) -> Search:
+def _filled(folder: str, memories: Mapping[str, str]) -> Memory:
+    """A vault of memories, all of which have their vectors."""
     memory = Memory(init(folder).root, embedder="minilm")
-    texts: dict[tuple[str, int], str] = {}
     for path, text in memories.items():
         file = os.path.join(folder, path)
         os.makedirs(os.path.dirname(file), exist_ok=True)
         with open(file, "w", encoding="utf-8", newline="") as opened:
             opened.write(text)
+    memory.sync()
+    assert memory.meaning
+    memory.meaning.fill()
+    return memory
+
+
+def with_meaning(folder: str, memories: Mapping[str, str]) -> Search:
+    memory, texts = _filled(folder, memories), dict[tuple[str, int], str]()
+    for path, text in memories.items():
         passages = indexed(parse(path, text.encode())).passages
         texts.update({(path, number): passage.text for number, passage in enumerate(passages)})
-    memory.sync()
     meaning = memory.meaning
     assert meaning
-    meaning.fill()
 
     def search(text: str) -> Answer:
         query = parse_query(text)
@@ -313,6 +326,38 @@ def fts5(_: str, memories: Mapping[str, str]) -> Search:
 
 
 _SEARCHES: Mapping[str, Callable[[str, Mapping[str, str]], Search]] = {"mdmem": ours, "FTS5, porter": fts5}
+
+
+# -- questions that people wrote -------------------------------------------------------------------------
+
+
+def questions(sets: Sequence[Sequence[str]]) -> int:
+    """Print how often the right page is first, and among five, by words and with the leg."""
+    print("| questions | pages | asked | first: words, meaning | among five: words, meaning | equal |")
+    print("|---|--:|--:|--:|--:|--:|")
+    for file, tree in sets:
+        with open(file, encoding="utf-8") as opened:
+            rows = [line.rstrip("\n").split("\t") for line in opened if not line.startswith("#")]
+        pages = dict(_markdown([os.path.abspath(tree)]))
+        top, equal = os.path.basename(os.path.abspath(tree)), 0
+        ranks: dict[bool, list[int]] = {True: [], False: []}
+        with tempfile.TemporaryDirectory(prefix="mdmem-retrieval-") as folder:
+            memory = _filled(os.path.join(folder, "memories"), pages)
+            for asked, page in rows:
+                if f"{top}/{page}" not in pages:
+                    raise SystemExit(f"{tree} has no page {page}: is it the folder that {file} is about?")
+                answers = {words: memory.search(asked, limit=5, words_only=words) for words in ranks}
+                equal += replace(answers[True], notes=()) == replace(answers[False], notes=())
+                for words, answer in answers.items():
+                    found = [hit.path for hit in answer.hits]
+                    ranks[words].append(found.index(f"{top}/{page}") if f"{top}/{page}" in found else 5)
+        first, five = (
+            ", ".join(str(sum(rank < most for rank in ranks[words])) for words in (True, False))
+            for most in (1, 5)
+        )
+        name = os.path.basename(file)
+        print(f"| {' | '.join([name, f'{len(pages)}', f'{len(rows)}', first, five, f'{equal}'])} |")
+    return 0
 
 
 # -- summaries --------------------------------------------------------------------------------------------
@@ -502,9 +547,13 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser.add_argument("--markdown", action="append", default=[], metavar="FOLDER", help="documentation")
     parser.add_argument("--seed", type=int, default=1, help="which questions are made")
     parser.add_argument("--semantic", action="store_true", help="words, and with the leg of meaning")
+    wrote = "questions that people wrote, and the folder that they are about"
+    parser.add_argument("--questions", nargs=2, action="append", metavar=("FILE", "FOLDER"), help=wrote)
     parser.add_argument("--sessions", action="store_true", help="what summaries of LoCoMo's sessions keep")
     parser.add_argument("--observations", action="store_true", help="what observations of LoCoMo lead to")
     given = parser.parse_args(arguments)
+    if given.questions:
+        return questions(given.questions)
     if given.sessions or given.observations:
         if not given.locomo:
             parser.error("--sessions and --observations want --locomo")

@@ -5,8 +5,10 @@ The passages get drawn vectors, not their own, which would take half an hour; qu
 
 from __future__ import annotations
 
+import json
 import os
 import random
+import signal
 import subprocess
 import sys
 import time
@@ -25,6 +27,7 @@ if TYPE_CHECKING:
     from setting import Setting
 
 _NOTES, _PASSAGES = 10_000, 10
+_KILLS = 200
 _MOST_MORE, _MOST_PROCESSOR, _MOST_MEGABYTES = 0.05, 0.5, 300
 _SERVED = (
     "import sys, time; from mdmem.facade.memory import Memory\n"
@@ -60,7 +63,39 @@ def measure(setting: Setting) -> list[Row]:
                     kept=more <= _MOST_MORE,
                 )
             )
-    return [*rows, *_measure_process(root, known[:1], count)]
+    rows += _measure_process(root, [known[0], unknown[0]], count)
+    return [*rows, _kill_fillings(setting)]
+
+
+def _kill_fillings(setting: Setting) -> Row:
+    """Kill what makes the vectors of a vault, again and again, and look at what is made twice."""
+    root, log, rng = setting.path("killed"), setting.path("made"), setting.chance("kills")
+    count, made, again = _write(root, setting.count(400), rng), set[str](), [0]
+    kills, wanted = 0, setting.count(_KILLS)
+    command = [sys.executable, os.path.join(os.path.dirname(__file__), "fill_worker.py")]
+    with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as worker:
+        assert worker.stdin
+        assert worker.stdout
+        ended = ""
+        while ended != "0":
+            after = rng.randrange(1, 3 * count // wanted // 2) if kills < wanted else -1
+            worker.stdin.write(f"{json.dumps([root, log, after, rng.uniform(0, 0.003)])}\n")
+            worker.stdin.flush()
+            ended = worker.stdout.readline().strip()
+            kills += ended == f"{-signal.SIGKILL}"
+            with open(log, encoding="utf-8") as file:
+                texts = file.read().splitlines()
+            os.truncate(log, 0)
+            again.append(sum(text in made for text in texts))
+            made.update(texts)
+        worker.stdin.close()
+    return Row(
+        what=f"kill -9 while the vectors of {count:,} passages are made, {kills} times",
+        ours=f"{max(again)} made again after a kill",
+        beside=f"{sum(again)} in all",
+        budget="≤ 1",
+        kept=max(again) <= 1 and len(made) == count and kills >= wanted,
+    )
 
 
 def _write(root: str, notes: int, rng: random.Random) -> int:
@@ -95,13 +130,13 @@ def _percentiles(memory: Memory, queries: Sequence[str]) -> tuple[float, float]:
 
 
 def _measure_process(root: str, queries: Sequence[str], count: int) -> list[Row]:
-    def run(how: str) -> tuple[float, float]:
+    def run(how: str, queries: Sequence[str]) -> tuple[float, float]:
         command = [sys.executable, "-c", _SERVED, root, how, *queries]
         told = subprocess.run(command, capture_output=True, text=True, check=True).stdout.split()
         return float(told[0]), float(told[1])
 
-    runs = sorted((run("meaning"), run("words")) for _ in range(3))
-    (ours, megabytes), (theirs, less) = runs[1]
+    runs = sorted((run("meaning", queries[:1])[0], run("words", queries[:1])[0]) for _ in range(3))
+    (ours, theirs), megabytes, less = runs[1], run("meaning", queries)[1], run("words", queries)[1]
     return [
         Row(
             what=f"search by meaning, {count:,} passages, a fresh process, processor time",

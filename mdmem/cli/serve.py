@@ -165,7 +165,12 @@ def _fill_meaning(memory: Memory, *, fetch: bool) -> None:
     if fetch:
         render.print_remarks([meaning.fetch()])
     progress = partial(memory.progress, "making vectors") if memory.progress else lambda *_: None
-    made = meaning.fill(progress, begin=lambda count: render.print_remarks([meaning.describe(count)]))
+
+    def refuse(path: str, reason: str) -> None:
+        whose = f" of {path}" if memory.scope == mdmem.Scope() else ""  # others may not see it
+        render.print_remarks([f"meaning: a passage{whose} is passed over: {reason}"])
+
+    made = meaning.fill(progress, begin=lambda line: render.print_remarks([line]), refuse=refuse)
     render.print_remarks([f"meaning: {made:,} vectors were made"])
 
 

@@ -32,7 +32,7 @@ from mdmem.text.diff import Versions, regions
 from mdmem.text.lines import Lines, line_ends, whole_lines, with_newline
 from mdmem.vault.folder import find_around
 from mdmem.vault.paths import check_memory, is_under
-from mdmem.watch.watcher import Keeper, Watcher
+from mdmem.watch.watcher import Watcher
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Iterator, Mapping
@@ -254,7 +254,7 @@ class Editing:
         """
         index, root = self.memory.index, self._vault.root
         watcher = self._watcher = Watcher(root, mounts=index.vault.mounted("")).start()
-        keeper = Keeper(index, watcher)
+        keeper = self.memory.keep_current(watcher)
         try:
             for hints in watcher if not self._is_stopped.is_set() else ():
                 if hints.settings:

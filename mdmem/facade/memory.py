@@ -87,7 +87,7 @@ if TYPE_CHECKING:  # most commands use one of these, or none
     from mdmem.vault.store import Entry
     from mdmem.vault.transaction import Applied
     from mdmem.watch.events import Watch
-    from mdmem.watch.watcher import Keeper
+    from mdmem.watch.watcher import Keeper, Watcher
 
 
 Progress = Callable[[str, int, int], None]
@@ -221,7 +221,8 @@ class Memory(Kinds["Applied"]):
         """The notes by namespace and id, for programs that were written for memini's store."""
         from mdmem.facade.store import VaultStore  # noqa: PLC0415 - start-up
 
-        vectors = self.meaning.vectors_of(f"store {self.vault.namespace}") if self.meaning else None
+        meaning, _ = self._find_meaning()
+        vectors = meaning.vectors_of(f"store {self.vault.namespace}") if meaning else None
         return VaultStore(self, vectors=vectors)
 
     @cached_property
@@ -386,10 +387,14 @@ class Memory(Kinds["Applied"]):
             self._current_view(), lambda path: self.check([path], links=False), poll_seconds=poll_seconds
         )
 
-    def keep_current(self) -> Keeper:
+    def keep_current(self, watcher: Watcher | None = None) -> Keeper:
         """Watch for changes, so that questions look only at what has changed: for a process that goes on.
 
-        While it runs, questions of other processes need not look at every file either.
+        While it runs, questions of other processes need not look at every file either, and where an embedder
+        is set, the vectors that passages lack are made.
+
+        Args:
+            watcher: one that is started, and whose hints the caller takes in; a new one without.
 
         Returns:
             To be closed.
@@ -399,7 +404,7 @@ class Memory(Kinds["Applied"]):
         meaning, _ = self._find_meaning()
         if meaning:
             meaning.keep_filled()
-        return Keeper(self.index)
+        return Keeper(self.index, watcher)
 
     def editing(self) -> Editing:
         """Return the memories as an editor sees them, unsaved texts included; see `mdmem.facade.editing`."""

@@ -193,9 +193,9 @@ class ServedEmbedder(_AnyLanguage):
             rows = json.loads(self._ask(json.dumps({"model": self._model, "input": [*texts]}).encode()))
             return [row["embedding"] for row in sorted(rows["data"], key=lambda row: int(row["index"]))]
         except (OSError, HTTPException) as error:
-            raise self._make_error(str(error) or type(error).__name__) from None
+            raise embedder_failed(self.name, str(error) or type(error).__name__) from None
         except (ValueError, KeyError, TypeError, RecursionError):
-            raise self._make_error("its answer holds no vectors") from None
+            raise embedder_failed(self.name, "its answer holds no vectors") from None
 
     def _ask(self, body: bytes) -> bytes:
         from http.client import HTTPConnection, HTTPSConnection  # noqa: PLC0415 - few have one
@@ -209,19 +209,16 @@ class ServedEmbedder(_AnyLanguage):
             read = bytearray()
             with connection.getresponse() as answer:
                 if answer.status != 200:  # noqa: PLR2004 - all is well
-                    raise self._make_error(f"it answered {answer.status} {answer.reason}")
+                    raise embedder_failed(self.name, f"it answered {answer.status} {answer.reason}")
                 while block := answer.read1(_READ_BYTES):
                     read += block
                     if len(read) > _MOST_BYTES:
-                        raise self._make_error(f"its answer is larger than {_MOST_BYTES >> 20} MB")
+                        raise embedder_failed(self.name, f"its answer is larger than {_MOST_BYTES >> 20} MB")
                     if time.monotonic() > deadline:
-                        raise self._make_error(f"it took longer than {_SECONDS:g} seconds")
+                        raise embedder_failed(self.name, f"it took longer than {_SECONDS:g} seconds")
             return bytes(read)
         finally:
             connection.close()
-
-    def _make_error(self, reason: str) -> ProgramFailed:
-        return embedder_failed(self.name, reason)
 
 
 class FastEmbedder(_AnyLanguage):

@@ -10,19 +10,20 @@ from __future__ import annotations
 import os
 import threading
 import time
-from collections import deque
+from collections import Counter, deque
 from functools import cached_property
 from hashlib import blake2b
 from itertools import islice
 from sys import intern
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, Any
 
 from mdmem.document import secret
-from mdmem.errors import LockTimeout, MdmemError, Usage
+from mdmem.errors import LockTimeout, MdmemError, ProgramFailed, Usage
 from mdmem.index.embedder import (
     QUERY_SECONDS,
     FastEmbedder,
     embed_safely,
+    embedder_failed,
     measure_constants,
     unrelated_sentences,
 )
@@ -33,6 +34,7 @@ from mdmem.index.text_index import key_of
 from mdmem.index.vectors import NAME, FolderVectors, VectorFile
 from mdmem.kind import NAMESPACES, OBSERVATION, SESSION_SUMMARY
 from mdmem.vault import files
+from mdmem.vault.paths import EVERYTHING
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
@@ -46,8 +48,8 @@ MOST_AT_ONCE = 24
 """The passages that a search makes vectors of."""
 _NO_VECTOR = "-"  # the key of a passage that gets none: empty, of another language, or with a secret
 _OWNER = "passages"
-_KEEP = "INSERT OR REPLACE INTO passages VALUES (?, ?, ?, ?)"
-_CONSTANTS = ":constants"  # instead of a path: no memory is called so
+_KEEP = "INSERT OR REPLACE INTO passages (model, path, hash, keys) VALUES (?, ?, ?, ?)"
+_CONSTANTS, _BEGUN = ":constants", ":begun"  # instead of a path: no memory is called so
 _LOCK = "meaning.lock"
 _AT_ONCE = 500  # memories that are looked up
 _DOCUMENT_SECONDS = 30.0
@@ -55,16 +57,21 @@ _RETRY_SECONDS = 60.0
 _IDLE_SECONDS = 1.0
 
 
-class SeenPassages(NamedTuple):
-    """What a scope sees.
+class _Seen:
+    """What namespaces hold, as long as the index and the kept passages are the same.
 
     Attributes:
-        memories: the keys of the memories that have a passage, by its key.
-        settled: how many passages have a vector, or get none.
+        ready: how many passages have a vector, or get none.
+        lacking: how often the namespaces hold each of the other passages, by its key.
+        last: the last vector that was looked for among these.
+        memories: the keys of the memories that have a passage, by its key; None until it is asked for.
     """
 
-    memories: Mapping[str, tuple[int, ...]]
-    settled: int
+    def __init__(self, stamp: object) -> None:
+        self.stamp = stamp
+        self.ready = self.last = 0
+        self.lacking = Counter[str]()
+        self.memories: dict[str, tuple[int, ...]] | None = None
 
 
 class Meaning:
@@ -79,9 +86,12 @@ class Meaning:
 
     def __init__(self, index: Index, embedder: Embedder) -> None:
         self.embedder = embedder
+        self._is_local = bool(getattr(embedder, "is_local", False))
         self._index = index
         self._failed: tuple[float, str] = (0.0, "")
-        self._seen: tuple[object, SeenPassages] | None = None
+        self._refused: dict[str, float] = {}  # the keys of passages, and when these are tried again
+        self._guard = threading.Lock()
+        self._seen = _Seen(None)
         self._constants = embedder.constants
         self._asked = time.monotonic()
         self._is_due = threading.Event()
@@ -98,25 +108,37 @@ class Meaning:
         return self.vectors_of(_OWNER)
 
     def vectors_of(self, owner: str) -> FolderVectors:
-        """Return the vectors of whoever has some in the same file, each of the size that the embedder makes.
+        """Return the vectors of whoever has some in the same file, of the size that the embedder makes."""
+        return FolderVectors(self.file, self.embedder.name, self._find_dims, owner)
 
-        Raises:
-            ProgramFailed, ExtraMissing: the embedder is to be asked for their size, and fails.
-        """
-        return FolderVectors(self.file, self.embedder.name, self.embedder.dims, owner)
+    def _find_dims(self) -> int:
+        """Return how many numbers a vector has: as the embedder says, else as those that are kept have."""
+        try:
+            return self.embedder.dims
+        except Exception as error:  # it is somebody else's code
+            query = "SELECT length(numbers) FROM vectors WHERE model = ? ORDER BY n DESC LIMIT 1"
+            for (dims,) in self.file.rows(query, (self.embedder.name,)):
+                return int(dims)
+            if isinstance(error, MdmemError):
+                raise
+            raise embedder_failed(self.embedder.name, f"{type(error).__name__}: {error}") from None
 
     def _find_constants(self, seconds: float) -> tuple[float, float]:
         """Return the constants of the embedder; where it has none, measure them in some seconds, once."""
         if self._constants is None:
-            query = "SELECT keys FROM passages WHERE model = ? AND path = ?"
-            kept = self.file.rows(query, (self.embedder.name, _CONSTANTS))
+            kept = self._find_kept(_CONSTANTS)
             if not kept:
                 vectors = embed_safely(self.embedder, unrelated_sentences(), seconds=seconds)
-                kept = [("{} {}".format(*measure_constants(vectors)),)]
-                self.file.write(_KEEP, [(self.embedder.name, _CONSTANTS, "", *kept[0])])
-            low, spread = map(float, kept[0][0].split())
+                kept = "{} {}".format(*measure_constants(vectors))
+                self.file.write(_KEEP, [(self.embedder.name, _CONSTANTS, "", kept)])
+            low, spread = map(float, kept.split())
             self._constants = low, spread
         return self._constants
+
+    def _find_kept(self, path: str) -> str:
+        """Return the keys that are kept of a memory, or what is kept of the embedder; empty for nothing."""
+        query = "SELECT keys FROM passages WHERE model = ? AND path = ?"
+        return next((keys for (keys,) in self.file.rows(query, (self.embedder.name, path))), "")
 
     def ask(self, text: str, layers: Sequence[Namespace]) -> Nearness | str:
         """Return how near passages are to a query; or why it is searched by words alone.
@@ -146,7 +168,12 @@ class Meaning:
         return error.message
 
     def _is_sent(self, text: str) -> bool:
-        return getattr(self.embedder, "is_local", False) or not secret.find(text)
+        return self._is_local or not secret.find(text)
+
+    @property
+    def may_send(self) -> bool:
+        """Whether passages go to the embedder: on this machine, or once `fill` has said which go where."""
+        return self._is_local or bool(self._find_kept(_BEGUN))
 
     def keys(self, paths: Sequence[str]) -> dict[str, list[str]]:
         """Return the keys of the passages of memories, by path; of those that are gone none."""
@@ -179,62 +206,106 @@ class Meaning:
         return blake2b(f"{wall}\0{text}".encode("utf-8", "surrogatepass"), digest_size=16).hexdigest()
 
     def prepare(self, paths: Sequence[str]) -> dict[str, list[str]]:
-        """Return `keys`, and make some vectors that the passages lack, of the first memories first."""
+        """Return `keys`, and make some vectors that the passages lack, of the first memories first.
+
+        Raises:
+            ProgramFailed, ExtraMissing, StorageFailed: they cannot be made or kept.
+        """
         keys = self.keys(paths)
-        held = self.vectors.holds(key for each in keys.values() for key in each)
-        lacking = self._list_lacking(paths, keys, {*held, _NO_VECTOR})
-        if texts := dict(islice(lacking, MOST_AT_ONCE)):
-            self.embed(texts, QUERY_SECONDS)
+        if self.may_send:
+            held = self.vectors.holds({key for each in keys.values() for key in each})
+            lacking = self._list_lacking(paths, keys, {*held, _NO_VECTOR})
+            if texts := {key: text for _, key, text in islice(lacking, MOST_AT_ONCE)}:
+                self._embed(texts, QUERY_SECONDS)
         return keys
 
     def _list_lacking(
         self, paths: Sequence[str], keys: Mapping[str, Sequence[str]], held: set[str]
-    ) -> Iterator[tuple[str, str]]:
-        """Yield the keys and texts of passages that lack a vector, and add the keys to what is held."""
+    ) -> Iterator[tuple[str, str, str]]:
+        """Yield the path, key and text of passages that lack a vector, and add the keys to what is held."""
         for path in paths:
             if not held.issuperset(keys.get(path, ())):
                 for (known,) in self._index.rows("SELECT hash FROM documents WHERE path = ?", (path,)):
                     for key, text in self._cut(path, known):
-                        if key not in held:
+                        if key not in held and time.monotonic() >= self._refused.get(key, 0.0):
                             held.add(key)
-                            yield key, text
+                            yield path, key, text
 
-    def embed(self, texts: Mapping[str, str], seconds: float = _DOCUMENT_SECONDS) -> None:
-        """Make and keep the vectors of texts, by their keys."""
-        given = embed_safely(self.embedder, [*texts.values()], seconds=seconds)
+    def _embed(self, texts: Mapping[str, str], seconds: float) -> None:
+        """Make and keep the vectors of texts, by their keys; where that fails, not again for a minute."""
+        try:
+            given = embed_safely(self.embedder, [*texts.values()], seconds=seconds)
+        except MdmemError:
+            self._refused |= dict.fromkeys(texts, time.monotonic() + _RETRY_SECONDS)
+            raise
         self.vectors.put(dict(zip(texts, given, strict=True)))
 
-    def look(self, layers: Sequence[Namespace]) -> SeenPassages:
-        """Find the passages that namespaces hold, and which of these need no vector any more."""
-        stamp = tuple(layers), self._index.stamp(), self.file.stamp()
-        if self._seen is None or self._seen[0] != stamp:
-            hashes = self._index.rows("SELECT path, hash FROM documents WHERE problem = ''")
-            query = "SELECT path, hash, keys FROM passages WHERE model = ?"
-            kept = {path: (has, keys) for path, has, keys in self.file.rows(query, (self.embedder.name,))}
-            memories: dict[str, tuple[int, ...]] = {}
-            for path, known in hashes:
-                has, keys = kept.get(path, ("", ""))
-                if has == known and any(layer.holds(path) for layer in layers):
-                    own = (key_of(path),)
-                    for key in map(intern, keys.split()):  # the vectors have the same texts
-                        memories[key] = memories[key] + own if key in memories else own
-            held = self.vectors.holds(memories)
-            settled = sum(len(memories[key]) for key in {*held, _NO_VECTOR} & memories.keys())
-            self._seen = stamp, SeenPassages(memories, settled)
-        return self._seen[1]
+    def count_ready(self, layers: Sequence[Namespace]) -> int:
+        """Count the passages of some namespaces that have a vector, or get none."""
+        return self._look(layers).ready
+
+    def find_memories(self, layers: Sequence[Namespace]) -> Mapping[str, tuple[int, ...]]:
+        """Find the keys of the memories of some namespaces that have a passage, by its key."""
+        seen = self._look(layers)
+        if seen.memories is None:
+            found: dict[str, tuple[int, ...]] = {}
+            for path, _, keys in self._list_kept(layers, "keys"):
+                own = (key_of(path),)
+                for key in map(intern, keys.split()):  # the vectors have the same texts
+                    found[key] = found[key] + own if key in found else own
+            seen.memories = found
+        return seen.memories
+
+    def _look(self, layers: Sequence[Namespace]) -> _Seen:
+        """Find what namespaces hold; while vectors are made, only new ones are looked at."""
+        last = self.file.rows("SELECT max(n), (SELECT n FROM removals) FROM passages")
+        stamp = tuple(layers), self._index.stamp(), self.file.identity, last
+        seen, partial = self._seen, list[tuple[str, str, list[str]]]()
+        if seen.stamp != stamp:
+            seen = _Seen(stamp)
+            # Of a memory that was ready, the keys are not read: that takes most of the time.
+            for path, has, ready, keys in self._list_kept(layers, "ready, iif(ready, '', keys)"):
+                seen.ready += ready
+                if not ready:
+                    partial.append((path, has, keys.split()))
+                    seen.lacking.update(partial[-1][-1])
+            seen.ready += seen.lacking.pop(_NO_VECTOR, 0)
+        if seen.lacking:
+            query = "SELECT n, key FROM vectors WHERE n > ? AND model = ? AND owner = ? ORDER BY n"
+            made = self.file.rows(query, (seen.last, self.embedder.name, _OWNER))
+            with self._guard:
+                seen.ready += sum(seen.lacking.pop(key, 0) for _, key in made)
+                seen.last = made[-1][0] if made else seen.last
+        update = "UPDATE passages SET ready = ? WHERE model = ? AND path = ? AND hash = ?"
+        whole = [each for each in partial if seen.lacking.keys().isdisjoint(each[-1])]
+        self.file.write(update, [(len(keys), self.embedder.name, path, has) for path, has, keys in whole])
+        self._seen = seen
+        return seen
+
+    def _list_kept(self, layers: Sequence[Namespace], columns: str) -> Iterator[tuple[Any, ...]]:
+        """Yield the path, the hash, and some columns that are kept, of each memory of some namespaces."""
+        query = f"SELECT path, hash, {columns} FROM passages WHERE model = ?"  # noqa: S608 - ours
+        kept = {row[0]: row for row in self.file.rows(query, (self.embedder.name,))}
+        for path, known in self._index.rows("SELECT path, hash FROM documents WHERE problem = ''"):
+            row = kept.get(path)
+            if row and row[1] == known and any(layer.holds(path) for layer in layers):
+                yield row
 
     def fill(
         self,
         tell: Callable[[int, int], None] = lambda *_: None,
         may_go_on: Callable[[], bool] = lambda: True,
-        begin: Callable[[int], None] = lambda _: None,
+        begin: Callable[[str], None] = lambda _: None,
+        refuse: Callable[[str, str], None] = lambda *_: None,
     ) -> int:
         """Make the vectors that passages lack, of each namespace in turn, and forget those that none has.
 
         Args:
             tell: called with the number of vectors that are made, and of all to make.
             may_go_on: asked before each; where it says no, the rest is left.
-            begin: called with the number of all to make, where there are any.
+            begin: called with how many passages of which vault go where, before the first one does.
+            refuse: called with the path of each passage that the embedder refuses, and why; the next filling
+                tries it again.
 
         Returns:
             How many were made.
@@ -247,23 +318,33 @@ class Meaning:
             self._find_constants(_DOCUMENT_SECONDS)
             keys = self._sweep()
             wanted = {key for each in keys.values() for key in each} - {_NO_VECTOR}
-            held, walls = self.vectors.holds(wanted), dict[str, list[str]]()
-            count, done = len(wanted) - len(held), 0
+            held, walls = {*self.vectors.holds(wanted), _NO_VECTOR}, dict[str, list[str]]()
+            count, done = len(wanted - held), 0
             if count:
-                begin(count)
+                begin(f"meaning: {count:,} passages of {self._index.vault.root} go to {self._place}")
+                self.file.write(_KEEP, [(self.embedder.name, _BEGUN, "", _BEGUN)])
             for path in keys:
                 walls.setdefault(find_wall(path), []).append(path)
-            held.add(_NO_VECTOR)
             turns = deque(self._list_lacking(paths, keys, held) for paths in walls.values())
             while turns and may_go_on():
                 if lacking := next(turns[0], None):
-                    self.embed(dict([lacking]))
-                    done += 1
+                    done += self._make_vector(*lacking, refuse)
                     tell(done, count)
                     turns.rotate(-1)
                 else:
                     turns.popleft()
+            self.count_ready([EVERYTHING])  # what is ready now need not be counted again
             return done
+
+    def _make_vector(self, path: str, key: str, text: str, refuse: Callable[[str, str], None]) -> bool:
+        """Make the vector of a passage; return False where it is refused, though others are not."""
+        try:
+            self._embed({key: text}, _DOCUMENT_SECONDS)
+        except ProgramFailed as error:
+            embed_safely(self.embedder, unrelated_sentences()[:1], seconds=_DOCUMENT_SECONDS)
+            refuse(path, error.message)
+            return False
+        return True
 
     def _sweep(self) -> dict[str, list[str]]:
         """Return the keys of all passages, by path, and forget the vectors that none of them has."""
@@ -274,11 +355,12 @@ class Meaning:
         for start in range(0, len(paths), _AT_ONCE):
             keys |= self.keys(paths[start : start + _AT_ONCE])
         wanted, own = {key for each in keys.values() for key in each}, self.embedder.name
-        old = [(model, key) for model, key in kept if model != own or key not in wanted]
-        self.file.write(f"DELETE FROM vectors WHERE owner = '{_OWNER}' AND model = ? AND key = ?", old)  # noqa: S608 - ours
         listed = self.file.rows("SELECT model, path FROM passages WHERE hash != ''")
         gone = [(model, path) for model, path in listed if model != own or path not in keys]
+        # Before their vectors: what stands there as ready has them.
         self.file.write("DELETE FROM passages WHERE model = ? AND path = ?", gone)
+        old = [(model, key) for model, key in kept if model != own or key not in wanted]
+        self.file.write(f"DELETE FROM vectors WHERE owner = '{_OWNER}' AND model = ? AND key = ?", old)  # noqa: S608 - ours
         return keys
 
     def fetch(self) -> str:
@@ -293,30 +375,23 @@ class Meaning:
         self.embedder.fetches = True
         return f"{self.embedder.name}: {self.embedder.size} are fetched, unless they are there"
 
-    def describe(self, count: int) -> str:
-        """Say how many passages of which vault go where."""
-        return f"meaning: {count:,} passages of {self._index.vault.root} go to {self._place}"
-
     @property
     def _place(self) -> str:
-        is_near = getattr(self.embedder, "is_local", False) or getattr(self.embedder, "is_loopback", False)
+        is_near = self._is_local or getattr(self.embedder, "is_loopback", False)
         return f"{self.embedder.name}, on {'this' if is_near else 'another'} machine"
 
     def describe_state(self, layers: Sequence[Namespace]) -> str:
         """Say what makes the vectors, where, and how many passages of some namespaces are ready."""
         count = self._index.text(lambda text: Scorer(text, Query(), layers, (), 0).passage_count)
         try:
-            ready = self.look(layers).settled
+            embed_safely(self.embedder, ["text"], seconds=QUERY_SECONDS, is_query=True)
         except MdmemError as error:
             return f"{self._place}: {error.message}"
-        return f"{self._place}: {ready:,} of {count:,} passages are ready"
+        return f"{self._place}: {self.count_ready(layers):,} of {count:,} passages are ready"
 
     def keep_filled(self) -> None:
         """Fill in the background, a passage at a time, only when nobody has asked for a second."""
         if self._filler is None:
-            if not getattr(self.embedder, "is_local", False):
-                # Without a number: whoever is served may see a part of the vault.
-                self._index.notes.append(f"meaning: passages of this vault go to {self._place}")
             self._filler = threading.Thread(target=self._run_filler, name="mdmem-meaning", daemon=True)
             self._filler.start()
 
@@ -326,18 +401,23 @@ class Meaning:
                 time.sleep(left)
             return time.monotonic() >= self._failed[0]
 
+        filled: object = None
+        refused: list[str] = []  # nobody is told: it may be about what they must not know of
         while True:
             self._is_due.clear()
-            wait()
             try:
-                self._index.sync()
-                self.fill(may_go_on=wait)
+                wait()
+                self._index.sync(texts=False)
+                stamp = self._index.stamp()
+                if self.may_send and stamp != filled:
+                    refused.clear()
+                    self.fill(may_go_on=wait, refuse=lambda path, _: refused.append(path))
+                    filled = None if refused or not wait() else stamp
             except LockTimeout:
                 pass  # another process does so
             except MdmemError:
-                # Nobody is told: it may be about a passage that they must not know of.
                 time.sleep(_RETRY_SECONDS)
-            self._is_due.wait()
+            self._is_due.wait(_RETRY_SECONDS)
 
 
 class Nearness:
@@ -359,7 +439,7 @@ class Nearness:
         try:
             keys = self._meaning.prepare(paths)
         except MdmemError as error:
-            self._failures.append(f"meaning: {self._meaning.note_failure(error)}")
+            self._failures.append(f"meaning: {error.message}")
             keys = self._meaning.keys(paths)
         cosines = self._meaning.vectors.compare(self._vector, {key for each in keys.values() for key in each})
         near = {key: self._judge(cosine) for key, cosine in cosines.items()}
@@ -375,19 +455,16 @@ class Nearness:
             most: how many passages to take.
             among: the keys of the only memories; None for all that the namespaces hold.
         """
-        passages, vectors = self._meaning.look(self._layers).memories, self._meaning.vectors
-        if among is None:
-            found = vectors.nearest(self._vector, most, passages)
-        else:
-            few = [key for key, own in passages.items() if any(each in among for each in own)]
-            cosines = vectors.compare(self._vector, few)
-            found = sorted(cosines.items(), key=lambda pair: (-pair[1], pair[0]))[:most]
+        passages: Mapping[str, tuple[int, ...]] = self._meaning.find_memories(self._layers)
+        if among is not None:
+            passages = {key: own for key, own in passages.items() if any(each in among for each in own)}
+        found = self._meaning.vectors.nearest(self._vector, most, passages)
         near = (own for key, cosine in found if self._judge(cosine) for own in sorted(passages[key]))
         return list(dict.fromkeys(near))
 
     def list_notes(self, passages: int) -> list[str]:
         """List what was left out, and how many of all passages that the namespaces hold are not ready."""
-        lacking = passages - self._meaning.look(self._layers).settled
+        lacking = passages - self._meaning.count_ready(self._layers)
         note = f"meaning: {lacking:,} of {passages:,} passages are not ready: `mdmem index --meaning`"
         return [*self._failures, *([note] if lacking > 0 else [])]
 

@@ -9,10 +9,9 @@ from __future__ import annotations
 import contextlib
 import os
 import threading
-from sys import intern
 from typing import TYPE_CHECKING, Any, ClassVar, Protocol
 
-from mdmem.errors import IndexDamaged, Usage
+from mdmem.errors import ExtraMissing, IndexDamaged, Usage
 from mdmem.index.database import Database
 
 if TYPE_CHECKING:
@@ -28,9 +27,9 @@ CREATE TABLE vectors (
     scale REAL NOT NULL, numbers BLOB NOT NULL, UNIQUE (model, owner, key)
 );
 CREATE TABLE passages (
-    model TEXT NOT NULL, path TEXT NOT NULL, hash TEXT NOT NULL, keys TEXT NOT NULL,
-    PRIMARY KEY (model, path)
-) WITHOUT ROWID;
+    n INTEGER PRIMARY KEY AUTOINCREMENT, model TEXT NOT NULL, path TEXT NOT NULL, hash TEXT NOT NULL,
+    keys TEXT NOT NULL, ready INTEGER NOT NULL DEFAULT 0, UNIQUE (model, path)
+);
 CREATE TABLE removals (n INTEGER NOT NULL);
 INSERT INTO removals VALUES (0);
 CREATE TRIGGER removed AFTER DELETE ON vectors BEGIN UPDATE removals SET n = n + 1; END;
@@ -43,7 +42,10 @@ class Vectors(Protocol):
     """Where vectors of a model, each of `dims` numbers, are kept and compared, by keys that are texts."""
 
     model: str
-    dims: int
+
+    @property
+    def dims(self) -> int:
+        """How many numbers each has."""
 
     def put(self, vectors: Mapping[str, Sequence[float]]) -> None:
         """Keep vectors; they replace those with the same keys."""
@@ -62,7 +64,7 @@ class VectorDatabase(Database):
     """The database of vectors, and of which passages memories have; see `Database`."""
 
     schema: ClassVar = _SCHEMA
-    version: ClassVar = 1
+    version: ClassVar = 2
     indexes: ClassVar = {}
 
 
@@ -100,9 +102,10 @@ class VectorFile:
         if listed:
             self._ask(write)
 
-    def stamp(self) -> object:
-        """Return what differs after the file was changed, by whichever process; None where there is none."""
-        return self._ask(lambda each: (each.identity, each.changes(), each.written)) if self.exists else None
+    @property
+    def identity(self) -> object:
+        """Which file it is, of all that were at its place; None where there is none."""
+        return self._ask(lambda each: each.identity) if self.exists else None
 
     @property
     def exists(self) -> bool:
@@ -148,30 +151,35 @@ class FolderVectors(Vectors):
     Args:
         file: keeps them.
         model: whose they are; those of others are not used.
-        dims: how many numbers each has.
+        find_dims: says how many numbers each has.
         owner: tells apart who uses the file: keys of others are never seen.
 
     Raises:
         StorageFailed: the system refused.
+        ExtraMissing: numpy is not installed.
         Usage: a vector has another number of numbers, is not finite, or is all zero.
     """
 
-    def __init__(self, file: VectorFile, model: str, dims: int, owner: str = "") -> None:
-        self.model, self.dims = model, dims
-        self._file, self._owner = file, owner
+    def __init__(self, file: VectorFile, model: str, find_dims: Callable[[], int], owner: str = "") -> None:
+        self.model = model
+        self._file, self._find_dims, self._owner = file, find_dims, owner
         self._guard = threading.RLock()
-        self._stamp: object = None
-        self._last = self._count = 0
-        self._removals = -1
+        self._dims = self._last = 0
+        self._state: object = None  # tells when all is to be read again
         self._rows: dict[str, int] = {}
-        self._among: tuple[object, object, Any] = (None, None, None)
+        self._blocks: list[tuple[Any, Any]] = []  # numbers and scales, of many vectors each
+        self._among: tuple[object, int, list[str], Any] = (None, 0, [], None)
+
+    @property
+    def dims(self) -> int:
+        """See `Vectors`: it is asked when it is first needed."""
+        self._dims = self._dims or self._find_dims()
+        return self._dims
 
     def put(self, vectors: Mapping[str, Sequence[float]]) -> None:
         """See `Vectors`."""
-        rows = []
-        for key, vector in vectors.items():
-            numbers, scale = self._round(vector)
-            rows.append((self.model, self._owner, key, scale, numbers.tobytes()))
+        rounded = {key: self._round(vector) for key, vector in vectors.items()}
+        rows = [(self.model, self._owner, key, s, numbers.tobytes()) for key, (numbers, s) in rounded.items()]
         insert = "INSERT OR REPLACE INTO vectors (model, owner, key, scale, numbers) VALUES (?, ?, ?, ?, ?)"
         self._file.write(insert, rows)
 
@@ -182,54 +190,55 @@ class FolderVectors(Vectors):
             self._file.write(delete, [(self._owner, key) for key in keys])
 
     def compare(self, vector: Sequence[float], keys: Collection[str]) -> Mapping[str, float]:
-        """See `Vectors`."""
-        with self._guard:
-            self._load()
-            known = [key for key in keys if key in self._rows]
-            scores = self._score(vector, [self._rows[key] for key in known])
-        return dict(zip(known, scores.tolist(), strict=True))
+        """See `Vectors`; only these are read."""
+        np = _import_numpy()
+        found = self._select("key, scale, numbers", keys)
+        numbers = np.frombuffer(b"".join(row[2] for row in found), np.int8).reshape(-1, self.dims)
+        scores = self._score(vector, numbers, np.array([row[1] for row in found]))
+        return {row[0]: score for row, score in zip(found, scores.tolist(), strict=True)}
 
     def nearest(self, vector: Sequence[float], k: int, among: Collection[str]) -> Sequence[tuple[str, float]]:
-        """See `Vectors`; the same object `among` is looked up once."""
-        import numpy as np  # noqa: PLC0415 - an extra
-
+        """See `Vectors`; all are kept in memory, and the same object `among` is looked up once."""
+        np = _import_numpy()
         with self._guard:
             self._load()
-            if self._among[0] is not among or self._among[1] != self._stamp:
-                known = sorted((key for key in among if key in self._rows), key=self._rows.__getitem__)
-                self._among = among, self._stamp, (known, np.array([self._rows[key] for key in known]))
-            known, rows = self._among[2]
-            scores = self._score(vector, rows)
-        if 0 < k < len(scores):
-            least = np.partition(scores, -k)[-k]
-            pairs = [(known[at], float(scores[at])) for at in np.flatnonzero(scores >= least)]
-        else:
-            pairs = list(zip(known, scores.tolist(), strict=True))
-        return sorted(pairs, key=lambda pair: (-pair[1], pair[0]))[: max(k, 0)]
+            if self._among[0] is not among or self._among[1] != self._last:
+                pairs = [pair for pair in self._rows.items() if pair[0] in among]
+                rows = np.array([row for _, row in pairs], np.intp)
+                self._among = among, self._last, [key for key, _ in pairs], rows
+            _, _, known, rows = self._among
+            blocks = [self._score(vector, *block) for block in self._blocks]
+        scores = np.concatenate([np.empty(0), *blocks])[rows]
+        least = np.partition(scores, -k)[-k] if 0 < k < len(scores) else -np.inf
+        found = [(known[at], float(scores[at])) for at in np.flatnonzero(scores >= least)]
+        return sorted(found, key=lambda pair: (-pair[1], pair[0]))[: max(k, 0)]
 
-    def holds(self, keys: Iterable[str]) -> set[str]:
+    def holds(self, keys: Collection[str]) -> set[str]:
         """Return which of some keys have a vector."""
-        with self._guard:
-            self._load()
-            return {key for key in keys if key in self._rows}
+        return {key for (key,) in self._select("key", keys)}
 
-    def _score(self, vector: Sequence[float], rows: Any) -> Any:
-        """Return the cosines of a vector to those in some rows: sums of whole numbers, times two scales."""
-        import numpy as np  # noqa: PLC0415 - an extra
+    def _select(self, what: str, keys: Collection[str]) -> list[Any]:
+        """Return some columns of the vectors with these keys."""
+        listed, found = [*keys], list[Any]()
+        for start in range(0, len(listed) if self._file.exists else 0, _CHUNK):
+            some = listed[start : start + _CHUNK]
+            query = (
+                f"SELECT {what} FROM vectors WHERE model = ? AND owner = ? AND length(numbers) = ?"  # noqa: S608 - ours
+                f" AND key IN ({', '.join('?' * len(some))})"
+            )
+            found += self._file.rows(query, (self.model, self._owner, self.dims, *some))
+        return found
 
+    def _score(self, vector: Sequence[float], numbers: Any, scales: Any) -> Any:
+        """Return the cosines of a vector to others: sums of whole numbers, times two scales."""
+        np = _import_numpy()
         asked, scale = self._round(vector)
-        wide, scores = asked.astype(np.int32), np.empty(len(rows))
-        for start in range(0, len(rows), _CHUNK):
-            some = rows[start : start + _CHUNK]
-            # No library for matrices: it would start threads, and add up in an order of its own.
-            products = np.einsum("ij,j->i", self._matrix[some], wide)
-            scores[start : start + _CHUNK] = products * self._scales[some] * scale
-        return scores
+        # No library for matrices: it would start threads, and add up in an order of its own.
+        return np.einsum("ij,j->i", numbers, asked.astype(np.int32)) * scales * scale
 
     def _round(self, vector: Sequence[float]) -> tuple[Any, float]:
         """Round a vector to whole numbers of 8 bits, and return the scale that makes its length 1."""
-        import numpy as np  # noqa: PLC0415 - an extra
-
+        np = _import_numpy()
         given = np.asarray(vector, dtype=np.float64)
         most = np.abs(given).max(initial=0.0)
         if given.shape != (self.dims,) or not np.isfinite(most) or not most:
@@ -240,34 +249,32 @@ class FolderVectors(Vectors):
 
     def _load(self) -> None:
         """Read what was kept since the last look; everything, where something was removed."""
-        import numpy as np  # noqa: PLC0415 - an extra
-
-        stamp = self._file.stamp()
-        if stamp == self._stamp and stamp is not None:
-            return
-        removals = next((n for (n,) in self._file.rows("SELECT n FROM removals")), 0)
-        is_other = stamp is None or self._stamp is None or stamp[0] != self._stamp[0]  # type: ignore[index]
-        ours = (self.model, self._owner)
-        if is_other or removals != self._removals:
-            count = "SELECT count(*) FROM vectors WHERE model = ? AND owner = ?"
-            most = next((most for (most,) in self._file.rows(count, ours)), 0)
-            self._last, self._count, self._rows = 0, 0, {}
-            self._matrix, self._scales = np.empty((most, self.dims), np.int8), np.empty(most)
+        np = _import_numpy()
+        kept = self._file.rows("SELECT n, (SELECT max(n) FROM vectors) FROM removals") or [(0, 0)]
+        state = self._file.identity, kept[0][0]
+        if state != self._state:
+            self._state, self._last, self._rows, self._blocks = state, 0, {}, []
+            self._among = (None, 0, [], None)
         query = (
             "SELECT n, key, scale, numbers FROM vectors NOT INDEXED"
             " WHERE model = ? AND owner = ? AND n > ? AND length(numbers) = ? ORDER BY n LIMIT ?"
         )
-        while found := self._file.rows(query, (*ours, self._last, self.dims, _CHUNK)):
-            start, end = self._count, self._count + len(found)
-            if end > len(self._matrix):
-                most = end + end // 8  # room for more, so that not each new one copies all
-                self._matrix = np.concatenate(
-                    [self._matrix[:start], np.empty((most - start, self.dims), np.int8)]
-                )
-                self._scales = np.concatenate([self._scales[:start], np.empty(most - start)])
-            numbers = np.frombuffer(b"".join(row[3] for row in found), np.int8)
-            self._matrix[start:end] = numbers.reshape(-1, self.dims)
-            self._scales[start:end] = [row[2] for row in found]
-            self._rows.update((intern(row[1]), start + at) for at, row in enumerate(found))
-            self._last, self._count = found[-1][0], end
-        self._stamp, self._removals = stamp, removals
+        while found := self._file.rows(query, (self.model, self._owner, self._last, self.dims, _CHUNK)):
+            count = sum(len(scales) for _, scales in self._blocks)
+            self._rows.update((row[1], count + at) for at, row in enumerate(found))
+            numbers = np.frombuffer(b"".join(row[3] for row in found), np.int8).reshape(-1, self.dims)
+            scales = np.array([row[2] for row in found])
+            if self._blocks and len(self._blocks[-1][1]) < _CHUNK:
+                before = self._blocks.pop()
+                numbers, scales = np.concatenate([before[0], numbers]), np.concatenate([before[1], scales])
+            self._blocks.append((numbers, scales))
+            self._last = found[-1][0]
+        self._last = max(self._last, kept[0][1] or 0)  # the rest is of others
+
+
+def _import_numpy() -> Any:
+    try:
+        import numpy  # noqa: PLC0415, ICN001 - an extra
+    except ImportError:
+        raise ExtraMissing(extra="semantic", package="numpy") from None
+    return numpy

@@ -7,6 +7,7 @@ import random
 import signal
 import subprocess
 import sys
+import threading
 from contextlib import closing
 from dataclasses import replace
 from pathlib import Path
@@ -71,7 +72,7 @@ def fill_until_killed() -> Iterator[Callable[[Memory, int, Path], int]]:
 def held(memory: Memory) -> dict[str, list[int]]:
     """What is ready: the memories that have a passage, by its key, where that has a vector."""
     meaning = meaning_of(memory)
-    memories = meaning.look([EVERYTHING]).memories
+    memories = meaning.find_memories([EVERYTHING])
     return {key: sorted(memories[key]) for key in meaning.vectors.holds(memories)}
 
 
@@ -280,13 +281,58 @@ def test_a_server_fills_in_the_background_and_again_when_somebody_has_asked(tmp_
         until(lambda: len(held(memory)) == 2)
 
 
-def test_a_server_that_sends_passages_to_another_program_says_so_without_a_number(tmp_path: Path) -> None:
+def test_no_passage_goes_elsewhere_before_a_filling_has_said_how_many_go_where(tmp_path: Path) -> None:
     embedder = ToyEmbedder()
     embedder.is_local = False
     memory = make_memory(tmp_path, embedder)
-    write(tmp_path, "users/b/notes/a.md", "A car.\n")
-    with closing(memory.keep_current()):
-        assert memory.service.remarks == ["meaning: passages of this vault go to toy, on another machine"]
+    write(tmp_path, "notes/a.md", "A car.\n")
+    note = "meaning: 1 of 1 passages are not ready: `mdmem index --meaning`"
+    assert memory.search("car").notes == (note,)
+    said: list[str] = []
+    assert meaning_of(memory).fill(begin=said.append, may_go_on=lambda: False) == 0
+    assert said == [f"meaning: 1 passages of {memory.root} go to toy, on another machine"]
+    assert embedder.given == []
+    assert make_memory(tmp_path, embedder).search("car").notes == ()
+    assert embedder.given == ["A car."]
+
+
+def test_what_an_embedder_refuses_is_named_once_and_passed_over(tmp_path: Path) -> None:
+    class Picky(ToyEmbedder):
+        def embed_documents(self, texts: Sequence[str]) -> Sequence[Sequence[float]]:
+            if any("bad" in text for text in texts):
+                self.given += texts
+                raise ValueError("no such text")
+            return super().embed_documents(texts)
+
+    embedder = Picky()
+    memory = make_memory(tmp_path, embedder)
+    for name in "abc":
+        write(tmp_path, f"notes/{name}.md", f"The car {'bad' if name == 'a' else name}.\n")
+    memory.sync()
+    refused: list[tuple[str, str]] = []
+    assert meaning_of(memory).fill(refuse=lambda *said: refused.append(said)) == 2
+    assert refused == [("notes/a.md", "toy: ValueError: no such text")]
+    count = len(embedder.given)
+    notes = ("meaning: 1 of 3 passages are not ready: `mdmem index --meaning`",)
+    assert memory.search("car").notes == notes
+    assert len(embedder.given) == count
+    again = make_memory(tmp_path, embedder)
+    assert again.search("car").notes == ("meaning: toy: ValueError: no such text", *notes)
+    assert again.search("car").notes == notes
+    embedder.embed_documents = lambda texts: ToyEmbedder().embed_documents(texts)  # type: ignore[method-assign]
+    assert fill(make_memory(tmp_path, embedder)) == 1
+    assert memory.search("car").notes == ()
+
+
+def test_who_has_the_vault_open_in_an_editor_fills_it(tmp_path: Path) -> None:
+    memory = make_memory(tmp_path, ToyEmbedder())
+    write(tmp_path, "notes/a.md", "A car.\n")
+    editing = memory.editing()
+    thread = threading.Thread(target=list, args=(editing.changes(),))
+    thread.start()
+    until(lambda: len(held(memory)) == 1)
+    editing.stop()
+    thread.join()
 
 
 def test_what_fails_leaves_words_alone_with_the_reason_and_is_tried_later(tmp_path: Path) -> None:

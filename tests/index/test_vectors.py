@@ -31,7 +31,7 @@ STEPS = st.lists(
 
 
 def open_vectors(folder: Path, model: str = "m", owner: str = "o") -> FolderVectors:
-    return FolderVectors(VectorFile(str(folder / "vectors.sqlite"), []), model, DIMS, owner)
+    return FolderVectors(VectorFile(str(folder / "vectors.sqlite"), []), model, lambda: DIMS, owner)
 
 
 def cosine(one: Sequence[float], other: Sequence[float]) -> float:
@@ -100,7 +100,7 @@ def test_what_is_no_vector_is_refused_and_nothing_is_kept(tmp_path: Path, vector
 def test_a_damaged_file_is_set_aside_and_made_again(tmp_path: Path, written: bytes) -> None:
     (tmp_path / "vectors.sqlite").write_bytes(written)
     notes: list[str] = []
-    vectors = FolderVectors(VectorFile(str(tmp_path / "vectors.sqlite"), notes), "m", DIMS)
+    vectors = FolderVectors(VectorFile(str(tmp_path / "vectors.sqlite"), notes), "m", lambda: DIMS)
     assert vectors.compare((1, 0, 0), ["a"]) == {}
     vectors.put({"a": (1, 0, 0)})
     assert vectors.compare((1, 0, 0), ["a"]) == {"a": pytest.approx(1)}

@@ -92,8 +92,8 @@ BESIDES = {
 # The modules apart from the doors that import something inside a function: why, and what.
 INLINE = {
     "adapters.hooks": (
-        "most events need no context, and start no process",
-        {"facade.background", "facade.context", "facade.excerpt"},
+        "most events need no context, start no process, and warn of nothing",
+        {"facade.background", "facade.context", "facade.excerpt", "logging"},
     ),
     "agents.settings": ("an extra: Codex alone has settings in TOML", {"tomlkit"}),
     "agents.hosts": ("VS Code's folder alone differs between systems", {"platformdirs"}),

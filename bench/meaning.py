@@ -70,7 +70,7 @@ def measure(setting: Setting) -> list[Row]:
 def _kill_fillings(setting: Setting) -> Row:
     """Kill what makes the vectors of a vault, again and again, and look at what is made twice."""
     root, log, rng = setting.path("killed"), setting.path("made"), setting.chance("kills")
-    count, made, again = _write(root, setting.count(400), rng), set[str](), [0]
+    count, made, again = _write(root, setting.count(1_000), rng), set[str](), [0]
     kills, wanted = 0, setting.count(_KILLS)
     command = [sys.executable, os.path.join(os.path.dirname(__file__), "fill_worker.py")]
     with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as worker:
@@ -78,7 +78,7 @@ def _kill_fillings(setting: Setting) -> Row:
         assert worker.stdout
         ended = ""
         while ended != "0":
-            after = rng.randrange(1, 3 * count // wanted // 2) if kills < wanted else -1
+            after = rng.randrange(1, count // wanted) if kills < wanted else -1
             worker.stdin.write(f"{json.dumps([root, log, after, rng.uniform(0, 0.003)])}\n")
             worker.stdin.flush()
             ended = worker.stdout.readline().strip()

@@ -11,7 +11,6 @@ import os
 import threading
 import time
 from collections import Counter, deque
-from functools import cached_property
 from hashlib import blake2b
 from itertools import islice
 from sys import intern
@@ -23,7 +22,6 @@ from mdmem.index.embedder import (
     QUERY_SECONDS,
     FastEmbedder,
     embed_safely,
-    embedder_failed,
     measure_constants,
     unrelated_sentences,
 )
@@ -49,7 +47,8 @@ MOST_AT_ONCE = 24
 _NO_VECTOR = "-"  # the key of a passage that gets none: empty, of another language, or with a secret
 _OWNER = "passages"
 _KEEP = "INSERT OR REPLACE INTO passages (model, path, hash, keys) VALUES (?, ?, ?, ?)"
-_CONSTANTS, _BEGUN = ":constants", ":begun"  # instead of a path: no memory is called so
+# Instead of a path: no memory is called so. No passage goes elsewhere before `fill` has said which go where.
+_CONSTANTS, _BEGUN = ":constants", ":begun"
 _LOCK = "meaning.lock"
 _AT_ONCE = 500  # memories that are looked up
 _DOCUMENT_SECONDS = 30.0
@@ -77,17 +76,15 @@ class _Seen:
 class Meaning:
     """Makes and keeps the vectors of the passages of a vault, and compares them with queries.
 
-    Constructing one opens nothing. One object may be used by several threads.
-
-    Args:
-        index: of the vault.
-        embedder: makes the vectors.
+    One object may be used by several threads.
     """
 
     def __init__(self, index: Index, embedder: Embedder) -> None:
         self.embedder = embedder
         self._is_local = bool(getattr(embedder, "is_local", False))
         self._index = index
+        self.file = VectorFile(os.path.join(index.folder, NAME), index.notes)
+        self.vectors = self.vectors_of(_OWNER)
         self._failed: tuple[float, str] = (0.0, "")
         self._refused: dict[str, float] = {}  # the keys of passages, and when these are tried again
         self._guard = threading.Lock()
@@ -97,31 +94,9 @@ class Meaning:
         self._is_due = threading.Event()
         self._filler: threading.Thread | None = None
 
-    @cached_property
-    def file(self) -> VectorFile:
-        """The file that keeps the vectors."""
-        return VectorFile(os.path.join(self._index.folder, NAME), self._index.notes)
-
-    @cached_property
-    def vectors(self) -> FolderVectors:
-        """The vectors of passages."""
-        return self.vectors_of(_OWNER)
-
     def vectors_of(self, owner: str) -> FolderVectors:
         """Return the vectors of whoever has some in the same file, of the size that the embedder makes."""
-        return FolderVectors(self.file, self.embedder.name, self._find_dims, owner)
-
-    def _find_dims(self) -> int:
-        """Return how many numbers a vector has: as the embedder says, else as those that are kept have."""
-        try:
-            return self.embedder.dims
-        except Exception as error:  # it is somebody else's code
-            query = "SELECT length(numbers) FROM vectors WHERE model = ? ORDER BY n DESC LIMIT 1"
-            for (dims,) in self.file.rows(query, (self.embedder.name,)):
-                return int(dims)
-            if isinstance(error, MdmemError):
-                raise
-            raise embedder_failed(self.embedder.name, f"{type(error).__name__}: {error}") from None
+        return FolderVectors(self.file, self.embedder.name, lambda: self.embedder.dims, owner)
 
     def _find_constants(self, seconds: float) -> tuple[float, float]:
         """Return the constants of the embedder; where it has none, measure them in some seconds, once."""
@@ -136,22 +111,16 @@ class Meaning:
         return self._constants
 
     def _find_kept(self, path: str) -> str:
-        """Return the keys that are kept of a memory, or what is kept of the embedder; empty for nothing."""
         query = "SELECT keys FROM passages WHERE model = ? AND path = ?"
         return next((keys for (keys,) in self.file.rows(query, (self.embedder.name, path))), "")
 
     def ask(self, text: str, layers: Sequence[Namespace]) -> Nearness | str:
-        """Return how near passages are to a query; or why it is searched by words alone.
-
-        Args:
-            text: the words of the query.
-            layers: the namespaces that are searched.
-        """
+        """Return how near the passages of some namespaces are to a query; or why words alone are searched."""
         self._asked = time.monotonic()
         self._is_due.set()
         if not self.embedder.reads(text):
             return f"meaning: {self.embedder.name} does not read this language: words alone"
-        if not self._is_sent(text):
+        if not self._is_local and secret.find(text):
             return "meaning: the query holds a secret, which is not sent: words alone"
         until, reason = self._failed
         if time.monotonic() >= until:
@@ -167,23 +136,13 @@ class Meaning:
         self._failed = time.monotonic() + _RETRY_SECONDS, error.message
         return error.message
 
-    def _is_sent(self, text: str) -> bool:
-        return self._is_local or not secret.find(text)
-
-    @property
-    def may_send(self) -> bool:
-        """Whether passages go to the embedder: on this machine, or once `fill` has said which go where."""
-        return self._is_local or bool(self._find_kept(_BEGUN))
-
     def keys(self, paths: Sequence[str]) -> dict[str, list[str]]:
         """Return the keys of the passages of memories, by path; of those that are gone none."""
-        marks = ", ".join("?" * len(paths))
-        hashes = dict(
-            self._index.rows(f"SELECT path, hash FROM documents WHERE path IN ({marks})", paths)  # noqa: S608 - marks
-        )
-        query = f"SELECT path, hash, keys FROM passages WHERE model = ? AND path IN ({marks})"  # noqa: S608 - as above
-        kept = {path: (has, keys) for path, has, keys in self.file.rows(query, (self.embedder.name, *paths))}
-        found = {path: kept[path][1].split() for path in paths if kept.get(path, "-")[0] == hashes.get(path)}
+        among = f"path IN ({', '.join('?' * len(paths))})"
+        hashes = dict(self._index.rows(f"SELECT path, hash FROM documents WHERE {among}", paths))  # noqa: S608 - marks
+        query = f"SELECT path, hash, keys FROM passages WHERE model = ? AND {among}"  # noqa: S608 - as above
+        kept = self.file.rows(query, (self.embedder.name, *paths))
+        found = {path: keys.split() for path, has, keys in kept if has == hashes.get(path)}
         rows = []
         for path in paths:
             if path not in found and (passages := self._cut(path, hashes.get(path))):
@@ -201,18 +160,14 @@ class Meaning:
         return [(self._key(wall, text), text) for text in texts_of(document)]
 
     def _key(self, wall: str, text: str) -> str:
-        if not (text.strip() and self.embedder.reads(text) and self._is_sent(text)):
+        if not text.strip() or not self.embedder.reads(text) or (not self._is_local and secret.find(text)):
             return _NO_VECTOR
         return blake2b(f"{wall}\0{text}".encode("utf-8", "surrogatepass"), digest_size=16).hexdigest()
 
     def prepare(self, paths: Sequence[str]) -> dict[str, list[str]]:
-        """Return `keys`, and make some vectors that the passages lack, of the first memories first.
-
-        Raises:
-            ProgramFailed, ExtraMissing, StorageFailed: they cannot be made or kept.
-        """
+        """Return `keys`, and make some vectors that the passages lack, of the first memories first."""
         keys = self.keys(paths)
-        if self.may_send:
+        if self._is_local or self._find_kept(_BEGUN):
             held = self.vectors.holds({key for each in keys.values() for key in each})
             lacking = self._list_lacking(paths, keys, {*held, _NO_VECTOR})
             if texts := {key: text for _, key, text in islice(lacking, MOST_AT_ONCE)}:
@@ -259,7 +214,7 @@ class Meaning:
     def _look(self, layers: Sequence[Namespace]) -> _Seen:
         """Find what namespaces hold; while vectors are made, only new ones are looked at."""
         last = self.file.rows("SELECT max(n), (SELECT n FROM removals) FROM passages")
-        stamp = tuple(layers), self._index.stamp(), self.file.identity, last
+        stamp = tuple(layers), self._index.stamp(), last
         seen, partial = self._seen, list[tuple[str, str, list[str]]]()
         if seen.stamp != stamp:
             seen = _Seen(stamp)
@@ -364,12 +319,7 @@ class Meaning:
         return keys
 
     def fetch(self) -> str:
-        """Let the embedder fetch its model when that is first used, and say what and how much that is.
-
-        Raises:
-            Usage: the embedder fetches none.
-            ProgramFailed: it knows no such model.
-        """
+        """Let the embedder fetch its model when that is first used, and say what and how much that is."""
         if not isinstance(self.embedder, FastEmbedder):
             raise Usage(problem=f"{self.embedder.name} fetches nothing")
         self.embedder.fetches = True
@@ -409,7 +359,7 @@ class Meaning:
                 wait()
                 self._index.sync(texts=False)
                 stamp = self._index.stamp()
-                if self.may_send and stamp != filled:
+                if stamp != filled and (self._is_local or self._find_kept(_BEGUN)):
                     refused.clear()
                     self.fill(may_go_on=wait, refuse=lambda path, _: refused.append(path))
                     filled = None if refused or not wait() else stamp
@@ -449,12 +399,7 @@ class Nearness:
         }
 
     def nearest(self, most: int, among: Collection[int] | None = None) -> list[int]:
-        """Return the keys of the memories with the nearest passages, in order.
-
-        Args:
-            most: how many passages to take.
-            among: the keys of the only memories; None for all that the namespaces hold.
-        """
+        """Return the keys of the memories with the `most` nearest passages, in order, of some or of all."""
         passages: Mapping[str, tuple[int, ...]] = self._meaning.find_memories(self._layers)
         if among is not None:
             passages = {key: own for key, own in passages.items() if any(each in among for each in own)}

@@ -9,6 +9,7 @@ from __future__ import annotations
 import contextlib
 import os
 import threading
+from sys import intern
 from typing import TYPE_CHECKING, Any, ClassVar, Protocol
 
 from mdmem.errors import ExtraMissing, IndexDamaged, Usage
@@ -31,9 +32,10 @@ CREATE TABLE passages (
     keys TEXT NOT NULL, ready INTEGER NOT NULL DEFAULT 0, UNIQUE (model, path)
 );
 CREATE TABLE removals (n INTEGER NOT NULL);
-INSERT INTO removals VALUES (0);
+INSERT INTO removals VALUES (random());
 CREATE TRIGGER removed AFTER DELETE ON vectors BEGIN UPDATE removals SET n = n + 1; END;
 """
+_OWN = "SELECT {} FROM vectors {} WHERE model = ? AND owner = ? AND length(numbers) = ?"
 _LARGEST = 127  # of 8 bits with a sign
 _CHUNK = 4_096  # vectors that are read, and compared, at once
 
@@ -103,11 +105,6 @@ class VectorFile:
             self._ask(write)
 
     @property
-    def identity(self) -> object:
-        """Which file it is, of all that were at its place; None where there is none."""
-        return self._ask(lambda each: each.identity) if self.exists else None
-
-    @property
     def exists(self) -> bool:
         """Whether anything is kept."""
         return os.path.exists(self.path)
@@ -115,34 +112,29 @@ class VectorFile:
     def delete(self) -> None:
         """Delete the file, and one that was set aside."""
         with self._guard:
-            self._close()
-            for suffix in ("", *_BESIDE, _ASIDE):
-                with contextlib.suppress(FileNotFoundError):
-                    os.unlink(self.path + suffix)
+            self._close("", *_BESIDE, _ASIDE)
 
     def _ask(self, ask: Callable[[VectorDatabase], Any]) -> Any:
         with self._guard:
             if self._database and self._database.replaced:
                 self._close()
             try:
-                return ask(self._open())
+                self._database = self._database or VectorDatabase(self.path)
+                return ask(self._database)
             except IndexDamaged as error:
-                self._close()
-                for suffix in _BESIDE:
-                    with contextlib.suppress(FileNotFoundError):
-                        os.unlink(self.path + suffix)
+                self._close(*_BESIDE)
                 os.replace(self.path, self.path + _ASIDE)
                 self._notes.append(f"the vectors were set aside, and are made again: {error.reason}")
-                return ask(self._open())
+                return self._ask(ask)
 
-    def _open(self) -> VectorDatabase:
-        self._database = self._database or VectorDatabase(self.path)
-        return self._database
-
-    def _close(self) -> None:
+    def _close(self, *suffixes: str) -> None:
+        """Close the database, and delete some of its files."""
         database, self._database = self._database, None
         if database:
             database.close()
+        for suffix in suffixes:
+            with contextlib.suppress(FileNotFoundError):
+                os.unlink(self.path + suffix)
 
 
 class FolderVectors(Vectors):
@@ -165,7 +157,7 @@ class FolderVectors(Vectors):
         self._file, self._find_dims, self._owner = file, find_dims, owner
         self._guard = threading.RLock()
         self._dims = self._last = 0
-        self._state: object = None  # tells when all is to be read again
+        self._removals: int | None = None  # tells when all is to be read again
         self._rows: dict[str, int] = {}
         self._blocks: list[tuple[Any, Any]] = []  # numbers and scales, of many vectors each
         self._among: tuple[object, int, list[str], Any] = (None, 0, [], None)
@@ -220,12 +212,9 @@ class FolderVectors(Vectors):
     def _select(self, what: str, keys: Collection[str]) -> list[Any]:
         """Return some columns of the vectors with these keys."""
         listed, found = [*keys], list[Any]()
-        for start in range(0, len(listed) if self._file.exists else 0, _CHUNK):
+        for start in range(0, len(listed), _CHUNK):
             some = listed[start : start + _CHUNK]
-            query = (
-                f"SELECT {what} FROM vectors WHERE model = ? AND owner = ? AND length(numbers) = ?"  # noqa: S608 - ours
-                f" AND key IN ({', '.join('?' * len(some))})"
-            )
+            query = f"{_OWN.format(what, '')} AND key IN ({', '.join('?' * len(some))})"
             found += self._file.rows(query, (self.model, self._owner, self.dims, *some))
         return found
 
@@ -250,18 +239,14 @@ class FolderVectors(Vectors):
     def _load(self) -> None:
         """Read what was kept since the last look; everything, where something was removed."""
         np = _import_numpy()
-        kept = self._file.rows("SELECT n, (SELECT max(n) FROM vectors) FROM removals") or [(0, 0)]
-        state = self._file.identity, kept[0][0]
-        if state != self._state:
-            self._state, self._last, self._rows, self._blocks = state, 0, {}, []
+        kept = self._file.rows("SELECT n, (SELECT max(n) FROM vectors) FROM removals") or [(None, 0)]
+        if kept[0][0] != self._removals or not kept[0][1]:
+            self._removals, self._last, self._rows, self._blocks = kept[0][0], 0, {}, []
             self._among = (None, 0, [], None)
-        query = (
-            "SELECT n, key, scale, numbers FROM vectors NOT INDEXED"
-            " WHERE model = ? AND owner = ? AND n > ? AND length(numbers) = ? ORDER BY n LIMIT ?"
-        )
-        while found := self._file.rows(query, (self.model, self._owner, self._last, self.dims, _CHUNK)):
+        query = f"{_OWN.format('n, key, scale, numbers', 'NOT INDEXED')} AND n > ? ORDER BY n LIMIT ?"
+        while found := self._file.rows(query, (self.model, self._owner, self.dims, self._last, _CHUNK)):
             count = sum(len(scales) for _, scales in self._blocks)
-            self._rows.update((row[1], count + at) for at, row in enumerate(found))
+            self._rows.update((intern(row[1]), count + at) for at, row in enumerate(found))
             numbers = np.frombuffer(b"".join(row[3] for row in found), np.int8).reshape(-1, self.dims)
             scales = np.array([row[2] for row in found])
             if self._blocks and len(self._blocks[-1][1]) < _CHUNK:

@@ -275,11 +275,11 @@ def unrelated_sentences() -> list[str]:
 
 def measure_constants(vectors: Sequence[Sequence[float]]) -> tuple[float, float]:
     """Return the constants of a model from its vectors of `unrelated_sentences`."""
-    cosines = [
-        math.fsum(map(mul, a, b)) / math.hypot(*a) / math.hypot(*b) for a, b in combinations(vectors, 2)
-    ]
-    mean = math.fsum(cosines) / len(cosines)
-    deviation = math.sqrt(math.fsum((each - mean) ** 2 for each in cosines) / len(cosines))
+    from statistics import fmean, pstdev  # noqa: PLC0415 - start-up
+
+    pairs = combinations(vectors, 2)
+    cosines = [math.fsum(map(mul, a, b)) / math.hypot(*a) / math.hypot(*b) for a, b in pairs]
+    mean, deviation = fmean(cosines), pstdev(cosines)
     return mean + 0.32 * deviation, max(1.54 * deviation, _LEAST_SPREAD)
 
 
@@ -316,31 +316,25 @@ def embed_safely(
         raise embedder_failed(embedder.name, f"it gave {len(given)} vectors for {len(texts)} texts")
     for vector in given:
         if len(vector) != dims or not all(map(math.isfinite, vector)) or not any(vector):
-            raise embedder_failed(
-                embedder.name, f"it gave no vector of {dims} finite numbers that are not all zero"
-            )
+            reason = f"it gave no vector of {dims} finite numbers that are not all zero"
+            raise embedder_failed(embedder.name, reason)
     return given
 
 
 def _within(seconds: float, ask: Callable[[], Any]) -> Any:
     """Return what a call returns, in a thread; one that takes longer is left behind."""
-    told: list[tuple[bool, Any]] = []
+    from concurrent.futures import Future  # noqa: PLC0415 - start-up
+
+    told = Future[Any]()
 
     def run() -> None:
         try:
-            told.append((True, ask()))
+            told.set_result(ask())
         except BaseException as error:  # noqa: BLE001 - it is raised where it was asked
-            told.append((False, error))
+            told.set_exception(error)
 
-    thread = threading.Thread(target=run, name="mdmem-embedder", daemon=True)
-    thread.start()
-    thread.join(seconds)
-    if not told:
-        raise TimeoutError
-    is_done, answer = told[0]
-    if not is_done:
-        raise answer
-    return answer
+    threading.Thread(target=run, name="mdmem-embedder", daemon=True).start()
+    return told.result(seconds)
 
 
 def configured_embedder(given: str | Embedder | None = None) -> Embedder | None:

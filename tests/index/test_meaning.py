@@ -186,6 +186,8 @@ def test_vectors_are_those_of_a_filling_from_nothing_whatever_happens(
                 memory = make_memory(folder, ToyEmbedder(rng.choice(["toy", "other"])))
             elif kind == 4:
                 fill_until_killed(memory, rng.randrange(1, 9), tmp_path / "log")
+            beside = make_memory(folder, ToyEmbedder(meaning_of(memory).embedder.name))
+            assert count_ready(memory) == count_ready(beside) == count_by_hand(memory), seed
         memory = make_memory(folder, ToyEmbedder())
         fill(memory)
         ready = held(memory)
@@ -196,6 +198,17 @@ def test_vectors_are_those_of_a_filling_from_nothing_whatever_happens(
         fill(fresh)
         assert held(fresh) == ready, seed
         assert count == [(len(ready),)]
+
+
+def count_ready(memory: Memory) -> int:
+    memory.sync()
+    return meaning_of(memory).count_ready([EVERYTHING])
+
+
+def count_by_hand(memory: Memory) -> int:
+    memories = meaning_of(memory).find_memories([EVERYTHING])
+    none = len(memories.get("-", ()))  # for those that are empty
+    return none + sum(len(memories[key]) for key in held(memory))
 
 
 def change(rng: random.Random, folder: Path) -> None:

@@ -34,6 +34,7 @@ _NUMBERED = regex(r"(.+)[-_]([1-9][0-9]{0,5})")
 _LINE = regex(r"L?([1-9][0-9]{0,8})(?:[,C][0-9]+)?(?:-L?[1-9][0-9]{0,8}(?:[,C][0-9]+)?)?")
 _QUOTED_TEXT = ":~:"
 _TOP = "top"
+_OF_GITHUB = "user-content-"  # with which the ids of a page begin there
 _IN_LINE = regex(r"[^\n]+")
 _COMMENT = regex(r"<!--(?:(?!-->)[\s\S])*+")
 # No quadratic search: a tag ends before the next "<", braces before the next brace or line.
@@ -225,7 +226,8 @@ def find(document: Document, anchor: str) -> AnchorTarget | None:
         return _find_block(document, anchor.removeprefix(BLOCK_MARK))
     found = match(headings(document.sections), anchor)
     if found is None:
-        return _find_place(document, anchor)
+        bare = anchor.removeprefix(_OF_GITHUB)
+        return _find_place(document, anchor) or (find(document, bare) if bare != anchor else None)
     sections = [document.sections[index] for index in found.indexes]
     lines = tuple(section.heading.line for section in sections)
     return AnchorTarget(found.rule, sections[0].span, lines[0], lines)

@@ -42,7 +42,7 @@ SOCKET = "vouches-"
 INDEX_NAMES = ("index", "_index")
 """What a memory is called that a site shows at the address of its folder."""
 
-VERSION = 7
+VERSION = 8
 # Writers hold the lock of the index; a reader waits for a checkpoint at most.
 BUSY_SECONDS = 5.0
 _DAMAGE = {sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_NOTADB, sqlite3.SQLITE_FORMAT, sqlite3.SQLITE_ERROR}
@@ -520,7 +520,7 @@ _ADDRESSES = frozenset(("permalink", "url", "slug", "redirect_from"))
 _LONGEST_ADDRESS = 1024
 # Of Logseq: a property of a page in its first lines, or of a block; what its files and Jekyll's are called.
 _PROPERTY = regex(r"(?:\A|\n)[ \t-]*(title|alias|id)::[ \t]+([^\r\n]{1,400})")
-_DATED_POST = regex(r"[0-9]{4}-[0-9]{1,2}-[0-9]{1,2}-(.+)")
+_DATED_POST = regex(r"(?:.*/)?[0-9]{4}[-/][0-9]{1,2}[-/][0-9]{1,2}[-/](.+)")
 _NUMBER = regex(r"(?:(?<=/)|\A)[0-9]+[ _.-]+(?=[^\d\s_.-])")
 _JOURNAL = regex(r"([0-9]{4})[_-](0[1-9]|1[0-2])[_-]0?([1-3]?[0-9])")
 _NTH = {1: "st", 2: "nd", 3: "rd"}
@@ -551,10 +551,10 @@ def _list_addresses(path: str, field: str, value: Any) -> Iterator[str]:
 
 
 def _list_other_names(path: str, text: str) -> Iterator[tuple[str, str]]:
-    """Yield the names that only some tools give: "page", "block", "post" and "numbered"."""
+    """Yield the names that only some tools give: "page", "block", "post", "numbered", "dashed"."""
     bare = without_suffix(path)
     folder, _, name = bare.rpartition("/")
-    last = folder.rpartition("/")[2]
+    last, page = folder.rpartition("/")[2], folder if name in INDEX_NAMES else bare
     if "___" in name or "%" in name:
         yield "page", percent_decoded(name.replace("___", "/"))
     if last == "pages" and "." in name:
@@ -562,10 +562,12 @@ def _list_other_names(path: str, text: str) -> Iterator[tuple[str, str]]:
     if last == "journals" and (day := _JOURNAL.fullmatch(name)):
         yield "page", f"{_MONTHS[int(day[2]) - 1]} {day[3]}{nth(int(day[3]))}, {day[1]}"
     if "_posts" in path or "blog/" in path:
-        post = _DATED_POST.fullmatch(last if name == "index" else name)
+        post = _DATED_POST.fullmatch(page)
         yield from (("post", found) for found in post.groups()) if post else ()
-    if bare != (unnumbered := drop_numbers(bare)):
+    if page != (unnumbered := drop_numbers(page)):
         yield "numbered", address_key(unnumbered)
+    if " " in page:
+        yield "dashed", address_key(page.replace(" ", "-"))
     for said in _PROPERTY.finditer(text) if "::" in text else ():
         if said[1] == "id":
             yield "block", said[2].strip()

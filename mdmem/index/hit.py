@@ -32,6 +32,12 @@ _STAMP = regex(r"([0-9]{10})(?:[0-9]{3})?")  # seconds or milliseconds since 197
 _JOINED_DAY = regex(r"((?:19|20)[0-9]{2})([0-9]{2})([0-9]{2})(?:[0-9]{6})?")
 _DAY_PARTS = regex(r"([0-9]{4}|[0-9]{1,2})([-/.])([0-9]{1,2})\2([0-9]{4}|[0-9]{1,2})(?:[T ,].*)?")
 _YEAR = 4  # digits
+# `Tuesday, September 12th, 2023, 10:00`, `12 Sep 2023`.
+_SPELLED_DAY = regex(
+    r"(?:[A-Za-z]+,? )?(?:([A-Za-z]{3})[a-z]*\.? ([0-9]{1,2})|([0-9]{1,2})(?:st|nd|rd|th|\.)?,? "
+    r"([A-Za-z]{3})[a-z]*)(?:st|nd|rd|th)?[.,]* ([0-9]{4})(?![0-9]).*"
+)
+_MONTHS = "janfebmaraprmayjunjulaugsepoctnovdec"
 _NAMED_DAY = regex(rf"(?<![0-9]){_DAY}(?![0-9])")
 
 
@@ -124,7 +130,7 @@ def _read_day(value: Any) -> str:
     if written := _WRITTEN_DAY.match(text):
         return written.group(1)
     if text.startswith("[["):  # a link, unquoted a list in a list
-        text = text.strip(" []\"'")
+        text = text.strip(" []\"'").partition("|")[0].rpartition("/")[2]
     if written := _WRITTEN_DAY.match(text):
         return written.group(1)
     if stamp := _STAMP.fullmatch(text):
@@ -135,6 +141,9 @@ def _read_day(value: Any) -> str:
         first, sign, middle, last = parts.groups()
         orders = [(first, middle, last), (last, middle, first)]
         orders += [(last, first, middle)] * (sign != ".")
+    elif spelled := _SPELLED_DAY.fullmatch(text):
+        month = _MONTHS.find((spelled[1] or spelled[4]).lower()) / 3 + 1
+        orders = [(spelled[5], f"{month:g}", spelled[2] or spelled[3])]
     else:
         return ""
     days: set[str] = set()

@@ -7,6 +7,7 @@ the default. `docs/existing.md` says the table in words, and where each tool doc
 
 from __future__ import annotations
 
+import json
 import os
 import re
 import stat
@@ -14,7 +15,7 @@ import time
 from contextlib import suppress
 from typing import TYPE_CHECKING, NamedTuple
 
-from mdmem.document.document import MARKDOWN_SUFFIXES, without_suffix
+from mdmem.document.document import ANY_SUFFIXES, MARKDOWN_SUFFIXES, without_suffix
 from mdmem.index.database import nth
 from mdmem.markdown.link import percent_decoded
 from mdmem.text.regex import regex
@@ -44,6 +45,11 @@ _HUGO = ("hugo.toml", "hugo.yaml", "hugo.yml", "hugo.json")
 _BESIDE_CONTENT = ("config.toml", "config.yaml", "config.yml", "config.json", "config/_default/")
 # Files of a config that is a folder.
 _CONFIGS = regex(r"app\.json|(?:hugo|config|module|languages)\.(?:toml|ya?ml|json)")
+# Of Docusaurus: the options of its plugins, what stands in them, and what is no option.
+_COMMENT = regex(r"^[ \t]*//[^\n]*|/\*.*?\*/", re.MULTILINE | re.DOTALL)
+_PLUGIN = regex(r"\b(docs|blog|pages)['\")\s]*[:,][(\s]*\{")
+_NESTED = regex(r"\{[^{}]*\}")
+_FOLDER = {"pages": "src/pages"}
 _MOUNT = regex(r"\bsource\"?[ \t]*[:=][ \t]*([^#\n]+)\n[ \t]*\"?target\"?[ \t]*[:=][ \t]*[\"']?([^\"'#,\n]+)")
 
 
@@ -147,6 +153,7 @@ class Site(NamedTuple):
         roots: as `Dialect.roots`, with folders seen from the workspace.
         generated: as `Dialect.generated`; `*` where a program may make any page.
         config: what was read of the configs.
+        served: the folders whose addresses a config says plainly: where these begin, and the folder.
     """
 
     folder: str = ""
@@ -155,6 +162,7 @@ class Site(NamedTuple):
     roots: tuple[tuple[str, str], ...] = ()
     generated: frozenset[str] = frozenset()
     config: str = ""
+    served: tuple[tuple[str, str], ...] = ()
 
 
 NO_SITE = Site()
@@ -197,8 +205,10 @@ def _look_into(root: str, folder: str) -> Site | None:
             if is_under(name, first)
         ]
         mounts = [*_list_mounts(folder, text)] if dialect.name == "Hugo" else []
-        roots += mounts
-        roots += [(start, join(folder, name)) for start, name in dialect.roots]
+        served = [*_list_served(root, folder, text)] if dialect.name == "Docusaurus" else []
+        roots += [*mounts, *((start, join(folder, name)) for start, name in dialect.roots)]
+        own = {place for _, place in served}
+        roots = [*served, *(each for each in roots if each[0] == "/" or each[1] not in own)]
         checks = bool(dialect.checks) and re.search(dialect.checks, text, re.MULTILINE)
         is_open = not checks and any(_has_program(at, name, text) for name in dialect.programs)
         site = Site(
@@ -208,6 +218,7 @@ def _look_into(root: str, folder: str) -> Site | None:
             (*site.roots, *roots),
             site.generated.union(dialect.generated, ("*",) * is_open),
             site.config + text,
+            (*site.served, *served),
         )
     return site if site.tools else None
 
@@ -219,6 +230,57 @@ def _list_mounts(folder: str, config: str) -> Iterator[tuple[str, str]]:
         place = _place_below(folder, source)
         if place is not None and part in {"content", "static", "assets"}:
             yield f"/{start}/" if start else "/", place
+
+
+def _list_served(root: str, folder: str, config: str) -> Iterator[tuple[str, str]]:
+    """Yield where the pages of Docusaurus are served that its config, or its list of versions, names."""
+    text = _COMMENT.sub("", config)
+    plugins = [(found[1], _cut_object(text, found.end())) for found in _PLUGIN.finditer(text)]
+    plugins = [
+        each for each in plugins if _read_option(each[1], "path") or _read_option(each[1], "routeBasePath")
+    ]
+    fronts = ("", *(found.strip("/") for found in re.findall(r"\bbaseUrl\s*:\s*['\"]([^'\"\n]*)", text)[:1]))
+    is_named = any(kind == "docs" and not _read_option(options, "id") for kind, options in plugins)
+    for kind, options in plugins if is_named else [*plugins, ("docs", "")]:
+        base, name = (_read_option(options, each) for each in ("routeBasePath", "id"))
+        place = _place_below(folder, _read_option(options, "path") or _FOLDER.get(kind, kind))
+        prefix = f"{folder}/{f'{name}_' * (name not in {'', 'default'})}".lstrip("/")
+        versions = _read_versions(os.path.join(root, f"{prefix}versions.json")) if kind == "docs" else []
+        last = _read_option(options, "lastVersion") or next(iter(versions), "current")
+        for version in ("current", *versions) if base or versions else ():
+            path = re.search(
+                rf"\b{re.escape(version)}['\"]?\s*:\s*\{{[^{{}}]*\bpath\s*:\s*['\"]([^'\"]*)", options
+            )
+            part = path[1] if path else "" if version == last else "next" if version == "current" else version
+            there = place if version == "current" else f"{prefix}versioned_docs/version-{version}"
+            for front in dict.fromkeys(fronts if there is not None else ()):
+                start = "/".join(filter(None, (each.strip("/") for each in (front, base or kind, part))))
+                yield f"/{start}/" if start else "/", there or ""
+
+
+def _cut_object(text: str, start: int) -> str:
+    """Return what stands in an object of a script, from behind its brace on."""
+    depth = 1
+    for at in range(start, len(text)):
+        depth += (text[at] == "{") - (text[at] == "}")
+        if not depth:
+            return text[start:at]
+    return text[start:]
+
+
+def _read_option(options: str, name: str) -> str:
+    """Return the text that an option has, in the object itself; empty where it says none plainly."""
+    while (own := _NESTED.sub("", options)) != options:
+        options = own
+    said = re.search(rf"\b{name}['\"]?\s*:\s*['\"]([^'\"\n]+)['\"]", options)
+    return said[1] if said else ""
+
+
+def _read_versions(file: str) -> list[str]:
+    with suppress(ValueError):
+        versions = json.loads(_read_text(file))
+        return [each for each in versions if isinstance(each, str)] if isinstance(versions, list) else []
+    return []
 
 
 def _is_there(at: str, name: str) -> bool:
@@ -300,13 +362,31 @@ def is_note_of(site: Site, file: str) -> bool:
 
 def list_places(site: Site, layout: MemoryLayout, target: str, source: str) -> Iterator[str]:
     """Yield where a path that begins with `/` or `@` leads from the roots, the likeliest place first."""
-    is_of_version = "/versioned_docs/" in f"/{layout.file_of(source)}" and target.endswith(MARKDOWN_SUFFIXES)
-    current = {folder for start, folder in site.roots if start == "/docs/" and is_of_version}
+    own, is_note = layout.file_of(source), target.endswith(MARKDOWN_SUFFIXES)
+    others = {folder for _, folder in site.served} | {
+        folder for start, folder in site.roots if start == "/docs/"
+    }
+    is_of_version = is_note and "versioned_docs/" in own
     for start, folder in list_roots(site, layout, source) if ".." not in target.split("/") else ():
-        if f"{target}/".startswith(start) and folder not in current:
-            place = place_in(layout, join(folder, target[len(start) :].strip("/")).strip("/"))
-            if place is not None:
+        is_other = is_of_version and folder in others and not is_under(own, folder)
+        if f"{target}/".startswith(start) and not is_other:
+            file = join(folder, target[len(start) :].strip("/")).strip("/")
+            place = place_in(layout, file)
+            if place is not None and is_served_at(site, file, target):
                 yield place
+
+
+def is_served_at(site: Site, file: str, target: str) -> bool:
+    """Return whether a path from a root may mean a file; of one in `Site.served` only its address does."""
+    own = [(start, folder) for start, folder in site.served if is_under(file, folder)]
+    ways = [f"{start}{relative(file, folder)}".rstrip("/") for start, folder in own]
+    return not own or target.endswith(ANY_SUFFIXES) or target.rstrip("/") in ways
+
+
+def begins_as_served(site: Site, file: str, address: str) -> bool:
+    """Return whether an address may be one that a page says of itself, by the folder that the page is in."""
+    starts = [start for start, folder in site.served if is_under(file, folder)]
+    return not starts or address[0] != "/" or f"{address}/".startswith(tuple(starts))
 
 
 # Logseq's names of the parts of a day.

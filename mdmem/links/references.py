@@ -636,7 +636,7 @@ def _judge_broken(
     if link.kind in QUIET_KINDS or _is_of_no_tool(around, path, link.kind):
         return UNKNOWN
     if meant.path is None:
-        is_path = link.kind in PATH_KINDS or link.kind == "field"
+        is_path = link.kind in PATH_KINDS or link.kind == "field" or "*" in link.target
         return ROUTE if is_path and leads_to_route(around, link, path) else DANGLING
     site = find_site(around.layout, meant.path)
     with suppress(DocumentRefused, MemoryNotFound, StorageFailed):  # which is told elsewhere

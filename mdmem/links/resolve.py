@@ -56,9 +56,11 @@ from mdmem.links.dialect import (
     SITE,
     UNWRITTEN,
     Site,
+    begins_as_served,
     drop_twins,
     find_site,
     is_note_of,
+    is_served_at,
     journal_stems,
     list_page_names,
     list_places,
@@ -112,8 +114,8 @@ class Names(Protocol):
         """Return the memories that a link can call `key`, or the attachments.
 
         `kind` is "stem" (`key` as `stem_keys`), "id" (exactly), "address" (`key` as `address_key`), "alias",
-        or what some tools know, "page", "post", "numbered" and "block" (`key` as `alias_key`); and of
-        attachments "file" (`key` as `key_of`).
+        or what some tools know, "page", "post", "numbered", "dashed" and "block" (`key` as `alias_key`); and
+        of attachments "file" (`key` as `key_of`).
         """
         ...
 
@@ -249,6 +251,8 @@ def resolve(
         return found
     site = find_site(names.layout, source)
     site = site if as_path or BY_NAME in site.traits else NO_SITE
+    if place and target[0] == "/" and not is_served_at(site, names.layout.file_of(place), target):
+        found = NOTHING
     places = [*_list_places(names, site, target, source, is_reference=is_reference)]
     look = _find_page_at if SITE in site.traits else partial(_find_at, is_folder=is_folder)
     hits = [hit for each in dict.fromkeys(places) if (hit := look(names, each)).path is not None]
@@ -287,9 +291,12 @@ def leads_to_route(names: Names, link: Link, source: str) -> bool:
     site, target = find_site(names.layout, source), nfc(link.target)
     if "Docusaurus" in site.traits and "/i18n/" in f"/{source}":  # what is not translated is as it was
         return True
+    if LABEL_FIRST in site.traits and "*" in target:  # all the notes that fit
+        return True
     if SITE not in site.traits or link.kind == "ref" or target.endswith(MARKDOWN_SUFFIXES):
         return False
-    if "MkDocs" in site.traits and target[0] not in "/@" and "." in target.rpartition("/")[2]:
+    is_checked = "MkDocs" in site.traits or ("Astro" in site.traits and link.embed and target[0] == ".")
+    if is_checked and target[0] not in "/@" and "." in target.rpartition("/")[2]:
         return False
     above = {place.rpartition("/")[0] for place in _list_places(names, site, target, source)}
     is_page = "Docusaurus" in site.traits and (target[0] != "/" or target.startswith(("/docs/", "/blog/")))
@@ -310,6 +317,10 @@ def _list_places(
     if target[0] in "/@" or is_reference or is_loose:
         whole = bare if target[0] in "/@" else f"/{bare}"
         yield from list_places(site, names.layout, whole, source)
+        if is_reference and "Jekyll" in site.traits and not is_note:  # a post, by its folder and its name
+            folder, _, name = bare.strip("/").rpartition("/")
+            for post in (f"{folder}/_posts/{name}", f"_posts/{folder}/{name}"):
+                yield from list_places(site, names.layout, f"/{post.lstrip('/')}", source)
     elif MOUNTS in site.traits and (place := place_of(bare, source)) is not None:
         file = names.layout.file_of(place)
         for start, folder in site.roots:
@@ -335,6 +346,16 @@ def address_of(path: str) -> str:
     """Return where a page is served whose name begins with a day, or with a number that gives its order."""
     page, is_dated = _DAY.subn(r"\1/\2/\3/", page_of(path))
     return page if is_dated else drop_numbers(page)
+
+
+def _dash(path: str) -> str:
+    """Return where Hugo serves a page: in small letters, without blanks."""
+    return page_of(path).replace(" ", "-").lower()
+
+
+def _post_of(path: str) -> str:
+    """Return how Jekyll names a post."""
+    return without_suffix(path).replace("_posts/", "", 1)
 
 
 def _find_page_at(names: Names, place: str) -> Resolution:
@@ -373,8 +394,9 @@ def _find_by_address(
     keys, last, day = list(dict.fromkeys(keys)), key_of(target), _POST.search(target)
     named = [path for key in keys for path in names.named("address", key)]
     if is_served:
-        return _keep_of_site(names, site, named, source)
+        return _keep_of_site(names, site, named, source, target)
     if "Hugo" in site.traits:
+        named += [path for key in keys for path in names.named("dashed", key)]
         forms = (alias_key(form) for key in keys for form in (key, f"{key}/", key.lstrip("/")))
         named += [path for form in forms for path in names.named("alias", form)]
     if "Docusaurus" in site.traits:
@@ -382,16 +404,20 @@ def _find_by_address(
         named += [path for path in names.named("id", last) if path.rpartition("/")[0] in folders]
         named += [path for key in keys for path in names.named("numbered", drop_numbers(key))]
     posts = names.named("post", last) if target[0] == "/" or day else ()
-    dated = [path for path in posts if not day or f"/{'-'.join(day.groups())}-" in f"/{path}"]
+    written = f"-{'-'.join(day.groups())}-" if day else ""
+    dated = [path for path in posts if written in f"-{path.replace('/', '-')}"]
     above = target[: day.start()].strip("/") if day else ""
     named += sorted(dated, key=lambda path: f"/{above}/" not in f"/{path}")
-    return _keep_of_site(names, site, named, source)
+    return _keep_of_site(names, site, named, source, target)
 
 
-def _keep_of_site(names: Names, site: Site, paths: Iterable[str], source: str) -> tuple[str, ...]:
-    """Return the paths of a site's own pages, each once, without those of other users."""
-    found = drop_walled([*dict.fromkeys(paths)], source)
-    return tuple(path for path in found if find_site(names.layout, path).folder == site.folder)
+def _keep_of_site(
+    names: Names, site: Site, paths: Iterable[str], source: str, address: str = "."
+) -> tuple[str, ...]:
+    """Return the paths of a site's own pages that may be at an address, without those of other users."""
+    found, file_of = drop_walled([*dict.fromkeys(paths)], source), names.layout.file_of
+    own = [path for path in found if find_site(names.layout, path).folder == site.folder]
+    return tuple(path for path in own if begins_as_served(site, file_of(path), address))
 
 
 class OtherNames:
@@ -797,7 +823,7 @@ def _list_ways(names: Names, link: Link, path: str, source: str, was: str, here:
     """
     layout, site, written = names.layout, find_site(names.layout, here), nfc(link.target)
     ends = written[len(written.rstrip("/")) :] or ".html" * written.endswith(".html")
-    said, forms = written.removesuffix(ends), (str, without_suffix, page_of, address_of)
+    said, forms = written.removesuffix(ends), (str, without_suffix, page_of, address_of, _dash, _post_of)
     old, new = layout.file_of(was), layout.file_of(path)
     is_loose = link.kind == "ref" or ("Docusaurus" in site.traits and place_from(said, here) != was)
     for start, folder in list_roots(site, layout, here):
@@ -811,7 +837,7 @@ def _list_ways(names: Names, link: Link, path: str, source: str, was: str, here:
     for seen_from, now in ((here, source), (f"{page_of(here)}/_", f"{page_of(source)}/_")):
         form = next((f for f in forms[1:] if route(f(was), seen_from) == said.removeprefix("./")), None)
         if form:
-            if ends or seen_from != here or form is address_of:
+            if ends or seen_from != here or form not in forms[:2]:
                 yield as_written(link, route(form(path), now) + ends)
             break
     is_clamped = said.startswith("../") and without_suffix(place_from(said, here)) != without_suffix(was)

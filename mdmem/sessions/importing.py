@@ -33,6 +33,7 @@ _LINE = 1 << 20  # characters of entries that become one line of the log
 _ENVELOPE = 4_096  # bytes of a line without its messages
 _MOST_BACK = 200  # messages behind which nothing is replaced
 _MOST_REASONS = 100  # of one transcript that are listed
+_OF_AGENT = "it is of an agent of the agent: what that answered stands in the session that asked"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -68,6 +69,7 @@ def import_transcripts(
     if key is not None and (len(paths) != 1 or os.path.isdir(paths[0])):
         raise Usage(problem="a key is for one file", remedy="give the file of one conversation")
     left_out: list[str] = []
+    of_agents: list[str] = []
     imported: list[ImportedSession] = []
     most = sessions.logs.most - _ENVELOPE
     report = partial(sessions.logs.vault.report_progress, "importing")
@@ -81,7 +83,10 @@ def import_transcripts(
             if rename:
                 importer.rename_files()
         except _NotImported as reason:
-            importer.leave_out(str(reason))
+            if str(reason) == _OF_AGENT:
+                of_agents.append(transcript.path)
+            else:
+                importer.leave_out(str(reason))
         except (PathRefused, SessionConflict, Usage) as error:
             importer.leave_out(error.message)
         else:
@@ -91,6 +96,9 @@ def import_transcripts(
             )
         left_out += [f"{transcript.path}: {reason}" for reason in importer.reasons]
         left_out += [f"{transcript.path}: {importer.more:,} more"] if importer.more else []
+    if of_agents:
+        count = f" ({len(of_agents):,} files)" if len(of_agents) > 1 else ""
+        left_out.append(f"{os.path.commonpath(of_agents)}: {_OF_AGENT}{count}")
     return SessionImport(sessions=tuple(imported), left_out=tuple(left_out))
 
 
@@ -158,8 +166,9 @@ class _Importer:
             position, entries = self._resume(known) or self._recognise_held(conversation)
         messages: list[Mapping[str, Any]] = []
         last: TranscriptEntry | None = None
-        size = 0
+        size, is_of_agent = 0, False
         for entry in entries:
+            is_of_agent |= isinstance(entry.value, dict) and bool(entry.value.get("isSidechain"))
             is_other = bool(messages) and self._is_dropped(entry) is not self._is_dropped(last)
             is_back = bool(entry.takes_back or entry.replaces)
             if last and (is_other or is_back or size + len(entry.text) > self._most):
@@ -174,9 +183,10 @@ class _Importer:
             last, size = entry, size + len(entry.text)
         summary = self._transcript.summary
         is_new = summary and position.summary != _hash_text(summary)
-        # A file of which nothing is kept, such as that of an agent's agent, makes no session.
         if messages or is_new or (position != known and not is_empty):
             self._commit_messages(messages, position, last, summary)
+        elif is_empty and not (self.added or self.reasons):
+            raise _NotImported(_OF_AGENT if is_of_agent else "nobody says anything in it")
 
     def _is_dropped(self, entry: TranscriptEntry | None) -> bool:
         return entry is not None and entry.number <= self._transcript.dropped

@@ -172,7 +172,8 @@ def _name_format(value: Mapping[str, Any]) -> str:
     if is_said or keys & {"projectHash", "$set", "$rewindTo"}:
         return "gemini-cli-session"
     is_said = isinstance(value.get("message"), dict) and kind in {"user", "assistant"}
-    if is_said or (kind and keys & {"sessionId", "leafUuid", "attachment", "operation"}):
+    is_line = kind and not isinstance(value.get("message"), str)
+    if is_said or (is_line and keys & {"sessionId", "leafUuid", "attachment", "operation", "snapshot"}):
         return "claude-code-session"
     is_item = (kind == "message" and has_role) or keys & {"record_type", "call_id"}
     if is_item or (kind and isinstance(value.get("payload"), dict)):

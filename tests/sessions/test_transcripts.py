@@ -83,6 +83,45 @@ def test_a_file_of_another_format_is_refused(memory: Memory, write: Write, form:
     assert memory.sessions.list() == []
 
 
+SIDE = {**CLAUDE, "isSidechain": True, "agentId": "a1"}
+SNAPSHOT = {"type": "file-history-snapshot", "messageId": "m", "snapshot": {}}
+SILENT: dict[str, tuple[list[Any], str]] = {
+    "of an agent": ([SIDE, {**SIDE, "uuid": "u2"}], "it is of an agent of the agent: "),
+    "of a title": ([{"type": "summary", "summary": "x", "leafUuid": "u9"}, SNAPSHOT], "nobody says anything"),
+    "of events": ([{"type": "event_msg", "payload": {"type": "token_count"}}], "nobody says anything"),
+    "of no messages": ([{"info": {"id": "s"}, "messages": []}], "nobody says anything"),
+    "of a log of prompts": (
+        [[{"sessionId": "g", "type": "user", "message": "hi"}]],
+        "nothing in it is of a ",
+    ),
+}
+
+
+@cases("name", SILENT)
+def test_a_file_in_which_nobody_says_anything_is_left_out_with_the_reason(
+    memory: Memory, write: Write, name: str
+) -> None:
+    values, reason = SILENT[name]
+    path = write(lines(*values), f"{name}.jsonl")
+    done = memory.sessions.import_(str(path))
+    assert (done.sessions, len(done.left_out)) == ((), 1)
+    assert done.left_out[0].startswith(f"{path}: {reason}")
+
+
+def test_the_files_of_agents_are_counted_and_what_stands_beside_them_is_taken(
+    memory: Memory, write: Write
+) -> None:
+    write(lines(*[SNAPSHOT] * 30, CLAUDE, {**SIDE, "uuid": "u2"}), "whole.jsonl")
+    for number in range(3):
+        folder = write(lines(SIDE), f"agent-{number}.jsonl").parent
+    for messages in (1, 0):
+        done = memory.sessions.import_(str(folder))
+        assert [(each.key, each.messages) for each in done.sessions] == [("claude-code:whole", messages)]
+        (reason,) = done.left_out
+        assert reason.startswith(f"{folder}: it is of an agent of the agent")
+        assert reason.endswith(" (3 files)")
+
+
 @cases("form", ["claude-code-session", "codex-session"])
 def test_one_document_where_lines_belong_is_said(memory: Memory, write: Write, form: str) -> None:
     for name, text in {

@@ -362,14 +362,14 @@ def is_note_of(site: Site, file: str) -> bool:
 
 def list_places(site: Site, layout: MemoryLayout, target: str, source: str) -> Iterator[str]:
     """Yield where a path that begins with `/` or `@` leads from the roots, the likeliest place first."""
-    own, is_note = layout.file_of(source), target.endswith(MARKDOWN_SUFFIXES)
-    others = {folder for _, folder in site.served} | {
-        folder for start, folder in site.roots if start == "/docs/"
-    }
-    is_of_version = is_note and "versioned_docs/" in own
+    # A path of a file is one from the root of the version that it stands in.
+    own, docs = layout.file_of(source), {folder for start, folder in site.roots if start == "/docs/"}
+    docs |= {folder for _, folder in site.served}
+    is_of_docs = "versioned_docs/" in own or any(is_under(own, folder) for folder in docs)
+    others = {folder for folder in docs if is_of_docs and not is_under(own, folder)}
+    others = others if target.endswith(MARKDOWN_SUFFIXES) else set()
     for start, folder in list_roots(site, layout, source) if ".." not in target.split("/") else ():
-        is_other = is_of_version and folder in others and not is_under(own, folder)
-        if f"{target}/".startswith(start) and not is_other:
+        if f"{target}/".startswith(start) and folder not in others:
             file = join(folder, target[len(start) :].strip("/")).strip("/")
             place = place_in(layout, file)
             if place is not None and is_served_at(site, file, target):

@@ -13,6 +13,7 @@ import re
 import stat
 import time
 from contextlib import suppress
+from itertools import islice
 from typing import TYPE_CHECKING, NamedTuple
 
 from mdmem.document.document import ANY_SUFFIXES, MARKDOWN_SUFFIXES, without_suffix
@@ -48,7 +49,9 @@ _CONFIGS = regex(r"app\.json|(?:hugo|config|module|languages)\.(?:toml|ya?ml|jso
 # Of Docusaurus: the options of its plugins, what stands in them, and what is no option.
 _COMMENT = regex(r"^[ \t]*//[^\n]*|/\*.*?\*/", re.MULTILINE | re.DOTALL)
 _PLUGIN = regex(r"\b(docs|blog|pages)['\")\s]*[:,][(\s]*\{")
-_NESTED = regex(r"\{[^{}]*\}")
+_BRACE = regex(r"[{}]")
+_MOST_VERSIONS = 100
+_LONGEST_OBJECT = 4_096  # code points of the options of a plugin that are read
 _FOLDER = {"pages": "src/pages"}
 _MOUNT = regex(r"\bsource\"?[ \t]*[:=][ \t]*([^#\n]+)\n[ \t]*\"?target\"?[ \t]*[:=][ \t]*[\"']?([^\"'#,\n]+)")
 
@@ -235,18 +238,19 @@ def _list_mounts(folder: str, config: str) -> Iterator[tuple[str, str]]:
 def _list_served(root: str, folder: str, config: str) -> Iterator[tuple[str, str]]:
     """Yield where the pages of Docusaurus are served that its config, or its list of versions, names."""
     text = _COMMENT.sub("", config)
-    plugins = [(found[1], _cut_object(text, found.end())) for found in _PLUGIN.finditer(text)]
+    found = islice(_PLUGIN.finditer(text), _MOST_SAID)
+    plugins = [(kind[1], *_cut_object(text[kind.end() : kind.end() + _LONGEST_OBJECT])) for kind in found]
     plugins = [
-        each for each in plugins if _read_option(each[1], "path") or _read_option(each[1], "routeBasePath")
+        each for each in plugins if _read_option(each[2], "path") or _read_option(each[2], "routeBasePath")
     ]
-    fronts = ("", *(found.strip("/") for found in re.findall(r"\bbaseUrl\s*:\s*['\"]([^'\"\n]*)", text)[:1]))
-    is_named = any(kind == "docs" and not _read_option(options, "id") for kind, options in plugins)
-    for kind, options in plugins if is_named else [*plugins, ("docs", "")]:
-        base, name = (_read_option(options, each) for each in ("routeBasePath", "id"))
-        place = _place_below(folder, _read_option(options, "path") or _FOLDER.get(kind, kind))
+    fronts = ("", *(front.strip("/") for front in re.findall(r"\bbaseUrl\s*:\s*['\"]([^'\"\n]*)", text)[:1]))
+    is_named = any(kind == "docs" and not _read_option(own, "id") for kind, _, own in plugins)
+    for kind, options, own in plugins if is_named else [*plugins, ("docs", "", "")]:
+        base, name = (_read_option(own, each) for each in ("routeBasePath", "id"))
+        place = _place_below(folder, _read_option(own, "path") or _FOLDER.get(kind, kind))
         prefix = f"{folder}/{f'{name}_' * (name not in {'', 'default'})}".lstrip("/")
         versions = _read_versions(os.path.join(root, f"{prefix}versions.json")) if kind == "docs" else []
-        last = _read_option(options, "lastVersion") or next(iter(versions), "current")
+        last = _read_option(own, "lastVersion") or next(iter(versions), "current")
         for version in ("current", *versions) if base or versions else ():
             path = re.search(
                 rf"\b{re.escape(version)}['\"]?\s*:\s*\{{[^{{}}]*\bpath\s*:\s*['\"]([^'\"]*)", options
@@ -258,28 +262,29 @@ def _list_served(root: str, folder: str, config: str) -> Iterator[tuple[str, str
                 yield f"/{start}/" if start else "/", there or ""
 
 
-def _cut_object(text: str, start: int) -> str:
-    """Return what stands in an object of a script, from behind its brace on."""
-    depth = 1
-    for at in range(start, len(text)):
-        depth += (text[at] == "{") - (text[at] == "}")
+def _cut_object(text: str) -> tuple[str, str]:
+    """Return what an object of a script holds, from behind its brace on, and that without inner objects."""
+    depth, at, own = 1, 0, list[str]()
+    for brace in _BRACE.finditer(text):
+        own += [text[at : brace.start()]] if depth == 1 else []
+        depth += 1 if brace[0] == "{" else -1
+        at = brace.end()
         if not depth:
-            return text[start:at]
-    return text[start:]
+            return text[:at], "".join(own)
+    return text, "".join(own)
 
 
-def _read_option(options: str, name: str) -> str:
-    """Return the text that an option has, in the object itself; empty where it says none plainly."""
-    while (own := _NESTED.sub("", options)) != options:
-        options = own
-    said = re.search(rf"\b{name}['\"]?\s*:\s*['\"]([^'\"\n]+)['\"]", options)
+def _read_option(own: str, name: str) -> str:
+    """Return the text that an option has; empty where the object says none plainly."""
+    said = re.search(rf"\b{name}['\"]?\s*:\s*['\"]([^'\"\n]+)['\"]", own)
     return said[1] if said else ""
 
 
 def _read_versions(file: str) -> list[str]:
     with suppress(ValueError):
         versions = json.loads(_read_text(file))
-        return [each for each in versions if isinstance(each, str)] if isinstance(versions, list) else []
+        named = [each for each in versions if isinstance(each, str)] if isinstance(versions, list) else []
+        return named[:_MOST_VERSIONS]
     return []
 
 

@@ -156,3 +156,20 @@ def test_there_and_back_gives_the_same_bytes(
     assert memory.check() == []
     memory.mv(target, f"{root}/g/x.md")
     assert memory.show(f"{root}/p/s.md").text == texts[f"{root}/p/s.md"]
+
+
+@pytest.mark.timeout(30)
+@cases(
+    "text",
+    [
+        "docs: {" + "{" * 30_000 + "}" * 30_000,
+        "docs: {" * 9_000,
+        "docs: {path: '" * 5_000,
+        "docs: {routeBasePath: 'a', " + "current: {" * 6_000,
+        "/*" * 30_000,
+    ],
+)
+def test_a_config_that_never_ends_is_read_at_once(tmp_path: Path, text: str) -> None:
+    """The config is a stranger's: without a bound, these took minutes."""
+    write(tmp_path, {"docusaurus.config.js": text, "docs/a.md": "x"})
+    assert tools(tmp_path, "docs/a.md") == ("Docusaurus",)

@@ -653,6 +653,13 @@ def _rank_candidates(
         return Resolution(found[0], found, rule)
     whole = spelling if "/" in spelling else ""
     arranged = _arrange_candidates(found, tuple(namespaces(source)), whole, folded=folded)
+    if "Obsidian" in site.traits:
+        near, top = source.rpartition("/")[0], place_in(names.layout, site.folder) or ""
+        whole = join(top, spelling).casefold()
+        ordered = sorted(
+            arranged.ordered, key=lambda p: (p.casefold() != whole, not p.startswith(near), len(p), p)
+        )
+        return Resolution(ordered[0], tuple(ordered), rule)
     beside = arranged.by_folder.get(source.rpartition("/")[0], ())
     ordered = (
         (*beside, *(path for path in arranged.ordered if path not in beside)) if beside else arranged.ordered

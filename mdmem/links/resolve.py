@@ -656,10 +656,10 @@ def _rank_candidates(
     if "Obsidian" in site.traits:
         near, top = source.rpartition("/")[0], place_in(names.layout, site.folder) or ""
         whole = join(top, spelling).casefold()
-        ordered = sorted(
+        best = sorted(
             arranged.ordered, key=lambda p: (p.casefold() != whole, not p.startswith(near), len(p), p)
         )
-        return Resolution(ordered[0], tuple(ordered), rule)
+        return Resolution(best[0], tuple(best), rule)
     beside = arranged.by_folder.get(source.rpartition("/")[0], ())
     ordered = (
         (*beside, *(path for path in arranged.ordered if path not in beside)) if beside else arranged.ordered

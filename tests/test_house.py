@@ -119,6 +119,7 @@ INLINE = {
     ),
     "index.ripgrep": ("what only lists runs no ripgrep", {"json", "shutil"}),
     "index.search": ("most searches find something", {"difflib"}),
+    "index.voucher": ("few processes vouch, or are asked", {"socket"}),
     "index.view": ("few links lead nowhere", {"git.history", "git.repository"}),
     "index.sync": ("a sync that finds nothing to do indexes nothing", {"hashlib"}),
     "review.git": (
@@ -128,7 +129,7 @@ INLINE = {
     "memory.history": ("few changes are undone behind later ones", {"merging.merge"}),
     "facade.service": (
         "few vaults ask for conversations to be kept, or for commits, and few hooks find no index",
-        {"facade.background", "index.unindexed", "review.commits", "sessions.logs"},
+        {"code.citations", "facade.background", "index.unindexed", "review.commits", "sessions.logs"},
     ),
     "facade.instructions": (
         "most commands are about no tool's files",
@@ -136,6 +137,7 @@ INLINE = {
     ),
     "observations.observations": ("few observations are opened", {"sessions.engine"}),
     "observations.observer": ("few sessions are observed as they grow", {"watch.watcher"}),
+    "memory.validity": ("few memories are superseded", {"links.lineage"}),
     "memory.verbs": (
         "most changes move, import and end nothing, and most commands ask no index",
         {

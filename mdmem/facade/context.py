@@ -12,7 +12,6 @@ from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from functools import cached_property, partial
-from itertools import accumulate
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from mdmem.agents.files import SourceFiles
@@ -36,7 +35,7 @@ from mdmem.memory.rules import workspace_path
 from mdmem.memory.verbs import conditional
 from mdmem.memory.working import Working
 from mdmem.text.tokens import counter, fenced, in_line
-from mdmem.vault.paths import is_under, join
+from mdmem.vault.paths import above, is_under, join
 from mdmem.vault.vault import Vault
 
 if TYPE_CHECKING:
@@ -277,8 +276,8 @@ class _Sources:
         """Add the AGENTS.md of each folder of the workspace that holds one of the files."""
         vault = self._layers[0]
         read = SourceFiles(vault.workspace, vault.hides).read
-        parts = ((workspace_path(vault, file) or "").split("/")[:-1] for file in files)
-        for folder in sorted({folder for above in parts for folder in accumulate(above, "{}/{}".format)}):
+        around = {folder for file in files for folder in above(workspace_path(vault, file) or "")}
+        for folder in sorted(around - {""}):
             found = read(vault.workspace, folder, PROJECT_FILE)
             if found is None or is_under(found.real, vault.root) or self._memory.at(found.real):
                 continue

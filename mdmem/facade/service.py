@@ -7,7 +7,6 @@ import os
 from contextlib import suppress
 from typing import TYPE_CHECKING
 
-from mdmem.code.citations import candidates
 from mdmem.errors import MdmemError, NotReady
 from mdmem.facade.lazy import Lazy
 from mdmem.vault.vault import acting_for
@@ -167,6 +166,8 @@ def _look_at_files(memory: Memory, before: Seen) -> Seen:
     seen = {mounted.get(path) or os.path.join(root, path): stamp for path, stamp in memories.items()}
     if view is None:
         return before | seen
+    from mdmem.code.citations import candidates  # noqa: PLC0415 - start-up
+
     for folder, name, in_link in {
         (os.path.dirname(view.in_workspace(path)), name, in_link) for path, name, in_link in cited
     }:

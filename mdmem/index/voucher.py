@@ -14,7 +14,6 @@ import contextlib
 import os
 import re
 import select
-import socket
 import struct
 import time
 from typing import TYPE_CHECKING, NamedTuple
@@ -23,6 +22,7 @@ from mdmem.errors import MdmemError
 from mdmem.index.database import SOCKET
 
 if TYPE_CHECKING:
+    import socket
     from collections.abc import Callable, Iterable, Iterator, Sequence
 
 
@@ -187,6 +187,8 @@ class Voucher:
 
     def close(self) -> None:
         """Stop answering."""
+        import socket  # noqa: PLC0415 - start-up
+
         with contextlib.suppress(OSError):
             os.unlink(self._path)
         with contextlib.suppress(OSError):
@@ -195,6 +197,8 @@ class Voucher:
 
 
 def _make_socket() -> socket.socket:
+    import socket  # noqa: PLC0415 - start-up
+
     return socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET)
 
 
@@ -210,5 +214,7 @@ def _opening_address(folder: str, name: str) -> Iterator[str]:
 
 def _is_ours(other: socket.socket) -> bool:
     """Whether a process of this user is at the other end."""
+    import socket  # noqa: PLC0415 - start-up
+
     credentials = other.getsockopt(socket.SOL_SOCKET, socket.SO_PEERCRED, _CREDENTIALS.size)
     return bool(_CREDENTIALS.unpack(credentials)[1] == os.geteuid())

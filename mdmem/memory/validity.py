@@ -10,7 +10,6 @@ from mdmem.document.edit import between, spliced
 from mdmem.document.field import unset_field, with_field
 from mdmem.document.tree import Flaw
 from mdmem.errors import MemoryNotFound, Usage
-from mdmem.links.lineage import find_circles, find_references
 from mdmem.memory import history
 from mdmem.memory.content import expiry_of, has_passed, moment_of, stamp, ttl_of, without_empty_frontmatter
 from mdmem.vault.paths import is_under
@@ -141,6 +140,10 @@ def read_moment(given: datetime | str | None, now: datetime) -> datetime:
 
 def find_successors(view: View) -> dict[str, str]:
     """Find what took the place of each superseded memory: by path, the path of its successor."""
+    if not view.field_values(_SUCCESSOR):
+        return {}
+    from mdmem.links.lineage import find_circles, find_references  # noqa: PLC0415 - few are superseded
+
     successors = {
         reference.path: reference.goal
         for reference in find_references(view, _SUCCESSOR)

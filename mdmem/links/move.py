@@ -18,7 +18,7 @@ from mdmem.document.document import Document, without_suffix
 from mdmem.errors import AlreadyExists, DocumentRefused, EditRefused, MemoryNotFound, StorageFailed
 from mdmem.index.database import key_of, keys_of, names_of, stem_keys
 from mdmem.links import resolve
-from mdmem.links.dialect import PAGES, SITE, UNWRITTEN, find_site, list_page_names
+from mdmem.links.dialect import PAGES, SITE, find_site, list_page_names
 from mdmem.links.resolve import (
     PATH_KINDS,
     QUIET_KINDS,
@@ -412,9 +412,7 @@ class Shift:
         is_detour = is_far and any(resolve.is_detour(link.target, *each) for each in ends)
         # On disk, a link that leads there only by its path in the vault leads nowhere.
         is_read_alike = now.is_from_disk or not was.is_from_disk
-        # In a tool that takes one of several by itself, a link to what stays is as it was.
-        is_taken = was.path == wanted and UNWRITTEN in find_site(self._layout, here).traits
-        is_kept = now.path == wanted and (was.ambiguous or not now.ambiguous or is_taken)
+        is_kept = now.path == wanted and (was.ambiguous or not now.ambiguous)
         # The old case would still be found here, but not on every disk, nor by other programs.
         is_recased = wanted != was.path and (
             wanted.casefold() == was.path.casefold()

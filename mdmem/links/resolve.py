@@ -31,6 +31,7 @@ write refuses. Titles name nothing.
 Where `mdmem.links.dialect` knows the tool that a note is written for, a path is also read as that tool reads
 it: from the folders of its site, from the address at which a page is served, as an address that a page says
 of itself. What the path says by itself comes behind that, and where both are there, the link is ambiguous.
+Of several notes of a name, that one is meant which the tool takes.
 
 The other way round, `spell` says what a link has to say to mean a memory, in its own style.
 
@@ -653,12 +654,13 @@ def _rank_candidates(
         return Resolution(found[0], found, rule)
     whole = spelling if "/" in spelling else ""
     arranged = _arrange_candidates(found, tuple(namespaces(source)), whole, folded=folded)
-    if "Obsidian" in site.traits:
-        near, top = source.rpartition("/")[0], place_in(names.layout, site.folder) or ""
-        whole = join(top, spelling).casefold()
-        best = sorted(
-            arranged.ordered, key=lambda p: (p.casefold() != whole, not p.startswith(near), len(p), p)
-        )
+    if "Obsidian" in site.traits and spelling:
+        near, top = source.rpartition("/")[0].casefold(), place_in(names.layout, site.folder) or ""
+        whole, ranked = join(top, spelling).casefold(), dict[tuple[bool, bool, int], list[str]]()
+        for path in arranged.ordered:
+            said = path.casefold()
+            ranked.setdefault((said != whole, not said.startswith(near), len(path)), []).append(path)
+        best = ranked[min(ranked)]  # it takes the first without a word
         return Resolution(best[0], tuple(best), rule)
     beside = arranged.by_folder.get(source.rpartition("/")[0], ())
     ordered = (

@@ -621,7 +621,8 @@ def _find_ending(
     names: Names, paths: tuple[str, ...], spellings: tuple[str, ...], source: str, rule: str
 ) -> Resolution:
     """Return what ends in the first of some spellings that fits, with its case, else without."""
-    for folded in (False, True):
+    is_cased = len(paths) < 2 or "Obsidian" not in find_site(names.layout, source).traits  # noqa: PLR2004
+    for folded in (False, True) if is_cased else (True,):
         for spelling in spellings:
             if found := _ending_with(paths, spelling, folded=folded):
                 return _rank_candidates(names, found, source, rule, spelling, folded=folded)

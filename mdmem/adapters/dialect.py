@@ -23,7 +23,8 @@ _OF_GEMINI = {"BeforeAgent", "AfterTool", "AfterAgent", "PreCompress"}
 # The names of tools that change files, of all hosts: a host without matchers asks behind each tool.
 _EDITS = re.compile(r"(?i)edit|write|create|replace|patch|insert|delete|update")
 _SHELLS = re.compile(
-    r"(?i)(?:local_|exec_)?(?:bash|shell|powershell|command|run_shell_command|run_in_terminal)"
+    r"(?i)(?:local_|exec_)?(?:bash|shell|powershell|command|run_shell_command)"
+    r"|run_?(?:in_?)?terminal(?:_?(?:cmd|command))?"
 )
 _FILES = ("file_path", "filePath", "absolute_path", "notebook_path", "path", "files", "edits", "replacements")
 _PATCHED = re.compile(r"^\*\*\* (?:Add File|Update File|Delete File|Move to): (.+?)\s*$", re.MULTILINE)
@@ -41,6 +42,7 @@ def translate(given: Given, host: str = "") -> dict[str, Any]:
     said = {_NAMES.get(called, called): given[name] for name, called in names.items()}
     tool = said.get("tool_input")
     if isinstance(tool, str):
+        said["tool_input"] = {"patch": tool}  # as it is, where it is no JSON
         with suppress(ValueError):
             said["tool_input"] = json.loads(tool)
     if "tool_input" not in said and isinstance(given.get("file_path"), str):
@@ -82,9 +84,13 @@ def list_edited(given: Given) -> Iterator[str]:
     name, tool = str(given.get("tool_name") or "Edit"), given.get("tool_input")
     if not isinstance(tool, Mapping) or not _EDITS.search(name) or "mdmem" in name:
         return
+    if tool.get("command") == "view":  # what an editor that does several things has done
+        return
     named = list(_list_named(tool))
     if name == "apply_patch":
-        named += _PATCHED.findall("\n".join(str(tool.get(key, "")) for key in ("command", "patch", "input")))
+        said = [tool.get(key) for key in ("command", "patch", "input")]
+        texts = [text for each in said for text in (each if isinstance(each, list) else [each])]
+        named += _PATCHED.findall("\n".join(map(str, texts)))
     folder = str(given.get("cwd") or os.getcwd())
     for path in dict.fromkeys(name for name in named if name and "\0" not in name):
         yield os.path.join(folder, path)

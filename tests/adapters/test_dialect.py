@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 
 import mdmem
-from mdmem.adapters.dialect import list_edited, translate
+from mdmem.adapters.dialect import is_shell, list_edited, translate
 from mdmem.adapters.hooks import answer
 from mdmem.errors import TemplateFailed
 from mdmem.facade.memory import find_vault
@@ -178,6 +178,7 @@ def test_an_event_is_answered_for_other_settings_where_the_first_ones_ask_no_mor
         ("Edit", {"file_path": "a\0b"}),
         ("Edit", ["/a.md"]),
         ("Bash", {"command": "*** Update File: /a.md"}),
+        ("str_replace_editor", {"command": "view", "path": "/a.md"}),
     ],
 )
 def test_what_changes_no_file_is_no_edit(tool: str, given: Any) -> None:
@@ -191,6 +192,21 @@ def test_an_edit_of_many_files_names_each() -> None:
     assert list(list_edited(told)) == ["/a.md", "/b.md"]
     told = {"tool_name": "editFiles", "tool_input": {"files": ["/c.md"]}}
     assert list(list_edited(told)) == ["/c.md"]
+
+
+PATCH = "*** Begin Patch\n*** Update File: a.md\r\n*** Move to: b c.md\n*** End Patch"
+
+
+@cases("given", [PATCH, json.dumps({"patch": PATCH}), {"input": PATCH}, {"command": ["apply_patch", PATCH]}])
+def test_a_patch_names_its_files_however_a_host_hands_it_on(given: Any) -> None:
+    told = translate({"toolName": "apply_patch", "toolArgs": given, "cwd": "/w"})
+    assert list(list_edited(told)) == ["/w/a.md", "/w/b c.md"]
+
+
+@cases("tool", ["runInTerminal", "runTerminalCommand", "run_terminal_cmd", "local_shell", "PowerShell"])
+def test_a_tool_that_runs_a_command_may_have_changed_anything(tool: str) -> None:
+    assert is_shell({"tool_name": tool})
+    assert not is_shell({"tool_name": f"{tool}Output"})
 
 
 KEYS = ("cwd", "workspace_roots", "toolArgs", "tool_name", "sessionId", "session_id", "hookEventName")

@@ -804,7 +804,6 @@ class Memory(Kinds["Applied"]):
             where=texts_of(where, "where"),
             any_state=any_state,
             as_of=as_of,
-            words_only=words_only,
         )
         index, layers = self.index, self.vault.reads[: len(self.scope.searches)]
         self.vault.enter()

@@ -84,7 +84,6 @@ class SearchRequest:
         where: conditions on fields, all of which have to hold; see `mdmem.index.view`.
         any_state: also give what does not count, with its state; see `mdmem.memory.validity`.
         as_of: a day or a time: what counted then.
-        words_only: search by words alone, where there is an embedder.
     """
 
     query: str
@@ -101,7 +100,6 @@ class SearchRequest:
     where: Sequence[str] = ()
     any_state: bool = False
     as_of: str = ""
-    words_only: bool = False
 
 
 class Term(NamedTuple):

@@ -240,7 +240,7 @@ def search(
         return Results(hits=(), notes=(*query.notes, "there is nothing to search for"))
     day = language.day(today or datetime.now(UTC).date().isoformat())
     namespaces = [layer.namespace for layer in layers]
-    asked = meaning.ask(query.said, namespaces) if meaning and query.said and not request.words_only else None
+    asked = meaning.ask(query.said, namespaces) if meaning and query.said else None
     near = None if isinstance(asked, str) else asked
     scorer = Scorer(index, query, namespaces, within, day, near=near)
     reader = _MemoryReader(scorer, Matcher(query, scorer.worth), read, headings, layers, request.context)

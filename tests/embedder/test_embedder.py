@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import sys
 import threading
 import time
 from collections.abc import Iterator, Sequence
@@ -365,6 +366,14 @@ def test_without_the_extra_it_is_named(root: Path, monkeypatch: pytest.MonkeyPat
         MiniLM().embed_query("x")
     (note,) = Memory(str(root), embedder="minilm").search("car").notes
     assert note == "meaning: words alone: the package 'not-installed' is not installed"
+
+
+def test_without_numpy_a_server_is_of_no_use_and_it_is_named(
+    server: Server, root: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setitem(sys.modules, "numpy", None)
+    (note,) = Memory(str(root), embedder=server.address).search("car").notes
+    assert note == "meaning: words alone: the package 'numpy' is not installed"
 
 
 def test_another_file_than_the_model_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -196,7 +196,10 @@ class PathReader:
                 return [rooted]
             if shell is None and not role.other:
                 raise self._describe_outside(text)
-            return [text if shell is None else shell]
+            # A server's agent stands in the workspace.
+            is_here = not self._here or shell is None or self.can_name(shell, role)
+            other = () if is_here or not text.startswith("./") else self._list_named(text[2:])
+            return list(dict.fromkeys((text if shell is None else shell, *other)))
         here = unicodedata.normalize("NFC", text).removesuffix("/")
         for folder in (self._here, self._memory.folder) if here != text else ():
             files = [os.path.join(folder, each) for each in (text, here)]

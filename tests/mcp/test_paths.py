@@ -139,6 +139,9 @@ def test_a_path_that_begins_with_the_folder_of_the_vault_makes_no_second_one(
     for typed, path in (
         ("memories/x.md", "x.md"),
         ("memories/far/new/x.md", "far/new/x.md"),
+        ("./memories/w.md", "w.md"),
+        ("./memories/far/new/w.md", "far/new/w.md"),
+        ("./v.md", "v.md"),
         (f"{files.root}/y.md", "y.md"),
         ("notes/x.md", "notes/x.md"),
     ):
@@ -152,7 +155,9 @@ def test_a_path_that_begins_with_the_folder_of_the_vault_makes_no_second_one(
     assert cli("--user", "alice", "write", "memories/users/bob/x.md", "x").code == 2
     made = Tools(alice)("write", path="memories/users/alice/x.md", content="x\n")
     assert made.data["files"][0]["path"] == "x.md"
-    assert {*files.everything()} == {"x.md", "far/new/x.md", "y.md", "notes/x.md", "users/alice/x.md"}
+    assert tools("show", path="./memories/w.md").data["path"] == "w.md"
+    new = {"x.md", "far/new/x.md", "w.md", "far/new/w.md", "v.md", "y.md", "notes/x.md", "users/alice/x.md"}
+    assert {*files.everything()} == new
 
 
 def test_a_path_that_a_tool_names_means_the_same_in_a_vault_named_like_a_folder_of_it(
@@ -178,6 +183,7 @@ def test_a_path_that_a_tool_names_means_the_same_in_a_vault_named_like_a_folder_
         ("memories/notes/z.md", "notes/z.md"),
         ("{root}/notes/deep/z.md", "notes/deep/z.md"),
         ("./notes/z.md", "notes/z.md"),
+        ("./memories/notes/z.md", "notes/z.md"),
         ("[[deep/z]]", "notes/deep/z.md"),
         ("memories/new", "notes/new.md"),
         ("a/b", "notes/a/b.md"),

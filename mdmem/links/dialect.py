@@ -51,8 +51,6 @@ _COMMENT = regex(r"^[ \t]*//[^\n]*|/\*.*?\*/", re.MULTILINE | re.DOTALL)
 _PLUGIN = regex(r"\b(docs|blog|pages)['\")\s]*[:,][(\s]*\{")
 _BRACE = regex(r"[{}]")
 _MOST_VERSIONS = 100
-_LONGEST_OBJECT = 4_096  # code points of the options of a plugin that are read
-_FOLDER = {"pages": "src/pages"}
 _MOUNT = regex(r"\bsource\"?[ \t]*[:=][ \t]*([^#\n]+)\n[ \t]*\"?target\"?[ \t]*[:=][ \t]*[\"']?([^\"'#,\n]+)")
 
 
@@ -239,53 +237,52 @@ def _list_mounts(folder: str, config: str) -> Iterator[tuple[str, str]]:
 def _list_served(root: str, folder: str, config: str) -> Iterator[tuple[str, str]]:
     """Yield where the pages of Docusaurus are served that its config, or its list of versions, names."""
     text = _COMMENT.sub("", config)
-    found = islice(_PLUGIN.finditer(text), _MOST_SAID)
-    plugins = [(kind[1], *_cut_object(text[kind.end() : kind.end() + _LONGEST_OBJECT])) for kind in found]
     plugins = [
-        each for each in plugins if _read_option(each[2], "path") or _read_option(each[2], "routeBasePath")
+        (found[1], *_read_object(text, found.end())) for found in islice(_PLUGIN.finditer(text), _MOST_SAID)
     ]
-    fronts = ("", *(front.strip("/") for front in re.findall(r"\bbaseUrl\s*:\s*['\"]([^'\"\n]*)", text)[:1]))
-    is_named = any(kind == "docs" and not _read_option(own, "id") for kind, _, own in plugins)
-    for kind, options, own in plugins if is_named else [*plugins, ("docs", "", "")]:
+    plugins = [each for each in plugins if _read_option(each[1], "(?:p|routeBaseP)ath")]
+    if not any(kind == "docs" and not _read_option(own, "id") for kind, own, _ in plugins):
+        plugins.append(("docs", "", ""))
+    for kind, own, options in plugins:
         base, name = (_read_option(own, each) for each in ("routeBasePath", "id"))
-        place = _place_below(folder, _read_option(own, "path") or _FOLDER.get(kind, kind))
+        place = _place_below(folder, _read_option(own, "path") or ("src/" * (kind == "pages") + kind))
         prefix = f"{folder}/{f'{name}_' * (name not in {'', 'default'})}".lstrip("/")
         versions = _read_versions(os.path.join(root, f"{prefix}versions.json")) if kind == "docs" else []
         last = _read_option(own, "lastVersion") or next(iter(versions), "current")
-        for version in ("current", *versions) if base or versions else ():
-            path = re.search(
-                rf"\b{re.escape(version)}['\"]?\s*:\s*\{{[^{{}}]*\bpath\s*:\s*['\"]([^'\"]*)", options
-            )
-            part = path[1] if path else "" if version == last else "next" if version == "current" else version
+        for version in ("current", *versions) if place is not None and (base or versions) else ():
+            part = "" if version == last else "next" if version == "current" else version
+            part = _read_option(options, rf"{re.escape(version)}['\"]?\s*:\s*\{{[^{{}}]*\bpath") or part
             there = place if version == "current" else f"{prefix}versioned_docs/version-{version}"
-            for front in dict.fromkeys(fronts if there is not None else ()):
+            for front in {"", _read_option(text, "baseUrl").strip("/")}:
                 start = "/".join(filter(None, (each.strip("/") for each in (front, base or kind, part))))
                 yield f"/{start}/" if start else "/", there or ""
 
 
-def _cut_object(text: str) -> tuple[str, str]:
-    """Return what an object of a script holds, from behind its brace on, and that without inner objects."""
-    depth, at, own = 1, 0, list[str]()
-    for brace in _BRACE.finditer(text):
-        own += [text[at : brace.start()]] if depth == 1 else []
-        depth += 1 if brace[0] == "{" else -1
-        at = brace.end()
+def _read_object(text: str, start: int) -> tuple[str, str]:
+    """Return what stands in an object of a script without the objects in it, and all; `start` is in it."""
+    depth, pieces, at = 1, list[str](), start
+    for brace in _BRACE.finditer(text, start):
+        pieces += [text[at : brace.start()]] if depth == 1 else []
+        depth, at = depth + (1 if brace[0] == "{" else -1), brace.end()
         if not depth:
-            return text[:at], "".join(own)
-    return text, "".join(own)
+            break
+    return "".join(pieces), text[start:at]
 
 
-def _read_option(own: str, name: str) -> str:
-    """Return the text that an option has; empty where the object says none plainly."""
-    said = re.search(rf"\b{name}['\"]?\s*:\s*['\"]([^'\"\n]+)['\"]", own)
+def _read_option(options: str, name: str) -> str:
+    """Return the text that an option has; empty where it says none plainly."""
+    said = re.search(rf"\b{name}['\"]?\s*:\s*['\"]([^'\"\n]+)['\"]", options)
     return said[1] if said else ""
 
 
 def _read_versions(file: str) -> list[str]:
-    with suppress(ValueError):
+    with suppress(ValueError, RecursionError):
         versions = json.loads(_read_text(file))
-        named = [each for each in versions if isinstance(each, str)] if isinstance(versions, list) else []
-        return named[:_MOST_VERSIONS]
+        return (
+            [each for each in versions if isinstance(each, str)][:_MOST_VERSIONS]
+            if isinstance(versions, list)
+            else []
+        )
     return []
 
 

@@ -92,6 +92,7 @@ PARTS = {
     "inbox": "mdmem.capture.inbox.Inbox",
     "results": "mdmem.results.results.ToolResults",
     "uses": "mdmem.facade.uses.Uses",
+    "shared": "mdmem.facade.sharing.Shared",
     "store": "mdmem.facade.store.VaultStore",
 }
 BEGINS = ("init", "open", "Scope")

@@ -120,6 +120,8 @@ GOOD: dict[str, Any] = {
     "data": {},
     "seq": 1,
     "verb": "append",
+    "user": "v",
+    "level": "read",
     "arguments": {"path": "notes/a.md", "text": "t"},
 }
 KINDS = (

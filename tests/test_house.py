@@ -149,6 +149,7 @@ INLINE = {
             "links.rename",
             "memory.importing",
             "memory.provenance",
+            "memory.sharing",
             "memory.validity",
         },
     ),

@@ -426,3 +426,26 @@ def _name_steps(done: Applied | EditPlan, count: int, command: str) -> Applied |
         ]
     )
     return done
+
+
+@command("share", hidden=True, epilog="Example: mdmem --user alice share notes/db.md bob read")
+@options.path_argument(role=WRITE)
+@click.argument("user")
+@click.argument("level", metavar="read|write|full")
+@click.option("--until", metavar="WHEN", help="End all grants of the memory then: a day or a time.")
+@options.change_command
+def share_command(**given: Any) -> options.Verb:
+    """Let USER, or everyone, use a memory, as its field `access` then says.
+
+    USER reads it with `mdmem show --from`, and changes it in Python. A day is its first moment, in UTC.
+    """
+    return lambda m: m.share(**given)
+
+
+@command("unshare", hidden=True, epilog="Example: mdmem --user alice unshare notes/db.md bob")
+@options.path_argument(role=WRITE)
+@click.argument("user", required=False)
+@options.change_command
+def unshare_command(**given: Any) -> options.Verb:
+    """Take back what USER may do with a memory; without USER, what all others may."""
+    return lambda m: m.unshare(**given)

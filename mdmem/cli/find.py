@@ -23,13 +23,14 @@ if TYPE_CHECKING:
 
 @command("show", epilog="Example: mdmem show notes/db.md --section Decision")
 @options.path_argument(role=READ_MESSAGE, nargs=-1, required=True, metavar="PATH…")
+@options.from_option
 @click.option("--section", "heading", metavar="HEADING", help="Print only the section under this heading.")
 @click.option("--number", "-n", is_flag=True, help="Number the lines.")
 @click.option("--only-hash", is_flag=True, help="Print only the hash.")
 @click.option("--as-of", metavar="WHEN", help="Answer as of then: a day or a time.")
 @options.json_option
 @click.pass_obj
-def show_command(target: Target, /, path: tuple[str, ...], **asked: Any) -> int:
+def show_command(target: Target, /, path: tuple[str, ...], owner: str | None, **asked: Any) -> int:
     """Print memories exactly as they are.
 
     Their hashes go to standard error. --as-of prints them as they were at a day, a time, or a revision of
@@ -39,7 +40,8 @@ def show_command(target: Target, /, path: tuple[str, ...], **asked: Any) -> int:
         raise click.UsageError("a message of a session is printed whole: show it without options")
     render.start_paging()
     memory, code = options.open_memory(target), 0
-    for each in path:
+    layer = "" if owner is None else memory.shared.name(owner)
+    for each in (f"{layer}{name}" for name in path):
         try:
             _show_memory(memory, options.read_paths(memory).resolve(each, READ_MESSAGE), **asked)
         except MdmemError as error:
@@ -74,6 +76,7 @@ def _show_memory(
 
 @command("ls", epilog="Example: mdmem ls notes --where 'created>=2026-01' --sort -created")
 @options.path_argument("paths", READ_ANY, nargs=-1, metavar="[PATH]…")
+@options.from_option
 @options.globs_option
 @options.type_option()
 @options.where_option
@@ -202,3 +205,18 @@ def _print_context(found: Any) -> None:
     left_out = f", {len(found.left_out):,} left out" if found.left_out else ""
     is_short = any(not left.reason for left in found.left_out)
     render.print_remarks([f"{found.tokens:,} tokens{left_out}{': raise --budget' if is_short else ''}"])
+
+
+@command("access", hidden=True, epilog="Example: mdmem --user alice access notes/db.md")
+@options.path_argument(required=False)
+@options.read_command
+def access_command(memory: Memory, path: str | None) -> int:
+    """Print who may use a memory beside its owner; without PATH, what other users share with you."""
+    if path is None:
+        return render.print_list(memory.shared.list(), lambda g: f"{g.level:5}  {g.path}", "shared memories")
+    access = memory.access(path)
+    render.print_found(
+        access, lambda _: [print(f"{level:5}  {user}") for user, level in access.users.items()]
+    )
+    render.print_remarks(filter(None, (access.until and f"until {access.until}", access.problem)))
+    return 0

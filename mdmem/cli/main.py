@@ -137,11 +137,11 @@ group: Callable[..., Callable[[Callable[..., Any]], Group]] = partial(click.grou
 _MODULES = {
     "agents": "hook install project tool uninstall",
     "edit": "append delete-lines edit insert mv prepend replace rm section set unset write"
-    " history redo restore undo",
+    " history redo restore undo share unshare",
     "git": "git",
     "inbox": "inbox",
     "help": "help",
-    "find": "check context doctor ls show",
+    "find": "access check context doctor ls show",
     "kinds": "notes preferences remember rules working",
     "main": "completion",
     "make": "import init new schema template",

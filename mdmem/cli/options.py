@@ -107,6 +107,7 @@ def all_option(name: str = "all") -> Callable[[F], F]:
     return click.option("--all", name, is_flag=True, help="Take all of them, not one or some.")
 
 
+from_option = click.option("--from", "owner", metavar="USER", help="Take what USER shares with you.")
 regex_option = click.option("--regex", is_flag=True, help="Read the pattern as a regular expression.")
 
 
@@ -188,19 +189,26 @@ def read_paths(memory: Memory) -> PathReader:
 
 
 def resolve_paths(memory: Memory, arguments: dict[str, Any]) -> dict[str, Any]:
-    """Replace the paths that were typed by paths of the namespace; see `PathReader.resolve`."""
-    paths = read_paths(memory)
+    """Replace the paths that were typed by paths of the namespace; see `PathReader.resolve`.
+
+    With an `owner`, they are those of the layer that this user shares: all of it without any.
+    """
+    paths, owner = read_paths(memory), arguments.pop("owner", None)
+    layer = "" if owner is None else memory.shared.name(owner)
 
     def path_of(value: Any) -> Any:
         if isinstance(value, tuple):
             return tuple(map(path_of, value))
         if isinstance(value, BegunThread):
             return memory.complete_thread(str(value))
-        if not isinstance(value, Spelled):
-            return value
+        if not isinstance(value, Spelled) or layer:
+            return f"{layer}{value}" if isinstance(value, Spelled) else value
         return (paths.find_checked if value.role.outside else paths.resolve)(str(value), value.role)
 
-    return {name: path_of(value) for name, value in arguments.items()}
+    is_all = layer and "within" not in arguments and not arguments["paths"]
+    return {name: path_of(value) for name, value in arguments.items()} | (
+        {"paths": (layer,)} if is_all else {}
+    )
 
 
 def path_argument(name: str = "path", role: Role = READ, **settings: Any) -> Callable[[F], F]:

@@ -54,6 +54,7 @@ grouped_option = click.option(
     help="Give a PATTERN that begins with a dash, or several.",
 )
 @options.in_option(default="", role=READ_ANY, metavar="PATH")
+@options.from_option
 @options.globs_option
 @options.type_option("-t")
 @click.option(
@@ -133,7 +134,9 @@ def _print_matches(
     excluded = {_EXCLUDED[name] for name in types if name in _EXCLUDED}
     asked["globs"] = (*asked["globs"], *(excluded.pop() if len(excluded) == 1 else ()))
     asked["types"] = [name for name in types if name not in _EXCLUDED]
-    where = options.resolve_paths(memory, {"paths": paths, "within": asked.pop("within")})
+    within = asked.pop("within")
+    where = {"paths": paths, "within": within if within or not paths else "", "owner": asked.pop("owner")}
+    where = options.resolve_paths(memory, where)
     if shown in {"paths", "counts", "nothing"}:
         hits = memory.grep(joined, **where, **asked)
         found = _print_counts(hits.counts(), shown, limit)
@@ -275,6 +278,7 @@ class HitPrinter:
 @command("search", epilog="Example: mdmem search which database --in notes --limit 5")
 @click.argument("words", nargs=-1, required=True)
 @options.in_option(default="", role=READ_ANY, metavar="PATH")
+@options.from_option
 @options.type_option()
 @click.option("--tag", "tags", multiple=True, metavar="TAG", help="Take memories with all of these tags.")
 @options.since_option("")

@@ -59,6 +59,7 @@ if TYPE_CHECKING:  # most commands use one of these, or none
     from mdmem.facade.instructions import WorkspaceProject
     from mdmem.facade.past import PastCopy, PastState
     from mdmem.facade.service import Service
+    from mdmem.facade.sharing import Shared
     from mdmem.facade.statistics import MemoryStats
     from mdmem.facade.status import MemoryStatus
     from mdmem.facade.store import VaultStore
@@ -74,6 +75,7 @@ if TYPE_CHECKING:  # most commands use one of these, or none
     from mdmem.index.view import View
     from mdmem.kind import Kind
     from mdmem.markdown.inline import Citation
+    from mdmem.memory.sharing import Access
     from mdmem.memory.validity import State
     from mdmem.memory.verbs import Build, Listing
     from mdmem.models.generator import Generator
@@ -262,6 +264,18 @@ class Memory(Kinds["Applied"]):
         from mdmem.facade.service import Service  # noqa: PLC0415 - start-up
 
         return Service(self)
+
+    @cached_property
+    def shared(self) -> Shared:
+        """What others share with this user: `shared("alice")` is to be used, `shared.list()` lists it."""
+        from mdmem.facade.sharing import Shared  # noqa: PLC0415 - start-up
+
+        return Shared(self)
+
+    def names_shared(self, paths: Iterable[StrPath]) -> bool:
+        """Tell whether a path names what another user may share, such as `from-alice:notes/db.md`."""
+        named = [name for name in map(place_text, paths) if name.startswith("from-")]
+        return bool(named) and self.vault.config.sharing.enabled and self.shared.has_layer(*named)
 
     @property
     def sessions(self) -> Sessions:
@@ -508,7 +522,10 @@ class Memory(Kinds["Applied"]):
         """
         self.vault.enter()
         if as_of is None:
-            return self.vault.read(path_text(path), recovered=True)
+            name = path_text(path)
+            return (
+                self.shared.show(name) if self.names_shared([name]) else self.vault.read(name, recovered=True)
+            )
         state = self.state_at(path, as_of)
         if state.certainty == "not kept":
             remedy = "neither the history nor git has it; a revision has only what git tracks"
@@ -563,6 +580,12 @@ class Memory(Kinds["Applied"]):
         memory.origin = made
         return memory
 
+    def access(self, path: StrPath) -> Access:
+        """Return who may use a memory beside its owner; see `share`. Raises as `show`."""
+        from mdmem.memory.sharing import read_access  # noqa: PLC0415 - start-up
+
+        return read_access(self.vault.read(path_text(path)))
+
     def ls(
         self,
         within: StrPath = "",
@@ -595,6 +618,8 @@ class Memory(Kinds["Applied"]):
             PatternInvalid: a glob or a condition that cannot be read.
             Usage: paths and a folder.
         """
+        if self.names_shared([within, *paths]):
+            return self.shared.ask(Memory.ls, locals())
         from mdmem.memory.verbs import Listed, Listing, among, conditional, detailed  # noqa: PLC0415 - start-up
 
         self.vault.enter()
@@ -659,6 +684,8 @@ class Memory(Kinds["Applied"]):
             Usage: an argument that cannot mean anything; or paths and a folder.
             MdmemError: as `mdmem.index.grep.grep`.
         """
+        if self.names_shared([within, *paths]):
+            return self.shared.ask(Memory.grep, locals())
         from mdmem.index.grep import grep  # noqa: PLC0415 - start-up
 
         self.vault.enter()
@@ -671,7 +698,11 @@ class Memory(Kinds["Applied"]):
         self._require_place(within)
         base = self.vault.namespace
         folder = self.vault.folder(within)
-        targets = list(map(self.vault.folder, paths))
+        targets, wall = list(map(self.vault.folder, paths)) or None, self.vault.wall
+        if base in wall.hides:  # what it does not keep takes no time either
+            targets = [
+                kept for kept in wall.keeps if any(is_under(kept, each) for each in targets or [folder])
+            ]
         only, unknown = self._select_memories(types, where)
         hits = grep(
             pattern,
@@ -680,10 +711,10 @@ class Memory(Kinds["Applied"]):
             read=lambda path: self.vault.read(relative(path, base), recovered=True),
             namespace=folder,
             base=base,
-            wall=self.vault.wall,
+            wall=wall,
             suffixes=self.suffixes,
             # Ripgrep is given names as the disk spells them.
-            targets=[self.vault.store.spelled(each) or each for each in targets] or None,
+            targets=targets and [self.vault.store.spelled(each) or each for each in targets],
             only=only,
             globs=texts_of(globs, "globs"),
             regex=regex,
@@ -785,6 +816,8 @@ class Memory(Kinds["Applied"]):
             MemoryNotFound: nothing is there that `within` names.
             PathRefused: it leaves the namespace.
         """
+        if self.names_shared([within]):
+            return self.shared.ask(Memory.search, locals())
         from mdmem.index.query import SearchRequest  # noqa: PLC0415 - start-up
         from mdmem.index.search import search  # noqa: PLC0415 - start-up
         from mdmem.index.view import View  # noqa: PLC0415 - start-up
@@ -805,8 +838,8 @@ class Memory(Kinds["Applied"]):
             any_state=any_state,
             as_of=as_of,
         )
-        index, layers = self.index, self.vault.reads[: len(self.scope.searches)]
         self.vault.enter()
+        index, layers = self.index, self.vault.reads[: len(self.scope.searches)]
         self._require_place(request.within)
         index.sync(progress=self._index_progress())
         read = partial(index.vault.read, recovered=True)

@@ -128,7 +128,11 @@ class PathReader:
             return self.resolve_name(text, role.kind) if role.kind else self._follow_link(text, role)
         layers = {layer.name for layer in self._memory.scope.reads}
         is_message = role.message and parse_message(text)
-        if not text.strip("/") or text.partition(":")[0] in layers - {""} or is_message:
+        is_shared = self._memory.names_shared([text])
+        if is_shared and role.writes:
+            reason = "what another user shares is changed in Python alone, by `memory.shared`"
+            raise PathRefused(path=text, reason=reason)
+        if not text.strip("/") or text.partition(":")[0] in layers - {""} or is_message or is_shared:
             return text
         readings = self._list_readings(text, role)
         is_by_name = role.new and not role.folder and not text.endswith(self._memory.suffixes)

@@ -75,7 +75,7 @@ def explain(memory: Memory, view: View, path: str, now: datetime | None = None) 
         MemoryNotFound: it is not there.
     """
     moment = now or utc_now()
-    document = memory.show(path)
+    document = memory.vault.read(path)
     fields, path = fields_of(document), document.path
     successors = validity.find_successors(view)
     half_life = memory.vault.config.confidence.half_life_days

@@ -49,6 +49,7 @@ class Hits(Iterator["Hit"]):
     most_counted = COUNTED
     notes: tuple[str, ...] = ()
     """What is to be said of what was asked, such as a field that no memory has."""
+    prefix = ""  # of all paths: the name of a layer, and a colon
 
     def __init__(self, search: _GrepRun) -> None:
         self._search = search
@@ -58,7 +59,8 @@ class Hits(Iterator["Hit"]):
         return self
 
     def __next__(self) -> Hit:
-        return next(self._hits)
+        hit = next(self._hits)
+        return replace(hit, path=f"{self.prefix}{hit.path}") if self.prefix else hit
 
     def close(self) -> None:
         """End the search; there are no further hits."""
@@ -66,7 +68,7 @@ class Hits(Iterator["Hit"]):
 
     def counts(self) -> Iterator[tuple[str, int]]:
         """Count the hits of each memory instead, by path, without reading any memory."""
-        return self._search.counts()
+        return ((f"{self.prefix}{path}", count) for path, count in self._search.counts())
 
     @property
     def findings(self) -> tuple[Diagnostic, ...]:
@@ -74,7 +76,7 @@ class Hits(Iterator["Hit"]):
 
         A search that ended at its limit, or was closed, may lack some.
         """
-        return tuple(self._search.findings)
+        return tuple(replace(each, path=f"{self.prefix}{each.path}") for each in self._search.findings)
 
 
 def grep(

@@ -206,7 +206,9 @@ def _build_wall_condition(wall: Namespace) -> tuple[str, tuple[str, ...]]:
     # SQLite compares texts by their bytes, in which "0" follows "/".
     parts = ["d.path >= ? AND d.path < ?"]
     values = [f"{wall.folder}/", f"{wall.folder}0"] if wall.folder else ["", _HIGHEST]
-    kept = " OR ".join("d.path = ? OR d.path >= ? AND d.path < ?" for _ in wall.keeps)
+    each = ["d.path = ? OR d.path >= ? AND d.path < ?"] * len(wall.keeps)
+    # SQLite takes an expression that is at most 1,000 deep.
+    kept = " OR ".join(f"({' OR '.join(each[n : n + 300])})" for n in range(0, len(each), 300))
     for folder in wall.hides:
         hidden, begins = _build_below_condition(folder)
         parts.append(f"NOT ({hidden}{f' AND NOT ({kept})' if kept else ''})")

@@ -193,9 +193,9 @@ class Bound:
         return self.thread or name or None
 
     def count_uses(self, paths: Iterable[str]) -> None:
-        """Count a use of these memories; a count that cannot be kept is no error."""
+        """Count a use of these memories of the scope; a count that cannot be kept is no error."""
         with suppress(MdmemError):
-            self.memory.uses.add(paths)
+            self.memory.uses.add(path for path in paths if not self.memory.names_shared([path]))
 
     def sync(self) -> None:
         """Make the index current, and report the progress: what asks the index does so again at no cost.

@@ -789,6 +789,30 @@ class Verbs(Generic[R]):
         entries = history.find_undos(self._vault, count, own)
         return self._run(lambda: history.undone(self._vault, entries))
 
+    # -- who may use it -----------------------------------------------------------------------------------
+
+    def share(self, path: StrPath, user: str, level: str, *, until: datetime | str | None = None) -> R:
+        """Let another user, or `everyone`, use a memory of a user; see `mdmem.memory.sharing`.
+
+        Args:
+            path, user: the memory, and the id of the user.
+            level: read; write, which changes its text; or full, which also deletes, moves and shares it.
+            until: the day or time at which all grants of the memory end; without it, as before.
+
+        Raises:
+            Usage, LimitReached: sharing is off; the memory, user, level or end cannot be; over 100 users.
+        """
+        from mdmem.memory import sharing  # noqa: PLC0415 - start-up
+
+        require_text(user=user, level=level)
+        return self._run(lambda: sharing.share(self._vault, path_text(path), user, level, until, utc_now()))
+
+    def unshare(self, path: StrPath, user: str | None = None) -> R:
+        """Take back what `user` may do with a memory, or all others; NamedNotFound where that is nothing."""
+        from mdmem.memory import sharing  # noqa: PLC0415 - start-up
+
+        return self._run(lambda: sharing.unshare(self._vault, path_text(path), user))
+
     # -- what counts --------------------------------------------------------------------------------------
 
     def supersede(self, old: StrPath, by: StrPath, *, at: datetime | str | None = None) -> R:

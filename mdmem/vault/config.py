@@ -170,6 +170,12 @@ class SearchSettings(NamedTuple):
     meaning: Annotated[bool, Key("the embedder of the user is asked; false: words alone")] = True
 
 
+class SharingSettings(NamedTuple):
+    """Memories that users give to each other."""
+
+    enabled: Annotated[bool, Key("a user may share memories with others: `mdmem share`")] = False
+
+
 class GitSettings(NamedTuple):
     """Commits that are made without being asked for."""
 
@@ -212,6 +218,7 @@ class Config(NamedTuple):
     tiers: TierSettings = TierSettings()
     confidence: ConfidenceSettings = ConfidenceSettings()
     search: SearchSettings = SearchSettings()
+    sharing: SharingSettings = SharingSettings()
     git: GitSettings = GitSettings()
     kinds: tuple[Kind, ...] = KINDS
     mounts: Mapping[str, str] = MappingProxyType({})

@@ -160,10 +160,11 @@ def _is_smuggling(part: str) -> bool:
     dangerous = decoded.startswith(".") or bool(re.search("[/\\\\\x00-\x1f\x7f]", decoded))
     # Ids are written with escapes, in one spelling only: that spelling is harmless, any other is a trick.
     names = (part, *(part.removesuffix(suffix) for suffix in ANY_SUFFIXES))
-    return dangerous and not any(map(_is_encoded, names))
+    return dangerous and not any(map(is_encoded, names))
 
 
-def _is_encoded(name: str) -> bool:
+def is_encoded(name: str) -> bool:
+    """Tell whether a name is the one that `encode_id` gives to an id."""
     identifier = decode_id(name)
     return identifier not in {"", ".", ".."} and _encode_identifier(identifier) == name
 

@@ -253,7 +253,7 @@ class Vault:
         layer = self._find_layer(path)
         if layer:
             problem = f"what begins with {layer.name}: can be shown, and is changed where it belongs"
-            raise PathRefused(path=path, reason=problem, remedy=_REMEDIES[layer.name])
+            raise PathRefused(path=path, reason=problem, remedy=_REMEDIES.get(layer.name, ""))
         full = join(self.namespace, path)
         if not self.wall.holds(full):
             raise PathRefused(path=path, reason=_OUTSIDE, remedy="`mdmem ls` names what is")
@@ -346,14 +346,12 @@ class Vault:
         return content.data if content else None
 
     def _find_near_names(self, path: str) -> tuple[str, ...]:
-        layer = self._find_layer(path)
-        if layer:
-            inside = self.within(layer.namespace)._find_near_names(path.partition(":")[2])  # noqa: SLF001
-            return tuple(f"{layer.name}:{name}" for name in inside)
-        names = [found.path for found in self.walk()]
+        vault, inside = self.locate_layer(path)
+        names = [found.path for found in vault.walk()]
         tails = {name.rpartition("/")[2]: name for name in names}
-        near = get_close_matches(path, names, 2) + get_close_matches(path.rpartition("/")[2], tails, 2)
-        return tuple(dict.fromkeys(tails.get(name, name) for name in near))
+        near = get_close_matches(inside, names, 2) + get_close_matches(inside.rpartition("/")[2], tails, 2)
+        layer = path.removesuffix(inside)
+        return tuple(dict.fromkeys(f"{layer}{tails.get(name, name)}" for name in near))
 
     def exists(self, path: str) -> bool:
         """Return whether there is a memory at `path`."""
@@ -368,7 +366,7 @@ class Vault:
         Files that look like memories but cannot be one (links, names that are no paths) come with their
         `problem`. Hidden folders are never entered.
         """
-        self.store.recover()
+        self.recover()
         folder = self.folder(namespace)
         for each in self.store.walk(self.wall._replace(folder=folder), self.suffixes):
             yield each._replace(path=relative(each.path, self.namespace))
@@ -392,7 +390,7 @@ class Vault:
             EditRefused: together they have more than `MOST_ATTACHED_BYTES`.
         """
         left, suffixes = MOST_ATTACHED_BYTES, self.suffixes
-        self.store.recover()
+        self.recover()
         full = self.folder(path)
         below = self.store.walk(self.wall._replace(folder=full), ("",)) if self.store.names(full) else ()
         for name in (each.path for each in below) if below else (full,):
@@ -520,8 +518,7 @@ class Vault:
         """
         for each in plan.steps or (plan,):
             refuse_paths(each, self.suffixes)
-        for path in plan.paths:
-            self._full_path(check_folder(path))
+        self._refuse_outside(plan)
         self.new_names().refuse(plan)
         prepared = Prepared(plan, [change.after(self.config.limits) for change in plan.changes])
         if plan.brings_back:
@@ -534,6 +531,10 @@ class Vault:
         if findings:
             raise Invalid(findings=tuple(told(findings)))
         return prepared
+
+    def _refuse_outside(self, plan: EditPlan) -> None:
+        for path in plan.paths:
+            self._full_path(check_folder(path))
 
     def new_names(self) -> NewNames:
         """Return what refuses the new names of one plan that not every system can hold."""
@@ -584,4 +585,4 @@ class Vault:
         """
         if not self.store.stands(""):
             raise VaultNotFound(start=self.root)
-        self.store.recover()
+        self.recover()

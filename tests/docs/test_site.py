@@ -22,15 +22,17 @@ sys.path.append(str(CHECKOUT / "bench"))
 import examples  # noqa: E402 - it is where programs that measure are
 import pages  # noqa: E402
 
-MOST_PAGES = 25
+MOST_PAGES = 26
 # What front ends and hosts call, and programs seldom: the reference has it without an example.
 OTHERS = {
-    "": "complete_thread editing index mounted_over prepared progress service state_folder suffixes texts_at",
+    "": "complete_thread editing index mounted_over names_shared prepared progress service state_folder"
+    " suffixes texts_at",
     "project": "find_read_by_host",
     "references": "broken",
     "sessions": "capture cleaned is_kept save",
     "observations": "held watch",
     "inbox": "propose_each",
+    "shared": "ask bind has_layer name show",
     "store": "delete_if_expired_before get_by_fingerprint vector_search",
 }
 

@@ -97,13 +97,19 @@ ARGUMENTS: dict[str, dict[str, str]] = {
     "sessions.vacuum": {"yes": "is about the terminal"},
     "mv": {"arguments": "source, target", "what": "rename_heading, rename_block, rename_id, rename_tag"},
     "grep": {
+        "owner": "within",
         "given": "pattern",
         "literal": "regex",
         "shown": "chooses what is printed",
         "grouped": "chooses how it is printed",
         "same": "what it does anyway, for fingers that know grep",
     },
-    "search": {"words": "query", "passages": "each", "grouped": "chooses how it is printed"},
+    "search": {
+        "owner": "within",
+        "words": "query",
+        "passages": "each",
+        "grouped": "chooses how it is printed",
+    },
     "sync": {
         "meaning": "is the verb meaning.fill",
         "fetch": "is the verb meaning.fetch",
@@ -113,6 +119,7 @@ ARGUMENTS: dict[str, dict[str, str]] = {
     "references.graph": {"form": "chooses how it is printed"},
     "edit": {"yes": "is about the terminal"},
     "ls": {
+        "owner": "within",
         "newest": "sort",
         "tree": "chooses how it is printed",
         "same": "what it does anyway, for fingers that know ls",
@@ -122,6 +129,7 @@ ARGUMENTS: dict[str, dict[str, str]] = {
     "redo": {"limit": "count"},
     "new": {"only_print": "is the verb render"},
     "show": {
+        "owner": "path",
         "heading": "chooses what is printed",
         "number": "chooses what is printed",
         "only_hash": "chooses what is printed",
@@ -159,6 +167,7 @@ SPELLED = {
     "heading": {"--section"},  # of `show`: --heading groups hits
     "same": {"--all", "--line-number", "--recursive"},
     "within": {"--in"},
+    "owner": {"--from"},
     "for_file": {"--for"},
     "files": {"--for"},
     "globs": {"--glob"},
@@ -185,6 +194,7 @@ SPELLED = {
 
 # What only people may leave away.
 ONLY_CLI_DEFAULTS = {
+    ("access", "path"): "without one, what others share is listed: the verb shared.list",
     ("diff", "path"): "without one, it is said what shows all changes",
     ("delete_lines", "last"): "one line is most often meant",
     ("grep", "pattern"): "-e gives it as well",
@@ -207,6 +217,7 @@ NO_JSON = {
 # Commands that change nothing, and so have no --dry-run.
 READS = {
     *(
+        "access",
         "check",
         "completion",
         "context",

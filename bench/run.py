@@ -36,6 +36,7 @@ import search
 import serving
 import sessions
 import sessions_crash
+import sharing_crash
 import startup
 import truth
 import truth_crash
@@ -66,6 +67,7 @@ _MEASUREMENTS: dict[str, Callable[[Setting], list[Row]]] = {
     "sessions": sessions.measure,
     "sessions-crash": sessions_crash.measure,
     "inbox-crash": inbox_crash.measure,
+    "sharing-crash": sharing_crash.measure,
     "results": results.measure,
     "observation": observation.measure,
     "truth": truth.measure,

@@ -10,18 +10,19 @@ from tests.speed import is_all
 
 REPOSITORY = Path(__file__).parents[2]
 KILLS = 25 if is_all else 3  # of each
-# Outputs are stored, messages captured and proposals accepted, sessions observed, and changed in every way.
+# Outputs are stored, messages captured and proposals accepted, sessions observed, and changed in every way,
+# memories shared, taken back, and written by a guest.
 PROGRAM = """
 import sys
 sys.path.insert(0, "bench")
-import inbox_crash, observation, results, sessions_crash
+import inbox_crash, observation, results, sessions_crash, sharing_crash
 from setting import Setting
 setting, kills = Setting(folder=sys.argv[1], seed=1, quick=False), int(sys.argv[2])
-inbox_crash._KILLS = observation._KILLS = sessions_crash._KILLS = kills
+inbox_crash._KILLS = observation._KILLS = sessions_crash._KILLS = sharing_crash._KILLS = kills
 rows = [results.killed(setting, kills), *inbox_crash.measure(setting), *observation.crash(setting)]
-rows += sessions_crash.measure(setting)
+rows += [*sessions_crash.measure(setting), *sharing_crash.measure(setting)]
 print(*(f"{row.what}: {row.ours}" for row in rows), sep="\\n")
-sys.exit(len(rows) != 4 or not all(row.kept for row in rows))
+sys.exit(len(rows) != 5 or not all(row.kept for row in rows))
 """
 
 

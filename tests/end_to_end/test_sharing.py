@@ -144,7 +144,7 @@ class World:
 
     def write(self, path: str) -> None:
         """Bob changes a memory of alice, as a level lets him or not."""
-        draw, level, note = self.draw, self.level(path), self.notes[path]
+        draw, level = self.draw, self.level(path)
         self.made += 1
         added = f"added{self.made}x"
         act = draw.choice(("append", "append", "replace", "set", "rm", "mv", "own"))
@@ -152,7 +152,7 @@ class World:
         before = file.read_text()
         changes: dict[str, Any] = {
             "append": lambda: self.shared.append(path, added),
-            "replace": lambda: self.shared.replace(path, note.mark, f"{note.mark} {added}", count="all"),
+            "replace": lambda: self.shared.replace(path, " [[a]]", f" {added} [[a]]"),
             "set": lambda: self.shared.set(path, {"note": added}),
             "rm": lambda: self.shared.rm(path),
             "mv": lambda: self.shared.mv(path, f"{path.removesuffix('.md')}-{self.made}.md"),
@@ -216,6 +216,11 @@ class World:
                 and note.mark not in asked
             ):
                 self.wrong.append(f"shared {call} {given} told of {other}")
+        is_whole = given.get("within") == "from-alice:" and (call == "ls" or word == self.notes[path].mark)
+        if is_whole and (f"from-alice:{path}" in told[0]) != bool(self.level(path)):
+            self.wrong.append(f"{call} {given} with {self.level(path)!r}: {told[0]}")
+        if is_whole and path in self.granted() and f"'{path}'" not in told[1]:
+            self.wrong.append(f"shared {call} {given} lacks {path}: {told[1]}")
         if call == "show" and "from-" in given["path"] and answer.is_error == bool(self.level(path)):
             self.wrong.append(f"{call} {path} with {self.level(path)!r}: {answer.texts}")
 

@@ -189,10 +189,7 @@ def read_paths(memory: Memory) -> PathReader:
 
 
 def resolve_paths(memory: Memory, arguments: dict[str, Any]) -> dict[str, Any]:
-    """Replace the paths that were typed by paths of the namespace; see `PathReader.resolve`.
-
-    With an `owner`, they are those of the layer that this user shares: all of it without any.
-    """
+    """Replace typed paths by those of the namespace, or of an `owner`'s layer; see `PathReader.resolve`."""
     paths, owner = read_paths(memory), arguments.pop("owner", None)
     layer = "" if owner is None else memory.shared.name(owner)
 

@@ -130,8 +130,7 @@ class PathReader:
         is_message = role.message and parse_message(text)
         is_shared = self._memory.names_shared([text])
         if is_shared and role.writes:
-            reason = "what another user shares is changed in Python alone, by `memory.shared`"
-            raise PathRefused(path=text, reason=reason)
+            raise PathRefused(path=text, reason="it is changed in Python alone, by `memory.shared`")
         if not text.strip("/") or text.partition(":")[0] in layers - {""} or is_message or is_shared:
             return text
         readings = self._list_readings(text, role)

@@ -189,11 +189,10 @@ class GrantedVault(Vault):
 
 
 class SharedMemory(Verbs[Applied]):
-    """What one user shares with another: the verbs and questions of `Memory` about memories alone.
+    """What one user shares with another: verbs and questions of `Memory`; each reads the grants again.
 
-    Each call reads the grants again, and a change once more under the lock. `write` leaves `access`, `id`,
-    `until`, `expires`, `valid_to` and `superseded_by` as they are; `full` changes these as well, deletes,
-    shares, and moves within the kind of the memory. `search` is by words alone.
+    `write` leaves `access`, `id`, `until`, `expires`, `valid_to` and `superseded_by` as they are; `full`
+    changes these, too, deletes, shares, and moves within the kind of the memory. `search` is by words alone.
     """
 
     def __init__(self, shared: Shared, vault: GrantedVault) -> None:

@@ -306,11 +306,18 @@ class Namespace(NamedTuple):
         # Some file systems take names that differ in case alone for the same.
         if not self.hides or not _match_below(self.hides).match(path.casefold()):
             return True
-        return any(is_under(path, kept) or is_under(kept, path) for kept in self.keeps)
+        kept, around = _index_kept(self.keeps)
+        return path in around or any(each in kept for each in (path, *above(path)))
 
 
 EVERYTHING = Namespace()
 """All that is in a vault."""
+
+
+@lru_cache(maxsize=64)
+def _index_kept(keeps: tuple[str, ...]) -> tuple[frozenset[str], frozenset[str]]:
+    """Return what is kept, and the folders around it."""
+    return frozenset(keeps), frozenset(folder for kept in keeps for folder in above(kept))
 
 
 @lru_cache(maxsize=256)

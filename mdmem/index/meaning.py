@@ -182,7 +182,7 @@ class Meaning:
             if not held.issuperset(keys.get(path, ())):
                 for (known,) in self._index.rows("SELECT hash FROM documents WHERE path = ?", (path,)):
                     for key, text in self._cut(path, known):
-                        if key not in held and time.monotonic() >= self._refused.get(key, 0.0):
+                        if key not in held and self._refused.get(key, 0.0) <= time.monotonic():
                             held.add(key)
                             yield path, key, text
 
@@ -191,7 +191,8 @@ class Meaning:
         try:
             given = embed_safely(self.embedder, [*texts.values()], seconds=seconds)
         except MdmemError:
-            self._refused |= dict.fromkeys(texts, time.monotonic() + _RETRY_SECONDS)
+            until = time.monotonic() + _RETRY_SECONDS
+            self._refused = self._refused | dict.fromkeys(texts, until)  # another thread may read it
             raise
         self.vectors.put(dict(zip(texts, given, strict=True)))
 
@@ -271,7 +272,8 @@ class Meaning:
         """
         with files.held(os.path.join(self._index.folder, _LOCK), 0):
             self._find_constants(_DOCUMENT_SECONDS)
-            keys = self._sweep()
+            now, keys = time.monotonic(), self._sweep()
+            self._refused = {key: until for key, until in self._refused.items() if until > now}
             wanted = {key for each in keys.values() for key in each} - {_NO_VECTOR}
             held, walls = {*self.vectors.holds(wanted), _NO_VECTOR}, dict[str, list[str]]()
             count, done = len(wanted - held), 0
@@ -352,7 +354,6 @@ class Meaning:
             return time.monotonic() >= self._failed[0]
 
         filled: object = None
-        refused: list[str] = []  # nobody is told: it may be about what they must not know of
         while True:
             self._is_due.clear()
             try:
@@ -360,9 +361,8 @@ class Meaning:
                 self._index.sync(texts=False)
                 stamp = self._index.stamp()
                 if stamp != filled and (self._is_local or self._find_kept(_BEGUN)):
-                    refused.clear()
-                    self.fill(may_go_on=wait, refuse=lambda path, _: refused.append(path))
-                    filled = None if refused or not wait() else stamp
+                    self.fill(may_go_on=wait)  # nobody is told: it may be about what they must not know of
+                    filled = None if self._refused or not wait() else stamp
             except LockTimeout:
                 pass  # another process does so
             except MdmemError:

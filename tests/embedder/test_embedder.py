@@ -327,6 +327,17 @@ def test_the_program_says_what_goes_where_and_fills_and_deletes(
     assert not [*root.rglob("vectors.sqlite*")]
 
 
+def test_the_program_names_what_is_refused_to_whoever_may_see_it(
+    server: Server, root: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setenv("MDMEM_EMBEDDER", server.address)
+    server.answer = lambda asked: {} if "The tea is hot." in asked["input"][0] else server.vectors(asked)
+    reason = f"{server.address.removeprefix('http://')}: its answer holds no vectors"
+    for words, whose in ((), " of notes/tea.md"), (("--user", "a"), ""):
+        assert main(["--vault", str(root), *words, "index", "--meaning"]) == 0
+        assert f"meaning: a passage{whose} is passed over: {reason}\n" in capsys.readouterr().err
+
+
 # -- others -----------------------------------------------------------------------------------------------
 
 

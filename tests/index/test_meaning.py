@@ -17,7 +17,7 @@ import pytest
 
 import mdmem
 from mdmem.facade.memory import Memory
-from mdmem.index import text_index
+from mdmem.index import meaning as meanings, text_index
 from mdmem.vault.paths import EVERYTHING
 from tests import speed
 from tests.index import test_one_order as order
@@ -309,14 +309,19 @@ def test_no_passage_goes_elsewhere_before_a_filling_has_said_how_many_go_where(t
     assert embedder.given == ["A car."]
 
 
-def test_what_an_embedder_refuses_is_named_once_and_passed_over(tmp_path: Path) -> None:
-    class Picky(ToyEmbedder):
-        def embed_documents(self, texts: Sequence[str]) -> Sequence[Sequence[float]]:
-            if any("bad" in text for text in texts):
-                self.given += texts
-                raise ValueError("no such text")
-            return super().embed_documents(texts)
+class Picky(ToyEmbedder):
+    """Takes no text that is bad, until it is told to."""
 
+    refused = "bad"
+
+    def embed_documents(self, texts: Sequence[str]) -> Sequence[Sequence[float]]:
+        if any(self.refused in text for text in texts):
+            self.given += texts
+            raise ValueError("no such text")
+        return super().embed_documents(texts)
+
+
+def test_what_an_embedder_refuses_is_named_once_and_passed_over(tmp_path: Path) -> None:
     embedder = Picky()
     memory = make_memory(tmp_path, embedder)
     for name in "abc":
@@ -332,9 +337,21 @@ def test_what_an_embedder_refuses_is_named_once_and_passed_over(tmp_path: Path) 
     again = make_memory(tmp_path, embedder)
     assert again.search("car").notes == ("meaning: toy: ValueError: no such text", *notes)
     assert again.search("car").notes == notes
-    embedder.embed_documents = lambda texts: ToyEmbedder().embed_documents(texts)  # type: ignore[method-assign]
+    embedder.refused = "none"
     assert fill(make_memory(tmp_path, embedder)) == 1
     assert memory.search("car").notes == ()
+
+
+def test_a_server_tries_again_what_was_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(meanings, "_RETRY_SECONDS", 0.05)
+    embedder = Picky()
+    memory = make_memory(tmp_path, embedder)
+    write(tmp_path, "notes/a.md", "A bad car.\n")
+    write(tmp_path, "notes/b.md", "A dog.\n")
+    with closing(memory.keep_current()):
+        until(lambda: len(held(memory)) == 1)
+        embedder.refused = "none"
+        until(lambda: len(held(memory)) == 2)
 
 
 def test_who_has_the_vault_open_in_an_editor_fills_it(tmp_path: Path) -> None:

@@ -337,9 +337,9 @@ class Meaning:
         count = self._index.text(lambda text: Scorer(text, Query(), layers, (), 0).passage_count)
         try:
             embed_safely(self.embedder, ["text"], seconds=QUERY_SECONDS, is_query=True)
+            return f"{self._place}: {self.count_ready(layers):,} of {count:,} passages are ready"
         except MdmemError as error:
             return f"{self._place}: {error.message}"
-        return f"{self._place}: {self.count_ready(layers):,} of {count:,} passages are ready"
 
     def keep_filled(self) -> None:
         """Fill in the background, a passage at a time, only when nobody has asked for a second."""

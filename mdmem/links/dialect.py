@@ -50,6 +50,7 @@ _CONFIGS = regex(r"app\.json|(?:hugo|config|module|languages)\.(?:toml|ya?ml|jso
 _COMMENT = regex(r"^[ \t]*//[^\n]*|/\*.*?\*/", re.MULTILINE | re.DOTALL)
 _PLUGIN = regex(r"\b(docs|blog|pages)['\")\s]*[:,][(\s]*\{")
 _BRACE = regex(r"[{}]")
+_VERSION_PATH = regex(r"([\w.-]+)['\"]?\s*:\s*\{[^{}]*\bpath\s*:\s*['\"]([^'\"\n]*)")
 _MOST_VERSIONS = 100
 _MOUNT = regex(r"\bsource\"?[ \t]*[:=][ \t]*([^#\n]+)\n[ \t]*\"?target\"?[ \t]*[:=][ \t]*[\"']?([^\"'#,\n]+)")
 
@@ -243,18 +244,20 @@ def _list_served(root: str, folder: str, config: str) -> Iterator[tuple[str, str
     plugins = [each for each in plugins if _read_option(each[1], "(?:p|routeBaseP)ath")]
     if not any(kind == "docs" and not _read_option(own, "id") for kind, own, _ in plugins):
         plugins.append(("docs", "", ""))
+    fronts = {"", _read_option(text, "baseUrl").strip("/")}
     for kind, own, options in plugins:
         base, name = (_read_option(own, each) for each in ("routeBasePath", "id"))
         place = _place_below(folder, _read_option(own, "path") or ("src/" * (kind == "pages") + kind))
         prefix = f"{folder}/{f'{name}_' * (name not in {'', 'default'})}".lstrip("/")
         versions = _read_versions(os.path.join(root, f"{prefix}versions.json")) if kind == "docs" else []
         last = _read_option(own, "lastVersion") or next(iter(versions), "current")
+        paths = {"current": "next", **{each: each for each in versions}, last: ""}
+        paths |= dict(_VERSION_PATH.findall(options))
         for version in ("current", *versions) if place is not None and (base or versions) else ():
-            part = "" if version == last else "next" if version == "current" else version
-            part = _read_option(options, rf"{re.escape(version)}['\"]?\s*:\s*\{{[^{{}}]*\bpath") or part
             there = place if version == "current" else f"{prefix}versioned_docs/version-{version}"
-            for front in {"", _read_option(text, "baseUrl").strip("/")}:
-                start = "/".join(filter(None, (each.strip("/") for each in (front, base or kind, part))))
+            for front in fronts:
+                parts = (each.strip("/") for each in (front, base or kind, paths[version]))
+                start = "/".join(filter(None, parts))
                 yield f"/{start}/" if start else "/", there or ""
 
 

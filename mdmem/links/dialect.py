@@ -49,7 +49,7 @@ _CONFIGS = regex(r"app\.json|(?:hugo|config|module|languages)\.(?:toml|ya?ml|jso
 # Of Docusaurus: the options of its plugins, what stands in them, and what is no option.
 _COMMENT = regex(r"^[ \t]*//[^\n]*|/\*.*?\*/", re.MULTILINE | re.DOTALL)
 _PLUGIN = regex(r"\b(docs|blog|pages)['\")\s]*[:,][(\s]*\{")
-_BRACE = regex(r"[{}]")
+_SAYS_WHERE, _BRACE = regex(r"\b(?:path|routeBasePath|lastVersion|versions)\b"), regex(r"[{}]")
 _VERSION_PATH = regex(r"([\w.-]+)['\"]?\s*:\s*\{[^{}]*\bpath\s*:\s*['\"]([^'\"\n]*)")
 _MOST_VERSIONS = 100
 _MOUNT = regex(r"\bsource\"?[ \t]*[:=][ \t]*([^#\n]+)\n[ \t]*\"?target\"?[ \t]*[:=][ \t]*[\"']?([^\"'#,\n]+)")
@@ -241,7 +241,7 @@ def _list_served(root: str, folder: str, config: str) -> Iterator[tuple[str, str
     plugins = [
         (found[1], *_read_object(text, found.end())) for found in islice(_PLUGIN.finditer(text), _MOST_SAID)
     ]
-    plugins = [each for each in plugins if _read_option(each[1], "(?:p|routeBaseP)ath")]
+    plugins = [each for each in plugins if _SAYS_WHERE.search(each[1])]
     if not any(kind == "docs" and not _read_option(own, "id") for kind, own, _ in plugins):
         plugins.append(("docs", "", ""))
     fronts = {"", _read_option(text, "baseUrl").strip("/")}

@@ -657,12 +657,13 @@ def _rank_candidates(
     arranged = _arrange_candidates(found, tuple(namespaces(source)), whole, folded=folded)
     if "Obsidian" in site.traits and spelling:
         near, top = source.rpartition("/")[0].casefold(), place_in(names.layout, site.folder) or ""
-        whole, ranked = join(top, spelling).casefold(), dict[tuple[bool, bool, int], list[str]]()
-        for path in arranged.ordered:
-            said = path.casefold()
-            ranked.setdefault((said != whole, not said.startswith(near), len(path)), []).append(path)
-        best = ranked[min(ranked)]  # it takes the first without a word
-        return Resolution(best[0], tuple(best), rule)
+        whole, every = join(top, spelling).casefold(), arranged.folded
+        among = [whole] if whole in every else [path for path in every if path.startswith(near)] or every
+        least = min(map(len, among))
+        taken = {path for path in among if len(path) == least}
+        pairs = zip(arranged.ordered, every, strict=True)
+        best = tuple(path for path, as_compared in pairs if as_compared in taken)
+        return Resolution(best[0], best, rule)
     beside = arranged.by_folder.get(source.rpartition("/")[0], ())
     ordered = (
         (*beside, *(path for path in arranged.ordered if path not in beside)) if beside else arranged.ordered
@@ -671,9 +672,10 @@ def _rank_candidates(
 
 
 class _Arranged(NamedTuple):
-    """Candidates without regard to the folder of the link: the best first, and by their folders."""
+    """Candidates without regard to the folder of the link: the best first, casefolded, by their folders."""
 
     ordered: tuple[str, ...]
+    folded: tuple[str, ...]
     by_folder: dict[str, dict[str, None]]
 
 
@@ -699,7 +701,7 @@ def _arrange_candidates(
     by_folder: dict[str, dict[str, None]] = {}
     for path in ordered:
         by_folder.setdefault(path.rpartition("/")[0], {})[path] = None
-    return _Arranged(tuple(ordered), by_folder)
+    return _Arranged(tuple(ordered), tuple(map(str.casefold, ordered)), by_folder)
 
 
 def spell(

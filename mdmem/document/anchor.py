@@ -30,6 +30,7 @@ _SPACES = regex(r"\s+")
 _CIRCLED = regex("[\u24b6-\u24e9\U0001f130-\U0001f149\U0001f150-\U0001f169\U0001f170-\U0001f189]")
 _MAY_BE_MARKED = regex(r"[\\`\[<&_*]")
 _NUMBERED = regex(r"(.+)[-_]([1-9][0-9]{0,5})")
+_UNNAMED, _KEPT = regex(r"_([1-9][0-9]{0,5})"), regex(r"[A-Za-z0-9_]")
 # Lines as git hosts and editors name them, and where a quotation of the text begins.
 _LINE = regex(r"L?([1-9][0-9]{0,8})(?:[,C][0-9]+)?(?:-L?[1-9][0-9]{0,8}(?:[,C][0-9]+)?)?")
 _QUOTED_TEXT = ":~:"
@@ -217,6 +218,10 @@ def match(among: Sequence[AnchorHeading], anchor: str) -> Match | None:
         key, number = loose(numbered[1]), int(numbered[2])
         found = tuple(index for index, heading in enumerate(among) if key and key == heading.loose)
         return Match("loose", found[number : number + 1]) if number < len(found) else None
+    if unnamed := _UNNAMED.fullmatch(anchor):  # the first of those without a letter that MkDocs keeps
+        titles = ((index, heading.path[-1]) for index, heading in enumerate(among))
+        found = tuple(index for index, title in titles if not _KEPT.search(title))
+        return Match("loose", found[int(unnamed[1]) - 1 :][:1]) if int(unnamed[1]) <= len(found) else None
     return None
 
 

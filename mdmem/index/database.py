@@ -512,6 +512,8 @@ def names_of(path: str, fields: Mapping[str, Any], text: str = "") -> list[Row]:
     for field in fields.keys() & _ADDRESSES:
         values = fields[field] if isinstance(fields[field], list) else [fields[field]]
         names += [("address", key) for each in values for key in _list_addresses(path, field, each)]
+    if path.endswith("_category_.json") and isinstance(fields.get("link"), dict):  # a page of Docusaurus
+        names += [("address", key) for key in _list_addresses(path, "slug", fields["link"].get("slug"))]
     names += [(kind, alias_key(name)) for kind, name in _list_other_names(path, text)]
     return list(dict.fromkeys(names))
 
@@ -540,7 +542,7 @@ def drop_numbers(path: str) -> str:
 
 def _list_addresses(path: str, field: str, value: Any) -> Iterator[str]:
     """Yield the addresses that a field says: behind `/`, of the site; else from the folder of the memory."""
-    said = value if isinstance(value, str) else ""
+    said = value.removeprefix("./") if isinstance(value, str) else ""
     if len(said) > _LONGEST_ADDRESS or ":" in said or not said or not {".", ".."}.isdisjoint(said.split("/")):
         return
     folder, _, name = without_suffix(path).rpartition("/")

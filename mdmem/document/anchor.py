@@ -231,8 +231,8 @@ def find(document: Document, anchor: str) -> AnchorTarget | None:
         return _find_block(document, anchor.removeprefix(BLOCK_MARK))
     found = match(headings(document.sections), anchor)
     if found is None:
-        bare = anchor.removeprefix(_OF_GITHUB)
-        return _find_place(document, anchor) or (find(document, bare) if bare != anchor else None)
+        bare = anchor.rpartition(_OF_GITHUB)[2] if anchor.startswith(_OF_GITHUB) else ""
+        return _find_place(document, anchor) or (find(document, bare) if bare else None)
     sections = [document.sections[index] for index in found.indexes]
     lines = tuple(section.heading.line for section in sections)
     return AnchorTarget(found.rule, sections[0].span, lines[0], lines)

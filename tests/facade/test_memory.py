@@ -249,6 +249,8 @@ VERBS: dict[str, Callable[[Any], Any]] = {
     "retier": lambda m: m.retier("db.md", "pinned"),
     "reinforce": lambda m: m.reinforce("over.md", until="2999-01-01"),
     "sweep": lambda m: m.sweep(),
+    "share": lambda m: m.share("db.md", "bob", "read"),
+    "unshare": lambda m: m.unshare("over.md"),
     "rules.add": lambda m: m.rules.add("style", "Type everything."),
     "project.append": lambda m: m.project.append("Decisions", "Use SQLite"),
     "project.step": lambda m: m.project.step("deploy", "done"),
@@ -264,6 +266,8 @@ def memory(root: Path) -> Memory:
 
 def make_memory(root: Path) -> Memory:
     """The memory of dora, in which there is something for every verb."""
+    config = root / ".mdmem/config.toml"
+    config.write_text(config.read_text().replace("[sharing]\n", "[sharing]\nenabled = true\n"))
     memory = Memory(str(root), Scope(user="dora"))
     (root.parent / "graph.jsonl").write_text('{"type": "entity", "name": "Ada", "entityType": "person"}')
     memory.write("db.md", "before")
@@ -271,7 +275,8 @@ def make_memory(root: Path) -> Memory:
     memory.write("working/threads/done.md", "---\nexpires: 2020-01-01T00:00:00Z\n---\nold\n")
     faded = "---\nvalue: x\nstrength: 0.7\nconfidence: 0.8\nupdated: 2001-01-01T00:00:00Z\n---\n"
     memory.write("preferences/ui/old.md", faded)
-    memory.write("over.md", "---\nvalid_to: 2020-01-01\nexpires: 2020-01-01\ntier: episodic\n---\nOver.\n")
+    over = "valid_to: 2020-01-01\nexpires: 2020-01-01\ntier: episodic\naccess: {read: [bob]}\n"
+    memory.write("over.md", f"---\n{over}---\nOver.\n")
     cites = "---\nid: one\ntags: [topic]\n---\nSee [[db#Database]] and `app.py#L1`. ^fact\n"
     memory.write("cites.md", cites)
     memory.write("moved.md", f"Now at `app.py#L1` {PIN_OF_SECOND}, and `app.py#L2`.\n")

@@ -618,12 +618,12 @@ class Memory(Kinds["Applied"]):
             PatternInvalid: a glob or a condition that cannot be read.
             Usage: paths and a folder.
         """
+        paths, within = path_texts(paths), place_text(within)
         if self.names_shared([within, *paths]):
             return self.shared.ask(Memory.ls, locals())
         from mdmem.memory.verbs import Listed, Listing, among, conditional, detailed  # noqa: PLC0415 - start-up
 
         self.vault.enter()
-        paths, within = path_texts(paths), place_text(within)
         if paths and within:
             raise Usage(problem="paths and a folder exclude each other", remedy="give paths alone")
         fits, inside = matcher(globs), len(join(check_folder(within), "x")) - 1
@@ -684,12 +684,12 @@ class Memory(Kinds["Applied"]):
             Usage: an argument that cannot mean anything; or paths and a folder.
             MdmemError: as `mdmem.index.grep.grep`.
         """
+        paths, within = path_texts(paths), place_text(within)
         if self.names_shared([within, *paths]):
             return self.shared.ask(Memory.grep, locals())
         from mdmem.index.grep import grep  # noqa: PLC0415 - start-up
 
         self.vault.enter()
-        paths, within = path_texts(paths), place_text(within)
         if paths and within:
             raise Usage(problem="paths and a folder (--in) exclude each other", remedy="give paths alone")
         for path in paths:

@@ -160,12 +160,13 @@ class GrantedVault(Vault):
         for path in plan.paths:
             if path not in plan.moves.values() and not self.wall.holds(paths.join(self.namespace, path)):
                 raise MemoryNotFound(path=path)
-        # Else one could become a rule, or project memory, which every agent of its owner is given. Some file
-        # systems take names that differ in case alone for the same.
-        for move in plan.moves.items():
-            kinds = [[kind_at(each, self.config.kinds) for each in (path, path.casefold())] for path in move]
+        for old, new, before in ((c.path, c.move_to, c.before) for c in plan.changes if c.move_to):
+            if before:  # else an error about the new name would tell what is there
+                self._refuse_beyond(before, None)
+            # Else one could become a rule, which agents obey. Some file systems take Rules/ for rules/.
+            kinds = [[kind_at(each, self.config.kinds) for each in (p, p.casefold())] for p in (old, new)]
             if kinds[0] != kinds[1]:
-                raise PathRefused(path=move[1], reason="a memory of another user stays among its kind")
+                raise PathRefused(path=new, reason="a memory of another user stays among its kind")
 
     def _run_prepared(self, prepared: Prepared, *, may_merge: bool) -> Applied:  # noqa: ARG002 - see below
         # While the lock is held, a grant is what the file says; nothing is merged into what was not seen.
@@ -197,9 +198,8 @@ class SharedMemory(Verbs[Applied]):
 
     def __init__(self, shared: Shared, vault: GrantedVault) -> None:
         bound = shared.bind(vault)
-        view = bound._current_view  # noqa: SLF001 - of one façade
-        super().__init__(vault, bound._apply_built, view)  # noqa: SLF001 - as above
-        self.plan = Verbs[EditPlan](vault, lambda build: build(), view)
+        super().__init__(vault, bound._apply_built, bound._current_view)  # noqa: SLF001 - of one façade
+        self.plan = Verbs[EditPlan](vault, lambda build: build(), self._view)
         self.ls, self.grep, self.search = bound.ls, bound.grep, bound.search
         self.apply, self.access = bound.apply, bound.access
 

@@ -492,6 +492,18 @@ def test_write_never_changes_what_is_the_owners(tmp_path: Path, change: Callable
         bob.apply(change(bob.plan) if applied != "()" else bob.plan.rm("notes/db.md"))
 
 
+def test_a_move_that_is_refused_tells_nothing_of_what_is_there(world: World) -> None:
+    for level in ("read", "write"):
+        world.alice.share("notes/db.md", "bob", level)
+        bob = world.bob.shared("alice")
+        told_of = [told(lambda n=n: bob.mv("notes/db.md", n)) for n in ("notes/SECRET.md", "notes/SACRET.md")]  # type: ignore[misc]  # noqa: B023
+        assert told_of[0] == told_of[1]
+        assert told(lambda: bob.mv("notes/db.md", "notes/secret.md")) == told_of[0]  # noqa: B023
+        assert told(lambda: bob.write("notes/SECRET.md", "x")) == "memory-not-found: " + told(  # noqa: B023
+            lambda: bob.write("notes/SACRET.md", "x")  # noqa: B023
+        ).replace("SACRET", "SECRET").removeprefix("memory-not-found: ")
+
+
 def test_full_stays_among_the_kind_of_the_memory(world: World) -> None:
     world.alice.share("notes/db.md", "bob", "full")
     bob = world.bob.shared("alice")

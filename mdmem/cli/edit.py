@@ -435,10 +435,7 @@ def _name_steps(done: Applied | EditPlan, count: int, command: str) -> Applied |
 @click.option("--until", metavar="WHEN", help="End all grants of the memory then: a day or a time.")
 @options.change_command
 def share_command(**given: Any) -> options.Verb:
-    """Let USER, or everyone, use a memory, as its field `access` then says.
-
-    USER reads it with `mdmem show --from`, and changes it in Python. A day is its first moment, in UTC.
-    """
+    """Let USER, or everyone, use a memory, as its field `access` then says; see `mdmem show --from`."""
     return lambda m: m.share(**given)
 
 

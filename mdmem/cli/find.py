@@ -215,8 +215,7 @@ def access_command(memory: Memory, path: str | None) -> int:
     if path is None:
         return render.print_list(memory.shared.list(), lambda g: f"{g.level:5}  {g.path}", "shared memories")
     access = memory.access(path)
-    render.print_found(
-        access, lambda _: [print(f"{level:5}  {user}") for user, level in access.users.items()]
-    )
+    users = [f"{level:5}  {user}\n" for user, level in access.users.items()]
+    render.print_found(access, lambda _: sys.stdout.write("".join(users)))
     render.print_remarks(filter(None, (access.until and f"until {access.until}", access.problem)))
     return 0

@@ -202,10 +202,9 @@ def resolve_paths(memory: Memory, arguments: dict[str, Any]) -> dict[str, Any]:
             return f"{layer}{value}" if isinstance(value, Spelled) else value
         return (paths.find_checked if value.role.outside else paths.resolve)(str(value), value.role)
 
-    is_all = layer and "within" not in arguments and not arguments["paths"]
-    return {name: path_of(value) for name, value in arguments.items()} | (
-        {"paths": (layer,)} if is_all else {}
-    )
+    if layer and "within" not in arguments and not arguments["paths"]:
+        arguments["paths"] = (layer,)
+    return {name: path_of(value) for name, value in arguments.items()}
 
 
 def path_argument(name: str = "path", role: Role = READ, **settings: Any) -> Callable[[F], F]:

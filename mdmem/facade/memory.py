@@ -522,10 +522,9 @@ class Memory(Kinds["Applied"]):
         """
         self.vault.enter()
         if as_of is None:
-            name = path_text(path)
-            return (
-                self.shared.show(name) if self.names_shared([name]) else self.vault.read(name, recovered=True)
-            )
+            if self.names_shared([path]):
+                return self.shared.show(path_text(path))
+            return self.vault.read(path_text(path), recovered=True)
         state = self.state_at(path, as_of)
         if state.certainty == "not kept":
             remedy = "neither the history nor git has it; a revision has only what git tracks"
@@ -700,9 +699,8 @@ class Memory(Kinds["Applied"]):
         folder = self.vault.folder(within)
         targets, wall = list(map(self.vault.folder, paths)) or None, self.vault.wall
         if base in wall.hides:  # what it does not keep takes no time either
-            targets = [
-                kept for kept in wall.keeps if any(is_under(kept, each) for each in targets or [folder])
-            ]
+            roots = targets or [folder]
+            targets = [kept for kept in wall.keeps if any(is_under(kept, each) for each in roots)]
         only, unknown = self._select_memories(types, where)
         hits = grep(
             pattern,

@@ -32,7 +32,7 @@ if TYPE_CHECKING:
 
 _PREFIX = "from-"
 _COLUMNS = "DISTINCT d.path, (SELECT value FROM fields WHERE document = d.id AND key = 'access.until')"
-_GRANTED = "AND x.key IN ('access.read', 'access.write', 'access.full') AND x.value IN (?, ?)"
+_GRANTED = "AND x.key > 'access.' AND x.key < 'access/' AND x.value IN (?, ?) AND (? = '' OR d.path = ?)"
 T = TypeVar("T")
 
 
@@ -64,22 +64,23 @@ class Shared:
         sharing.require_sharing(self.memory.vault)
         return f"{_PREFIX}{paths.encode_id(owner)}:"
 
-    def list(self, owner: str | None = None) -> list[Grant]:
-        """List what is shared with this user now, by one or all, by owner and level; raises as a call."""
+    def list(self, owner: str | None = None, path: str = "") -> list[Grant]:
+        """List what any user, or one, shares with this one now: all, or a memory of it; raises as a call."""
         self.name(owner or self.user)
         memory, now, grants = self.memory, utc_now(), []
         memory.vault.enter()
         vault = memory.vault.within(paths.Scope(user=owner).namespace)
         view = View(memory._current_view().index, vault)  # noqa: SLF001 - of one façade
-        for full, until in view.part_rows("fields", _COLUMNS, _GRANTED, (self.user, sharing.EVERYONE)):
+        values = self.user, sharing.EVERYONE, path, paths.join(vault.namespace, path)
+        for full, until in view.part_rows("fields", _COLUMNS, _GRANTED, values):
             of = sharing.find_owner(full)
             if of is None or of == self.user or has_passed(until, now):
                 continue
             with suppress(MdmemError):  # what cannot be read grants nothing, and its owner is told
                 access = sharing.read_access(vault.read(view.inside(full), recovered=True))
                 if level := access.level_of(self.user, now):
-                    path = paths.relative(full, paths.USERS).replace("/", ":", 1)
-                    grants.append(Grant(of, level, f"{_PREFIX}{path}", access.until))
+                    inside = paths.relative(full, paths.USERS).replace("/", ":", 1)
+                    grants.append(Grant(of, level, f"{_PREFIX}{inside}", access.until))
         return sorted(grants)
 
     def has_layer(self, *places: str) -> bool:
@@ -89,7 +90,10 @@ class Shared:
 
     def show(self, path: str) -> Document:
         """Return the memory of a layer that a path names; see `Memory.show`."""
-        return self._open_layer(paths.nfc(path).partition(":")[0]).read(paths.nfc(path))
+        layer, _, inside = paths.nfc(path).partition(":")
+        vault = self._open_layer(layer)
+        vault.recover(inside)
+        return vault.read(paths.nfc(path), recovered=True)
 
     def _open_layer(self, name: str) -> GrantedVault:
         return GrantedVault(self, paths.decode_id(name.removeprefix(_PREFIX)), name)
@@ -130,9 +134,9 @@ class GrantedVault(Vault):
         self._shared, self._owner, self._name = shared, owner, name
         super().__init__(shared.memory.vault.store, paths.Namespace(folder, (folder,)), shared.user)
 
-    def recover(self) -> int:
-        """See `Vault.recover`; also read again what is shared."""
-        granted = (grant.path.partition(":")[2] for grant in self._shared.list(self._owner))
+    def recover(self, path: str = "") -> int:
+        """See `Vault.recover`; also read again what is shared, or one memory of it alone."""
+        granted = (grant.path.partition(":")[2] for grant in self._shared.list(self._owner, path))
         keeps = tuple(paths.join(self.namespace, path) for path in granted)
         self.wall = self.wall._replace(keeps=keeps)
         self.reads = (paths.Layer(self._name, self.wall),)

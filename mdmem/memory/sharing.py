@@ -108,9 +108,9 @@ def share(
         raise Usage(problem=f"there is no level {level!r}", remedy=f"a level is {', '.join(LEVELS)}")
     if owner is None:
         remedy = (
-            "share a memory of a user, and nothing of conversations or the inbox; what everyone may read "
+            "name a memory of a user, and no conversation or proposal; what everyone may read belongs into"
         )
-        raise Usage(problem=f"{path} cannot be shared", remedy=f"{remedy}belongs into projects/ or the top")
+        raise Usage(problem=f"{path} cannot be shared", remedy=f"{remedy} projects/ or the top")
     if user == owner:
         raise Usage(problem=f"{user} is the owner of {path}", remedy=f"name another user, or {EVERYONE}")
     if known.problem:
@@ -120,14 +120,15 @@ def share(
         raise Usage(problem=f"{until} is over", remedy="give a day or time to come, or none")
     # What is over must not begin again with a grant to somebody else.
     known = Access() if has_passed(known.until, now) else known
-    end = known.until if until is None else until if isinstance(until, str) else stamp(until)
+    end = (
+        known.until if until is None else until if isinstance(until, str) else stamp(read_moment(until, now))
+    )
     others = {each: known.users[each] for each in known.users if each != user}
     if others and moment_of(end) != moment_of(known.until):
         problem = f"{path} is shared with {', '.join(others)} until {known.until or 'that is taken back'}"
         raise Usage(problem=problem, remedy="its grants end together: give that end, or unshare it first")
     if len(others) >= _MOST_USERS:
-        remedy = f"unshare it with some, or name {EVERYONE}"
-        raise LimitReached(what=f"users that {path} is shared with", limit=_MOST_USERS, remedy=remedy)
+        raise LimitReached(what=f"users of {path}", limit=_MOST_USERS, remedy="unshare it with some of them")
     return _plan(before, {**others, user: level}, end, f"share {path} with {user} ({level})")
 
 

@@ -60,7 +60,7 @@ class Shared:
     def name(self, owner: str) -> str:
         """Return what the paths of a user's layer begin with, such as `from-alice:`; raises as a call."""
         if not self.user:
-            raise Usage(problem="memories are shared with a user", remedy="bind one, with --user")
+            raise Usage(problem="memories are shared with a user", remedy="bind one to the scope")
         sharing.require_sharing(self.memory.vault)
         return f"{_PREFIX}{paths.encode_id(owner)}:"
 

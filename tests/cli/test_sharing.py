@@ -86,8 +86,8 @@ def test_what_is_shared_is_changed_by_no_command(shared: Cli) -> None:
 
 
 def test_without_a_user_or_the_config_nothing_is_shared(shared: Cli, files: Files) -> None:
-    assert "bind one, with --user" in shared("ls", "--from", "alice").errors
-    assert "bind one, with --user" in shared("--shared", *BOB, "access").errors
+    assert "bind one to the scope" in shared("ls", "--from", "alice").errors
+    assert "bind one to the scope" in shared("--shared", *BOB, "access").errors
     files.write(".mdmem/config.toml", b"")
     done = shared(*BOB, "show", "--from", "alice", "notes/db.md")
     assert done.errors == (

@@ -127,7 +127,18 @@ run why notes/decisions/flock.md
 run undo
 run search 'how is a lock held' --limit 1
 
-say '12. All is well'
+say '12. What is said twice stands once: a proposal, accepted, and undone'
+python -c 'import re; t = open("memories/notes/decisions/flock.md").read(); open("memories/notes/locking.md", "w").write(re.sub("(?s)^---.*?---", "", t) + "\nA lock file was tried before.\n")'
+run duplicates
+run consolidate
+proposal=$(mdmem inbox list --json | python -c 'import json, sys; print(next(json.loads(line)["id"] for line in sys.stdin if "supersede" in line))')
+run inbox show "$proposal"
+run inbox accept "$proposal"
+run undo
+mdmem inbox reject "$proposal" >/dev/null
+mdmem rm notes/locking.md >/dev/null
+
+say '13. All is well'
 run check
 run doctor
 cmp "$here/memories/notes/decisions/journal.md" memories/notes/decisions/journal.md

@@ -29,6 +29,8 @@ import meaning
 import moving
 import observation
 import oracle
+import order
+import order_crash
 import protocol
 import ranked
 import results
@@ -68,6 +70,8 @@ _MEASUREMENTS: dict[str, Callable[[Setting], list[Row]]] = {
     "sessions-crash": sessions_crash.measure,
     "inbox-crash": inbox_crash.measure,
     "sharing-crash": sharing_crash.measure,
+    "order": order.measure,
+    "order-crash": order_crash.measure,
     "results": results.measure,
     "observation": observation.measure,
     "truth": truth.measure,

@@ -77,6 +77,14 @@ def builtin_folder(name: str) -> str:
     return installed if os.path.isdir(installed) else os.path.join(os.path.dirname(_PACKAGE), name)
 
 
+def namespace_of(path: str) -> list[str]:
+    """Return the folders with which a path begins that say whose memory it is, and about what."""
+    folders, end = path.split("/")[:-1], 0
+    while end < len(folders) and folders[end] in NAMESPACES:
+        end += NAMESPACES[folders[end]]
+    return folders[:end]
+
+
 def kind_at(path: str, kinds: Iterable[Kind] = KINDS) -> Kind | None:
     """Return the kind whose place a path is, below whatever namespace it names first.
 
@@ -85,9 +93,7 @@ def kind_at(path: str, kinds: Iterable[Kind] = KINDS) -> Kind | None:
     *folders, file = path.split("/")
     if file == PROJECT_FILE:
         return PROJECT
-    start = 0
-    while start < len(folders) and folders[start] in NAMESPACES:
-        start += NAMESPACES[folders[start]]
+    start = len(namespace_of(path))
     if start == len(folders) and file.casefold() == PROJECT_FILE.casefold():
         return PROJECT
     by_folder = {kind.folder: kind for kind in kinds if kind.folder}

@@ -89,6 +89,7 @@ GOOD: dict[str, Any] = {
     "heading": "H",
     "old": "text",
     "by": "notes/b.md",
+    "into": "notes/b.md",
     "tier": "working",
     "new": "more",
     "template": "note",

@@ -145,12 +145,12 @@ class Inbox(KindVerbs[R]):
             new = proposals.new_proposal(draft.verb, draft.arguments, **given)
             room -= not self._vault.exists(new.path)
             if room < 0:
-                left_out.append(f"{draft.arguments['path']}: {draft.reason}")
+                left_out.append(f"{new.target}: {draft.reason}")
             else:
                 plans.append(self._propose_plan(new, proposals.bind_verb(new, self._find_verb)))
         if left_out:
             left_out.append("accept, reject or sweep some proposals, or raise [capture] max_open")
-        message = f"propose {sum(map(bool, (plan.changes for plan in plans)))} deletions"
+        message = f"propose {sum(map(bool, (plan.changes for plan in plans)))} changes"
         return dataclasses.replace(together(plans, message), left_out=tuple(left_out))
 
     def _propose_plan(self, new: Proposal, verb: Build) -> EditPlan:

@@ -94,6 +94,9 @@ class Proposable(NamedTuple):
 _TEXT, _NUMBER, _FLAG, _OBJECT = ({"type": name} for name in ("string", "number", "boolean", "object"))
 _TEXT_OR_NULL = {"type": ["string", "null"]}
 _BASE = {"base": _TEXT_OR_NULL}
+# Part of what makes two proposals the same: where a source has changed, another one is made.
+_BASES = {"bases": {"type": ["object", "null"], "additionalProperties": _TEXT, "default": None}}
+_TEXTS, _NO_TEXT = {"type": "array", "items": _TEXT}, {**_TEXT_OR_NULL, "default": None}
 _PATH = {"path": _TEXT}
 _PREFERENCE = {"category": _TEXT, "key": _TEXT}
 _COUNT = {"anyOf": [{"type": "integer"}, {"const": "all"}]}
@@ -133,6 +136,8 @@ VERBS: Mapping[str, Proposable] = {
     "set": Proposable(_PATH, {"fields": _OBJECT}, _BASE, "path"),
     "unset": Proposable(_PATH, {"key": _KEY}, _BASE, "path"),
     "rm": Proposable(_PATH, {}, {"recursive": _FLAG, **_BASE}, "path"),
+    "supersede": Proposable({"old": _TEXT, "by": _TEXT}, _BASES, {"at": _TEXT_OR_NULL}, "old"),
+    "merge": Proposable({"paths": _TEXTS, "into": _TEXT}, {"content": _NO_TEXT, **_BASES}, path="into"),
 }
 """The verbs of the façade that may be proposed."""
 

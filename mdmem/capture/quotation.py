@@ -80,7 +80,7 @@ def added_by(
     candidates = [[*each] for each in known]
     for entry in () if answer.problem else answer.value["candidates"]:
         number = entry["message"] - 1
-        place = _place_of(entry["quote"], texts[number]) if number < len(texts) else None
+        place = place_of(entry["quote"], texts[number]) if number < len(texts) else None
         if place and not any(
             each.start < place.end and place.start < each.end for each in candidates[number]
         ):
@@ -88,7 +88,7 @@ def added_by(
     return Additions([sorted(each, key=lambda c: c.start) for each in candidates], answer.problem)
 
 
-def _place_of(quote: str, text: str) -> Span | None:
+def place_of(quote: str, text: str) -> Span | None:
     """Return where a quotation stands in a text, blanks and line ends aside; None where it does not."""
     place = re.search(r"\s+".join(map(re.escape, quote.split())), text)
     return Span(*place.span()) if place else None

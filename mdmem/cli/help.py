@@ -16,12 +16,12 @@ if TYPE_CHECKING:
 
 # What each group of commands is for, in the order in which somebody needs them; hidden ones are in none.
 GROUPS = {
-    "start": "init install status uninstall import completion help",
-    "find and read": "search grep show ls refs backlinks tags graph today",
+    "start": "init install status uninstall import help",
+    "find and read": "search grep show ls refs backlinks tags today",
     "change": "remember write edit replace mv rm append section set unset new",
     "go back, and review": "undo redo history check git diff restore doctor inbox",
     "give to agents": "context mcp",
-    "what counts": "supersede contradict reinstate confirm why revoke prune",
+    "what counts": "supersede contradict reinstate confirm why duplicates consolidate quality report",
     "kinds of memory": "notes working preferences project rules sessions results",
     "the vault": "watch schema template",
 }

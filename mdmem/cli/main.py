@@ -145,6 +145,7 @@ _MODULES = {
     "kinds": "notes preferences remember rules working",
     "main": "completion",
     "make": "import init new schema template",
+    "order": "consolidate duplicates merge quality report",
     "references": "backlinks graph refs tags",
     "results": "results",
     "search": "grep search",
@@ -274,7 +275,7 @@ def _print_failure(error: Exception, *, as_json: bool = False) -> int:
     return _BUG
 
 
-@click.command("completion", epilog='Example: eval "$(mdmem completion bash)"')
+@click.command("completion", hidden=True, epilog='Example: eval "$(mdmem completion bash)"')
 @click.argument("shell", type=click.Choice(["bash", "zsh", "fish"]))
 @click.pass_context
 def completion_command(ctx: click.Context, shell: str) -> None:

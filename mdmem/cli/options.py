@@ -119,6 +119,7 @@ def source_option(name: str, **settings: Any) -> Callable[[F], F]:
 
 case_option = choice_option("--case", choices="ignore smart exact", help="Tell whether case counts.")
 session_option = click.option("--session", metavar="KEY", help="Name the session that it belongs to.")
+ACCEPT = "Accept at once: with --pin, code that has changed; `same`, what memories repeat."
 _OF_THREAD = "Use the memory of this thread."
 
 

@@ -33,7 +33,7 @@ _MERMAID_SPECIAL = re.compile(r"[^\w ./:-]")
 @options.in_option("paths", role=READ_ANY, metavar="PATH")
 @click.option("--stats", is_flag=True, help="Print counts instead of the list.")
 @click.option("--pin", is_flag=True, help="Pin every citation of code that has no pin.")
-@click.option("--accept", is_flag=True, help="With --pin, also renew the pins of code that has changed.")
+@click.option("--accept", is_flag=True, help=options.ACCEPT)
 @options.fix_option
 @options.dry_run_option
 @options.verbose_option
@@ -122,7 +122,7 @@ def tags_command(memory: Memory) -> int:
     return render.print_list(tags, lambda tag: f"{tag['memories']:5}  #{tag['name']}", "tags")
 
 
-@command("graph", epilog="Example: mdmem graph --in notes --format mermaid")
+@command("graph", hidden=True, epilog="Example: mdmem graph --in notes --format mermaid")
 @options.in_option(default="", metavar="FOLDER")
 @options.format_option("dot mermaid json")
 @options.read_command

@@ -54,7 +54,7 @@ def confirm_command(**given: Any) -> options.Verb:
     return lambda m: m.confirm(**given)
 
 
-@command("revoke", epilog="Example: mdmem revoke sessions/t1#7")
+@command("revoke", hidden=True, epilog="Example: mdmem revoke sessions/t1#7")
 @options.path_argument("source", role=READ_OTHER)
 @options.change_command
 def revoke_command(**given: Any) -> options.Verb:
@@ -66,7 +66,7 @@ def revoke_command(**given: Any) -> options.Verb:
     return lambda m: m.revoke(**given)
 
 
-@command("prune", epilog="Example: mdmem prune --dry-run")
+@command("prune", hidden=True, epilog="Example: mdmem prune --dry-run")
 @options.change_command
 def prune_command() -> options.Verb:
     """Propose to delete what is hardly sure by now, and that nothing links to; it waits in the inbox."""

@@ -43,7 +43,8 @@ if TYPE_CHECKING:
 
 SILENCING = regex(r"<!--[ \t]*mdmem:[ \t]*silence[ \t]+([a-z0-9, \t-]*?)[ \t]*-->")
 _SIGN = "silence"
-_NAMED = 4  # of the memories that share an id
+_NAMED = 4  # of the memories that share an id, or say the same
+_MOST_COMPARED = 20  # of the memories that are named, those that are compared with all
 _HELD = ("rule:/globs", "rule:/enabled")
 
 
@@ -59,6 +60,7 @@ class Check:
         self._vault = vault
         self._view = view
         self._related: set[str] = set()
+        self._named: set[str] = set()
         self._silenced: dict[str, frozenset[str]] = {}
 
     def run(self, paths: Sequence[str], *, links: bool) -> list[Diagnostic]:
@@ -73,6 +75,7 @@ class Check:
         """
         findings: list[Diagnostic] = []
         checked: list[str] = []
+        self._named.update(paths)
         for path in paths or ("",):
             for file, problem in self._vault.report_progress("checking", list(self._list_memories(path))):
                 checked.append(file)
@@ -131,6 +134,7 @@ class Check:
         )
 
         view = self._view()
+        yield from find_repeats(view, [path for path in paths or () if path in self._named])
         names = names_for(view, paths)
         repairs = find_repairs(view, names)
         wrong = (AMBIGUOUS, DANGLING)
@@ -145,6 +149,19 @@ class Check:
                     yield from check_links(view, document, repairs, names) if path in broken else ()
                     yield from check_citations(view, document, workspace) if path in stale else ()
                     yield from check_id(view, document)
+
+
+def find_repeats(view: View, paths: Sequence[str]) -> Iterator[Diagnostic]:
+    """Report of the first of some memories which others say the same, the most alike first."""
+    from mdmem.memory.content import utc_now  # noqa: PLC0415 - start-up
+    from mdmem.memory.duplicates import ComparedMemories  # noqa: PLC0415 - start-up
+
+    for path in paths[:_MOST_COMPARED]:
+        for pair in ComparedMemories(view, utc_now(), near=path).pairs[:_NAMED]:
+            other = pair.path if pair.other == path else pair.other
+            message = f"{other} says the same" + ("" if pair.is_same else f", by {pair.share:.0%} of both")
+            hint = "`mdmem duplicates` shows what each has alone, `mdmem consolidate` proposes what to do"
+            yield about_file(path, "duplicate", message, hint, severity="note", rule=other)
 
 
 def check_document(vault: Vault, document: Document) -> list[Diagnostic]:

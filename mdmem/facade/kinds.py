@@ -6,7 +6,7 @@ end of the memory that is named. An object fills in the kind's template, which m
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from operator import attrgetter
 from typing import TYPE_CHECKING, Any, Generic, TypeVar
@@ -16,7 +16,7 @@ from mdmem.errors import Usage
 from mdmem.facade.lazy import Lazy
 from mdmem.kind import NOTE, PREFERENCE, PROJECT, WORKING, Kind
 from mdmem.memory.verbs import Build, Verbs
-from mdmem.vault.paths import Scope
+from mdmem.vault.paths import Scope, StrPath, place_text
 from mdmem.vault.plan import EditPlan, together
 from mdmem.vault.vault import Vault
 
@@ -24,6 +24,7 @@ if TYPE_CHECKING:  # most commands use one of these, or none
     from datetime import datetime
 
     from mdmem.capture.capture import Capture
+    from mdmem.capture.consolidation import ConsolidationStrategy
     from mdmem.capture.inbox import Inbox
     from mdmem.index.view import View
     from mdmem.links.lineage import Lineage
@@ -34,6 +35,7 @@ if TYPE_CHECKING:  # most commands use one of these, or none
     from mdmem.memory.rules import Rules
     from mdmem.memory.validity import State
     from mdmem.memory.working import Working
+    from mdmem.models.generator import Generator
     from mdmem.observations.observations import Observations
     from mdmem.observations.summaries import Summaries
     from mdmem.review.git import Git
@@ -136,6 +138,49 @@ class Kinds(Verbs[R], Generic[R]):
                 self._view(), lambda path: bool(self.references.backlinks(path)), utc_now()
             )
             return self._find_verb("inbox.propose_each")(drafts)()
+
+        return self._run(build)
+
+    def consolidate(
+        self,
+        within: StrPath = "",
+        strategies: Sequence[str | ConsolidationStrategy] = (),
+        limit: int = 20,
+        generator: Generator | None = None,
+        *,
+        accept: str = "",
+    ) -> R:
+        """Propose to make one memory of several that say the same; see `mdmem.capture.consolidation`.
+
+        Args:
+            within: the folder whose memories are compared; all without.
+            strategies: `redundant`, `conflict`, `summary` (of `within`), or strategies of one's own; without
+                any the first one, and with a generator the second.
+            limit: how many are proposed, and about how many pairs a model is asked, at most.
+            generator: asks a language model.
+            accept: `same`, to make at once the changes of what differs in blanks and lines of links alone.
+
+        Raises:
+            Usage: an argument that cannot mean anything.
+        """
+        from mdmem.capture.consolidation import draft_changes  # noqa: PLC0415 - start-up
+        from mdmem.capture.proposal import EXPIRED  # noqa: PLC0415 - start-up
+        from mdmem.memory.content import utc_now  # noqa: PLC0415 - start-up
+        from mdmem.memory.duplicates import ComparedMemories  # noqa: PLC0415 - start-up
+
+        # Drafted once: a plan may be built again under the lock, and a model is not asked there.
+        view = self._view()
+        memories = ComparedMemories(view, utc_now(), place_text(within))
+        known = {each.id for each in self.inbox.list(all=True) if each.status != EXPIRED}
+        found = draft_changes(memories, strategies, limit, generator, known, accept)
+
+        def build() -> EditPlan:
+            verbs = Verbs[EditPlan](self._vault, lambda build: build(), lambda: view)
+            made = [getattr(verbs, each.verb)(**each.arguments) for each in found.accepted]
+            proposed = self._find_verb("inbox.propose_each")(found.proposed)()
+            message = f"supersede {len(made)}, {proposed.message}" if made else proposed.message
+            left_out = (*proposed.left_out, *found.left_out)
+            return replace(together((*made, proposed), message), left_out=left_out)
 
         return self._run(build)
 

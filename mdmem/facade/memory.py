@@ -58,6 +58,7 @@ if TYPE_CHECKING:  # most commands use one of these, or none
     from mdmem.facade.editing import Editing
     from mdmem.facade.instructions import WorkspaceProject
     from mdmem.facade.past import PastCopy, PastState
+    from mdmem.facade.report import MemoryReport
     from mdmem.facade.service import Service
     from mdmem.facade.sharing import Shared
     from mdmem.facade.statistics import MemoryStats
@@ -75,6 +76,8 @@ if TYPE_CHECKING:  # most commands use one of these, or none
     from mdmem.index.view import View
     from mdmem.kind import Kind
     from mdmem.markdown.inline import Citation
+    from mdmem.memory.duplicates import DuplicatePair
+    from mdmem.memory.quality import MemoryQuality
     from mdmem.memory.sharing import Access
     from mdmem.memory.validity import State
     from mdmem.memory.verbs import Build, Listing
@@ -912,6 +915,45 @@ class Memory(Kinds["Applied"]):
 
         return explain(self, self._current_view(), path_text(path))
 
+    def duplicates(self, within: StrPath = "", path: StrPath | None = None) -> tuple[DuplicatePair, ...]:
+        """Find memories that say the same: in a folder, or as the memory at `path` does, among all.
+
+        What cannot be compared is named in `service.remarks`. See `mdmem.memory.duplicates`.
+
+        Raises:
+            MemoryNotFound: nothing is there.
+        """
+        from mdmem.memory.duplicates import ComparedMemories  # noqa: PLC0415 - start-up
+
+        view, folder = self._current_view(texts=path is not None), place_text(within)
+        self._require_place(folder if path is None else path_text(path))
+        compared = ComparedMemories(view, utc_now(), folder, check_memory(path) if path else "")
+        pairs = compared.pairs
+        self.vault.notes.extend(f"left out: {each}" for each in compared.reasons)
+        return pairs
+
+    def quality(self, paths: Sequence[StrPath] = (), *, below: float = 1.0) -> list[MemoryQuality]:
+        """Judge memories and folders, the worst first; only what scores `below`; see `mdmem.memory.quality`.
+
+        Raises:
+            MemoryNotFound: a path names nothing.
+            Usage: `below` is not from 0 to 1.
+        """
+        from mdmem.facade.report import list_quality  # noqa: PLC0415 - start-up
+
+        return list_quality(self, self._current_view(), path_texts(paths), below, utc_now())
+
+    def report(self, *, since: datetime | str | None = None) -> MemoryReport:
+        """Report what is weak, and the commands that fix it; with `since`, also count it as of then.
+
+        Raises:
+            Usage: `since` is no moment, or before all that is kept; see `past`.
+        """
+        from mdmem.facade.report import make_report  # noqa: PLC0415 - start-up
+
+        before = None if since is None else self.past(since)
+        return make_report(self, self._current_view(), utc_now(), before)
+
     def _find_wanted(self, own: View, where: Sequence[str]) -> tuple[set[str] | None, tuple[str, ...]]:
         """Return the memories of all layers that meet conditions; None without any.
 
@@ -958,7 +1000,8 @@ class Memory(Kinds["Applied"]):
 
         self.vault.enter()
         paths = path_texts(paths)
-        findings = Check(self.vault, self._current_view).run(paths, links=links)
+        view = partial(self._current_view, texts=bool(paths))
+        findings = Check(self.vault, view).run(paths, links=links)
         if not paths and self.vault.store.stands(".mdmem/lexicon.toml"):
             findings += self.capture.check()
         return findings
@@ -1041,11 +1084,11 @@ class Memory(Kinds["Applied"]):
 
         return Index(self.vault.root, _open_pinning, is_hurried=self.vault.is_hurried)
 
-    def _current_view(self) -> View:
-        """Return what the index knows of this namespace, once it is current."""
+    def _current_view(self, *, texts: bool = False) -> View:
+        """Return what the index knows of this namespace, once it is current, its text index with `texts`."""
         from mdmem.index.view import View  # noqa: PLC0415 - start-up
 
-        self.index.sync(texts=False, progress=self._index_progress())
+        self.index.sync(texts=texts, progress=self._index_progress())
         return View(self.index, self.vault)
 
     @property

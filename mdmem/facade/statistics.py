@@ -7,7 +7,7 @@ from typing import NamedTuple
 
 from mdmem.errors import DocumentRefused, MemoryNotFound, StorageFailed
 from mdmem.index.view import View
-from mdmem.kind import NAMESPACES
+from mdmem.kind import namespace_of
 from mdmem.text.tokens import estimate
 from mdmem.vault.vault import Vault
 
@@ -82,8 +82,4 @@ def count_memories(view: View, vault: Vault) -> MemoryStats:
 
 def _folder_of(path: str) -> str:
     """Return the folder that a memory counts to: the first one behind the parts of a namespace."""
-    folders = path.split("/")[:-1]
-    start = 0
-    while start < len(folders) and folders[start] in NAMESPACES:
-        start += NAMESPACES[folders[start]]
-    return "/".join(folders[: start + 1]) or "."
+    return "/".join(path.split("/")[:-1][: len(namespace_of(path)) + 1]) or "."

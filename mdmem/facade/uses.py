@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from mdmem.errors import StorageFailed
 from mdmem.memory.content import stamp_of
+from mdmem.vault.paths import relative
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
@@ -78,6 +79,13 @@ class Uses:
         with self._opened() as database:
             count, last = database.execute(query, values).fetchone()
         return Use(count or 0, last or 0)
+
+    def count_all(self) -> dict[str, int]:
+        """Count the uses of each memory of the scope that was ever used; raises as `add`."""
+        with self._opened() as database:
+            counts = database.execute("SELECT path, sum(count) FROM uses GROUP BY path")
+            wall = self._vault.wall
+            return {relative(path, wall.folder): count for path, count in counts if wall.holds(path)}
 
     def forget(self, path: str) -> None:
         """Forget the uses of a memory that is gone; raises as `add`."""

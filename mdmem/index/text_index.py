@@ -24,7 +24,7 @@ from mdmem.index import passages
 from mdmem.index.database import VERSION_FILE
 from mdmem.kind import OBSERVATION, PROPOSAL, kind_at
 from mdmem.text.regex import regex
-from mdmem.vault.paths import is_under
+from mdmem.vault.paths import EVERYTHING, is_under
 
 if TYPE_CHECKING:
     from collections.abc import Hashable, Iterable, Sequence
@@ -132,6 +132,7 @@ _KEY_BITS = 36  # bits of a memory's key that order the memories of one day
 MOST_FOUND = 20_000  # documents at once, where not all are wanted
 ALL = 1 << 31  # documents: more than an index has
 _MOST_COUNTS = 10_000
+_MOST_RARE = 30  # words of a memory by which others are found
 _LONGEST_TITLE = 4_000  # code points
 
 
@@ -412,6 +413,35 @@ class TextIndex:
         with _TranslatingErrors(self, "search the index"):
             return searcher.doc_freq(name, word)
 
+    def nearest(self, written: str, wall: Namespace, limit: int) -> list[str]:
+        """Return the paths of the memories that hold most of the rarest words of a text, the best first.
+
+        Only those behind `wall` count, for how rare a word is, too.
+        """
+        terms = {
+            word: tantivy.Query.term_query(schema(), "whole", word)
+            for word in passages.analyzed(passages.written_out(written))
+        }
+        inside = tantivy.Query.const_score_query(of_namespace(wall), 0.0)
+        counts = {word: self.frequency("whole", word) for word in terms}
+        if wall != EVERYTHING:
+            common = (word for word in terms if counts[word] > 1)
+            counts = {word: self.count(_all_of(inside, terms[word])) for word in common}
+        shared = sorted((word for word in counts if counts[word] > 1), key=lambda word: (counts[word], word))
+        asked = [tantivy.Query.const_score_query(terms[word], 1.0) for word in shared[:_MOST_RARE]]
+        return self.paths_at(address for _, address in self.best(_all_of(inside, _any_of(asked)), limit))
+
+    def count_holders(self, text: str, wall: Namespace) -> int:
+        """Count the memories that hold the words of a short text in a row."""
+        rows = (stretch[0] for stretch in passages.runs_of(text) if not passages.is_signed(stretch[0][0]))
+        terms = (
+            tantivy.Query.phrase_query(schema(), "whole", [*row])
+            if len(row) > 1
+            else tantivy.Query.term_query(schema(), "whole", row[0])
+            for row in rows
+        )
+        return self.count(_all_of(of_namespace(wall), *terms))
+
     def keys(self, hits: Iterable[PassageHit]) -> list[int]:
         """Return the keys of the memories that some documents are of."""
         (keys,) = self._read_fast_fields(("key",), [address for _, address in hits])
@@ -536,6 +566,14 @@ def of_memories(keys: Iterable[int]) -> list[tantivy.Query]:
 def wholes_query() -> tantivy.Query:
     """Find every memory, by its first passage: no other passage has a day."""
     return tantivy.Query.range_query(schema(), "day", tantivy.FieldType.Unsigned, 0, 99_999_999)
+
+
+def _any_of(queries: Iterable[tantivy.Query]) -> tantivy.Query:
+    return tantivy.Query.boolean_query([(tantivy.Occur.Should, each) for each in queries])
+
+
+def _all_of(*queries: tantivy.Query) -> tantivy.Query:
+    return tantivy.Query.boolean_query([(tantivy.Occur.Must, each) for each in queries])
 
 
 def of_namespace(namespace: Namespace) -> tantivy.Query:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from mdmem.document import confidence as rules
+from mdmem.index.hit import DATE_FIELDS
 from mdmem.kind import PREFERENCE, PROJECT, RULE, kind_at
 from mdmem.memory.content import moment_of
 
@@ -66,6 +67,16 @@ def _judge_memories(view: View, now: datetime) -> Iterator[tuple[str, Mapping[st
         sure = today(path, fields, day, now, half_life)
         if sure is not None:
             yield path, fields, sure
+
+
+def list_memories(view: View) -> Iterator[tuple[str, Mapping[str, Any], str, str]]:
+    """Yield each memory with the fields about its sources and bounds, its title and its day."""
+    keys = {*FIELDS, *_SINCE, *DATE_FIELDS, "source", "valid_from", "valid_to", "expires"}
+    dated = {path for path, _ in view.field_values("date")}  # of the others, it is the day of the file
+    for path, _, _, values in view.memories(keys):
+        day, title = (str(values.get(key, [""])[0] or "") for key in ("date", "title"))
+        fields = {key: value for key, value in _nest_values(values).items() if value}
+        yield path, fields if path in dated else {**fields, "date": None}, title, day
 
 
 def _nest_values(values: Mapping[str, Sequence[Any]]) -> dict[str, Any]:

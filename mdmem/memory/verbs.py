@@ -815,13 +815,21 @@ class Verbs(Generic[R]):
 
     # -- what counts --------------------------------------------------------------------------------------
 
-    def supersede(self, old: StrPath, by: StrPath, *, at: datetime | str | None = None) -> R:
+    def supersede(
+        self,
+        old: StrPath,
+        by: StrPath,
+        *,
+        at: datetime | str | None = None,
+        bases: Mapping[str, str] | None = None,
+    ) -> R:
         """Let one memory take the place of another, which then counts no more; see `mdmem.memory.validity`.
 
         Args:
             old: the memory that ends.
             by: its successor.
             at: when it ends, unless it has an end; now without one.
+            bases: the hashes of memories by path, such as both: refuse if one has another.
 
         Raises:
             Usage: `old` has another successor, or leads to itself; or `at` is no moment.
@@ -829,9 +837,47 @@ class Verbs(Generic[R]):
         from mdmem.memory import validity  # noqa: PLC0415 - start-up
 
         end = validity.read_moment(at, utc_now())
-        return self._run(
-            lambda: validity.supersede(self._vault, self._view, path_text(old), path_text(by), end)
-        )
+
+        def build() -> EditPlan:
+            self._require_bases(bases)
+            return validity.supersede(self._vault, self._view, path_text(old), path_text(by), end)
+
+        return self._run(build)
+
+    def merge(
+        self,
+        paths: Sequence[StrPath],
+        into: StrPath,
+        content: str | None = None,
+        *,
+        bases: Mapping[str, str] | None = None,
+    ) -> R:
+        """Make one memory of several, which it supersedes; see `mdmem.memory.duplicates`.
+
+        Args:
+            paths: the memories, two or more.
+            into: one of them, or a new memory.
+            content: what it says then; without it, its own text and the blocks that the others have alone.
+            bases: as for `supersede`.
+
+        Raises:
+            Usage: fewer than two memories, or one is JSON.
+            AlreadyExists: `into` is another memory.
+        """
+        from mdmem.memory.duplicates import plan_merge  # noqa: PLC0415 - start-up
+
+        names = [check_memory(path_text(each)) for each in paths]
+
+        def build() -> EditPlan:
+            self._require_bases(bases)
+            documents = [history.require(self._vault, name, None) for name in dict.fromkeys(names)]
+            return plan_merge(self._vault, self._view(), documents, check_memory(into), content, utc_now())
+
+        return self._run(build)
+
+    def _require_bases(self, bases: Mapping[str, str] | None) -> None:
+        for path, base in (bases or {}).items():
+            history.require(self._vault, path, base)
 
     def contradict(self, path: StrPath, by: StrPath, *, at: datetime | str | None = None) -> R:
         """Note that a memory speaks against another, which then counts no more.

@@ -164,6 +164,16 @@ class ConfidenceSettings(NamedTuple):
     half_life_days: Annotated[int, Key("in which confidence halves, unless confirmed; 0: never")] = 180
 
 
+class QualitySettings(NamedTuple):
+    """How good memories are: what each dimension weighs, in percent of all that are known."""
+
+    accuracy: Annotated[int, Key("how sure it is", most=100)] = 30
+    completeness: Annotated[int, Key("title, source, day, sound links and citations", most=100)] = 20
+    consistency: Annotated[int, Key("that nothing speaks against it or repeats it", most=100)] = 20
+    timeliness: Annotated[int, Key("its bounds, and that cited code is unchanged", most=100)] = 15
+    relevance: Annotated[int, Key("how often it was given to agents", most=100)] = 15
+
+
 class SearchSettings(NamedTuple):
     """Ranked search."""
 
@@ -217,6 +227,7 @@ class Config(NamedTuple):
     capture: CaptureSettings = CaptureSettings()
     tiers: TierSettings = TierSettings()
     confidence: ConfidenceSettings = ConfidenceSettings()
+    quality: QualitySettings = QualitySettings()
     search: SearchSettings = SearchSettings()
     sharing: SharingSettings = SharingSettings()
     git: GitSettings = GitSettings()

@@ -117,6 +117,11 @@ CALLS: dict[str, tuple[dict[str, Any], str]] = {
     "set": ({"path": "notes/db.md", "fields": {"title": "D"}}, "notes/db.md"),
     "unset": ({"path": "notes/db.md", "key": "tags"}, "notes/db.md"),
     "rm": ({"path": "notes/db.md"}, "notes/db.md"),
+    "supersede": ({"old": "notes/db.md", "by": "preferences/ui/font.md"}, "notes/db.md"),
+    "merge": (
+        {"paths": ["notes/db.md", "preferences/ui/font.md"], "into": "notes/db.md"},
+        "notes/db.md preferences/ui/font.md",
+    ),
 }
 
 
@@ -131,7 +136,7 @@ def test_each_verb_of_the_list_is_proposed_accepted_and_undone(tmp_path: Path, v
     name = id_in(memory.inbox.propose(verb, arguments))
     before = state(tmp_path)
     applied = memory.inbox.accept(name)
-    assert {file.path for file in applied.files} == {path, f"inbox/{name}.md"}
+    assert {file.path for file in applied.files} == {*path.split(), f"inbox/{name}.md"}
     memory.undo()
     assert state(tmp_path) == before
     memory.inbox.reject(name)

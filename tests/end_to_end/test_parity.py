@@ -178,6 +178,7 @@ SPELLED = {
     "tags": {"--tag"},
     "tools": {"--host"},
     "states": {"--state"},
+    "strategies": {"--strategy"},
     "paths": {"--in"},
     "sources": {"--source"},
     "only_print": {"--print"},
@@ -222,6 +223,7 @@ READS = {
         "completion",
         "context",
         "diff",
+        "duplicates",
         "git.blame",
         "git.diff",
         "git.log",
@@ -231,6 +233,7 @@ READS = {
     ),
     *("inbox.list", "inbox.show", "ls", "notes.list", "observations.expand", "observations.list"),
     *("preferences.get", "preferences.list", "project.summary", "references.backlinks", "references.graph"),
+    *("quality", "report"),
     *("references.tags", "results.list", "results.recover", "results.references", "rules.list", "rules.text"),
     *("schema.check", "schema.list", "schema.show", "search", "sessions.assemble", "sessions.expand"),
     *("sessions.grep", "sessions.history", "sessions.list", "sessions.search", "show", "stats", "status"),
@@ -348,6 +351,7 @@ def test_what_has_no_dry_run_changes_nothing_or_has_a_reason() -> None:
 def test_the_verbs_of_a_plan_are_those_that_change_something() -> None:
     changing = {name for name in API if makes_a_change(name)}
     assert {name for name in changing if "." not in name} == methods(Verbs).keys() | {
+        "consolidate",
         "prune",
         "remember",
         "revoke",

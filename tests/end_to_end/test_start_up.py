@@ -61,7 +61,7 @@ COMMANDS: list[tuple[str, set[str], set[str]]] = [
     ("graph", MARKDOWN, {"references"}),
     ("mv notes/bare.md notes/moved.md", SCHEMA | MARKDOWN, set()),
     ("check notes/full.md --no-links", SCHEMA, set()),
-    ("check notes/full.md", SCHEMA | MARKDOWN, {"references"}),
+    ("check notes/full.md", SCHEMA | INDEX, {"references", "duplicates", "content", "validity"}),
     ("doctor", INDEX, {"doctor"}),
     ("history", set(), set()),
     ("git merge-driver base.md ours.md theirs.md 7 a.md", MARKDOWN, set()),

@@ -128,6 +128,11 @@ def asked(memory: mdmem.Memory) -> Iterable[tuple[str, Callable[[], Any]]]:
     yield "stats", lambda: as_json(memory.references.stats())
     yield "graph", memory.references.graph
     yield "check", lambda: [str(finding) for finding in memory.check()]
+    for path in ("notes/one.md", "notes/two.md"):
+        yield f"check {path}", lambda p=path: [str(finding) for finding in memory.check([p])]  # type: ignore[misc]
+        yield f"duplicates of {path}", lambda p=path: memory.duplicates(path=p)  # type: ignore[misc]
+    yield "duplicates", memory.duplicates
+    yield "quality", memory.quality
     yield "doctor", lambda: as_json(memory.doctor())
     yield "context", lambda: as_json(memory.context("database backup", budget=20_000, estimated=True))
     yield "rules", memory.rules.text

@@ -243,6 +243,7 @@ VERBS: dict[str, Callable[[Any], Any]] = {
     "preferences.delete": lambda m: m.preferences.delete("ui", "old"),
     "preferences.sweep": lambda m: m.preferences.sweep(),
     "supersede": lambda m: m.supersede("db.md", "moved.md", at="2026-01-01"),
+    "merge": lambda m: m.merge(["db.md", "moved.md"], "moved.md"),
     "contradict": lambda m: m.contradict("db.md", "moved.md", at="2026-01-01"),
     "reinstate": lambda m: m.reinstate("over.md"),
     "confirm": lambda m: m.confirm("db.md", source="sessions/t1#1"),

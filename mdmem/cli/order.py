@@ -1,0 +1,117 @@
+"""The commands that keep order: what is said twice, what is weak, and what to do about it."""
+
+from __future__ import annotations
+
+from itertools import groupby
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from mdmem.cli import options, render
+from mdmem.cli.main import command
+from mdmem.errors import show_name
+from mdmem.facade.paths import NEW, READ, READ_ANY, WRITE
+
+if TYPE_CHECKING:
+    from mdmem.facade.memory import Memory
+    from mdmem.facade.report import MemoryReport
+    from mdmem.memory.duplicates import DuplicatePair
+    from mdmem.memory.quality import MemoryQuality
+
+_MOST_LINES = 3
+
+
+@command("duplicates", epilog="Example: mdmem duplicates --in notes")
+@options.path_argument(role=READ, required=False)
+@options.in_option(default="")
+@options.read_command
+def duplicates_command(memory: Memory, path: str | None, within: str) -> int:
+    """List memories that say the same, and the lines that each has alone.
+
+    With PATH, only what says the same as that memory. Nothing is changed: `mdmem consolidate` proposes what
+    to do. Memories that do not count are left out, and those whose frontmatter cannot be read.
+    """
+    found = memory.duplicates(within, path)
+    for pair in found:
+        render.print_found(pair, _print_pair)
+    return 0 if found else render.say_nothing("duplicates", is_asked=False)
+
+
+def _print_pair(pair: DuplicatePair) -> None:
+    render.print_head(f"{pair.path}  {pair.other}  {'the same' if pair.is_same else f'{pair.share:.0%}'}")
+    for path, lines in ((pair.path, pair.alone), (pair.other, pair.other_alone)):
+        if lines:
+            print(f"  only in {path}:")
+            render.print_some(lines, _MOST_LINES, "    ")
+
+
+@command("consolidate", epilog="Example: mdmem consolidate --in notes --limit 5")
+@options.in_option(default="")
+@click.option(
+    "--strategy", "strategies", multiple=True, metavar="NAME", help="redundant, conflict or summary."
+)
+@options.limit_option(default=20)
+@click.option("--accept", metavar="same", default="", help=options.ACCEPT)
+@options.model_option
+@options.change_command
+def consolidate_command(**given: Any) -> options.Verb:
+    """Propose to make one memory of several that say the same; the proposals wait in the inbox.
+
+    Nothing is deleted: a memory that is superseded stays as it is. With a model, memories that the newer one
+    of two contradicts are found as well. `summary` is one of the memories in the folder of --in.
+    """
+    return lambda m: m.consolidate(**given)
+
+
+@command("merge", hidden=True, epilog="Example: mdmem merge notes/a.md notes/b.md --into notes/b.md")
+@options.path_argument("paths", role=WRITE, nargs=-1, required=True)
+@options.path_option("--into", role=NEW, required=True, help="The memory that holds all then.")
+@options.change_command
+def merge_command(**given: Any) -> options.Verb:
+    """Make one memory of several, which it supersedes; what each has alone goes under its heading."""
+    return lambda m: m.merge(**given)
+
+
+@command("quality", epilog="Example: mdmem quality notes --below 0.5")
+@options.path_argument("paths", role=READ_ANY, nargs=-1)
+@click.option(
+    "--below", type=float, metavar="N", default=1.0, help="Take only what scores less, from 0 to 1."
+)
+@options.read_command
+def quality_command(memory: Memory, paths: tuple[str, ...], below: float) -> int:
+    """Judge memories in five dimensions, from 0 to 1, and say why; the worst come first.
+
+    What is not known of a memory does not count. Weights are in `[quality]` of the config.
+    """
+    found = memory.quality(paths, below=below)
+    for each in found:
+        render.print_found(each, _print_quality)
+    return 0 if found else render.say_nothing("memories", is_asked=False)
+
+
+def _print_quality(found: MemoryQuality) -> None:
+    render.print_head(f"{found.score:.2f}  {found.path}")
+    for name, value, terms in found.dimensions:
+        if value is not None:
+            print(show_name(f"      {name:12} {value:.2f}  {'; '.join(term.of for term in terms)}"))
+
+
+@command("report", epilog="Example: mdmem report --since 2026-01-01")
+@options.since_option()
+@options.read_command
+def report_command(memory: Memory, since: str | None) -> None:
+    """Report what is weak, as Markdown: counts by kind, the worst memories, and the command for each.
+
+    With --since, also the counts of that day, time or revision.
+    """
+    render.print_found(memory.report(since=since), _print_report)
+
+
+def _print_report(found: MemoryReport) -> None:
+    print(f"# Report\n\n{render.count_memories(found.memories)}, quality {found.quality:.2f} of 1\n")
+    for kind, count in found.counts.items():
+        print(f"- {kind}: {count:,}" + (f" (before: {found.before[kind]:,})" if found.before else ""))
+    for kind, group in groupby(found.worst, key=lambda each: each.kind):
+        print(f"\n## {kind.capitalize()}\n")
+        for weak in group:
+            print(show_name(f"- {weak.path}: {weak.problem}"), f"  `{weak.command}`", sep="\n")

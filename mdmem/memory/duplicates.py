@@ -1,0 +1,353 @@
+"""Duplicates: which memories say the same, what each says alone, and how several become one.
+
+Two memories are compared by the runs of words that few memories hold: what templates and lists of links
+repeat in many says nothing about two of them.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from contextlib import suppress
+from functools import cached_property
+from itertools import combinations
+from operator import ne
+from typing import TYPE_CHECKING, NamedTuple, TypeAlias
+
+from mdmem.document.confidence import confidence_of, sources_of
+from mdmem.document.document import parse_text
+from mdmem.document.edit import between, spliced
+from mdmem.document.field import with_field
+from mdmem.document.section import SEPARATOR, append_block, append_to_section, insert_before_section
+from mdmem.errors import (
+    AlreadyExists,
+    DocumentRefused,
+    MemoryNotFound,
+    SectionAmbiguous,
+    SectionNotFound,
+    StorageFailed,
+    Usage,
+)
+from mdmem.kind import NOTE, PREFERENCE, RULE, kind_at, namespace_of
+from mdmem.memory.content import new_body
+from mdmem.memory.history import creation
+from mdmem.memory.validity import find_states, supersede
+from mdmem.merging.tree import read_tree
+from mdmem.text.regex import regex
+from mdmem.vault.paths import is_under
+from mdmem.vault.plan import edit, together
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+    from datetime import datetime
+
+    from mdmem.document.document import Document
+    from mdmem.index.view import View
+    from mdmem.merging.tree import TreeNode
+    from mdmem.vault.plan import EditPlan
+    from mdmem.vault.vault import Vault
+
+_FEW = 4  # memories that may hold a run that says something about two of them
+_LEAST, _SHARE = 10, 0.6  # such runs that two memories have in common, and of all that either has
+_MOST_WORDS, _MOST_PAIRS = 100_000, 1_000  # of one memory, and in all, that are compared
+_MOST_NEAR, _MOST_SAMPLED = 20, 40  # memories, and runs of them, that are looked at for one memory
+_CJK = "\u3040-\u30ff\u3400-\u4dbf\u4e00-\u9fff\uac00-\ud7af\uf900-\ufaff"
+_WORD = regex(rf"[{_CJK}]|[^\W{_CJK}]+")
+_LINK = r"!?(?:\[\[[^\]\r\n]*\]\]|\[[^\]\r\n]*\]\([^)\r\n]*\)|<?https?://[^\s>]++>?)"
+_ONLY_LINKS = regex(rf"(?m)^[ \t>]*(?:(?:[-+*]|[0-9]+[.)])[ \t]+)?(?:{_LINK}[ \t.,;|]*+)++$")
+_HELD = 4  # a block is held where a quarter of its runs is
+_OFTEN = 3  # uses of a word that say what a memory is about
+_SIGNS = regex(r"[\W_]+")
+_TEMPLATE = regex(r"(?i)(?:^|/)_?(?:templates?/|template\.)")
+_JOINED = regex(rf"(?<=[{_CJK}]) (?=[{_CJK}])")
+_RUN = 3  # words in a row
+Alike: TypeAlias = tuple[float, str, str]
+"""A share, and the paths of two memories."""
+
+
+class DuplicatePair(NamedTuple):
+    """Two memories that say the same.
+
+    Attributes:
+        path, other: the memories; `other` is the newer one.
+        share: of the runs of words that few memories hold, how many of those of either both hold, 0 to 1.
+        is_same: whether they differ in nothing but blanks and lines of links.
+        alone, other_alone: the lines that only `path`, or only `other`, has.
+    """
+
+    path: str
+    other: str
+    share: float
+    is_same: bool
+    alone: tuple[str, ...]
+    other_alone: tuple[str, ...]
+
+
+def read_words(text: str) -> list[str]:
+    """Return the words of a text without its lines of links; of Chinese, Japanese and Korean, characters."""
+    return _WORD.findall(_ONLY_LINKS.sub("", text).casefold())[:_MOST_WORDS]
+
+
+def make_runs(words: Sequence[str], size: int = _RUN) -> set[int]:
+    """Return each run of `size` words as a hash, which takes a tenth of the memory; of this process alone."""
+    return set(map(hash, zip(*(words[at:] for at in range(size)), strict=False)))
+
+
+class ComparedMemories:
+    """The memories that are compared: those that count, the newest first; each is read when it is needed.
+
+    Notes, preferences, rules and Markdown of no kind are; not AGENTS.md, and not what stands for a time.
+
+    Args:
+        view: of which namespace.
+        now: says which memories count.
+        within: a folder; all without.
+        near: only this memory, and those that may say the same, as the text index tells; it must be current.
+    """
+
+    def __init__(self, view: View, now: datetime, within: str = "", near: str = "") -> None:
+        self.view, self.within, self.near = view, within, near
+        self.left_out: dict[str, str] = {path: flaw for path, flaw in view.flaws() if is_under(path, within)}
+        passed, only = find_states(view, now).keys() | self.left_out.keys(), self._find_candidates()
+        query = "SELECT d.path, d.day, d.mtime_ns FROM documents AS d WHERE {inside} AND d.problem = ''"
+        self._ages = {
+            # Of one day, what stands in fewer folders: a copy is a backup more often.
+            path: (day, -path.count("/"), mtime_ns)
+            for path, day, mtime_ns in ((view.inside(outside), *age) for outside, *age in view.rows(query))
+            if (not near or path in only) and is_compared(path) and is_under(path, within)
+            if path not in passed
+        }
+        self.paths = sorted(self._ages, key=lambda path: self._ages[path], reverse=True)
+
+    def _find_candidates(self) -> set[str]:
+        """Find the memory that is asked about, and those that hold most of its rarest words."""
+        with suppress(DocumentRefused, MemoryNotFound, StorageFailed):
+            words = " ".join(read_words(self.view.read(self.near).body)) if self.near else ""
+            wall = self.view.vault.wall
+            found = (
+                self.view.index.both(lambda _, text: text.nearest(words, wall, _MOST_NEAR)) if words else ()
+            )
+            return {self.near, *map(self.view.inside, found)}
+        return set()
+
+    def read(self, *paths: str) -> tuple[Document, ...]:
+        """Read memories, the oldest first; none where one cannot be read, which is then in `left_out`."""
+        found = []
+        for path in sorted(paths, key=lambda each: self._ages[each]):
+            try:
+                found.append(self.view.vault.read(path, recovered=True))
+                _ = found[-1].headings if len(paths) > 1 else ()  # it may have too many
+            except (DocumentRefused, MemoryNotFound, StorageFailed) as error:
+                self.left_out[path] = error.message
+                return ()
+        return tuple(found)
+
+    @property
+    def reasons(self) -> list[str]:
+        """What was left out, in words."""
+        return [": ".join(filter(None, each)) for each in self.left_out.items()]
+
+    @cached_property
+    def pairs(self) -> tuple[DuplicatePair, ...]:
+        """The pairs that say the same, the most alike first."""
+        alike = self.find_alike(self.paths)
+        if self.near:
+            alike = [pair for pair in alike if self.near in pair[1:] and self._is_rare(*pair[1:])]
+        if (more := len(alike) - _MOST_PAIRS) > 0:
+            self.left_out[""] = f"{more:,} further pairs: make one of some of these first"
+        read = ((share, self.read(*paths)) for share, *paths in alike[:_MOST_PAIRS])
+        compared = (compare(found[0], found[1], share) for share, found in read if found)
+        return tuple(filter(None, compared))
+
+    def find_alike(
+        self, given: Sequence[str], size: int = _RUN, least: int = _LEAST, most: float = _SHARE
+    ) -> list[Alike]:
+        """Find the pairs that share runs of `size` words which few memories hold, the most alike first.
+
+        Of memories with the same words, the first stands for all.
+        """
+        paths, pairs = list[str](), list[tuple[float, int, int]]()
+        holders, firsts = dict[int, int | tuple[int, ...]](), dict[int, int]()
+        for path in self.view.vault.report_progress("comparing", given):
+            for document in self.read(path):
+                words, number = read_words(document.body), len(paths)
+                runs = make_runs(words, size)
+                if len(words) == _MOST_WORDS:
+                    self.left_out[path] = f"all behind its first {_MOST_WORDS:,} words"
+                first = firsts.setdefault(hash(tuple(words)), number) if len(runs) >= least else None
+                paths += [path] if first is not None else []
+                if first == number:
+                    _hold(holders, runs, number)
+                elif first is not None:
+                    pairs.append((1.0, first, number))
+        held, shared = Counter[int](), Counter[tuple[int, int]]()
+        for known in holders.values():
+            if isinstance(known, tuple):
+                held.update(known)
+                shared.update(combinations(known, 2))
+        for (one, other), count in shared.items():
+            share = count / (held[one] + held[other] - count)
+            pairs += [(share, one, other)] if count >= least and share >= most else []
+        found = [(share, paths[one], paths[other]) for share, one, other in pairs]
+        own = (pair for pair in found if namespace_of(pair[1]) == namespace_of(pair[2]))
+        return sorted(own, key=lambda pair: (-pair[0], *pair[1:]))
+
+    def _is_rare(self, *paths: str) -> bool:
+        """Return whether few memories of all hold what two have in common, by a sample of its runs."""
+        words, other = (read_words(each.body) for each in self.read(*paths))
+        both = make_runs(words) & make_runs(other)
+        runs = [run for run in zip(words, words[1:], words[2:], strict=False) if hash(run) in both]
+        texts = [_JOINED.sub("", " ".join(run)) for run in runs[:: len(runs) // _MOST_SAMPLED + 1]]
+        wall = self.view.vault.wall
+        counts = self.view.index.both(lambda _, text: [text.count_holders(each, wall) for each in texts])
+        return sum(count <= _FEW for count in counts) >= _SHARE * len(counts)
+
+
+def _hold(holders: dict[int, int | tuple[int, ...]], runs: set[int], number: int) -> None:
+    """Note that a memory holds some runs; of one that more than a few hold, only that is kept."""
+    for run in runs:
+        known = holders.get(run)
+        if known is None:
+            holders[run] = number
+        elif isinstance(known, int):
+            holders[run] = (known, number)
+        elif known:
+            holders[run] = (*known, number) if len(known) < _FEW else ()
+
+
+def is_compared(path: str) -> bool:
+    """Return whether a path names a note, preference, rule, or Markdown of no kind, and no template."""
+    is_text = not path.endswith(".json") and not _TEMPLATE.search(path)
+    return is_text and kind_at(path) in (None, NOTE, PREFERENCE, RULE)
+
+
+def compare(older: Document, newer: Document, share: float = 1.0) -> DuplicatePair | None:
+    """Compare the texts of two memories; None where their titles or names say that they are about two things.
+
+    So do `IsAncestor` and `IsDescendant`: each has a word there that its own text uses, and the other never.
+    Where both have lines alone, so does one such word that is used often, and so do the names of a series.
+    """
+    alone = find_alone(older, newer), find_alone(newer, older)
+    own = _find_subject(older, newer), _find_subject(newer, older)
+    is_series = all(alone) and _are_of_series(older.path, newer.path)
+    if min(own) > 0 or (all(alone) and max(own) >= _OFTEN) or is_series:
+        return None
+    bare = [_ONLY_LINKS.sub("", each.body).split() for each in (older, newer)]
+    return DuplicatePair(older.path, newer.path, share, bare[0] == bare[1], *alone)
+
+
+def _are_of_series(*paths: str) -> bool:
+    """Return whether two names in one folder have as many words, two or more, and differ in one."""
+    (folder, _, name), (other, _, beside) = (path.rpartition("/") for path in paths)
+    one, two = (_SIGNS.split(each.rpartition(".")[0]) for each in (name, beside))
+    is_like = folder == other and len(one) == len(two) > 1
+    return is_like and sum(map(ne, one, two)) == 1
+
+
+def _find_subject(one: Document, other: Document) -> int:
+    """Count how often a text uses a word of its title or name that another text never uses."""
+    body, heading = one.body, next(iter(one.headings), None)
+    title = one.fields.get("title")
+    if heading and title in (None, heading.title):
+        start = one.body_span.start
+        title, body = heading.title, body[: heading.span.start - start] + body[heading.span.end - start :]
+    used, there = Counter(read_words(body)), {*read_words(other.body)}
+    words = {*read_words(f"{title or ''} {_SIGNS.sub(' ', one.path.rpartition('/')[2])}")}
+    return max((used[word] for word in words - there), default=0)
+
+
+def find_alone(one: Document, other: Document) -> tuple[str, ...]:
+    """List the lines of a memory of which the words do not stand in a row in the other one."""
+    there = other.body.split()[:_MOST_WORDS]
+    rows = {size: {tuple(there[at : at + size]) for at in range(len(there))} for size in range(1, _RUN + 1)}
+
+    def is_alone(parts: list[str]) -> bool:
+        size = min(_RUN, len(parts))
+        return any(tuple(parts[at : at + size]) not in rows[size] for at in range(len(parts) - size + 1))
+
+    return tuple(line.strip() for line in one.body.splitlines() if line.strip() and is_alone(line.split()))
+
+
+def find_own_blocks(document: Document, other: Document) -> list[tuple[TreeNode, str]]:
+    """List the paragraphs, items and other blocks that another memory does not hold, with their sections."""
+    there = read_words(other.body)
+    runs, text = make_runs(there), f" {' '.join(there)} "
+
+    def is_own(part: TreeNode) -> bool:
+        mine = make_runs(words := read_words(part.source))
+        is_held = _HELD * len(mine & runs) >= len(mine) if mine else f" {' '.join(words)} " in text
+        return bool(words) and not is_held
+
+    return [
+        (section, part.source.strip("\r\n"))
+        for section in read_tree(document).root.children
+        for node in section.children
+        for part in (node.children if node.kind == "list" else [node])
+        if is_own(part)
+    ]
+
+
+# -- one memory of several ---------------------------------------------------------------------------------
+
+
+def plan_merge(
+    vault: Vault, view: View, documents: Sequence[Document], into: str, content: str | None, at: datetime
+) -> EditPlan:
+    """Plan that one memory says what several say, and supersedes the others, which stay as they are.
+
+    What the others have alone goes under the heading that it stood under. Tags and sources are united. The
+    arguments are those of `Verbs.merge`.
+    """
+    if len({each.path for each in documents}) < 2 or any(each.is_json for each in documents):  # noqa: PLR2004
+        raise Usage(problem="a merge takes two or more memories, all Markdown", remedy="name them")
+    target = next((each for each in documents if each.path == into), None)
+    if target is None and vault.exists(into):
+        raise AlreadyExists(path=into, remedy="name it as one of the memories, or give another path")
+    others = [each for each in documents if each is not target]
+    merged = target or parse_text(into, "" if content is not None else others[0].body, vault.config.limits)
+    if content is not None:
+        merged = spliced(merged, [new_body(merged, content)])
+    for other in others if content is None else ():
+        for section, block in find_own_blocks(other, merged):
+            merged = _add_block(merged, section, block, next((each.title for each in other.headings), ""))
+    merged = _unite_fields(merged, documents, [each.path for each in others])
+    message = f"merge {len(documents)} memories into {into}"
+    written = creation(into, merged.text, message)
+    if target:
+        written = edit(target, between(target.text, merged.text), message, merge=False)
+    ended = (supersede(vault, lambda: view, each.path, into, at, is_written=True) for each in others)
+    return together((written, *ended), message)
+
+
+def _add_block(document: Document, section: TreeNode, block: str, title: str) -> Document:
+    """Add a block under its heading; under the title of the memory where it stood under that of the other."""
+    first = next(iter(document.headings), None)
+    own = f"# {first.title}" if first and first.level == 1 else ""
+    is_top = not section.path or (section.level == 1 and section.path[0] == title)
+    for name in filter(None, [own] if is_top else [SEPARATOR.join(section.path), section.path[-1]]):
+        with suppress(SectionAmbiguous, SectionNotFound):
+            return spliced(document, append_to_section(document, name, block))
+    if first and is_top:
+        return spliced(document, insert_before_section(document, first.title, block))
+    heading = "" if is_top else f"{section.marker} {section.path[-1]}\n\n"
+    return spliced(document, append_block(document, heading + block))
+
+
+def _unite_fields(merged: Document, documents: Sequence[Document], derived: Sequence[str]) -> Document:
+    sources = [each.fields.get("source") for each in documents]
+    sure = [confidence_of(each.fields) or 0.0 for each in documents]
+    ids = [*dict.fromkeys(name for each in documents for name in sources_of(each.fields))]
+    best = sources[sure.index(max(sure))] or next(filter(None, sources), None)
+    values = {
+        "tags": [tag for each in documents for tag in _as_list(each.fields.get("tags"))],
+        "source": {**best, "ids": ids} if isinstance(best, dict) and ids else best,
+        "derived_from": [*_as_list(merged.fields.get("derived_from")), *derived],
+    }
+    for name, value in values.items():
+        new = [*dict.fromkeys(map(str, value))] if isinstance(value, list) else value
+        if new and new != merged.fields.get(name):
+            merged = with_field(merged, (name,), new)
+    return merged
+
+
+def _as_list(value: object) -> list[object]:
+    return value if isinstance(value, list) else [] if value is None else [value]

@@ -126,7 +126,7 @@ INLINE = {
     "index.sync": ("a sync that finds nothing to do indexes nothing", {"hashlib"}),
     "review.git": (
         "repositories are seldom set up, and what asks git commits and reverts nothing",
-        {"review.commits", "review.merge_setup", "review.reverts"},
+        {"review.commits", "review.decisions", "review.merge_setup", "review.reverts"},
     ),
     "memory.history": ("few changes are undone behind later ones", {"merging.merge"}),
     "facade.service": (

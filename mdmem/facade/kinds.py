@@ -86,7 +86,11 @@ class Kinds(Verbs[R], Generic[R]):
         "mdmem.links.lineage:Lineage", "_view", doc="What memories were derived from."
     )
     git: Lazy[Git[R]] = Lazy(
-        "mdmem.review.git:Git", "_vault", "_run", doc="What git knows of the memories, and commits of them."
+        "mdmem.review.git:Git",
+        "_vault",
+        "_run",
+        "_find_verb",
+        doc="What git knows of the memories, and commits of them.",
     )
     summaries: Lazy[Summaries[R]] = Lazy(
         "mdmem.observations.summaries:Summaries",

@@ -6,7 +6,7 @@ conflicts only with what was written beside the facts since is done again with t
 
 from __future__ import annotations
 
-from itertools import pairwise
+from itertools import pairwise, product
 from typing import TYPE_CHECKING, NamedTuple
 
 from mdmem.document.document import Document, parse_text
@@ -22,6 +22,9 @@ from mdmem.text.lines import with_newline
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
+    from mdmem.merging.comparison import FieldChangeKind
+
+_OPPOSITE: dict[str, FieldChangeKind] = {"added": "removed", "removed": "added", "changed": "changed"}
 _LONGEST_QUOTED = 100  # characters of a fact in a message
 
 
@@ -78,10 +81,15 @@ def take_back(
     every = [each for each in found if isinstance(each, FactChange) and each.fact.kind != "source"]
     undos, refused, skipped = _find_undos(after, now, every)
     is_whole = changes is None and len(undos) == len(every)
-    front = _with_fields(before, fields) if fields else after
-    mine = before if changes is None or fields else after
     conflicts: list[str] = []
-    for version in (after,) if refused else (after, now):
+    versions = (after,) if refused else (after, now)
+    # A list of values may be written in another way than a change of it alone would write it.
+    for version, is_back in product(versions, (False, True) if fields else (False,)):
+        mine = before if changes is None or fields else after
+        front = _with_fields(before, fields) if fields else after
+        if is_back:
+            back = [FieldChange(_OPPOSITE[each.kind], each.key, each.after, each.before) for each in fields]
+            front, mine = after, _with_fields(after, back)
         if version is now:  # a heading stays that others are under
             stay = [each.now for each in undos if each.now and each.has_others]
             skipped += [f"{_quote_fact(fact)} stays, as other facts are under it now" for fact in stay]

@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from mdmem.document.document import Document, parse
 from mdmem.errors import DocumentRefused
 from mdmem.git.history import AGENT, ALSO, ID, OP, Commit
-from mdmem.merging.comparison import Comparison, compare, pair_facts
+from mdmem.merging.comparison import Comparison, FactChange, FieldChange, compare, pair_facts
 from mdmem.review.tracked import NAMES_A_MEMORY, agent_of
 from mdmem.text.lines import whole_lines, with_newline
 from mdmem.text.regex import regex
@@ -26,7 +26,7 @@ from mdmem.vault.store import Entry, FileChange
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Iterator
 
-    from mdmem.document.tree import Member
+    from mdmem.document.tree import KeyPath, Member
     from mdmem.merging.facts import Fact
     from mdmem.vault.vault import Vault
 
@@ -53,6 +53,10 @@ class Maker(NamedTuple):
 def _is_return(entry: Entry) -> bool:
     """Return whether a change, by its words, makes nothing that was not there before."""
     return entry.message.startswith(_RETURNS)
+
+
+def _name_row(change: FactChange) -> tuple[str, str, tuple[str, ...]]:
+    return change.kind, change.fact.said, change.fact.path
 
 
 def list_members(document: Document | None) -> tuple[Member, ...]:
@@ -84,6 +88,13 @@ class _Version:
 
     def read_field(self, key: str) -> str | None:
         return next((repr(each.node.value) for each in list_members(self.document) if each.key == key), None)
+
+    def read_value(self, key: KeyPath) -> str | None:
+        with suppress(DocumentRefused):
+            tree = self.document.tree if self.document else None
+            found = tree.find(key) if tree else None
+            return repr(found.value) if found else None
+        return None
 
     def read_text(self) -> str | None:
         return with_newline(self.document.text, "\n") if self.document else None
@@ -130,10 +141,33 @@ class Steps:
         self._vault, self._log, self._now, self._head = vault, log, _Version(now), _Version(head)
         (self._steps,), self._left = tee(self._read_steps(), 1), _MOST_READ
         self._pair_facts = cache(lambda version: dict(pair_facts(version.document, now)))
+        self._list_rows = cache(
+            lambda version: {_name_row(each) for each in compare(head, version.document).facts}
+        )
 
     def find_maker(self, row: Fact | str) -> Maker:
         """Find who made a fact of the version, or a field, by its key."""
         return self._find_maker(_Version.read_field if isinstance(row, str) else self._has_fact, row)
+
+    def find_row_maker(self, change: FactChange | FieldChange | None) -> Maker:
+        """Find who made a row of what differs from the last commit; without one, all that the memory says."""
+        if change is None:
+            return self._find_maker(_Version.read_text)
+        if isinstance(change, FieldChange):
+            return self._find_maker(_Version.read_value, change.key)
+        old, new = change.before, change.after
+        if new and not (old and old.said == new.said):
+            return self.find_maker(new)
+        row = _name_row(change)
+        return self._find_maker(lambda version: row in self._list_rows(version))
+
+    def find_mover(self) -> Maker:
+        """Find who gave the memory its name."""
+        names = self.names[:1]
+        for entry, file in follow(self._log, names):
+            if not file.before or len(names) > 1:
+                return Maker(() if _is_return(entry) else (entry,), is_direct=len(names) == 1)
+        return Maker((), is_direct=True)
 
     def find_changers(self, known: Callable[[], Collection[str]]) -> Iterator[Maker]:
         """Find who made each difference from the last commit; `known` are the ids of committed changes."""

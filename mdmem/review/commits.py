@@ -33,6 +33,7 @@ from mdmem.git.commit import IGNORED, Pending, PendingKind, WorkTree
 from mdmem.git.history import AGENT, ALSO, ID, OP, SESSION, one_line, with_trailers
 from mdmem.git.repository import Repository
 from mdmem.review.authors import Steps, follow, read_log
+from mdmem.review.decisions import Decisions
 from mdmem.review.review import Review
 from mdmem.review.tracked import NAMES_A_MEMORY, Tracked, is_chosen
 from mdmem.vault import files
@@ -107,6 +108,7 @@ class Commits:
         message: str = "",
         *,
         only: Sequence[str] = (),
+        accepted: Mapping[str, Sequence[str]] | None = None,
         session: str = "",
         hooks: bool = False,
         dry_run: bool = False,
@@ -117,6 +119,8 @@ class Commits:
         With `is_alone` nobody waits for it: settings go with `only` too, which may name what is not there.
         """
         chosen = [check_folder(path) for path in only]
+        if only and accepted is not None:
+            raise Usage(problem="`only` and `accepted` exclude each other", remedy="leave out one of them")
         repository = Repository.around(self._vault.root)
         tree = WorkTree(repository, self._vault.root)
         tree.refuse(hooks=hooks or is_allowed("hooks", repository.top))
@@ -128,11 +132,15 @@ class Commits:
             found = {path: each for each in pending if (path := tracked.path(each.name)) is not None}
             chosen += self._other_names(tracked, found, chosen)
             found = {path: each for path, each in found.items() if is_chosen(path, chosen)}
+            not_accepted: list[str] = []
+            if accepted is not None:
+                whole, not_accepted = Decisions(self._vault, tracked).find_accepted(accepted)
+                found = {path: found[path] for path in whole if path in found}
             for path in chosen if not is_alone else ():
                 stands = self._vault.store.stands(self._vault.folder(path))
                 if not stands and not any(is_under(each, path) for each in found):
                     raise MemoryNotFound(path=path)
-            if not self._vault.namespace and (is_alone or not only):
+            if not self._vault.namespace and accepted is None and (is_alone or not only):
                 inside = ((repository.path(each.name) or "", each) for each in pending)
                 found |= {path: each for path, each in inside if _SETTINGS.fullmatch(path)}
             taken = {path: each for path, each in found.items() if not each.why_not}
@@ -143,9 +151,9 @@ class Commits:
                 made = tree.commit(list(taken.values()), text, seconds)
             left = {path: each.why_not for path, each in found.items() if each.why_not}
             left_out = [f"{path}: {why_not}" for path, why_not in left.items() if why_not != IGNORED]
-            left_out += [
-                f"{path}: in another repository, or in none" for path in tracked.find_outside(chosen)
-            ]
+            outside = tracked.find_outside(chosen) if accepted is None else ()
+            left_out += [f"{path}: in another repository, or in none" for path in outside]
+            left_out += not_accepted
         note = f"the head is detached: keep the commit with `git branch NAME {(made or '')[:12]}`"
         return Committed(
             commit=made,

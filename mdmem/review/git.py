@@ -15,14 +15,17 @@ from mdmem.review.tracked import Tracked
 from mdmem.vault.paths import path_text, path_texts
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Callable, Mapping, Sequence
 
     from mdmem.git.history import LoggedCommit
+    from mdmem.memory.verbs import Build
     from mdmem.review.commits import Committed
+    from mdmem.review.decisions import Reviewed
     from mdmem.review.merge_setup import MergeSetup
     from mdmem.review.review import MemoryChanges
     from mdmem.review.tracked import MemoryCommit
     from mdmem.vault.paths import StrPath
+    from mdmem.vault.vault import Vault
 
 
 class Git(KindVerbs[R]):
@@ -30,7 +33,17 @@ class Git(KindVerbs[R]):
 
     It is asked about commits and the index; no setting of the repository starts a program. The history of the
     vault itself, which needs no repository, is `history`, `undo` and `restore`.
+
+    Args:
+        vault, run: as for `KindVerbs`.
+        find_verb: returns a verb of the memories by its name, which makes a plan.
     """
+
+    def __init__(
+        self, vault: Vault, run: Callable[[Build], R], find_verb: Callable[[str], Callable[..., Build]]
+    ) -> None:
+        super().__init__(vault, run)
+        self._find_verb = find_verb
 
     def log(
         self, path: StrPath | None = None, anchor: str = "", *, limit: int | None = None
@@ -144,11 +157,47 @@ class Git(KindVerbs[R]):
 
         return self._run(Reverts(self._vault).build(what, path_texts(paths), keep))
 
+    def review(self, paths: Sequence[StrPath] = ()) -> list[Reviewed]:
+        """List what differs from the last commit, by memory and row, with who made it; no proposals.
+
+        Args:
+            paths: only these memories and folders.
+
+        Raises:
+            MemoryNotFound, PathRefused, GitFailed: as for `diff`.
+        """
+        from mdmem.review.decisions import Decisions  # noqa: PLC0415 - start-up
+
+        with Tracked(self._vault) as tracked:
+            return Decisions(self._vault, tracked).list_memories(path_texts(paths))
+
+    def reject(self, path: StrPath, rows: Sequence[str]) -> R:
+        """Make rows of a memory what they are in the last commit; what is written beside them stays.
+
+        With an added heading or item goes what was added in it. With its last row, a memory has the bytes of
+        the last commit. Nothing is committed; `undo` takes it back.
+
+        Args:
+            path: the memory.
+            rows: the `row` of each, as `review` has it.
+
+        Raises:
+            RevertRefused: a row is gone or says something else by now, would change nothing, or cannot be
+                taken back by itself.
+            MemoryNotFound, PathRefused, GitFailed: as for `diff`.
+        """
+        from mdmem.review.decisions import Decisions  # noqa: PLC0415 - start-up
+
+        with Tracked(self._vault) as tracked:
+            build = Decisions(self._vault, tracked).build(path_text(path), rows, self._find_verb("mv"))
+        return self._run(build)
+
     def commit(
         self,
         message: str = "",
         *,
         only: Sequence[StrPath] = (),
+        accepted: Mapping[str, Sequence[str]] | None = None,
         session: str | None = None,
         hooks: bool = False,
         dry_run: bool = False,
@@ -162,6 +211,8 @@ class Git(KindVerbs[R]):
             message: what to say; without it, what was done. Trailers name the changes in the history of the
                 vault that led from the last commit to what the files hold.
             only: these memories and folders; of a memory that was renamed, both names. No settings.
+            accepted: only the memories of which each row that differs now is among these, by path; the others
+                are left out, and told. No settings.
             session: in which it was done, for the trailer `Mdmem-Session`.
             hooks: run the programs that the repository itself names: its hooks, filters, signing.
             dry_run: only say what would be committed.
@@ -171,6 +222,7 @@ class Git(KindVerbs[R]):
 
         Raises:
             MemoryNotFound: `only` names none.
+            Usage: both `only` and `accepted` are given.
             GitRefused: a merge or the like is under way, another git holds the lock of the index, or the
                 repository would start programs that are not allowed.
             GitFailed: a hook, signing or git itself refused, with what it said.
@@ -180,7 +232,12 @@ class Git(KindVerbs[R]):
 
         commits = Commits(self._vault)
         return commits.commit(
-            message, only=path_texts(only), session=session or "", hooks=hooks, dry_run=dry_run
+            message,
+            only=path_texts(only),
+            accepted=accepted,
+            session=session or "",
+            hooks=hooks,
+            dry_run=dry_run,
         )
 
     def allow(self, what: str, *, off: bool = False) -> str:

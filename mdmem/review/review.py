@@ -21,7 +21,7 @@ from mdmem.text.lines import whole_lines, with_newline
 from mdmem.vault.paths import check_folder, check_memory, is_under
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Iterable, Iterator, Sequence
 
     from mdmem.review.tracked import Tracked
     from mdmem.vault.vault import Vault
@@ -128,6 +128,23 @@ class MemoryPair(NamedTuple):
         return self.new or self.old
 
 
+class ComparedMemory(NamedTuple):
+    """A memory in two states, and what differs.
+
+    Attributes:
+        pair: its names.
+        before, after: its content; None where it is not there, or cannot be read.
+        notes: what is said of it before its facts: of a conflict, of a proposal, and why it is not compared.
+        found: what differs in its fields and facts; None where that was not compared.
+    """
+
+    pair: MemoryPair
+    before: Document | None
+    after: Document | None
+    notes: Sequence[MemoryChange] = ()
+    found: Comparison | None = None
+
+
 class Review:
     """Compares two states of the memories of a namespace.
 
@@ -157,40 +174,42 @@ class Review:
             MemoryNotFound: one of the paths is in neither state.
             GitFailed: git cannot say.
         """
-        unmerged = self._tracked.unmerged() if self._new is None else set()
-        pairs = sorted(self.find_pairs(), key=lambda pair: pair.path.split("/"))
-        notes: dict[MemoryPair, list[MemoryChange]] = {}
-        comparisons: dict[str, Comparison] = {}
-        for pair in pairs:
-            said, found = self._compare_pair(pair, is_unmerged=pair.path in unmerged)
-            if said or found:
-                notes[pair] = said
-            if found:
-                comparisons[pair.path] = found
-        moved = moved_across(comparisons)
+        compared = [each for each in self.compare_pairs(self.find_pairs()) if each.notes or each.found]
+        moved = moved_across({each.pair.path: each.found for each in compared if each.found})
         rows = MemoryChanges()
-        for pair, noted in notes.items():
-            rows += _describe_changes(pair, noted, moved.get(pair.path))
+        for each in compared:
+            rows += _describe_changes(each._replace(found=moved.get(each.pair.path)))
         rows.ignored = sum(map(self._is_chosen, self._tracked.ignored))
         return rows
 
-    def _compare_pair(
-        self, pair: MemoryPair, *, is_unmerged: bool
-    ) -> tuple[list[MemoryChange], Comparison | None]:
-        """Return what is said of a memory before its facts, and what differs; nothing if it is the same."""
-        notes: list[MemoryChange] = []
+    def compare_pairs(self, pairs: Iterable[MemoryPair]) -> Iterator[ComparedMemory]:
+        """Yield some of the memories that may differ, in the order of paths, each with what differs.
+
+        Raises:
+            GitFailed: git cannot say.
+        """
+        unmerged = self._tracked.unmerged() if self._new is None else set()
+        for pair in sorted(pairs, key=lambda pair: pair.path.split("/")):
+            yield self._compare_pair(pair, is_unmerged=pair.path in unmerged)
+
+    def _compare_pair(self, pair: MemoryPair, *, is_unmerged: bool) -> ComparedMemory:
+        before: Document | None = None
+        after: Document | None = None
         try:
-            before, after = self._read(pair.old, pair.before), self._read(pair.new, pair.after)
+            before = self._read(pair.old, pair.before)
+            after = self._read(pair.new, pair.after)
+            read = ComparedMemory(pair, before, after)
             has_moved = pair.old != pair.new
             if is_same(before, after, is_now=self._new is None) and not (has_moved or is_unmerged):
-                return notes, None
+                return read
             if proposal := _of_proposal(pair.path, before, after):
-                return [proposal], None
-            notes += _of_conflicts(pair.path, after, is_unmerged=is_unmerged)
-            return notes, None if any(note.line for note in notes) else compare(before, after)
+                return read._replace(notes=[proposal])
+            notes = _of_conflicts(pair.path, after, is_unmerged=is_unmerged)
+            found = None if any(note.line for note in notes) else compare(before, after)
+            return read._replace(notes=notes, found=found)
         except (DocumentRefused, StorageFailed, MemoryNotFound) as error:
-            notes.append(MemoryChange(path=pair.path, change="not-compared", note=str(error)))
-            return notes, None
+            note = MemoryChange(path=pair.path, change="not-compared", note=str(error))
+            return ComparedMemory(pair, before, after, [note])
 
     def _read(self, path: str, blob: str) -> Document | None:
         if not path:
@@ -337,29 +356,38 @@ def _of_conflicts(path: str, document: Document | None, *, is_unmerged: bool) ->
     ]
 
 
-def _describe_changes(
-    pair: MemoryPair, notes: Sequence[MemoryChange], found: Comparison | None
-) -> Iterator[MemoryChange]:
+def _describe_changes(compared: ComparedMemory) -> Iterator[MemoryChange]:
     """Yield what became of a memory; facts that went to another memory are moved already."""
+    pair, _, _, notes, found = compared
     if not (pair.old and pair.new):
         if not any(note.change.startswith("memory") for note in notes):
             yield MemoryChange(path=pair.path, change="memory-added" if pair.new else "memory-removed")
     elif pair.old != pair.new:
-        yield MemoryChange(path=pair.new, change="memory-renamed", old_path=pair.old, sure=pair.sure)
+        yield describe_rename(pair)
     yield from notes
     if not found:
         return
-    yield from (_of_field(pair.path, each) for each in found.fields)
-    yield from (_of_fact(pair.path, each) for each in found.facts)
+    yield from (describe_field(pair.path, each) for each in found.fields)
+    yield from (describe_fact(pair.path, each) for each in found.facts)
     if found.layout:
-        note = "only the order or the layout differs"
-        yield MemoryChange(path=pair.path, change="layout", note=note)
+        yield describe_layout(pair.path)
     if found.unmatched:
         note = f"{found.unmatched:,} removed facts were not compared with all new ones: some may be reworded"
         yield MemoryChange(path=pair.path, change="not-compared", note=note)
 
 
-def _of_field(path: str, change: FieldChange) -> MemoryChange:
+def describe_rename(pair: MemoryPair) -> MemoryChange:
+    """Describe that a memory has another name."""
+    return MemoryChange(path=pair.new, change="memory-renamed", old_path=pair.old, sure=pair.sure)
+
+
+def describe_layout(path: str) -> MemoryChange:
+    """Describe that nothing but marks and blanks of a memory differs."""
+    return MemoryChange(path=path, change="layout", note="only the order or the layout differs")
+
+
+def describe_field(path: str, change: FieldChange) -> MemoryChange:
+    """Describe what became of a field of a memory."""
     return MemoryChange(
         path=path,
         change=cast("MemoryChangeKind", f"field-{change.kind}"),
@@ -369,7 +397,8 @@ def _of_field(path: str, change: FieldChange) -> MemoryChange:
     )
 
 
-def _of_fact(path: str, change: FactChange) -> MemoryChange:
+def describe_fact(path: str, change: FactChange) -> MemoryChange:
+    """Describe what became of a fact of a memory."""
     fact, before, after = change.fact, change.before, change.after
     was = before if after else None
     became = "links-repointed" if change.kind == "repointed" else f"fact-{change.kind}"

@@ -1,0 +1,400 @@
+"""What agents changed since the last commit, row by row, and the edit plan that rejects rows.
+
+That a row is accepted is kept nowhere: a commit takes the memories of which every row is.
+"""
+
+from __future__ import annotations
+
+import json
+from bisect import bisect_left
+from collections import Counter
+from contextlib import suppress
+from dataclasses import dataclass, fields, replace
+from operator import attrgetter
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple
+
+from mdmem.document.document import Document, UnreadableDocument, digest, parse_text
+from mdmem.document.edit import between, splice
+from mdmem.errors import DocumentRefused, RevertRefused
+from mdmem.kind import PROPOSAL, kind_at
+from mdmem.merging.comparison import FactChange, FieldChange, compare
+from mdmem.merging.facts import Fact, facts
+from mdmem.merging.merge import merge
+from mdmem.merging.reverting import TakenBack, take_back
+from mdmem.review.authors import Maker, Steps, read_log
+from mdmem.review.review import (
+    ComparedMemory,
+    MemoryChange,
+    Review,
+    describe_fact,
+    describe_field,
+    describe_layout,
+    describe_rename,
+    is_same,
+)
+from mdmem.text.lines import with_newline
+from mdmem.vault.plan import Change, EditPlan
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+
+    from mdmem.memory.verbs import Build
+    from mdmem.review.review import MemoryPair
+    from mdmem.review.tracked import Tracked
+    from mdmem.vault.vault import Vault
+
+ReviewedKind = Literal["changed", "new", "removed", "renamed", "conflict"]
+_Changed = FactChange | FieldChange | None
+_Rows = dict[str, tuple[MemoryChange, _Changed]]
+_LENGTH = 16  # hexadecimal digits that name a row
+_MOST_IN_TURN = 100  # rows that are taken back one by one where that cannot be done at once
+_LOOK_AGAIN = "see what differs now with `mdmem git review`"
+_CONFLICT = "it is amid a merge: settle that first"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ReviewedRow(MemoryChange):
+    """A row to be accepted or rejected.
+
+    Of a memory that is new or removed, which is one row, `after` or `before` is its text.
+
+    Attributes:
+        row: names it until its words, its headings or the last commit of its memory change; also rows that
+            are equal to it must stay as many. Written beside it and a new name of the memory change nothing.
+        by: who made the newest change that stands after which the row says this. Empty for a direct edit,
+            where that is not kept any more, and where no name was given.
+        change_id, date: that change in the history of the vault, and when it was made, in ISO 8601.
+    """
+
+    row: str
+    by: str = ""
+    change_id: str = ""
+    date: str = ""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Reviewed:
+    """A memory that differs from the last commit.
+
+    Attributes:
+        path: the memory; of one that is removed, where it was.
+        old_path: of one that was renamed, its path in the last commit; else empty.
+        kind: what became of it. Of a conflict that a merge left, no row can be decided.
+        rows: what differs in it.
+    """
+
+    path: str
+    old_path: str
+    kind: ReviewedKind
+    rows: tuple[ReviewedRow, ...]
+
+
+class _Memory(NamedTuple):
+    """A memory that differs: each row by its name, with what was found; None for what is no fact or field."""
+
+    compared: ComparedMemory
+    rows: _Rows
+
+    @property
+    def kind(self) -> ReviewedKind:
+        pair = self.compared.pair
+        if any(note.change == "conflict" for note in self.compared.notes):
+            return "conflict"
+        if pair.old and pair.new:
+            return "renamed" if pair.old != pair.new else "changed"
+        return "new" if pair.new else "removed"
+
+
+class Decisions:
+    """Lists the rows that differ from the last commit; to be used from one thread at a time."""
+
+    def __init__(self, vault: Vault, tracked: Tracked) -> None:
+        self._vault, self._tracked = vault, tracked
+
+    def list_memories(self, paths: Sequence[str] = ()) -> list[Reviewed]:
+        """List the memories that differ, or those of some paths; see `Git.review`."""
+        log, reviewed = read_log(self._vault), list[Reviewed]()
+        for memory in self._read_memories(paths):
+            pair, before, after = memory.compared[:3]
+            steps = Steps(self._vault, log, pair.path, after, before)
+            rows = tuple(_name_maker(name, steps, *found) for name, found in memory.rows.items())
+            old_path = pair.old if memory.kind == "renamed" else ""
+            reviewed.append(Reviewed(path=pair.path, old_path=old_path, kind=memory.kind, rows=rows))
+        return reviewed
+
+    def find_accepted(self, accepted: Mapping[str, Collection[str]]) -> tuple[list[str], list[str]]:
+        """Find the memories of which all rows are accepted.
+
+        Returns:
+            Their paths, of a renamed one both; and why others are left out, in words.
+        """
+        chosen, left_out, missing = list[str](), list[str](), {*accepted}
+        for memory in self._read_memories(()) if accepted else ():
+            pair = memory.compared.pair
+            if pair.path not in accepted:
+                continue
+            missing.discard(pair.path)
+            left = memory.rows.keys() - set(accepted[pair.path])
+            if left or memory.kind == "conflict":
+                count = f"not accepted: {len(left):,} of {len(memory.rows):,} changes"
+                left_out.append(f"{pair.path}: {_CONFLICT if memory.kind == 'conflict' else count}")
+            else:
+                chosen += filter(None, dict.fromkeys(pair[:2]))
+        left_out += [f"{path}: it has no changes any more" for path in sorted(missing)]
+        return chosen, left_out
+
+    def _read_memories(self, paths: Sequence[str]) -> Iterator[_Memory]:
+        review = Review(self._vault, self._tracked, self._tracked.head, None, paths)
+        pairs = [pair for pair in review.find_pairs() if kind_at(pair.path) is not PROPOSAL]
+        for compared in review.compare_pairs(pairs):
+            if memory := _name_rows(self._read_unreadable(compared)):
+                yield memory
+
+    def _read_unreadable(self, compared: ComparedMemory) -> ComparedMemory:
+        """Return a memory with its file as it is, also where that cannot be read as a memory."""
+        if compared.after or not compared.pair.new:
+            return compared
+        return compared._replace(after=self._vault.find_around(compared.pair.new, unreadable=True))
+
+    def build(self, path: str, rows: Collection[str], move: Callable[..., Build]) -> Build:
+        """Build what makes the plan that rejects rows; git is asked before. `move` is the verb that does so.
+
+        Raises:
+            MemoryNotFound, GitFailed, RevertRefused: see `Git.reject`.
+        """
+        review = Review(self._vault, self._tracked, self._tracked.head, None, [path])
+        pairs = [pair for pair in review.find_pairs() if path in pair[:2]]
+        compared = [each for each in review.compare_pairs(pairs) if each.pair.path == path]
+        if not compared:
+            raise RevertRefused(what=path, reasons=("it has no changes",), remedy=_LOOK_AGAIN)
+        if any(note.change == "conflict" for note in compared[0].notes):
+            raise RevertRefused(what=path, reasons=(_CONFLICT,), remedy="see `git status`")
+        before, pair = compared[0].before, compared[0].pair
+        return lambda: _Rejection(self._vault, pair, before, rows).plan(move)
+
+
+class _Rejection:
+    """Makes the plan that rejects rows of one memory, in what it says now."""
+
+    def __init__(
+        self, vault: Vault, pair: MemoryPair, before: Document | None, rows: Collection[str]
+    ) -> None:
+        self._path, self._pair, self._base = pair.path, pair, before
+        self._now = vault.find_around(pair.path, unreadable=True)
+        self._limits = vault.config.limits
+        memory = _name_rows(_compare_now(pair, before, self._now))
+        found = memory.rows if memory else {}
+        gone = [name for name in dict.fromkeys(rows) if name not in found]
+        if gone or not rows:
+            reason = f"{len(gone):,} of its changes are gone, or are other ones by now"
+            raise self._refuse(reason if gone else "no change is named")
+        self._rows, self._chosen = found, {name: found[name] for name in found if name in rows}
+
+    def _refuse(self, *reasons: str) -> RevertRefused:
+        return RevertRefused(what=self._path, reasons=reasons, remedy=_LOOK_AGAIN)
+
+    def plan(self, move: Callable[..., Build]) -> EditPlan:
+        """Return the plan.
+
+        Raises:
+            RevertRefused: the rows cannot be taken back, with the reasons.
+        """
+        message = f"revert {self._path} ({len(self._chosen):,} of {len(self._rows):,} changes)"
+        if any(row.change == "memory-renamed" for row, _ in self._chosen.values()) and self._now:
+            plan = move(self._path, self._pair.old)()
+            changes = tuple(
+                self._move_back(self._now, change) if change.path == self._path else change
+                for change in plan.changes
+            )
+            return replace(plan, changes=changes, message=message, brings_back=True)
+        return EditPlan(changes=(self._take_back(),), message=message, brings_back=True)
+
+    def _take_back(self) -> Change:
+        base, now = self._base, self._now
+        if now and not (base or self._pair.old):
+            return Change(path=self._path, before=now, delete=True, merge=False)
+        data = self._find_data()
+        if now and now.data == data:
+            raise self._refuse("it would change nothing")
+        return Change(path=self._path, before=now, content=data, merge=False, as_it_was=True)
+
+    def _move_back(self, now: Document, moved: Change) -> Change:
+        """Return the change that moves the memory, with all that is rejected in it."""
+        text = splice(now.text, moved.edits)
+        if len(self._chosen) == len(self._rows):
+            text = self._require_base().text
+        elif len(self._chosen) > 1:
+            versions = (self._parse(each) for each in (self._find_data().decode(), text))
+            merged = merge(now, *versions)
+            if merged.text is None:
+                raise self._refuse("its links are in what is rejected: reject its new name alone first")
+            text = merged.text
+        return replace(moved, edits=tuple(between(now.text, self._settle(text).decode())), as_it_was=True)
+
+    def _require_base(self) -> Document:
+        if self._base is None:
+            raise self._refuse("the last commit has it as no memory: `git restore` gives that back")
+        return self._base
+
+    def _parse(self, text: str) -> Document:
+        return parse_text(self._path, text, self._limits)
+
+    def _settle(self, text: str) -> bytes:
+        """Return a text; the base where no fact and no field of that differs any more."""
+        base = self._require_base()
+        found = compare(base, self._parse(text))
+        return text.encode() if found.fields or found.facts else base.data
+
+    def _find_data(self) -> bytes:
+        """Return the memory without what is rejected."""
+        base, now = self._require_base(), self._now
+        is_whole = not now or isinstance(now, UnreadableDocument) or len(self._chosen) == len(self._rows)
+        # A layout is rejected beside a new name, and no fact differs.
+        if not now or is_whole or not any(change for _, change in self._chosen.values()):
+            return base.data
+        done = self._take_back_rows(base, now, self._rows, self._chosen)
+        if done.refused and 1 < len(self._chosen) <= _MOST_IN_TURN:
+            done = self._take_back_in_turn(base, now, done)
+        if done.refused or (done.text == now.text and done.skipped):
+            raise self._refuse(*done.refused, *done.skipped)
+        return self._settle(done.text)
+
+    def _take_back_rows(self, base: Document, now: Document, rows: _Rows, names: Iterable[str]) -> TakenBack:
+        every = [change for _, change in rows.values() if change]
+        chosen = [change for _, change in map(rows.__getitem__, names) if change]
+        done = take_back(base, now, now, _add_involved(chosen, every, facts(base), facts(now)))
+        sources = [each for each in chosen if isinstance(each, FactChange) and each.fact.kind == "source"]
+        if done.refused or not sources:
+            return done
+        front = with_newline(base.text[: base.body_span.start], now.lines.newline)
+        return TakenBack(base.text if now.is_json else front + self._parse(done.text).body)
+
+    def _take_back_in_turn(self, base: Document, now: Document, whole: TakenBack) -> TakenBack:
+        """Take back one row after the other, those that are refused once more; else return `whole`."""
+        left, tried = [*self._chosen], list[str]()
+        while left and left != tried:
+            left, tried = [], left
+            for name in tried:
+                memory = _name_rows(_compare_now(self._pair, base, now))
+                if memory and name in memory.rows:  # else it went with another one
+                    done = self._take_back_rows(base, now, memory.rows, [name])
+                    left += [name] * bool(done.refused)
+                    now = self._parse(done.text)
+        return whole if left else TakenBack(now.text)
+
+
+def _compare_now(pair: MemoryPair, before: Document | None, now: Document | None) -> ComparedMemory:
+    """Compare a memory as it is in the last commit and now, as `Review.compare_pairs` does."""
+    compared = ComparedMemory(pair._replace(new=pair.new if now else ""), before, now)
+    if is_same(before, now, is_now=True) and pair.old == pair.new:
+        return compared
+    with suppress(DocumentRefused):
+        if bool(before) is bool(pair.old) and not isinstance(now, UnreadableDocument):
+            return compared._replace(found=compare(before, now))
+    return compared._replace(notes=[MemoryChange(path=pair.path, change="not-compared")])
+
+
+def _add_involved(
+    chosen: Sequence[FactChange | FieldChange],
+    every: Sequence[FactChange | FieldChange],
+    earlier: Sequence[Fact],
+    later: Sequence[Fact],
+) -> list[FactChange | FieldChange]:
+    """Return changes with those that go along: what was added in what goes, and what what comes stood in."""
+    taken = [each for each in chosen if isinstance(each, FactChange)]
+    gone = {each.after for each in taken if not each.before}
+    back = [each.before for each in taken if each.before and (each.moved or not each.after)]
+    over = {above for fact in back for above in _list_above(earlier, fact)}
+
+    def goes_along(each: FactChange | FieldChange) -> bool:
+        if not isinstance(each, FactChange):
+            return False
+        if each.after and not each.before:
+            return not gone.isdisjoint(_list_above(later, each.after))
+        return each.after is None and each.before in over
+
+    return [each for each in every if each in chosen or goes_along(each)]
+
+
+def _list_above(every: Sequence[Fact], fact: Fact) -> Iterator[Fact]:
+    """Yield the items and headings that a fact stands in, and of a row the first one of its table."""
+    at = bisect_left(every, fact.line, key=attrgetter("line")) if fact.kind == "row" else 0
+    while at and every[at - 1].kind == "row" and every[at - 1].last + 1 == every[at].line:
+        at -= 1
+        yield every[at]
+    while fact.parent is not None:
+        fact = every[fact.parent]
+        yield fact
+
+
+def _name_rows(memory: ComparedMemory) -> _Memory | None:
+    """Name the rows of a memory; None where there are none."""
+    found = list(_list_rows(memory))
+    changes = [change for _, change in found if isinstance(change, FactChange)]
+    was = {each.after.line: each.before for each in changes if each.after and each.before}
+    later = facts(memory.after) if memory.after and was else ()
+    told = [_tell_row(memory, row, change, was, later) for row, change in found]
+    counts, seen, rows = Counter(told), Counter[str](), _Rows()
+    for said, each in zip(told, found, strict=True):
+        seen[said] += 1
+        rows[digest(f"{said} {seen[said]}/{counts[said]}".encode())[:_LENGTH]] = each
+    return _Memory(memory, rows) if rows else None
+
+
+def _tell_row(
+    memory: ComparedMemory,
+    row: MemoryChange,
+    change: _Changed,
+    was: Mapping[int, Fact],
+    later: Sequence[Fact],
+) -> str:
+    """Return all by which a row is known, in one text; what is above it as the last commit has that."""
+    pair, now = memory.pair, memory.after
+    told: list[Any] = [row.change, row.key, row.kind, row.id, row.before, row.after]
+    if isinstance(change, FactChange):
+        told.append(change.before.path if change.before else None)
+        if change.after and (change.moved or not change.before):
+            above = [was.get(each.line, each) for each in _list_above(later, change.after)] if later else []
+            titles = [each.text.partition(" ")[2] for each in above if each.kind == "heading"]
+            told.append(titles[::-1] if later else change.after.path)
+            told.append(was.get(change.into.line, change.into).text if change.into else None)
+    elif not change:
+        is_compared = row.change in {"memory-renamed", "layout"} or row.after is not None
+        told += [row.path if row.old_path else None, now.hash if now and not is_compared else None]
+    return json.dumps([pair.before, pair.old or pair.new, *told], default=str)
+
+
+def _list_rows(memory: ComparedMemory) -> Iterator[tuple[MemoryChange, _Changed]]:
+    """List the rows of a memory, each with the change of a fact or field that it is about."""
+    pair, before, after, notes, found = memory
+    conflicts = [note for note in notes if note.change == "conflict"]
+    if conflicts:
+        yield from ((note, None) for note in conflicts)
+    elif bool(pair.old) is not bool(pair.new):
+        old, new = (None if not each or notes else with_newline(each.text, "\n") for each in (before, after))
+        said: dict[str, Any] = {"change": "memory-added" if pair.new else "memory-removed"}
+        said |= {"before": old, "after": new, "note": notes[0].note if notes else ""}
+        yield MemoryChange(path=pair.path, **said), None
+    else:
+        if pair.old != pair.new:
+            yield describe_rename(pair), None
+        yield from ((note, None) for note in notes)
+        if found:
+            yield from ((describe_field(pair.path, each), each) for each in found.fields)
+            yield from ((describe_fact(pair.path, each), each) for each in found.facts)
+            if found.layout and before and after and not is_same(before, after, is_now=True):
+                yield describe_layout(pair.path), None
+
+
+def _name_maker(name: str, steps: Steps, row: MemoryChange, change: _Changed) -> ReviewedRow:
+    """Return a row with who made it."""
+    maker = Maker((), is_direct=True)
+    if row.change == "memory-renamed":
+        maker = steps.find_mover()
+    elif row.change != "conflict":
+        maker = steps.find_row_maker(change)
+    given = {each.name: getattr(row, each.name) for each in fields(MemoryChange)}
+    if maker.is_direct or len({entry.actor for entry in maker.entries}) != 1:
+        return ReviewedRow(**given, row=name)
+    newest = max(maker.entries, key=lambda entry: entry.id)
+    return ReviewedRow(**given, row=name, by=newest.actor, change_id=newest.id, date=newest.time)

@@ -1,0 +1,531 @@
+"""What differs from the last commit is decided row by row; git's blobs, and who was seen to write, judge."""
+
+from __future__ import annotations
+
+import random
+from typing import TYPE_CHECKING
+
+import pytest
+
+import mdmem
+from mdmem.errors import RevertRefused, Usage
+from tests.git.conftest import VaultTree, set_up
+from tests.review.drafts import Draft
+from tests.speed import examples
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+    from pathlib import Path
+
+    from mdmem.review.decisions import Reviewed, ReviewedRow
+
+OFTEN = pytest.mark.parametrize(
+    "count", [8, pytest.param(examples(2_000), marks=[pytest.mark.soak, pytest.mark.timeout(7_200)])]
+)
+BATCH = 10  # memories in one commit
+MOVED = {"fact-moved", "fact-reordered"}
+
+
+class Desk(VaultTree):
+    """A vault in a repository, of which somebody reviews what differs from the last commit."""
+
+    def read(self, path: str) -> bytes:
+        return (self.root / "memories" / path).read_bytes()
+
+    def put(self, path: str, data: bytes | None) -> None:
+        """Edit a memory directly; without data remove it."""
+        file = self.root / "memories" / path
+        if data is None:
+            file.unlink()
+        else:
+            self.write(f"memories/{path}", data)
+
+    def committed(self, path: str, text: str) -> None:
+        self.note(path, text)
+        self.commit()
+
+    def find(self, path: str) -> Reviewed | None:
+        found = [each for each in self.memory.git.review() if each.path == path]
+        return found[0] if found else None
+
+    def rows(self, path: str) -> tuple[ReviewedRow, ...]:
+        found = self.find(path)
+        return found.rows if found else ()
+
+    def said(self, path: str) -> list[tuple[str, str]]:
+        return [(row.change, str(row.after or row.before)) for row in self.rows(path)]
+
+    def reject(self, path: str, *rows: ReviewedRow) -> str:
+        return self.memory.git.reject(path, [row.row for row in rows]).id
+
+    def names(self, path: str) -> list[str]:
+        """The rows that are left, by a review of the one memory."""
+        if not (self.root / "memories" / path).exists():
+            return [row.row for row in self.rows(path)]
+        return [row.row for each in self.memory.git.review([path]) for row in each.rows]
+
+
+@pytest.fixture
+def desk(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Desk:
+    set_up(monkeypatch)
+    return Desk(tmp_path / "desk")
+
+
+# ------------------------------------------------------------------------------------------- any order
+
+
+class Refusals:
+    """How often a row was refused alone, and how often some could be taken back in no way."""
+
+    def __init__(self) -> None:
+        self.rows = self.alone = self.stuck = 0
+
+
+def reject_in_turn(desk: Desk, path: str, names: Sequence[str], seen: Refusals) -> Iterator[str]:
+    """Reject rows one by one, those that are refused again later; yield each change."""
+    left, tried = list(names), list[str]()
+    while left and left != tried:
+        left, tried = [], left
+        for name in tried:
+            if name not in desk.names(path):
+                continue
+            try:
+                yield desk.memory.git.reject(path, [name]).id
+            except RevertRefused:
+                seen.alone += 1
+                left.append(name)
+    seen.stuck += bool(left)
+
+
+@OFTEN
+def test_any_rows_in_any_order_give_the_same_and_all_give_what_git_has(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, count: int
+) -> None:
+    set_up(monkeypatch)
+    seen = Refusals()
+    for first in range(0, count, BATCH):
+        numbers = range(first, min(first + BATCH, count))
+        check_batch(Desk(tmp_path / str(first)), numbers, seen)
+    assert seen.alone <= seen.rows / 50, vars(seen)
+    assert seen.stuck <= seen.rows / 200, vars(seen)
+
+
+def check_batch(desk: Desk, numbers: Sequence[int], seen: Refusals) -> None:
+    drafts = {f"notes/n{number}.md": Draft(random.Random(number)) for number in numbers}
+    base = {path: draft.data for path, draft in drafts.items()}
+    for path, data in base.items():
+        desk.put(path, data)
+    desk.commit()
+    for path, draft in drafts.items():
+        for _ in range(random.Random(path).randint(1, 6)):
+            draft.edit()
+        desk.put(path, draft.data)
+        assert desk.git("show", f"HEAD:memories/{path}").encode().strip() == base[path].strip()
+    for each in desk.memory.git.review():
+        if each.path in drafts:
+            check_memory(desk, each, base[each.path], seen)
+    now = {path: desk.read(path) for path in drafts}
+    reviewed = desk.memory.git.review()
+    accepted = {each.path: [row.row for row in each.rows] for each in reviewed}
+    done = desk.memory.git.commit(accepted=accepted)
+    assert {file.path for file in done.files} == accepted.keys()
+    assert {path: desk.read(path) for path in drafts} == now
+    assert desk.memory.git.review() == []
+
+
+def check_memory(desk: Desk, found: Reviewed, base: bytes, seen: Refusals) -> None:
+    path, now, chance = found.path, desk.read(found.path), random.Random(found.path)
+    names = [row.row for row in found.rows]
+    seen.rows += len(names)
+    assert len(set(names)) == len(names)
+    some = chance.sample(names, chance.randint(1, len(names)))
+    changes = list(reject_in_turn(desk, path, some, seen))
+    one_by_one = desk.read(path)
+    for change in reversed(changes):
+        desk.memory.undo(change)
+    assert desk.read(path) == now
+    try:
+        whole = desk.memory.git.reject(path, some).id
+    except RevertRefused:
+        assert sorted(lines(one_by_one)) != sorted(lines(base))
+        seen.stuck += 1
+    else:
+        at_once = desk.read(path)
+        is_moved = any(row.change in MOVED for row in found.rows)
+        # Beside facts that moved, what comes back may come before or behind them.
+        assert sorted(lines(at_once)) == sorted(lines(one_by_one)) if is_moved else at_once == one_by_one
+        desk.memory.undo(whole)
+    assert desk.read(path) == now
+    changes = []
+    while left := desk.names(path):
+        chance.shuffle(left)
+        more = list(reject_in_turn(desk, path, left[:1], seen))
+        for name in left[1:] if not more else ():
+            more = more or list(reject_in_turn(desk, path, [name], seen))
+        changes += more or [desk.memory.git.reject(path, left).id]
+    assert desk.read(path) == base
+    for change in reversed(changes):
+        desk.memory.undo(change)
+    assert desk.read(path) == now
+
+
+def lines(data: bytes) -> list[str]:
+    return [line for line in data.decode().replace("\r\n", "\n").split("\n") if line]
+
+
+# --------------------------------------------------------------------------------------- what is a row
+
+
+def test_a_memory_that_is_new_or_gone_is_one_row(desk: Desk) -> None:
+    desk.committed("notes/a.md", "# A\n\n- one\n")
+    desk.put("notes/a.md", None)
+    desk.note("notes/b.md", "# B\n\n- two is here\n")
+    assert desk.said("notes/a.md") == [("memory-removed", "# A\n\n- one\n")]
+    assert desk.said("notes/b.md") == [("memory-added", "# B\n\n- two is here\n")]
+    kinds = {each.path: each.kind for each in desk.memory.git.review()}
+    assert kinds == {"notes/a.md": "removed", "notes/b.md": "new"}
+    removed, added = desk.rows("notes/a.md"), desk.rows("notes/b.md")
+    desk.reject("notes/a.md", *removed)
+    gone = desk.reject("notes/b.md", *added)
+    assert desk.read("notes/a.md") == b"# A\n\n- one\n"
+    assert desk.memory.git.review() == []
+    desk.memory.undo(gone)
+    desk.note("notes/b.md", "# B\n\n- other words\n")
+    with pytest.raises(RevertRefused, match="are other ones by now"):
+        desk.reject("notes/b.md", *added)
+
+
+def test_a_renamed_memory_moves_back_with_its_links(desk: Desk) -> None:
+    desk.note("notes/b.md", "See [a](a.md).\n")
+    base = b"# A\n\n- one is first\n- two is second\n\nSee [b](b.md).\n"
+    desk.committed("notes/a.md", base.decode())
+    desk.memory.mv("notes/a.md", "old/c.md")
+    desk.memory.replace("old/c.md", "one is", "one was")
+    found = desk.find("old/c.md")
+    assert found
+    assert (found.kind, found.old_path) == ("renamed", "notes/a.md")
+    rename, *rows = found.rows
+    assert [row.change for row in rows] == ["fact-reworded", "links-repointed"]
+    moved = desk.reject("old/c.md", rename)
+    assert desk.read("notes/a.md") == base.replace(b"one is", b"one was")
+    assert [each.path for each in desk.memory.git.review()] == ["notes/a.md"]
+    assert desk.rows("notes/a.md")[0].row == rows[0].row  # a decision survives a rename
+    desk.memory.undo(moved)
+    desk.reject("old/c.md", *found.rows)
+    assert desk.read("notes/a.md") == base
+    assert desk.memory.git.review() == []
+
+
+def test_rows_of_a_renamed_memory_go_beside_its_name_and_with_it(desk: Desk) -> None:
+    base = b"# A\n\n- one is first\n- two\n- three is third\n- four\n- five\n\nSee [b](b.md).\n"
+    desk.note("notes/b.md", "B\n")
+    desk.committed("notes/a.md", base.decode())
+    desk.memory.mv("notes/a.md", "old/c.md")
+    desk.memory.replace("old/c.md", "one is", "one was")
+    desk.memory.replace("old/c.md", "three is", "three was")
+    rename, one, three, _link = desk.rows("old/c.md")
+    desk.reject("old/c.md", one)
+    assert b"one is" in desk.read("old/c.md")
+    desk.reject("old/c.md", rename, three)
+    assert desk.read("notes/a.md") == base
+
+
+def test_what_is_written_beside_a_row_leaves_it_and_other_words_do_not(desk: Desk) -> None:
+    desk.committed("notes/a.md", "# A\n\n- one is first\n- two is second\n")
+    desk.note("notes/a.md", "# A\n\n- one was first\n- two is second\n")
+    (row,) = desk.rows("notes/a.md")
+    desk.note("notes/a.md", "# A of all\n\n- zero\n- one was first\n- two is second\n")
+    assert row.row in desk.names("notes/a.md")
+    desk.note("notes/a.md", "# A\n\n- one has been first\n- two is second\n")
+    with pytest.raises(RevertRefused, match="1 of its changes are gone"):
+        desk.reject("notes/a.md", row)
+    desk.note("notes/a.md", "# A\n\n- one was first\n- two is second\n")
+    desk.commit()
+    with pytest.raises(RevertRefused):
+        desk.reject("notes/a.md", row)
+
+
+def test_equal_rows_are_none_of_them_where_their_number_has_changed(desk: Desk) -> None:
+    desk.committed("notes/a.md", "# A\n\n- one\n")
+    desk.note("notes/a.md", "# A\n\n- one\n- same\n- same\n")
+    first, second = desk.rows("notes/a.md")
+    assert first.row != second.row
+    desk.note("notes/a.md", "# A\n\n- one\n- same\n")
+    assert not {first.row, second.row} & {*desk.names("notes/a.md")}
+
+
+def test_with_a_heading_an_item_or_a_table_goes_what_was_added_in_it(desk: Desk) -> None:
+    base = "# A\n\n- one\n"
+    desk.committed("notes/a.md", base)
+    table = "| k | v |\n| --- | --- |\n| a | b |\n"
+    for added in ("\n## B\n\n- two\n  - three\n\nText.\n", "- two\n  - three\n", f"\n{table}"):
+        desk.note("notes/a.md", base + added)
+        first, *others = desk.rows("notes/a.md")
+        assert others
+        desk.reject("notes/a.md", first)
+        assert desk.read("notes/a.md").decode() == base
+
+
+def test_proposals_are_left_out_and_a_conflict_is_only_told(desk: Desk) -> None:
+    desk.committed("notes/a.md", "- one\n")
+    desk.memory.inbox.propose("append", {"path": "notes/a.md", "text": "- two"})
+    assert desk.memory.git.review() == []
+    desk.git("checkout", "--quiet", "-b", "other")
+    desk.committed("notes/a.md", "- one is first\n")
+    desk.git("checkout", "--quiet", "main")
+    desk.committed("notes/a.md", "- one was first\n")
+    with pytest.raises(Exception, match="non-zero"):
+        desk.git("merge", "other")
+    found = desk.find("notes/a.md")
+    assert found
+    assert (found.kind, {row.change for row in found.rows}) == ("conflict", {"conflict"})
+    with pytest.raises(RevertRefused, match="amid a merge"):
+        desk.reject("notes/a.md", *found.rows)
+
+
+def test_what_cannot_be_read_is_a_row_as_a_whole(desk: Desk) -> None:
+    desk.committed("notes/a.md", "- one\n")
+    desk.put("notes/a.md", b"\xff\xfe")
+    desk.put("notes/b.md", b"\xff\xfe")
+    assert [row.change for row in desk.rows("notes/a.md")] == ["not-compared"]
+    desk.reject("notes/a.md", *desk.rows("notes/a.md"))
+    desk.reject("notes/b.md", *desk.rows("notes/b.md"))
+    assert desk.read("notes/a.md") == b"- one\n"
+    assert desk.memory.git.review() == []
+    desk.note("notes/a.md", "---\ntitle: [\n---\n- one\n- two\n")
+    fact, source = desk.rows("notes/a.md")
+    assert (source.kind, fact.kind) == ("source", "item")
+    desk.reject("notes/a.md", source)
+    assert desk.read("notes/a.md") == b"- one\n- two\n"
+
+
+def test_json_is_decided_by_its_keys(desk: Desk) -> None:
+    base = b'{"a": {"b": 1, "c": [1, 2]}, "d": "x"}\n'
+    desk.committed("notes/a.json", base.decode())
+    desk.put("notes/a.json", b'{"a": {"b": 2, "c": [1, 3]}, "e": "y"}\n')
+    rows = {row.key: row for row in desk.rows("notes/a.json")}
+    assert rows.keys() == {"a.b", "a.c", "d", "e"}
+    desk.reject("notes/a.json", rows["a.b"], rows["d"])
+    assert b'"b": 1' in desk.read("notes/a.json")
+    assert b'"d": "x"' in desk.read("notes/a.json")
+    desk.reject("notes/a.json", rows["a.c"], rows["e"])
+    assert desk.read("notes/a.json") == base
+
+
+def test_a_row_that_is_unknown_or_none_is_refused(desk: Desk) -> None:
+    desk.committed("notes/a.md", "- one\n")
+    for rows in ([], ["0" * 16]):
+        with pytest.raises(RevertRefused):
+            desk.memory.git.reject("notes/a.md", rows)
+    desk.note("notes/a.md", "- one\n- two\n")
+    for rows in ([], ["0" * 16], [desk.rows("notes/a.md")[0].row, "0" * 16]):
+        with pytest.raises(RevertRefused, match=r"1 of its changes|no change"):
+            desk.memory.git.reject("notes/a.md", rows)
+    plan = desk.memory.plan.git.reject("notes/a.md", [desk.rows("notes/a.md")[0].row])
+    assert "-- two" in plan.diff()
+    assert desk.read("notes/a.md") == b"- one\n- two\n"
+
+
+# --------------------------------------------------------------------------------------------- commit
+
+
+def test_commit_accepted_takes_the_memories_of_which_every_row_is_accepted(desk: Desk) -> None:
+    for name in "abcd":
+        desk.note(f"notes/{name}.md", f"- {name} is here\n")
+    desk.write("src/x.py", "1\n")
+    desk.commit()
+    for name in "abcd":
+        desk.note(f"notes/{name}.md", f"- {name} is here\n- more of {name}\n")
+    desk.write("src/x.py", "2\n")
+    desk.git("add", "src/x.py", "memories/notes/c.md")
+    desk.note("notes/c.md", "- c is here\n- even more of c\n")  # half of it is staged
+    accepted = {each.path: [row.row for row in each.rows] for each in desk.memory.git.review()}
+    del accepted["notes/d.md"]
+    desk.note("notes/b.md", "- b is here\n- more of b\n- an agent in between\n")
+    done = desk.memory.git.commit("m", accepted={**accepted, "notes/none.md": ["0"]})
+    assert [file.path for file in done.files] == ["notes/a.md"]
+    assert [told.partition(":")[0] for told in done.left_out] == ["notes/c.md", "notes/b.md", "notes/none.md"]
+    assert desk.git("show", "--name-only", "--format=") == "memories/notes/a.md"
+    assert desk.git("diff", "--cached", "--name-only").split() == ["memories/notes/c.md", "src/x.py"]
+    with pytest.raises(Usage, match="exclude each other"):
+        desk.memory.git.commit(only=["notes"], accepted={})
+    assert desk.memory.git.commit(accepted={}).commit is None
+    (row,) = desk.rows("notes/d.md")
+    assert desk.memory.git.commit(accepted={"notes/d.md": [row.row]}, dry_run=True).commit is None
+    assert desk.memory.git.commit(accepted={"notes/d.md": [row.row]}).files[0].path == "notes/d.md"
+
+
+def test_commit_accepted_takes_both_names_and_what_is_gone_and_nothing_amid_a_merge(desk: Desk) -> None:
+    desk.note("notes/a.md", "- a is here\n- and stays\n")
+    desk.committed("notes/b.md", "- b is here\n")
+    desk.memory.mv("notes/a.md", "notes/c.md")
+    desk.put("notes/b.md", None)
+    accepted = {each.path: [row.row for row in each.rows] for each in desk.memory.git.review()}
+    desk.memory.git.commit(accepted=accepted)
+    assert desk.git("status", "--porcelain") == ""
+    desk.git("checkout", "--quiet", "-b", "other")
+    desk.committed("notes/c.md", "- a was here\n")
+    desk.git("checkout", "--quiet", "main")
+    desk.committed("notes/c.md", "- a will be here\n")
+    with pytest.raises(Exception, match="non-zero"):
+        desk.git("merge", "other")
+    (row,) = desk.rows("notes/c.md")
+    with pytest.raises(mdmem.errors.GitRefused):
+        desk.memory.git.commit(accepted={"notes/c.md": [row.row]})
+
+
+# ---------------------------------------------------------------------------------------- who did it
+
+
+class Model:
+    """Knows who wrote each line of a memory last, and who took one away; nobody is who edits directly."""
+
+    def __init__(self, desk: Desk, chance: random.Random) -> None:
+        self.desk, self.chance, self.count = desk, chance, 0
+        self.words = {name: self.say(name) for name in map("fact{}".format, range(6))}
+        self.writer = dict.fromkeys(self.words, "")
+        self.remover: dict[str, str] = {}
+        self.past: list[tuple[str, dict[str, str], dict[str, str], dict[str, str]]] = []
+        desk.committed(PATH, self.text)
+        self.base = dict(self.words)
+
+    def say(self, name: str) -> str:
+        return f"{name} of{name} with{name} and{name} v{self.count}"
+
+    @property
+    def text(self) -> str:
+        return "# A\n\n" + "".join(f"- {words}\n" for words in self.words.values())
+
+    def step(self) -> None:
+        way = self.chance.choice(["add", "add", "reword", "reword", "remove", "undo", "redo"])
+        if way in {"undo", "redo"}:
+            if self.past:
+                self.take_back(redone=way == "redo")
+            return
+        actor = self.chance.choice(["claude", "codex", "ada", ""])
+        before = dict(self.words), dict(self.writer), dict(self.remover)
+        self.count += 1
+        name = self.chance.choice([*self.words])
+        if way == "remove" and len(self.words) > 2:
+            del self.words[name], self.writer[name]
+            self.remover[name] = actor
+        elif way == "reword":
+            self.words[name] = self.say(name)
+            self.writer[name] = actor
+        else:
+            name = f"more{self.count}"
+            self.words[name], self.writer[name] = self.say(name), actor
+        if actor:
+            made = self.desk.open(actor).write(PATH, self.text, overwrite=True).id
+            self.past.append((made, *before))
+        else:
+            self.desk.note(PATH, self.text)
+            self.past.clear()  # what is undone behind a direct edit is merged with it
+
+    def take_back(self, *, redone: bool) -> None:
+        made, words, writer, remover = self.past.pop()
+        self.desk.open("ada").undo(made)
+        if redone:
+            self.past.append((self.desk.open("ada").redo().id, words, writer, remover))
+            return
+        self.words, self.writer, self.remover = words, writer, remover
+
+    def expect(self) -> dict[str, str]:
+        differing = {name for name, words in self.words.items() if self.base.get(name) != words}
+        gone = {name: self.remover[name] for name in self.base.keys() - self.words.keys()}
+        return {name: self.writer[name] for name in differing} | gone
+
+
+PATH = "notes/a.md"
+
+
+@pytest.mark.parametrize("count", [6, pytest.param(examples(300), marks=[pytest.mark.soak])])
+def test_each_row_is_by_who_made_it_and_blame_agrees(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, count: int
+) -> None:
+    set_up(monkeypatch)
+    for number in range(count):
+        desk = Desk(tmp_path / str(number))
+        model = Model(desk, random.Random(number))
+        for _ in range(12):
+            model.step()
+        rows = [
+            row for row in desk.rows(PATH) if row.change in {"fact-added", "fact-reworded", "fact-removed"}
+        ]
+        assert {str(row.after or row.before).split(" ")[0]: row.by for row in rows} == model.expect(), number
+        history = {entry.id: entry for entry in desk.memory.history()}
+        for row in rows:
+            assert not row.by or (history[row.change_id].actor, history[row.change_id].time) == (
+                row.by,
+                row.date,
+            )
+        desk.memory.git.commit()
+        # Who edited directly is nobody, and blame marks whom the commit names as a guess.
+        said = {each.text.split(" ")[0]: each.agent * each.sure for each in desk.memory.git.blame(PATH)[1:]}
+        assert said == model.writer, number
+
+
+def test_a_rename_a_removal_and_a_new_memory_are_by_who_made_them(desk: Desk) -> None:
+    for name in "abc":
+        desk.note(f"notes/{name}.md", f"- {name} is here\n- {name} stays\n")
+    desk.commit()
+    desk.open("claude").mv("notes/a.md", "notes/d.md")
+    desk.open("codex").rm("notes/b.md")
+    desk.put("notes/c.md", None)
+    desk.open("ada").append("notes/e.md", "- new")
+    desk.note("notes/f.md", "- direct\n")
+    by = {each.path: {row.change: row.by for row in each.rows} for each in desk.memory.git.review()}
+    assert by == {
+        "notes/b.md": {"memory-removed": "codex"},
+        "notes/c.md": {"memory-removed": ""},
+        "notes/d.md": {"memory-renamed": "claude"},
+        "notes/e.md": {"memory-added": "ada"},
+        "notes/f.md": {"memory-added": ""},
+    }
+    desk.open("ada").undo(next(iter(desk.memory.history())).id)
+    desk.put("notes/g.md", desk.read("notes/d.md"))
+    desk.put("notes/d.md", None)
+    assert {row.by for row in desk.rows("notes/g.md")} == {""}
+
+
+def test_a_field_is_by_who_set_it_also_beside_one_of_the_same_mapping(desk: Desk) -> None:
+    desk.committed(PATH, "---\nsource:\n  type: a\n  ids: [x]\n---\n- one\n")
+    desk.open("claude").set(PATH, {"source.type": "b"})
+    desk.open("codex").set(PATH, {"source.ids": ["y"]})
+    desk.open("ada").set(PATH, {"title": "T"})
+    assert {row.key: row.by for row in desk.rows(PATH)} == {
+        "source.type": "claude",
+        "source.ids": "codex",
+        "title": "ada",
+    }
+
+
+def test_a_move_is_by_who_moved(desk: Desk) -> None:
+    desk.committed(
+        PATH, "# A\n\n- one is first\n- two is second\n\n# B\n\n- three is third\n- four is last\n"
+    )
+    text = desk.read(PATH).decode()
+    moved = text.replace("- one is first\n", "") + "- one is first\n"
+    desk.open("claude").write(PATH, moved, overwrite=True)
+    desk.open("codex").append(PATH, "- five is new")
+    swapped = desk.read(PATH).decode().replace("- three is third\n", "") + "- three is third\n"
+    desk.open("ada").write(PATH, swapped, overwrite=True)
+    assert {row.change: row.by for row in desk.rows(PATH)} == {
+        "fact-moved": "claude",
+        "fact-added": "codex",
+        "fact-reordered": "ada",
+    }
+
+
+def test_a_rejected_row_leaves_the_others_to_who_made_them(desk: Desk) -> None:
+    desk.committed(PATH, "# A\n\n- one is first\n")
+    desk.open("claude").append(PATH, "- said by claude")
+    desk.open("claude").append(PATH, "- also said by claude")
+    ada = desk.open("ada")
+    ada.git.reject(PATH, [desk.rows(PATH)[0].row])
+    assert [(row.after, row.by) for row in desk.rows(PATH)] == [("also said by claude", "claude")]
+    desk.memory.git.commit()
+    desk.memory.append("notes/z.md", "- z")
+    said = {each.text: (each.agent, each.sure) for each in desk.memory.git.blame(PATH)}
+    assert said["also said by claude"] == ("claude", True)
+    assert "ada" not in desk.git("log", "-1", "--format=%(trailers:key=Mdmem-Agent,valueonly)")

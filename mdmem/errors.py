@@ -5,7 +5,7 @@
     ├── NotFound             MemoryNotFound, TextNotFound, SectionNotFound, FieldNotFound, VaultNotFound …
     ├── Refused              PathRefused, EditRefused, TextAmbiguous, SectionAmbiguous, Conflict, Invalid …
     │   └── DocumentRefused  NotUtf8, BinaryContent, TooLarge, TooNested
-    └── Unavailable          StorageFailed, SystemFailing, LockTimeout, FileBusy, ProgramFailed, GitFailed …
+    └── Unavailable          StorageFailed, SystemFailing, LockTimeout, NotKnown, FileBusy, ProgramFailed …
 
 Each class says what happened, where, and what to do next, from its fields; one without a docstring means just
 what it says.
@@ -566,6 +566,23 @@ class LockTimeout(Unavailable, code="lock-timeout"):
     advice = "try again; the lock ends with the process that holds it, so no file has to be deleted"
     path: str
     seconds: float
+
+
+class DatabaseFailed(Unavailable, code="database-failed"):
+    says = "{vault}: cannot {action}: {reason}"
+    vault: str
+    action: str
+    reason: str
+    remedy: str = "nothing was changed; see whether the database answers, and try again"
+
+
+class NotKnown(Unavailable, code="not-known"):
+    """The one error after which a change may have been made: the database went away amid the last step."""
+
+    says = "{vault}: whether {what} was made is not known: the database went away while it committed"
+    advice = "once it answers, look whether the change is there before you make it again"
+    vault: str
+    what: str
 
 
 class FileBusy(Unavailable, code="file-busy"):

@@ -39,6 +39,8 @@ HEAVY = {
     "deepagents": {"adapters.deepagents"},
     "jinja2": {"template.rendering", "template.sandbox"},
     "jsonschema": {"schema.meter", "schema.validator"},
+    "psycopg": {"vault.connection", "vault.postgres"},
+    "psycopg_pool": {"vault.connection"},
     "regex": {"text.regex"},
     "tantivy": {"index.passages", "index.scoring", "index.text_index"},
     "toktok": {"text.tokens"},
@@ -82,6 +84,7 @@ ALONE = {
     "schema.guide": "what a schema means for people needs no validator",
     "schema.lint": "schemas are checked seldom, and this loads what validates",
     "template.templates": "the filters of templates are asked for without it",
+    "vault.postgres_log": "what is written to one log locks and follows no vault",
     "watch.inotify": "the watch of Linux, which other systems cannot import",
     "watch.observer": "the watch of systems without inotify",
 }

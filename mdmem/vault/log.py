@@ -384,7 +384,7 @@ class LogFile:
             files.remove(folder, self._new_name)
             try:
                 if lines is not None:
-                    files.write_new(folder, self._new_name, _join_blocks(lines), self._read_permissions())
+                    files.write_new(folder, self._new_name, join_blocks(lines), self._read_permissions())
                 if self._descriptor is not None:
                     os.link(self._name, name, src_dir_fd=folder, dst_dir_fd=aside, follow_symlinks=False)
                     os.fsync(aside)
@@ -440,7 +440,7 @@ def _find_holes(descriptor: int, size: int) -> Iterator[tuple[int, int]]:
                 yield start, end
 
 
-def _join_blocks(lines: Iterable[bytes]) -> Iterator[bytes]:
+def join_blocks(lines: Iterable[bytes]) -> Iterator[bytes]:
     """Join lines and their ends into blocks of at least `CHUNK` bytes, but for the last."""
     block, size = [], 0
     for line in lines:

@@ -57,7 +57,7 @@ class Look(NamedTuple):
     doubles: list[Found]
 
 
-_OWN_FOLDERS = frozenset((".git", ".mdmem"))
+OWN_FOLDERS = frozenset((".git", ".mdmem"))
 # Files of text that somebody may take for memories; also a memory's own suffixes, in capital letters.
 _TEXTS = frozenset((*ANY_SUFFIXES, ".adoc", ".mdown", ".mkd", ".org", ".rst", ".txt"))
 
@@ -176,7 +176,7 @@ def count_hidden(
     start = _find_start(root, parts)
     for folder, folders, names in tree(start) if start else ():
         below = os.path.relpath(f"{folder}/x", root)[:-1]
-        wanted = (name for name in folders if name not in _OWN_FOLDERS)
+        wanted = (name for name in folders if name not in OWN_FOLDERS)
         folders[:] = [name for name in wanted if holds is None or holds(nfc(below + name))]
         if hidden := next((part for part in below.split("/") if is_hidden(part)), ""):
             counts[show_name(f"{hidden}/")] += sum(name.endswith(MARKDOWN_SUFFIXES) for name in names)

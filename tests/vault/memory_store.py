@@ -8,7 +8,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 
 from mdmem.document.document import SUFFIXES, digest
-from mdmem.errors import TooLarge
+from mdmem.errors import PathRefused, TooLarge
 from mdmem.vault.config import CONFIG_PATH, Config, parse
 from mdmem.vault.files import Content, Raced
 from mdmem.vault.log import TORN_END
@@ -83,6 +83,11 @@ class MemoryStore:
                 now = self._files.get(step.path)
                 if (now[1] if now else None) != (step.before.data if step.before else None):
                     raise Raced(step.path)
+            gone = {step.path for step in steps if step.after is None}
+            left = self._files.keys() - gone
+            for path in (step.path for step in steps if step.before is None):
+                if any(each != path and (is_under(each, path) or is_under(path, each)) for each in left):
+                    raise PathRefused(path=path, reason="a file and a folder cannot have one name")
             for step in steps:
                 if step.before:
                     self._kept[digest(step.before.data)] = step.before.data

@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import threading
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from functools import partial
 
 import pytest
@@ -174,6 +175,25 @@ class StoreConformance:
             states.add(found.seen)
             assert found.size == len(data)
         assert len(states) == 3
+
+    def test_a_file_stands_neither_below_a_file_nor_in_the_place_of_a_folder(self, store: Store) -> None:
+        write(store, "n/a.md", b"one")
+        for path in ("n/a.md/b.md", "n"):
+            with pytest.raises(PathRefused):
+                commit(store, Step(path, None, b"two"))
+        assert held(store) == {"n/a.md": b"one"}
+        assert len(list(store.entries())) == 1
+
+    def test_changes_are_told_in_the_order_in_which_they_were_made(self, store: Store) -> None:
+        """Whatever their clocks say."""
+        ids = []
+        for number, time in enumerate(("2026-05-01", "2020-01-01", "2026-05-01")):
+            steps = [Step("a.md", store.read("a.md", MOST), b"%d" % number)]
+            entry = replace(new_entry("ann", "change", changed_by(steps)), time=f"{time}T00:00:00.000Z")
+            with store.writing():
+                store.commit(entry, steps)
+            ids.append(entry.id)
+        assert [entry.id for entry in store.entries()] == ids[::-1]
 
     # -- kept versions ------------------------------------------------------------------------------------
 

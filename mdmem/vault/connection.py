@@ -1,0 +1,288 @@
+"""The address of a vault in PostgreSQL, its tables, and the connections to it.
+
+Nothing here depends on the state of a session: names carry their schema, limits are set for one transaction,
+no statement is prepared. So a pooler may give each transaction another connection.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import logging
+import os
+import re
+import weakref
+from functools import cached_property
+from typing import TYPE_CHECKING, Any, NamedTuple
+from urllib.parse import parse_qsl, quote, urlencode, urlsplit, urlunsplit
+
+import psycopg
+from psycopg import errors as refused
+from psycopg.conninfo import conninfo_to_dict
+from psycopg_pool import ConnectionPool, PoolTimeout
+
+from mdmem.errors import AlreadyExists, DatabaseFailed, LockTimeout, NotKnown, Usage, VaultNotFound
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator, Sequence
+
+Row = tuple[Any, ...]
+Connection = psycopg.Connection[Row]
+
+VERSION = 1
+"""Of the tables."""
+_LOCK_SECONDS, _IDLE_SECONDS, _STATEMENT_SECONDS = 10, 8, 60
+_CONNECT_SECONDS = 10
+_MOST_CONNECTIONS = 8  # of one process to one vault
+_TRIES = 3  # to begin, where the server ended the connections that were kept
+_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,62}")
+_REFUSED = {
+    "password": "a password in a URL is seen by other processes, and kept in histories of shells",
+    "options": "a pooler does not pass options on",
+}
+_LIMITS = (
+    f"SET LOCAL lock_timeout = '{_LOCK_SECONDS}s'; SET LOCAL statement_timeout = '{_STATEMENT_SECONDS}s';"
+    f" SET LOCAL idle_in_transaction_session_timeout = '{_IDLE_SECONDS}s'"
+)
+_BEGIN = f"BEGIN; {_LIMITS}; SET LOCAL synchronous_commit = on"
+_TABLES = """
+CREATE SCHEMA mdmem;
+CREATE TABLE mdmem.version (version integer NOT NULL);
+CREATE TABLE mdmem.head (
+    vault text COLLATE "C" PRIMARY KEY, seq bigint NOT NULL, id text NOT NULL, files bigint NOT NULL,
+    origin text NOT NULL
+);
+CREATE TABLE mdmem.content (
+    vault text COLLATE "C", hash text COLLATE "C", data bytea NOT NULL, PRIMARY KEY (vault, hash)
+);
+CREATE TABLE mdmem.file (
+    vault text COLLATE "C", path text COLLATE "C", spelled text NOT NULL, hash text COLLATE "C" NOT NULL,
+    size bigint NOT NULL, mode integer NOT NULL, mtime bigint NOT NULL,
+    PRIMARY KEY (vault, path), FOREIGN KEY (vault, hash) REFERENCES mdmem.content
+);
+CREATE INDEX ON mdmem.file (vault, hash);
+CREATE TABLE mdmem.entry (
+    vault text COLLATE "C", seq bigint, id text COLLATE "C" NOT NULL, shape bytea NOT NULL,
+    PRIMARY KEY (vault, seq), UNIQUE (vault, id)
+);
+CREATE TABLE mdmem.touched (
+    vault text COLLATE "C", path text COLLATE "C", seq bigint, PRIMARY KEY (vault, path, seq)
+);
+CREATE INDEX ON mdmem.touched (vault, seq);
+CREATE TABLE mdmem.log (
+    vault text COLLATE "C", path text COLLATE "C", id text COLLATE "C" NOT NULL, size bigint NOT NULL,
+    mark text NOT NULL, xid xid8 NOT NULL, PRIMARY KEY (vault, path)
+);
+CREATE INDEX ON mdmem.log (vault, xid);
+CREATE TABLE mdmem.chunk (
+    vault text COLLATE "C", log text COLLATE "C", start bigint, mark text NOT NULL, data bytea NOT NULL,
+    PRIMARY KEY (vault, log, start)
+);
+"""
+
+
+class Address(NamedTuple):
+    """Where a vault is: the name that messages show, libpq's words for the database, and the vault's name."""
+
+    shown: str
+    conninfo: str
+    vault: str
+
+
+def read_address(url: str) -> Address:
+    """Read `postgresql://…?vault=NAME`.
+
+    Hosts other than this machine must prove their name (`sslmode=verify-full`), unless the URL says
+    otherwise. Passwords come from libpq's own places: `~/.pgpass`, `PGPASSWORD`, a service file.
+
+    Raises:
+        Usage: it is no such URL, names no vault, or holds a password or options.
+    """
+    try:
+        parts = urlsplit(url)
+        values = parse_qsl(parts.query, keep_blank_values=True)
+        own = urlencode([pair for pair in values if pair[0] != "vault"])
+        bare = urlunsplit(parts._replace(query=own))
+        known = conninfo_to_dict(bare)
+    except (ValueError, psycopg.Error):
+        remedy = "write postgresql://USER@HOST:PORT/DATABASE?vault=NAME"
+        raise Usage(problem="the URL of a vault cannot be read", remedy=remedy) from None
+    names = [value for key, value in values if key == "vault"]
+    for key, reason in _REFUSED.items():
+        if key in known:
+            remedy = f"leave the {key} out of the URL" + "; put it into ~/.pgpass" * (key == "password")
+            raise Usage(problem=reason, remedy=remedy)
+    if len(names) != 1 or not _NAME.fullmatch(names[0]):
+        problem = "the URL of a vault names it once, by up to 63 of A-Z, a-z, 0-9, '.', '_' and '-'"
+        raise Usage(problem=problem, remedy="add ?vault=NAME to the URL")
+    hosts = str(known.get("host") or os.environ.get("PGHOST", "")).split(",")
+    is_here = all(host in {"", "localhost", "127.0.0.1", "::1"} or host[0] in "/@" for host in hosts)
+    usual = {} if is_here else {"sslmode": "verify-full"}
+    usual |= {"tcp_user_timeout": f"{_CONNECT_SECONDS}000", "connect_timeout": f"{_CONNECT_SECONDS}"}
+    more = urlencode({key: value for key, value in usual.items() if key not in known}, quote_via=quote)
+    begun = f"{bare}&" if own else f"{bare}?"
+    return Address(f"{begun}vault={names[0]}", f"{begun}{more}", names[0])
+
+
+def make_tables(address: Address) -> bool:
+    """Make a vault, and the tables where the database has none; return whether it had none.
+
+    Raises:
+        AlreadyExists: the vault is there.
+        DatabaseFailed: the database refused; for tables, the user needs a right to make them.
+    """
+    with _translated(address, "make it"), _connect(address) as connection:
+        _refuse_server(address, connection)
+        connection.execute(_BEGIN)
+        is_new = connection.execute("SELECT to_regclass('mdmem.version') IS NULL").fetchone() == (True,)
+        if is_new:
+            connection.execute(_TABLES)
+            connection.execute("INSERT INTO mdmem.version VALUES (%s)", [VERSION])
+        origin = os.urandom(8).hex()
+        statement = "INSERT INTO mdmem.head VALUES (%s, 0, %s, 0, %s) ON CONFLICT DO NOTHING"
+        made = connection.execute(statement, [address.vault, origin, origin])
+        if not made.rowcount:
+            raise AlreadyExists(path=address.shown, remedy="it is a vault already: use it")
+        connection.execute("COMMIT")
+        return is_new
+
+
+def _connect(address: Address) -> Connection:
+    return psycopg.connect(address.conninfo, autocommit=True, prepare_threshold=None)
+
+
+def _refuse_server(address: Address, connection: Connection) -> None:
+    row = connection.execute("SELECT pg_is_in_recovery(), current_setting('fsync')").fetchone()
+    if row != (False, "on"):
+        is_standby = bool(row and row[0])
+        reason = "it is a standby, which takes no changes" if is_standby else "its setting fsync is off"
+        remedy = "name the primary server" if is_standby else "turn it on: without it a crash loses changes"
+        raise DatabaseFailed(vault=address.shown, action="use this server", reason=reason, remedy=remedy)
+
+
+@contextlib.contextmanager
+def _translated(address: Address, action: str) -> Iterator[None]:
+    """Turn what the database refuses inside the block into an error of ours."""
+    try:
+        yield
+    except refused.LockNotAvailable:
+        raise LockTimeout(path=address.shown, seconds=_LOCK_SECONDS) from None
+    except (psycopg.Error, PoolTimeout) as error:
+        reason = str(error).strip().partition("\n")[0] or type(error).__name__
+        raise DatabaseFailed(vault=address.shown, action=action, reason=reason) from None
+
+
+class Connections:
+    """Connections to the database of one vault, opened when they are needed, for several threads."""
+
+    def __init__(self, address: Address) -> None:
+        self.address = address
+
+    @cached_property
+    def _pool(self) -> ConnectionPool[Connection]:
+        address = self.address
+        with _connect(address) as connection:
+            _refuse_server(address, connection)
+            try:
+                row = connection.execute(
+                    "SELECT version, (SELECT count(*) FROM mdmem.head WHERE vault = %s) FROM mdmem.version",
+                    [address.vault],
+                ).fetchone()
+            except (refused.UndefinedTable, refused.InvalidSchemaName):
+                row = (VERSION, 0)
+            if not row or row[0] > VERSION:
+                reason = f"its tables are of version {row[0] if row else 0}, and this program knows {VERSION}"
+                raise DatabaseFailed(
+                    vault=address.shown, action="use its tables", reason=reason, remedy="update mdmem"
+                )
+            if not row[1]:
+                raise VaultNotFound(start=address.shown)
+        logging.getLogger("psycopg.pool").addHandler(logging.NullHandler())  # what it says is raised, too
+        pool = ConnectionPool(
+            address.conninfo,
+            kwargs={"autocommit": True, "prepare_threshold": None},
+            min_size=0,
+            max_size=_MOST_CONNECTIONS,
+            timeout=_CONNECT_SECONDS,
+            open=True,
+        )
+        weakref.finalize(self, pool.close)
+        return pool
+
+    def close(self) -> None:
+        """Close the connections; the next question opens others."""
+        if "_pool" in vars(self):
+            vars(self).pop("_pool").close()
+
+    @contextlib.contextmanager
+    def translated(self, action: str) -> Iterator[None]:
+        """Turn what the database refuses inside the block into an error of ours.
+
+        Raises:
+            LockTimeout: another change is under way, and does not end.
+            DatabaseFailed: anything else.
+        """
+        with _translated(self.address, action):
+            yield
+
+    @contextlib.contextmanager
+    def _lend(self) -> Iterator[Connection]:
+        pool = self._pool
+        connection = pool.getconn()
+        try:
+            yield connection
+        finally:
+            with contextlib.suppress(psycopg.Error):
+                connection.rollback()
+            pool.putconn(connection)
+
+    @contextlib.contextmanager
+    def begun(self) -> Iterator[Connection]:
+        """Begin a transaction with limits of time; what is not committed in the block is rolled back."""
+        for left in reversed(range(_TRIES)):
+            with self._lend() as connection:
+                try:
+                    connection.execute(_BEGIN)
+                except psycopg.OperationalError:
+                    if not left:
+                        raise
+                    continue
+                yield connection
+                return
+
+    def ask(self, statement: str, values: Sequence[object]) -> list[Row]:
+        """Return the rows of one statement that changes nothing."""
+        for left in reversed(range(_TRIES)):
+            with self._lend() as connection:
+                try:
+                    return connection.execute(statement, values).fetchall()
+                except psycopg.OperationalError:
+                    if not left or not connection.closed:
+                        raise
+        raise AssertionError("unreachable")
+
+    def commit(self, connection: Connection, was_made: Callable[[Connection], bool], what: str) -> None:
+        """Commit; where the answer is lost, ask whether it was made, under the lock that it was made under.
+
+        Args:
+            connection: that a transaction was begun on.
+            was_made: waits for the transaction to end, and returns whether it was committed.
+            what: names the change.
+
+        Raises:
+            DatabaseFailed: it was rolled back.
+            NotKnown: the database stays away.
+        """
+        try:
+            done = connection.execute("COMMIT").statusmessage
+        except psycopg.Error as error:
+            if not connection.closed:
+                raise
+            try:
+                with self.begun() as other:
+                    done = "COMMIT" if was_made(other) else ""
+            except (psycopg.Error, PoolTimeout):
+                raise NotKnown(vault=self.address.shown, what=what) from None
+            if not done:
+                raise error from None
+        if done != "COMMIT":
+            raise DatabaseFailed(vault=self.address.shown, action="commit", reason="it was rolled back")

@@ -1,0 +1,494 @@
+"""A vault in PostgreSQL: what every store does, and the rules of its copies."""
+
+from __future__ import annotations
+
+import sqlite3
+import tempfile
+from collections.abc import Callable, Iterator
+from functools import partial
+from pathlib import Path
+from uuid import uuid4
+
+import pytest
+from psycopg.conninfo import conninfo_to_dict
+
+from mdmem.document.document import digest
+from mdmem.errors import (
+    AlreadyExists,
+    ConfigInvalid,
+    DatabaseFailed,
+    LimitReached,
+    LockTimeout,
+    NotKnown,
+    StorageFailed,
+    Usage,
+    VaultNotFound,
+)
+from mdmem.vault import connection as connections, postgres, postgres_log
+from mdmem.vault.connection import make_tables, read_address
+from mdmem.vault.files import Raced
+from mdmem.vault.paths import Namespace
+from mdmem.vault.postgres import PostgresStore
+from mdmem.vault.store import Step, new_entry
+
+from .postgres_server import Proxy, Server, served
+from .store_conformance import (
+    MOST,
+    Put,
+    StoreConformance,
+    add_lines,
+    append,
+    check_lines,
+    commit,
+    count,
+    data_of,
+    held,
+    together,
+    write,
+)
+
+VERSIONS = [pytest.param(16, marks=pytest.mark.soak), 18]
+Opening = Callable[..., PostgresStore]
+
+
+@pytest.fixture(scope="session", params=VERSIONS)
+def server(request: pytest.FixtureRequest) -> Iterator[Server]:
+    with served(request.param) as found:
+        yield found
+
+
+@pytest.fixture
+def name(server: Server) -> str:
+    """The name of a new vault."""
+    found = uuid4().hex
+    assert make_tables(read_address(server.url(found))) in {True, False}
+    return found
+
+
+@pytest.fixture
+def opening(server: Server, name: str) -> Iterator[Opening]:
+    """Opens the vault, up to date; another `application_name` is another server, with a copy of its own."""
+    opened: list[PostgresStore] = []
+
+    def open_store(**more: str) -> PostgresStore:
+        opened.append(PostgresStore(server.url(name, **more)))
+        opened[-1].recover()
+        return opened[-1]
+
+    yield open_store
+    for store in opened:
+        store.close()
+
+
+@pytest.fixture
+def store(opening: Opening) -> PostgresStore:
+    return opening()
+
+
+@pytest.fixture
+def other(opening: Opening) -> PostgresStore:
+    """The same vault, as another server has it."""
+    return opening(application_name="other")
+
+
+@pytest.fixture
+def proxy(server: Server) -> Iterator[Proxy]:
+    with tempfile.TemporaryDirectory() as folder:
+        found = Proxy(server, Path(folder))
+        yield found
+        found.close()
+
+
+@pytest.fixture
+def cut_off(opening: Opening, proxy: Proxy) -> PostgresStore:
+    """The same vault, reached through the proxy."""
+    return opening(host=str(proxy.folder))
+
+
+def run(store: PostgresStore, *statements: str) -> None:
+    """Change the database as only its owner could; `%s` is the name of the vault."""
+    with store.database.begun() as connection:
+        for statement in statements:
+            connection.execute(statement, [store.address.vault] * statement.count("%s"))
+        connection.execute("COMMIT")
+
+
+def read(store: PostgresStore, path: str) -> bytes | None:
+    store.recover()
+    return data_of(store.read(path, MOST))
+
+
+class TestConformance(StoreConformance):
+    @pytest.fixture
+    def put(self, store: PostgresStore) -> Put:
+        def insert(path: str, data: bytes) -> None:
+            if not path.endswith(".jsonl"):
+                write(store, path, data)
+                return
+            hexed = data.hex()
+            run(
+                store,
+                f"INSERT INTO mdmem.chunk VALUES (%s, 'a', 0, '', '\\x{hexed}')",
+                f"INSERT INTO mdmem.log VALUES (%s, '{path}', 'a', {len(data)}, '', pg_current_xact_id())",
+            )
+
+        return insert
+
+
+# -- several servers --------------------------------------------------------------------------------------
+
+
+def test_what_one_server_acknowledged_is_found_on_the_other(
+    store: PostgresStore, other: PostgresStore
+) -> None:
+    write(store, "n/a.md", b"one")
+    before = other.notes
+    assert read(other, "n/a.md") == b"one"
+    commit(other, Step("n/a.md", other.read("n/a.md", MOST), None), Step("n.md", None, b"two"))
+    assert (read(store, "n/a.md"), read(store, "n.md")) == (None, b"two")
+    assert not store.stands("n"), "an empty folder is left behind"
+    append(store, "s.jsonl", [b"one"])
+    append(other, "s.jsonl", [b"two"])
+    assert read(store, "s.jsonl") == read(other, "s.jsonl") == b"one\ntwo\n"
+    found = {each.path: each.mtime_ns for each in store.walk(Namespace(""))}
+    assert found == {each.path: each.mtime_ns for each in other.walk(Namespace(""))}
+    assert before == other.notes == []
+
+
+def test_a_change_computed_from_an_old_copy_is_refused(store: PostgresStore, other: PostgresStore) -> None:
+    base = store.read("a.md", MOST)
+    write(other, "a.md", b"theirs")
+    with pytest.raises(Raced):
+        commit(store, Step("a.md", base, b"ours"))
+    assert read(store, "a.md") == b"theirs"
+
+
+def test_two_servers_lose_no_change_and_tear_no_line(store: PostgresStore, other: PostgresStore) -> None:
+    def work(each: PostgresStore, name: bytes) -> None:
+        count(each, 10)
+        add_lines(each, name)
+
+    together([partial(work, store, b"s0"), partial(work, other, b"s1")])
+    assert read(store, "a.md") == b"20"
+    check_lines(store, [b"s0", b"s1"])
+    assert read(other, "a.jsonl") == read(store, "a.jsonl")
+
+
+def test_a_file_may_take_the_place_of_a_folder(store: PostgresStore, other: PostgresStore) -> None:
+    write(store, "n.md/a.md", b"one")
+    other.recover()
+    commit(store, Step("n.md/a.md", store.read("n.md/a.md", MOST), None), Step("n.md", None, b"two"))
+    assert read(other, "n.md") == b"two"
+    commit(store, Step("n.md", store.read("n.md", MOST), None), Step("n.md/a.md", None, b"three"))
+    assert read(other, "n.md/a.md") == b"three"
+
+
+def test_a_config_that_another_server_changed_is_read_again(
+    store: PostgresStore, other: PostgresStore
+) -> None:
+    assert other.config.limits.max_bytes != 77
+    write(store, ".mdmem/config.toml", b'[limits]\nmax_bytes = 77\n[mounts]\n"AGENTS.md" = "../AGENTS.md"\n')
+    other.recover()
+    assert other.config.limits.max_bytes == 77
+    assert other.mounts == {}
+    assert "[mounts] is passed over" in other.notes[0]
+    write(store, ".mdmem/config.toml", b"[")
+    other.recover()
+    with pytest.raises(ConfigInvalid):
+        assert other.config
+
+
+def test_a_change_waits_no_longer_than_it_may(
+    store: PostgresStore, other: PostgresStore, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    write(store, "a.md", b"one")
+    monkeypatch.setattr(
+        connections, "_BEGIN", connections._BEGIN.replace("lock_timeout = '10s'", "lock_timeout = 20")
+    )
+    with other.writing(), pytest.raises(LockTimeout) as refused:
+        write(store, "a.md", b"two")
+    assert refused.value.path == store.address.shown
+    append(store, "s.jsonl", [b"nobody waits for a change of memories"])
+    with other.appending("s.jsonl"), pytest.raises(LockTimeout):
+        append(store, "s.jsonl", [b"two"])
+
+
+# -- what a copy holds ------------------------------------------------------------------------------------
+
+
+def test_another_history_is_compared_by_hash(store: PostgresStore, other: PostgresStore) -> None:
+    """The database was restored, and other changes have led to the same number."""
+    for path in ("a.md", "b.md"):
+        write(store, path, b"before")
+    append(store, "s.jsonl", [b"one"])
+    write(store, "c.md", b"lost")
+    assert read(other, "c.md") == b"lost"
+    run(
+        store,
+        "DELETE FROM mdmem.file WHERE vault = %s AND path = 'c.md'",
+        f"UPDATE mdmem.file SET hash = '{digest(b'lost')}' WHERE vault = %s AND path = 'b.md'",
+        "UPDATE mdmem.entry SET id = 'another' WHERE vault = %s AND seq = 3",
+        "UPDATE mdmem.head SET id = 'another' WHERE vault = %s",
+        "DELETE FROM mdmem.log WHERE vault = %s",
+    )
+    assert read(other, "s.jsonl") is None
+    assert held(other) == {"a.md": b"before", "b.md": b"lost"}
+    write(store, "d.md", b"on")
+    assert held(store) == {**held(other), "d.md": b"on"}
+
+
+def test_after_a_loss_of_power_everything_is_compared(opening: Opening, store: PostgresStore) -> None:
+    write(store, "a.md", b"one")
+    append(store, "s.jsonl", [b"one"])
+    Path(store.root, "a.md").write_bytes(b"")
+    Path(store.root, "s.jsonl").write_bytes(b"\0\0\0\0")
+    Path(store.root, "own.md").write_bytes(b"of nobody")
+    with sqlite3.connect(Path(store.root, postgres._NOTES)) as notes:
+        notes.execute("UPDATE state SET boot = 'another'")
+    notes.close()
+    again = opening()
+    assert held(again) == {"a.md": b"one"}
+    assert read(again, "s.jsonl") == b"one\n"
+    assert again.notes == ["what this machine's copy of the vault held otherwise is gone (files: 2)"]
+
+
+def test_notes_that_are_damaged_are_made_again(opening: Opening, store: PostgresStore) -> None:
+    write(store, "a.md", b"one")
+    Path(store.root, postgres._NOTES).write_bytes(b"no database" * 1000)
+    assert read(opening(), "a.md") == b"one"
+    Path(store.root, postgres._NOTES).unlink()
+    Path(store.root, "a.md").unlink()
+    assert read(store, "a.md") == b"one"
+
+
+def test_what_a_hand_changed_in_a_copy_goes_with_a_note(store: PostgresStore) -> None:
+    write(store, "a.md", b"one")
+    Path(store.root, "a.md").write_bytes(b"by hand")
+    with pytest.raises(Raced):
+        write(store, "a.md", b"two")
+    assert read(store, "a.md") == b"one"
+    write(store, "a.md", b"two")
+    append(store, "s.jsonl", [b"one"])
+    with Path(store.root, "s.jsonl").open("ab") as log:
+        log.write(b"by hand\n")
+    append(store, "s.jsonl", [b"two"])
+    assert read(store, "s.jsonl") == b"one\ntwo\n"
+    assert [note.partition(":")[0] for note in store.notes] == ["a.md", "s.jsonl"]
+
+
+def test_what_stands_in_the_way_in_a_copy_goes(
+    store: PostgresStore, other: PostgresStore, tmp_path: Path
+) -> None:
+    Path(other.root, "n").symlink_to(tmp_path)
+    Path(other.root, "a.md/b").mkdir(parents=True)
+    write(store, "n/a.md", b"one")
+    write(store, "a.md", b"two")
+    assert (read(other, "n/a.md"), read(other, "a.md")) == (b"one", b"two")
+    assert list(tmp_path.iterdir()) == []
+    assert len(other.notes) == 2
+
+
+@pytest.mark.parametrize(
+    "path", ["../out.md", "/out.md", ".git/hooks/a.md", ".mdmem/local/a.md", "a/../../out.md", "n//a.md", "."]
+)
+def test_a_path_that_no_memory_may_have_stops_nobody(
+    store: PostgresStore, other: PostgresStore, path: str
+) -> None:
+    write(store, "good.md", b"one")
+    write(store, "better.md", b"two")
+    run(
+        store,
+        f"UPDATE mdmem.file SET path = '{path}' WHERE vault = %s AND path = 'good.md'",
+        f"UPDATE mdmem.touched SET path = '{path}' WHERE vault = %s AND path = 'good.md'",
+        f"INSERT INTO mdmem.log VALUES (%s, '{path}/l', 'a', 1, '', pg_current_xact_id())",
+        "INSERT INTO mdmem.chunk VALUES (%s, 'a', 0, '', 'x')",
+    )
+    before = {each for each in Path(other.root).parent.rglob("*") if ".mdmem" not in each.parts}
+    assert read(other, "better.md") == b"two"
+    after = {each for each in Path(other.root).parent.rglob("*") if ".mdmem" not in each.parts}
+    assert after - before == {Path(other.root, "better.md")}
+    assert any("where none may be" in note for note in other.notes)
+
+
+def test_bytes_that_are_damaged_are_not_used(store: PostgresStore, other: PostgresStore) -> None:
+    for path in ("a.md", "b.md"):
+        write(store, path, path.encode())
+    append(store, "s.jsonl", [b"one"])
+    run(
+        store,
+        f"UPDATE mdmem.content SET data = 'other' WHERE vault = %s AND hash = '{digest(b'a.md')}'",
+        "DELETE FROM mdmem.chunk WHERE vault = %s",
+    )
+    assert (read(other, "a.md"), read(other, "b.md")) == (None, b"b.md")
+    assert store.kept(digest(b"a.md")) is None
+    assert [note.partition(":")[0] for note in other.notes] == ["a.md", "s.jsonl"]
+
+
+def test_a_few_files_at_a_time_are_taken_in(
+    store: PostgresStore, opening: Opening, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    files = {f"n/{number}.md": b"%d" % number * number for number in range(12)}
+    commit(store, *(Step(path, None, data) for path, data in files.items()))
+    lines = [b"%d" % number * 1000 for number in range(40)]
+    monkeypatch.setattr(postgres, "_MOST_FETCHED", 10)
+    monkeypatch.setattr(postgres_log, "_CHUNK", 512)
+    append(store, "s.jsonl", lines)
+    fresh = opening(application_name="fresh")
+    assert held(fresh) == files
+    assert read(fresh, "s.jsonl") == b"".join(line + b"\n" for line in lines)
+
+
+def test_the_history_is_read_in_parts(store: PostgresStore, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(postgres, "_MOST_ENTRIES", 2)
+    ids = [write(store, "a.md", b"%d" % number) for number in range(5)]
+    assert [entry.id for entry in store.entries()] == ids[::-1]
+
+
+def test_what_fails_behind_a_commit_is_left_to_the_next_question(store: PostgresStore) -> None:
+    write(store, "a.md", b"one")
+    incoming = Path(store.root, postgres._INCOMING)
+    incoming.rmdir()
+    incoming.touch()
+    write(store, "a.md", b"two")
+    with pytest.raises(StorageFailed):
+        store.recover()
+    incoming.unlink()
+    with store.appending("s.jsonl") as (log,):
+        log.append([b"one"])
+        incoming.rmdir()
+        incoming.touch()
+    with pytest.raises(StorageFailed):
+        store.recover()
+    incoming.unlink()
+    assert (read(store, "a.md"), read(store, "s.jsonl")) == (b"two", b"one\n")
+
+
+def test_a_vault_holds_so_many_files(store: PostgresStore, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(postgres, "_MOST_FILES", 1)
+    write(store, "a.md", b"one")
+    with pytest.raises(LimitReached):
+        write(store, "b.md", b"two")
+    write(store, "a.md", b"two")
+    assert held(store) == {"a.md": b"two"}
+
+
+# -- answers that are lost --------------------------------------------------------------------------------
+
+
+def test_a_commit_whose_answer_is_lost_is_asked_for(
+    store: PostgresStore, cut_off: PostgresStore, proxy: Proxy
+) -> None:
+    proxy.cuts = "answer"
+    write(cut_off, "a.md", b"one")
+    proxy.cuts = "answer"
+    append(cut_off, "s.jsonl", [b"one"])
+    for path, lines in (("s.jsonl", [b"two"]), ("t.jsonl", None)):
+        with cut_off.appending(path) as (log,):
+            proxy.cuts = "answer"
+            log.put_aside("n/.old/1", lines)
+    assert (read(store, "a.md"), read(store, "s.jsonl")) == (b"one", b"two\n")
+    assert proxy.cuts == ""
+
+
+def test_a_commit_that_never_arrived_was_not_made(
+    store: PostgresStore, cut_off: PostgresStore, proxy: Proxy
+) -> None:
+    proxy.cuts = "question"
+    with pytest.raises(DatabaseFailed, match="nothing was changed"):
+        write(cut_off, "a.md", b"one")
+    proxy.cuts = "question"
+    with pytest.raises(DatabaseFailed, match="nothing was changed"):
+        append(cut_off, "s.jsonl", [b"one"])
+    assert (read(store, "a.md"), read(store, "s.jsonl")) == (None, None)
+    assert list(store.entries()) == []
+
+
+def test_where_the_database_stays_away_nobody_knows(
+    store: PostgresStore, cut_off: PostgresStore, proxy: Proxy
+) -> None:
+    cut_off.database._pool.timeout = 0.05
+    with cut_off.writing():
+        proxy.cuts, proxy.is_closed = "answer", True
+        with pytest.raises(NotKnown):
+            cut_off.commit(new_entry("ann", "change", ()), [Step("a.md", None, b"one")])
+    with pytest.raises(DatabaseFailed):
+        cut_off.recover()
+    assert read(store, "a.md") == b"one"
+
+
+def test_a_server_that_was_restarted_is_asked_again(server: Server, store: PostgresStore) -> None:
+    write(store, "a.md", b"one")
+    server.stop()
+    server.begin()
+    assert read(store, "a.md") == b"one"
+    server.stop()
+    server.begin()
+    write(store, "a.md", b"two")
+    assert read(store, "a.md") == b"two"
+
+
+# -- servers and addresses --------------------------------------------------------------------------------
+
+
+def test_a_server_that_may_lose_changes_is_refused(server: Server, name: str) -> None:
+    store = PostgresStore(server.url(name))
+    server.settle("fsync", "off")
+    try:
+        with pytest.raises(DatabaseFailed, match="fsync is off"):
+            store.recover()
+    finally:
+        server.settle("fsync", "on")
+    store.recover()
+    store.close()
+
+
+def test_tables_of_a_later_version_are_refused(server: Server, store: PostgresStore) -> None:
+    run(store, "UPDATE mdmem.version SET version = 2")
+    try:
+        with pytest.raises(DatabaseFailed, match="update mdmem"):
+            PostgresStore(server.url("any")).recover()
+    finally:
+        run(store, "UPDATE mdmem.version SET version = 1")
+
+
+def test_a_vault_that_is_not_there_is_named_by_its_url(server: Server, store: PostgresStore) -> None:
+    with pytest.raises(VaultNotFound) as refused:
+        PostgresStore(server.url("nothing")).recover()
+    assert refused.value.start == read_address(server.url("nothing")).shown
+    with pytest.raises(AlreadyExists):
+        make_tables(store.address)
+
+
+@pytest.mark.parametrize(
+    "url",
+    [
+        "postgresql://ann:secret@db.example/memories?vault=team",
+        "postgresql://db.example/memories?vault=team&password=secret",
+        "postgresql://db.example/memories?vault=team&options=-c%20role%3Dsecret",
+        "postgresql://db.example/memories",
+        "postgresql://db.example/memories?vault=a&vault=b",
+        "postgresql://db.example/memories?vault=../secret",
+        "postgresql://[db.example/memories?vault=team",
+    ],
+)
+def test_an_address_that_may_not_be_is_refused(url: str) -> None:
+    with pytest.raises(Usage) as refused:
+        read_address(url)
+    assert "secret" not in str(refused.value)
+
+
+@pytest.mark.parametrize(
+    ("place", "mode"),
+    [
+        ("db.example", "verify-full"),
+        ("", ""),
+        ("localhost:5433", ""),
+        ("127.0.0.1,db.example", "verify-full"),
+    ],
+)
+def test_a_server_elsewhere_proves_its_name(place: str, mode: str) -> None:
+    address = read_address(f"postgresql://ann@{place}/memories?vault=team")
+    assert conninfo_to_dict(address.conninfo).get("sslmode", "") == mode
+    assert address.shown == f"postgresql://ann@{place}/memories?vault=team"
+    chosen = read_address(f"postgresql://ann@{place}/memories?sslmode=require&vault=team")
+    assert conninfo_to_dict(chosen.conninfo)["sslmode"] == "require"

@@ -261,6 +261,15 @@ class NotAllowed(Refused, code="not-allowed"):
     remedy: str
 
 
+class NeedsFolder(Refused, code="needs-folder"):
+    """What a vault in a database cannot do, as no folder of the user's own holds it."""
+
+    says = "{vault}: {what} needs a vault in a folder, and this one is in a database"
+    advice = "give agents its MCP server, `mdmem --vault URL mcp`; or use a vault in a folder for this"
+    vault: str
+    what: str
+
+
 class EditRefused(Refused, code="edit-refused"):
     """An edit that cannot be made exactly: empty text, overlap, a line or a value that is not there."""
 

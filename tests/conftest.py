@@ -16,12 +16,14 @@ from hypothesis import settings
 
 import mdmem
 from tests import machine, speed
+from tests.vault.postgres_server import served
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
     from pathlib import Path
 
     from mdmem.facade.memory import Memory
+    from tests.vault.postgres_server import Server
 
 # A property whose rarer paths so many examples seldom reach says how many it takes.
 MOST_EXAMPLES = 60
@@ -131,6 +133,13 @@ def interruptible() -> Iterator[None]:
     before = signal.signal(signal.SIGINT, signal.default_int_handler)
     yield
     signal.signal(signal.SIGINT, before)
+
+
+@pytest.fixture(scope="session", params=speed.soak_most([16, 18], quick=(1,)))
+def server(request: pytest.FixtureRequest) -> Iterator[Server]:
+    """A PostgreSQL server; the tests that ask for it are skipped where there is none, except in CI."""
+    with served(request.param) as found:
+        yield found
 
 
 @pytest.fixture

@@ -53,6 +53,7 @@ SHORT = {
     "adapters.anthropic": "one package of others, which is optional",
     "adapters.openai_agents": "as adapters.anthropic",
     "cli.editor": "one command needs the user's editor, and no other imports what it takes",
+    "cli.team": "vaults in databases, apart from those in folders",
     "capture.quotation": "what asks a model stands apart from the rules",
     "imports.notes": "how each system writes its notes, apart from how files are read",
     "git.removals": "what is kept of a history, in a database; nothing else of git is",

@@ -69,6 +69,7 @@ def install_command(target: Target, host: str, *, project: bool) -> int:
     from mdmem.facade.instructions import install
 
     memory = target.open()
+    memory.service.require_folder("connecting a host")
     program = "mdmem" if project else own_program()
     setup = install(host, memory.root, memory.scope, program, project=project, actor=target.actor)
     if project and not render.is_set("dry_run") and not _has_program():

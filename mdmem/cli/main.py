@@ -151,6 +151,7 @@ _MODULES = {
     "search": "grep search",
     "serve": "index lsp mcp watch",
     "sessions": "sessions",
+    "team": "store",
     "validity": "confirm contradict past prune reinstate revoke supersede why",
     "views": "diff stats status today",
 }
@@ -187,7 +188,9 @@ class LazyGroup(Group):
     cls=LazyGroup, context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100}
 )
 @click.version_option(__version__, "-V", "--version", message="mdmem %(version)s")
-@click.option("--vault", metavar="DIR", envvar="MDMEM_VAULT", help="Use this vault, not the nearest upward.")
+@click.option(
+    "--vault", metavar="DIR", envvar="MDMEM_VAULT", help="Use this vault (or URL), not the nearest."
+)
 @click.option("--user", metavar="ID", envvar="MDMEM_USER", help="Use the memory of this user.")
 @click.option("--project", metavar="ID", envvar="MDMEM_PROJECT", help="Use the memory about this project.")
 @click.option("--resource", metavar="TYPE/ID", help="Use the memory about this resource.")

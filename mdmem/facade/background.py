@@ -137,6 +137,6 @@ def _scope_options(memory: Memory) -> list[str]:
     """Return the options of the program that name the same memories."""
     scope = memory.scope
     resource = f"{scope.resource_type}/{scope.resource_id}" if scope.resource_type else None
-    given = {"vault": memory.root, "user": scope.user, "project": scope.project, "resource": resource}
+    given = {"vault": memory.name, "user": scope.user, "project": scope.project, "resource": resource}
     named = [f"--{name}={value}" for name, value in given.items() if value is not None]
     return [*named, *(["--shared"] if scope.shared else []), f"--actor={memory.vault.actor}"]

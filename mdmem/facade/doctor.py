@@ -80,7 +80,7 @@ def examine(
         fixed: what was fixed before, or the plan of it.
         others: the files that were fixed, or would be, and are no memories.
     """
-    facts: Facts = {"vault": vault.root, "workspace": vault.workspace}
+    facts: Facts = {"vault": vault.name, "workspace": vault.workspace}
     if fixed:
         paths = ", ".join((*others, *(changed.path for changed in fixed.files)))
         facts["fixed"] = paths or "nothing"

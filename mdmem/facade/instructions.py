@@ -37,12 +37,14 @@ class WorkspaceProject(Project["Applied"]):
             check: only report what differs.
 
         Raises:
+            NeedsFolder: the vault is in a database.
             Usage: there is no such tool, or a user, project or resource is bound: the files are everyone's.
             Conflict: another program wrote in between.
             MdmemError: as `Vault.apply`, where a memory changes.
         """
         from mdmem.agents.sync import sync  # noqa: PLC0415 - start-up
 
+        self._vault.require_folder("writing the files of coding tools")
         if self._vault.namespace:
             remedy = "leave --user, --project and --resource out"
             raise Usage(problem="instruction files are made from shared memory only", remedy=remedy)

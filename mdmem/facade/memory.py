@@ -19,6 +19,7 @@ from mdmem.arguments import complete_id, texts_of
 from mdmem.diagnostic import Diagnostic
 from mdmem.document.document import Document
 from mdmem.errors import (
+    ExtraMissing,
     MdmemError,
     MemoryNotFound,
     NamedNotFound,
@@ -30,7 +31,7 @@ from mdmem.kind import NOTE
 from mdmem.memory.content import utc_now
 from mdmem.memory.history import changed_since, list_changes
 from mdmem.text.globs import escaped, matcher
-from mdmem.vault.folder import find, find_around, hides, is_vault
+from mdmem.vault.folder import find, find_around, hides, is_vault, name_url
 from mdmem.vault.paths import (
     Scope,
     StrPath,
@@ -89,13 +90,22 @@ if TYPE_CHECKING:  # most commands use one of these, or none
     from mdmem.template.templates import Templates
     from mdmem.vault.paths import Layer
     from mdmem.vault.plan import EditPlan
-    from mdmem.vault.store import Entry
+    from mdmem.vault.store import Entry, Store
     from mdmem.vault.transaction import Applied
     from mdmem.watch.events import Watch
     from mdmem.watch.watcher import Keeper, Watcher
 
 
 Progress = Callable[[str, int, int], None]
+_GRANTS = {
+    "SCHEMA mdmem": "USAGE",
+    "mdmem.version": "SELECT",
+    "mdmem.head": "SELECT, UPDATE",
+    "mdmem.content, mdmem.entry, mdmem.touched": "SELECT, INSERT",
+    "mdmem.log": "SELECT, INSERT, UPDATE",
+    "mdmem.chunk": "SELECT, INSERT, DELETE",
+    "mdmem.file": "SELECT, INSERT, UPDATE, DELETE",
+}
 
 
 class Memory(Kinds["Applied"]):
@@ -140,7 +150,7 @@ class Memory(Kinds["Applied"]):
 
     def __init__(
         self,
-        root: str,
+        store: Store | str,
         scope: Scope | None = None,
         *,
         actor: str = "",
@@ -151,7 +161,7 @@ class Memory(Kinds["Applied"]):
         self._embedder = embedder
         self.thread = thread
         self.origin: PastCopy | None = None  # the moment that this is a copy of
-        self.vault = Vault(root, scope.wall, actor, scope.reads)
+        self.vault = Vault(store, scope.wall, actor, scope.reads)
         if thread is not None:
             from mdmem.sessions.logs import bound_to  # noqa: PLC0415 - start-up
 
@@ -159,12 +169,12 @@ class Memory(Kinds["Applied"]):
         super().__init__(self.vault, scope, self._apply_built, self._current_view)
 
     def __repr__(self) -> str:
-        return f"Memory({self.vault.root!r}, {self.scope!r})"
+        return f"Memory({self.vault.name!r}, {self.scope!r})"
 
     def __reduce__(self) -> tuple[Any, ...]:
         # What it has opened stays in this process.
         made = partial(Memory, actor=self.vault.actor, thread=self.thread, embedder=self._embedder)
-        return made, (self.vault.root, self.scope)
+        return made, (self.vault.store, self.scope)
 
     def of_thread(self, thread: str) -> Memory:
         """Return the same memories, of those that conversations left behind only what is of one thread.
@@ -175,12 +185,19 @@ class Memory(Kinds["Applied"]):
         Raises:
             Usage, PathRefused: no thread can have this name.
         """
-        return Memory(self.root, self.scope, actor=self.vault.actor, thread=thread, embedder=self._embedder)
+        return Memory(
+            self.vault.store, self.scope, actor=self.vault.actor, thread=thread, embedder=self._embedder
+        )
 
     @property
     def root(self) -> str:
-        """The absolute path of the vault's folder."""
+        """The absolute path of the vault's folder; of a vault in a database, that of this machine's copy."""
         return self.vault.root
+
+    @property
+    def name(self) -> str:
+        """What names the vault: its folder, as an absolute path, or its URL."""
+        return self.vault.name
 
     @property
     def folder(self) -> str:
@@ -398,6 +415,7 @@ class Memory(Kinds["Applied"]):
             poll_seconds: look at every file this often beside watching; without it, where events do not tell
                 everything, as on network file systems.
         """
+        self.vault.require_folder("watching files")
         from mdmem.watch.events import Watch  # noqa: PLC0415 - start-up
 
         return Watch(
@@ -415,16 +433,21 @@ class Memory(Kinds["Applied"]):
 
         Returns:
             To be closed.
+
+        Raises:
+            NeedsFolder: the vault is in a database, which tells what has changed.
         """
         from mdmem.watch.watcher import Keeper  # noqa: PLC0415 - start-up
 
         meaning, _ = self._find_meaning()
         if meaning:
             meaning.keep_filled()
+        self.vault.require_folder("watching files")
         return Keeper(self.index, watcher)
 
     def editing(self) -> Editing:
         """Return the memories as an editor sees them, unsaved texts included; see `mdmem.facade.editing`."""
+        self.vault.require_folder("an editor")
         from mdmem.facade.editing import Editing  # noqa: PLC0415 - start-up
 
         return Editing(self)
@@ -1082,7 +1105,7 @@ class Memory(Kinds["Applied"]):
         """The index of the whole vault; every question that needs it makes it current first."""
         from mdmem.index.index import Index  # noqa: PLC0415 - start-up
 
-        return Index(self.vault.root, _open_pinning, is_hurried=self.vault.is_hurried)
+        return Index(self.vault.store.again(), _open_pinning, is_hurried=self.vault.is_hurried)
 
     def _current_view(self, *, texts: bool = False) -> View:
         """Return what the index knows of this namespace, once it is current, its text index with `texts`."""
@@ -1155,8 +1178,9 @@ def open(  # noqa: A001 - mdmem.open reads as what it does, like gzip.open
     """Return the memories of `scope` in a vault.
 
     Args:
-        vault: the vault's folder; without one it is found as the program finds it: from MDMEM_VAULT, then
-            upward from the current folder, in folders that are a vault or hold `memories/`.
+        vault: the vault's folder, or the URL of one in a database, postgresql://…?vault=NAME; without one it
+            is found as the program finds it: from MDMEM_VAULT, then upward from the current folder, in
+            folders that are a vault or hold `memories/`.
         scope: whose memory, about what; without one, the whole vault.
         actor: who makes changes, for the history.
         embedder: what makes vectors, by which `search` knows other words for the same thing: one of the
@@ -1164,6 +1188,37 @@ def open(  # noqa: A001 - mdmem.open reads as what it does, like gzip.open
 
     Raises:
         VaultNotFound: no vault there.
-        Usage: the current folder is gone.
+        Usage: the current folder is gone, or the URL cannot be one.
+        ExtraMissing: a URL needs the extra `postgres`.
     """
-    return Memory(find(vault), scope, actor=actor, embedder=embedder)
+    store: Store | str
+    if url := name_url(vault):
+        try:
+            from mdmem.vault.postgres import PostgresStore  # noqa: PLC0415 - an extra
+        except ImportError:
+            raise ExtraMissing(extra="postgres", package="psycopg") from None
+        store = PostgresStore(url)
+    else:
+        store = find(vault)
+    return Memory(store, scope, actor=actor, embedder=embedder)
+
+
+def init_store(url: str) -> bool:
+    """Make a vault in a PostgreSQL database, and the tables where it has none; return whether it had none.
+
+    Raises:
+        Usage: the URL cannot be one.
+        ExtraMissing: it needs the extra `postgres`.
+        AlreadyExists: the vault is there.
+        DatabaseFailed: the database refused.
+    """
+    try:
+        from mdmem.vault.connection import make_tables, read_address  # noqa: PLC0415 - an extra
+    except ImportError:
+        raise ExtraMissing(extra="postgres", package="psycopg") from None
+    return make_tables(read_address(url))
+
+
+def list_grants(role: str) -> tuple[str, ...]:
+    """Return what the owner of the tables grants to the role of the servers, and nothing more, as SQL."""
+    return tuple(f"GRANT {rights} ON {what} TO {role};" for what, rights in _GRANTS.items())

@@ -79,6 +79,10 @@ class Service:
         """Let changes meanwhile be made by `actor`, such as a client that named itself, if none was given."""
         return acting_for(actor)
 
+    def require_folder(self, what: str) -> None:
+        """Raise NeedsFolder where the vault is in a database, of which no folder is the user's own."""
+        self._vault.require_folder(what)
+
     def hurry(self) -> None:
         """Let questions raise NotReady from now on, where the index cannot answer at once."""
         self._vault.is_hurried = True
@@ -103,7 +107,7 @@ class Service:
 
     def begin_indexing(self) -> None:
         """Make the index current, or where that takes long let another process do so; no error is raised."""
-        hurried = type(self._memory)(self._vault.root, self._memory.scope)
+        hurried = type(self._memory)(self._vault.store, self._memory.scope)
         hurried.service.hurry()
         with suppress(MdmemError):  # the first question meets it, and says so
             try:

@@ -89,7 +89,7 @@ def find_status(memory: Memory, view: Callable[[], View]) -> MemoryStatus:
     pointing = ask(lambda: _count_pointing(view()))
     ask(lambda: wrong.extend(_look_at_setup(memory, view())))
     return MemoryStatus(
-        root=memory.root,
+        root=memory.name,
         scope=_describe_scope(memory.scope),
         memories=memories,
         passed_over=ask(memory.passed_over) or {},

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from mdmem.capture.statement import said_in, sourced_bullets
 from mdmem.document import confidence as rules
-from mdmem.errors import DocumentRefused, GitFailed, MdmemError
+from mdmem.errors import DocumentRefused, GitFailed, MdmemError, NeedsFolder
 from mdmem.index.hit import day_of, fields_of
 from mdmem.links.lineage import CONTRADICTED, find_references
 from mdmem.memory import provenance, validity
@@ -113,6 +113,6 @@ def _read_uses(memory: Memory, path: str) -> Use | None:
 
 
 def _find_commit(memory: Memory, path: str) -> MemoryCommit | None:
-    with contextlib.suppress(GitFailed):
+    with contextlib.suppress(GitFailed, NeedsFolder):
         return next(iter(memory.git.log(path, limit=1)), None)
     return None

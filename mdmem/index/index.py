@@ -23,6 +23,7 @@ from mdmem.vault.walk import Look, compare_files, compare_paths, count_files
 if TYPE_CHECKING:
     from mdmem.index.sync import Pinning
     from mdmem.index.text_index import TextIndex
+    from mdmem.vault.store import Store
 
 
 R = TypeVar("R")
@@ -41,12 +42,12 @@ _MOST_PENDING = 50
 
 
 class Index:
-    """The index of the vault at `root`, all namespaces of it.
+    """The index of a vault, all namespaces of it.
 
     Constructing one opens nothing. One object may be used by several threads.
 
     Args:
-        root: of the vault.
+        store: the files of the vault, or its folder.
         pinning: says what cited code is like where the index first sees it.
         is_hurried: raise NotReady rather than wait for another process or read many files, and look for
             changes only once.
@@ -56,8 +57,10 @@ class Index:
         refused: why it was not ready, once it was not; it is not asked again then.
     """
 
-    def __init__(self, root: str, pinning: Pinning | None = None, *, is_hurried: bool = False) -> None:
-        self.vault = Vault(root)
+    def __init__(
+        self, store: Store | str, pinning: Pinning | None = None, *, is_hurried: bool = False
+    ) -> None:
+        self.vault = Vault(store)
         self._pinning = pinning
         self._is_hurried = self.vault.is_hurried = is_hurried
         self._progress: Progress | None = None  # of the sync that goes on
@@ -306,7 +309,7 @@ class Index:
     ) -> Synced:
         while True:
             database = self._open_database()
-            where = self._list_due_paths(paths)
+            where, mark = self._list_due_paths(database, paths)
             if where is None and paths is None and not alone and self._has_voucher(database, texts=texts):
                 where = self._due = set()
             text = self._open_text_index() if texts else None
@@ -327,7 +330,9 @@ class Index:
                         again = [*(file.path for file in look.changed), *look.gone]
                         look = self._find_changes(database, again)
                     synced = self._write_changes(database, text, look, progress)
-            if where is None or paths is None:
+                    if mark:
+                        database.set_value("mark", mark)
+            if (where is None or paths is None) and not mark:
                 self._due = set()
             return synced
 
@@ -347,13 +352,18 @@ class Index:
                 raise self._refuse()
         return text
 
-    def _list_due_paths(self, paths: Collection[str] | None = None) -> Collection[str] | None:
-        """Return where to look for changes of `paths`, or of all; None: everywhere."""
+    def _list_due_paths(
+        self, database: Database, paths: Collection[str] | None = None
+    ) -> tuple[Collection[str] | None, str]:
+        """Return where to look for changes of `paths`, or of all; None: everywhere. Then the store's mark."""
         if paths is None:
             changed = self._changed_paths() if self._changed_paths else None
             # Kept until a look has succeeded.
             self._due = None if self._due is None or changed is None else self._due | set(changed)
-        return None if self._due is None else self._due if paths is None else paths
+        if self._due is not None:
+            return (self._due if paths is None else paths), ""
+        mark, where = self.vault.store.changed_since(database.value("mark") or "")
+        return where, mark
 
     def _write_changes(
         self, database: Database, text: TextIndex | None, look: Look, progress: Progress | None
@@ -423,7 +433,7 @@ class Index:
             texts = claim == self._make_claim(database, texts=True)
             if not texts and claim != self._make_claim(database, texts=False):
                 return False
-            if self._list_due_paths() is None:
+            if self._list_due_paths(database)[0] is None:
                 return False
             self.sync(texts=texts, alone=True)
             return True

@@ -43,7 +43,7 @@ class FileIndex(Index):
     """
 
     def __init__(self, vault: Vault, namespaces: Iterable[str], refused: NotReady | None = None) -> None:
-        super().__init__(vault.root)
+        super().__init__(vault.store)
         self.refused = refused
         self._left_out = 0
         self._reads = vault.reads

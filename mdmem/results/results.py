@@ -411,9 +411,11 @@ class ToolResults:
 
     @property
     def _has_folder(self) -> bool:
+        self._vault.require_folder("keeping the outputs of tools")
         return os.path.isdir(os.path.join(self._vault.disk.root, _WHERE))
 
     def _open_database(self) -> ResultDatabase:
+        self._vault.require_folder("keeping the outputs of tools")
         self._vault.enter()
         return ResultDatabase(self._vault.disk.own(_FOLDER), self._vault.notes)
 

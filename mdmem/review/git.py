@@ -42,6 +42,7 @@ class Git(KindVerbs[R]):
     def __init__(
         self, vault: Vault, run: Callable[[Build], R], find_verb: Callable[[str], Callable[..., Build]]
     ) -> None:
+        vault.require_folder("git")
         super().__init__(vault, run)
         self._find_verb = find_verb
 

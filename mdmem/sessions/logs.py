@@ -127,6 +127,7 @@ class SessionLogs:
 
     def paths(self) -> list[str]:
         """Return the logs that there are."""
+        self.vault.recover()
         folder = join(self.vault.namespace, FOLDER)
         names = sorted(self.vault.store.names(folder))
         paths = (f"{folder}/{name}" for name in names if name.endswith(SUFFIX) and name[0] != ".")
@@ -381,6 +382,7 @@ class SessionLogs:
     def archived(self, key: str) -> list[str]:
         """Return the logs of a key that were put aside, the oldest first, as paths of the whole vault."""
         folder = self._archive_folder(key)
+        self.vault.recover()
         names = self.vault.store.names(folder)
         return [f"{folder}/{name}" for name in sorted(names) if name.endswith((_VACUUMED, _DELETED))]
 

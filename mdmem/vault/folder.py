@@ -32,6 +32,16 @@ PAST_MARK = ".mdmem/past.json"
 """The file that marks a copy of what a vault said in the past, which is not changed."""
 
 
+URL_SCHEMES = ("postgresql://", "postgres://")
+"""What the name of a vault in a database begins with."""
+
+
+def name_url(vault: str | os.PathLike[str] | None = None) -> str:
+    """Return the URL that names a vault, as an argument or in MDMEM_VAULT; empty where none does."""
+    named = vault if vault is not None else os.environ.get("MDMEM_VAULT", "")
+    return named if isinstance(named, str) and named.startswith(URL_SCHEMES) else ""
+
+
 def find(vault: str | os.PathLike[str] | None = None) -> str:
     """Find a vault, and return the absolute path of its folder; see `mdmem.open`.
 

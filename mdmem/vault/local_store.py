@@ -11,7 +11,7 @@ import contextlib
 import os
 import unicodedata
 from functools import cached_property, lru_cache
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from mdmem.document.document import SUFFIXES, digest
 from mdmem.errors import (
@@ -29,12 +29,12 @@ from mdmem.vault.folder import PAST_MARK, resolve, workspace_of
 from mdmem.vault.journal import ASIDE, STAGING, Journal, pending
 from mdmem.vault.log import LogFile
 from mdmem.vault.mark import name_for
-from mdmem.vault.paths import Namespace
+from mdmem.vault.paths import Namespace, is_under
 from mdmem.vault.trash import TrashFolder
 from mdmem.vault.walk import walk
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Collection, Iterator, Sequence
 
     from mdmem.vault.files import Content
     from mdmem.vault.store import Entry, Step
@@ -49,12 +49,26 @@ _LOCAL_FOLDERS = (".mdmem", LOCAL, STAGING, _TRASH)
 
 
 class LocalStore:
-    """The files below the folder `root`, and those that its config mounts. Constructing it opens nothing."""
+    """The files below the folder `root`, and those that its config mounts. Constructing it opens nothing.
+
+    Attributes:
+        is_copy: whether the folder follows what is elsewhere, and is not the user's own.
+    """
+
+    is_copy = False
 
     def __init__(self, root: str) -> None:
-        self.root = os.path.realpath(root)
+        self.name = self.root = os.path.realpath(root)
         self.notes: list[str] = []
         self._has_given_up = False
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        # What it has opened stays in this process.
+        return type(self), (self.name,)
+
+    def again(self) -> LocalStore:
+        """Return the same files, read as if they had not been before."""
+        return LocalStore(self.root)
 
     @cached_property
     def config(self) -> config.Config:
@@ -206,9 +220,10 @@ class LocalStore:
             reason = "this is a read-only copy of a past state of the vault"
             raise EditRefused(path=path, reason=reason, remedy="change the vault itself")
 
-    def entries(self) -> Iterator[Entry]:
+    def entries(self, folder: str = "") -> Iterator[Entry]:
         """See `Store.entries`."""
-        return self.trash.entries()
+        entries = self.trash.entries()
+        return (each for each in entries if any(is_under(file.path, folder) for file in each.files))
 
     def kept(self, digest: str) -> Content | None:
         """See `Store.kept`."""
@@ -232,6 +247,10 @@ class LocalStore:
                 lock = os.path.join(self.root, _LOG_LOCKS, f"{digest(path.encode())}.lock")
                 stack.enter_context(files.held(lock, LOCK_SECONDS))
             yield tuple(stack.enter_context(LogFile(self.root, path).opened(writing=True)) for path in paths)
+
+    def changed_since(self, mark: str) -> tuple[str, Collection[str] | None]:  # noqa: ARG002 - of the protocol
+        """See `Store.changed_since`: programs that write files tell nobody."""
+        return "", None
 
     # -- the lock, and what a crash left ------------------------------------------------------------------
 

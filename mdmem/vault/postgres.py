@@ -51,6 +51,7 @@ _MOST_FILES = 200_000
 _MOST_FETCHED = 16 * 1024 * 1024  # bytes of files that are in memory at once
 _MOST_ENTRIES = 200  # that are read at once
 _NOTES, _INCOMING = f"{LOCAL}/copy.sqlite", f"{LOCAL}/incoming"
+_NOTED = ("state (one PRIMARY KEY, seq, id, boot, started, xmin, epoch)", "log (path PRIMARY KEY, id)")
 _BOOT = "/proc/sys/kernel/random/boot_id"
 _OWN = (".mdmem/schemas/", ".mdmem/templates/")
 _HIDDEN = re.compile(r"(?:(?<=/)|^)\.(?=[^./])")
@@ -81,6 +82,11 @@ _RECORD = "INSERT INTO mdmem.entry VALUES (%s, %s, %s, %s)"
 _READ_ENTRIES = """
 SELECT seq, shape FROM mdmem.entry WHERE vault = %s AND seq < %s ORDER BY seq DESC LIMIT %s
 """
+_READ_BELOW = """
+SELECT seq, shape FROM mdmem.entry WHERE vault = %s AND seq < %s AND seq IN (
+    SELECT seq FROM mdmem.touched WHERE vault = %s AND (path = %s OR path >= %s AND path < %s)
+) ORDER BY seq DESC LIMIT %s
+"""
 _TOUCH = "INSERT INTO mdmem.touched VALUES (%s, %s, %s)"
 
 
@@ -88,6 +94,7 @@ class CopyState(NamedTuple):
     """What a copy has taken in: the head's `seq` and id, and how far the logs.
 
     `boot` names the run of this machine, `started` that of the server: what another run left is compared.
+    `epoch` names what came of that: files that changed meanwhile are in no list.
     """
 
     seq: int
@@ -95,6 +102,7 @@ class CopyState(NamedTuple):
     boot: str
     started: str
     xmin: str
+    epoch: str
 
 
 class StoredFile(NamedTuple):
@@ -123,17 +131,26 @@ class _Writing(threading.local):
 class PostgresStore(LocalStore):
     """The vault that a URL names. Constructing it opens nothing.
 
+    Its `root` is the copy's folder.
+
     Raises:
         Usage: as `read_address`.
     """
+
+    is_copy = True
 
     def __init__(self, url: str) -> None:
         self.address = read_address(url)
         self.database = Connections(self.address)
         name = sha256(self.address.shown.encode()).hexdigest()[:32]
         super().__init__(os.path.join(user_cache_dir("mdmem", appauthor=False), "teams", name, "memories"))
+        self.name = self.address.shown
         self._state: CopyState | None = None
         self._writing = _Writing()
+
+    def again(self) -> PostgresStore:
+        """Return this store: it says what has changed."""
+        return self
 
     def close(self) -> None:
         """Close the connections; the next question opens others."""
@@ -150,6 +167,15 @@ class PostgresStore(LocalStore):
         if self.config.mounts:
             self._add_note(f"{CONFIG_PATH}: [mounts] is passed over, as this vault is not in a folder")
         return {}
+
+    def stands(self, path: str) -> bool:
+        """See `Store.stands`."""
+        return not path or super().stands(path)
+
+    def _make_local(self) -> None:
+        with files.translated(self.name, "keep a copy of it"):
+            os.makedirs(self.root, mode=0o700, exist_ok=True)
+        super()._make_local()
 
     # -- following the database ---------------------------------------------------------------------------
 
@@ -178,7 +204,6 @@ class PostgresStore(LocalStore):
     @contextlib.contextmanager
     def _hold_copy(self) -> Iterator[None]:
         try:
-            os.makedirs(self.root, mode=0o700, exist_ok=True)
             with self.locked(LOCK_SECONDS):
                 yield
         except LockTimeout as error:
@@ -204,7 +229,8 @@ class PostgresStore(LocalStore):
                 self._take_in(connection, {path for (path,) in touched})
             since = known.xmin if known and is_same and known.started == started else "0"
             self._take_in_logs(connection, notes, since)
-            self._note_state(notes, CopyState(seq, identifier, boot, started, xmin))
+            epoch = known.epoch if known and is_same else os.urandom(8).hex()
+            self._note_state(notes, CopyState(seq, identifier, boot, started, xmin, epoch))
 
     def _has_met(self, connection: Connection, known: CopyState, head: Row) -> bool:
         """Return whether the history of the vault holds the last change that the copy has taken in."""
@@ -216,7 +242,7 @@ class PostgresStore(LocalStore):
         return connection.execute(statement, [self.address.vault, known.seq]).fetchone() == (known.id,)
 
     def _note_state(self, notes: sqlite3.Connection, state: CopyState) -> None:
-        notes.execute("INSERT OR REPLACE INTO state VALUES (1, ?, ?, ?, ?, ?)", state)
+        notes.execute("INSERT OR REPLACE INTO state VALUES (1, ?, ?, ?, ?, ?, ?)", state)
         notes.commit()
         self._state = state
 
@@ -346,6 +372,21 @@ class PostgresStore(LocalStore):
         self._add_note(f"{path!r}: the database has a file there, where none may be; it is not used")
         return False
 
+    def changed_since(self, mark: str) -> tuple[str, Collection[str] | None]:
+        """See `Store.changed_since`: what the copy has taken in since."""
+        state = self._state
+        if state is None:
+            return "", None
+        now = f"{state.epoch} {state.seq}"
+        epoch, _, seq = mark.partition(" ")
+        if epoch != state.epoch:
+            return now, None
+        if int(seq) >= state.seq:
+            return mark, set()  # another process has taken in more, and its index knows
+        with self.database.translated("read what has changed"):
+            rows = self.database.ask(f"{_TOUCHED} AND seq <= %s", [self.address.vault, int(seq), state.seq])
+        return now, {path for (path,) in rows}
+
     # -- the files of the copy ----------------------------------------------------------------------------
 
     @contextlib.contextmanager
@@ -460,8 +501,10 @@ class PostgresStore(LocalStore):
                     self._add_note(
                         f"{step.path}: what this machine's copy of the vault held otherwise is gone"
                     )
-                    with self._hold_copy():
+                    with self._hold_copy(), self._open_notes() as notes:
                         self._take_in(connection, [step.path])
+                        if known := _read_state(notes):
+                            self._note_state(notes, known._replace(epoch=os.urandom(8).hex()))
                 raise Raced(step.path)
 
     def _refuse_obstacles(self, steps: Sequence[Step]) -> None:
@@ -493,12 +536,14 @@ class PostgresStore(LocalStore):
                     self._write_file(file, data)
                 self._note_state(notes, known._replace(seq=seq, id=entry.id))
 
-    def entries(self) -> Iterator[Entry]:
+    def entries(self, folder: str = "") -> Iterator[Entry]:
         """See `Store.entries`."""
-        last = 1 << 62
+        last, vault = 1 << 62, self.address.vault
+        below = [vault, folder, f"{folder}/", f"{folder}0"] if folder else []  # 0 is the sign behind /
+        query = _READ_BELOW if folder else _READ_ENTRIES
         while True:
             with self.database.translated("read its history"):
-                rows = self.database.ask(_READ_ENTRIES, [self.address.vault, last, _MOST_ENTRIES])
+                rows = self.database.ask(query, [vault, last, *below, _MOST_ENTRIES])
             for last, shape in rows:  # noqa: B007 - where the next ones begin
                 yield entry_from(json.loads(shape.decode("utf-8", "surrogatepass")))
             if len(rows) < _MOST_ENTRIES:
@@ -577,8 +622,8 @@ def _connect_notes(path: str) -> sqlite3.Connection:
     notes = sqlite3.connect(path)
     try:
         notes.execute("PRAGMA synchronous = OFF")  # the boot says whether the power was lost
-        notes.execute("CREATE TABLE IF NOT EXISTS state (one PRIMARY KEY, seq, id, boot, started, xmin)")
-        notes.execute("CREATE TABLE IF NOT EXISTS log (path PRIMARY KEY, id)")
+        for table in _NOTED:
+            notes.execute(f"CREATE TABLE IF NOT EXISTS {table}")
         _read_state(notes)
     except sqlite3.DatabaseError:
         notes.close()
@@ -587,7 +632,7 @@ def _connect_notes(path: str) -> sqlite3.Connection:
 
 
 def _read_state(notes: sqlite3.Connection) -> CopyState | None:
-    row = notes.execute("SELECT seq, id, boot, started, xmin FROM state").fetchone()
+    row = notes.execute("SELECT seq, id, boot, started, xmin, epoch FROM state").fetchone()
     return CopyState(*row) if row else None
 
 

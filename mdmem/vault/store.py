@@ -17,7 +17,7 @@ from mdmem.document.document import SUFFIXES, digest
 from mdmem.text.tokens import in_line
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Collection, Iterator, Sequence
     from contextlib import AbstractContextManager
 
     from mdmem.vault.config import Config
@@ -39,10 +39,12 @@ class Store(Protocol):
     files below `.mdmem` are read and walked like all others.
 
     Attributes:
-        root: names the vault; of a store on a disk its folder, as an absolute path.
+        name: names the vault: its folder, as an absolute path, or a URL.
+        root: of a store on a disk its folder, as an absolute path; of another one its name.
         notes: warnings, oldest first, without repeats.
     """
 
+    name: str
     root: str
     notes: list[str]
 
@@ -53,6 +55,9 @@ class Store(Protocol):
         Raises:
             ConfigInvalid: it cannot be used.
         """
+
+    def again(self) -> Store:
+        """Return what an index of the same files reads."""
 
     def read(self, path: str, limit: int, *, exact: bool = False, settled: bool = False) -> Content | None:
         """Return what a file holds; None where there is none.
@@ -92,6 +97,16 @@ class Store(Protocol):
         Where that cannot be done reading goes on, and one of the `notes` says so.
         """
 
+    def changed_since(self, mark: str) -> tuple[str, Collection[str] | None]:
+        """Return a mark of now, and which paths have changed since an earlier one, behind a `recover`.
+
+        Args:
+            mark: as it was returned before; empty at first.
+
+        Returns:
+            Where the store cannot tell, an empty mark; None where it cannot tell which: any may have.
+        """
+
     def writing(self) -> AbstractContextManager[None]:
         """Keep other writers out, as far as the store can; what a crash left is put right first.
 
@@ -111,8 +126,8 @@ class Store(Protocol):
             FileBusy, PathRefused, StorageFailed: a step cannot be done.
         """
 
-    def entries(self) -> Iterator[Entry]:
-        """Return the changes, newest first."""
+    def entries(self, folder: str = "") -> Iterator[Entry]:
+        """Return the changes, newest first: those to files in a folder, or all."""
 
     def kept(self, digest: str) -> Content | None:
         """Return the version with this SHA-256 that a change replaced; None when it is not kept."""

@@ -19,6 +19,7 @@ from mdmem.errors import (
     EditRefused,
     Invalid,
     MemoryNotFound,
+    NeedsFolder,
     PathRefused,
     TooLarge,
     VaultNotFound,
@@ -120,8 +121,22 @@ class Vault:
 
     @property
     def root(self) -> str:
-        """What names the vault: its folder, as an absolute path."""
+        """The vault's folder, as an absolute path; of a vault in a database, that of this machine's copy."""
         return self.store.root
+
+    @property
+    def name(self) -> str:
+        """What names the vault: its folder, as an absolute path, or its URL."""
+        return self.store.name
+
+    def require_folder(self, what: str) -> None:
+        """Refuse what needs a folder of the user's own, where the vault is in a database.
+
+        Raises:
+            NeedsFolder: it is.
+        """
+        if self.disk.is_copy:
+            raise NeedsFolder(vault=self.name, what=what)
 
     @property
     def notes(self) -> list[str]:
@@ -154,7 +169,7 @@ class Vault:
             VaultNotFound: the memories are not in a folder.
         """
         if not isinstance(self.store, LocalStore):
-            raise VaultNotFound(start=self.root)
+            raise VaultNotFound(start=self.name)
         return self.store
 
     @property
@@ -413,7 +428,7 @@ class Vault:
     def history(self) -> Iterator[Entry]:
         """Yield the changes to memories of this namespace, newest first."""
         depth = self.namespace.count("/") + 1 if self.namespace else 0
-        for entry in self.store.entries():
+        for entry in self.store.entries(self.namespace):
             inside = tuple(
                 replace(
                     change,
@@ -584,5 +599,5 @@ class Vault:
             VaultNotFound: the vault's folder is gone.
         """
         if not self.store.stands(""):
-            raise VaultNotFound(start=self.root)
+            raise VaultNotFound(start=self.name)
         self.recover()

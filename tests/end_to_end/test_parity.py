@@ -80,6 +80,7 @@ ONLY_CLI = {
     "install": "about the settings of a host",
     "git.merge_driver": "mdmem.merge_files: what git runs, on files of its own",
     "uninstall": "as install",
+    "store.init": "mdmem.facade.memory.init_store: as init",
     "completion": "about the shell",
     "help": "what the program says of itself",
     "template.list": "memory.vault.templates.names: templates are no memories",
@@ -241,6 +242,7 @@ READS = {
 }
 # Commands that change something and have no --dry-run, with the reason.
 NO_DRY_RUN = {
+    "store.init": "what is there already is never changed",
     "hook": "a host waits for its answer, and nobody reads a diff",
     "lsp": "the editor makes the changes",
     "mcp": "each of its tools that changes something has dry_run",
@@ -298,7 +300,7 @@ def test_every_command_has_a_verb() -> None:
 
 def test_every_kind_is_compared() -> None:
     groups = {name.partition(".")[0] for name in CLI if "." in name}
-    assert groups - {"template", "schema"} == KINDS.keys()
+    assert groups - {"template", "schema", "store"} == KINDS.keys()
 
 
 @cases("name", BOTH)

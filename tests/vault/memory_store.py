@@ -21,7 +21,7 @@ class MemoryStore:
     """The files of a vault in a dictionary; each change counts as one more moment."""
 
     def __init__(self) -> None:
-        self.root = "in memory"
+        self.name = self.root = "in memory"
         self.notes: list[str] = []
         self._files: dict[str, tuple[int, bytes]] = {}
         self._kept: dict[str, bytes] = {}
@@ -33,6 +33,9 @@ class MemoryStore:
     def config(self) -> Config:
         content = self.read(CONFIG_PATH, 1 << 20)
         return parse(content.data.decode()) if content else Config()
+
+    def again(self) -> MemoryStore:
+        return self
 
     def put(self, path: str, data: bytes | None) -> None:
         self._moment += 1
@@ -94,8 +97,12 @@ class MemoryStore:
                 self.put(step.path, step.after)
             self._entries.append(entry)
 
-    def entries(self) -> Iterator[Entry]:
-        return reversed(self._entries)
+    def entries(self, folder: str = "") -> Iterator[Entry]:
+        entries = reversed(self._entries)
+        return (each for each in entries if any(is_under(file.path, folder) for file in each.files))
+
+    def changed_since(self, mark: str) -> tuple[str, None]:
+        return mark, None
 
     def kept(self, digest: str) -> Content | None:
         return _content(self._kept[digest], 0) if digest in self._kept else None

@@ -16,7 +16,6 @@ from pathlib import Path
 from typing import Any
 from urllib.parse import urlencode
 
-import psycopg
 import pytest
 
 FOLDERS = {16: "pginstall", 18: "pginstall18"}
@@ -50,15 +49,18 @@ class Server:
 
     def settle(self, key: str, value: str) -> None:
         """Change a setting, and wait until it holds."""
-        with psycopg.connect(f"host={self.folder} user=mdmem dbname=postgres", autocommit=True) as connection:
-            connection.execute(f"ALTER SYSTEM SET {key} = '{value}'")
-            connection.execute("SELECT pg_reload_conf()")
-        while self._ask(key) != value:
+        self.ask(f"ALTER SYSTEM SET {key} = '{value}'")
+        self.ask("SELECT pg_reload_conf()")
+        while self.ask(f"SELECT current_setting('{key}')") != [(value,)]:
             pass
 
-    def _ask(self, key: str) -> str:
-        with psycopg.connect(f"host={self.folder} user=mdmem dbname=postgres") as connection:
-            return str(connection.execute(f"SELECT current_setting('{key}')").fetchall()[0][0])
+    def ask(self, statement: str) -> list[tuple[Any, ...]]:
+        """Run a statement as the owner of everything, and return its rows."""
+        import psycopg
+
+        with psycopg.connect(f"host={self.folder} user=mdmem dbname=postgres", autocommit=True) as connection:
+            cursor = connection.execute(statement)
+            return cursor.fetchall() if cursor.description else []
 
     def url(self, vault: str, **more: str) -> str:
         values = {"host": str(self.folder), "vault": vault, **more}

@@ -207,6 +207,14 @@ class StoreConformance:
         assert [(f.path, f.before, f.after) for f in entries[0].files] == [("n/a.md", digest(b"one"), None)]
         assert {entry.actor for entry in entries} == {"ann"}
 
+    def test_the_history_of_a_folder_is_that_of_what_is_in_it(self, store: Store) -> None:
+        ids = [write(store, path, b"one") for path in ("n.md", "n-.md", "n/a.md", "n/b/c.md", "n0.md")]
+        ids.append(commit(store, Step("n/a.md", store.read("n/a.md", MOST), b"two"), Step("o.md", None, b"")))
+        assert [entry.id for entry in store.entries("n/b")] == [ids[3]]
+        assert [entry.id for entry in store.entries("n/a.md")] == [ids[5], ids[2]]
+        assert [entry.id for entry in store.entries("n")] == [ids[5], ids[3], ids[2]]
+        assert [entry.id for entry in store.entries("o")] == []
+
     # -- walking ------------------------------------------------------------------------------------------
 
     def test_a_namespace_is_walked_by_the_parts_of_its_paths(self, store: Store, put: Put) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import pickle
 import sqlite3
 import tempfile
 from collections.abc import Callable, Iterator
@@ -12,6 +13,8 @@ from uuid import uuid4
 import pytest
 from psycopg.conninfo import conninfo_to_dict
 
+import mdmem
+from mdmem.adapters.hooks import answer
 from mdmem.document.document import digest
 from mdmem.errors import (
     AlreadyExists,
@@ -19,11 +22,14 @@ from mdmem.errors import (
     DatabaseFailed,
     LimitReached,
     LockTimeout,
+    NeedsFolder,
     NotKnown,
     StorageFailed,
     Usage,
     VaultNotFound,
 )
+from mdmem.facade.memory import Memory, list_grants
+from mdmem.index import index
 from mdmem.vault import connection as connections, postgres, postgres_log
 from mdmem.vault.connection import make_tables, read_address
 from mdmem.vault.files import Raced
@@ -31,7 +37,7 @@ from mdmem.vault.paths import Namespace
 from mdmem.vault.postgres import PostgresStore
 from mdmem.vault.store import Step, new_entry
 
-from .postgres_server import Proxy, Server, served
+from .postgres_server import Proxy, Server
 from .store_conformance import (
     MOST,
     Put,
@@ -47,14 +53,7 @@ from .store_conformance import (
     write,
 )
 
-VERSIONS = [pytest.param(16, marks=pytest.mark.soak), 18]
 Opening = Callable[..., PostgresStore]
-
-
-@pytest.fixture(scope="session", params=VERSIONS)
-def server(request: pytest.FixtureRequest) -> Iterator[Server]:
-    with served(request.param) as found:
-        yield found
 
 
 @pytest.fixture
@@ -492,3 +491,114 @@ def test_a_server_elsewhere_proves_its_name(place: str, mode: str) -> None:
     assert address.shown == f"postgresql://ann@{place}/memories?vault=team"
     chosen = read_address(f"postgresql://ann@{place}/memories?sslmode=require&vault=team")
     assert conninfo_to_dict(chosen.conninfo)["sslmode"] == "require"
+
+
+# -- the memories over it ---------------------------------------------------------------------------------
+
+
+def close(*memories: Memory) -> None:
+    for each in memories:
+        each.index.close()
+        assert isinstance(each.vault.store, PostgresStore)
+        each.vault.store.close()
+
+
+def find(memory: Memory) -> list[str]:
+    return [hit.path for hit in memory.search("heron").hits]
+
+
+def test_an_index_looks_only_where_the_database_has_changed(
+    store: PostgresStore, other: PostgresStore, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    memories = [Memory(each) for each in (store, other)]
+    memories[0].write("a.md", "# Heron\n\nblue\n")
+    assert [find(each) for each in memories] == [["a.md"]] * 2
+
+    def refuse(*_: object) -> None:
+        raise AssertionError("every file was looked at")
+
+    monkeypatch.setattr(index, "compare_files", refuse)
+    memories.append(Memory(PostgresStore(other.name)))
+    memories[1].write("b.md", "# Heron\n\ngrey\n")
+    memories[0].rm("a.md")
+    assert [find(each) for each in memories] == [["b.md"]] * 3
+    close(*memories)
+
+
+def test_an_index_takes_in_another_history(store: PostgresStore, other: PostgresStore) -> None:
+    memories = [Memory(each) for each in (store, other)]
+    for path in ("a.md", "b.md"):
+        memories[0].write(path, f"# Heron\n\n{path}\n")
+    assert len(find(memories[1])) == 2
+    run(
+        store,
+        "DELETE FROM mdmem.file WHERE vault = %s AND path = 'b.md'",
+        "UPDATE mdmem.head SET id = 'another' WHERE vault = %s",
+    )
+    assert [find(each) for each in memories] == [["a.md"]] * 2
+    Path(store.root, "a.md").write_bytes(b"# Stork")
+    memories[0].index.rebuild()
+    assert find(memories[0]) == []
+    with pytest.raises(Raced):
+        write(store, "a.md", b"two")
+    assert [find(each) for each in memories] == [["a.md"]] * 2
+    close(*memories)
+
+
+def test_a_vault_in_a_database_is_named_by_its_url(store: PostgresStore, server: Server) -> None:
+    memory = mdmem.open(store.name, mdmem.Scope(user="ann"))
+    assert (memory.name, store.name) == (store.address.shown, store.address.shown)
+    assert store.name in repr(memory)
+    again = pickle.loads(pickle.dumps(memory))
+    again.write("a.md", "one\n")
+    assert [again.of_thread("t").show("a.md").text, memory.show("a.md").text] == ["one\n"] * 2
+    assert memory.status().root == store.name
+    assert memory.workspace == str(Path(store.root).parent)
+    assert memory.why("a.md").commit is None
+    close(again, memory)
+    with pytest.raises(VaultNotFound) as refused:
+        mdmem.open(server.url("nothing")).show("a.md")
+    assert refused.value.start == read_address(server.url("nothing")).shown
+
+
+@pytest.mark.parametrize(
+    "ask",
+    [
+        lambda memory: memory.git,
+        lambda memory: memory.watch(),
+        lambda memory: memory.keep_current(),
+        lambda memory: memory.editing(),
+        lambda memory: memory.project.sync(),
+        lambda memory: memory.results.stats(),
+        lambda memory: answer(memory, "session-start", {}),
+    ],
+)
+def test_what_needs_a_folder_of_ones_own_says_so(
+    store: PostgresStore, ask: Callable[[Memory], object]
+) -> None:
+    with pytest.raises(NeedsFolder) as refused:
+        ask(Memory(store))
+    assert store.root not in str(refused.value)
+
+
+def test_a_server_needs_no_more_rights_than_are_printed(server: Server, store: PostgresStore) -> None:
+    role = f"r{store.address.vault}"
+    server.ask(f"CREATE ROLE {role} LOGIN")
+    for grant in list_grants(role):
+        server.ask(grant)
+    memory = Memory(PostgresStore(server.url(store.address.vault).replace("//mdmem@", f"//{role}@")))
+    memory.write("a.md", "one\n")
+    memory.append("a.md", "two")
+    memory.undo()
+    memory.mv("a.md", "b.md")
+    memory.rm("b.md")
+    memory.restore("b.md")
+    memory.sessions.add("s", "user", "hello")
+    memory.sessions.delete("s")
+    memory.sessions.restore("s")
+    memory.sessions.add("s", "user", "again")
+    assert len(memory.sessions.history("s")) == 2
+    assert memory.show("b.md").text == "one\n"
+    close(memory)
+    with pytest.raises(DatabaseFailed, match="permission"):
+        make_tables(read_address(server.url("more").replace("//mdmem@", f"//{role}@")))

@@ -28,7 +28,12 @@ _LONGEST = 0.4  # seconds until a kill: several steps
 _PATH = "notes/shared.md"
 _STAGING = ".mdmem/local/staging"
 # What step `n % 4` leaves of the grants: one to write, the same when the guest has written, two, none.
-_GRANTS = ({"bob": "write"}, {"bob": "write"}, {"carol": "read", "bob": "write"}, {})
+_GRANTS: tuple[dict[str, str], ...] = (
+    {"bob": "write"},
+    {"bob": "write"},
+    {"carol": "read", "bob": "write"},
+    {},
+)
 
 
 class _Pair:

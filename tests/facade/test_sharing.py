@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -103,9 +104,9 @@ def test_only_owner_and_whom_full_is_given_share_delete_and_move(world: World) -
             change()
     world.alice.share("notes/db.md", "bob", "full")
     bob.share("notes/db.md", "carol", "read")
-    assert world.of("carol").show("from-alice:notes/db.md")
+    assert world.of("carol").show("from-alice:notes/db.md").text
     bob.mv("notes/db.md", "projects/demo/notes/db.md")
-    assert world.of("carol").show("from-alice:projects/demo/notes/db.md")
+    assert world.of("carol").show("from-alice:projects/demo/notes/db.md").text
     bob.rm("projects/demo/notes/db.md")
     assert [each.path for each in world.alice.ls()] == ["notes/secret.md"]
     assert {entry.actor for entry in world.alice.history()[:3]} == {"bob"}
@@ -192,7 +193,7 @@ def test_cleanup_expired_is_not_needed_and_what_is_over_never_begins_again(world
 def test_global_access_is_for_every_user_and_off_where_sharing_is(world: World) -> None:
     world.alice.share("notes/db.md", "everyone", "read")
     for user in ("bob", "carol"):
-        assert world.of(user).show("from-alice:notes/db.md")
+        assert world.of(user).show("from-alice:notes/db.md").text
     with pytest.raises(MemoryNotFound):
         mdmem.open(world.root, mdmem.Scope(shared=True)).show("from-alice:notes/db.md")
     (world.root / ".mdmem/config.toml").write_text("")
@@ -319,7 +320,7 @@ def test_what_belongs_to_no_user_is_not_shared_with_one(world: World) -> None:
     with pytest.raises(Usage, match=r"notes/all\.md cannot be shared"):
         owner.share("notes/all.md", "bob", "read")
     owner.share("users/alice/notes/db.md", "bob", "read")
-    assert world.bob.show("from-alice:notes/db.md")
+    assert world.bob.show("from-alice:notes/db.md").text
     with pytest.raises(Usage, match="alice is the owner"):
         owner.share("users/alice/notes/db.md", "alice", "read")
     with pytest.raises(Usage, match="bind one"):
@@ -413,9 +414,8 @@ def test_a_layer_leads_to_nothing_beside_what_is_granted(world: World) -> None:
             with pytest.raises(MemoryNotFound) as refused:
                 ask(f"from-alice:{path}" if ask == world.bob.show else path)
             assert "secret" not in refused.value.hint
-    same = [
-        told(lambda p=p: world.bob.show(f"from-alice:{p}")) for p in ("notes/secret.md", "notes/sacret.md")
-    ]  # type: ignore[misc]
+    names = ("notes/secret.md", "notes/sacret.md")
+    same = [told(partial(world.bob.show, f"from-alice:{name}")) for name in names]
     assert same[0] == same[1].replace("sacret", "secret")
 
 
@@ -576,5 +576,5 @@ def test_only_what_paths_decide_is_offered_of_another_user(world: World) -> None
 
 def test_a_thread_that_is_bound_shares_nothing_of_others(world: World) -> None:
     world.alice.share("notes/db.md", "bob", "read")
-    assert world.bob.of_thread("t1").show("from-alice:notes/db.md")
+    assert world.bob.of_thread("t1").show("from-alice:notes/db.md").text
     assert world.alice.of_thread("t1").share("notes/db.md", "carol", "read").files

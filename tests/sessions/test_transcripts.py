@@ -111,9 +111,9 @@ def test_a_file_in_which_nobody_says_anything_is_left_out_with_the_reason(
 def test_the_files_of_agents_are_counted_and_what_stands_beside_them_is_taken(
     memory: Memory, write: Write
 ) -> None:
-    write(lines(*[SNAPSHOT] * 30, CLAUDE, {**SIDE, "uuid": "u2"}), "whole.jsonl")
+    folder = write(lines(*[SNAPSHOT] * 30, CLAUDE, {**SIDE, "uuid": "u2"}), "whole.jsonl").parent
     for number in range(3):
-        folder = write(lines(SIDE), f"agent-{number}.jsonl").parent
+        write(lines(SIDE), f"agent-{number}.jsonl")
     for messages in (1, 0):
         done = memory.sessions.import_(str(folder))
         assert [(each.key, each.messages) for each in done.sessions] == [("claude-code:whole", messages)]

@@ -172,8 +172,7 @@ NO_SITE = Site()
 
 def find_site(layout: MemoryLayout, path: str) -> Site:
     """Return the site that the memory at `path` belongs to; `NO_SITE` without one."""
-    folder = layout.file_of(path).rpartition("/")[0] if path else layout.folder
-    return _find_around(layout, folder) if layout.root else NO_SITE
+    return _find_around(layout, layout.file_of(path).rpartition("/")[0]) if layout.root else NO_SITE
 
 
 def _find_around(layout: MemoryLayout, folder: str) -> Site:

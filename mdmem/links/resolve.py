@@ -655,7 +655,7 @@ def _rank_candidates(
         return Resolution(found[0], found, rule)
     whole = spelling if "/" in spelling else ""
     arranged = _arrange_candidates(found, tuple(namespaces(source)), whole, folded=folded)
-    if "Obsidian" in site.traits and spelling:
+    if "Obsidian" in site.traits and spelling and source:  # what somebody names is in no note
         near, top = source.rpartition("/")[0].casefold(), place_in(names.layout, site.folder) or ""
         whole, every = join(top, spelling).casefold(), arranged.folded
         among = [whole] if whole in every else [path for path in every if path.startswith(near)] or every

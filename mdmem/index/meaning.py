@@ -42,8 +42,7 @@ if TYPE_CHECKING:
     from mdmem.index.index import Index
     from mdmem.vault.paths import Namespace
 
-MOST_AT_ONCE = 24
-"""The passages that a search makes vectors of."""
+_MOST_AT_ONCE = 24  # passages that a search makes vectors of
 _NO_VECTOR = "-"  # the key of a passage that gets none: empty, of another language, or with a secret
 _OWNER = "passages"
 _KEEP = "INSERT OR REPLACE INTO passages (model, path, hash, keys) VALUES (?, ?, ?, ?)"
@@ -170,7 +169,7 @@ class Meaning:
         if self._is_local or self._find_kept(_BEGUN):
             held = self.vectors.holds({key for each in keys.values() for key in each})
             lacking = self._list_lacking(paths, keys, {*held, _NO_VECTOR})
-            if texts := {key: text for _, key, text in islice(lacking, MOST_AT_ONCE)}:
+            if texts := {key: text for _, key, text in islice(lacking, _MOST_AT_ONCE)}:
                 self._embed(texts, QUERY_SECONDS)
         return keys
 

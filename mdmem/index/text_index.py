@@ -24,7 +24,7 @@ from mdmem.index import passages
 from mdmem.index.database import VERSION_FILE
 from mdmem.kind import OBSERVATION, PROPOSAL, kind_at
 from mdmem.text.regex import regex
-from mdmem.vault.paths import EVERYTHING, is_under
+from mdmem.vault.paths import is_under
 
 if TYPE_CHECKING:
     from collections.abc import Hashable, Iterable, Sequence
@@ -132,7 +132,7 @@ _KEY_BITS = 36  # bits of a memory's key that order the memories of one day
 MOST_FOUND = 20_000  # documents at once, where not all are wanted
 ALL = 1 << 31  # documents: more than an index has
 _MOST_COUNTS = 10_000
-_MOST_RARE = 30  # words of a memory by which others are found
+_MOST_WEIGHED, _MOST_RARE = 400, 30  # words of a memory that are counted, and by which others are found
 _LONGEST_TITLE = 4_000  # code points
 
 
@@ -416,20 +416,19 @@ class TextIndex:
     def nearest(self, written: str, wall: Namespace, limit: int) -> list[str]:
         """Return the paths of the memories that hold most of the rarest words of a text, the best first.
 
-        Only those behind `wall` count, for how rare a word is, too.
+        Only what is within the wall decides what is rare and what comes first; of a long text, a sample.
         """
-        terms = {
-            word: tantivy.Query.term_query(schema(), "whole", word)
-            for word in passages.analyzed(passages.written_out(written))
-        }
-        inside = tantivy.Query.const_score_query(of_namespace(wall), 0.0)
-        counts = {word: self.frequency("whole", word) for word in terms}
-        if wall != EVERYTHING:
-            common = (word for word in terms if counts[word] > 1)
-            counts = {word: self.count(_all_of(inside, terms[word])) for word in common}
-        shared = sorted((word for word in counts if counts[word] > 1), key=lambda word: (counts[word], word))
+        words = sorted(set(passages.analyzed(passages.written_out(written))))
+        words = words[:: len(words) // _MOST_WEIGHED + 1]
+        terms = {word: tantivy.Query.term_query(schema(), "whole", word) for word in words}
+        counts = {word: self.count(_all_of(wall, term)) for word, term in terms.items()}
+        shared = sorted((word for word in words if counts[word] > 1), key=lambda word: (counts[word], word))
         asked = [tantivy.Query.const_score_query(terms[word], 1.0) for word in shared[:_MOST_RARE]]
-        return self.paths_at(address for _, address in self.best(_all_of(inside, _any_of(asked)), limit))
+        inside = tantivy.Query.const_score_query(of_namespace(wall), 0.0)
+        either = tantivy.Query.boolean_query([(tantivy.Occur.Should, each) for each in asked])
+        both = [(tantivy.Occur.Must, inside), (tantivy.Occur.Must, either)]
+        hits, _ = self.memories(tantivy.Query.boolean_query(both), limit)
+        return self.paths_at(address for _, address in hits[:limit])
 
     def count_holders(self, text: str, wall: Namespace) -> int:
         """Count the memories that hold the words of a short text in a row."""
@@ -440,7 +439,7 @@ class TextIndex:
             else tantivy.Query.term_query(schema(), "whole", row[0])
             for row in rows
         )
-        return self.count(_all_of(of_namespace(wall), *terms))
+        return self.count(_all_of(wall, *terms))
 
     def keys(self, hits: Iterable[PassageHit]) -> list[int]:
         """Return the keys of the memories that some documents are of."""
@@ -568,12 +567,10 @@ def wholes_query() -> tantivy.Query:
     return tantivy.Query.range_query(schema(), "day", tantivy.FieldType.Unsigned, 0, 99_999_999)
 
 
-def _any_of(queries: Iterable[tantivy.Query]) -> tantivy.Query:
-    return tantivy.Query.boolean_query([(tantivy.Occur.Should, each) for each in queries])
-
-
-def _all_of(*queries: tantivy.Query) -> tantivy.Query:
-    return tantivy.Query.boolean_query([(tantivy.Occur.Must, each) for each in queries])
+def _all_of(wall: Namespace, *queries: tantivy.Query) -> tantivy.Query:
+    return tantivy.Query.boolean_query(
+        [(tantivy.Occur.Must, each) for each in (of_namespace(wall), *queries)]
+    )
 
 
 def of_namespace(namespace: Namespace) -> tantivy.Query:

@@ -128,11 +128,10 @@ def asked(memory: mdmem.Memory) -> Iterable[tuple[str, Callable[[], Any]]]:
     yield "stats", lambda: as_json(memory.references.stats())
     yield "graph", memory.references.graph
     yield "check", lambda: [str(finding) for finding in memory.check()]
-    for path in ("notes/one.md", "notes/two.md"):
-        yield f"check {path}", lambda p=path: [str(finding) for finding in memory.check([p])]  # type: ignore[misc]
-        yield f"duplicates of {path}", lambda p=path: memory.duplicates(path=p)  # type: ignore[misc]
-    yield "duplicates", memory.duplicates
-    yield "quality", memory.quality
+    yield "check three", lambda: [str(finding) for finding in memory.check(["notes/three.md"])]
+    yield "duplicates", lambda: [as_json(each) for each in memory.duplicates()]
+    yield "quality", lambda: [as_json(each) for each in memory.quality()]
+    yield "report", lambda: as_json(memory.report())
     yield "doctor", lambda: as_json(memory.doctor())
     yield "context", lambda: as_json(memory.context("database backup", budget=20_000, estimated=True))
     yield "rules", memory.rules.text
@@ -195,6 +194,36 @@ def test_nothing_that_another_user_writes_changes_an_answer(
     without_others: list[dict[str, str]], other: dict[str, tuple[list[str], str]]
 ) -> None:
     assert answers(other) == without_others
+
+
+def test_what_another_user_repeats_changes_nothing_of_what_is_found_to_say_the_same(tmp_path: Path) -> None:
+    """Of the words that two notes have in common, bob makes the rarest the most common."""
+    both, own = ([f"{word}{number}x" for number in range(60)] for word in ("both", "own"))
+    notes = {"notes/a.md": both + own[:30], "notes/b.md": both}
+    notes |= {f"notes/other/{number}.md": own[29::-1] for number in range(25)}
+
+    def ask(folder: Path, others: int) -> list[str]:
+        root = folder / "memories"
+        mdmem.init(str(root))
+        bob = {f"notes/{number}.md": both[::-1] for number in range(others)}
+        for owner, memories in (("alice", notes), ("bob", bob)):
+            for path, words in memories.items():
+                file = root / "users" / owner / path
+                file.parent.mkdir(parents=True, exist_ok=True)
+                file.write_text(" ".join(words))
+                os.utime(file, (1_750_000_000, 1_750_000_000))
+        memory = mdmem.open(root, ALICE)
+        found = [str(finding) for finding in memory.check(["notes/a.md"])]
+        assert sum("says the same" in each for each in found) == 1
+        answers = (
+            memory.duplicates(path="notes/a.md"),
+            memory.duplicates(),
+            memory.quality(),
+            memory.report(),
+        )
+        return [*found, *map(repr, answers), *(each.path for each in memory.consolidate().files)]
+
+    assert ask(tmp_path / "alone", 0) == ask(tmp_path / "beside", 200)
 
 
 # -- what a change says that crossed a wall -----------------------------------------------------------------

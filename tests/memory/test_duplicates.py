@@ -219,17 +219,3 @@ def test_what_cannot_be_merged_is_refused(memory: Memory) -> None:
     ):
         with pytest.raises(Conflict):
             change()
-
-
-@cases("other", ["", " ".join(f"word{number}" for number in range(30))])
-def test_what_another_user_holds_changes_no_duplicate(tmp_path: Path, other: str) -> None:
-    """The words by which duplicates are looked for are those that are rare behind the wall."""
-    root = mdmem.init(tmp_path / "memories").root
-    words = [f"word{number}" for number in range(60)]
-    memory = mdmem.open(root, mdmem.Scope(user="alice"))
-    write(memory, one=" ".join(words), two=" ".join(words[:56]))
-    for number in range(21):
-        write(memory, **{f"other{number}": f"{' '.join(reversed(words[30:]))} entry{number}"})
-    for number in range(30 if other else 0):
-        write(mdmem.open(root, mdmem.Scope(user="bob")), **{f"note{number}": other})
-    assert pairs(memory, path="notes/one.md") == [("one", "two")]

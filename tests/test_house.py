@@ -135,7 +135,10 @@ INLINE = {
     "memory.history": ("few changes are undone behind later ones", {"merging.merge"}),
     "facade.service": (
         "few vaults ask for conversations to be kept, or for commits, and few hooks find no index",
-        {"code.citations", "facade.background", "index.unindexed", "review.commits", "sessions.logs"},
+        {
+            *("code.citations", "facade.background", "index.unindexed", "sessions.logs"),
+            *("review.commits", "review.review", "review.tracked"),
+        },
     ),
     "facade.instructions": (
         "most commands are about no tool's files",

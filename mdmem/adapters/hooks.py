@@ -350,7 +350,25 @@ def _answer_stop(memory: Memory, given: Given) -> dict[str, Any] | None:
     asked = _ask_to_continue(memory, given)
     # While the agent goes on, there is more to come. What may not be was told when the session began.
     word = "" if asked or memory.service.commit_refused else memory.service.commit_left()
+    word = word or ("" if asked else _tell_waiting(memory, given))
     return {"systemMessage": f"mdmem: {word}"} if word else asked
+
+
+def _tell_waiting(memory: Memory, given: Given) -> str:
+    """Say how many memories wait for a review, where that is another number than this session was told."""
+    try:
+        file = _session_file(memory, given, "r")
+    except MdmemError:
+        return ""
+    count = memory.service.count_waiting()
+    with open(file, "a+", encoding="utf-8") as told:
+        told.seek(0)
+        if told.read() == str(count):
+            return ""
+        told.truncate(0)
+        told.write(str(count))
+    which = "1 memory waits" if count == 1 else f"{count:,} memories wait"
+    return f"{which} for a review: `mdmem git review`" if count else ""
 
 
 def _ask_to_continue(memory: Memory, given: Given) -> dict[str, Any] | None:

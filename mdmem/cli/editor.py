@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import contextlib
 import os
+import re
 import signal
 import sys
 import tempfile
@@ -16,10 +17,14 @@ from typing import TYPE_CHECKING
 import click
 
 from mdmem.cli.render import drop_relative_path
-from mdmem.errors import ProgramFailed, Usage
+from mdmem.errors import MdmemError, ProgramFailed, Usage
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
+
+    from mdmem import Applied, Memory
+
+_TAKES_LINE = re.compile(r"(?:^|/)(?:n?vim?|nano|emacs(?:client)?|micro|kak|joe)(?: |$)")
 
 
 @contextlib.contextmanager
@@ -34,12 +39,13 @@ def _leave_interrupts() -> Iterator[None]:
             signal.signal(each, handler)
 
 
-def edit_data(path: str, data: bytes) -> bytes:
+def edit_data(path: str, data: bytes, line: int = 1) -> bytes:
     """Let the user's editor change a text, in a private file outside of the vault, and wait for that.
 
     Args:
         path: of the memory, whose suffix tells the editor the language.
         data: the text.
+        line: the 1-based line to open it at, in editors that are known to take one.
 
     Raises:
         Usage: none is named, and there is no terminal for another one.
@@ -51,7 +57,9 @@ def edit_data(path: str, data: bytes) -> bytes:
     drop_relative_path()
     try:
         with _leave_interrupts():
-            edited = click.edit(data, extension=os.path.splitext(path)[1])
+            place = f" +{line}" if line > 1 and _TAKES_LINE.search(is_named or "") else ""
+            editor = f"{is_named}{place}" if place else None
+            edited = click.edit(data, editor=editor, extension=os.path.splitext(path)[1])
     except (click.ClickException, OSError, ValueError) as error:
         reason = error.message if isinstance(error, click.ClickException) else str(error)
         remedy = "nothing was changed; set VISUAL or EDITOR to an editor that works"
@@ -60,6 +68,28 @@ def edit_data(path: str, data: bytes) -> bytes:
         ) from None
     # That editors end the last line is no change of the user's.
     return data if edited is None or (data and edited == data + b"\n") else edited
+
+
+def edit_memory(memory: Memory, path: str, line: int = 1) -> Applied | None:
+    """Let the user's editor change a memory; a text that is refused is kept in a file.
+
+    Returns:
+        What was applied; None where nothing was changed.
+
+    Raises:
+        MdmemError: there is no editor, or the text is refused.
+    """
+    before = memory.show(path)
+    data = edit_data(path, before.data, line)
+    if data == before.data:
+        return None
+    try:
+        return memory.write(path, data.decode("utf-8"), base=before)
+    except (MdmemError, UnicodeDecodeError) as error:
+        keep_data(path, data)
+        if isinstance(error, MdmemError):
+            raise
+        raise Usage(problem=f"the text is not UTF-8 (byte {error.start})") from None
 
 
 def keep_data(path: str, data: bytes) -> None:

@@ -24,6 +24,7 @@ if TYPE_CHECKING:
     from mdmem.facade.memory import Memory
     from mdmem.review.blame import SaidFact
     from mdmem.review.commits import Committed
+    from mdmem.review.decisions import Reviewed, ReviewedRow
     from mdmem.review.review import MemoryChange, MemoryChanges
     from mdmem.review.tracked import MemoryCommit
 
@@ -39,7 +40,7 @@ _SIGNS = {
 }
 _MARKED = {"-": ("[-", "-]", "red"), "+": ("{+", "+}", "green")}
 _LONGEST_PARENT = 60  # characters that name the item around a fact
-_MOST_FILES = 20  # of a commit that are named without --verbose
+_MOST_FILES = 20  # of a commit that are named without --verbose; and lines of a new memory
 _MOST_SECONDS = 30  # that git waits for one file
 
 
@@ -171,12 +172,13 @@ def _print_changes(path: str, changes: list[MemoryChange]) -> None:
         if change.kind and change.kind != "heading" and change.heading != heading:
             heading = change.heading
             render.print_coloured(f"  # {' > '.join(heading)}".rstrip() + "\n", "cyan")
-        _print_change(change)
+        print_change(change)
         if change.kind == "heading" and change.after:
             heading = (*change.heading, change.after.lstrip("#").strip())
 
 
-def _print_change(change: MemoryChange) -> None:
+def print_change(change: MemoryChange) -> None:
+    """Print what became of one fact or field."""
     if change.note:
         print(f"  ({change.note})")
         return
@@ -191,6 +193,33 @@ def _print_change(change: MemoryChange) -> None:
         render.print_coloured(_indent_lines(change.words[0].text if change.words else ""), colour)
     told = [_name_old_place(change)] * change.moved + ["?"] * (not change.sure)
     print(f"  ({' '.join(told)})" if told else "")
+
+
+def print_reviewed(memories: Sequence[Reviewed]) -> None:
+    """Print all rows of a review."""
+    for each in memories:
+        for row in each.rows:
+            print_row(each, row)
+
+
+def print_row(memory: Reviewed, row: ReviewedRow) -> None:
+    """Print a row of a review, below its memory and its headings, with who made it."""
+    render.print_coloured(f"{memory.path}", "magenta")
+    print(f"  {memory.kind}{f' from {memory.old_path}' if memory.old_path else ''}")
+    if row.heading:
+        render.print_coloured(f"  # {' > '.join(row.heading)}\n", "cyan")
+    if row.note or not row.change.startswith("memory"):
+        print_change(row)
+    elif row.change != "memory-renamed":
+        lines = (row.before or row.after or "").removesuffix("\n").split("\n")
+        sign, colour = _SIGNS[row.change.removeprefix("memory-")]
+        for line in lines[:_MOST_FILES]:
+            render.print_coloured(f"  {sign} {line}\n", colour)
+        if (left := len(lines) - _MOST_FILES) > 0:
+            print(f"  and {left:,} more lines")
+    if row.by:
+        print(f"  (by {row.by}, {row.date[:10]})")
+    print()
 
 
 def _name_old_place(change: MemoryChange) -> str:
@@ -340,17 +369,30 @@ def git_commit(memory: Memory, same: bool, **given: Any) -> int:  # noqa: ARG001
     is_empty = not (done.files or done.settings)
     if render.is_set("as_json"):
         render.print_json(done)
-    elif not is_empty:
-        _print_committed(done)
-    render.print_remarks(f"left out: {line}" for line in done.left_out)
-    render.print_remarks(f"note: {line}" for line in done.notes)
-    if is_empty and not render.is_set("as_json"):
-        render.print_remarks(["nothing to commit"])
-        _print_ignored(done.ignored)
+        print_left_out(done)
+    else:
+        print_committed(done)
     return int(is_empty)
 
 
-def _print_committed(done: Committed) -> None:
+def print_committed(done: Committed) -> None:
+    """Print a commit, or with --dry-run what would go into one, and what is not in it."""
+    is_empty = not (done.files or done.settings)
+    if not is_empty:
+        _print_commit_made(done)
+    print_left_out(done)
+    if is_empty:
+        render.print_remarks(["nothing to commit"])
+        _print_ignored(done.ignored)
+
+
+def print_left_out(done: Committed) -> None:
+    """Print what is not in a commit, and what should be known about it."""
+    render.print_remarks(f"left out: {line}" for line in done.left_out)
+    render.print_remarks(f"note: {line}" for line in done.notes)
+
+
+def _print_commit_made(done: Committed) -> None:
     subject, *rest = done.message.split("\n")
     render.print_coloured(
         f"[{done.branch or 'detached head'} {(done.commit or 'would be')[: render.SHORT]}]", "yellow"

@@ -138,7 +138,7 @@ _MODULES = {
     "agents": "hook install project tool uninstall",
     "edit": "append delete-lines edit insert mv prepend replace rm section set unset write"
     " history redo restore undo share unshare",
-    "git": "git",
+    "review": "git",  # it adds its command to those of git
     "inbox": "inbox",
     "help": "help",
     "find": "access check context doctor ls show",

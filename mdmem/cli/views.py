@@ -86,7 +86,7 @@ def status_command(memory: Memory) -> None:
     print(f"{'scope':16} {found.scope}")
     rows = [
         ("memories", found.memories, "ls -t"),
-        ("not committed", found.uncommitted, "git diff"),
+        ("not committed", found.uncommitted, "git review"),
         ("open proposals", found.proposals, "inbox list"),
         ("stale citations", found.stale, "refs --stale"),
         ("broken links", found.broken, "check"),

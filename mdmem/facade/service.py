@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 
 from mdmem.errors import MdmemError, NotReady
 from mdmem.facade.lazy import Lazy
+from mdmem.kind import PROPOSAL, kind_at
 from mdmem.vault.vault import acting_for
 
 if TYPE_CHECKING:
@@ -66,6 +67,17 @@ class Service:
             A word about what was not committed, and why; no error is raised.
         """
         return self._commits.by_itself() if self._vault.config.git.commit != "off" else ""
+
+    def count_waiting(self) -> int:
+        """Count the memories to be reviewed; 0 where git cannot say, or has no commit to compare with."""
+        from mdmem.review.review import Review  # noqa: PLC0415 - few hooks ask
+        from mdmem.review.tracked import Tracked  # noqa: PLC0415 - as above
+
+        with suppress(MdmemError), Tracked(self._vault) as tracked:
+            if tracked.head:
+                found = Review(self._vault, tracked, tracked.head, None).find_differing()
+                return sum(kind_at(pair.path) is not PROPOSAL for pair in found)
+        return 0
 
     def commit_applied(self, applied: Applied) -> Applied:
         """Commit a change to git, where the config asks for each to be, and return it."""

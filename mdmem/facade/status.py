@@ -18,7 +18,7 @@ from mdmem.facade.check import find_hidden
 from mdmem.facade.doctor import find_unignored
 from mdmem.git.repository import Repository
 from mdmem.links.references import CODE, LINKS, occurrences
-from mdmem.review.review import MemoryPair, Review
+from mdmem.review.review import Review
 from mdmem.review.tracked import Tracked, describe_ignored
 from mdmem.vault.paths import Namespace
 
@@ -143,21 +143,9 @@ def _count_in_git(memory: Memory) -> tuple[int, int, str] | None:
     if repository is None:
         return None
     with Tracked(memory.vault, repository) as tracked:
-        pairs = Review(memory.vault, tracked, tracked.head, None).find_pairs()
-        count = sum(_is_changed(memory, tracked, pair) for pair in pairs)
+        count = len(Review(memory.vault, tracked, tracked.head, None).find_differing())
         ignored = describe_ignored(tracked, tracked.ignored)
         return count, len(tracked.unmerged()), f"{ignored.message}; {ignored.hint}" if ignored else ""
-
-
-def _is_changed(memory: Memory, tracked: Tracked, pair: MemoryPair) -> bool:
-    if pair.old != pair.new or pair.after:
-        return True
-    # Git does not know whether the file still holds this: it was written since git looked.
-    try:
-        old, now = tracked.document(pair.before, pair.old), memory.vault.find(pair.new, recovered=True)
-    except MdmemError:
-        return True
-    return old is None or now is None or old.data != now.data
 
 
 def _look_at_setup(memory: Memory, view: View) -> Iterator[str]:

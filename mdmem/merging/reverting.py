@@ -90,6 +90,7 @@ def take_back(
         if is_back:
             back = [FieldChange(_OPPOSITE[each.kind], each.key, each.after, each.before) for each in fields]
             front, mine = after, _with_fields(after, back)
+            mine = before if mine.fields == before.fields else mine
         if version is now:  # a heading stays that others are under
             stay = [each.now for each in undos if each.now and each.has_others]
             skipped += [f"{_quote_fact(fact)} stays, as other facts are under it now" for fact in stay]

@@ -229,6 +229,20 @@ class Review:
                 raise MemoryNotFound(path=path)
         return chosen
 
+    def find_differing(self) -> list[MemoryPair]:
+        """Return those of `find_pairs` that do differ, byte by byte, from the last commit."""
+        return [pair for pair in self.find_pairs() if self._is_changed(pair)]
+
+    def _is_changed(self, pair: MemoryPair) -> bool:
+        if pair.old != pair.new or pair.after:
+            return True
+        # Git does not know whether the file still holds this: it was written since git looked.
+        try:
+            old, now = self._read(pair.old, pair.before), self._vault.find(pair.new, recovered=True)
+        except MdmemError:
+            return True
+        return old is None or now is None or old.data != now.data
+
     def _differing_pairs(self, old: str, new: str) -> Iterator[MemoryPair]:
         for file in self._tracked.history.differences(old, new, self._tracked.names):
             path = (self._tracked.path(file.name) or "") if file.after else ""

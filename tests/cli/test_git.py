@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from mdmem.cli.git import _print_change
+from mdmem.cli.git import print_change
 from mdmem.review.review import MemoryChange
 from tests.git.conftest import Tree, set_up
 
@@ -98,7 +98,7 @@ def test_where_a_fact_has_moved_is_said(cli: Any, tree: Tree) -> None:
 
 
 def test_what_has_another_order_is_reordered(capsys: pytest.CaptureFixture[str]) -> None:
-    _print_change(
+    print_change(
         MemoryChange(path="a.md", change="fact-reordered", kind="item", before="Stop it.", after="Stop it.")
     )
     assert capsys.readouterr().out == "  reordered  Stop it.\n"

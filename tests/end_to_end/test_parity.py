@@ -248,6 +248,7 @@ NO_DRY_RUN = {
     "mcp": "each of its tools that changes something has dry_run",
     "tool": "a model gives commands, which have no such member",
     "git.merge_driver": "git gives it files of its own",
+    "git.review": "each decision is asked for, and undone by a key",
     "git.allow": "it notes a consent, and changes no memory",
     "sessions.allow_capture": "as git.allow",
     "sync": "it makes the index, and changes no memory",

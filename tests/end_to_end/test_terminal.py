@@ -63,6 +63,7 @@ COMMANDS: dict[str, list[list[str]]] = {
     "git log": [[], [NOTE], [BAD]],
     "git diff": [[], [BAD], ["--in", NOTE]],
     "git blame": [[NOTE], [BAD]],
+    "git review": [[], [NOTE], [BAD]],
     "git commit": [["--dry-run"], ["--only", BAD]],
     "git revert": [[f"{NOTE}:{BIDI}"], ["HEAD", "--dry-run"], [BAD]],
     "git allow": [["commit"], ["hooks"]],

@@ -329,3 +329,12 @@ def test_a_fact_that_was_added_goes_from_where_it_was_moved_to() -> None:
 def lines(text: str) -> Counter[str]:
     """How often each line stands that is not blank; it may have to be indented otherwise."""
     return Counter(line.strip() for line in text.splitlines() if line.strip())
+
+
+@cases("tags", ["[a, b]", "[a, a]", "\n  - a\n  - b"])
+def test_a_list_that_was_added_is_taken_back_however_it_is_written(tags: str) -> None:
+    before = parse_text("a.md", "- one\n")
+    after = parse_text("a.md", f"---\ntags: {tags}\ntitle: T\n---\n- one\n")
+    added = {each.key: each for each in compare(before, after).fields}
+    assert take_back(before, after, after, [added["tags",]]).text == "---\ntitle: T\n---\n- one\n"
+    assert take_back(before, after, after, [*added.values()]).text == "- one\n"

@@ -10,7 +10,7 @@ from collections import Counter, defaultdict
 from contextlib import suppress
 from copy import copy
 from dataclasses import replace
-from functools import cache, cached_property
+from functools import cache, cached_property, partial
 from itertools import islice, tee
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -57,6 +57,12 @@ def _is_return(entry: Entry) -> bool:
 
 def _name_row(change: FactChange) -> tuple[str, str, tuple[str, ...]]:
     return change.kind, change.fact.said, change.fact.path
+
+
+def _list_rows(head: Document | None, version: _Version) -> set[tuple[str, str, tuple[str, ...]]]:
+    with suppress(DocumentRefused):  # it has more parts than its limit
+        return {_name_row(each) for each in compare(head, version.document).facts}
+    return set()
 
 
 def list_members(document: Document | None) -> tuple[Member, ...]:
@@ -141,9 +147,7 @@ class Steps:
         self._vault, self._log, self._now, self._head = vault, log, _Version(now), _Version(head)
         (self._steps,), self._left = tee(self._read_steps(), 1), _MOST_READ
         self._pair_facts = cache(lambda version: dict(pair_facts(version.document, now)))
-        self._list_rows = cache(
-            lambda version: {_name_row(each) for each in compare(head, version.document).facts}
-        )
+        self._list_rows = cache(partial(_list_rows, head))
 
     def find_maker(self, row: Fact | str) -> Maker:
         """Find who made a fact of the version, or a field, by its key."""
@@ -159,7 +163,7 @@ class Steps:
         if new and not (old and old.said == new.said):
             return self.find_maker(new)
         row = _name_row(change)
-        return self._find_maker(lambda version: row in self._list_rows(version))
+        return self._find_maker(lambda version: version is self._now or row in self._list_rows(version))
 
     def find_mover(self) -> Maker:
         """Find who gave the memory its name."""

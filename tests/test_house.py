@@ -62,8 +62,10 @@ SHORT = {
     "memory.provenance": "how sure memories are, apart from when they count",
     "merging.facts": "the view of a tree that comparison and blame read, and what a fact is",
     "index.wordpiece": "the tokens of one family of models, which need no model to be tested",
+    "facade.uses": "whose uses of what a scope asks for, apart from where counts stand",
     "facade.lazy": "the descriptor of the façade's attributes",
     "facade.statistics": "how much there is: one question, which needs no other",
+    "vault.uses": "the one thing of a vault that is no file and no log",
     "sessions.outline": "what a conversation came to is found without any memory",
 }
 # Why a module of which one other makes use stands alone.

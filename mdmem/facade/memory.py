@@ -104,7 +104,7 @@ _GRANTS = {
     "mdmem.content, mdmem.entry, mdmem.touched": "SELECT, INSERT",
     "mdmem.log": "SELECT, INSERT, UPDATE",
     "mdmem.chunk": "SELECT, INSERT, DELETE",
-    "mdmem.file": "SELECT, INSERT, UPDATE, DELETE",
+    "mdmem.file, mdmem.use": "SELECT, INSERT, UPDATE, DELETE",
 }
 
 

@@ -77,6 +77,10 @@ CREATE TABLE mdmem.chunk (
     vault text COLLATE "C", log text COLLATE "C", start bigint, mark text NOT NULL, data bytea NOT NULL,
     PRIMARY KEY (vault, log, start)
 );
+CREATE TABLE mdmem.use (
+    vault text COLLATE "C", path text COLLATE "C", namespace text COLLATE "C", count bigint NOT NULL,
+    last bigint NOT NULL, PRIMARY KEY (vault, path, namespace)
+);
 """
 
 

@@ -31,6 +31,7 @@ from mdmem.vault.log import LogFile
 from mdmem.vault.mark import name_for
 from mdmem.vault.paths import Namespace, is_under
 from mdmem.vault.trash import TrashFolder
+from mdmem.vault.uses import FolderUses
 from mdmem.vault.walk import walk
 
 if TYPE_CHECKING:
@@ -38,6 +39,7 @@ if TYPE_CHECKING:
 
     from mdmem.vault.files import Content
     from mdmem.vault.store import Entry, Step
+    from mdmem.vault.uses import UseTable
     from mdmem.vault.walk import Found
 
 LOCK_SECONDS = 10.0
@@ -228,6 +230,11 @@ class LocalStore:
     def kept(self, digest: str) -> Content | None:
         """See `Store.kept`."""
         return self.trash.kept(digest)
+
+    @property
+    def uses(self) -> UseTable:
+        """The counts of use."""
+        return FolderUses(lambda: self.own("uses"))
 
     # -- logs ---------------------------------------------------------------------------------------------
 

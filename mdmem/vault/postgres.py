@@ -57,7 +57,8 @@ _OWN = (".mdmem/schemas/", ".mdmem/templates/")
 _HIDDEN = re.compile(r"(?:(?<=/)|^)\.(?=[^./])")
 
 _LOOK = """
-SELECT h.seq, h.id, pg_postmaster_start_time()::text, pg_snapshot_xmin(pg_current_snapshot())::text,
+SELECT h.seq, h.id, concat(pg_postmaster_start_time(), ' ', pg_relation_filenode('mdmem.head')),
+    pg_snapshot_xmin(pg_current_snapshot())::text,
     EXISTS (SELECT FROM mdmem.log l WHERE l.vault = h.vault AND l.xid >= %s::text::xid8), h.origin
 FROM mdmem.head h WHERE h.vault = %s
 """
@@ -87,13 +88,22 @@ SELECT seq, shape FROM mdmem.entry WHERE vault = %s AND seq < %s AND seq IN (
     SELECT seq FROM mdmem.touched WHERE vault = %s AND (path = %s OR path >= %s AND path < %s)
 ) ORDER BY seq DESC LIMIT %s
 """
+_COUNT_USE = """
+INSERT INTO mdmem.use AS u VALUES (%s, %s, %s, 1, %s) ON CONFLICT (vault, path, namespace)
+DO UPDATE SET count = u.count + 1, last = greatest(u.last, excluded.last)
+"""
+_SUM_USES = """
+SELECT coalesce(sum(count), 0), coalesce(max(last), 0) FROM mdmem.use
+WHERE vault = %s AND path = %s AND namespace = coalesce(%s, namespace)
+"""
 _TOUCH = "INSERT INTO mdmem.touched VALUES (%s, %s, %s)"
 
 
 class CopyState(NamedTuple):
     """What a copy has taken in: the head's `seq` and id, and how far the logs.
 
-    `boot` names the run of this machine, `started` that of the server: what another run left is compared.
+    `boot` names the run of this machine, `started` that of the server, and the tables, which a restore makes
+    again: what another run left is compared.
     `epoch` names what came of that: files that changed meanwhile are in no list.
     """
 
@@ -558,6 +568,11 @@ class PostgresStore(LocalStore):
             return None
         return Content(rows[0][0], files.NEW_FILE, os.getuid(), os.getgid(), (0, 0, 0, 0))
 
+    @property
+    def uses(self) -> PostgresUses:
+        """The counts of use, of all servers."""
+        return PostgresUses(self.database)
+
     # -- logs ---------------------------------------------------------------------------------------------
 
     def log(self, path: str) -> contextlib.AbstractContextManager[LogFile]:
@@ -610,6 +625,34 @@ class PostgresStore(LocalStore):
                     if not log.start or self._measure_log(log.path) == log.start:
                         self._extend_log(notes, log.path, log.identifier, log.start, [bytes(log.added)])
                 notes.commit()
+
+
+class PostgresUses:
+    """The counts of use of a vault; see `UseTable`."""
+
+    def __init__(self, database: Connections) -> None:
+        self._database, self._vault = database, database.address.vault
+
+    def add(self, namespace: str, paths: Iterable[str], moment: int) -> None:
+        """See `UseTable.add`."""
+        # In one order, so that two servers wait for each other instead of for ever.
+        rows = [(self._vault, path, namespace, moment) for path in sorted(paths)]
+        with self._database.translated("count uses"), self._database.begun() as connection:
+            connection.execute("SET LOCAL synchronous_commit = off")  # a count that is lost is no loss
+            connection.cursor().executemany(_COUNT_USE, rows)
+            connection.execute("COMMIT")
+
+    def total(self, path: str, namespace: str | None) -> tuple[int, int]:
+        """See `UseTable.total`."""
+        with self._database.translated("read its uses"):
+            ((count, last),) = self._database.ask(_SUM_USES, [self._vault, path, namespace])
+        return int(count), last
+
+    def forget(self, path: str) -> None:
+        """See `UseTable.forget`."""
+        with self._database.translated("forget uses"), self._database.begun() as connection:
+            connection.execute("DELETE FROM mdmem.use WHERE vault = %s AND path = %s", [self._vault, path])
+            connection.execute("COMMIT")
 
 
 def _describe_file(step: Step) -> StoredFile:

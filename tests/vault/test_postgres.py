@@ -581,6 +581,18 @@ def test_what_needs_a_folder_of_ones_own_says_so(
     assert store.root not in str(refused.value)
 
 
+def test_uses_are_counted_on_all_servers_together(store: PostgresStore, other: PostgresStore) -> None:
+    memories = [Memory(store), Memory(other, mdmem.Scope(user="ann"))]
+    memories[0].uses.add(["users/ann/a.md", "b.md"], at=5)
+    memories[1].uses.add(["a.md", "a.md"], at=3)
+    assert memories[1].uses.of("a.md") == memories[0].uses.of("users/ann/a.md") == (2, 5)
+    assert memories[1].uses.of("a.md", "users/ann") == (1, 3)
+    together([lambda: memories[0].uses.add(["b.md", "a.md"])] * 4)
+    assert memories[0].uses.of("b.md").times == 5
+    memories[1].uses.forget("a.md")
+    assert memories[0].uses.of("users/ann/a.md") == (0, 0)
+
+
 def test_a_server_needs_no_more_rights_than_are_printed(server: Server, store: PostgresStore) -> None:
     role = f"r{store.address.vault}"
     server.ask(f"CREATE ROLE {role} LOGIN")
@@ -593,6 +605,8 @@ def test_a_server_needs_no_more_rights_than_are_printed(server: Server, store: P
     memory.mv("a.md", "b.md")
     memory.rm("b.md")
     memory.restore("b.md")
+    memory.uses.add(["b.md"])
+    memory.uses.forget("b.md")
     memory.sessions.add("s", "user", "hello")
     memory.sessions.delete("s")
     memory.sessions.restore("s")

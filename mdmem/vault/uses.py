@@ -1,0 +1,75 @@
+"""The counts of use of a vault in a folder: an SQLite table in its local state, which no clone gets."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import sqlite3
+from typing import TYPE_CHECKING, Protocol
+
+from mdmem.errors import StorageFailed
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable, Iterator
+
+_NAME = "uses.sqlite"
+_BUSY_SECONDS = 10.0
+_SCHEMA = """
+CREATE TABLE IF NOT EXISTS uses (
+    namespace TEXT NOT NULL, path TEXT NOT NULL, count INTEGER NOT NULL, last INTEGER NOT NULL,
+    PRIMARY KEY (namespace, path)
+) WITHOUT ROWID
+"""
+_ADD = """
+INSERT INTO uses VALUES (?, ?, 1, ?) ON CONFLICT (namespace, path)
+DO UPDATE SET count = count + 1, last = max(last, excluded.last)
+"""
+
+
+class UseTable(Protocol):
+    """Counts of use, by the namespace that asked and the path of the vault. Raises Unavailable."""
+
+    def add(self, namespace: str, paths: Iterable[str], moment: int) -> None:
+        """Count one more use of each path, at a moment in milliseconds since the epoch."""
+
+    def total(self, path: str, namespace: str | None) -> tuple[int, int]:
+        """Return how often a path was used by a namespace, or by all, and when last; 0 for never."""
+
+    def forget(self, path: str) -> None:
+        """Drop the counts of a path."""
+
+
+class FolderUses:
+    """See `UseTable`; `find_folder` makes the folder of the table, where nobody else can have put one."""
+
+    def __init__(self, find_folder: Callable[[], str]) -> None:
+        self._find_folder = find_folder
+
+    def add(self, namespace: str, paths: Iterable[str], moment: int) -> None:
+        """See `UseTable.add`."""
+        with self._opened() as database:
+            database.executemany(_ADD, [(namespace, path, moment) for path in paths])
+
+    def total(self, path: str, namespace: str | None) -> tuple[int, int]:
+        """See `UseTable.total`."""
+        query = "SELECT sum(count), max(last) FROM uses WHERE path = ? AND namespace = ifnull(?, namespace)"
+        with self._opened() as database:
+            count, last = database.execute(query, (path, namespace)).fetchone()
+        return count or 0, last or 0
+
+    def forget(self, path: str) -> None:
+        """See `UseTable.forget`."""
+        with self._opened() as database:
+            database.execute("DELETE FROM uses WHERE path = ?", [path])
+
+    @contextlib.contextmanager
+    def _opened(self) -> Iterator[sqlite3.Connection]:
+        """Open the table, and keep what is done in one transaction."""
+        file = os.path.join(self._find_folder(), _NAME)
+        try:
+            with contextlib.closing(sqlite3.connect(file, timeout=_BUSY_SECONDS)) as database, database:
+                database.execute("PRAGMA synchronous = OFF")  # a count that is lost with the power is no loss
+                database.execute(_SCHEMA)
+                yield database
+        except sqlite3.Error as error:
+            raise StorageFailed(path=file, action="count uses", reason=str(error)) from None

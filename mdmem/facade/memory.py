@@ -11,9 +11,9 @@ import unicodedata
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import replace
-from functools import cached_property, partial
+from functools import cached_property, partial, wraps
 from itertools import islice
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Concatenate, ParamSpec, TypeVar
 
 from mdmem.arguments import complete_id, texts_of
 from mdmem.diagnostic import Diagnostic
@@ -96,6 +96,8 @@ if TYPE_CHECKING:  # most commands use one of these, or none
     from mdmem.watch.watcher import Keeper, Watcher
 
 
+P = ParamSpec("P")
+R = TypeVar("R")
 Progress = Callable[[str, int, int], None]
 _GRANTS = {
     "SCHEMA mdmem": "USAGE",
@@ -106,6 +108,17 @@ _GRANTS = {
     "mdmem.chunk": "SELECT, INSERT, DELETE",
     "mdmem.file, mdmem.use": "SELECT, INSERT, UPDATE, DELETE",
 }
+
+
+def _steadily(ask: Callable[Concatenate[Memory, P], R]) -> Callable[Concatenate[Memory, P], R]:
+    """Let a question look only once for what other servers have changed."""
+
+    @wraps(ask)
+    def asking(memory: Memory, /, *given: P.args, **named: P.kwargs) -> R:
+        with memory.vault.store.steady():
+            return ask(memory, *given, **named)
+
+    return asking
 
 
 class Memory(Kinds["Applied"]):
@@ -376,6 +389,7 @@ class Memory(Kinds["Applied"]):
         """
         return self.vault.disk.local(check_folder(name))
 
+    @_steadily
     def context(
         self,
         query: str = "",
@@ -797,6 +811,7 @@ class Memory(Kinds["Applied"]):
         self.vault.enter()
         return ripgrepy(pattern, self.vault.root, self.vault.wall, self.suffixes)
 
+    @_steadily
     def search(
         self,
         query: str,
@@ -928,6 +943,7 @@ class Memory(Kinds["Applied"]):
         moment = validity.read_moment(as_of or None, utc_now())
         return validity.find_shown_states(layers, moment, is_past=bool(as_of))
 
+    @_steadily
     def why(self, path: StrPath) -> Why:
         """Explain a memory: what it rests on, and how sure it is; see `mdmem.facade.why`.
 
@@ -1008,6 +1024,7 @@ class Memory(Kinds["Applied"]):
             template, variables or {}, now=datetime.now(UTC), refuse_unread=True
         )
 
+    @_steadily
     def check(self, paths: Sequence[StrPath] = (), *, links: bool = True) -> list[Diagnostic]:
         """Everything that is wrong with memories: form, schema, secrets, links, cited code, ids, lineage.
 
@@ -1081,6 +1098,7 @@ class Memory(Kinds["Applied"]):
         known += [each.id for each in self.working.list() if each.kind == "thread"]
         return complete_id("thread", thread, known)
 
+    @_steadily
     def status(self) -> MemoryStatus:
         """Return what is here, what waits for somebody, and what is wrong with the setup.
 
@@ -1095,7 +1113,9 @@ class Memory(Kinds["Applied"]):
 
     def _apply_built(self, build: Build, *, locked: bool = False) -> Applied:
         """Apply the plan that `build` makes, then commit it to git where the config wants that."""
-        return self.service.commit_applied(self.vault.transact(build, locked=locked))
+        with self.vault.store.steady():
+            applied = self.vault.transact(build, locked=locked)
+        return self.service.commit_applied(applied)
 
     def _apply_locked(self, build: Build) -> Applied:
         return self._apply_built(build, locked=True)

@@ -131,11 +131,12 @@ class StoredFile(NamedTuple):
         return self.spelled or self.path
 
 
-class _Writing(threading.local):
-    """The transaction of the block `writing` that a thread is in."""
+class _AtWork(threading.local):
+    """What a thread is at: the transaction of its block `writing`, and whether its question has looked."""
 
     stack: contextlib.ExitStack
     connection: Connection | None = None
+    is_steady = has_looked = False
 
 
 class PostgresStore(LocalStore):
@@ -156,7 +157,7 @@ class PostgresStore(LocalStore):
         super().__init__(os.path.join(user_cache_dir("mdmem", appauthor=False), "teams", name, "memories"))
         self.name = self.address.shown
         self._state: CopyState | None = None
-        self._writing = _Writing()
+        self._work = _AtWork()
 
     def again(self) -> PostgresStore:
         """Return this store: it says what has changed."""
@@ -195,6 +196,9 @@ class PostgresStore(LocalStore):
         Raises:
             DatabaseFailed, LockTimeout, StorageFailed: what the copy holds may be old.
         """
+        work = self._work
+        if work.is_steady and work.has_looked:
+            return 0
         with self.database.translated("read it"):
             if not self._is_current():
                 # First a connection, then the copy, then what is seen: others that wait for the copy hold no
@@ -202,7 +206,21 @@ class PostgresStore(LocalStore):
                 with self.database.begun() as connection, self._hold_copy():
                     connection.execute("SET TRANSACTION ISOLATION LEVEL REPEATABLE READ")
                     self._follow(connection)
+        work.has_looked = True
         return 0
+
+    @contextlib.contextmanager
+    def steady(self) -> Iterator[None]:
+        """See `Store.steady`."""
+        work = self._work
+        if work.is_steady:
+            yield
+            return
+        work.is_steady, work.has_looked = True, False
+        try:
+            yield
+        finally:
+            work.is_steady = False
 
     def _is_current(self) -> bool:
         known = self._state
@@ -456,7 +474,7 @@ class PostgresStore(LocalStore):
         come in between, and bases are compared again.
         """
         self.recover()  # others wait for whoever holds the head, and not while a new copy is filled
-        own = self._writing
+        own = self._work
         with self.database.translated("change it"), contextlib.ExitStack() as own.stack:
             own.connection = self._lock_head(own.stack)
             try:
@@ -474,7 +492,7 @@ class PostgresStore(LocalStore):
 
     def commit(self, entry: Entry, steps: Sequence[Step]) -> None:
         """See `Store.commit`."""
-        own, vault = self._writing, self.address.vault
+        own, vault = self._work, self.address.vault
         connection = own.connection or self._lock_head(own.stack)
         self._refuse_raced(connection, steps)
         self._refuse_obstacles(steps)
@@ -495,7 +513,7 @@ class PostgresStore(LocalStore):
             connection.cursor().executemany(_TOUCH, [(vault, path, seq) for path in touched])
         self.database.commit(connection, lambda other: self._was_made(other, entry), f"change {entry.id}")
         # It is made: what fails from here on is left to the next question.
-        own.connection = None
+        own.connection, own.has_looked = None, False
         with contextlib.suppress(MdmemError, OSError, psycopg.Error, sqlite3.Error):
             own.stack.close()
             self._take_own(seq, entry, gone, put)
@@ -616,6 +634,7 @@ class PostgresStore(LocalStore):
             log.write_row()
         self.database.commit(connection, changed[0].has_mark, f"what was added to {changed[0].path}")
         # It is made: what fails from here on is left to the next question.
+        self._work.has_looked = False
         with contextlib.suppress(MdmemError, OSError, psycopg.Error, sqlite3.Error):
             if any(log.is_replaced or log.others for log in changed):
                 self.recover()

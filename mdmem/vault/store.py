@@ -107,6 +107,9 @@ class Store(Protocol):
             Where the store cannot tell, an empty mark; None where it cannot tell which: any may have.
         """
 
+    def steady(self) -> AbstractContextManager[None]:
+        """Let `recover` look only once in the block, for one question that reads many files."""
+
     def writing(self) -> AbstractContextManager[None]:
         """Keep other writers out, as far as the store can; what a crash left is put right first.
 

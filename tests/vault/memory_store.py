@@ -76,6 +76,10 @@ class MemoryStore:
         return 0
 
     @contextmanager
+    def steady(self) -> Iterator[None]:
+        yield
+
+    @contextmanager
     def writing(self) -> Iterator[None]:
         with self._lock:
             yield

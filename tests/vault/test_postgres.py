@@ -5,7 +5,7 @@ from __future__ import annotations
 import pickle
 import sqlite3
 import tempfile
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from functools import partial
 from pathlib import Path
 from uuid import uuid4
@@ -579,6 +579,39 @@ def test_what_needs_a_folder_of_ones_own_says_so(
     with pytest.raises(NeedsFolder) as refused:
         ask(Memory(store))
     assert store.root not in str(refused.value)
+
+
+@pytest.mark.parametrize(
+    "ask",
+    [
+        lambda memory: memory.search("heron"),
+        lambda memory: memory.context("heron"),
+        lambda memory: memory.check(),
+        lambda memory: memory.status(),
+        lambda memory: memory.why("a.md"),
+        lambda memory: memory.show("a.md"),
+        lambda memory: memory.append("a.md", "more"),
+        lambda memory: memory.undo(),
+    ],
+)
+def test_a_question_looks_once_for_what_has_changed(
+    store: PostgresStore, monkeypatch: pytest.MonkeyPatch, ask: Callable[[Memory], object]
+) -> None:
+    memory = Memory(store)
+    for path in ("a.md", "b.md"):
+        memory.write(path, "# Heron\n\nblue\n")
+    find(memory)
+    asked: list[str] = []
+    question = store.database.ask
+
+    def count_looks(statement: str, values: Sequence[object]) -> list[tuple[object, ...]]:
+        asked.append(statement)
+        return question(statement, values)
+
+    monkeypatch.setattr(store.database, "ask", count_looks)
+    ask(memory)
+    assert asked.count(postgres._LOOK) == 1
+    close(memory)
 
 
 def test_uses_are_counted_on_all_servers_together(store: PostgresStore, other: PostgresStore) -> None:

@@ -58,10 +58,9 @@ class Uses:
 
     def count_all(self) -> dict[str, int]:
         """Count the uses of each memory of the scope that was ever used; raises as `add`."""
-        with self._opened() as database:
-            counts = database.execute("SELECT path, sum(count) FROM uses GROUP BY path")
-            wall = self._vault.wall
-            return {relative(path, wall.folder): count for path, count in counts if wall.holds(path)}
+        wall = self._vault.wall
+        counts = self._table.totals().items()
+        return {relative(path, wall.folder): count for path, count in counts if wall.holds(path)}
 
     def forget(self, path: str) -> None:
         """Forget the uses of a memory that is gone; raises as `add`."""

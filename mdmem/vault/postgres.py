@@ -41,7 +41,7 @@ from mdmem.vault.store import MOST_ATTACHED_BYTES, entry_from, hashed
 from mdmem.vault.walk import OWN_FOLDERS
 
 if TYPE_CHECKING:
-    from collections.abc import Collection, Iterable, Iterator, Sequence
+    from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 
     from mdmem.vault.connection import Connection, Row
     from mdmem.vault.log import LogFile
@@ -96,6 +96,7 @@ _SUM_USES = """
 SELECT coalesce(sum(count), 0), coalesce(max(last), 0) FROM mdmem.use
 WHERE vault = %s AND path = %s AND namespace = coalesce(%s, namespace)
 """
+_SUM_ALL_USES = "SELECT path, sum(count)::bigint FROM mdmem.use WHERE vault = %s GROUP BY path"
 _TOUCH = "INSERT INTO mdmem.touched VALUES (%s, %s, %s)"
 
 
@@ -666,6 +667,11 @@ class PostgresUses:
         with self._database.translated("read its uses"):
             ((count, last),) = self._database.ask(_SUM_USES, [self._vault, path, namespace])
         return int(count), last
+
+    def totals(self) -> Mapping[str, int]:
+        """See `UseTable.totals`."""
+        with self._database.translated("read its uses"):
+            return dict(self._database.ask(_SUM_ALL_USES, [self._vault]))
 
     def forget(self, path: str) -> None:
         """See `UseTable.forget`."""

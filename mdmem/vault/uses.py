@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Protocol
 from mdmem.errors import StorageFailed
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Iterator
+    from collections.abc import Callable, Iterable, Iterator, Mapping
 
 _NAME = "uses.sqlite"
 _BUSY_SECONDS = 10.0
@@ -35,6 +35,9 @@ class UseTable(Protocol):
     def total(self, path: str, namespace: str | None) -> tuple[int, int]:
         """Return how often a path was used by a namespace, or by all, and when last; 0 for never."""
 
+    def totals(self) -> Mapping[str, int]:
+        """Return how often each path was used by all, those that ever were."""
+
     def forget(self, path: str) -> None:
         """Drop the counts of a path."""
 
@@ -56,6 +59,11 @@ class FolderUses:
         with self._opened() as database:
             count, last = database.execute(query, (path, namespace)).fetchone()
         return count or 0, last or 0
+
+    def totals(self) -> Mapping[str, int]:
+        """See `UseTable.totals`."""
+        with self._opened() as database:
+            return dict(database.execute("SELECT path, sum(count) FROM uses GROUP BY path"))
 
     def forget(self, path: str) -> None:
         """See `UseTable.forget`."""

@@ -622,6 +622,7 @@ def test_uses_are_counted_on_all_servers_together(store: PostgresStore, other: P
     assert memories[1].uses.of("a.md", "users/ann") == (1, 3)
     together([lambda: memories[0].uses.add(["b.md", "a.md"])] * 4)
     assert memories[0].uses.of("b.md").times == 5
+    assert memories[0].uses.count_all() == {"a.md": 4, "b.md": 5, "users/ann/a.md": 2}
     memories[1].uses.forget("a.md")
     assert memories[0].uses.of("users/ann/a.md") == (0, 0)
 

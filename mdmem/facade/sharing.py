@@ -105,10 +105,11 @@ class Shared:
         if len(layers) > 1:
             raise Usage(problem="what one user shares is read at a time", remedy="name its paths alone")
         (layer,) = layers
-        asked["self"] = self.bind(self._open_layer(layer))
+        memory = self.bind(self._open_layer(layer))
+        del asked["self"]
         asked["within"], *others = (path.partition(":")[2] for path in places)
         try:
-            found: Any = question(**asked | ({"paths": others} if others else {}))
+            found: Any = question(memory, **asked | ({"paths": others} if others else {}))
         except MemoryNotFound as error:
             raise error.but(path=f"{layer}:{error.path}") from None
         if isinstance(found, Listing):
@@ -196,8 +197,9 @@ class GrantedVault(Vault):
 class SharedMemory(Verbs[Applied]):
     """What one user shares with another: verbs and questions of `Memory`; each reads the grants again.
 
-    `write` leaves `access`, `id`, `until`, `expires`, `valid_to` and `superseded_by` as they are; `full`
-    changes these, too, deletes, shares, and moves within the kind of the memory. `search` is by words alone.
+    `write` leaves `access`, `id`, `until`, `expires`, `valid_to`, `superseded_by` and `tier` as they are;
+    `full` changes these, too, deletes, shares, and moves within the kind of the memory. `search` is by words
+    alone.
     """
 
     def __init__(self, shared: Shared, vault: GrantedVault) -> None:

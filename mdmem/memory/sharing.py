@@ -33,8 +33,8 @@ if TYPE_CHECKING:
 LEVELS = READ, WRITE, FULL = "read", "write", "full"
 """What a user may do, each with what those before it allow."""
 EVERYONE = "everyone"
-# Fields that say who may use a memory, which one it is, and whether it counts.
-_OWNED = ("access", "id", "until", "expires", "valid_to", "superseded_by")
+# Fields that say who may use a memory, which one it is, and whether it counts, or is told in every prompt.
+_OWNED = ("access", "id", "until", "expires", "valid_to", "superseded_by", "tier")
 _MOST_USERS = 100
 _NEVER_SHARED = frozenset(kind.folder for kind in (SESSION_SUMMARY, WORKING, OBSERVATION, PROPOSAL))
 

@@ -137,7 +137,7 @@ def test_update_memory_takes_write_and_leaves_what_is_the_owners(world: World) -
     assert world.text().endswith("From bob.\n")
     assert "tags:\n  - db\n" in world.text()
     before = world.text()
-    for field in ("access", "id", "until", "expires", "valid_to", "superseded_by"):
+    for field in ("access", "id", "until", "expires", "valid_to", "superseded_by", "tier"):
         with pytest.raises((PathRefused, Invalid)):
             bob.set("notes/db.md", {field: LATER})
     assert world.text() == before

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 import mdmem
+from mdmem.adapters.hooks import answer
 from mdmem.errors import RevertRefused, Usage
 from tests.git.conftest import VaultTree, set_up
 from tests.review.drafts import Draft
@@ -550,3 +551,20 @@ def test_a_rejected_row_leaves_the_others_to_who_made_them(desk: Desk) -> None:
     said = {each.text: (each.agent, each.sure) for each in desk.memory.git.blame(PATH)}
     assert said["also said by claude"] == ("claude", True)
     assert "ada" not in desk.git("log", "-1", "--format=%(trailers:key=Mdmem-Agent,valueonly)")
+
+
+def test_a_session_that_stops_is_told_once_how_many_memories_wait(desk: Desk) -> None:
+    given = {"session_id": "s", "stop_hook_active": False}
+    desk.note(PATH, "- one\n")
+    assert answer(desk.memory, "stop", given) is None  # there is no commit to compare with
+    desk.commit()
+    assert answer(desk.memory, "stop", given) is None
+    desk.open("claude").append(PATH, "- two")
+    desk.memory.inbox.propose("append", {"path": PATH, "text": "- three"})
+    told = {"systemMessage": "mdmem: 1 memory waits for a review: `mdmem git review`"}
+    assert answer(desk.memory, "stop", given) == told
+    assert answer(desk.memory, "stop", given) is None
+    assert answer(desk.memory, "stop", {**given, "session_id": "t"}) == told
+    desk.note("notes/b.md", "- b\n")
+    told = {"systemMessage": "mdmem: 2 memories wait for a review: `mdmem git review`"}
+    assert answer(desk.memory, "stop", given) == told

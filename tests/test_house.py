@@ -65,6 +65,7 @@ SHORT = {
     "facade.uses": "whose uses of what a scope asks for, apart from where counts stand",
     "facade.lazy": "the descriptor of the façade's attributes",
     "facade.statistics": "how much there is: one question, which needs no other",
+    "vault.postgres_upkeep": "what only the owner of the tables does, and no server loads",
     "vault.uses": "the one thing of a vault that is no file and no log",
     "sessions.outline": "what a conversation came to is found without any memory",
 }

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 
 import click
 
+import mdmem
 from mdmem.cli import options, render
 from mdmem.cli.main import group
 
@@ -32,12 +33,9 @@ def store_init(target: Target, url: str | None, servers: str) -> None:
     vault. Passwords come from ~/.pgpass or PGPASSWORD. Tables need a user who may make them: where they are
     new, it prints what to grant to the role of the servers, which needs no more.
     """
-    from mdmem.errors import Usage
     from mdmem.facade.memory import init_store, list_grants
 
-    named = url or target.binding[0]
-    if not named:
-        raise Usage(problem="no vault is named", remedy="give postgresql://HOST/DATABASE?vault=NAME")
+    named = _name_url(target, url)
     is_new = init_store(named)
     grants = list_grants(servers) if is_new else ()
     if render.is_set("as_json"):
@@ -47,3 +45,36 @@ def store_init(target: Target, url: str | None, servers: str) -> None:
     if grants:
         render.print_remarks(["the tables are new: grant the role of the servers what follows"])
         print("\n".join(grants))
+
+
+@store_command.command(
+    "sweep", epilog="Example: mdmem --vault 'postgresql://db.example/memories?vault=team' store sweep"
+)
+@click.argument("url", required=False)
+@options.dry_run_option
+@options.json_option
+@click.pass_obj
+def store_sweep(target: Target, url: str | None) -> None:
+    """Remove versions and changes that are older or more than the config allows.
+
+    `[trash]` says how many days and bytes are kept. Without it everything stays, as changes remove nothing.
+    It needs the user who owns the tables.
+    """
+    from mdmem.facade.memory import sweep_store
+
+    is_dry = render.is_set("dry_run")
+    swept = sweep_store(_name_url(target, url), dry_run=is_dry)
+    if render.is_set("as_json"):
+        render.print_json({"applied": not is_dry, **mdmem.as_json(swept)})
+        return
+    does = "would remove" if is_dry else "removed"
+    print(f"{does} changes: {swept.entries:,}, versions: {swept.versions:,} ({swept.bytes:,} bytes)")
+
+
+def _name_url(target: Target, url: str | None) -> str:
+    from mdmem.errors import Usage
+
+    named = url or target.binding[0]
+    if not named:
+        raise Usage(problem="no vault is named", remedy="give postgresql://HOST/DATABASE?vault=NAME")
+    return named

@@ -9,7 +9,7 @@ from __future__ import annotations
 import os
 import unicodedata
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
-from contextlib import suppress
+from contextlib import closing, suppress
 from dataclasses import replace
 from functools import cached_property, partial, wraps
 from itertools import islice
@@ -90,6 +90,8 @@ if TYPE_CHECKING:  # most commands use one of these, or none
     from mdmem.template.templates import Templates
     from mdmem.vault.paths import Layer
     from mdmem.vault.plan import EditPlan
+    from mdmem.vault.postgres import PostgresStore
+    from mdmem.vault.postgres_upkeep import SweptVault
     from mdmem.vault.store import Entry, Store
     from mdmem.vault.transaction import Applied
     from mdmem.watch.events import Watch
@@ -1211,15 +1213,8 @@ def open(  # noqa: A001 - mdmem.open reads as what it does, like gzip.open
         Usage: the current folder is gone, or the URL cannot be one.
         ExtraMissing: a URL needs the extra `postgres`.
     """
-    store: Store | str
-    if url := name_url(vault):
-        try:
-            from mdmem.vault.postgres import PostgresStore  # noqa: PLC0415 - an extra
-        except ImportError:
-            raise ExtraMissing(extra="postgres", package="psycopg") from None
-        store = PostgresStore(url)
-    else:
-        store = find(vault)
+    url = name_url(vault)
+    store = _open_database(url) if url else find(vault)
     return Memory(store, scope, actor=actor, embedder=embedder)
 
 
@@ -1237,6 +1232,27 @@ def init_store(url: str) -> bool:
     except ImportError:
         raise ExtraMissing(extra="postgres", package="psycopg") from None
     return make_tables(read_address(url))
+
+
+def sweep_store(url: str, *, dry_run: bool = False) -> SweptVault:
+    """Remove what `[trash]` in the config no longer keeps of the past of a vault in a database.
+
+    Raises:
+        As `init_store`; DatabaseFailed also where the user may not remove it.
+    """
+    store = _open_database(url)
+    from mdmem.vault.postgres_upkeep import sweep  # noqa: PLC0415 - an extra
+
+    with closing(store):
+        return sweep(store, dry_run=dry_run)
+
+
+def _open_database(url: str) -> PostgresStore:
+    try:
+        from mdmem.vault.postgres import PostgresStore  # noqa: PLC0415 - an extra
+    except ImportError:
+        raise ExtraMissing(extra="postgres", package="psycopg") from None
+    return PostgresStore(url)
 
 
 def list_grants(role: str) -> tuple[str, ...]:

@@ -62,7 +62,8 @@ SELECT h.seq, h.id, concat(pg_postmaster_start_time(), ' ', pg_relation_filenode
     EXISTS (SELECT FROM mdmem.log l WHERE l.vault = h.vault AND l.xid >= %s::text::xid8), h.origin
 FROM mdmem.head h WHERE h.vault = %s
 """
-_LOCK_HEAD = "SELECT seq, id FROM mdmem.head WHERE vault = %s FOR UPDATE"
+LOCK_HEAD = "SELECT seq, id FROM mdmem.head WHERE vault = %s FOR UPDATE"
+"""Locks a vault for a change, whose transaction ends it."""
 _TOUCHED = "SELECT DISTINCT path FROM mdmem.touched WHERE vault = %s AND seq > %s"
 _FILES = "SELECT path, spelled, hash, size, mode, mtime FROM mdmem.file WHERE vault = %s"
 _CONTENTS = """
@@ -413,8 +414,11 @@ class PostgresStore(LocalStore):
         if int(seq) >= state.seq:
             return mark, set()  # another process has taken in more, and its index knows
         with self.database.translated("read what has changed"):
-            rows = self.database.ask(f"{_TOUCHED} AND seq <= %s", [self.address.vault, int(seq), state.seq])
-        return now, {path for (path,) in rows}
+            vault = self.address.vault
+            ((first,),) = self.database.ask("SELECT min(seq) FROM mdmem.entry WHERE vault = %s", [vault])
+            rows = self.database.ask(f"{_TOUCHED} AND seq <= %s", [vault, int(seq), state.seq])
+        is_whole = first is not None and first <= int(seq) + 1  # no change behind the mark was swept away
+        return now, {path for (path,) in rows} if is_whole else None
 
     # -- the files of the copy ----------------------------------------------------------------------------
 
@@ -485,7 +489,7 @@ class PostgresStore(LocalStore):
 
     def _lock_head(self, stack: contextlib.ExitStack) -> Connection:
         connection = stack.enter_context(self.database.begun())
-        head = connection.execute(_LOCK_HEAD, [self.address.vault]).fetchone()
+        head = connection.execute(LOCK_HEAD, [self.address.vault]).fetchone()
         if self._state is None or head != self._state[:2]:
             with self._hold_copy():
                 self._follow(connection)
@@ -549,7 +553,7 @@ class PostgresStore(LocalStore):
 
     def _was_made(self, connection: Connection, entry: Entry) -> bool:
         vault = self.address.vault
-        connection.execute(_LOCK_HEAD, [vault])
+        connection.execute(LOCK_HEAD, [vault])
         statement = "SELECT FROM mdmem.entry WHERE vault = %s AND id = %s"
         return bool(connection.execute(statement, [vault, entry.id]).fetchall())
 

@@ -20,6 +20,10 @@ def test_a_vault_is_made_and_used_by_its_url(cli: Cli, server: Server) -> None:
     assert cli("store", "init").code == 2
 
     assert cli("--vault", first, "write", "notes/a.md", "# Heron").code == 0
+    assert cli("--vault", first, "append", "notes/a.md", "blue").code == 0
+    swept = {"entries": 0, "versions": 0, "bytes": 0}
+    assert cli("store", "sweep", first, "--dry-run", "--json").json == {"applied": False, **swept}
+    assert cli("--vault", first, "store", "sweep").out == "removed changes: 0, versions: 0 (0 bytes)\n"
     assert "notes/a.md" in cli("search", "heron", env={"MDMEM_VAULT": first}).out
     assert cli("--vault", second, "search", "heron").code == 1
     assert cli("--vault", first, "status").out.splitlines()[0].split()[1] == first

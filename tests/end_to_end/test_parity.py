@@ -81,6 +81,7 @@ ONLY_CLI = {
     "git.merge_driver": "mdmem.merge_files: what git runs, on files of its own",
     "uninstall": "as install",
     "store.init": "mdmem.facade.memory.init_store: as init",
+    "store.sweep": "mdmem.facade.memory.sweep_store: it is about a database, and opens no memory",
     "completion": "about the shell",
     "help": "what the program says of itself",
     "template.list": "memory.vault.templates.names: templates are no memories",

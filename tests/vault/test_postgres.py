@@ -35,6 +35,7 @@ from mdmem.vault.connection import make_tables, read_address
 from mdmem.vault.files import Raced
 from mdmem.vault.paths import Namespace
 from mdmem.vault.postgres import PostgresStore
+from mdmem.vault.postgres_upkeep import SweptVault, sweep
 from mdmem.vault.store import Step, new_entry
 
 from .postgres_server import Proxy, Server
@@ -650,3 +651,44 @@ def test_a_server_needs_no_more_rights_than_are_printed(server: Server, store: P
     close(memory)
     with pytest.raises(DatabaseFailed, match="permission"):
         make_tables(read_address(server.url("more").replace("//mdmem@", f"//{role}@")))
+
+
+# -- upkeep -----------------------------------------------------------------------------------------------
+
+
+def test_a_sweep_removes_what_is_old_or_too_much(store: PostgresStore, other: PostgresStore) -> None:
+    for number in range(5):
+        write(store, "a.md", b"%d" % number * 100)
+    memory = Memory(other)
+    memory.search("heron")
+    assert sweep(store) == SweptVault(entries=0, versions=0, bytes=0)
+    older = """replace(convert_from(shape, 'UTF8'), '"time":"2', '"time":"1')"""
+    where = "WHERE vault = %s AND seq IN (1, 2, 4)"
+    run(store, f"UPDATE mdmem.entry SET shape = convert_to({older}, 'UTF8') {where}")
+    expected = SweptVault(entries=2, versions=1, bytes=100)
+    assert sweep(store, dry_run=True) == expected
+    assert sweep(store) == expected
+    assert [store.kept(digest(b"%d" % number * 100)) is None for number in range(5)] == [True] + [False] * 4
+    assert len(list(store.entries())) == 3
+    write(store, ".mdmem/config.toml", b"[trash]\nmax_bytes = 150\n")
+    assert sweep(store).versions == 2
+    write(store, ".mdmem/config.toml", b"[trash]\nmax_bytes = 0\n")
+    assert sweep(store).versions == 2
+    assert held(store) == {"a.md": b"4" * 100}
+    memory.write("b.md", "# Heron\n")
+    assert find(memory) == ["b.md"]
+    close(memory)
+
+
+def test_an_index_behind_what_was_swept_looks_at_everything(
+    store: PostgresStore, other: PostgresStore
+) -> None:
+    memory = Memory(other)
+    memory.write("a.md", "# Heron\n")
+    assert find(memory) == ["a.md"]
+    for path in ("b.md", "c.md"):
+        write(store, path, b"# Heron\n")
+    other.recover()
+    run(store, *(f"DELETE FROM mdmem.{table} WHERE vault = %s AND seq < 3" for table in ("entry", "touched")))
+    assert sorted(find(memory)) == ["a.md", "b.md", "c.md"]
+    close(memory)

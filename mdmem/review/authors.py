@@ -218,7 +218,8 @@ class Steps:
                 break
             was_there = step.before is not None and ask(step.before, *given) == answer
             if is_there and not was_there:
-                if makers := tuple(entry for entry in step.entries if not _is_return(entry)):
+                makers = tuple(entry for entry in step.entries if not _is_return(entry))
+                if makers or (step.is_direct and not step.entries):
                     return Maker(makers, step.is_direct, came_by)
                 came_by = came_by or next(iter(step.entries), None)
             is_there = was_there

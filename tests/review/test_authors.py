@@ -97,6 +97,14 @@ def test_who_takes_back_and_brings_back_has_made_nothing(
         shutil.rmtree(team.root / "memories/.mdmem/local", ignore_errors=True)
 
 
+def test_a_direct_edit_that_repeats_a_change_which_was_undone_names_nobody(team: Team) -> None:
+    team.say("claude", "- said by claude")
+    team.open("ada").undo(next(iter(team.memory.history())).id)
+    team.note(PATH, (team.root / "memories" / PATH).read_text() + "- said by claude\n")
+    team.say("codex", "- said by codex")
+    assert team.blamed() == {"from the beginning": "", "said by claude": "", "said by codex": "codex"}
+
+
 def test_what_is_gone_again_names_nobody(team: Team) -> None:
     team.say("claude", "- said by claude")
     team.say("codex", "- said by codex")

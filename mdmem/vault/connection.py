@@ -12,7 +12,7 @@ import os
 import re
 import weakref
 from functools import cached_property
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
 from urllib.parse import parse_qsl, quote, urlencode, urlsplit, urlunsplit
 
 import psycopg
@@ -25,6 +25,7 @@ from mdmem.errors import AlreadyExists, DatabaseFailed, LockTimeout, NotKnown, U
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
 
+T = TypeVar("T")
 Row = tuple[Any, ...]
 Connection = psycopg.Connection[Row]
 
@@ -34,6 +35,7 @@ _LOCK_SECONDS, _IDLE_SECONDS, _STATEMENT_SECONDS = 10, 8, 60
 _CONNECT_SECONDS = 10
 _MOST_CONNECTIONS = 8  # of one process to one vault
 _TRIES = 3  # to begin, where the server ended the connections that were kept
+_GONE = "57P"  # how the codes begin by which a server says that it ends, or has only begun
 _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,62}")
 _REFUSED = {
     "password": "a password in a URL is seen by other processes, and kept in histories of shells",
@@ -200,7 +202,7 @@ class Connections:
                 )
             if not row[1]:
                 raise VaultNotFound(start=address.shown)
-        logging.getLogger("psycopg.pool").addHandler(logging.NullHandler())  # what it says is raised, too
+        logging.getLogger("psycopg").addHandler(logging.NullHandler())  # what it says is raised, too
         pool = ConnectionPool(
             address.conninfo,
             kwargs={"autocommit": True, "prepare_threshold": None},
@@ -255,13 +257,23 @@ class Connections:
 
     def ask(self, statement: str, values: Sequence[object]) -> list[Row]:
         """Return the rows of one statement that changes nothing."""
-        for left in reversed(range(_TRIES)):
+
+        def run() -> list[Row]:
             with self._lend() as connection:
-                try:
-                    return connection.execute(statement, values).fetchall()
-                except psycopg.OperationalError:
-                    if not left or not connection.closed:
-                        raise
+                return connection.execute(statement, values).fetchall()
+
+        return self.repeat(run)
+
+    def repeat(self, work: Callable[[], T]) -> T:
+        """Return what some work returns that changes nothing; where the server goes away, do it again."""
+        for left in reversed(range(_TRIES)):
+            try:
+                return work()
+            except PoolTimeout:
+                raise
+            except psycopg.OperationalError as error:
+                if not left or not (error.sqlstate or _GONE).startswith(_GONE):
+                    raise
         raise AssertionError("unreachable")
 
     def commit(self, connection: Connection, was_made: Callable[[Connection], bool], what: str) -> None:

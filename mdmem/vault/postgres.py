@@ -202,14 +202,17 @@ class PostgresStore(LocalStore):
         if work.is_steady and work.has_looked:
             return 0
         with self.database.translated("read it"):
-            if not self._is_current():
-                # First a connection, then the copy, then what is seen: others that wait for the copy hold no
-                # connection that this one needs.
-                with self.database.begun() as connection, self._hold_copy():
-                    connection.execute("SET TRANSACTION ISOLATION LEVEL REPEATABLE READ")
-                    self._follow(connection)
+            self.database.repeat(self._catch_up)
         work.has_looked = True
         return 0
+
+    def _catch_up(self) -> None:
+        if not self._is_current():
+            # First a connection, then the copy, then what is seen: others that wait for the copy hold no
+            # connection that this one needs.
+            with self.database.begun() as connection, self._hold_copy():
+                connection.execute("SET TRANSACTION ISOLATION LEVEL REPEATABLE READ")
+                self._follow(connection)
 
     @contextlib.contextmanager
     def steady(self) -> Iterator[None]:

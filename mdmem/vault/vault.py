@@ -312,6 +312,7 @@ class Vault:
     @property
     def project_file(self) -> str:
         """The path of the project memory: `AGENTS.md`; without one, what differs from that only in case."""
+        self.recover()
         return find_project_file(self.store.names(self.namespace))
 
     # -- reading ------------------------------------------------------------------------------------------
@@ -370,6 +371,7 @@ class Vault:
 
     def exists(self, path: str) -> bool:
         """Return whether there is a memory at `path`."""
+        self.recover()
         try:
             return self._read_data(path) is not None
         except TooLarge:

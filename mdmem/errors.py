@@ -265,7 +265,7 @@ class NeedsFolder(Refused, code="needs-folder"):
     """What a vault in a database cannot do, as no folder of the user's own holds it."""
 
     says = "{vault}: {what} needs a vault in a folder, and this one is in a database"
-    advice = "give agents its MCP server, `mdmem --vault URL mcp`; or use a vault in a folder for this"
+    advice = "give agents the MCP server of this vault, or use a vault in a folder for this"
     vault: str
     what: str
 

@@ -135,7 +135,7 @@ class SummaryStrategy:
             Usage: no folder was named.
         """
         if not memories.within:
-            raise Usage(problem="a summary is of memories that are named", remedy="name their folder (--in)")
+            raise Usage(problem="a summary is of memories that are named", remedy="name their folder")
         if len(memories.paths) > 1:
             yield MemoryGroup(memories.paths)
 
@@ -225,7 +225,9 @@ def _find_strategy(given: str | ConsolidationStrategy, generator: Generator | No
     found = STRATEGIES.get(given) if isinstance(given, str) else given
     if found is None or (found.asks and generator is None):
         problem = f"the strategy {given} asks a model" if found else f"there is no strategy {given!r}"
-        raise Usage(problem=problem, remedy=f"a strategy is {', '.join(STRATEGIES)}; --model names a model")
+        raise Usage(
+            problem=problem, remedy=f"a strategy is {', '.join(STRATEGIES)}; name a model for one that asks"
+        )
     return found
 
 

@@ -428,7 +428,7 @@ def _name_steps(done: Applied | EditPlan, count: int, command: str) -> Applied |
     return done
 
 
-@command("share", hidden=True, epilog="Example: mdmem --user alice share notes/db.md bob read")
+@command("share", hidden=True, epilog="Example: mdmem share users/alice/notes/db.md bob read")
 @options.path_argument(role=WRITE)
 @click.argument("user")
 @click.argument("level", metavar="read|write|full")
@@ -439,7 +439,7 @@ def share_command(**given: Any) -> options.Verb:
     return lambda m: m.share(**given)
 
 
-@command("unshare", hidden=True, epilog="Example: mdmem --user alice unshare notes/db.md bob")
+@command("unshare", hidden=True, epilog="Example: mdmem unshare users/alice/notes/db.md bob")
 @options.path_argument(role=WRITE)
 @click.argument("user", required=False)
 @options.change_command

@@ -207,7 +207,7 @@ def _print_context(found: Any) -> None:
     render.print_remarks([f"{found.tokens:,} tokens{left_out}{': raise --budget' if is_short else ''}"])
 
 
-@command("access", hidden=True, epilog="Example: mdmem --user alice access notes/db.md")
+@command("access", hidden=True, epilog="Example: mdmem access users/alice/notes/db.md")
 @options.path_argument(required=False)
 @options.read_command
 def access_command(memory: Memory, path: str | None) -> int:

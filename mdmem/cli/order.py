@@ -63,7 +63,7 @@ def consolidate_command(**given: Any) -> options.Verb:
     return lambda m: m.consolidate(**given)
 
 
-@command("merge", hidden=True, epilog="Example: mdmem merge notes/a.md notes/b.md --into notes/b.md")
+@command("merge", hidden=True, epilog="Example: mdmem merge notes/old.md notes/db.md --into notes/db.md")
 @options.path_argument("paths", role=WRITE, nargs=-1, required=True)
 @options.path_option("--into", role=NEW, required=True, help="The memory that holds all then.")
 @options.change_command

@@ -48,7 +48,7 @@ def store_init(target: Target, url: str | None, servers: str) -> None:
 
 
 @store_command.command(
-    "sweep", epilog="Example: mdmem --vault 'postgresql://db.example/memories?vault=team' store sweep"
+    "sweep", epilog="Example: MDMEM_VAULT='postgresql://db.example/memories?vault=team' mdmem store sweep"
 )
 @click.argument("url", required=False)
 @options.dry_run_option

@@ -186,7 +186,8 @@ READS: Sequence[Sequence[str]] = (
     *(("git", name) for name in ("log", "diff")),
     ("git", "blame", "odd/crlf.md"),
     ("why", "odd/crlf.md"),
-    *((name,) for name in ("duplicates", "quality", "report")),
+    *((name,) for name in ("access", "duplicates", "quality", "report")),
+    ("git", "review"),
     ("past", "2999-01-01"),
     *(("sessions", name) for name in ("list", "check")),
     ("sessions", "history", "t"),
@@ -349,6 +350,8 @@ DRY: Mapping[str, Sequence[str]] = {
     "revoke": ("revoke", "sessions/t1"),
     "prune": ("prune",),
     "consolidate": ("consolidate",),
+    "share": ("share", "PATH", "bob", "read"),
+    "unshare": ("unshare", "PATH"),
     "merge": ("merge", "PATH", "AGENTS.md", "--into", "AGENTS.md"),
     "new": ("new", "note", "notes/made.md", "--var", "title=Idea"),
     "today": ("today", "One", "file."),
@@ -381,6 +384,7 @@ DRY: Mapping[str, Sequence[str]] = {
     "sessions keep": ("sessions", "keep", "t"),
     "sessions summarize": ("sessions", "summarize", "t"),
 }
+NEED_A_SERVER = {"store init", "store sweep"}
 # Those that write logs, which are no memories.
 LOGGING = {f"sessions {name}" for name in ("add", "import", "compact", "allow-capture")} | {
     *("git allow", "git merge-driver", "results compress"),
@@ -401,13 +405,14 @@ def commands(group: click.Group, prefix: str = "") -> Iterator[tuple[str, click.
 
 def test_every_command_is_tried_on_the_tree() -> None:
     changing = {name for name, found in commands(app) if any(p.name == "dry_run" for p in found.params)}
-    assert changing == set(DRY)
+    assert changing - NEED_A_SERVER == set(DRY)
     words = [" ".join(arguments) for arguments in READS]
     reading = (
         {name for name, _ in commands(app)}
         - changing
         - {"completion", "help", "watch", "lsp", "mcp"}
         - LOGGING
+        - NEED_A_SERVER
     )
     assert {name for name in reading if not any(name in each for each in words)} == set()
 

@@ -132,6 +132,10 @@ READS: Sequence[Sequence[str]] = (
             ("confirm", "notes/a.md", "--source", "s1"),
             ("why", "notes/a.md"),
             ("past", "2999-01-01"),
+            ("access", "notes/a.md"),
+            ("share", "notes/a.md", "bob", "read"),
+            ("unshare", "notes/a.md"),
+            ("git", "review"),
             ("duplicates",),
             ("consolidate",),
             ("quality",),
@@ -191,7 +195,9 @@ FIRST: Sequence[Sequence[str]] = (
 )
 # Those that run until somebody ends them, those that write into the settings of other programs, and what git
 # runs on files of its own.
-OTHERS = {"lsp", "mcp", "watch", "install", "uninstall", "git merge-driver"}
+OTHERS = {
+    *("lsp", "mcp", "watch", "install", "uninstall", "git merge-driver", "store init", "store sweep"),
+}
 WRITES: Sequence[Sequence[str]] = (
     ("undo",),  # when nobody here has changed anything
     ("write", "notes/mine.md", "Mine.\n"),

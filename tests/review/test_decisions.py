@@ -157,7 +157,7 @@ def check_memory(desk: Desk, found: Reviewed, base: dict[str, bytes], seen: Refu
     some = chance.sample(names, chance.randint(1, len(names)))
     changes = list(reject_in_turn(desk, paths, some, seen))
     one_by_one = desk.list_files(*paths)
-    left = [row for each in desk.memory.git.review() if each.path in paths for row in each.rows]
+    rest = [row for each in desk.memory.git.review() if each.path in paths for row in each.rows]
     for change in reversed(changes):
         desk.memory.undo(change)
     assert desk.list_files(*paths) == now
@@ -170,7 +170,7 @@ def check_memory(desk: Desk, found: Reviewed, base: dict[str, bytes], seen: Refu
         at_once = desk.list_files(*paths)
         # What comes back beside facts that moved may stand before or behind them, one that took the place of
         # another elsewhere leaves a move to be decided, and of fields that come and go each may stand first.
-        is_moved = any(row.change in MOVED or row.key for row in (*found.rows, *left))
+        is_moved = any(row.change in MOVED or row.key for row in (*found.rows, *rest))
         if is_moved:
             at_once, one_by_one = sort_lines(at_once), sort_lines(one_by_one)
         assert at_once == one_by_one

@@ -123,7 +123,7 @@ def _read_keys(ask: Callable[[], bool]) -> Generator[str]:
                 typed = _SEQUENCE.sub("", os.read(sys.stdin.fileno(), 1024).decode("utf-8", "replace") or "q")
             key, typed = typed[0], typed[1:]
             print(key if key.isprintable() else "")
-            if key in "q\x04":
+            if key in "q\x04\0":  # an end that was typed ahead is read as a zero
                 return
             yield key
     finally:

@@ -83,7 +83,7 @@ VERBS: dict[str, Verb] = {
     "store's list": lambda m, c: m.store.list(c.choice(WORDS)),
     "search": lambda m, c: [(hit.path, hit.text) for hit in m.search(c.choice(WORDS)).hits],
     "grep": lambda m, c: [(hit.path, hit.line) for hit in m.grep(c.choice(WORDS))],
-    "ls": lambda m, _: [(each.path, each.size) for each in m.ls()],
+    "ls": lambda m, _: [each.path for each in m.ls()],
     "show": lambda m, c: m.show(path(c)),
     "history": lambda m, _: [[(f.path, f.did) for f in entry.files] for entry in m.history()],
     "check": lambda m, _: m.check(),
@@ -115,7 +115,7 @@ def held(memory: Memory) -> dict[str, str]:
     return {each: _VARYING.sub("…", content.data.decode()) for each, content in found.items() if content}
 
 
-@pytest.mark.parametrize("seed", soak_most(range(300), quick=(0, 1, 2)))
+@pytest.mark.parametrize("seed", soak_most(range(60), quick=(0, 1, 2)))
 def test_twins_answer_alike(tmp_path: Path, server: Server, seed: int) -> None:
     """Every verb is asked of one of two servers of the database, in turn."""
     name = uuid4().hex

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from mdmem.review.decisions import Reviewed, ReviewedRow
 
 OFTEN = pytest.mark.parametrize(
-    "count", [3, pytest.param(examples(80), marks=[pytest.mark.soak, pytest.mark.timeout(900)])]
+    "count", [3, pytest.param(examples(60), marks=[pytest.mark.soak, pytest.mark.timeout(900)])]
 )
 BATCH = 10  # memories in one commit
 MOVED = {"fact-moved", "fact-reordered"}

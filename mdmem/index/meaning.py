@@ -163,15 +163,22 @@ class Meaning:
             return _NO_VECTOR
         return blake2b(f"{wall}\0{text}".encode("utf-8", "surrogatepass"), digest_size=16).hexdigest()
 
-    def prepare(self, paths: Sequence[str]) -> dict[str, list[str]]:
-        """Return `keys`, and make some vectors that the passages lack, of the first memories first."""
-        keys = self.keys(paths)
-        if self._is_local or self._find_kept(_BEGUN):
-            held = self.vectors.holds({key for each in keys.values() for key in each})
-            lacking = self._list_lacking(paths, keys, {*held, _NO_VECTOR})
-            if texts := {key: text for _, key, text in islice(lacking, _MOST_AT_ONCE)}:
-                self._embed(texts, QUERY_SECONDS)
-        return keys
+    def prepare(
+        self, paths: Sequence[str], keys: Mapping[str, Sequence[str]], held: Collection[str]
+    ) -> Collection[str]:
+        """Make some vectors that the passages of memories lack, of the first ones first; return their keys.
+
+        Args:
+            paths: the memories.
+            keys: of their passages, by path.
+            held: those of which there are vectors.
+        """
+        if not self._is_local and not self._find_kept(_BEGUN):
+            return ()
+        lacking = self._list_lacking(paths, keys, {*held, _NO_VECTOR})
+        if texts := {key: text for _, key, text in islice(lacking, _MOST_AT_ONCE)}:
+            self._embed(texts, QUERY_SECONDS)
+        return texts.keys()
 
     def _list_lacking(
         self, paths: Sequence[str], keys: Mapping[str, Sequence[str]], held: set[str]
@@ -385,12 +392,12 @@ class Nearness:
 
     def of_memories(self, paths: Sequence[str]) -> dict[str, dict[int, float]]:
         """Return how near the passages of memories are, above 0, by path and ordinal."""
+        keys, vectors = self._meaning.keys(paths), self._meaning.vectors
+        cosines = {**vectors.compare(self._vector, {key for each in keys.values() for key in each})}
         try:
-            keys = self._meaning.prepare(paths)
+            cosines |= vectors.compare(self._vector, self._meaning.prepare(paths, keys, cosines))
         except MdmemError as error:
             self._failures.append(f"meaning: {error.message}")
-            keys = self._meaning.keys(paths)
-        cosines = self._meaning.vectors.compare(self._vector, {key for each in keys.values() for key in each})
         near = {key: self._judge(cosine) for key, cosine in cosines.items()}
         return {
             path: {ordinal: near[key] for ordinal, key in enumerate(each) if near.get(key)}

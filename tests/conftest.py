@@ -81,6 +81,8 @@ def pytest_report_header(config: pytest.Config) -> str | None:
 
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    # It holds the trees of all modules, for which there is room before other tests have taken any.
+    items.sort(key=lambda item: item.path.name != "test_house.py")
     if config.option.all or "soak" in config.option.markexpr:
         return
     soak = [item for item in items if item.get_closest_marker("soak")]

@@ -101,15 +101,6 @@ if TYPE_CHECKING:  # most commands use one of these, or none
 P = ParamSpec("P")
 R = TypeVar("R")
 Progress = Callable[[str, int, int], None]
-_GRANTS = {
-    "SCHEMA mdmem": "USAGE",
-    "mdmem.version": "SELECT",
-    "mdmem.head": "SELECT, UPDATE",
-    "mdmem.content, mdmem.entry, mdmem.touched": "SELECT, INSERT",
-    "mdmem.log": "SELECT, INSERT, UPDATE",
-    "mdmem.chunk": "SELECT, INSERT, DELETE",
-    "mdmem.file, mdmem.use": "SELECT, INSERT, UPDATE, DELETE",
-}
 
 
 def _steadily(ask: Callable[Concatenate[Memory, P], R]) -> Callable[Concatenate[Memory, P], R]:
@@ -1257,4 +1248,6 @@ def _open_database(url: str) -> PostgresStore:
 
 def list_grants(role: str) -> tuple[str, ...]:
     """Return what the owner of the tables grants to the role of the servers, and nothing more, as SQL."""
-    return tuple(f"GRANT {rights} ON {what} TO {role};" for what, rights in _GRANTS.items())
+    from mdmem.vault import connection  # noqa: PLC0415 - an extra
+
+    return connection.list_grants(role)

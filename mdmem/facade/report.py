@@ -109,7 +109,7 @@ class _Survey:
         """Find what is weak: the kind, the memory, and the remedy."""
         doubtful = dict(provenance.find_doubtful(self._view, self._now))
         for pair in self._pairs:
-            merge = f"mdmem merge {shlex.join((pair.path, pair.other))} --into {shlex.quote(pair.other)}"
+            merge = _write_command(f"merge --into={shlex.quote(pair.other)}", pair.path, pair.other)
             yield "duplicate", pair.path, partial(_tell, f"{pair.other} says the same", merge)
         for path, each in self.known.items():
             told = {
@@ -120,7 +120,7 @@ class _Survey:
             }
             for kind, problem in told.items():
                 if problem and (each.state == "live" or kind == "contradicted"):
-                    yield kind, path, partial(_tell, problem, f"mdmem why {shlex.quote(path)}")
+                    yield kind, path, partial(_tell, problem, _write_command("why", path))
             if each.state == "live":
                 yield from self._find_astray(path)
 
@@ -140,7 +140,7 @@ class _Survey:
         on_line = (each for each in document.links if each.line == line and each.kind in _REWRITTEN)
         link = next((each for each in on_line if place.written.startswith(each.target)), None)
         if link is None:
-            return f"line {line}: {place.place.detail}", f"mdmem check {shlex.quote(document.path)}"
+            return f"line {line}: {place.place.detail}", _write_command("check", document.path)
         written, target = document.text[slice(*link.span)], document.text[slice(*link.target_span)]
         ended, new = self._states.get(goal), link.alias or link.target
         goal = validity.find_successors(self._view).get(goal, "") if ended else goal
@@ -149,16 +149,22 @@ class _Survey:
             name = goal.removesuffix(".md") if link.kind == "wikilink" else posixpath.relpath(goal, here)
             new = written.replace(target, name, 1)
         problem = f"line {line}: {place.target} is {ended}" if ended else f"line {line}: {place.place.detail}"
-        return problem, f"mdmem replace --all {shlex.join((document.path, written, new))}"
+        return problem, _write_command("replace --all", document.path, written, new)
 
 
 def _fix_citation(place: Occurrence) -> tuple[str, str]:
     """Tell of a citation that is stale: it is updated, pinned as it is now, or no citation any more."""
     path, state = shlex.quote(place.place.path), place.place.state
-    commands = {MOVED: f"mdmem refs --fix --in {path}", CHANGED: f"mdmem refs --pin --accept --in {path}"}
+    commands = {MOVED: f"mdmem refs --fix --in={path}", CHANGED: f"mdmem refs --pin --accept --in={path}"}
     name = posixpath.splitext(posixpath.basename(place.written.partition("#")[0]))[0]
-    gone = f"mdmem replace --all {path} {shlex.join((place.written, f'{name} (gone)'))}"
+    gone = _write_command("replace --all", place.place.path, place.written, f"{name} (gone)")
     return f"line {place.place.line}: {place.target} {state}", commands.get(state, gone)
+
+
+def _write_command(verb: str, *arguments: str) -> str:
+    """Write a command that runs as it stands: no name or text that begins with a dash is an option."""
+    end = "-- " * any(each.startswith("-") for each in arguments)
+    return f"mdmem {verb} {end}{shlex.join(arguments)}"
 
 
 def _tell(problem: str, command: str) -> tuple[str, str]:

@@ -85,6 +85,17 @@ CREATE TABLE mdmem.use (
 );
 """
 
+_GRANTS = {
+    "SCHEMA mdmem": "USAGE",
+    "mdmem.version": "SELECT",
+    "mdmem.head": "SELECT, UPDATE",
+    "mdmem.content, mdmem.entry, mdmem.touched": "SELECT, INSERT",
+    "mdmem.log": "SELECT, INSERT, UPDATE",
+    "mdmem.chunk": "SELECT, INSERT, DELETE",
+    "mdmem.file, mdmem.use": "SELECT, INSERT, UPDATE, DELETE",
+}
+_PLAIN = re.compile(r"[a-z_][a-z0-9_]*")
+
 
 class Address(NamedTuple):
     """Where a vault is: the name that messages show, libpq's words for the database, and the vault's name."""
@@ -150,6 +161,12 @@ def make_tables(address: Address) -> bool:
             raise AlreadyExists(path=address.shown, remedy="it is a vault already: use it")
         connection.execute("COMMIT")
         return is_new
+
+
+def list_grants(role: str) -> tuple[str, ...]:
+    """Return what the owner of the tables grants to the role of the servers, and nothing more, as SQL."""
+    named = role if _PLAIN.fullmatch(role) else '"{}"'.format(role.replace('"', '""'))
+    return tuple(f"GRANT {rights} ON {what} TO {named};" for what, rights in _GRANTS.items())
 
 
 def _connect(address: Address) -> Connection:

@@ -52,6 +52,15 @@ def ambiguous(memory: Memory) -> None:
     memory.write("notes/a.md", "See [[db]].\n")
 
 
+def dashed(memory: Memory) -> None:
+    memory.write("--all.md", TEXT)
+    memory.write("-b.md", TEXT + "\nMore of it.\n")
+
+
+def dashed_link(memory: Memory) -> None:
+    memory.write("-a.md", "See [--all](nothing.md) and [[nothing|--regex]].\n")
+
+
 def stale(change: Callable[[Path], object]) -> Callable[[Memory], None]:
     def make(memory: Memory) -> None:
         file = Path(memory.workspace, "src/app.py")
@@ -72,6 +81,8 @@ def stale(change: Callable[[Path], object]) -> Callable[[Memory], None]:
         ("ended and still linked", over),
         ("broken", broken),
         ("broken", ambiguous),
+        ("duplicate", dashed),
+        ("broken", dashed_link),
         ("stale", stale(lambda file: file.write_text(f"# more\n\n{CODE}"))),
         ("stale", stale(lambda file: file.write_text(CODE.replace("return 2", "return 3")))),
         ("stale", stale(Path.unlink)),

@@ -629,8 +629,8 @@ def test_uses_are_counted_on_all_servers_together(store: PostgresStore, other: P
 
 
 def test_a_server_needs_no_more_rights_than_are_printed(server: Server, store: PostgresStore) -> None:
-    role = f"r{store.address.vault}"
-    server.ask(f"CREATE ROLE {role} LOGIN")
+    role = f"Servers-{store.address.vault}"
+    server.ask(f'CREATE ROLE "{role}" LOGIN')
     for grant in list_grants(role):
         server.ask(grant)
     memory = Memory(PostgresStore(server.url(store.address.vault).replace("//mdmem@", f"//{role}@")))

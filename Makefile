@@ -47,7 +47,7 @@ SDKS = anthropic|deepagents|openai_agents
 lint: .venv/ready
 	.venv/bin/ruff check .
 	.venv/bin/ruff format --check .
-	.venv/bin/mypy mdmem --exclude "mdmem/adapters/($(SDKS))"
+	.venv/bin/mypy mdmem --exclude "mdmem/serve/adapters/($(SDKS))"
 	.venv/bin/lint-imports
 
 test: lint
@@ -70,7 +70,7 @@ format: .venv/ready
 	$(call quietly,.venv/bin/python -m pip install --quiet --editable '.[semantic]' 'fastembed>=0.9' tokenizers,$(FETCHING))
 	@touch $@
 
-MEANING = .venv/bin/pytest --all tests/embedder tests/index/test_vectors.py tests/index/test_meaning.py tests/facade/test_store.py
+MEANING = .venv/bin/pytest --all tests/index/embedder tests/index/test_vectors.py tests/index/test_meaning.py tests/facade/test_memini.py
 meaning: .venv/meaning
 	if unshare -rn ip link set lo up 2>/dev/null; then unshare -rn sh -c 'ip link set lo up; $(MEANING)'; else $(MEANING); fi
 

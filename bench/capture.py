@@ -23,9 +23,9 @@ import sys
 from collections import Counter
 from collections.abc import Iterator, Sequence
 
-from mdmem.capture.candidate import Candidate
-from mdmem.capture.extract import extract
-from mdmem.capture.statement import normal
+from mdmem.conversations.observe.candidate import Candidate
+from mdmem.conversations.observe.extract import extract
+from mdmem.conversations.observe.statement import normal
 
 _LABELS = os.path.join(os.path.dirname(os.path.abspath(__file__)), "capture_labels.json")
 _CHATS_MOST = 0.01  # captures a message

@@ -24,10 +24,10 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from tracking import Cited, Fate, Repository, Trace, Tracking
 
-from mdmem.code.citations import Judgement, judge
-from mdmem.code.workspace import Source, Workspace
 from mdmem.diagnostic import Span
-from mdmem.markdown.inline import Citation
+from mdmem.document.markdown.inline import Citation
+from mdmem.index.code.citations import Judgement, judge
+from mdmem.index.code.workspace import Source, Workspace
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence

@@ -12,7 +12,7 @@ if TYPE_CHECKING:
     import random
     from collections.abc import Callable, Sequence
 
-    from mdmem.mcp.tools import ToolSpec
+    from mdmem.serve.mcp.tools import ToolSpec
 
 _PLAIN = (
     "notes/mine.md",

@@ -30,8 +30,8 @@ from merging import by_lines
 
 import mdmem
 from mdmem.document.document import parse_text
+from mdmem.document.merging.reverting import take_back
 from mdmem.errors import MdmemError
-from mdmem.merging.reverting import take_back
 
 OPERATIONS = {
     "add_item": 3,

@@ -25,14 +25,14 @@ import mdmem
 
 sys.path.append(str(Path(__file__).parents[1]))
 
-from tests.lsp.client import UTF32, Client, uri
+from tests.editor.lsp.client import UTF32, Client, uri
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
 
     from setting import Setting
 
-    from mdmem.facade.editing import Editing
+    from mdmem.editor.editing import Editing
 
 _NOTES = 10_000
 _QUESTIONS = 200

@@ -17,8 +17,8 @@ import mdmem
 
 sys.path.append(str(Path(__file__).parents[1]))
 
+from tests.editor.lsp.client import Client, uri
 from tests.index.test_sync import rows_of
-from tests.lsp.client import Client, uri
 
 _SECONDS = 60.0
 _ROUND = 250  # messages, behind which a plain question must be answered rightly

@@ -42,11 +42,11 @@ Merge = Callable[[str, str, str], Result]
 def serve() -> None:
     """Answer each line of three texts, as JSON, with what the mdmem on the path merges them to."""
     try:
-        merge = importlib.import_module("mdmem.merging.merge").merge
+        merge = importlib.import_module("mdmem.document.merging.merge").merge
     except ImportError:  # older commits, for --against
-        merge = importlib.import_module("mdmem.text.merge").merge
+        merge = importlib.import_module("mdmem.document.text.merge").merge
     from mdmem.document.document import parse_text  # noqa: PLC0415
-    from mdmem.merging.conflict import Markers  # noqa: PLC0415
+    from mdmem.document.merging.conflict import Markers  # noqa: PLC0415
 
     for line in sys.stdin:
         merged = merge(*(parse_text("note.md", text) for text in json.loads(line)), markers=Markers())

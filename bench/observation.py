@@ -23,9 +23,9 @@ from table import Row, ratio_row
 from timing import Paired, nothing, paired, program
 from workers import kill_after
 
+from mdmem.conversations.log.record import LogRecord
+from mdmem.conversations.observe.observations import CURSOR
 from mdmem.facade.memory import Memory
-from mdmem.observations.observations import CURSOR
-from mdmem.sessions.record import LogRecord
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -33,8 +33,8 @@ if TYPE_CHECKING:
 
     from setting import Setting
 
-    from mdmem.sessions.conversation import Conversation
-    from mdmem.sessions.sessions import Sessions
+    from mdmem.conversations.log.conversation import Conversation
+    from mdmem.conversations.sessions import Sessions
 
 _KEY = "s"
 _KILLS, _KILLS_OF_A_VAULT, _LONGEST = 1000, 20, 0.08  # the last is seconds until a kill

@@ -18,9 +18,9 @@ from markdown_it import MarkdownIt
 from table import Row, markdown
 
 from mdmem.document.document import parse_text
-from mdmem.markdown import citation, inline, link
-from mdmem.markdown.blocks import CODE, HTML
-from mdmem.text.lines import Lines
+from mdmem.document.markdown import citation, inline, link
+from mdmem.document.markdown.blocks import CODE, HTML
+from mdmem.document.text.lines import Lines
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence

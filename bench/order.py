@@ -23,7 +23,7 @@ from machine import environment, installed
 from table import Row, ratio_row
 from timing import paired, program
 
-from mdmem.capture.consolidation import draft_changes
+from mdmem.conversations.observe.consolidation import draft_changes
 from mdmem.facade.memory import Memory
 from mdmem.memory.duplicates import ComparedMemories
 
@@ -40,7 +40,7 @@ _INDEX = ".mdmem/local/index"
 # The check as it is without a look at other memories.
 _BEFORE = """
 import sys
-import mdmem.facade.check as check
+import mdmem.facade.questions.check as check
 from mdmem.facade.memory import Memory
 view = Memory._current_view
 Memory._current_view = lambda self, *, texts=False: view(self)

@@ -21,8 +21,8 @@ from examples import Page
 import mdmem
 from mdmem.cli import help as topics
 from mdmem.cli.main import app
-from mdmem.mcp.prompts import describe_prompts
-from mdmem.mcp.tools import TOOLS
+from mdmem.serve.mcp.prompts import describe_prompts
+from mdmem.serve.mcp.tools import TOOLS
 from mdmem.vault.config import schema
 
 if TYPE_CHECKING:
@@ -83,17 +83,17 @@ PARTS = {
     "project": "mdmem.facade.instructions.WorkspaceProject",
     "rules": "mdmem.memory.rules.Rules",
     "references": "mdmem.memory.references.References",
-    "lineage": "mdmem.links.lineage.Lineage",
+    "lineage": "mdmem.index.links.lineage.Lineage",
     "git": "mdmem.review.git.Git",
-    "sessions": "mdmem.sessions.sessions.Sessions",
-    "summaries": "mdmem.observations.summaries.Summaries",
-    "observations": "mdmem.observations.observer.SessionObservations",
-    "capture": "mdmem.capture.capture.Capture",
-    "inbox": "mdmem.capture.inbox.Inbox",
-    "results": "mdmem.results.results.ToolResults",
-    "uses": "mdmem.facade.uses.Uses",
+    "sessions": "mdmem.conversations.sessions.Sessions",
+    "summaries": "mdmem.conversations.observe.summaries.Summaries",
+    "observations": "mdmem.conversations.observe.observer.SessionObservations",
+    "capture": "mdmem.conversations.observe.capture.Capture",
+    "inbox": "mdmem.memory.inbox.Inbox",
+    "results": "mdmem.conversations.results.results.ToolResults",
+    "uses": "mdmem.facade.questions.uses.Uses",
     "shared": "mdmem.facade.sharing.Shared",
-    "store": "mdmem.facade.store.VaultStore",
+    "store": "mdmem.facade.memini.VaultStore",
 }
 BEGINS = ("init", "open", "Scope")
 ERRORS = ("MdmemError", "NotFound", "Refused", "Invalid", "Conflict", "PathRefused", "Unavailable")

@@ -22,8 +22,8 @@ from table import Row, milliseconds, ratio_row
 from timing import nothing, paired, program
 
 import mdmem
-from mdmem.mcp.answer import Bound
-from mdmem.mcp.tools import TOOLS, Toolbox
+from mdmem.serve.mcp.answer import Bound
+from mdmem.serve.mcp.tools import TOOLS, Toolbox
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence

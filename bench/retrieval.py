@@ -57,15 +57,15 @@ from dataclasses import dataclass, replace
 from itertools import islice
 from typing import Any, NamedTuple
 
+from mdmem.conversations.log.message import Message
+from mdmem.conversations.prompt.summarise import extract
 from mdmem.document.document import parse
+from mdmem.document.text.tokens import estimate
 from mdmem.facade.memory import Memory
 from mdmem.index.passages import indexed
 from mdmem.index.query import parse as parse_query, stop_words
 from mdmem.index.scoring import Ranked, RankedBlock, Scorer
 from mdmem.index.text_index import TextIndex
-from mdmem.sessions.message import Message
-from mdmem.sessions.summarise import extract
-from mdmem.text.tokens import estimate
 from mdmem.vault.folder import init
 from mdmem.vault.paths import Namespace
 

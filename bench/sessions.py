@@ -15,9 +15,9 @@ from table import Row, difference_row, milliseconds, ratio, ratio_row, seconds
 from timing import Paired, paired, program, spread
 from workers import Worker
 
+from mdmem.conversations.log.record import LogHeader, LogRecord, write_header, write_record
+from mdmem.conversations.log.state import SNAPSHOT_BYTES, State
 from mdmem.facade.memory import Memory
-from mdmem.sessions.record import LogHeader, LogRecord, write_header, write_record
-from mdmem.sessions.state import SNAPSHOT_BYTES, State
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator

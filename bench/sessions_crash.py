@@ -19,15 +19,15 @@ import vaults
 from table import Row
 from workers import kill_after
 
+from mdmem.conversations.log import state
 from mdmem.facade.memory import Memory
-from mdmem.sessions import state
 
 if TYPE_CHECKING:
     from multiprocessing.connection import Connection
 
     from setting import Setting
 
-    from mdmem.sessions.sessions import Sessions
+    from mdmem.conversations.sessions import Sessions
 
 _KILLS = 1000
 _KILLS_OF_A_SESSION = 25

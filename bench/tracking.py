@@ -13,12 +13,12 @@ import re
 import subprocess
 from typing import TYPE_CHECKING, NamedTuple
 
-from mdmem.code.workspace import Source
+from mdmem.index.code.workspace import Source
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
-    from mdmem.markdown.inline import Citation
+    from mdmem.document.markdown.inline import Citation
 
 _HUNK = re.compile(r"@@ -(\d+)(?:,(\d+))? \+(\d+)(?:,(\d+))? @@")
 _AUTHOR = {

@@ -21,7 +21,7 @@ from pathlib import Path
 from typing import Any
 
 import mdmem
-from mdmem.sessions.record import messages_in
+from mdmem.conversations.log.record import messages_in
 
 LIST = Path(__file__).with_suffix(".json")
 ASIDE = ("isSidechain", "isMeta", "isCompactSummary")

@@ -5,7 +5,7 @@ from __future__ import annotations
 import threading
 from typing import TYPE_CHECKING, Self
 
-from mdmem.watch.events import CHANGED, CREATED, DELETED, MOVED, READY
+from mdmem.index.watch.events import CHANGED, CREATED, DELETED, MOVED, READY
 
 if TYPE_CHECKING:
     from collections.abc import Collection

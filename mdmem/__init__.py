@@ -31,31 +31,31 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from mdmem.agents.hosts import Setup
+    from mdmem.conversations.find.find import SessionHits
+    from mdmem.conversations.log.message import Message
+    from mdmem.conversations.log.record import RunSummary
+    from mdmem.conversations.models.generator import Generator
+    from mdmem.conversations.models.program import Program, command, configured
+    from mdmem.conversations.results.database import ResultReference
     from mdmem.diagnostic import Diagnostic, Position, Span, as_json
     from mdmem.document.document import Document
     from mdmem.document.edit import TextEdit
     from mdmem.document.section import find_section
+    from mdmem.document.text.tokens import clipped, estimate, fenced, visible
     from mdmem.document.yaml import read_value
     from mdmem.errors import Conflict, Invalid, MdmemError, NotFound, PathRefused, Refused, Unavailable
     from mdmem.facade.memory import Memory, open  # noqa: A004 - mdmem.open reads as what it does
-    from mdmem.git.merge_driver import MergedFile, merge_files
+    from mdmem.hosts.hosts import Setup
     from mdmem.index.embedder import Embedder
     from mdmem.index.hit import Hit
-    from mdmem.links.references import Reference
-    from mdmem.models.generator import Generator
-    from mdmem.models.program import Program, command, configured
-    from mdmem.results.database import ResultReference
-    from mdmem.sessions.find import SessionHits
-    from mdmem.sessions.message import Message
-    from mdmem.sessions.record import RunSummary
-    from mdmem.text.tokens import clipped, estimate, fenced, visible
+    from mdmem.index.links.references import Reference
+    from mdmem.index.watch.events import Event, Watch
+    from mdmem.index.watch.watcher import Keeper
+    from mdmem.review.merge_driver import MergedFile, merge_files
     from mdmem.vault.folder import init
     from mdmem.vault.paths import Scope, check_folder, check_memory
     from mdmem.vault.plan import Change, EditPlan
     from mdmem.vault.transaction import Applied
-    from mdmem.watch.events import Event, Watch
-    from mdmem.watch.watcher import Keeper
 
 __version__ = "0.1.0"
 

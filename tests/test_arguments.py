@@ -24,7 +24,7 @@ import pytest
 
 import mdmem
 from mdmem.arguments import complete_id, json_value
-from mdmem.capture.candidate import Candidate
+from mdmem.conversations.observe.candidate import Candidate
 from mdmem.errors import MdmemError, Usage, VaultNotFound
 from mdmem.vault.plan import EditPlan
 from tests import speed

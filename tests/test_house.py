@@ -32,65 +32,71 @@ PHRASES = re.compile(
 # Doors: what a command or a name of the library does not use is not imported there. They are the public
 # names of `mdmem`, and the properties and questions of the façade.
 DOORS = {"", "facade.kinds", "facade.memory"}
-FRONT = ("cli", "adapters", "mcp", "lsp", "imports")  # floors whose modules are found by their names
+FRONT = (
+    "cli",
+    "serve.adapters",
+    "serve.mcp",
+    "editor.lsp",
+    "memory.imports",
+)  # floors whose modules are found by their names
 # The modules that import each heavy package: all others ask these.
 HEAVY = {
-    "anthropic": {"adapters.anthropic"},
-    "deepagents": {"adapters.deepagents"},
-    "jinja2": {"template.rendering", "template.sandbox"},
-    "jsonschema": {"schema.meter", "schema.validator"},
+    "anthropic": {"serve.adapters.anthropic"},
+    "deepagents": {"serve.adapters.deepagents"},
+    "jinja2": {"vault.template.rendering", "vault.template.sandbox"},
+    "jsonschema": {"vault.schema.meter", "vault.schema.validator"},
     "psycopg": {"vault.connection", "vault.postgres"},
     "psycopg_pool": {"vault.connection"},
-    "regex": {"text.regex"},
+    "regex": {"document.text.regex"},
     "tantivy": {"index.passages", "index.scoring", "index.text_index"},
-    "toktok": {"text.tokens"},
-    "tree_sitter": {"code.symbols"},
+    "toktok": {"document.text.tokens"},
+    "tree_sitter": {"index.code.symbols"},
     "yaml": {"document.yaml", "document.yaml_edit"},
 }
 # Why a module is shorter than others.
 SHORT = {
     "arguments": "checks of values, which floors from `vault` to `memory` call",
-    "adapters.anthropic": "one package of others, which is optional",
-    "adapters.openai_agents": "as adapters.anthropic",
+    "serve.adapters.anthropic": "one package of others, which is optional",
+    "serve.adapters.openai_agents": "as adapters.anthropic",
     "cli.editor": "one command needs the user's editor, and no other imports what it takes",
     "cli.team": "vaults in databases, apart from those in folders",
-    "capture.quotation": "what asks a model stands apart from the rules",
-    "imports.notes": "how each system writes its notes, apart from how files are read",
+    "conversations.observe.quotation": "what asks a model stands apart from the rules",
+    "memory.imports.notes": "how each system writes its notes, apart from how files are read",
     "git.removals": "what is kept of a history, in a database; nothing else of git is",
-    "lsp.edits": "what the editor is to write, apart from what it is to show",
-    "mcp.resources": "memories by URI, apart from the tools, which take paths",
+    "editor.lsp.edits": "what the editor is to write, apart from what it is to show",
+    "serve.mcp.resources": "memories by URI, apart from the tools, which take paths",
     "memory.provenance": "how sure memories are, apart from when they count",
-    "merging.facts": "the view of a tree that comparison and blame read, and what a fact is",
+    "document.merging.facts": "the view of a tree that comparison and blame read, and what a fact is",
     "index.wordpiece": "the tokens of one family of models, which need no model to be tested",
-    "facade.uses": "whose uses of what a scope asks for, apart from where counts stand",
+    "facade.questions.uses": "whose uses of what a scope asks for, apart from where counts stand",
     "facade.lazy": "the descriptor of the façade's attributes",
-    "facade.statistics": "how much there is: one question, which needs no other",
+    "facade.questions.statistics": "how much there is: one question, which needs no other",
     "vault.postgres_upkeep": "what only the owner of the tables does, and no server loads",
     "vault.uses": "the one thing of a vault that is no file and no log",
-    "sessions.outline": "what a conversation came to is found without any memory",
+    "conversations.observe.outline": "what a conversation came to is found without any memory",
 }
 # Why a module of which one other makes use stands alone.
 ALONE = {
-    "agents.generated": "what the files of tools should hold is text, and no file is read for it",
-    "agents.sync": "it writes files; what should be in them is text, and pure",
+    "hosts.generated": "what the files of tools should hold is text, and no file is read for it",
+    "hosts.sync": "it writes files; what should be in them is text, and pure",
     "git.commit": "the one place that runs git as its user does, and changes a repository",
     "git.consent": "what a stranger's repository may not do at a commit, which is no part of making one",
     "index.worker": "what starts other processes, which few runs do, and those processes",
     "index.unindexed": "what is read while there is no index, which few hooks need",
     "memory.quality": "a memory is judged by what is known of it, and no file is read for it",
-    "links.graph": "the graph of all links is drawn seldom, and needs no lineage",
-    "sessions.compress": "what makes messages shorter that no summary stands for, without any log",
-    "sessions.runs": "what tools did is found without a word that anybody said",
+    "index.links.graph": "the graph of all links is drawn seldom, and needs no lineage",
+    "conversations.prompt.compress": "what makes messages shorter without a summary needs no log",
+    "conversations.observe.runs": "what tools did is found without a word that anybody said",
     "review.reverts": "memories are seldom reverted, and what asks git needs no merge",
     "review.blame": "a fact has its commit from the lines of one version, and no old one is read",
-    "results.shorten": "a short form is made of a text, without a vault and a database",
-    "sessions.search": "a ranked search loads the text index, which no exact one needs",
-    "schema.guide": "what a schema means for people needs no validator",
-    "schema.lint": "schemas are checked seldom, and this loads what validates",
-    "template.templates": "the filters of templates are asked for without it",
+    "conversations.results.shorten": "a short form is made of a text, without a vault and a database",
+    "conversations.find.search": "a ranked search loads the text index, which no exact one needs",
+    "vault.schema.guide": "what a schema means for people needs no validator",
+    "vault.schema.lint": "schemas are checked seldom, and this loads what validates",
+    "vault.template.templates": "the filters of templates are asked for without it",
     "vault.postgres_log": "what is written to one log locks and follows no vault",
-    "watch.inotify": "the watch of Linux, which other systems cannot import",
-    "watch.observer": "the watch of systems without inotify",
+    "index.watch.inotify": "the watch of Linux, which other systems cannot import",
+    "index.watch.observer": "the watch of systems without inotify",
 }
 # What front ends may import besides the façade.
 BESIDES = {
@@ -98,24 +104,24 @@ BESIDES = {
 }
 # The modules apart from the doors that import something inside a function: why, and what.
 INLINE = {
-    "adapters.hooks": (
+    "serve.adapters.hooks": (
         "most events need no context, start no process, and warn of nothing",
-        {"facade.background", "facade.context", "facade.excerpt", "logging"},
+        {"facade.background", "facade.questions.context", "facade.questions.excerpt", "logging"},
     ),
-    "agents.settings": ("an extra: Codex alone has settings in TOML", {"tomlkit"}),
-    "agents.hosts": ("VS Code's folder alone differs between systems", {"platformdirs"}),
-    "code.workspace": (
+    "hosts.settings": ("an extra: Codex alone has settings in TOML", {"tomlkit"}),
+    "hosts.hosts": ("VS Code's folder alone differs between systems", {"platformdirs"}),
+    "index.code.workspace": (
         "many workspaces have no repository, and few citations lead nowhere",
         {"git.history", "git.removals", "git.repository", "index.ripgrep"},
     ),
-    "facade.check": (
+    "facade.questions.check": (
         "most memories have neither lineage nor an end, and are checked without what is beside them",
         {
-            "capture.proposal",
-            "code.workspace",
-            "links.dialect",
-            "links.lineage",
-            "links.references",
+            "memory.proposal",
+            "index.code.workspace",
+            "index.links.dialect",
+            "index.links.lineage",
+            "index.links.references",
             "memory.content",
             "memory.duplicates",
             "memory.validity",
@@ -135,30 +141,30 @@ INLINE = {
         "repositories are seldom set up, and what asks git commits and reverts nothing",
         {"review.commits", "review.decisions", "review.merge_setup", "review.reverts"},
     ),
-    "memory.history": ("few changes are undone behind later ones", {"merging.merge"}),
+    "memory.history": ("few changes are undone behind later ones", {"document.merging.merge"}),
     "facade.service": (
         "few vaults ask for conversations to be kept, or for commits, and few hooks find no index",
         {
-            *("code.citations", "facade.background", "index.unindexed", "sessions.logs"),
+            *("index.code.citations", "facade.background", "index.unindexed", "conversations.log.logs"),
             *("review.commits", "review.review", "review.tracked"),
         },
     ),
     "facade.instructions": (
         "most commands are about no tool's files",
-        {"agents.files", "agents.hosts", "agents.sync"},
+        {"hosts.files", "hosts.hosts", "hosts.sync"},
     ),
-    "observations.observations": ("few observations are opened", {"sessions.engine"}),
-    "observations.observer": ("few sessions are observed as they grow", {"watch.watcher"}),
-    "memory.validity": ("few memories are superseded", {"links.lineage"}),
+    "conversations.observe.observations": ("few observations are opened", {"conversations.prompt.engine"}),
+    "conversations.observe.observer": ("few sessions are observed as they grow", {"index.watch.watcher"}),
+    "memory.validity": ("few memories are superseded", {"index.links.lineage"}),
     "memory.verbs": (
         "most changes move, import and end nothing, and most commands ask no index",
         {
             "index.view",
-            "links.lineage",
-            "links.move",
-            "links.outside",
-            "links.resolve",
-            "links.rename",
+            "index.links.lineage",
+            "index.links.move",
+            "index.links.outside",
+            "index.links.resolve",
+            "index.links.rename",
             "memory.duplicates",
             "memory.importing",
             "memory.provenance",
@@ -166,21 +172,27 @@ INLINE = {
             "memory.validity",
         },
     ),
-    "models.program": ("most commands ask no model", {"shutil", "tempfile"}),
-    "schema.formats": ("few schemas use these formats", {"ipaddress", "urllib.parse"}),
-    "schema.schemas": ("schemas are checked seldom", {"schema.lint"}),
-    "sessions.sessions": (
+    "conversations.models.program": ("most commands ask no model", {"shutil", "tempfile"}),
+    "vault.schema.formats": ("few schemas use these formats", {"ipaddress", "urllib.parse"}),
+    "vault.schema.schemas": ("schemas are checked seldom", {"vault.schema.lint"}),
+    "conversations.sessions": (
         "most verbs only add and read",
         {
             *(f"sessions.{name}" for name in ("compress", "engine", "find", "importing")),
             *(f"sessions.{name}" for name in ("prompt", "search", "transcripts")),
         },
     ),
-    "markdown.blocks": ("what only lists parses no Markdown", {"pyromark"}),
+    "document.markdown.blocks": ("what only lists parses no Markdown", {"pyromark"}),
     "document.document": (
         "what a document consists of is parsed when it is asked for",
         {
-            *("frontmatter", "frontmatter.default_handlers", "hashlib", "markdown.blocks", "markdown.inline"),
+            *(
+                "frontmatter",
+                "frontmatter.default_handlers",
+                "hashlib",
+                "document.markdown.blocks",
+                "document.markdown.inline",
+            ),
             "document.properties",
         },
     ),
@@ -201,11 +213,11 @@ INLINE = {
     "index.vectors": ("an extra, and only what compares vectors needs it", {"numpy"}),
     "vault.vault": (
         "what only reads needs neither schemas nor templates, and changes nothing",
-        {"schema", "template.templates", "vault.transaction"},
+        {"vault.schema", "vault.template.templates", "vault.transaction"},
     ),
-    "watch.watcher": (
+    "index.watch.watcher": (
         "each system has its own watch, and cannot import the other",
-        {"watch.inotify", "watch.observer"},
+        {"index.watch.inotify", "index.watch.observer"},
     ),
 }
 
@@ -436,12 +448,12 @@ def test_front_ends_reach_through_the_facade_for_nothing() -> None:
     reached = {
         name
         for name, module in modules().items()
-        if name.partition(".")[0] in {"cli", "lsp", "mcp", "adapters"}
+        if name.partition(".")[0] in {"cli", "editor.lsp", "serve.mcp", "serve.adapters"}
         for node in ast.walk(module)
         # `self.vault` is what a command line names.
         if isinstance(node, ast.Attribute) and node.attr == "vault" and ast.unparse(node) != "self.vault"
         # What a language server serves is a vault of its own.
-        if name.partition(".")[0] != "lsp" or ast.unparse(node).endswith("memory.vault")
+        if name.partition(".")[0] != "editor.lsp" or ast.unparse(node).endswith("memory.vault")
     }
     assert reached == set()
 
@@ -452,13 +464,13 @@ def test_front_ends_speak_to_the_facade_alone() -> None:
     below = set()
     for name, module in modules().items():
         floor = name.partition(".")[0]
-        if floor not in {"cli", "lsp", "mcp", "adapters"}:
+        if floor not in {"cli", "editor.lsp", "serve.mcp", "serve.adapters"}:
             continue
         for node in ast.walk(module):
             if isinstance(node, ast.ImportFrom) and (node.module or "").partition(".")[0] == "mdmem":
                 imported = (node.module or "").removeprefix("mdmem").removeprefix(".")
-                near = {floor, "facade", "memory", "capture", "observations", "review", "adapters"}
-                near |= {"lsp", "mcp"}
+                near = {floor, "facade", "memory", "conversations.observe", "review", "serve.adapters"}
+                near |= {"editor.lsp", "serve.mcp"}
                 if imported not in facade and imported.partition(".")[0] not in near:
                     below.add(imported)
     assert below == BESIDES.keys()

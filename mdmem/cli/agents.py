@@ -16,10 +16,10 @@ from mdmem.cli.main import command, group
 
 if TYPE_CHECKING:
     from mdmem import Setup
-    from mdmem.adapters.memory_tool import Tool
     from mdmem.cli.main import Target
     from mdmem.facade.memory import Memory
     from mdmem.review.merge_setup import MergeSetup
+    from mdmem.serve.adapters.memory_tool import Tool
 
 
 class NearChoice(click.Choice[str]):
@@ -160,7 +160,7 @@ def tool_command(target: Target, given: str) -> int:
     COMMAND is JSON as a model gives it; without it, each line of standard input is one. Each line of the
     output is an answer: {"content": "…", "is_error": false}. The folder /memories is the namespace.
     """
-    from mdmem.adapters.memory_tool import Tool
+    from mdmem.serve.adapters.memory_tool import Tool
 
     tool, failed = Tool(target.open()), False
     for line in sys.stdin.buffer if given == "-" else [given]:
@@ -188,9 +188,9 @@ _MOST_SECONDS = 8  # hosts wait a little longer for what `mdmem install` puts in
 def _answer_hook(target: Target, event: str, host: str) -> None:
     text = sys.stdin.buffer.read()
     given = options.read_object(text, "standard input") if text.strip() else {}
-    from mdmem.adapters.dialect import list_folders
-    from mdmem.adapters.hooks import answer
     from mdmem.facade.memory import find_vault
+    from mdmem.serve.adapters.dialect import list_folders
+    from mdmem.serve.adapters.hooks import answer
 
     # A host starts it in any folder; an agent that has gone elsewhere still belongs to its project.
     folders = [*list_folders(given), os.environ.get("CLAUDE_PROJECT_DIR", "")]

@@ -16,8 +16,8 @@ from mdmem.facade.paths import NEW, NEW_NOTE, WRITE, WRITE_ANY, Role
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
-    from mdmem.capture.proposal import Proposal
     from mdmem.facade.memory import Memory
+    from mdmem.memory.proposal import Proposal
 
 
 _MOST_SHOWN = 200  # characters of a reason in a listing

@@ -14,7 +14,7 @@ from mdmem.facade.paths import NEW, READ, READ_ANY, WRITE
 
 if TYPE_CHECKING:
     from mdmem.facade.memory import Memory
-    from mdmem.facade.report import MemoryReport
+    from mdmem.facade.questions.report import MemoryReport
     from mdmem.memory.duplicates import DuplicatePair
     from mdmem.memory.quality import MemoryQuality
 

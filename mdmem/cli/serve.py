@@ -60,8 +60,8 @@ def mcp_command(
         raise ExtraMissing(extra="mcp", package="mcp")
     import anyio
 
-    from mdmem.mcp.answer import Bound
-    from mdmem.mcp.server import MemoryServer
+    from mdmem.serve.mcp.answer import Bound
+    from mdmem.serve.mcp.server import MemoryServer
 
     bound = Bound(memory=target.open(), thread=thread, read_only=read_only, budget=budget)
     server = MemoryServer(bound, structured=structured)
@@ -71,7 +71,7 @@ def mcp_command(
     say = partial(print, "mdmem:", file=sys.stderr, flush=True)
     with _commit_at_end(bound.memory, say):
         if port is not None:
-            from mdmem.mcp.http import serve_http
+            from mdmem.serve.mcp.http import serve_http
 
             serve_http(server, port, say)
         else:
@@ -90,7 +90,7 @@ def lsp_command(target: Target) -> int:
 
     if find_spec("pygls") is None:
         raise ExtraMissing(extra="lsp", package="pygls")
-    from mdmem.lsp.server import MemoryLanguageServer
+    from mdmem.editor.lsp.server import MemoryLanguageServer
 
     vault, scope, actor = target.binding
     if vault:

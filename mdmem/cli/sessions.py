@@ -22,11 +22,11 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from mdmem import Program, RunSummary, SessionHits
-    from mdmem.capture.capture import Captured
     from mdmem.cli.main import Target
+    from mdmem.conversations.observe.capture import Captured
+    from mdmem.conversations.observe.observations import Observation
+    from mdmem.conversations.observe.observer import ObservedSession, WaitingSession
     from mdmem.facade.memory import Memory
-    from mdmem.observations.observations import Observation
-    from mdmem.observations.observer import ObservedSession, WaitingSession
 
 
 @group("sessions")

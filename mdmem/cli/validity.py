@@ -12,7 +12,7 @@ from mdmem.facade.paths import READ, READ_OTHER, WRITE
 
 if TYPE_CHECKING:
     from mdmem import Memory
-    from mdmem.facade.why import Why
+    from mdmem.facade.questions.why import Why
 
 _at_option = click.option("--at", metavar="WHEN", help="Let it end then, a day or a time (now).")
 

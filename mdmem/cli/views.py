@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
     from mdmem.cli.main import Target
     from mdmem.facade.memory import Memory
-    from mdmem.facade.statistics import Amount, MemoryStats
+    from mdmem.facade.questions.statistics import Amount, MemoryStats
 
 
 @command("diff", epilog="Example: mdmem diff notes/db.md")

@@ -13,14 +13,14 @@ from functools import cache, lru_cache
 from typing import TYPE_CHECKING, NamedTuple
 
 from mdmem.diagnostic import Span
-from mdmem.markdown import blocks
-from mdmem.text.regex import regex
+from mdmem.document.markdown import blocks
+from mdmem.document.text.regex import regex
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Sequence
 
     from mdmem.document.document import Document
-    from mdmem.markdown.blocks import Section
+    from mdmem.document.markdown.blocks import Section
 
 BLOCK_MARK = "^"
 _NESTED = "#"

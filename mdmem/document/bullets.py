@@ -6,9 +6,9 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from mdmem.diagnostic import Span
-from mdmem.markdown import blocks
-from mdmem.text.lines import LINE_END
-from mdmem.text.regex import regex
+from mdmem.document.markdown import blocks
+from mdmem.document.text.lines import LINE_END
+from mdmem.document.text.regex import regex
 
 if TYPE_CHECKING:
     from mdmem.document.document import Document

@@ -10,16 +10,16 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from mdmem.diagnostic import Diagnostic, Related, Span
 from mdmem.document import frontmatter
+from mdmem.document.text.lines import MOST_PARTS, Lines
+from mdmem.document.text.regex import regex
 from mdmem.document.tree import LINEAGE, Flaw, Parsed, TooDeep, parse_json
 from mdmem.errors import BinaryContent, EditRefused, NotEncodable, NotUtf8, TooLarge, TooManyParts, TooNested
-from mdmem.text.lines import MOST_PARTS, Lines
-from mdmem.text.regex import regex
 
 if TYPE_CHECKING:
     from frontmatter import Post
 
+    from mdmem.document.markdown import blocks, inline
     from mdmem.document.tree import Node
-    from mdmem.markdown import blocks, inline
 
 
 SUFFIXES = (".md", ".json")
@@ -183,7 +183,7 @@ class Document:
 
     @cached_property
     def _scan_blocks(self) -> blocks.Scan:
-        from mdmem.markdown import blocks  # noqa: PLC0415 - start-up
+        from mdmem.document.markdown import blocks  # noqa: PLC0415 - start-up
 
         if self.is_json:
             return blocks.Scan()
@@ -202,7 +202,7 @@ class Document:
     @cached_property
     def sections(self) -> tuple[blocks.Section, ...]:
         """The section of each heading, in order."""
-        from mdmem.markdown import blocks  # noqa: PLC0415 - start-up
+        from mdmem.document.markdown import blocks  # noqa: PLC0415 - start-up
 
         return blocks.sections(self.headings, len(self.text))
 
@@ -213,7 +213,7 @@ class Document:
 
     def takes_links(self, offset: int) -> bool:
         """Return whether a link could stand at an offset of the body: in text, and not in code or HTML."""
-        from mdmem.markdown.blocks import CODE, HTML  # noqa: PLC0415 - start-up
+        from mdmem.document.markdown.blocks import CODE, HTML  # noqa: PLC0415 - start-up
 
         scanned, text = self._scan_blocks, self.text
         at = bisect(scanned.texts, (offset, len(text))) - 1
@@ -230,7 +230,7 @@ class Document:
     @property
     def code(self) -> tuple[Span, ...]:
         """The spans of code, fenced and in texts, in order."""
-        from mdmem.markdown.blocks import CODE  # noqa: PLC0415 - start-up
+        from mdmem.document.markdown.blocks import CODE  # noqa: PLC0415 - start-up
 
         marks = (Span(mark.start, mark.end) for mark in self._scan_blocks.marks if mark.kind == CODE)
         return tuple(sorted((*self.fences, *marks)))
@@ -238,7 +238,7 @@ class Document:
     @cached_property
     def _scan_inline(self) -> inline.Inline:
         from mdmem.document import properties  # noqa: PLC0415 - start-up
-        from mdmem.markdown import inline  # noqa: PLC0415 - start-up
+        from mdmem.document.markdown import inline  # noqa: PLC0415 - start-up
 
         text, lines = self.text, self.lines
         if self.is_json:

@@ -14,10 +14,10 @@ from typing import Any, Literal, NamedTuple
 from mdmem.diagnostic import Span
 from mdmem.document.document import Document, parse_text
 from mdmem.document.frontmatter import BOM
+from mdmem.document.text.diff import hunks, shared
+from mdmem.document.text.lines import LINE_END, whole_lines, with_newline
+from mdmem.document.text.regex import Allowance, expanded, foreign, regex
 from mdmem.errors import EditRefused, MdmemError, NearLine, TextAmbiguous, TextNotFound
-from mdmem.text.diff import hunks, shared
-from mdmem.text.lines import LINE_END, whole_lines, with_newline
-from mdmem.text.regex import Allowance, expanded, foreign, regex
 
 _CRLF = regex(r"\r\n")
 # More edits of one memory are made as one.

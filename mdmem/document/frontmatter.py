@@ -18,9 +18,9 @@ from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from mdmem.diagnostic import Span
+from mdmem.document.text.lines import LINE_END
+from mdmem.document.text.regex import regex
 from mdmem.document.tree import Flaw, Member, Node, Parsed, Style, TooDeep, resolve
-from mdmem.text.lines import LINE_END
-from mdmem.text.regex import regex
 
 if TYPE_CHECKING:
     from collections.abc import Mapping

@@ -7,11 +7,11 @@ from bisect import bisect
 from typing import TYPE_CHECKING, Any
 
 from mdmem.diagnostic import Span
+from mdmem.document.markdown.inline import Inline, Tag, Url, in_values
+from mdmem.document.markdown.link import Link, external
+from mdmem.document.text.lines import LINE_END, Lines
+from mdmem.document.text.regex import regex
 from mdmem.document.tree import LINEAGE
-from mdmem.markdown.inline import Inline, Tag, Url, in_values
-from mdmem.markdown.link import Link, external
-from mdmem.text.lines import LINE_END, Lines
-from mdmem.text.regex import regex
 
 if TYPE_CHECKING:
     from collections.abc import Mapping

@@ -14,17 +14,17 @@ from typing import TYPE_CHECKING, NamedTuple
 from mdmem.diagnostic import Span
 from mdmem.document import frontmatter
 from mdmem.document.edit import TextEdit, splice
+from mdmem.document.markdown.link import Link, percent_decoded, unescaped
+from mdmem.document.text.diff import Versions
+from mdmem.document.text.regex import regex
 from mdmem.errors import DocumentRefused, EditRefused
-from mdmem.markdown.link import Link, percent_decoded, unescaped
-from mdmem.text.diff import Versions
-from mdmem.text.regex import regex
 
 if TYPE_CHECKING:
     import re
     from collections.abc import Iterable
 
     from mdmem.document.document import Document
-    from mdmem.markdown.citation import Citation
+    from mdmem.document.markdown.citation import Citation
 
 # A wikilink has no escapes: these would end its target or its anchor, or the link itself.
 _NOT_IN_TARGETS = regex(r"[#|\[\]`\r\n]|\A\s|\s\Z")

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Literal, NamedTuple
 from mdmem.diagnostic import Span
 from mdmem.document.document import digest
 from mdmem.document.edit import TextEdit, splice
-from mdmem.text.regex import regex
+from mdmem.document.text.regex import regex
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence

@@ -13,15 +13,15 @@ from mdmem.diagnostic import Span
 from mdmem.document import frontmatter
 from mdmem.document.document import PROJECT_FILE
 from mdmem.document.edit import TextEdit, fitted, splice
+from mdmem.document.markdown import blocks
 from mdmem.document.synced_block import BEGIN
+from mdmem.document.text.lines import LINE_END, Lines
+from mdmem.document.text.regex import regex
 from mdmem.errors import SectionAmbiguous, SectionNotFound
-from mdmem.markdown import blocks
-from mdmem.text.lines import LINE_END, Lines
-from mdmem.text.regex import regex
 
 if TYPE_CHECKING:
     from mdmem.document.document import Document
-    from mdmem.markdown.blocks import Heading, Section
+    from mdmem.document.markdown.blocks import Heading, Section
 
 SEPARATOR = " > "
 _MARKS = regex(r"(#{1,6})[ \t]+(.*?)(?:[ \t]+#+)?")

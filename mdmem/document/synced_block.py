@@ -11,9 +11,9 @@ from contextlib import suppress
 from typing import NamedTuple
 
 from mdmem.diagnostic import Span
-from mdmem.text.diff import Versions
-from mdmem.text.lines import LINE_END, Lines
-from mdmem.text.regex import regex
+from mdmem.document.text.diff import Versions
+from mdmem.document.text.lines import LINE_END, Lines
+from mdmem.document.text.regex import regex
 
 BEGIN = regex(r"(?<![^\r\n])<!-- mdmem:begin ([0-9a-f]{8})\.([0-9a-f]{8})[^\r\n]*-->[ \t]*(?:\r\n|\n|\r)")
 _END = regex(r"(?<![^\r\n])<!-- mdmem:end -->[ \t]*(?:\r\n|\n|\r|\Z)")

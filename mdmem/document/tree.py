@@ -6,9 +6,9 @@ from json.decoder import JSONDecodeError, scanstring  # type: ignore[attr-define
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 
 from mdmem.diagnostic import Severity, Span
+from mdmem.document.text.lines import MOST_PARTS
+from mdmem.document.text.regex import regex
 from mdmem.errors import TooManyParts
-from mdmem.text.lines import MOST_PARTS
-from mdmem.text.regex import regex
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence

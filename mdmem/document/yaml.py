@@ -12,10 +12,10 @@ from typing import TYPE_CHECKING, Any
 import yaml
 
 from mdmem.diagnostic import Span
+from mdmem.document.text.lines import LINE_END
+from mdmem.document.text.regex import regex
 from mdmem.document.tree import PLACEHOLDER, Flaw, Member, Node, Parsed, Style, TooDeep, dotted, resolve
 from mdmem.errors import Usage
-from mdmem.text.lines import LINE_END
-from mdmem.text.regex import regex
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

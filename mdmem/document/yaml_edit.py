@@ -16,10 +16,10 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from mdmem.document.edit import TextEdit
 from mdmem.document.frontmatter import BOM
+from mdmem.document.text.lines import LINE_END
+from mdmem.document.text.regex import regex
 from mdmem.document.tree import Node, Style, resolve
 from mdmem.errors import EditRefused
-from mdmem.text.lines import LINE_END
-from mdmem.text.regex import regex
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence

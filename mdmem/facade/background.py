@@ -21,8 +21,8 @@ from mdmem.errors import LockTimeout, MdmemError, Usage
 from mdmem.vault import files
 
 if TYPE_CHECKING:
+    from mdmem.conversations.models.generator import Generator
     from mdmem.facade.memory import Memory
-    from mdmem.models.generator import Generator
 
 EVENT = "background"
 """The event of `mdmem hook` that does the work."""

@@ -11,8 +11,8 @@ from mdmem.memory.project import Project
 from mdmem.vault.vault import Vault
 
 if TYPE_CHECKING:
-    from mdmem.agents.hosts import Setup
-    from mdmem.agents.sync import FilesSynced
+    from mdmem.hosts.hosts import Setup
+    from mdmem.hosts.sync import FilesSynced
     from mdmem.memory.content import StatesAt
     from mdmem.memory.verbs import Build
     from mdmem.vault.paths import Scope
@@ -42,7 +42,7 @@ class WorkspaceProject(Project["Applied"]):
             Conflict: another program wrote in between.
             MdmemError: as `Vault.apply`, where a memory changes.
         """
-        from mdmem.agents.sync import sync  # noqa: PLC0415 - start-up
+        from mdmem.hosts.sync import sync  # noqa: PLC0415 - start-up
 
         self._vault.require_folder("writing the files of coding tools")
         if self._vault.namespace:
@@ -51,11 +51,11 @@ class WorkspaceProject(Project["Applied"]):
         return sync(self._vault, self._find_states, tools=tools, check=check)
 
     def find_read_by_host(self, host: str, folder: str, short: int = 0) -> frozenset[str]:
-        """Find the instruction files that a host reads whole by itself; see `mdmem.agents.files`.
+        """Find the instruction files that a host reads whole by itself; see `mdmem.hosts.files`.
 
         The shared project memory is among them where it has at most `short` characters.
         """
-        from mdmem.agents.files import SourceFiles, find_read_by_host  # noqa: PLC0415 - start-up
+        from mdmem.hosts.files import SourceFiles, find_read_by_host  # noqa: PLC0415 - start-up
 
         source = SourceFiles(os.path.realpath(self._vault.workspace), self._vault.hides)
         read = find_read_by_host(host, folder, source)
@@ -73,7 +73,7 @@ def install(host: str, root: str, scope: Scope, program: str, *, project: bool, 
     Nothing is written yet.
 
     Args:
-        host: a key of `mdmem.agents.hosts.HOSTS`.
+        host: a key of `mdmem.hosts.hosts.HOSTS`.
         root: the vault's folder.
         scope: whose memory is served; what everyone shares, where nothing is bound: without a scope, an agent
             would be served the memories of every user.
@@ -86,7 +86,7 @@ def install(host: str, root: str, scope: Scope, program: str, *, project: bool, 
         ExtraMissing: the server cannot run.
         EditRefused: a settings file cannot be added to.
     """
-    from mdmem.agents import hosts  # noqa: PLC0415 - start-up
+    from mdmem.hosts import hosts  # noqa: PLC0415 - start-up
 
     resource = f"{scope.resource_type}/{scope.resource_id}" if scope.resource_type else None
     named = (("--user", scope.user), ("--project", scope.project), ("--resource", resource))
@@ -107,6 +107,6 @@ def uninstall(host: str, root: str, *, project: bool) -> Setup:
         Usage: the host has no such settings, or the project is the home folder.
         EditRefused: a settings file cannot be edited.
     """
-    from mdmem.agents import hosts  # noqa: PLC0415 - start-up
+    from mdmem.hosts import hosts  # noqa: PLC0415 - start-up
 
     return hosts.uninstall(host, hosts.find_project(root) if project else None)

@@ -23,11 +23,15 @@ from mdmem.vault.vault import Vault
 if TYPE_CHECKING:  # most commands use one of these, or none
     from datetime import datetime
 
-    from mdmem.capture.capture import Capture
-    from mdmem.capture.consolidation import ConsolidationStrategy
-    from mdmem.capture.inbox import Inbox
+    from mdmem.conversations.models.generator import Generator
+    from mdmem.conversations.observe.capture import Capture
+    from mdmem.conversations.observe.consolidation import ConsolidationStrategy
+    from mdmem.conversations.observe.observations import Observations
+    from mdmem.conversations.observe.summaries import Summaries
+    from mdmem.conversations.sessions import Sessions
+    from mdmem.index.links.lineage import Lineage
     from mdmem.index.view import View
-    from mdmem.links.lineage import Lineage
+    from mdmem.memory.inbox import Inbox
     from mdmem.memory.notes import Notes
     from mdmem.memory.preferences import Preferences
     from mdmem.memory.project import Project
@@ -35,11 +39,7 @@ if TYPE_CHECKING:  # most commands use one of these, or none
     from mdmem.memory.rules import Rules
     from mdmem.memory.validity import State
     from mdmem.memory.working import Working
-    from mdmem.models.generator import Generator
-    from mdmem.observations.observations import Observations
-    from mdmem.observations.summaries import Summaries
     from mdmem.review.git import Git
-    from mdmem.sessions.sessions import Sessions
 
 R = TypeVar("R")
 
@@ -83,7 +83,7 @@ class Kinds(Verbs[R], Generic[R]):
         doc="What memories point at: links, tags, URLs, and code.",
     )
     lineage: Lazy[Lineage] = Lazy(
-        "mdmem.links.lineage:Lineage", "_view", doc="What memories were derived from."
+        "mdmem.index.links.lineage:Lineage", "_view", doc="What memories were derived from."
     )
     git: Lazy[Git[R]] = Lazy(
         "mdmem.review.git:Git",
@@ -93,24 +93,24 @@ class Kinds(Verbs[R], Generic[R]):
         doc="What git knows of the memories, and commits of them.",
     )
     summaries: Lazy[Summaries[R]] = Lazy(
-        "mdmem.observations.summaries:Summaries",
+        "mdmem.conversations.observe.summaries:Summaries",
         "_vault",
         "_run",
         "_sessions",
         doc="The summaries of sessions, one memory for each.",
     )
     observations: Lazy[Observations[R]] = Lazy(
-        "mdmem.observations.observations:Observations",
+        "mdmem.conversations.observe.observations:Observations",
         "_vault",
         "_run",
         "_sessions",
         doc="What stretches of sessions left behind.",
     )
     inbox: Lazy[Inbox[R]] = Lazy(
-        "mdmem.capture.inbox:Inbox", "_vault", "_run", "_find_verb", doc="The changes that somebody proposes."
+        "mdmem.memory.inbox:Inbox", "_vault", "_run", "_find_verb", doc="The changes that somebody proposes."
     )
     capture: Lazy[Capture[R]] = Lazy(
-        "mdmem.capture.capture:Capture",
+        "mdmem.conversations.observe.capture:Capture",
         "_vault",
         "_run",
         "_find_verb",
@@ -118,7 +118,9 @@ class Kinds(Verbs[R], Generic[R]):
         moves=False,
         doc="What is stated in sessions, and where it goes.",
     )
-    _sessions: Lazy[Sessions] = Lazy("mdmem.sessions.sessions:Sessions", "_vault", doc="The conversations.")
+    _sessions: Lazy[Sessions] = Lazy(
+        "mdmem.conversations.sessions:Sessions", "_vault", doc="The conversations."
+    )
 
     def _find_verb(self, name: str) -> Callable[..., Build]:
         """Find a verb by its name; called, it returns what makes its plan, and reads nothing yet."""
@@ -133,9 +135,9 @@ class Kinds(Verbs[R], Generic[R]):
         return find_shown_states(self._view().layers(), moment)
 
     def prune(self) -> R:
-        """Propose to delete what is hardly sure by now and nothing links to; see `mdmem.capture.upkeep`."""
-        from mdmem.capture.upkeep import list_doubtful  # noqa: PLC0415 - start-up
+        """Propose to delete what is hardly sure by now and nothing links to; see `mdmem.memory.upkeep`."""
         from mdmem.memory.content import utc_now  # noqa: PLC0415 - start-up
+        from mdmem.memory.upkeep import list_doubtful  # noqa: PLC0415 - start-up
 
         def build() -> EditPlan:
             drafts = list_doubtful(
@@ -154,7 +156,9 @@ class Kinds(Verbs[R], Generic[R]):
         *,
         accept: str = "",
     ) -> R:
-        """Propose to make one memory of several that say the same; see `mdmem.capture.consolidation`.
+        """Propose to make one memory of several that say the same.
+
+        See `mdmem.conversations.observe.consolidation`.
 
         Args:
             within: the folder whose memories are compared; all without.
@@ -167,10 +171,10 @@ class Kinds(Verbs[R], Generic[R]):
         Raises:
             Usage: an argument that cannot mean anything.
         """
-        from mdmem.capture.consolidation import draft_changes  # noqa: PLC0415 - start-up
-        from mdmem.capture.proposal import EXPIRED  # noqa: PLC0415 - start-up
+        from mdmem.conversations.observe.consolidation import draft_changes  # noqa: PLC0415 - start-up
         from mdmem.memory.content import utc_now  # noqa: PLC0415 - start-up
         from mdmem.memory.duplicates import ComparedMemories  # noqa: PLC0415 - start-up
+        from mdmem.memory.proposal import EXPIRED  # noqa: PLC0415 - start-up
 
         # Drafted once: a plan may be built again under the lock, and a model is not asked there.
         view = self._view()
@@ -197,7 +201,7 @@ class Kinds(Verbs[R], Generic[R]):
         Raises:
             Usage: no memory names the source.
         """
-        from mdmem.capture.upkeep import revoke  # noqa: PLC0415 - start-up
+        from mdmem.memory.upkeep import revoke  # noqa: PLC0415 - start-up
 
         require_text(source=source)
 

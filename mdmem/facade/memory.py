@@ -18,6 +18,7 @@ from typing import TYPE_CHECKING, Any, Concatenate, ParamSpec, TypeVar
 from mdmem.arguments import complete_id, texts_of
 from mdmem.diagnostic import Diagnostic
 from mdmem.document.document import Document
+from mdmem.document.text.globs import escaped, matcher
 from mdmem.errors import (
     ExtraMissing,
     MdmemError,
@@ -30,7 +31,6 @@ from mdmem.facade.lazy import Lazy
 from mdmem.kind import NOTE
 from mdmem.memory.content import utc_now
 from mdmem.memory.history import changed_since, list_changes
-from mdmem.text.globs import escaped, matcher
 from mdmem.vault.folder import find, find_around, hides, is_vault, name_url
 from mdmem.vault.paths import (
     Scope,
@@ -53,20 +53,25 @@ if TYPE_CHECKING:  # most commands use one of these, or none
 
     from ripgrepy import Ripgrepy
 
-    from mdmem.capture.capture import Capture
-    from mdmem.facade.context import Context
-    from mdmem.facade.doctor import Health
-    from mdmem.facade.editing import Editing
+    from mdmem.conversations.models.generator import Generator
+    from mdmem.conversations.observe.capture import Capture
+    from mdmem.conversations.observe.observer import ObservedSession, SessionObservations
+    from mdmem.conversations.results.results import ToolResults
+    from mdmem.conversations.sessions import Sessions
+    from mdmem.document.markdown.inline import Citation
+    from mdmem.editor.editing import Editing
     from mdmem.facade.instructions import WorkspaceProject
-    from mdmem.facade.past import PastCopy, PastState
-    from mdmem.facade.report import MemoryReport
+    from mdmem.facade.memini import VaultStore
+    from mdmem.facade.questions.context import Context
+    from mdmem.facade.questions.doctor import Health
+    from mdmem.facade.questions.past import PastCopy, PastState
+    from mdmem.facade.questions.report import MemoryReport
+    from mdmem.facade.questions.statistics import MemoryStats
+    from mdmem.facade.questions.status import MemoryStatus
+    from mdmem.facade.questions.uses import Uses
+    from mdmem.facade.questions.why import Why
     from mdmem.facade.service import Service
     from mdmem.facade.sharing import Shared
-    from mdmem.facade.statistics import MemoryStats
-    from mdmem.facade.status import MemoryStatus
-    from mdmem.facade.store import VaultStore
-    from mdmem.facade.uses import Uses
-    from mdmem.facade.why import Why
     from mdmem.index.embedder import Embedder
     from mdmem.index.grep import Case, Hits
     from mdmem.index.index import Index
@@ -75,27 +80,22 @@ if TYPE_CHECKING:  # most commands use one of these, or none
     from mdmem.index.search import Results
     from mdmem.index.sync import Progress as FileProgress, Synced
     from mdmem.index.view import View
+    from mdmem.index.watch.events import Watch
+    from mdmem.index.watch.watcher import Keeper, Watcher
     from mdmem.kind import Kind
-    from mdmem.markdown.inline import Citation
     from mdmem.memory.duplicates import DuplicatePair
     from mdmem.memory.quality import MemoryQuality
     from mdmem.memory.sharing import Access
     from mdmem.memory.validity import State
     from mdmem.memory.verbs import Build, Listing
-    from mdmem.models.generator import Generator
-    from mdmem.observations.observer import ObservedSession, SessionObservations
-    from mdmem.results.results import ToolResults
-    from mdmem.schema import Schemas
-    from mdmem.sessions.sessions import Sessions
-    from mdmem.template.templates import Templates
     from mdmem.vault.paths import Layer
     from mdmem.vault.plan import EditPlan
     from mdmem.vault.postgres import PostgresStore
     from mdmem.vault.postgres_upkeep import SweptVault
+    from mdmem.vault.schema import Schemas
     from mdmem.vault.store import Entry, Store
+    from mdmem.vault.template.templates import Templates
     from mdmem.vault.transaction import Applied
-    from mdmem.watch.events import Watch
-    from mdmem.watch.watcher import Keeper, Watcher
 
 
 P = ParamSpec("P")
@@ -132,7 +132,7 @@ class Memory(Kinds["Applied"]):
         doc="The project memory, and what coding tools are told beside it.",
     )
     capture: Lazy[Capture[Applied]] = Lazy(
-        "mdmem.capture.capture:Capture",
+        "mdmem.conversations.observe.capture:Capture",
         "vault",
         "_apply_locked",
         "_find_verb",
@@ -140,14 +140,16 @@ class Memory(Kinds["Applied"]):
         moves=True,
         doc="What is stated in sessions, and where it goes.",
     )
-    uses: Lazy[Uses] = Lazy("mdmem.facade.uses:Uses", "vault", doc="How often memories were used here.")
+    uses: Lazy[Uses] = Lazy(
+        "mdmem.facade.questions.uses:Uses", "vault", doc="How often memories were used here."
+    )
     results: Lazy[ToolResults] = Lazy(
-        "mdmem.results.results:ToolResults",
+        "mdmem.conversations.results.results:ToolResults",
         "vault",
         doc="The outputs of tools: their short forms, and all of each.",
     )
     observations: Lazy[SessionObservations] = Lazy(
-        "mdmem.observations.observer:SessionObservations",
+        "mdmem.conversations.observe.observer:SessionObservations",
         "vault",
         "_apply_built",
         "sessions",
@@ -169,7 +171,7 @@ class Memory(Kinds["Applied"]):
         self.origin: PastCopy | None = None  # the moment that this is a copy of
         self.vault = Vault(store, scope.wall, actor, scope.reads)
         if thread is not None:
-            from mdmem.sessions.logs import bound_to  # noqa: PLC0415 - start-up
+            from mdmem.conversations.log.logs import bound_to  # noqa: PLC0415 - start-up
 
             self.vault = bound_to(thread, self.vault)
         super().__init__(self.vault, scope, self._apply_built, self._current_view)
@@ -247,7 +249,7 @@ class Memory(Kinds["Applied"]):
     @cached_property
     def store(self) -> VaultStore:
         """The notes by namespace and id, for programs that were written for memini's store."""
-        from mdmem.facade.store import VaultStore  # noqa: PLC0415 - start-up
+        from mdmem.facade.memini import VaultStore  # noqa: PLC0415 - start-up
 
         meaning, _ = self._find_meaning()
         vectors = meaning.vectors_of(f"store {self.vault.namespace}") if meaning else None
@@ -392,7 +394,7 @@ class Memory(Kinds["Applied"]):
         *,
         estimated: bool = False,
     ) -> Context:
-        """Return what an agent needs of its memory, as one Markdown text; see `mdmem.facade.context`.
+        """Return what an agent needs of its memory, as one Markdown text.
 
         Rules, project memory, preferences and memories with `tier: pinned`, then the working memory of the
         thread and the passages that fit the query, each in a fence with its place and day. The template is
@@ -409,7 +411,7 @@ class Memory(Kinds["Applied"]):
             Usage: the budget is less than 1.
             TemplateFailed: the vault's template cannot be rendered.
         """
-        from mdmem.facade.context import context  # noqa: PLC0415 - start-up
+        from mdmem.facade.questions.context import context  # noqa: PLC0415 - start-up
 
         return context(self, query, path_texts(files), thread, budget, estimated=estimated)
 
@@ -423,7 +425,7 @@ class Memory(Kinds["Applied"]):
                 everything, as on network file systems.
         """
         self.vault.require_folder("watching files")
-        from mdmem.watch.events import Watch  # noqa: PLC0415 - start-up
+        from mdmem.index.watch.events import Watch  # noqa: PLC0415 - start-up
 
         return Watch(
             self._current_view(), lambda path: self.check([path], links=False), poll_seconds=poll_seconds
@@ -444,7 +446,7 @@ class Memory(Kinds["Applied"]):
         Raises:
             NeedsFolder: the vault is in a database, which tells what has changed.
         """
-        from mdmem.watch.watcher import Keeper  # noqa: PLC0415 - start-up
+        from mdmem.index.watch.watcher import Keeper  # noqa: PLC0415 - start-up
 
         meaning, _ = self._find_meaning()
         if meaning:
@@ -453,14 +455,14 @@ class Memory(Kinds["Applied"]):
         return Keeper(self.index, watcher)
 
     def editing(self) -> Editing:
-        """Return the memories as an editor sees them, unsaved texts included; see `mdmem.facade.editing`."""
+        """Return the memories as an editor sees them, unsaved texts included; see `mdmem.editor.editing`."""
         self.vault.require_folder("an editor")
-        from mdmem.facade.editing import Editing  # noqa: PLC0415 - start-up
+        from mdmem.editor.editing import Editing  # noqa: PLC0415 - start-up
 
         return Editing(self)
 
     def doctor(self, *, fix: bool = False, dry_run: bool = False, host: str = "") -> Health:
-        """Return what is wrong with the vault itself; see `mdmem.facade.doctor`.
+        """Return what is wrong with the vault itself; see `mdmem.facade.questions.doctor`.
 
         Args:
             fix: first fix links to memories that other programs have moved, remove what crashes left, add
@@ -471,7 +473,7 @@ class Memory(Kinds["Applied"]):
         Raises:
             MdmemError: as `Vault.apply`, with `fix`; or settings of the host cannot be read.
         """
-        from mdmem.facade import doctor  # noqa: PLC0415 - start-up
+        from mdmem.facade.questions import doctor  # noqa: PLC0415 - start-up
 
         fixed: Applied | EditPlan | None = None
         others: list[str] = []
@@ -570,7 +572,7 @@ class Memory(Kinds["Applied"]):
         return state.document
 
     def state_at(self, path: StrPath, when: datetime | str) -> PastState:
-        """Return what a memory said at a moment, and how certain that is; see `mdmem.facade.past`.
+        """Return what a memory said at a moment, and how certain that is; see `mdmem.facade.questions.past`.
 
         Args:
             path: of the memory.
@@ -580,7 +582,7 @@ class Memory(Kinds["Applied"]):
             MemoryNotFound: nothing is known of such a memory.
             Usage: `when` is no moment, or before all that is kept.
         """
-        from mdmem.facade.past import find_state, read_when  # noqa: PLC0415 - start-up
+        from mdmem.facade.questions.past import find_state, read_when  # noqa: PLC0415 - start-up
 
         self.vault.enter()
         vault, name = self.vault.locate_layer(path_text(path))
@@ -588,7 +590,7 @@ class Memory(Kinds["Applied"]):
 
     def texts_at(self, paths: Collection[str], when: datetime) -> dict[str, PastState]:
         """Return what memories said at a moment, else the oldest text that is kept of each, as `unsure`."""
-        from mdmem.facade.past import find_texts  # noqa: PLC0415 - start-up
+        from mdmem.facade.questions.past import find_texts  # noqa: PLC0415 - start-up
 
         self.vault.enter()
         return {state.path: state for state in find_texts(self.vault, when, paths)}
@@ -603,7 +605,7 @@ class Memory(Kinds["Applied"]):
             Usage: `when` is no moment, or before all that is kept.
             StorageFailed: there is no room for the copy.
         """
-        from mdmem.facade.past import make_past, read_when  # noqa: PLC0415 - start-up
+        from mdmem.facade.questions.past import make_past, read_when  # noqa: PLC0415 - start-up
 
         self.vault.enter()
         layers = [self.vault.within(each.namespace) for each in self.vault.reads]
@@ -938,12 +940,12 @@ class Memory(Kinds["Applied"]):
 
     @_steadily
     def why(self, path: StrPath) -> Why:
-        """Explain a memory: what it rests on, and how sure it is; see `mdmem.facade.why`.
+        """Explain a memory: what it rests on, and how sure it is; see `mdmem.facade.questions.why`.
 
         Raises:
             MemoryNotFound: it is not there.
         """
-        from mdmem.facade.why import explain  # noqa: PLC0415 - start-up
+        from mdmem.facade.questions.why import explain  # noqa: PLC0415 - start-up
 
         return explain(self, self._current_view(), path_text(path))
 
@@ -971,7 +973,7 @@ class Memory(Kinds["Applied"]):
             MemoryNotFound: a path names nothing.
             Usage: `below` is not from 0 to 1.
         """
-        from mdmem.facade.report import list_quality  # noqa: PLC0415 - start-up
+        from mdmem.facade.questions.report import list_quality  # noqa: PLC0415 - start-up
 
         return list_quality(self, self._current_view(), path_texts(paths), below, utc_now())
 
@@ -981,7 +983,7 @@ class Memory(Kinds["Applied"]):
         Raises:
             Usage: `since` is no moment, or before all that is kept; see `past`.
         """
-        from mdmem.facade.report import make_report  # noqa: PLC0415 - start-up
+        from mdmem.facade.questions.report import make_report  # noqa: PLC0415 - start-up
 
         before = None if since is None else self.past(since)
         return make_report(self, self._current_view(), utc_now(), before)
@@ -1006,7 +1008,7 @@ class Memory(Kinds["Applied"]):
         return islice(own.layers(), len(self.scope.searches))
 
     def render(self, template: str, variables: Mapping[str, Any] | None = None) -> str:
-        """Return what a template renders to; see `mdmem.template`.
+        """Return what a template renders to; see `mdmem.vault.template`.
 
         Raises:
             NamedNotFound, TemplateFailed: it is not there, or cannot be rendered.
@@ -1029,7 +1031,7 @@ class Memory(Kinds["Applied"]):
         Raises:
             MemoryNotFound: a path names nothing.
         """
-        from mdmem.facade.check import Check  # noqa: PLC0415 - start-up
+        from mdmem.facade.questions.check import Check  # noqa: PLC0415 - start-up
 
         self.vault.enter()
         paths = path_texts(paths)
@@ -1072,8 +1074,8 @@ class Memory(Kinds["Applied"]):
         return changed_since(self.vault, path_text(path), against)
 
     def stats(self) -> MemoryStats:
-        """Return how much memory there is, by folder and by month; see `mdmem.facade.statistics`."""
-        from mdmem.facade.statistics import count_memories  # noqa: PLC0415 - start-up
+        """Return how much memory there is, by folder and by month."""
+        from mdmem.facade.questions.statistics import count_memories  # noqa: PLC0415 - start-up
 
         self.vault.enter()
         return count_memories(self._current_view(), self.vault)
@@ -1095,9 +1097,9 @@ class Memory(Kinds["Applied"]):
     def status(self) -> MemoryStatus:
         """Return what is here, what waits for somebody, and what is wrong with the setup.
 
-        See `mdmem.facade.status`. `check` and `doctor` look closer.
+        See `mdmem.facade.questions.status`. `check` and `doctor` look closer.
         """
-        from mdmem.facade.status import find_status  # noqa: PLC0415 - start-up
+        from mdmem.facade.questions.status import find_status  # noqa: PLC0415 - start-up
 
         self.vault.enter()
         return find_status(self, self._current_view)
@@ -1147,7 +1149,7 @@ class Memory(Kinds["Applied"]):
 
 
 def _open_pinning(vault: Vault) -> AbstractContextManager[Callable[[str, Citation], str]]:
-    from mdmem.code.citations import pinning  # noqa: PLC0415 - few memories cite code
+    from mdmem.index.code.citations import pinning  # noqa: PLC0415 - few memories cite code
 
     return pinning(vault)
 

@@ -46,7 +46,7 @@ class Service:
         config = self._vault.config
         if not (config.sessions.capture or config.observation.enabled or self.is_captured):
             return None
-        from mdmem.sessions.logs import capture_refused  # noqa: PLC0415 - start-up
+        from mdmem.conversations.log.logs import capture_refused  # noqa: PLC0415 - start-up
 
         return capture_refused(self._vault)
 
@@ -109,7 +109,7 @@ class Service:
         from mdmem.index.unindexed import FileIndex  # noqa: PLC0415 - few wait for an index
 
         self._memory.index = FileIndex(self._vault, self._memory.scope.layers, self.not_ready)
-        from mdmem.template import rendering  # noqa: F401, PLC0415 - needed next, while ripgrep is at work
+        from mdmem.vault.template import rendering  # noqa: F401, PLC0415 - needed next, while ripgrep is at work
 
     def start_indexing(self) -> None:
         """Let another process make the index current."""
@@ -182,7 +182,7 @@ def _look_at_files(memory: Memory, before: Seen) -> Seen:
     seen = {mounted.get(path) or os.path.join(root, path): stamp for path, stamp in memories.items()}
     if view is None:
         return before | seen
-    from mdmem.code.citations import candidates  # noqa: PLC0415 - start-up
+    from mdmem.index.code.citations import candidates  # noqa: PLC0415 - start-up
 
     for folder, name, in_link in {
         (os.path.dirname(view.in_workspace(path)), name, in_link) for path, name, in_link in cited

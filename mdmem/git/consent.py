@@ -11,9 +11,9 @@ from contextlib import suppress
 from pathlib import PurePath
 from typing import TYPE_CHECKING
 
+from mdmem.document.text.regex import regex
 from mdmem.errors import GitRefused
 from mdmem.git.program import run_as_user
-from mdmem.text.regex import regex
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

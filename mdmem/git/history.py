@@ -11,10 +11,10 @@ import re
 from contextlib import closing
 from typing import TYPE_CHECKING, Literal, NamedTuple
 
+from mdmem.document.text.regex import regex
 from mdmem.errors import NamedNotFound
 from mdmem.git.program import NO_WORK_TREE, GitProcess, command, environment, failing
 from mdmem.git.repository import OBJECT_ID, OF_THE_INDEX
-from mdmem.text.regex import regex
 from mdmem.vault.paths import above
 
 if TYPE_CHECKING:

@@ -13,9 +13,9 @@ from functools import cached_property
 from io import BufferedReader
 from typing import TYPE_CHECKING, NamedTuple, Self
 
+from mdmem.document.text.regex import regex
 from mdmem.errors import GitFailed
 from mdmem.git.program import NO_WORK_TREE, Ended, GitProcess, command, environment, failing, program, run
-from mdmem.text.regex import regex
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence

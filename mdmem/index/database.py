@@ -14,12 +14,12 @@ from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple, TypeAlias
 from mdmem.diagnostic import Span
 from mdmem.document import anchor
 from mdmem.document.document import NAMED_SUFFIXES, SUFFIXES, Document, without_suffix
+from mdmem.document.markdown.citation import Citation
+from mdmem.document.markdown.link import percent_decoded
+from mdmem.document.text.regex import regex
 from mdmem.document.tree import LINEAGE
 from mdmem.errors import IndexDamaged, StorageFailed
 from mdmem.index.hit import day_of, field_text, first_text
-from mdmem.markdown.citation import Citation
-from mdmem.markdown.link import percent_decoded
-from mdmem.text.regex import regex
 from mdmem.vault.paths import nfc
 
 if TYPE_CHECKING:

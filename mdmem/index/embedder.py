@@ -18,8 +18,8 @@ from itertools import combinations
 from operator import mul
 from typing import Any, Protocol, cast
 
+from mdmem.document.text.tokens import clipped, in_line
 from mdmem.errors import ExtraMissing, MdmemError, ProgramFailed, Usage
-from mdmem.text.tokens import clipped, in_line
 from mdmem.vault.mark import NONE, named_embedder, user_settings
 
 QUERY_SECONDS = 2.0

@@ -13,10 +13,10 @@ from typing import TYPE_CHECKING, Any, Literal, NamedTuple, Self
 
 from mdmem.diagnostic import Diagnostic, about_file
 from mdmem.document.document import SUFFIXES
+from mdmem.document.text.globs import escaped, matcher
+from mdmem.document.text.regex import MOST_CHARACTERS, shortened
 from mdmem.errors import PatternInvalid, Usage
 from mdmem.index import ripgrep
-from mdmem.text.globs import escaped, matcher
-from mdmem.text.regex import MOST_CHARACTERS, shortened
 from mdmem.vault import files, paths, walk
 from mdmem.vault.config import MOST_BYTES
 
@@ -271,7 +271,7 @@ class _GrepRun(NamedTuple):
         size = 0
         with self._start_ripgrep(mounted) as process:
             # Reading memories takes some imports: they are made while ripgrep searches.
-            for module in ("json", "mdmem.index.hit", "mdmem.markdown.blocks"):
+            for module in ("json", "mdmem.index.hit", "mdmem.document.markdown.blocks"):
                 importlib.import_module(module)
             for match in self._parse_output(process, mounted):
                 # The last one may have any size: it is in memory already.

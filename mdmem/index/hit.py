@@ -10,10 +10,10 @@ from datetime import date
 from operator import itemgetter
 from typing import TYPE_CHECKING, Any, TypeAlias
 
+from mdmem.document.text.lines import LINE_END
+from mdmem.document.text.regex import regex
+from mdmem.document.text.tokens import clip, clipped
 from mdmem.errors import MdmemError, TooManyParts
-from mdmem.text.lines import LINE_END
-from mdmem.text.regex import regex
-from mdmem.text.tokens import clip, clipped
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence

@@ -20,10 +20,10 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from mdmem.diagnostic import Span
 from mdmem.document.confidence import confidence_of
 from mdmem.document.synced_block import block_span
+from mdmem.document.text.regex import regex
 from mdmem.errors import MdmemError
 from mdmem.index.hit import DATE_FIELDS, day_of, field_text, fields_of, first_text
 from mdmem.kind import OBSERVATION
-from mdmem.text.regex import regex
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence

@@ -20,8 +20,8 @@ from dataclasses import dataclass
 from functools import cache
 from typing import Literal, NamedTuple, TypeVar
 
+from mdmem.document.text.regex import regex
 from mdmem.index import passages
-from mdmem.text.regex import regex
 
 Each = Literal["memory", "passage"]
 

@@ -12,8 +12,8 @@ from binascii import a2b_base64
 from threading import Thread
 from typing import IO, TYPE_CHECKING, Any, NamedTuple, Self, cast
 
+from mdmem.document.text.regex import regex
 from mdmem.errors import MdmemError, PatternInvalid, ProgramFailed, Usage
-from mdmem.text.regex import regex
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence

@@ -16,6 +16,8 @@ from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, NamedTuple, get_args
 
 from mdmem.diagnostic import as_json
+from mdmem.document.text.regex import regex
+from mdmem.document.text.tokens import estimate, first_of
 from mdmem.errors import DocumentRefused, MdmemError, Usage
 from mdmem.index import passages, query as language
 from mdmem.index.hit import (
@@ -32,8 +34,6 @@ from mdmem.index.passages import analyzed, cut, dates_text, words_of
 from mdmem.index.query import Each
 from mdmem.index.scoring import Ranked, ScorePart, Scorer
 from mdmem.index.text_index import key_of
-from mdmem.text.regex import regex
-from mdmem.text.tokens import estimate, first_of
 from mdmem.vault import paths
 from mdmem.vault.paths import Layer
 
@@ -336,7 +336,7 @@ def within_budget(results: Results, tokens: int) -> Results:
 
     Args:
         results: what was found.
-        tokens: the budget, estimated by `mdmem.text.tokens`.
+        tokens: the budget, estimated by `mdmem.document.text.tokens`.
     """
     fits: list[bool] = []
     left, left_out_tokens = tokens, 0

@@ -30,9 +30,9 @@ from mdmem.vault.walk import changed_at, find_file_problem
 if TYPE_CHECKING:
     from contextlib import AbstractContextManager
 
+    from mdmem.document.markdown.inline import Citation
     from mdmem.index.passages import Indexed
     from mdmem.index.text_index import TextIndex
-    from mdmem.markdown.inline import Citation
     from mdmem.vault.vault import Vault
 
 

@@ -19,11 +19,11 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import tantivy
 
+from mdmem.document.text.regex import regex
 from mdmem.errors import IndexDamaged, MdmemError, StorageFailed
 from mdmem.index import passages
 from mdmem.index.database import VERSION_FILE
 from mdmem.kind import OBSERVATION, PROPOSAL, kind_at
-from mdmem.text.regex import regex
 from mdmem.vault.paths import is_under
 
 if TYPE_CHECKING:

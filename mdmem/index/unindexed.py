@@ -10,13 +10,13 @@ import re
 from contextlib import suppress
 from typing import TYPE_CHECKING, Any
 
+from mdmem.document.markdown.link import percent_decoded
 from mdmem.errors import IndexNotReady, MdmemError, ProgramFailed
 from mdmem.index import ripgrep
 from mdmem.index.database import IN_MEMORY, Database, DocumentRow, key_of, stem_keys
 from mdmem.index.index import Index
 from mdmem.index.sync import Synced, read, understand
 from mdmem.kind import KINDS
-from mdmem.markdown.link import percent_decoded
 from mdmem.vault.paths import join, nfc
 
 if TYPE_CHECKING:

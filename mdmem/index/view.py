@@ -17,10 +17,10 @@ from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
 
 from mdmem.document.anchor import AnchorHeading
+from mdmem.document.text.regex import regex
 from mdmem.errors import GitFailed, PatternInvalid
 from mdmem.index.database import key_of, names_of, stem_keys, tag_key
 from mdmem.index.hit import field_text
-from mdmem.text.regex import regex
 from mdmem.vault.paths import MemoryLayout, join, nfc
 
 if TYPE_CHECKING:
@@ -423,7 +423,7 @@ class View:
         return {self.inside(old): self.inside(new) for old, new in rows if self.vault.wall.holds(old)}
 
     def named(self, kind: str, key: str) -> list[str]:
-        """List what has the name `key` of this `kind`, by path; see `mdmem.links.resolve.Names`."""
+        """List what has the name `key` of this `kind`, by path; see `mdmem.index.links.resolve.Names`."""
         if kind == "file":
             return self._attachments.get(key, [])
         return self._list_paths("names", "AND x.kind = ? AND x.key = ?", (kind, key))

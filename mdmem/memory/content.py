@@ -19,8 +19,8 @@ from mdmem.document.document import Document, parse_text
 from mdmem.document.edit import TextEdit, between, spliced
 from mdmem.document.field import unset_field, with_field
 from mdmem.document.section import append_block
+from mdmem.document.text.regex import regex
 from mdmem.errors import EditRefused, Invalid, TextAmbiguous, TextNotFound, Usage
-from mdmem.text.regex import regex
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence

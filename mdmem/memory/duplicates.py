@@ -17,7 +17,9 @@ from mdmem.document.confidence import confidence_of, sources_of
 from mdmem.document.document import parse_text
 from mdmem.document.edit import between, spliced
 from mdmem.document.field import with_field
+from mdmem.document.merging.tree import read_tree
 from mdmem.document.section import SEPARATOR, append_block, append_to_section, insert_before_section
+from mdmem.document.text.regex import regex
 from mdmem.errors import (
     AlreadyExists,
     DocumentRefused,
@@ -31,8 +33,6 @@ from mdmem.kind import NOTE, PREFERENCE, RULE, kind_at, namespace_of
 from mdmem.memory.content import new_body
 from mdmem.memory.history import creation
 from mdmem.memory.validity import find_states, supersede
-from mdmem.merging.tree import read_tree
-from mdmem.text.regex import regex
 from mdmem.vault.paths import is_under
 from mdmem.vault.plan import edit, together
 
@@ -41,8 +41,8 @@ if TYPE_CHECKING:
     from datetime import datetime
 
     from mdmem.document.document import Document
+    from mdmem.document.merging.tree import TreeNode
     from mdmem.index.view import View
-    from mdmem.merging.tree import TreeNode
     from mdmem.vault.plan import EditPlan
     from mdmem.vault.vault import Vault
 

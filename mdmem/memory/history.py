@@ -9,6 +9,8 @@ from typing import TYPE_CHECKING
 
 from mdmem.arguments import complete_id
 from mdmem.document.document import NAMED_SUFFIXES, Document, parse
+from mdmem.document.text.diff import unified
+from mdmem.document.text.tokens import first_of
 from mdmem.errors import (
     Conflict,
     DocumentRefused,
@@ -18,8 +20,6 @@ from mdmem.errors import (
     UndoRefused,
     Usage,
 )
-from mdmem.text.diff import unified
-from mdmem.text.tokens import first_of
 from mdmem.vault.paths import check_folder, check_memory, is_under
 from mdmem.vault.plan import AttachmentChange, Change, EditPlan
 
@@ -576,7 +576,7 @@ def carried(base: Document, changed: bytes, now: Document) -> bytes:
     """
     if now.hash == base.hash:
         return changed
-    from mdmem.merging.merge import merge  # noqa: PLC0415 - few memories change in between
+    from mdmem.document.merging.merge import merge  # noqa: PLC0415 - few memories change in between
 
     merged = merge(base, parse(base.path, changed, now.limits), now)
     if merged.text is None:

@@ -22,10 +22,10 @@ from mdmem.errors import (
     Usage,
     show_name,
 )
-from mdmem.imports.batch import PASSED_OVER, Batch
+from mdmem.index.links.references import AMBIGUOUS_LINK, find_ambiguous
 from mdmem.kind import NOTE
-from mdmem.links.references import AMBIGUOUS_LINK, find_ambiguous
 from mdmem.memory.content import is_working
+from mdmem.memory.imports.batch import PASSED_OVER, Batch
 from mdmem.vault.paths import StrPath, check_folder, is_under, join, seen_from
 from mdmem.vault.plan import AttachmentChange, Change, EditPlan, Outcome, Prepared, screen
 
@@ -60,7 +60,8 @@ def importing(
     folder = check_folder(NOTE.folder if to is None else to)
     module, _, function = FORMATS[form].partition(":")
     progress = partial(vault.progress, "reading") if vault.progress else None
-    batch: Batch = getattr(import_module(f"mdmem.imports.{module}"), function)(source, vault.config, progress)
+    read = getattr(import_module(f"mdmem.memory.imports.{module}"), function)
+    batch: Batch = read(source, vault.config, progress)
     own = os.path.relpath(vault.root, os.path.realpath(source)).replace(os.sep, "/")
     if own == os.curdir:
         raise Usage(problem=f"{source} is this vault itself")

@@ -16,9 +16,9 @@ from mdmem.kind import NOTE, Kind
 from mdmem.memory import history
 from mdmem.memory.content import new_body, stamp_of, unpadded
 from mdmem.memory.verbs import Build, KindVerbs, R
-from mdmem.template.filters import escaped, line
 from mdmem.vault.paths import StrPath, check_folder, check_memory, is_under, join, path_text
 from mdmem.vault.plan import EditPlan, edit
+from mdmem.vault.template.filters import escaped, line
 
 if TYPE_CHECKING:
     import builtins

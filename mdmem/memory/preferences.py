@@ -12,12 +12,12 @@ from mdmem.arguments import check_natural, json_value, require_text
 from mdmem.document.document import Document, parse_text
 from mdmem.document.edit import spliced
 from mdmem.document.field import with_field
+from mdmem.document.text.regex import regex
 from mdmem.document.tree import same
 from mdmem.errors import DocumentRefused, FieldNotFound, LimitReached, MemoryNotFound, NamedNotFound, Usage
 from mdmem.kind import PREFERENCE
 from mdmem.memory import content, history
 from mdmem.memory.verbs import KindVerbs, R
-from mdmem.text.regex import regex
 from mdmem.vault.config import POLICIES
 from mdmem.vault.paths import decode_id, encode_id
 from mdmem.vault.plan import Change, EditPlan, deletion

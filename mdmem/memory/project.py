@@ -14,18 +14,18 @@ from mdmem.document.bullets import Bullet, bullets, normal, written
 from mdmem.document.document import Document, parse_text
 from mdmem.document.edit import TextEdit, splice, spliced
 from mdmem.document.field import merged
+from mdmem.document.text.lines import with_newline
+from mdmem.document.text.regex import regex
 from mdmem.errors import EditRefused, SectionNotFound, Usage
 from mdmem.memory import history
 from mdmem.memory.verbs import KindVerbs, R
-from mdmem.template.filters import heading as safe_title, line as one_line
-from mdmem.text.lines import with_newline
-from mdmem.text.regex import regex
 from mdmem.vault.plan import EditPlan, edit
+from mdmem.vault.template.filters import heading as safe_title, line as one_line
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
 
-    from mdmem.markdown.blocks import Section
+    from mdmem.document.markdown.blocks import Section
 
 
 _TEMPLATE = "project"

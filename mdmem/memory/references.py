@@ -5,12 +5,12 @@ from __future__ import annotations
 import os
 from typing import TYPE_CHECKING, Generic, TypeVar
 
-from mdmem.code import citations
-from mdmem.code.citations import BROKEN, CHANGED, GONE, MOVED, STALE, STATES
 from mdmem.document.document import parse
 from mdmem.errors import MemoryNotFound, Usage
-from mdmem.links.graph import triples
-from mdmem.links.references import (
+from mdmem.index.code import citations
+from mdmem.index.code.citations import BROKEN, CHANGED, GONE, MOVED, STALE, STATES
+from mdmem.index.links.graph import triples
+from mdmem.index.links.references import (
     CODE,
     TYPES,
     Backlink,
@@ -24,14 +24,14 @@ from mdmem.links.references import (
     lookup_key,
     occurrences,
 )
-from mdmem.links.resolve import resolve_link
+from mdmem.index.links.resolve import resolve_link
 from mdmem.vault.paths import StrPath, check_folder, check_memory, path_texts
 
 if TYPE_CHECKING:  # only what looks across memories needs the index
     from collections.abc import Callable, Collection, Iterable, Iterator
 
+    from mdmem.index.links.graph import Triple
     from mdmem.index.view import View
-    from mdmem.links.graph import Triple
     from mdmem.memory.verbs import Build
     from mdmem.vault.plan import EditPlan
     from mdmem.vault.vault import Vault
@@ -63,8 +63,8 @@ class References(Generic[R]):
         """Return what is pointed at, in the order of type and target; what is stale by its state first.
 
         Args:
-            types: only these (`mdmem.links.references.TYPES`); all without.
-            states: only places in one of these states (`mdmem.links.references.STATES`).
+            types: only these (`mdmem.index.links.references.TYPES`); all without.
+            states: only places in one of these states (`mdmem.index.links.references.STATES`).
             stale: also those to code that has changed, has moved or is gone; without `states`, only those,
                 in this order.
             paths: only places in these.
@@ -170,7 +170,7 @@ class References(Generic[R]):
         return backlinks(self._view(), name)
 
     def graph(self, within: StrPath = "") -> tuple[Triple, ...]:
-        """Return what the memories below the folder `within` are joined to; see `mdmem.links.graph`.
+        """Return what the memories below the folder `within` are joined to; see `mdmem.index.links.graph`.
 
         Raises:
             MemoryNotFound: nothing is below `within`.

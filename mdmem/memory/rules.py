@@ -9,11 +9,11 @@ from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any, Generic, TypeAlias, TypeVar
 
 from mdmem.arguments import check_natural, require_text, texts_of
+from mdmem.document.text.globs import globs_of, matcher
 from mdmem.errors import AlreadyExists, DocumentRefused, MemoryNotFound, PatternInvalid, Usage
 from mdmem.kind import NAMESPACES, RULE
 from mdmem.memory import history
 from mdmem.memory.content import make_judge, utc_now
-from mdmem.text.globs import globs_of, matcher
 from mdmem.vault.paths import Scope, StrPath, check_memory, is_under, join, path_text
 from mdmem.vault.vault import Vault
 

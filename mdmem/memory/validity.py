@@ -142,7 +142,7 @@ def find_successors(view: View) -> dict[str, str]:
     """Find what took the place of each superseded memory: by path, the path of its successor."""
     if not view.field_values(_SUCCESSOR):
         return {}
-    from mdmem.links.lineage import find_circles, find_references  # noqa: PLC0415 - few are superseded
+    from mdmem.index.links.lineage import find_circles, find_references  # noqa: PLC0415 - few are superseded
 
     successors = {
         reference.path: reference.goal

@@ -19,6 +19,8 @@ from typing import TYPE_CHECKING, Any, Generic, Literal, NamedTuple, TypeVar
 from mdmem.arguments import json_value, require_text, texts_of
 from mdmem.document import edit as text_edit, field, section as text_section
 from mdmem.document.document import ANY_SUFFIXES, SUFFIXES, Document, parse
+from mdmem.document.text.globs import matcher
+from mdmem.document.text.tokens import first_of
 from mdmem.errors import (
     AlreadyExists,
     DocumentRefused,
@@ -33,8 +35,6 @@ from mdmem.errors import (
 from mdmem.memory import history
 from mdmem.memory.content import sliding, stamp_of, utc_now
 from mdmem.memory.history import find_gone, restored
-from mdmem.text.globs import matcher
-from mdmem.text.tokens import first_of
 from mdmem.vault.paths import (
     StrPath,
     check_folder,
@@ -488,9 +488,9 @@ class Verbs(Generic[R]):
         """Move a memory, an attachment, or a folder of both, to a path where nothing stands; links follow.
 
         A `target` with a slash at its end is a folder to move into, under the same name, also several at
-        once, all of them or none. See `mdmem.links.move`.
+        once, all of them or none. See `mdmem.index.links.move`.
         """
-        from mdmem.links.outside import move_files  # noqa: PLC0415 - start-up
+        from mdmem.index.links.outside import move_files  # noqa: PLC0415 - start-up
 
         sources, target = _name_memories(source, base), path_text(target)
         if len(sources) > 1 and not target.endswith("/"):
@@ -520,25 +520,25 @@ class Verbs(Generic[R]):
 
     def rename_heading(self, path: StrPath, old: str, new: str) -> R:
         """Give a heading, found by its title or heading path, a new title; every link to it follows."""
-        from mdmem.links import move, rename  # noqa: PLC0415 - start-up
+        from mdmem.index.links import move, rename  # noqa: PLC0415 - start-up
 
         return self._run(lambda: rename.rename_heading(move.known(self._view()), path_text(path), old, new))
 
     def rename_block(self, path: StrPath, old: str, new: str) -> R:
         """Give a block a new id (`fact1` or `^fact1`); every link to it follows."""
-        from mdmem.links import move, rename  # noqa: PLC0415 - start-up
+        from mdmem.index.links import move, rename  # noqa: PLC0415 - start-up
 
         return self._run(lambda: rename.rename_block(move.known(self._view()), path_text(path), old, new))
 
     def rename_id(self, path: StrPath, new: str) -> R:
         """Give a memory a new `id`; every link that says the old one follows."""
-        from mdmem.links import move, rename  # noqa: PLC0415 - start-up
+        from mdmem.index.links import move, rename  # noqa: PLC0415 - start-up
 
         return self._run(lambda: rename.rename_id(move.known(self._view()), path_text(path), new))
 
     def rename_tag(self, old: str, new: str) -> R:
         """Rename a tag, and those below it, in every memory."""
-        from mdmem.links.rename import rename_tag  # noqa: PLC0415 - start-up
+        from mdmem.index.links.rename import rename_tag  # noqa: PLC0415 - start-up
 
         def build() -> EditPlan:
             view = self._view()
@@ -616,7 +616,7 @@ class Verbs(Generic[R]):
                 self._refuse_folder(name)
             found = {each.path: each for name in names for each in self._read_all(name, base)}
             if cascade:
-                from mdmem.links.lineage import find_orphans  # noqa: PLC0415 - start-up
+                from mdmem.index.links.lineage import find_orphans  # noqa: PLC0415 - start-up
 
                 found |= {each: self._vault.read(each) for each in find_orphans(self._view(), [*found])}
             return EditPlan(
@@ -639,7 +639,7 @@ class Verbs(Generic[R]):
 
     def _find_dangling(self, gone: Collection[str]) -> tuple[LinkPlace, ...]:
         """Return the links that lead nowhere without these memories; none where the index cannot say."""
-        from mdmem.links.resolve import find_dangling  # noqa: PLC0415 - start-up
+        from mdmem.index.links.resolve import find_dangling  # noqa: PLC0415 - start-up
 
         try:
             return tuple(find_dangling(self._view(), frozenset(gone)))

@@ -12,6 +12,7 @@ from mdmem.arguments import json_value
 from mdmem.document import edit as text_edit
 from mdmem.document.document import SUFFIXES, Document, parse_text
 from mdmem.document.field import with_field
+from mdmem.document.text.lines import Lines
 from mdmem.errors import DocumentRefused, EditRefused, Invalid, MemoryNotFound, PathRefused, Usage
 from mdmem.kind import WORKING
 from mdmem.memory import history
@@ -37,7 +38,6 @@ from mdmem.memory.content import (
     with_life_of,
 )
 from mdmem.memory.verbs import KindVerbs, R
-from mdmem.text.lines import Lines
 from mdmem.vault.paths import decode_id, encode_id
 from mdmem.vault.plan import Change, EditPlan, deletion, edit
 

@@ -15,19 +15,19 @@ from itertools import islice, tee
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from mdmem.document.document import Document, parse
+from mdmem.document.merging.comparison import Comparison, FactChange, FieldChange, compare, pair_facts
+from mdmem.document.text.lines import whole_lines, with_newline
+from mdmem.document.text.regex import regex
 from mdmem.errors import DocumentRefused
 from mdmem.git.history import AGENT, ALSO, ID, OP, Commit
-from mdmem.merging.comparison import Comparison, FactChange, FieldChange, compare, pair_facts
 from mdmem.review.tracked import NAMES_A_MEMORY, agent_of
-from mdmem.text.lines import whole_lines, with_newline
-from mdmem.text.regex import regex
 from mdmem.vault.store import Entry, FileChange
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Iterator
 
+    from mdmem.document.merging.facts import Fact
     from mdmem.document.tree import KeyPath, Member
-    from mdmem.merging.facts import Fact
     from mdmem.vault.vault import Vault
 
 _MOST_ENTRIES = 10_000  # of the history that are looked at

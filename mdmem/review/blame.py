@@ -8,12 +8,12 @@ from itertools import accumulate
 from typing import TYPE_CHECKING
 
 from mdmem.diagnostic import Span
+from mdmem.document.merging.comparison import pair_facts
+from mdmem.document.text.lines import whole_lines
+from mdmem.document.text.regex import regex
 from mdmem.document.tree import Member, dotted, same
-from mdmem.merging.comparison import pair_facts
 from mdmem.review.authors import Maker, Steps, list_members, read_log
 from mdmem.review.review import find_names
-from mdmem.text.lines import whole_lines
-from mdmem.text.regex import regex
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence

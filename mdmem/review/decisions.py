@@ -15,12 +15,13 @@ from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 
 from mdmem.document.document import Document, UnreadableDocument, digest, parse_text
 from mdmem.document.edit import between, splice
+from mdmem.document.merging.comparison import FactChange, FieldChange, compare
+from mdmem.document.merging.facts import Fact, facts
+from mdmem.document.merging.merge import merge
+from mdmem.document.merging.reverting import TakenBack, take_back
+from mdmem.document.text.lines import with_newline
 from mdmem.errors import DocumentRefused, RevertRefused
 from mdmem.kind import PROPOSAL, kind_at
-from mdmem.merging.comparison import FactChange, FieldChange, compare
-from mdmem.merging.facts import Fact, facts
-from mdmem.merging.merge import merge
-from mdmem.merging.reverting import TakenBack, take_back
 from mdmem.review.authors import Maker, Steps, read_log
 from mdmem.review.review import (
     ComparedMemory,
@@ -32,7 +33,6 @@ from mdmem.review.review import (
     describe_rename,
     is_same,
 )
-from mdmem.text.lines import with_newline
 from mdmem.vault.plan import Change, EditPlan
 
 if TYPE_CHECKING:

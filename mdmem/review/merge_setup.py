@@ -14,10 +14,10 @@ import tempfile
 from typing import TYPE_CHECKING, NamedTuple
 
 from mdmem.document.document import is_json
+from mdmem.document.text.diff import unified
 from mdmem.errors import EditRefused, GitFailed
 from mdmem.git.program import run
 from mdmem.git.repository import Repository
-from mdmem.text.diff import unified
 from mdmem.vault import outside
 from mdmem.vault.paths import absolute
 from mdmem.vault.vault import Vault

@@ -6,13 +6,13 @@ from contextlib import suppress
 from itertools import takewhile
 from typing import TYPE_CHECKING, NamedTuple
 
+from mdmem.document.merging.comparison import FactChange, FieldChange, compare, follow_facts, pair_facts
+from mdmem.document.merging.facts import Fact, facts
 from mdmem.document.section import find_section
+from mdmem.document.text.regex import regex
 from mdmem.document.tree import KeyPath, dotted, undotted
 from mdmem.errors import RevertRefused, SectionNotFound
-from mdmem.merging.comparison import FactChange, FieldChange, compare, follow_facts, pair_facts
-from mdmem.merging.facts import Fact, facts
 from mdmem.review.authors import list_members
-from mdmem.text.regex import regex
 from mdmem.vault.paths import check_memory
 
 if TYPE_CHECKING:

@@ -14,6 +14,8 @@ from typing import TYPE_CHECKING
 
 from mdmem.document.document import Document, parse_text
 from mdmem.document.edit import between
+from mdmem.document.merging.comparison import FactChange, FieldChange
+from mdmem.document.merging.reverting import TakenBack, take_back
 from mdmem.errors import (
     DocumentRefused,
     GitRefused,
@@ -22,8 +24,6 @@ from mdmem.errors import (
     RevertRefused,
     Usage,
 )
-from mdmem.merging.comparison import FactChange, FieldChange
-from mdmem.merging.reverting import TakenBack, take_back
 from mdmem.review.past import ChangedMemory, FactTarget, find_changes, read_versions, target_of
 from mdmem.review.review import find_names, is_same
 from mdmem.review.tracked import Tracked, is_chosen

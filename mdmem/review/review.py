@@ -12,12 +12,12 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple, cast
 
 from mdmem.document.document import Document
+from mdmem.document.merging.comparison import Comparison, FactChange, FieldChange, compare, moved_across
+from mdmem.document.text.diff import Word, words
+from mdmem.document.text.lines import whole_lines, with_newline
 from mdmem.document.tree import dotted
 from mdmem.errors import DocumentRefused, MdmemError, MemoryNotFound, StorageFailed
 from mdmem.kind import PROPOSAL, kind_at
-from mdmem.merging.comparison import Comparison, FactChange, FieldChange, compare, moved_across
-from mdmem.text.diff import Word, words
-from mdmem.text.lines import whole_lines, with_newline
 from mdmem.vault.paths import check_folder, check_memory, is_under
 
 if TYPE_CHECKING:

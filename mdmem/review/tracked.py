@@ -13,12 +13,12 @@ from typing import TYPE_CHECKING, Self
 
 from mdmem.diagnostic import Diagnostic, about_file
 from mdmem.document.document import Document, parse
+from mdmem.document.text.regex import regex
+from mdmem.document.text.tokens import first_of
 from mdmem.errors import PathRefused, TooLarge
 from mdmem.git.history import AGENT, ID, OP, SESSION, Commit, History, LoggedCommit, TouchedFile
 from mdmem.git.repository import Objects, Repository, TooLong
 from mdmem.kind import kind_at
-from mdmem.text.regex import regex
-from mdmem.text.tokens import first_of
 from mdmem.vault.paths import Namespace, check_memory, is_under, join, relative
 
 if TYPE_CHECKING:

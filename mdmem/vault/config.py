@@ -12,10 +12,10 @@ from types import MappingProxyType
 from typing import Annotated, Any, Literal, NamedTuple, TypeAlias
 
 from mdmem.document.document import ANY_SUFFIXES, DEFAULT_LIMITS, NAMED_SUFFIXES, SUFFIXES, Limits
+from mdmem.document.text.globs import matcher
+from mdmem.document.text.tokens import clipped
 from mdmem.errors import ConfigInvalid, PathRefused, PatternInvalid
 from mdmem.kind import DEFAULT_SCHEMA, KINDS, NAMESPACES, Kind
-from mdmem.text.globs import matcher
-from mdmem.text.tokens import clipped
 from mdmem.vault.paths import check_folder, unportable
 
 CONFIG_PATH = ".mdmem/config.toml"

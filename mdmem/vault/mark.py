@@ -16,8 +16,8 @@ import sys
 from functools import cache
 from typing import TYPE_CHECKING, Any, NamedTuple
 
+from mdmem.document.text.tokens import in_line
 from mdmem.errors import ConfigInvalid, StorageFailed
-from mdmem.text.tokens import in_line
 from mdmem.vault import files
 
 if TYPE_CHECKING:

@@ -13,8 +13,8 @@ import os
 from typing import TYPE_CHECKING
 
 from mdmem.document.document import digest
+from mdmem.document.text.diff import unified
 from mdmem.errors import Conflict, EditRefused, FileBusy, MemoryNotFound
-from mdmem.text.diff import unified
 from mdmem.vault import files, mark
 from mdmem.vault.files import BUSY_SECONDS, Content, Place, Raced, take
 from mdmem.vault.paths import above

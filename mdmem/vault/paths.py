@@ -16,8 +16,8 @@ from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
 
 from mdmem.arguments import texts_of
 from mdmem.document.document import ANY_SUFFIXES, NAMED_SUFFIXES, PROJECT_FILE, SUFFIXES
+from mdmem.document.text.regex import regex
 from mdmem.errors import MdmemError, PathRefused, Usage
-from mdmem.text.regex import regex
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping
@@ -334,7 +334,7 @@ class MemoryLayout(NamedTuple):
         folder: of the namespace, seen from the workspace.
         mounted: the files of mounted memories, seen from the workspace, by the paths of these.
         root: the workspace; empty where nothing of it is to be looked at.
-        kept: what `mdmem.links.dialect` has found in its folders.
+        kept: what `mdmem.index.links.dialect` has found in its folders.
     """
 
     folder: str = ""

@@ -14,9 +14,9 @@ from mdmem.diagnostic import SECRETS, SECRETS_HINT, Diagnostic, Severity, about_
 from mdmem.document import secret
 from mdmem.document.document import Document, Limits, UnreadableDocument, parse, parse_any, parse_text
 from mdmem.document.edit import TextEdit, between, inverse, splice
+from mdmem.document.text.diff import unified
+from mdmem.document.text.tokens import first_of
 from mdmem.errors import EditRefused, Invalid, PathRefused
-from mdmem.text.diff import unified
-from mdmem.text.tokens import first_of
 from mdmem.vault.config import CONFIG_PATH, Secrets
 from mdmem.vault.paths import check_folder, check_memory, decode_id, is_under, join, relative, unportable
 from mdmem.vault.store import FileChange

@@ -14,7 +14,7 @@ from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
 
 from mdmem.document.document import SUFFIXES, digest
-from mdmem.text.tokens import in_line
+from mdmem.document.text.tokens import in_line
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterator, Sequence

@@ -7,11 +7,11 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 from mdmem.document.document import Document, Limits, UnreadableDocument, parse, parse_text
+from mdmem.document.merging.merge import merge
+from mdmem.document.text.diff import unified
+from mdmem.document.text.lines import LINE_END
+from mdmem.document.text.tokens import first_of
 from mdmem.errors import AlreadyExists, Conflict, DocumentRefused, FileBusy, PathRefused
-from mdmem.merging.merge import merge
-from mdmem.text.diff import unified
-from mdmem.text.lines import LINE_END
-from mdmem.text.tokens import first_of
 from mdmem.vault.files import BUSY_SECONDS, Raced
 from mdmem.vault.paths import above, check_folder, check_memory, is_under, join, relative, seen_from
 from mdmem.vault.plan import change_shape

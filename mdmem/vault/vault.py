@@ -12,6 +12,8 @@ from typing import TYPE_CHECKING, Any, TypeVar, cast
 
 from mdmem.diagnostic import Diagnostic, told
 from mdmem.document.document import Document, digest, parse, parse_any
+from mdmem.document.text.globs import matcher
+from mdmem.document.text.tokens import first_of
 from mdmem.errors import (
     AlreadyExists,
     ConfigInvalid,
@@ -24,8 +26,6 @@ from mdmem.errors import (
     TooLarge,
     VaultNotFound,
 )
-from mdmem.text.globs import matcher
-from mdmem.text.tokens import first_of
 from mdmem.vault import config
 from mdmem.vault.config import Config, check_names
 from mdmem.vault.local_store import LOCAL, LocalStore
@@ -47,10 +47,10 @@ from mdmem.vault.walk import count_hidden, count_passed_over, list_others
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
 
-    from mdmem.schema import Schemas
-    from mdmem.template.templates import Templates
     from mdmem.vault.files import Place
+    from mdmem.vault.schema import Schemas
     from mdmem.vault.store import Entry, Store
+    from mdmem.vault.template.templates import Templates
     from mdmem.vault.transaction import Applied, Transaction
     from mdmem.vault.walk import Found
 
@@ -202,7 +202,7 @@ class Vault:
         return bool(guests) and _match_globs(guests)(join(vault.namespace, inside))
 
     def _make_schemas(self, own: dict[str, str]) -> Schemas:
-        from mdmem.schema import Schemas  # noqa: PLC0415 - what only reads needs none
+        from mdmem.vault.schema import Schemas  # noqa: PLC0415 - what only reads needs none
 
         texts = {name.removesuffix(".json"): text for name, text in own.items()}
         schemas = Schemas(texts, self._sound_config.working.schema, self._sound_config.kinds)
@@ -219,7 +219,7 @@ class Vault:
         return self._make_from_own("templates", (".md", ".json"), self._make_templates)
 
     def _make_templates(self, own: dict[str, str]) -> Templates:
-        from mdmem.template.templates import Templates  # noqa: PLC0415 - as above
+        from mdmem.vault.template.templates import Templates  # noqa: PLC0415 - as above
 
         templates = Templates(own)
         check_names(self._sound_config, "template", lambda: [info.name for info in templates.names()])

@@ -22,7 +22,7 @@ import pytest
 from jsonschema import Draft202012Validator
 
 import mdmem
-from mdmem.agents.hosts import HOSTS
+from mdmem.hosts.hosts import HOSTS
 from tests.speed import soak_most
 
 if TYPE_CHECKING:

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 from hypothesis import example, given, strategies as st
 
 from mdmem.cli.references import format_dot, format_mermaid
-from mdmem.links.graph import Triple
+from mdmem.index.links.graph import Triple
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

@@ -7,11 +7,11 @@ from typing import TYPE_CHECKING
 import pytest
 
 import mdmem
-from mdmem.mcp.answer import Bound
-from mdmem.mcp.tools import Toolbox
+from mdmem.serve.mcp.answer import Bound
+from mdmem.serve.mcp.tools import Toolbox
 
 if TYPE_CHECKING:
-    from mdmem.mcp.answer import Answer
+    from mdmem.serve.mcp.answer import Answer
     from tests.cli.conftest import Cli, Files
 
 BOB, ALICE = ("--user", "bob"), ("--user", "alice")

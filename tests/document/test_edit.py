@@ -25,9 +25,9 @@ from mdmem.document.edit import (
     replace,
     splice,
 )
+from mdmem.document.text.diff import hunks
+from mdmem.document.text.lines import Lines, whole_lines
 from mdmem.errors import EditRefused, MdmemError, NearLine, PatternInvalid, TextAmbiguous, TextNotFound
-from mdmem.text.diff import hunks
-from mdmem.text.lines import Lines, whole_lines
 from tests.speed import examples
 from tests.tables import cases
 

@@ -10,7 +10,7 @@ from hypothesis import example, given, settings, strategies as st
 from mdmem.document import frontmatter, yaml
 from mdmem.document.frontmatter import Frontmatter, parse_simple
 from mdmem.document.tree import Parsed, TooDeep
-from tests.markdown.foreign_texts import texts
+from tests.document.markdown.foreign_texts import texts
 from tests.speed import examples, soak_most
 from tests.tables import cases
 

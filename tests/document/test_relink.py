@@ -17,7 +17,7 @@ from tests.tables import cases
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from mdmem.markdown.inline import Link
+    from mdmem.document.markdown.inline import Link
 
 # Every way to write a link to `old dir/old.md` with the anchor `Part one`, among other things.
 STYLES = {

@@ -13,7 +13,7 @@ from mdmem.document.synced_block import (
     with_one_block,
     without_block,
 )
-from mdmem.text.diff import Versions
+from mdmem.document.text.diff import Versions
 
 END = "<!-- mdmem:end -->\n"
 

@@ -26,7 +26,7 @@ from typing import TYPE_CHECKING, Any
 
 import mdmem
 from mdmem.cli.main import main
-from mdmem.text.tokens import counter
+from mdmem.document.text.tokens import counter
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -104,7 +104,7 @@ def serve() -> None:
     for module in pkgutil.walk_packages(mdmem.__path__, "mdmem."):
         # The SDKs of other packages take seconds, and none of the commands here uses one.
         if not module.name.endswith("__main__") and not module.name.startswith(
-            ("mdmem.adapters.", "mdmem.lsp.", "mdmem.mcp.")
+            ("mdmem.serve.adapters.", "mdmem.editor.lsp.", "mdmem.serve.mcp.")
         ):
             importlib.import_module(module.name)
     for name in (

@@ -15,12 +15,12 @@ import signal
 import sys
 from typing import TYPE_CHECKING, Any
 
-from mdmem import index, memory, schema
+from mdmem import index, memory
 from mdmem.cli.main import main as mdmem
 from mdmem.diagnostic import as_json
 from mdmem.facade.memory import Memory
 from mdmem.index.index import Index
-from mdmem.vault import files, journal, transaction, trash, vault
+from mdmem.vault import files, journal, schema, transaction, trash, vault
 from mdmem.vault.journal import STAGING
 
 if TYPE_CHECKING:

@@ -16,7 +16,7 @@ import sys
 
 import mdmem
 from mdmem.cli.main import program
-from mdmem.text.tokens import counter
+from mdmem.document.text.tokens import counter
 from tests.terminals import read_terminal
 
 FEW = 6
@@ -56,7 +56,7 @@ def preload() -> None:
     for module in pkgutil.walk_packages(mdmem.__path__, "mdmem."):
         # The SDKs of other packages take seconds, and none of the commands here uses one.
         if not module.name.endswith("__main__") and not module.name.startswith(
-            ("mdmem.adapters.", "mdmem.mcp.")
+            ("mdmem.serve.adapters.", "mdmem.serve.mcp.")
         ):
             importlib.import_module(module.name)
     counter()("")  # a tokenizer loads its vocabulary with the first text

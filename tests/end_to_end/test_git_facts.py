@@ -19,7 +19,7 @@ import pytest
 
 import mdmem
 from mdmem.document.document import parse
-from mdmem.merging.facts import facts
+from mdmem.document.merging.facts import facts
 from tests import speed
 from tests.git.conftest import set_up
 

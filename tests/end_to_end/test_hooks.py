@@ -14,8 +14,8 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import pytest
 
 import mdmem
+from mdmem.document.text.tokens import estimate
 from mdmem.facade.memory import open as open_memory
-from mdmem.text.tokens import estimate
 from tests.end_to_end.shell import copy_folder, run_program
 from tests.git.conftest import SETTINGS
 from tests.speed import soak_most

@@ -11,9 +11,9 @@ import pytest
 
 import mdmem
 from mdmem.cli.main import main
-from mdmem.text.regex import Allowance
-from tests.mcp.conftest import command
-from tests.mcp.test_stdio import call, lines_of
+from mdmem.document.text.regex import Allowance
+from tests.serve.mcp.conftest import command
+from tests.serve.mcp.test_stdio import call, lines_of
 from tests.speed import is_all
 
 # It doubles with each character; the server and each command gets a second of processor time for it.
@@ -25,8 +25,8 @@ LONGEST = 60  # seconds until a test takes something for hanging
 @pytest.fixture
 def root(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     if not is_all:  # less is allowed in this process, and it is used up sooner
-        monkeypatch.setattr("mdmem.schema.meter.MOST_SECONDS", 0.2)
-        monkeypatch.setattr("mdmem.schema.meter.MOST_STEPS", 30_000)
+        monkeypatch.setattr("mdmem.vault.schema.meter.MOST_SECONDS", 0.2)
+        monkeypatch.setattr("mdmem.vault.schema.meter.MOST_STEPS", 30_000)
         monkeypatch.setattr(Allowance.__init__, "__defaults__", (0.2,))
     root = Path(mdmem.init(tmp_path / "memories").root)
     mdmem.open(root).write("notes/a.md", f"---\ntype: own\nk: {TEXT}\n---\n{TEXT}\n")

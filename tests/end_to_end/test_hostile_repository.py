@@ -34,7 +34,7 @@ from mdmem.facade.memory import Memory
 from mdmem.vault.mark import signed
 from tests.end_to_end.test_help import LEAVES
 from tests.end_to_end.test_storage_faults import Commands, commands
-from tests.mcp.test_stdio import call, lines_of
+from tests.serve.mcp.test_stdio import call, lines_of
 from tests.speed import is_all, soak_most
 
 MOST_SECONDS, MOST_KILOBYTES = 5.0, 500_000

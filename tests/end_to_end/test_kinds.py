@@ -10,7 +10,7 @@ from typing import Any
 from mdmem.kind import KINDS
 from tests.end_to_end.shell import run_program
 from tests.facade.test_kinds import PANCAKES, vault
-from tests.mcp.conftest import on_stdio, run
+from tests.serve.mcp.conftest import on_stdio, run
 
 
 def mdmem(root: str, *arguments: str, code: int = 0) -> str:

@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING
 import pytest
 
 import mdmem
-from tests.lsp.client import Client, uri
-from tests.lsp.editor import Editor
+from tests.editor.lsp.client import Client, uri
+from tests.editor.lsp.editor import Editor
 
 if TYPE_CHECKING:
     from pathlib import Path

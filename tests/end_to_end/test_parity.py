@@ -8,22 +8,22 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from mdmem import errors
-from mdmem.capture.capture import Capture
-from mdmem.capture.inbox import Inbox
 from mdmem.cli.main import app
+from mdmem.conversations.observe.capture import Capture
+from mdmem.conversations.observe.observer import SessionObservations
+from mdmem.conversations.observe.summaries import Summaries
+from mdmem.conversations.results.results import ToolResults
+from mdmem.conversations.sessions import Sessions
 from mdmem.facade.instructions import WorkspaceProject
 from mdmem.facade.memory import Memory
+from mdmem.memory.inbox import Inbox
 from mdmem.memory.notes import Notes
 from mdmem.memory.preferences import Preferences
 from mdmem.memory.references import References
 from mdmem.memory.rules import Rules
 from mdmem.memory.verbs import Verbs
 from mdmem.memory.working import Working
-from mdmem.observations.observer import SessionObservations
-from mdmem.observations.summaries import Summaries
-from mdmem.results.results import ToolResults
 from mdmem.review.git import Git
-from mdmem.sessions.sessions import Sessions
 from tests.tables import cases
 
 if TYPE_CHECKING:
@@ -71,7 +71,7 @@ REFS = ("list", "lookup", "stale", "stats", "pin", "fix")
 
 # Commands that are no verbs, with the reason.
 ONLY_CLI = {
-    "tool": "mdmem.adapters.memory_tool.Tool: commands of a model, in its words",
+    "tool": "mdmem.serve.adapters.memory_tool.Tool: commands of a model, in its words",
     "lsp": "a front end: `memory.editing()` for editors",
     "mcp": "a front end: the same verbs as tools of the Model Context Protocol",
     "refs": "one command for most of what references are asked",

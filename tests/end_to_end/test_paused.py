@@ -16,13 +16,13 @@ import pytest
 import mdmem
 from mdmem.document.document import parse_text
 from mdmem.document.edit import replace
-from mdmem.schema import Schemas
-from mdmem.template.templates import Templates
-from mdmem.text.regex import Allowance, foreign
+from mdmem.document.text.regex import Allowance, foreign
 from mdmem.vault.plan import Change, EditPlan
+from mdmem.vault.schema import Schemas
+from mdmem.vault.template.templates import Templates
 from mdmem.vault.vault import Vault
 from tests.clocks import jumping
-from tests.mcp.test_stdio import call, lines_of
+from tests.serve.mcp.test_stdio import call, lines_of
 from tests.speed import examples, is_all, soak_most
 
 if TYPE_CHECKING:
@@ -186,8 +186,8 @@ def test_memories_whose_schemas_are_slow_leave_the_next_its_time_when_paused(
 ) -> None:
     """A server checks one memory after the other; each has the whole of its allowance and of its steps."""
     if not is_all:
-        monkeypatch.setattr("mdmem.schema.meter.MOST_SECONDS", 0.2)
-        monkeypatch.setattr("mdmem.schema.meter.MOST_STEPS", 100_000)
+        monkeypatch.setattr("mdmem.vault.schema.meter.MOST_SECONDS", 0.2)
+        monkeypatch.setattr("mdmem.vault.schema.meter.MOST_STEPS", 100_000)
     slow = {"properties": {"k": {"pattern": "^(a|aa)+$"}}}
     endless: dict[str, Any] = {"items": {"allOf": [{}] * 1_000}}
     tags = {"properties": {"tags": {"items": {"type": "string", "pattern": "^[a-z0-9]+$"}}}}

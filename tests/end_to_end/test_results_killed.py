@@ -18,8 +18,8 @@ from typing import Any
 
 import pytest
 
+from mdmem.conversations.results.results import ToolResults
 from mdmem.facade.memory import Memory
-from mdmem.results.results import ToolResults
 from tests.speed import is_all, soak_most
 
 LOG = "".join(f"step {number} of src/app.py\n" for number in range(1_000))

@@ -13,8 +13,8 @@ import pytest
 import mdmem
 from mdmem.diagnostic import as_json
 from mdmem.errors import MdmemError
-from mdmem.mcp.answer import Bound
-from mdmem.mcp.tools import Toolbox
+from mdmem.serve.mcp.answer import Bound
+from mdmem.serve.mcp.tools import Toolbox
 from tests.end_to_end import test_wall as wall
 from tests.speed import soak_most
 

@@ -186,7 +186,7 @@ def test_a_command_loads_what_it_uses(
 ) -> None:
     copy_folder(prepared, tmp_path / "work")
     modules = loaded(PROGRAM, *command.split(), cwd=tmp_path / "work")
-    engine = {"regex"} if sys.version_info < (3, 11, 5) else set()  # see mdmem.text.regex
+    engine = {"regex"} if sys.version_info < (3, 11, 5) else set()  # see mdmem.document.text.regex
     assert of_others(modules) - {"click"} - engine <= others
     memory = {name.rpartition(".")[2] for name in ours(modules) if name.startswith("mdmem.memory.")}
     assert memory - OPENED <= kinds

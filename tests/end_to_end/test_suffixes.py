@@ -13,9 +13,9 @@ import pytest
 from hypothesis import HealthCheck, given, settings, strategies as st
 
 import mdmem
-from mdmem.adapters.memory_tool import Tool
 from mdmem.cli.main import main
 from mdmem.errors import AlreadyExists, ConfigInvalid, PathRefused, ToolRefused
+from mdmem.serve.adapters.memory_tool import Tool
 from tests.git.conftest import SETTINGS
 from tests.programs import needs
 from tests.speed import examples

@@ -14,8 +14,8 @@ from uuid import uuid4
 import pytest
 
 import mdmem
+from mdmem.facade.memini import StoredMemory
 from mdmem.facade.memory import Memory, init_store
-from mdmem.facade.store import StoredMemory
 from mdmem.vault.paths import Namespace
 from mdmem.vault.postgres import PostgresStore
 from tests.speed import soak_most

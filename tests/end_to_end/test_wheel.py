@@ -87,7 +87,7 @@ def holds_what_it_needs_and_nothing_else(wheel: Path) -> None:
     modules = {file.relative_to(CHECKOUT).as_posix() for file in (CHECKOUT / "mdmem").rglob("*.py")}
     assert {name for name in names if name.endswith(".py")} == modules
     assert "mdmem/py.typed" in names
-    assert {"mdmem/capture/cues.toml", "mdmem/sessions/events.toml"} <= names
+    assert {"mdmem/conversations/observe/cues.toml", "mdmem/conversations/observe/events.toml"} <= names
     assert {name.partition("/")[0] for name in names} == {"mdmem", f"mdmem-{mdmem.__version__}.dist-info"}
     topics = "mdmem/cli/topics"
     assert {f"{topics}/{file.name}" for file in (CHECKOUT / topics).iterdir()} <= names

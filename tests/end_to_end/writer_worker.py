@@ -24,13 +24,13 @@ from typing import TYPE_CHECKING
 
 import yaml  # noqa: F401
 
+import mdmem.document.merging.merge
 import mdmem.facade.service
+import mdmem.index.links.move
 import mdmem.index.sync
-import mdmem.links.move
 import mdmem.memory.preferences
 import mdmem.memory.working
-import mdmem.merging.merge
-import mdmem.schema.validator
+import mdmem.vault.schema.validator
 import mdmem.vault.transaction  # noqa: F401
 from mdmem.errors import FileBusy, MdmemError
 from mdmem.facade.memory import Memory

@@ -9,11 +9,11 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from mdmem.code.workspace import Workspace
 from mdmem.errors import GitFailed
 from mdmem.git.history import History
 from mdmem.git.removals import Removals
 from mdmem.git.repository import Objects, Renamed, Repository, TooLong
+from mdmem.index.code.workspace import Workspace
 
 if TYPE_CHECKING:
     from pathlib import Path

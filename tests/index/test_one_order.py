@@ -14,7 +14,7 @@ import mdmem
 from mdmem.index import text_index
 from tests import foreign
 from tests.end_to_end.test_foreign_tree import run
-from tests.mcp.conftest import on_stdio, run as run_async
+from tests.serve.mcp.conftest import on_stdio, run as run_async
 from tests.speed import examples
 
 if TYPE_CHECKING:

@@ -23,17 +23,17 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 import mdmem
-from mdmem.code.citations import pinning
-from mdmem.code.workspace import pin_of
 from mdmem.document.document import Limits
 from mdmem.errors import StorageFailed
 from mdmem.index import text_index as text_module
+from mdmem.index.code.citations import pinning
+from mdmem.index.code.workspace import pin_of
 from mdmem.index.database import Seen
 from mdmem.index.index import Index
+from mdmem.index.links.references import occurrences
+from mdmem.index.links.resolve import resolve
 from mdmem.index.sync import Read, Sync, Synced, Work, moves, read, understand
 from mdmem.index.view import View
-from mdmem.links.references import occurrences
-from mdmem.links.resolve import resolve
 from mdmem.vault.files import Place
 from mdmem.vault.paths import Namespace
 from tests.programs import needs_readers

@@ -10,7 +10,7 @@ import pytest
 import mdmem
 from mdmem.diagnostic import as_json
 from mdmem.errors import MemoryNotFound, PathRefused, Usage
-from mdmem.links.graph import Triple
+from mdmem.index.links.graph import Triple
 from tests.git.conftest import VaultTree, set_up
 from tests.speed import soak_most
 from tests.tables import cases
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from mdmem.facade.memory import Memory
-    from mdmem.links.references import Reference
+    from mdmem.index.links.references import Reference
 
 APP = '''"""What an order costs."""
 

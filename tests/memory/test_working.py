@@ -15,7 +15,6 @@ from typing import TYPE_CHECKING, Any
 import pytest
 from hypothesis import example, given, settings, strategies as st
 
-from mdmem.adapters.memory_tool import Tool
 from mdmem.diagnostic import as_json
 from mdmem.document.document import parse
 from mdmem.errors import (
@@ -37,6 +36,7 @@ from mdmem.errors import (
 from mdmem.facade.memory import Memory
 from mdmem.memory.content import unpadded
 from mdmem.memory.working import Working
+from mdmem.serve.adapters.memory_tool import Tool
 from mdmem.vault.paths import Scope
 from mdmem.vault.vault import Vault
 from tests import speed

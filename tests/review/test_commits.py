@@ -14,12 +14,12 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 import mdmem
-from mdmem.adapters.hooks import answer
 from mdmem.errors import GitFailed, GitRefused, MemoryNotFound, PathRefused, Usage
 from mdmem.review.commits import Commits
+from mdmem.serve.adapters.hooks import answer
 from tests.git.conftest import VaultTree, set_up
-from tests.mcp.conftest import command
-from tests.mcp.test_stdio import lines_of
+from tests.serve.mcp.conftest import command
+from tests.serve.mcp.test_stdio import lines_of
 from tests.speed import soak_most
 from tests.waiting import until
 

@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING
 import pytest
 
 import mdmem
-from mdmem.adapters.hooks import answer
 from mdmem.errors import RevertRefused, Usage
+from mdmem.serve.adapters.hooks import answer
 from tests.git.conftest import VaultTree, set_up
 from tests.review.drafts import Draft
 from tests.speed import examples

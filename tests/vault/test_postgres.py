@@ -14,7 +14,6 @@ import pytest
 from psycopg.conninfo import conninfo_to_dict
 
 import mdmem
-from mdmem.adapters.hooks import answer
 from mdmem.document.document import digest
 from mdmem.errors import (
     AlreadyExists,
@@ -30,6 +29,7 @@ from mdmem.errors import (
 )
 from mdmem.facade.memory import Memory, list_grants
 from mdmem.index import index
+from mdmem.serve.adapters.hooks import answer
 from mdmem.vault import connection as connections, postgres, postgres_log
 from mdmem.vault.connection import make_tables, read_address
 from mdmem.vault.files import Raced

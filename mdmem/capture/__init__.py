@@ -1,1 +1,0 @@
-"""What somebody states in a conversation: wishes, decisions and facts, found by rules."""

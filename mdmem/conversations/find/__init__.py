@@ -1,0 +1,1 @@
+"""Search in conversations: exact, and ranked."""

@@ -1,0 +1,232 @@
+"""Ranked search in conversations: a text index of its own, made current by each question.
+
+Each message, and each summary, is in it what a memory is in the other one. How far a log was read stands
+beside the index. Where the log has not only grown since, as a session that was made again, it is read from
+its start.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import os
+import re
+import shutil
+from collections.abc import Iterable, Iterator
+from dataclasses import replace
+from datetime import UTC, datetime
+from itertools import islice
+from typing import NamedTuple
+
+from mdmem.conversations.find.find import (
+    SessionFilter,
+    SessionHit,
+    SessionHits,
+    explain_missed,
+    read_text,
+    snippet,
+)
+from mdmem.conversations.log.conversation import Conversation, LogPosition
+from mdmem.conversations.log.logs import FOLDER, SUFFIX, SessionLogs
+from mdmem.conversations.log.message import parse_time
+from mdmem.diagnostic import Span
+from mdmem.errors import IndexDamaged, LimitReached, MdmemError, PathRefused, SessionConflict, StorageFailed
+from mdmem.index import passages
+from mdmem.index.passages import Indexed, Passage
+from mdmem.index.query import parse
+from mdmem.index.scoring import Ranked, Scorer
+from mdmem.index.text_index import TextIndex
+from mdmem.vault import files
+from mdmem.vault.log import whole_size
+from mdmem.vault.paths import Namespace, join
+
+_INDEX, _TEXT, _POSITIONS, _WRITING, _LOCK = "sessions_index", "text", "positions.json", "writing", "lock"
+_LOCK_SECONDS = 600.0  # a first run over very long logs may take minutes; the others wait for it
+_MOST = 20_000  # messages that are looked at, and are dropped or do not fit
+_UNREADABLE = (LimitReached, PathRefused, SessionConflict, StorageFailed)
+_EVERYTHING = SessionFilter(dropped=True)
+_PASSAGE = re.compile(r"(?s).{1,4000}(?:\s|\Z)|.{1,4000}")
+
+
+class IndexedLog(NamedTuple):
+    """How far a log is indexed: the last number, what tells the file from others, and the place in bytes."""
+
+    seq: int
+    file: str
+    position: LogPosition
+
+
+def search(logs: SessionLogs, query: str, key: str | None, asked: SessionFilter, limit: int) -> SessionHits:
+    """Find what fits a query best in a session; without a key in all of the namespace.
+
+    Of the query's filters (`mdmem.index.query`), `type:` is the role.
+    """
+    key = key and logs.resolve(key)
+    folder = logs.vault.disk.own(_INDEX)
+    try:
+        return _search_index(logs, folder, query, key, asked, limit)
+    except IndexDamaged:  # what can be rebuilt is
+        with files.held(os.path.join(folder, _LOCK), _LOCK_SECONDS):
+            shutil.rmtree(os.path.join(folder, _TEXT), ignore_errors=True)
+        return _search_index(logs, folder, query, key, asked, limit)
+
+
+def _search_index(
+    logs: SessionLogs, folder: str, query: str, key: str | None, asked: SessionFilter, limit: int
+) -> SessionHits:
+    index, missed = _update_index(logs, folder, key)
+    understood = parse(query)
+    # The wall is around the one session, or those of the bound thread: no score or count tells of others.
+    paths = [logs.path(key)] if key is not None else [join(logs.vault.namespace, FOLDER)]
+    paths = [*logs.paths()] if key is None and logs.vault.wall.keeps else paths
+    if understood.is_empty or not paths:
+        return SessionHits(hits=(), notes=understood.notes)
+    walls = [Namespace(path.removesuffix(SUFFIX)) for path in paths]
+    scorer = Scorer(index, understood, walls, (), int(f"{datetime.now(UTC):%Y%m%d}"))
+    words = [*understood.words, *(run[0] for term in understood.prefixes for run in term.runs)]
+    hits: list[SessionHit] = []
+    left_out = looked_at = 0
+    for block in scorer.rank("memory"):
+        rest = iter(block.ranked)
+        hits += islice(_read_hits(logs, scorer, rest, words, asked), limit - len(hits))
+        left_out, looked_at = len([*rest]) + block.further, looked_at + len(block.ranked)
+        # What was dropped, or is not looked at, stands among the best.
+        if len(hits) == limit or looked_at - len(hits) >= _MOST:
+            break
+    notes = (*scorer.notes, *explain_missed(missed))
+    return SessionHits(hits=tuple(hits), left_out=left_out, notes=notes)
+
+
+def _read_hits(
+    logs: SessionLogs, scorer: Scorer, best: Iterable[Ranked], words: list[str], asked: SessionFilter
+) -> Iterator[SessionHit]:
+    """Yield the hits at some places of the index, as their logs have them now."""
+    for ranked in best:
+        path, _, number = scorer.paths([ranked])[0].rpartition("/")
+        with contextlib.suppress(*_UNREADABLE), logs.at(path + SUFFIX) as conversation:
+            text = read_text(conversation, int(number), asked) if conversation else None
+            if conversation and text:
+                lower = text.snippet.lower()
+                start = min((at for word in words if (at := lower.find(word)) >= 0), default=0)
+                yield replace(text, snippet=snippet(text.snippet, start), score=ranked.score)
+
+
+# -- making the index current -----------------------------------------------------------------------------
+
+
+def _update_index(logs: SessionLogs, folder: str, key: str | None) -> tuple[TextIndex, list[MdmemError]]:
+    """Update the index from the log of a key, or without one from all of the namespace, and open it.
+
+    And why logs cannot be read, or are too large for it, where it is not the only one.
+    """
+    missed: list[MdmemError] = []
+    with files.translated(_INDEX, "write it"), files.held(os.path.join(folder, _LOCK), _LOCK_SECONDS):
+        update = _Update(logs, folder)
+        for path in logs.paths() if key is None else [logs.path(key)]:
+            try:
+                update.look_at(path, unasked=key is None)
+            except _UNREADABLE as error:
+                if key is not None:
+                    raise
+                missed.append(error)
+        update.end()
+        update.index.refresh()
+        return update.index, missed
+
+
+class _Update:
+    """What makes the index current; nobody else writes it meanwhile."""
+
+    def __init__(self, logs: SessionLogs, folder: str) -> None:
+        self._logs, self._folder = logs, folder
+        self._is_writing = False
+        self.index = TextIndex(os.path.join(folder, _TEXT))
+        if os.path.exists(self._path_of(_WRITING)):
+            self.index.sweep()
+        self._known = self._load_positions()
+
+    def _path_of(self, name: str) -> str:
+        return os.path.join(self._folder, name)
+
+    def _load_positions(self) -> dict[str, IndexedLog]:
+        """Load how far the logs are indexed; where that differs from the index, empty it."""
+        with contextlib.suppress(OSError, ValueError, TypeError, KeyError):
+            with open(self._path_of(_POSITIONS), "rb") as file:
+                kept = json.load(file)
+            if kept["commit"] == self.index.opstamp:
+                return {
+                    path: IndexedLog(seq, file, LogPosition(tuple(identity), size, tail))
+                    for path, (seq, file, (identity, size, tail)) in kept["logs"].items()
+                }
+        if self.index.opstamp:
+            self.index.clear()
+        return {}
+
+    def look_at(self, path: str, *, unasked: bool) -> None:
+        """Index what a log says that is not indexed yet; what stood at the path before is dropped."""
+        known, file = self._known.get(path), _identify_file(os.path.join(self._logs.vault.root, path))
+        if known and file and known.file == file:
+            return
+        with self._logs.at(path, unasked=unasked) as conversation:
+            if conversation is None or not (known and known.position.begins(conversation.log)):
+                self._remove_log(path)
+                known = None
+            if conversation:
+                log, last = conversation.log, conversation.state.seq
+                self._add_records(path, conversation, known.seq + 1 if known else 1)
+                self._known[path] = IndexedLog(last, file, LogPosition.of(log, whole_size(log)))
+
+    def _add_records(self, path: str, conversation: Conversation, first: int) -> None:
+        if first <= conversation.state.seq:
+            self._mark_writing()
+        for records in conversation.record_blocks(first):
+            for text in _EVERYTHING.texts_of(conversation, records):
+                self._add_text(f"{path.removesuffix(SUFFIX)}/{text.seq}", text)
+
+    def _add_text(self, place: str, text: SessionHit) -> None:
+        time = parse_time(text.time)
+        # Half of a character, as JSON has it where somebody cut it, is one that no UTF-8 can carry.
+        said, role = (each.encode(errors="replace").decode() for each in (text.snippet, text.role))
+        parts = [passages.written_out(part) for part in _PASSAGE.findall(said)] or [""]
+        self.index.add(
+            Indexed(
+                path=place,
+                title="",
+                headings=(),
+                tags=(),
+                aliases=(),
+                type=role,
+                day=int(f"{time:%Y%m%d}") if time else 0,
+                confidence=1.0,
+                text="\n".join(parts),
+                passages=tuple(Passage(Span(0, 0), 1, 1, (), part) for part in parts),
+            )
+        )
+
+    def _remove_log(self, path: str) -> None:
+        if self._known.pop(path, None):
+            self._mark_writing()
+            self.index.remove_below(path.removesuffix(SUFFIX))
+
+    def _mark_writing(self) -> None:
+        if not self._is_writing:
+            self._is_writing = True
+            with open(self._path_of(_WRITING), "wb"):
+                pass
+
+    def end(self) -> None:
+        if self._is_writing:
+            commit = self.index.commit()
+            with open(self._path_of(f"{_POSITIONS}.new"), "w", encoding="utf-8") as file:
+                json.dump({"commit": commit, "logs": self._known}, file)
+            os.replace(self._path_of(f"{_POSITIONS}.new"), self._path_of(_POSITIONS))
+            os.unlink(self._path_of(_WRITING))
+
+
+def _identify_file(path: str) -> str:
+    """Write what tells a file from others, and from itself once it changed; empty without a file."""
+    try:
+        status = os.stat(path, follow_symlinks=False)
+    except OSError:
+        return ""
+    return f"{status.st_dev} {status.st_ino} {status.st_size} {status.st_ctime_ns}"

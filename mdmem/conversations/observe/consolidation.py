@@ -1,0 +1,266 @@
+"""Consolidation: changes that make one memory of several, drafted for somebody to accept.
+
+Nothing is changed here, and nothing that is drafted deletes a memory: one that is superseded stays as it is.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable, Iterator, Sequence
+from contextlib import suppress
+from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
+
+from mdmem.conversations.log.message import Message
+from mdmem.conversations.models.generator import prompt, reply, structured
+from mdmem.conversations.observe.quotation import place_of
+from mdmem.conversations.prompt.summarise import summarise
+from mdmem.document.document import digest
+from mdmem.document.text.tokens import abridged, clipped, estimate, fenced
+from mdmem.errors import DocumentRefused, Usage
+from mdmem.memory.duplicates import find_alone, find_own_blocks
+from mdmem.memory.proposal import id_of
+from mdmem.memory.upkeep import ProposalDraft
+
+if TYPE_CHECKING:
+    from mdmem.conversations.models.generator import Generator
+    from mdmem.document.document import Document
+    from mdmem.memory.duplicates import ComparedMemories, DuplicatePair
+
+_FEW_BLOCKS = 3  # that a memory may have alone, and be merged without a model
+_MOST_ASKED, _MOST_ANSWERED, _SUMMARY = 10_000, 500, 800  # tokens of a text, of an answer, of a summary
+_MOST_LINES, _LONGEST_LINE = 3, 120  # lines that a reason names, and their characters
+_QUOTE = {"type": "string", "maxLength": 1000}
+_VERDICT: dict[str, Any] = {
+    "type": "object",
+    "required": ["verdict", "first", "second"],
+    "properties": {
+        "verdict": {"enum": ["same", "update", "other", "unsure"]},
+        "first": _QUOTE,
+        "second": _QUOTE,
+    },
+}
+
+
+class MemoryGroup(NamedTuple):
+    """Memories of which one may be made, by their paths, and how the two of a pair are alike."""
+
+    paths: Sequence[str]
+    pair: DuplicatePair | None = None
+
+
+class ConsolidationStrategy(Protocol):
+    """A way to make one memory of several; a program may bring its own.
+
+    Attributes:
+        name: by which it is asked for.
+        asks: whether it needs a model.
+    """
+
+    name: str
+    asks: bool
+
+    def groups(self, memories: ComparedMemories) -> Iterable[MemoryGroup]:
+        """Yield the groups of which one memory may be made, the best first."""
+        ...
+
+    def draft(self, documents: Sequence[Document], generator: Generator | None) -> ProposalDraft | str:
+        """Draft the change of a group, the oldest first; else say why a model gave none, or nothing."""
+        ...
+
+
+class RedundancyStrategy:
+    """What one memory says and another one holds: by rules, and by a model where each says much alone."""
+
+    name, asks = "redundant", False
+
+    def groups(self, memories: ComparedMemories) -> Iterator[MemoryGroup]:
+        """Yield the pairs that say the same."""
+        return (MemoryGroup(pair[:2], pair) for pair in memories.pairs)
+
+    def draft(self, documents: Sequence[Document], generator: Generator | None) -> ProposalDraft | str:
+        """Supersede a memory of which another holds every block; merge two that have few blocks alone."""
+        older, newer = documents
+        own = find_own_blocks(older, newer), find_own_blocks(newer, older)
+        if not (own[0] and own[1]):
+            old, by = (newer, older) if own[0] else (older, newer)
+            return _draft_supersession(documents, old, by, _describe_alone(old, by))
+        if len(own[0]) <= _FEW_BLOCKS:
+            reason = f"they say the same but for {len(own[0])} blocks, which the newer one takes over"
+            return _draft_merge(documents, newer.path, None, reason)
+        if generator is None:
+            return ""
+        asked = _write_request("merge", documents, sum(estimate(each.body) for each in documents))
+        answer = reply(generator, asked, 2 * estimate(asked))
+        reason = f"they say much of the same, of which {answer.by} made one text"
+        return answer.problem or _draft_merge(documents, newer.path, f"{answer.value}\n", reason)
+
+
+class ConflictStrategy:
+    """What a newer memory says otherwise: a model finds it, and shows it by words of both."""
+
+    name, asks = "conflict", True
+
+    def groups(self, memories: ComparedMemories) -> Iterator[MemoryGroup]:
+        """Yield the pairs that share words which few memories hold, and do not say the same anyway."""
+        known = {frozenset(pair[:2]) for pair in memories.pairs}
+        alike = memories.find_alike(memories.paths, size=1, least=1, most=0.0)
+        return (MemoryGroup(pair[1:]) for pair in alike if frozenset(pair[1:]) not in known)
+
+    def draft(self, documents: Sequence[Document], generator: Generator | None) -> ProposalDraft | str:
+        """Supersede the older memory by the newer, where that says the same or otherwise."""
+        asked = _write_request("conflict", documents, _MOST_ANSWERED)
+        answer = structured(generator, asked, _MOST_ANSWERED, _VERDICT) if generator else None
+        if answer is None or answer.problem:
+            return answer.problem if answer else ""
+        older, newer = documents
+        said = {"same": "says the same", "update": "says otherwise"}.get(answer.value["verdict"])
+        quotes = [answer.value[name] for name in ("first", "second")]
+        pairs = zip(quotes, documents, strict=True)
+        if not said or not all(quote.split() and place_of(quote, each.body) for quote, each in pairs):
+            return ""
+        shown = " / ".join(clipped(" ".join(quote.split()), _LONGEST_LINE) for quote in quotes)
+        return _draft_supersession(
+            documents, older, newer, f"the newer one {said}, as {answer.by} finds: {shown}"
+        )
+
+
+class SummaryStrategy:
+    """A summary of the memories in a folder that somebody names, made as that of a conversation."""
+
+    name, asks = "summary", False
+
+    def groups(self, memories: ComparedMemories) -> Iterator[MemoryGroup]:
+        """Yield the memories below the folder as one group.
+
+        Raises:
+            Usage: no folder was named.
+        """
+        if not memories.within:
+            raise Usage(problem="a summary is of memories that are named", remedy="name their folder")
+        if len(memories.paths) > 1:
+            yield MemoryGroup(memories.paths)
+
+    def draft(self, documents: Sequence[Document], generator: Generator | None) -> ProposalDraft | str:
+        """Merge the memories into a new one that holds the summary."""
+        told = [
+            Message(number, {"role": "user", "name": each.path, "content": each.body})
+            for number, each in enumerate(documents, 1)
+        ]
+        made = summarise(told, prompt("memories"), _SUMMARY, generator)
+        name = digest("".join(each.hash for each in documents).encode())[:8]
+        into = f"{documents[0].path.rpartition('/')[0]}/summary-{name}.md".removeprefix("/")
+        text = f"# Summary of {len(told)} memories\n\n{made.text}\n"
+        return made.problem or _draft_merge(
+            documents, into, text, f"a summary of {len(told)} memories, by {made.by}"
+        )
+
+
+STRATEGIES: dict[str, ConsolidationStrategy] = {
+    each.name: each for each in (RedundancyStrategy(), ConflictStrategy(), SummaryStrategy())
+}
+"""The strategies that come along, by name."""
+
+
+class ConsolidationDrafts(NamedTuple):
+    """What to change at once, and what to propose; and in words, what was left out."""
+
+    accepted: Sequence[ProposalDraft]
+    proposed: Sequence[ProposalDraft]
+    left_out: Sequence[str]
+
+
+def draft_changes(
+    memories: ComparedMemories,
+    strategies: Sequence[str | ConsolidationStrategy],
+    limit: int,
+    generator: Generator | None,
+    known: Collection[str],
+    accept: str,
+) -> ConsolidationDrafts:
+    """Draft the changes that make one memory of several; none touches what another one rests on.
+
+    Args:
+        memories: which.
+        strategies, limit, generator, accept: as for `Memory.consolidate`.
+        known: the ids of proposals that wait or were rejected.
+
+    Raises:
+        Usage: there is no such strategy, it needs a model, or another argument cannot mean anything.
+    """
+    if limit < 1 or accept not in ("", "same"):
+        problem = f"{accept!r} cannot be accepted at once" if accept else f"the limit is {limit}"
+        raise Usage(problem=problem, remedy="accept `same`, or nothing; the limit is 1 or more")
+    asked = strategies or ("redundant", *(["conflict"] if generator else []))
+    drafts, accepted, changed, kept = list[ProposalDraft](), list[ProposalDraft](), set[str](), set[str]()
+    problems, waiting = list[str](), 0
+    for strategy in [_find_strategy(each, generator) for each in asked]:
+        tries = limit if strategy.asks else -1
+        for group in strategy.groups(memories):
+            is_same = accept == "same" and group.pair is not None and group.pair.is_same
+            if not is_same and (len(drafts) >= limit or not tries):
+                waiting += 1
+                continue
+            tries -= 1
+            documents = memories.read(*group.paths)
+            draft: ProposalDraft | str = ""
+            with suppress(DocumentRefused):  # a part of one is too large
+                draft = strategy.draft(documents, generator) if documents else ""
+            if isinstance(draft, str):
+                if not draft:
+                    continue
+                problems.append(f"{strategy.name}: {draft}: nothing more was asked")
+                break
+            by = {draft.arguments["by"]} if "by" in draft.arguments else set()
+            touched = {*group.paths} - by
+            if touched & (changed | kept) or by & changed:
+                continue
+            if is_same or id_of(draft.verb, draft.arguments) not in known:
+                (accepted if is_same else drafts).append(draft)
+            changed |= touched
+            kept |= by
+    problems += [f"{waiting:,} more: accept or reject these, and consolidate again"] if waiting else []
+    return ConsolidationDrafts(accepted, drafts, (*memories.reasons, *problems))
+
+
+def _find_strategy(given: str | ConsolidationStrategy, generator: Generator | None) -> ConsolidationStrategy:
+    found = STRATEGIES.get(given) if isinstance(given, str) else given
+    if found is None or (found.asks and generator is None):
+        problem = f"the strategy {given} asks a model" if found else f"there is no strategy {given!r}"
+        raise Usage(
+            problem=problem, remedy=f"a strategy is {', '.join(STRATEGIES)}; name a model for one that asks"
+        )
+    return found
+
+
+def _draft_supersession(
+    documents: Sequence[Document], old: Document, by: Document, reason: str
+) -> ProposalDraft:
+    return ProposalDraft("supersede", {"old": old.path, "by": by.path, "bases": _hash_all(documents)}, reason)
+
+
+def _draft_merge(documents: Sequence[Document], into: str, content: str | None, reason: str) -> ProposalDraft:
+    arguments = {
+        "paths": [each.path for each in documents],
+        "into": into,
+        "content": content,
+        "bases": _hash_all(documents),
+    }
+    return ProposalDraft("merge", arguments, reason)
+
+
+def _hash_all(documents: Sequence[Document]) -> dict[str, str]:
+    return {each.path: each.hash for each in documents}
+
+
+def _describe_alone(old: Document, by: Document) -> str:
+    """Say that one memory holds another, and which lines would stand in the old one alone."""
+    lines = find_alone(old, by)
+    named = "; ".join(clipped(line, _LONGEST_LINE) for line in lines[:_MOST_LINES])
+    more = f" and {len(lines) - _MOST_LINES} more" if len(lines) > _MOST_LINES else ""
+    return f"{by.path} holds every block of it" + (f"; only in the old one: {named}{more}" if lines else "")
+
+
+def _write_request(name: str, documents: Sequence[Document], most: int) -> str:
+    """Write what a model is asked about memories, each in a fence that it cannot close."""
+    texts = [abridged(each.body, _MOST_ASKED) for each in documents]
+    fences = (fenced(text, f"memory {number}") for number, text in enumerate(texts, 1))
+    return "\n".join((prompt(name).replace("{target}", str(most), 1), *fences, ""))

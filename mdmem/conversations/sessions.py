@@ -1,0 +1,631 @@
+"""The sessions of one namespace: conversations by key, each kept in `sessions/<key>.jsonl`.
+
+Every change is one line of a log, written under the log's lock, and on the disk when the verb returns. What a
+verb takes out of the history stays in the log until a vacuum, and then in `sessions/.archive/`.
+"""
+
+from __future__ import annotations
+
+import logging
+import os
+from collections.abc import Callable, Mapping, Sequence
+from functools import cached_property
+from itertools import islice, takewhile
+from typing import TYPE_CHECKING, Any, ClassVar
+
+from mdmem.arguments import json_value, require_text
+from mdmem.conversations.log.conversation import Conversation
+from mdmem.conversations.log.logs import (
+    CAPTURE,
+    NUMBERS,
+    REPAIRED,
+    SessionInfo,
+    SessionLogs,
+    capture_refused,
+    fits,
+    info_of,
+)
+from mdmem.conversations.log.message import Message, check, redacted
+from mdmem.conversations.log.record import LogRecord, Ranges
+from mdmem.diagnostic import SECRETS, SECRETS_HINT, Diagnostic, about_file, told
+from mdmem.document import secret
+from mdmem.errors import Invalid, MdmemError, NamedNotFound, Usage
+from mdmem.vault import mark
+from mdmem.vault.vault import Vault
+
+if TYPE_CHECKING:
+    from mdmem.conversations.find.find import HitScope, SessionHits
+    from mdmem.conversations.log.record import RunSummary
+    from mdmem.conversations.models.generator import Generator
+    from mdmem.conversations.prompt.compress import Compressed
+    from mdmem.conversations.prompt.engine import Compacted, Expanded, SyncedHistory
+    from mdmem.conversations.prompt.prompt import Assembled
+    from mdmem.conversations.transcripts.importing import SessionImport
+    from mdmem.index.grep import Case
+
+    SeqName = int | str
+_COMPACTING_SECONDS = 600.0  # of waiting; who compacts may ask a model
+_LOG = logging.getLogger("mdmem.conversations")
+_FEW = 3  # hits
+
+
+class Sessions:
+    """Conversations by key. One that is not there is empty; the first message makes it.
+
+    A key is any text that a file can be named after, in whatever way; an alias stands for what it names.
+    """
+
+    def __init__(self, vault: Vault) -> None:
+        self.logs = SessionLogs(vault)
+
+    # -- adding -------------------------------------------------------------------------------------------
+
+    def add(self, key: str, role: str, content: Any) -> int | None:
+        """Add a message with a role and a content; return its number, as `add_message`."""
+        return self.add_message(key, {"role": role, "content": content})
+
+    def add_message(self, key: str, message: Mapping[str, Any]) -> int | None:
+        """Add a message with all of its fields.
+
+        Returns:
+            Its number in the log: a new one, or that of the same message (id and content) among the last
+            1,000. None where it is not kept: a model's reasoning alone, or a key that is ignored.
+
+        Raises:
+            Usage: the key or the message cannot be one.
+            SessionConflict: another message has its id, or the log is of another key or a later version.
+            Invalid: it holds a secret, and the config refuses these.
+            LimitReached: it is longer than a line may be.
+        """
+        return self.extend(key, [message])[0]
+
+    def extend(
+        self, key: str, messages: Sequence[Mapping[str, Any]], *, by_id: bool = True
+    ) -> list[int | None]:
+        """Add several messages, all of them or none; return the number of each, as `add_message`.
+
+        Args:
+            by_id: whether an id names one message; some programs give all of theirs the same.
+        """
+        cleaned = [self.cleaned(key, message) for message in messages]
+        numbers = self._commit_lines(key, lambda conversation: conversation.adding(cleaned, by_id=by_id))
+        return numbers or [None] * len(cleaned)
+
+    def set_history(self, key: str, messages: Sequence[Mapping[str, Any]]) -> list[int | None]:
+        """Replace the whole history; return the number of each message, as `add_message`."""
+        cleaned = [self.cleaned(key, message) for message in messages]
+
+        def build(conversation: Conversation) -> tuple[LogRecord | None, list[int | None]]:
+            state = conversation.state
+            record, numbers = conversation.adding(cleaned, by_id=False)
+            if state.live:
+                record = record or LogRecord(seq=0)
+            return record and record._replace(drop=state.everything), numbers
+
+        return self._commit_lines(key, build) or [None] * len(cleaned)
+
+    def import_(
+        self,
+        *paths: str,
+        format: str | None = None,  # noqa: A002 - its name on the command line
+        key: str | None = None,
+        rename: bool = False,
+    ) -> SessionImport:
+        """Import conversations of other programs, or what is new in them since the last import.
+
+        Messages go behind those that are there, and never behind newer ones: such a file is left out, and so
+        is one that is not of the format.
+
+        Args:
+            paths: files, and folders of files; a format may stand before them.
+            format: `picoclaw`, `claude-code-session`, `codex-session`, `gemini-cli-session`,
+                `opencode-session` or `openai-messages`; without it, each file shows which it has.
+            key: of the session, for a single file; without it what the file says, or is called.
+            rename: add `.migrated` to the names of the files that were imported.
+
+        Raises:
+            Usage: there is no such format, or nothing at a path.
+        """
+        from mdmem.conversations.transcripts.importing import import_transcripts  # noqa: PLC0415 - start-up
+
+        return import_transcripts(self, format, paths, key, rename=rename)
+
+    def capture(self, format: str, path: str) -> str | None:  # noqa: A002 - as `import_`
+        """Import a file that a tool's hook names, where the config and the user let hooks do so.
+
+        Returns:
+            The key of the session; None where nothing is imported.
+
+        Raises:
+            NotAllowed: the config asks for it, and `allow_capture` was not said.
+        """
+        if self.logs.vault.config.sessions.capture != "hooks":
+            return None
+        if refused := capture_refused(self.logs.vault):
+            raise refused
+        if not (os.path.isabs(path) and os.path.isfile(path)):
+            return None
+        from mdmem.conversations.transcripts.importing import HOOK_SECONDS, import_transcripts  # noqa: PLC0415 - start-up
+
+        done = import_transcripts(self, format, [path], seconds=HOOK_SECONDS)
+        return next((each.key for each in done.sessions), None)
+
+    def allow_capture(self, *, off: bool = False) -> None:
+        """Let hooks keep conversations in this vault, for this user on this machine; or no longer.
+
+        The config asks for it with `[sessions] capture`, and may be that of a stranger.
+        """
+        mark.allow(CAPTURE, self.logs.vault.root, allowed=not off)
+
+    def set_summary(self, key: str, text: str) -> None:
+        """Set the text that `summary` gives back."""
+        require_text(text=text)
+        record = LogRecord(seq=0, **self._remove_secrets(key, {"text": text}))
+        self._commit_lines(key, lambda _: (record, None))
+
+    def set_metadata(
+        self, key: str, *, title: str | None = None, metadata: Mapping[str, Any] | None = None
+    ) -> None:
+        """Set the title and the metadata (an object) that `info` and `list` show; what is not given stays.
+
+        Raises:
+            Usage: the metadata are no JSON object.
+            Invalid: there is a secret in it, and the config refuses these.
+        """
+        require_text(title=title or "")
+        if not isinstance(metadata, Mapping | None):
+            raise Usage(problem="the metadata of a session are a JSON object")
+        fields = {"title": title, "metadata": metadata and json_value(metadata)}
+        given = {name: value for name, value in fields.items() if value is not None}
+        if given:
+            record = LogRecord(seq=0, **self._remove_secrets(key, given))
+            self._commit_lines(key, lambda _: (record, None))
+
+    def sync(
+        self, key: str, messages: Sequence[Mapping[str, Any]], expected: int | str | None = None
+    ) -> SyncedHistory:
+        """Make the history equal to a host's list, with as little change as that takes.
+
+        What both begin with stays, and gets the reasoning, model or time that it lacks. What follows leaves
+        the history, and the rest of the list is added.
+
+        Raises:
+            SessionConflict: there are messages behind `expected`, the last one that the host knows of.
+        """
+        from mdmem.conversations.prompt.engine import SyncedHistory, sync_history  # noqa: PLC0415 - most calls add and read
+
+        cleaned = [each for message in messages if (each := self.cleaned(key, message)) is not None]
+        last = None if expected is None else self.logs.number(key, expected)
+
+        def build(conversation: Conversation) -> tuple[LogRecord | None, SyncedHistory]:
+            return sync_history(conversation, cleaned, last, lambda data: self._remove_secrets(key, data))
+
+        return self._commit_lines(key, build) or SyncedHistory()
+
+    # -- taking out of the history ------------------------------------------------------------------------
+
+    def truncate(self, key: str, keep_last: int) -> None:
+        """Keep the last messages of the history; none with 0 or less. With too many nothing changes."""
+
+        def build(conversation: Conversation) -> tuple[LogRecord | None, None]:
+            state = conversation.state
+            if keep_last >= state.live:
+                return None, None
+            if keep_last <= 0:
+                return LogRecord(seq=0, drop=state.everything), None
+            first = next(islice(conversation.messages_back(), keep_last - 1, None)).seq
+            return conversation.dropping(Ranges([(1, first - 1)]), keep_last), None
+
+        self._commit_lines(key, build)
+
+    def pop(self, key: str) -> Message | None:
+        """Take the last message out of the history; None where it is empty."""
+
+        def build(conversation: Conversation) -> tuple[LogRecord | None, Message | None]:
+            newest = list(islice(conversation.messages_back(), 2))
+            if not newest:
+                return None, None
+            # With the lines before it that are no messages: what is dropped stays one range.
+            first = newest[1].seq + 1 if len(newest) > 1 else 1
+            drop = Ranges([(first, conversation.state.seq)])
+            return conversation.dropping(drop, conversation.state.live - 1), newest[0]
+
+        popped: Message | None = self._commit_lines(key, build)
+        return popped
+
+    def clear(self, key: str, *, dry_run: bool = False) -> int:
+        """Take everything out of the history and the context; the summary of `set_summary` goes as well.
+
+        Args:
+            key: of the session.
+            dry_run: change nothing.
+
+        Returns:
+            How many messages the history had.
+        """
+
+        def build(conversation: Conversation) -> tuple[LogRecord | None, int]:
+            state = conversation.state
+            has_anything = state.live or state.text
+            return (LogRecord(seq=0, drop=state.everything, text="") if has_anything else None), state.live
+
+        return self.info(key).messages if dry_run else self._commit_lines(key, build) or 0
+
+    # -- asking -------------------------------------------------------------------------------------------
+
+    def history(self, key: str, limit: int | None = None, after: int | str = 0) -> list[Message]:
+        """Return the messages in the history, in order.
+
+        Args:
+            limit: the most messages, the newest ones.
+            after: only those with a higher number.
+        """
+        seq = self.logs.number(key, after)
+        with self.logs.reading(key, None if limit is None else self.logs.end) as conversation:
+            if limit is None:
+                return list(conversation.messages(seq + 1))
+            newest = takewhile(lambda message: message.seq > seq, conversation.messages_back())
+            return list(islice(newest, max(limit, 0)))[::-1]
+
+    def message(self, key: str, seq: int | str) -> Message:
+        """Return a message by its number (`61`, `"61"` or `"<key>#61"`), also one that left the history.
+
+        Raises:
+            Usage: this is no number, or that of another session.
+            NamedNotFound: no message has this number.
+        """
+        number = self.logs.number(key, seq)
+        for conversation in self.logs.with_archive(key):
+            if message := conversation.message(number):
+                return message
+        raise NamedNotFound(kind="message", name=f"{key}#{number}", remedy=NUMBERS)
+
+    def summary(self, key: str) -> str:
+        """Return the text that `set_summary` set; empty without one."""
+        with self.logs.reading(key) as conversation:
+            return conversation.state.text
+
+    def check(self, key: str | None = None, *, fix: bool = False) -> list[Diagnostic]:
+        """Find damage in the log of a session; without a key in all logs up to `max_log_bytes`.
+
+        Damage is a line that is no record, a number that is missing though no vacuum took it, a snapshot that
+        differs from the lines before it, and a log that is not that of its key.
+
+        Args:
+            fix: rewrite such a log with all that is read of it; messages with a wrong number get the next
+                ones at the end. The old log stays in the archive. The result is what is left to be done.
+        """
+        findings: list[Diagnostic] = []
+        for path in self.logs.paths() if key is None else [self.logs.path(key)]:
+            own = told(self.logs.findings(path, unasked=key is None))
+            if fix and any(each.code in REPAIRED for each in own) and self.logs.repair(path):
+                own = told(self.logs.findings(path, unasked=False))
+            findings += own
+        return findings
+
+    def info(self, key: str) -> SessionInfo:
+        """Return one session as `list` has it; of an alias, the session that it names."""
+        with self.logs.reading(key, self.logs.end) as conversation:
+            return info_of(conversation)
+
+    def exists(self, key: str, *, archived: bool = False) -> bool:
+        """Return whether there is a session, with `archived` also of one that only the archive has."""
+        with self.logs.reading(key, self.logs.end) as conversation:
+            is_there = not conversation.is_new
+        return is_there or (archived and bool(self.logs.archived(self.resolve(key))))
+
+    def list(self) -> list[SessionInfo]:
+        """List the sessions of the namespace, by key, read from the ends of their logs.
+
+        A log that cannot be read is passed over; where its end does not say all, `problem` says why.
+        """
+        return sorted(self.logs.infos(), key=lambda each: each.key)
+
+    # -- finding ------------------------------------------------------------------------------------------
+
+    def grep(
+        self,
+        pattern: str,
+        key: str | None = None,
+        *,
+        all: bool = False,  # noqa: A002 - its name on the command line
+        regex: bool = False,
+        case: Case = "ignore",
+        role: str | None = None,
+        last: str | None = None,
+        since: str | None = None,
+        before: str | None = None,
+        scope: HitScope = "both",
+        dropped: bool = False,
+        limit: int = 20,
+    ) -> SessionHits:
+        """Find messages and summaries of a session by a text or a pattern, the newest first.
+
+        Args:
+            pattern: what to look for, in a line of what is said.
+            all: look in every session of the namespace instead.
+            regex: whether `pattern` is a regular expression (syntax of Rust's regex crate), not the text.
+            case: `ignore`, `smart` (unless the pattern has a capital letter) or `exact`.
+            role: only what these say: `user`, `assistant`, `tool`, …
+            last: only what was said so long ago at most: `2h`, `3d`, `1w`, `1m`.
+            since, before: only what was said from the one time on, and before the other (ISO 8601).
+            scope: `message`, `summary` or both.
+            dropped: also what is no longer in the history.
+            limit: the most hits; how many further ones there are is counted up to 10,000.
+
+        Raises:
+            Usage: neither a session nor all of them, or an argument that cannot mean anything.
+            PatternInvalid: the regular expression cannot be read.
+        """
+        from mdmem.conversations.find import find  # noqa: PLC0415 - start-up
+
+        chosen = find.make_filter(key, all, role, last, since, before, scope, dropped, limit)
+        return find.grep(self.logs, key, pattern, chosen, limit, regex=regex, case=case)
+
+    def search(
+        self,
+        query: str,
+        key: str | None = None,
+        *,
+        all: bool = False,  # noqa: A002 - its name on the command line
+        role: str | None = None,
+        last: str | None = None,
+        since: str | None = None,
+        before: str | None = None,
+        scope: HitScope = "both",
+        dropped: bool = False,
+        limit: int = 20,
+    ) -> SessionHits:
+        """Find the messages and summaries of a session, or of all without one, that fit a query best.
+
+        Args:
+            query: words, `"phrases"`, `prefix*`, `-not`; no text is refused.
+            key, all, role, last, since, before, scope, limit: as in `grep`.
+            dropped: also what is no longer in the history, unless a vacuum left it out of the log.
+
+        Raises:
+            Usage: a session and all of them, or an argument that cannot mean anything.
+        """
+        from mdmem.conversations.find import find, search  # noqa: PLC0415 - start-up
+
+        chosen = find.make_filter(key, all or key is None, role, last, since, before, scope, dropped, limit)
+        return search.search(self.logs, query, key, chosen, limit)
+
+    def count_fitting(self, query: str, key: str | None = None, beside: int = 0) -> int:
+        """Count what fits a query in a session, or in all, at most; nothing beside many hits elsewhere."""
+        is_asked = beside < _FEW and any(self.logs.paths())
+        try:
+            found = self.search(query, key, limit=1) if is_asked else None
+        except MdmemError:  # whoever asks looks elsewhere
+            return 0
+        return len(found.hits) + found.left_out if found else 0
+
+    # -- the context --------------------------------------------------------------------------------------
+
+    def assemble(self, key: str, budget: int, tail: int = 32, *, user_first: bool = True) -> Assembled:
+        """Choose the newest messages and the summaries that fit a prompt.
+
+        Args:
+            budget: tokens.
+            tail: how many of the last messages come before the summaries.
+            user_first: whether messages are left out until the first one is the user's.
+        """
+        from mdmem.conversations.prompt.prompt import assemble  # noqa: PLC0415 - most calls add and read
+
+        with self.logs.reading(key) as conversation:
+            return assemble(conversation, budget, tail, user_first=user_first)
+
+    def compact(self, key: str, budget: int | None = None, generator: Generator | None = None) -> Compacted:
+        """Let summaries stand for the oldest messages, and for the oldest summaries.
+
+        Of two that compact one session at once, also in two processes, the second waits for the first.
+
+        Args:
+            key: of the session. One that the config calls stateless stays as it is.
+            budget: tokens. A context of less than three quarters of it stays as it is. Any other one gets
+                under it, or the answer names what it consists of. Without a budget, what is due is done.
+            generator: asks a language model; without it a summary is made of sentences of what was said.
+
+        Raises:
+            LockTimeout: somebody else was at it for ten minutes.
+        """
+        from mdmem.conversations.prompt.engine import compact, measure_context  # noqa: PLC0415 - most calls add and read
+
+        stateless = self.logs.vault.config.sessions.stateless
+        resolved = self.resolve(key)
+        if not self.is_kept(key) or any(fits(glob, resolved) for glob in stateless):
+            with self.logs.reading(key) as conversation:
+                return measure_context(conversation, budget)
+        with self.logs.alone("compacting", resolved, _COMPACTING_SECONDS):
+            return compact(self.logs, key, budget, generator, lambda data: self._remove_secrets(key, data))
+
+    def compress(
+        self, key: str, level: str = "moderate", by: str = "turn", generator: Generator | None = None
+    ) -> Compressed:
+        """Make the history shorter for a prompt; the log stays as it is.
+
+        Args:
+            level: none, light, moderate or aggressive: at most 100, 70, 50 or 30 percent of the tokens stay.
+            by: message, turn or session: what becomes one message. Fewer messages than 100, 20 or 50 stay.
+            generator: as `compact`.
+
+        Raises:
+            Usage: there is no such level or unit.
+        """
+        from mdmem.conversations.prompt.compress import compress  # noqa: PLC0415 - most calls add and read
+
+        return compress(self.history(key), level, by, generator)
+
+    def expand(
+        self, key: str, ids: Sequence[SeqName], budget: int = 4_000, depth: int | None = None
+    ) -> Expanded:
+        """Open summaries and messages by number, also those that are in the archive alone.
+
+        Args:
+            ids: numbers of summaries and messages, as in `message`.
+            budget: tokens; what goes beyond is counted.
+            depth: how many levels down; to the messages without it.
+
+        Raises:
+            NamedNotFound: nothing has one of the numbers.
+        """
+        from mdmem.conversations.prompt.engine import expand  # noqa: PLC0415 - most calls add and read
+
+        return expand(self.logs, key, [self.logs.number(key, each) for each in ids], budget, depth)
+
+    def above(self, key: str, seq: int | str) -> Sequence[RunSummary]:
+        """Return the summaries that stand for a message or a summary, the nearest first; empty without any.
+
+        Raises:
+            NamedNotFound: nothing has the number.
+        """
+        from mdmem.conversations.prompt.engine import above  # noqa: PLC0415 - most calls add and read
+
+        return above(self.logs, key, self.logs.number(key, seq))
+
+    # -- other names, the end, and what comes back --------------------------------------------------------
+
+    def resolve(self, key: str) -> str:
+        """Return the key that a key is another name of; itself where it is none."""
+        return self.logs.resolve(key)
+
+    def alias(self, alias: str, key: str) -> None:
+        """Let one key be another name of a session.
+
+        Where only the alias has messages, the session takes over its log, with every number and summary. What
+        leads to the alias leads to the session then.
+
+        Raises:
+            Usage: both are the same session.
+            SessionConflict: the alias is one of another session already, or both have messages.
+        """
+        self._refuse_secret(alias)
+        self.logs.alias(alias, key)
+
+    def unalias(self, alias: str) -> bool:
+        """Make a key a session of its own again; return whether it was an alias."""
+        return self.logs.unalias(alias)
+
+    def delete(self, key: str, *, dry_run: bool = False) -> bool:
+        """Put a session into the archive; return whether there was one. Of an alias only the name goes.
+
+        With `dry_run` it stays where it is.
+        """
+        if not dry_run:
+            return self.logs.delete(key)
+        with self.logs.opened(key) as conversation:
+            return not conversation.is_new
+
+    def restore(self, key: str, *, older: int = 0, dry_run: bool = False) -> None:
+        """Bring back the session of a key that was deleted last.
+
+        Args:
+            key: of the session.
+            older: how many that were deleted later to pass over.
+            dry_run: only say whether that may be.
+
+        Raises:
+            NamedNotFound: none was deleted, or fewer than that.
+            AlreadyExists: there is one of this key again.
+        """
+        self.logs.restore(key, older=older, dry_run=dry_run)
+
+    def vacuum(self, key: str, *, purge: bool = False, dry_run: bool = False) -> bool:
+        """Rewrite a log without what left the history; return whether there was anything to leave out.
+
+        The old log is kept in the archive. `purge` removes all that the archive has of this key, for good.
+        With `dry_run` nothing is written.
+        """
+        if dry_run:
+            with self.logs.reading(key) as conversation:
+                return conversation.state.has_dropped
+        was_written = self.logs.vacuum(key)
+        if purge:
+            self.logs.purge(self.resolve(key))
+        return was_written
+
+    def save(self, key: str) -> None:
+        """Check the key; nothing is left to save, as each verb returns when the disk has its change."""
+        self.logs.path(key)
+
+    def close(self) -> None:
+        """Forget what was read."""
+        self.logs.forget()
+
+    @cached_property
+    def quiet(self) -> QuietSessions:
+        """The ten verbs of a session store for a host that handles no errors."""
+        return QuietSessions(self)
+
+    # -- what every change goes through -------------------------------------------------------------------
+
+    def is_kept(self, key: str) -> bool:
+        """Return whether the config lets anything be kept of a key."""
+        return not any(fits(glob, key) for glob in self.logs.vault.config.sessions.ignored)
+
+    def _commit_lines(self, key: str, build: Callable[[Conversation], tuple[LogRecord | None, Any]]) -> Any:
+        self.logs.path(key)  # an impossible key is refused, also where nothing would be kept
+        if not self.is_kept(key):
+            return None
+        self._refuse_secret(key)
+        return self.logs.commit(key, build)
+
+    def _refuse_secret(self, key: str) -> None:
+        """Refuse a key that holds a secret, where the config lets none be kept: files are named after it."""
+        config = self.logs.vault.config
+        if config.sessions.secrets != "keep" and (secrets := secret.find(key, allow=config.secrets.allow)):
+            message = f"this key looks like it holds a secret: {secrets[0].kind} {secrets[0].shown}…"
+            raise Invalid(findings=(about_file(secret.masked(key), SECRETS, message, SECRETS_HINT),))
+
+    def cleaned(self, key: str, message: Mapping[str, Any]) -> Mapping[str, Any] | None:
+        """Return a message as it is kept; None of one that is not.
+
+        Raises:
+            Usage, Invalid: as `add_message`.
+        """
+        if isinstance(message, dict) and "role" not in message:
+            from mdmem.conversations.transcripts.transcripts import read_any  # noqa: PLC0415 - most messages have a role
+
+            message = read_any(message)
+        check(message)
+        return None if Message.of(0, message).is_transient else self._remove_secrets(key, message)
+
+    def _remove_secrets(self, key: str, data: Mapping[str, Any]) -> Mapping[str, Any]:
+        """Remove the secrets from what is said, or refuse them, as the config has it."""
+        config = self.logs.vault.config
+        if config.sessions.secrets == "keep":
+            return data
+        clean, secrets = redacted(data, config.secrets.allow)
+        if secrets and config.sessions.secrets == "refuse":
+            path = self.logs.path(key)
+            raise Invalid(
+                findings=tuple(about_file(path, SECRETS, each.told, SECRETS_HINT) for each in secrets)
+            )
+        return clean
+
+
+class QuietSessions:
+    """Ten verbs of `Sessions` for a host that handles no errors: they are logged, and the answer is empty."""
+
+    _EMPTY: ClassVar[Mapping[str, type | None]] = {
+        **dict.fromkeys(("add", "add_message", "set_summary", "truncate", "save", "close")),
+        **dict.fromkeys(("history", "set_history", "list"), list),
+        "summary": str,
+    }
+
+    def __init__(self, sessions: Sessions) -> None:
+        self._sessions = sessions
+
+    def __getattr__(self, name: str) -> Callable[..., Any]:
+        if name not in self._EMPTY:
+            raise AttributeError(f"quiet sessions have {', '.join(self._EMPTY)}, not {name!r}")
+
+        def call(*arguments: Any, **named: Any) -> Any:
+            try:
+                return getattr(self._sessions, name)(*arguments, **named)
+            except MdmemError as error:
+                _LOG.error("%s: %s", name, error)
+                empty = self._EMPTY[name]
+                return empty and empty()
+
+        return call

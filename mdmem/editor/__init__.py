@@ -1,0 +1,1 @@
+"""What editors ask of memories, unsaved texts included, and the language server that answers them."""

@@ -1,0 +1,85 @@
+"""How much memory there is: memories, bytes and tokens, by folder and by month."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import NamedTuple
+
+from mdmem.document.text.tokens import estimate
+from mdmem.errors import DocumentRefused, MemoryNotFound, StorageFailed
+from mdmem.index.view import View
+from mdmem.kind import namespace_of
+from mdmem.vault.vault import Vault
+
+_MONTH = len("2024-01")
+
+
+class Amount(NamedTuple):
+    """What is in one folder, or of one month: memories, their bytes, and about how many tokens they are."""
+
+    name: str
+    memories: int = 0
+    bytes: int = 0
+    tokens: int = 0
+
+    def plus(self, size: int, tokens: int) -> Amount:
+        """Return the same with one memory more."""
+        return Amount(self.name, self.memories + 1, self.bytes + size, self.tokens + tokens)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class MemoryStats:
+    """How much memory there is.
+
+    Attributes:
+        memories: how many there are.
+        bytes: of all of them.
+        tokens: about how many they are to a model; see `mdmem.estimate`.
+        left_out: how many files look like memories and cannot be read as one; they are in no other number.
+        folders: by the folder of a kind, with the namespace before it, the largest first. All that is below
+            one counts; `.` is what stands in none.
+        months: by month, `2024-01`, of the day of each memory (see `mdmem.index.hit.day_of`), the earliest
+            first.
+    """
+
+    memories: int
+    bytes: int
+    tokens: int
+    left_out: int
+    folders: tuple[Amount, ...]
+    months: tuple[Amount, ...]
+
+
+def count_memories(view: View, vault: Vault) -> MemoryStats:
+    """Return how much there is in a namespace; each memory is read once.
+
+    Args:
+        view: what the index knows of the namespace, current.
+        vault: the namespace.
+    """
+    folders: dict[str, Amount] = {}
+    months: dict[str, Amount] = {}
+    left_out = len(view.problems())
+    known = list(view.memories(()))
+    for path, _, _, fields in vault.report_progress("counting", known):
+        try:
+            document = vault.read(path, recovered=True)
+        except (DocumentRefused, MemoryNotFound, StorageFailed):
+            left_out += 1
+            continue
+        size, tokens = len(document.data), estimate(document.text)
+        for amounts, name in ((folders, _folder_of(path)), (months, str(fields["date"][0])[:_MONTH])):
+            amounts[name] = amounts.get(name, Amount(name)).plus(size, tokens)
+    return MemoryStats(
+        memories=sum(each.memories for each in months.values()),
+        bytes=sum(each.bytes for each in months.values()),
+        tokens=sum(each.tokens for each in months.values()),
+        left_out=left_out,
+        folders=tuple(sorted(folders.values(), key=lambda each: (-each.bytes, each.name))),
+        months=tuple(sorted(months.values())),
+    )
+
+
+def _folder_of(path: str) -> str:
+    """Return the folder that a memory counts to: the first one behind the parts of a namespace."""
+    return "/".join(path.split("/")[:-1][: len(namespace_of(path)) + 1]) or "."

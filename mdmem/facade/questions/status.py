@@ -1,0 +1,170 @@
+"""The status: what is here, what waits for somebody, and what is wrong with the setup.
+
+The index and git are asked, and few files are read; `check` and `doctor` look at all.
+"""
+
+from __future__ import annotations
+
+import os
+from collections import Counter
+from dataclasses import dataclass
+from functools import cache
+from typing import TYPE_CHECKING, TypeVar
+
+from mdmem.errors import MdmemError
+from mdmem.facade.questions.check import find_hidden
+from mdmem.facade.questions.doctor import find_unignored
+from mdmem.git.repository import Repository
+from mdmem.hosts.hosts import find_installed
+from mdmem.index.code.citations import AMBIGUOUS, DANGLING, STALE
+from mdmem.index.links.references import CODE, LINKS, occurrences
+from mdmem.review.review import Review
+from mdmem.review.tracked import Tracked, describe_ignored
+from mdmem.vault.paths import Namespace
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator, Mapping
+
+    from mdmem.facade.memory import Memory
+    from mdmem.index.links.references import Occurrence
+    from mdmem.index.view import View
+    from mdmem.vault.paths import Scope
+
+T = TypeVar("T")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class MemoryStatus:
+    """What is here, and what waits for somebody; a number is None where it cannot be known.
+
+    Attributes:
+        root: the absolute path of the vault's folder.
+        scope: whose memory, in words.
+        memories: how many there are.
+        passed_over: the files of text that are no memories by their names, counted by suffix, and Markdown
+            below hidden folders, by the name of the folder.
+        uncommitted: memories that differ from the last commit; None also where there is no repository.
+        proposals: those in the inbox that wait.
+        stale: citations of code that has moved, has changed or is gone.
+        broken: links that lead nowhere, or to several memories; also those that a comment in the memory
+            silences for `check`, which reads it.
+        setup: what is wrong with the setup, and that a merge left conflicts; empty where all is well.
+    """
+
+    root: str
+    scope: str
+    memories: int | None
+    passed_over: Mapping[str, int]
+    uncommitted: int | None
+    proposals: int | None
+    stale: int | None
+    broken: int | None
+    setup: tuple[str, ...]
+
+
+def find_status(memory: Memory, view: Callable[[], View]) -> MemoryStatus:
+    """Return the status of a namespace. What cannot be asked is told in its `setup`, and is no error.
+
+    Args:
+        memory: of the namespace.
+        view: returns what the index knows, once it is current.
+    """
+    wrong: list[str] = []
+    view = cache(view)
+
+    def ask(question: Callable[[], T]) -> T | None:
+        try:
+            return question()
+        except MdmemError as error:
+            wrong.append(error.message)
+            return None
+
+    memories = ask(lambda: _count_memories(view()))
+    uncommitted, unmerged, ignored = ask(lambda: _count_in_git(memory)) or (None, 0, "")
+    if unmerged:
+        which = "1 memory has" if unmerged == 1 else f"{unmerged:,} memories have"
+        wrong.append(f"{which} merge conflicts: `git status` and `mdmem check` say where")
+    wrong += [ignored] if ignored else []
+    proposals = ask(lambda: len(memory.inbox.list()))
+    pointing = ask(lambda: _count_pointing(view()))
+    ask(lambda: wrong.extend(_look_at_setup(memory, view())))
+    return MemoryStatus(
+        root=memory.name,
+        scope=_describe_scope(memory.scope),
+        memories=memories,
+        passed_over=ask(memory.passed_over) or {},
+        uncommitted=uncommitted,
+        proposals=proposals,
+        stale=None if pointing is None else pointing["stale"],
+        broken=None if pointing is None else pointing["broken"],
+        setup=tuple(dict.fromkeys((*wrong, *memory.service.remarks))),
+    )
+
+
+def _describe_scope(scope: Scope) -> str:
+    resource = f"{scope.resource_type}/{scope.resource_id}" if scope.resource_type else None
+    bound = (("user", scope.user), ("project", scope.project), ("resource", resource))
+    named = [f"{name} {value}" for name, value in bound if value is not None]
+    named += ["shared"] if scope.shared else []
+    return ", ".join(named) or "all of it"
+
+
+def _count_memories(view: View) -> int:
+    ((count,),) = view.rows("SELECT count(*) FROM documents AS d WHERE {inside} AND d.problem = ''")
+    return int(count)
+
+
+def _count_pointing(view: View) -> Counter[str]:
+    """Count citations that are stale and links that are broken, in one pass."""
+    codes = {DANGLING: "dangling-link", AMBIGUOUS: "ambiguous-link"}
+    silenced = view.vault.config.check.silenced
+    wrong = {state for state, code in codes.items() if code not in silenced}
+    return Counter(
+        "stale" if each.place.state in STALE else "broken"
+        for each in occurrences(view, types=(*LINKS, *CODE))
+        if each.place.state in STALE
+        # Where a reference leads is said, and counted, by its definition.
+        or (each.place.state in wrong and each.kind != "reference" and _is_link(each))
+    )
+
+
+def _is_link(occurrence: Occurrence) -> bool:
+    """Return whether `check` reports it as a link, and not as a citation."""
+    return occurrence.type in LINKS or occurrence.place.state == DANGLING
+
+
+def _count_in_git(memory: Memory) -> tuple[int, int, str] | None:
+    """Count the memories that are not as the last commit has them, and those that git could not merge.
+
+    Returns:
+        Both numbers, and a word about memories that git ignores; None without a repository.
+    """
+    repository = Repository.find(memory.root)
+    if repository is None:
+        return None
+    with Tracked(memory.vault, repository) as tracked:
+        count = len(Review(memory.vault, tracked, tracked.head, None).find_differing())
+        ignored = describe_ignored(tracked, tracked.ignored)
+        return count, len(tracked.unmerged()), f"{ignored.message}; {ignored.hint}" if ignored else ""
+
+
+def _look_at_setup(memory: Memory, view: View) -> Iterator[str]:
+    vault = memory.vault
+    for refused in (memory.service.capture_refused, memory.service.commit_refused):
+        if refused:
+            yield f"{refused.message}: {refused.hint}"
+    for path, parts in vault.disk.mounts.items():
+        if vault.wall.holds(path) and not os.path.exists(os.path.join(vault.workspace, *parts)):
+            yield f"no {os.path.join(*parts)} yet: a first write to it makes it"
+    for hidden in find_hidden(vault):
+        yield f"{hidden.path}: {hidden.message}: {hidden.hint}"
+    if vault.wall == Namespace() and (lines := find_unignored(vault)):
+        what = "a line" if len(lines) == 1 else f"{len(lines)} lines"
+        yield f".gitignore lacks {what} that keep private files out of git: `mdmem doctor --fix` adds them"
+    if count := len(view.problems()):
+        yield f"{count:,} {'file' if count == 1 else 'files'} cannot be read as memories"
+    if count := len(view.flaws()):
+        memories = "1 memory" if count == 1 else f"{count:,} memories"
+        yield f"the frontmatter of {memories} cannot be read: `mdmem check` says why"
+    if not find_installed(memory.root):
+        yield "no agent is set up: `mdmem install claude-code`"

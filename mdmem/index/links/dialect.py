@@ -1,0 +1,428 @@
+"""Dialects: how the tool that notes are written for reads their links. One row for each tool.
+
+The dialect of a note is that of the nearest folder at or above it, within the workspace, that holds a marker.
+Nothing of these files is run. Of a config a few settings are read, by patterns; what cannot be read counts as
+the default. `docs/existing.md` says the table in words, and where each tool documents its rules.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import stat
+import time
+from contextlib import suppress
+from itertools import islice
+from typing import TYPE_CHECKING, NamedTuple
+
+from mdmem.document.document import ANY_SUFFIXES, MARKDOWN_SUFFIXES, without_suffix
+from mdmem.document.markdown.link import percent_decoded
+from mdmem.document.text.regex import regex
+from mdmem.index.database import nth
+from mdmem.vault import files
+from mdmem.vault.paths import is_under, join, relative
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+
+    from mdmem.vault.paths import MemoryLayout
+
+SITE, UNWRITTEN, BY_NAME, LABEL_FIRST, PAGES = "site", "unwritten", "by name", "label first", "pages"
+MOUNTS = "mounts"
+RELATIVE = '"newLinkFormat": "relative"'
+"""What a config of Obsidian says where links are written as paths from their notes, and not as names."""
+
+_MOST_READ, _MOST_SAID = 1 << 16, 16  # bytes of a config, and folders in it
+_LANGUAGE = r"[a-z]{2}(?:[-_][A-Za-z]{2,4})?"
+# Where the pages of one language or version are, seen from a root, or from the folder of Docusaurus.
+_VARIANT = regex(rf"{_LANGUAGE}(?=/)|versioned_docs/version-[^/]+|i18n/[^/]+/[^/]+/(?:current|version-[^/]+)")
+_TWIN = regex(rf"(?:\A|/)(?:{_VARIANT.pattern}|docs|website)(?=/)")
+# What makes anchors that stand nowhere in a page: plugins, shortcodes, macros.
+_MAKES_ANCHORS = regex(r"^:::[ \t]+\w+[._]|--8<--|(?<!=)\{\{|\{%|<!-- md:", re.MULTILINE)
+PART = regex(r"^import\s[^\n]{1,200}?[\"']([^\"'\n]{1,200}\.mdx?)[\"']", re.MULTILINE)
+"""A page of MDX that another one shows."""
+_HUGO = ("hugo.toml", "hugo.yaml", "hugo.yml", "hugo.json")
+_BESIDE_CONTENT = ("config.toml", "config.yaml", "config.yml", "config.json", "config/_default/")
+# Files of a config that is a folder.
+_CONFIGS = regex(r"app\.json|(?:hugo|config|module|languages)\.(?:toml|ya?ml|json)")
+# Of Docusaurus: the options of its plugins, what stands in them, and what is no option.
+_COMMENT = regex(r"^[ \t]*//[^\n]*|/\*.*?\*/", re.MULTILINE | re.DOTALL)
+_PLUGIN = regex(r"\b(docs|blog|pages)['\")\s]*[:,][(\s]*\{")
+_SAYS_WHERE, _BRACE = regex(r"\b(?:path|routeBasePath|lastVersion|versions)\b"), regex(r"[{}]")
+_VERSION_PATH = regex(r"([\w.-]+)['\"]?\s*:\s*\{[^{}]*\bpath\s*:\s*['\"]([^'\"\n]*)")
+_MOST_VERSIONS = 100
+_MOUNT = regex(r"\bsource\"?[ \t]*[:=][ \t]*([^#\n]+)\n[ \t]*\"?target\"?[ \t]*[:=][ \t]*[\"']?([^\"'#,\n]+)")
+
+
+class Dialect(NamedTuple):
+    """How one tool reads links.
+
+    Attributes:
+        name: of the tool.
+        markers: what the folder of its notes holds: a file, a folder (`x/`), several beside each other
+            (`a+b`), a file that holds a word (`file~word`).
+        traits: of `SITE`, its pages have addresses; `UNWRITTEN`, a wikilink to nothing is a page that nobody
+            has written yet; `BY_NAME`, so may be the path of a Markdown link; `LABEL_FIRST`,
+            `[[Label|note]]`; `PAGES`, files are those of pages, in another spelling.
+        roots: where a path is looked for that begins so; a folder.
+        setting: a pattern of the config that names folders to look into before the first.
+        programs: what lets the site make pages that are no files: a file or folder, a word of the config
+            (`~word`); `*` always.
+        checks: a pattern of the config by which the tool reports every address that leads nowhere.
+        generated: names of pages that the tool makes in any folder.
+    """
+
+    name: str
+    markers: tuple[str, ...]
+    traits: tuple[str, ...]
+    roots: tuple[tuple[str, str], ...] = (("/", ""),)
+    setting: str = ""
+    programs: tuple[str, ...] = ()
+    checks: str = ""
+    generated: tuple[str, ...] = ()
+
+
+DIALECTS = (
+    Dialect("Obsidian", (".obsidian/",), (UNWRITTEN, BY_NAME)),
+    Dialect("Foam", (".foam/",), (UNWRITTEN,)),
+    Dialect(
+        "Dendron",
+        ("dendron.yml",),
+        (UNWRITTEN, LABEL_FIRST),
+        roots=(("/", ""), ("/", "notes")),  # where a vault is of the newer kind
+        setting=r"^[ \t-]*fsPath:[ \t]*([^#\n]+)",
+    ),
+    Dialect("Logseq", ("logseq/config.edn",), (UNWRITTEN, PAGES)),
+    Dialect(
+        "Hugo",
+        (*_HUGO, *(f"{name}+content/" for name in _BESIDE_CONTENT)),
+        (SITE,),
+        roots=(("/", "content"), ("/", "static"), ("/", "assets"), ("/", "")),
+        setting=r"^[ \t]*\"?contentDir\"?[ \t]*[:=][ \t]*([^#\n]+)",
+        programs=(
+            *("themes/", "_vendor/", "go.mod", "layouts/_markup/", "layouts/_default/_markup/"),
+            *("config/_default/", "~theme", "~module", "~permalinks"),
+        ),
+        generated=("page", "index.xml", "sitemap.xml", "tags", "categories"),
+    ),
+    Dialect(
+        "Jekyll",
+        ("_config.yml+_posts/", "_config.yml+_layouts/", "_config.yml+Gemfile~jekyll"),
+        (SITE,),
+        programs=("*",),
+    ),
+    Dialect(
+        "Docusaurus",
+        tuple(f"docusaurus.config.{end}" for end in ("js", "ts", "mjs", "cjs", "mts")),
+        (SITE,),
+        roots=(
+            *(("/docs/", "docs"), ("/blog/", "blog"), ("/", "docs"), ("/", "static"), ("/", "src/pages")),
+            *(("@site/", ""), ("/", "")),
+        ),
+        setting=r"\bpath:\s*['\"]([^'\"\n]+)",
+        generated=("tags", "category", "archive", "authors", "page", "search"),
+    ),
+    Dialect(
+        "Astro",
+        tuple(f"astro.config.{end}" for end in ("mjs", "js", "ts", "mts", "cjs")),
+        (SITE,),
+        roots=(
+            *(("/", "src/content/docs"), ("/", "src/pages"), ("/", "public"), ("/", "src/content")),
+            ("/", ""),
+        ),
+        programs=("*",),
+    ),
+    Dialect(
+        "MkDocs",
+        ("mkdocs.yml", "mkdocs.yaml"),
+        (SITE,),
+        roots=(("/", "docs"),),
+        setting=r"^docs_dir:[ \t]*([^#\n]+)",
+        programs=("*",),
+        checks=r"^[ \t]+(?:absolute_links|unrecognized_links):[ \t]*(?:warn|relative_to_docs)",
+    ),
+)
+
+
+class Site(NamedTuple):
+    """The notes of one folder, and how the tools read them that they are written for.
+
+    Attributes:
+        folder: seen from the workspace.
+        tools: their names, mostly one; none where nothing says a tool.
+        traits: the names, and what the tools have in `Dialect.traits`.
+        roots: as `Dialect.roots`, with folders seen from the workspace.
+        generated: as `Dialect.generated`; `*` where a program may make any page.
+        config: what was read of the configs.
+        served: the folders whose addresses a config says plainly: where these begin, and the folder.
+    """
+
+    folder: str = ""
+    tools: tuple[str, ...] = ()
+    traits: frozenset[str] = frozenset()
+    roots: tuple[tuple[str, str], ...] = ()
+    generated: frozenset[str] = frozenset()
+    config: str = ""
+    served: tuple[tuple[str, str], ...] = ()
+
+
+NO_SITE = Site()
+
+
+def find_site(layout: MemoryLayout, path: str) -> Site:
+    """Return the site that the memory at `path` belongs to; `NO_SITE` without one."""
+    return _find_around(layout, layout.file_of(path).rpartition("/")[0]) if layout.root else NO_SITE
+
+
+def _find_around(layout: MemoryLayout, folder: str) -> Site:
+    kept = layout.kept
+    if folder not in kept:
+        here = _look_into(layout.root, folder)
+        website = join(folder, "website")  # it may hold the config of Docusaurus for what lies around it
+        at = os.path.join(layout.root, website)
+        if not here and os.path.isdir(at) and not os.path.islink(at):
+            beside = _look_into(layout.root, website)
+            here = beside if beside and "Docusaurus" in beside.traits else None
+        kept[folder] = here or (_find_around(layout, folder.rpartition("/")[0]) if folder else NO_SITE)
+    found: Site = kept[folder]
+    return found
+
+
+def _look_into(root: str, folder: str) -> Site | None:
+    at, site = os.path.join(root, folder), Site(folder)
+    for dialect in DIALECTS:
+        markers = (marker.split("+") for marker in dialect.markers)
+        files_of_marker = next((names for names in markers if all(_is_there(at, name) for name in names)), ())
+        if not files_of_marker:
+            continue
+        text = _read_config(os.path.join(at, files_of_marker[0]))
+        said = re.findall(dialect.setting, text, re.MULTILINE | re.IGNORECASE) if dialect.setting else ()
+        said, first = list(dict.fromkeys(said))[:_MOST_SAID], dialect.roots[0][1]
+        places = [place for name in said if (place := _place_below(folder, name)) is not None]
+        roots = [
+            (start, join(place, relative(name, first)))
+            for place in places
+            for start, name in dialect.roots
+            if is_under(name, first)
+        ]
+        mounts = [*_list_mounts(folder, text)] if dialect.name == "Hugo" else []
+        served = [*_list_served(root, folder, text)] if dialect.name == "Docusaurus" else []
+        roots += [*mounts, *((start, join(folder, name)) for start, name in dialect.roots)]
+        own = {place for _, place in served}
+        roots = [*served, *(each for each in roots if each[0] == "/" or each[1] not in own)]
+        checks = bool(dialect.checks) and re.search(dialect.checks, text, re.MULTILINE)
+        is_open = not checks and any(_has_program(at, name, text) for name in dialect.programs)
+        site = Site(
+            folder,
+            (*site.tools, dialect.name),
+            site.traits.union(dialect.traits, (dialect.name,), (MOUNTS,) * bool(mounts)),
+            (*site.roots, *roots),
+            site.generated.union(dialect.generated, ("*",) * is_open),
+            site.config + text,
+            (*site.served, *served),
+        )
+    return site if site.tools else None
+
+
+def _list_mounts(folder: str, config: str) -> Iterator[tuple[str, str]]:
+    """Yield where the addresses of a site lead that its config mounts; of the mounts in the workspace."""
+    for source, target in _MOUNT.findall(config):
+        part, _, start = target.strip(" \t/").partition("/")
+        place = _place_below(folder, source)
+        if place is not None and part in {"content", "static", "assets"}:
+            yield f"/{start}/" if start else "/", place
+
+
+def _list_served(root: str, folder: str, config: str) -> Iterator[tuple[str, str]]:
+    """Yield where the pages of Docusaurus are served that its config, or its list of versions, names."""
+    text = _COMMENT.sub("", config)
+    plugins = [
+        (found[1], *_read_object(text, found.end())) for found in islice(_PLUGIN.finditer(text), _MOST_SAID)
+    ]
+    plugins = [each for each in plugins if _SAYS_WHERE.search(each[1])]
+    if not any(kind == "docs" and not _read_option(own, "id") for kind, own, _ in plugins):
+        plugins.append(("docs", "", ""))
+    fronts = {"", _read_option(text, "baseUrl").strip("/")}
+    for kind, own, options in plugins:
+        base, name = (_read_option(own, each) for each in ("routeBasePath", "id"))
+        place = _place_below(folder, _read_option(own, "path") or ("src/" * (kind == "pages") + kind))
+        prefix = f"{folder}/{f'{name}_' * (name not in {'', 'default'})}".lstrip("/")
+        versions = _read_versions(os.path.join(root, f"{prefix}versions.json")) if kind == "docs" else []
+        last = _read_option(own, "lastVersion") or next(iter(versions), "current")
+        paths = {"current": "next", **{each: each for each in versions}, last: ""}
+        paths |= dict(_VERSION_PATH.findall(options))
+        for version in ("current", *versions) if place is not None and (base or versions) else ():
+            there = place if version == "current" else f"{prefix}versioned_docs/version-{version}"
+            for front in fronts:
+                parts = (each.strip("/") for each in (front, base or kind, paths[version]))
+                start = "/".join(filter(None, parts))
+                yield f"/{start}/" if start else "/", there or ""
+
+
+def _read_object(text: str, start: int) -> tuple[str, str]:
+    """Return what stands in an object of a script without the objects in it, and all; `start` is in it."""
+    depth, pieces, at = 1, list[str](), start
+    for brace in _BRACE.finditer(text, start):
+        pieces += [text[at : brace.start()]] if depth == 1 else []
+        depth, at = depth + (1 if brace[0] == "{" else -1), brace.end()
+        if not depth:
+            break
+    return "".join(pieces), text[start:at]
+
+
+def _read_option(options: str, name: str) -> str:
+    """Return the text that an option has; empty where it says none plainly."""
+    said = re.search(rf"\b{name}['\"]?\s*:\s*['\"]([^'\"\n]+)['\"]", options)
+    return said[1] if said else ""
+
+
+def _read_versions(file: str) -> list[str]:
+    with suppress(ValueError, RecursionError):
+        versions = json.loads(_read_text(file))
+        return (
+            [each for each in versions if isinstance(each, str)][:_MOST_VERSIONS]
+            if isinstance(versions, list)
+            else []
+        )
+    return []
+
+
+def _is_there(at: str, name: str) -> bool:
+    """Return whether a folder holds a marker; a link is none, but for one in the place of a folder."""
+    name, _, word = name.partition("~")
+    try:
+        mode = os.lstat(os.path.join(at, name.rstrip("/"))).st_mode
+    except (OSError, ValueError):
+        return False
+    if name.endswith("/"):
+        return stat.S_ISDIR(mode) or stat.S_ISLNK(mode)
+    return stat.S_ISREG(mode) and (not word or word in _read_text(os.path.join(at, name)))
+
+
+def _has_program(at: str, name: str, text: str) -> bool:
+    if name.startswith("~"):
+        return re.search(rf"^[ \t\[\"]*{name[1:]}\b", text, re.MULTILINE) is not None
+    return name == "*" or _is_there(at, name)
+
+
+def _read_config(file: str) -> str:
+    """Read a config; where it is a folder, the files in it that may say something."""
+    try:
+        names = sorted(filter(_CONFIGS.fullmatch, os.listdir(file)))
+    except OSError:  # as it is no folder
+        return _read_text(file)
+    return "\n".join(_read_text(os.path.join(file, name)) for name in names)
+
+
+def _read_text(file: str) -> str:
+    try:
+        with open(files.open_regular(file), "rb") as opened:
+            return opened.read(_MOST_READ).decode("utf-8", "replace")
+    except OSError:
+        return ""
+
+
+def _place_below(folder: str, name: str) -> str | None:
+    place = os.path.normpath(os.path.join(folder, name.strip(" \t\r\"',"))).replace(os.sep, "/")
+    return None if place.startswith(("/", "..")) else "" if place == "." else place
+
+
+def place_in(layout: MemoryLayout, file: str) -> str | None:
+    """Return the path in the namespace of what stands at `file`; that of its own folder is empty."""
+    return "" if file == layout.folder else layout.path_of(file)
+
+
+def list_roots(site: Site, layout: MemoryLayout, source: str) -> Iterator[tuple[str, str]]:
+    """Yield the roots for a note: those of its language or version, its site, the vault, the repository."""
+    file, variants = layout.file_of(source), []
+    for start, folder in site.roots if SITE in site.traits else ():
+        variant = _VARIANT.match(relative(file, folder)) if is_under(file, folder) else None
+        starts = ("/docs/", "/") if folder == site.folder else (start,)
+        variants += [(each, join(folder, variant[0])) for each in starts if variant]
+    # An address in a page of Astro is the same in every language.
+    first, last = ((), variants) if "Astro" in site.traits else (variants, ())
+    yield from (*first, *site.roots, *last, ("/", layout.folder), ("/", ""))
+
+
+def drop_twins(site: Site, paths: Sequence[str]) -> tuple[str, ...]:
+    """Return the paths without those that are the first page in another language or version."""
+    if SITE not in site.traits or len(paths) < 2:  # noqa: PLR2004 - one has none
+        return tuple(paths)
+    bare = [_TWIN.sub("", path) for path in paths]
+    return tuple(path for path, name in zip(paths, bare, strict=True) if path == paths[0] or name != bare[0])
+
+
+def makes_anchors(site: Site, path: str, text: str, target: str) -> bool:
+    """Return whether the page that a target leads to has anchors that nothing in its text says."""
+    is_twin = "Hugo" in site.traits and target.startswith("/") and _TWIN.search(path)
+    return bool(is_twin or _MAKES_ANCHORS.search(text))  # a twin may have it
+
+
+def is_note_of(site: Site, file: str) -> bool:
+    """Return whether a file is one of the notes of a site, and no copy that the tool keeps of one."""
+    is_copy = PAGES in site.traits and is_under(file, join(site.folder, "logseq/bak"))
+    return is_under(file, site.folder) and not is_copy
+
+
+def list_places(site: Site, layout: MemoryLayout, target: str, source: str) -> Iterator[str]:
+    """Yield where a path that begins with `/` or `@` leads from the roots, the likeliest place first."""
+    # A path of a file is one from the root of the version that it stands in.
+    own, docs = layout.file_of(source), {folder for start, folder in site.roots if start == "/docs/"}
+    docs |= {folder for _, folder in site.served}
+    is_of_docs = "versioned_docs/" in own or any(is_under(own, folder) for folder in docs)
+    others = {folder for folder in docs if is_of_docs and not is_under(own, folder)}
+    others = others if target.endswith(MARKDOWN_SUFFIXES) else set()
+    for start, folder in list_roots(site, layout, source) if ".." not in target.split("/") else ():
+        if f"{target}/".startswith(start) and folder not in others:
+            file = join(folder, target[len(start) :].strip("/")).strip("/")
+            place = place_in(layout, file)
+            if place is not None and is_served_at(site, file, target):
+                yield place
+
+
+def is_served_at(site: Site, file: str, target: str) -> bool:
+    """Return whether a path from a root may mean a file; of one in `Site.served` only its address does."""
+    own = [(start, folder) for start, folder in site.served if is_under(file, folder)]
+    ways = [f"{start}{relative(file, folder)}".rstrip("/") for start, folder in own]
+    return not own or target.endswith(ANY_SUFFIXES) or target.rstrip("/") in ways
+
+
+def begins_as_served(site: Site, file: str, address: str) -> bool:
+    """Return whether an address may be one that a page says of itself, by the folder that the page is in."""
+    starts = [start for start, folder in site.served if is_under(file, folder)]
+    return not starts or address[0] != "/" or f"{address}/".startswith(tuple(starts))
+
+
+# Logseq's names of the parts of a day.
+_SPELLED = "yyyy=%Y MMMM=%B MMM=%b MM=%m M=%m do=%d dd=%d d=%d EEEE=%A EEE=%a EE=%a E=%a %=%%"
+_PARTS = {part: sign for part, _, sign in (each.partition("=") for each in _SPELLED.split())}
+_PART = regex("|".join(_PARTS))
+_NTH = regex(r"(?<=[0-9])(?:st|nd|rd|th)\b")
+_TITLE_FORMAT = regex(r"^[^;\n]*:journal/page-title-format[ \t]+\"([^\"\n]{1,40})\"", re.MULTILINE)
+
+
+def journal_stems(site: Site, title: str) -> tuple[str, ...]:
+    """Return the names of the file of a journal that has this title in Logseq; none where it is no day."""
+    form = _PART.sub(lambda part: _PARTS[part[0]], _find_title_format(site))
+    with suppress(ValueError, re.error):
+        day = time.strptime(_NTH.sub("", title), form)
+        return time.strftime("%Y_%m_%d", day), time.strftime("%Y-%m-%d", day)
+    return ()
+
+
+def list_page_names(site: Site, path: str) -> list[str]:
+    """List the names of a page of Logseq, the likeliest first: the title of its day, its file's name read."""
+    name = without_suffix(path.rpartition("/")[2])
+    names = [percent_decoded(name.replace(mark, "/")) for mark in ("___", ".")]
+    with suppress(ValueError):
+        day = time.strptime(name.replace("-", "_"), "%Y_%m_%d")
+        ends = {"d": str(day.tm_mday), "M": str(day.tm_mon), "do": f"{day.tm_mday}{nth(day.tm_mday)}"}
+        spell = lambda part: ends.get(part[0]) or time.strftime(_PARTS[part[0]], day)  # noqa: E731
+        names.insert(0, _PART.sub(spell, _find_title_format(site)))
+    return names
+
+
+def _find_title_format(site: Site) -> str:
+    said = _TITLE_FORMAT.search(site.config)
+    return said[1] if said else "MMM do, yyyy"

@@ -1,0 +1,65 @@
+"""Folders of Markdown notes: Obsidian, Claude Code's own memory of a repository, basic-memory.
+
+An Obsidian vault comes as it is. Claude Code has `MEMORY.md` and a file for each topic, with a name and, in
+some releases below `metadata`, a type in the frontmatter. In basic-memory a link names a note by its title or
+its permalink, which become aliases.
+"""
+
+from __future__ import annotations
+
+import os
+from typing import TYPE_CHECKING
+
+from mdmem.memory.imports.batch import Batch, also_called, folder, with_field
+
+if TYPE_CHECKING:
+    from mdmem.document.document import Document
+    from mdmem.index.sync import Progress
+    from mdmem.vault.config import Config
+
+
+def convert_obsidian(source: str, config: Config, progress: Progress | None = None) -> Batch:
+    """Return the notes of a vault, as they are.
+
+    Raises:
+        Usage, NamedNotFound: as `mdmem.memory.imports.batch.folder`.
+    """
+    return folder(source, config, lambda document: document, progress)
+
+
+def convert_claude_code(source: str, config: Config, progress: Progress | None = None) -> Batch:
+    """Return the memories of a folder `~/.claude/projects/<repository>`, or of the folder `memory` in it.
+
+    Raises:
+        Usage, NamedNotFound: as `mdmem.memory.imports.batch.folder`.
+    """
+    inner = os.path.join(source, "memory")
+    return folder(inner if os.path.isdir(inner) else source, config, _name_document, progress)
+
+
+def _name_document(document: Document) -> Document:
+    """Return a memory with its name as the title, and as what links call it."""
+    name, metadata = document.fields.get("name"), document.fields.get("metadata")
+    kind = metadata.get("type") if isinstance(metadata, dict) else None
+    if isinstance(kind, str) and "type" not in document.fields:
+        document = with_field(document, "type", kind)
+    if not isinstance(name, str) or not name.strip():
+        return document
+    if "title" not in document.fields:
+        document = with_field(document, "title", name.strip())
+    return also_called(document, [name.strip()])
+
+
+def convert_basic_memory(source: str, config: Config, progress: Progress | None = None) -> Batch:
+    """Return the notes of a folder.
+
+    Raises:
+        Usage, NamedNotFound: as `mdmem.memory.imports.batch.folder`.
+    """
+    return folder(source, config, _called_by_links, progress)
+
+
+def _called_by_links(document: Document) -> Document:
+    fields = document.fields
+    names = [fields.get(name) for name in ("title", "permalink")]
+    return also_called(document, [name.strip() for name in names if isinstance(name, str) and name.strip()])

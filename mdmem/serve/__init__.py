@@ -1,0 +1,1 @@
+"""Front ends for programs: the MCP server, and adapters of frameworks and hosts."""

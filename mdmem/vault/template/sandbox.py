@@ -1,0 +1,450 @@
+"""The environment that templates run in: what they may touch, and how much they may do.
+
+A template may come with a repository that somebody else wrote, so it is given nothing to reach for, and every
+value that it makes is paid for out of a fixed amount of work before anything is done with the value. Work is
+counted and not timed: the same template ends the same way on every machine. Jinja's own sandbox bounds
+neither: `'x' * 10**9`, a text doubled forty times or two nested loops would take the process with them.
+
+What is paid for: each value by its size as if written out (a list that stands twice inside another counts
+twice), each turn of a loop, each call and each template loaded. A parsed template is changed before it is
+compiled, so that nothing in it goes unpaid; its code is kept, though every rendering has an environment of
+its own.
+"""
+
+from __future__ import annotations
+
+import functools
+import json
+import re
+from collections.abc import Callable, ItemsView, Iterable, Iterator, KeysView, Mapping, ValuesView
+from datetime import date, datetime, time, timedelta
+from typing import TYPE_CHECKING, Any
+
+from jinja2 import (
+    Environment,
+    FunctionLoader,
+    StrictUndefined,
+    TemplateRuntimeError,
+    Undefined,
+    nodes,
+)
+from jinja2.bccache import Bucket, BytecodeCache
+from jinja2.exceptions import SecurityError, TemplateAssertionError
+from jinja2.filters import FILTERS
+from jinja2.runtime import BlockReference, Context, LoopContext
+from jinja2.sandbox import ImmutableSandboxedEnvironment
+from jinja2.tests import TESTS
+from jinja2.utils import Namespace
+from jinja2.visitor import NodeTransformer
+
+from mdmem.document.text.regex import regex
+from mdmem.vault.template import filters
+
+if TYPE_CHECKING:
+    from types import CodeType
+
+    from jinja2.environment import Template
+
+DICT_VIEWS = (KeysView, ValuesView, ItemsView)
+LEAVES = (float, type(None), date, time, timedelta, Undefined)
+LISTS = (list, tuple, *DICT_VIEWS)
+VALUES = (str, int, dict, range, *LISTS, *LEAVES)
+
+_FILTERS = """
+    abs capitalize count d default dictsort first float groupby indent int items join last length list lower
+    map max min reject rejectattr replace reverse round select selectattr sort string title trim truncate
+    unique upper urlencode wordcount
+"""
+ALLOWED_FILTERS = frozenset(_FILTERS.split())
+# What these make, or the time that they take, grows with the product of what they are given.
+_PRODUCTS = frozenset(("indent", "join", "replace", "round", "tojson", "trim"))
+
+# Methods whose result, or whose time, is no larger than the product of the text and of what they are given.
+_TEXT_METHODS = """
+    capitalize casefold count endswith find index isalnum isalpha isascii isdecimal isdigit islower
+    isnumeric isspace istitle isupper join lower lstrip partition removeprefix removesuffix replace rstrip
+    split splitlines startswith strip swapcase title upper
+"""
+_DATE_PARTS = "year month day hour minute second date time isoformat weekday isoweekday isocalendar"
+_LOOP = "index index0 revindex revindex0 first last length depth depth0 previtem nextitem cycle changed"
+_ATTRIBUTES: tuple[tuple[type | tuple[type, ...], frozenset[str]], ...] = (
+    (str, frozenset(_TEXT_METHODS.split())),
+    (dict, frozenset(("get", "items", "keys", "values"))),
+    ((list, tuple), frozenset(("count", "index", "grouper", "list"))),  # the last two: what groupby gives
+    ((date, time), frozenset(_DATE_PARTS.split())),
+    (LoopContext, frozenset(_LOOP.split())),
+    (BlockReference, frozenset(("super",))),
+)
+
+
+def is_readable(owner: Any, attribute: str) -> bool:
+    """Return whether a template may read this attribute, of those that Jinja's own sandbox lets it read."""
+    listed = next((names for kind, names in _ATTRIBUTES if isinstance(owner, kind)), None)
+    # What remains are a namespace and an imported template, whose attributes the template made itself.
+    return attribute in listed if listed is not None else not isinstance(owner, (*VALUES, type))
+
+
+_MOST = 64
+
+
+class _Compiled(BytecodeCache):
+    """The code of templates by their names and sources, for as long as this process runs."""
+
+    def __init__(self) -> None:
+        self._codes: dict[tuple[str, str], CodeType | None] = {}
+
+    def load_bytecode(self, bucket: Bucket) -> None:
+        """Give a template its code, where it is there."""
+        bucket.code = self._codes.get((bucket.key, bucket.checksum))
+
+    def dump_bytecode(self, bucket: Bucket) -> None:
+        """Keep the code of a template."""
+        if len(self._codes) >= _MOST:
+            self._codes.clear()
+        self._codes[bucket.key, bucket.checksum] = bucket.code
+
+
+COMPILED = _Compiled()
+"""What this process has compiled."""
+
+
+# Filters that are put into a template; none can write their names.
+WEIGHED, JOINED, COUNTED = "(weighed)", "(joined)", "(counted)"
+# Beyond 61 bits one can write any number of integers that have the same hash, and a set or a mapping of them
+# takes time by the square of their number.
+MOST_BITS = 64
+
+
+class Metering(NodeTransformer):
+    """Puts our filters where Jinja compiles to Python operators that it has no hook for."""
+
+    def __init__(self, environment: Environment) -> None:
+        self._environment = environment
+        self._replacements: dict[type[nodes.Node], Callable[[Any], nodes.Node]] = {
+            nodes.Dict: self._weigh_keys,
+            nodes.Getitem: self._weigh_item,
+            nodes.Compare: self._weigh_compare,
+            nodes.Concat: self._join_concat,
+            nodes.For: self._count_for,
+            nodes.ScopedEvalContextModifier: self._refuse_node,
+        }
+
+    def visit(self, node: nodes.Node, *args: Any, **kwargs: Any) -> Any:
+        """Return the node that stands in for `node`, once what is in it was visited."""
+        replacement = self._replacements.get(type(node))
+        visited = self.generic_visit(node, *args, **kwargs)
+        return replacement(visited) if replacement else visited
+
+    def _filter_node(self, name: str, node: nodes.Node) -> nodes.Filter:
+        values = {"lineno": node.lineno, "environment": self._environment}
+        return nodes.Filter(node, name, [], [], None, None, **values)
+
+    def _weigh_keys(self, node: nodes.Dict) -> nodes.Expr:
+        for pair in node.items:
+            # A key is hashed, and a tuple's hash goes through all that is in it.
+            pair.key = self._filter_node(WEIGHED, pair.key)
+        return node
+
+    def _weigh_item(self, node: nodes.Getitem) -> nodes.Expr:
+        return self._filter_node(WEIGHED, node) if isinstance(node.arg, nodes.Slice) else node
+
+    def _weigh_compare(self, node: nodes.Compare) -> nodes.Expr:
+        node.expr = self._filter_node(WEIGHED, node.expr)
+        for operand in node.ops:
+            operand.expr = self._filter_node(WEIGHED, operand.expr)
+        return node
+
+    def _join_concat(self, node: nodes.Concat) -> nodes.Expr:
+        values = {"lineno": node.lineno, "environment": self._environment}
+        return self._filter_node(JOINED, nodes.List(node.nodes, **values))
+
+    def _count_for(self, node: nodes.For) -> nodes.For:
+        node.iter = self._filter_node(COUNTED, node.iter)
+        return node
+
+    def _refuse_node(self, node: nodes.ScopedEvalContextModifier) -> nodes.Node:
+        raise TemplateAssertionError("autoescape is not offered: memories are not HTML", node.lineno)
+
+
+_NODE, _TURN, _CALL, _LOAD = 16, 20, 200, 400  # what a value, a loop's turn, a call, a template cost at least
+PARSED_CHARACTER = 10  # what parsing a source costs for each of its characters
+_DEEPEST = 32
+_SCANNED_LINE = 80  # what finding the headings of a text costs for each of its lines
+
+_JINJA: Mapping[str, Any] = FILTERS
+_TESTS: Mapping[str, Any] = TESTS
+_IDENTITY_TESTS = ("callable", "defined", "none", "sameas", "undefined")
+# Conversions with a width and a precision of at most three digits, and none taken from the arguments.
+_PERCENT = regex(
+    r"(?:[^%]|%(?:\([^()]*\))?[-+ #0]*+(?:[1-9][0-9]{0,2})?(?:\.[0-9]{0,3}+)?[diouxXeEfFgGcrsa%])*+",
+    re.DOTALL,
+)
+
+
+class Exhausted(TemplateRuntimeError):
+    """A template that would do or write more than it may."""
+
+
+class Sandbox(ImmutableSandboxedEnvironment):
+    """An environment for one rendering; it is not used again, since its work is spent."""
+
+    intercepted_binops = frozenset(("+", "-", "*", "/", "//", "%", "**"))
+
+    def __init__(self, load: Callable[[str], str | None], values: Mapping[str, Any], work: int) -> None:
+        """Make the environment.
+
+        Args:
+            load: gives the source of a template, or None when there is none of that name.
+            values: the global names, beside `range` and `namespace`.
+            work: how much may be done, in characters made.
+        """
+        self.work = work
+        super().__init__(
+            loader=FunctionLoader(functools.partial(self._load_source, load)),
+            undefined=StrictUndefined,
+            optimized=False,
+            trim_blocks=True,
+            lstrip_blocks=True,
+            keep_trailing_newline=True,
+            auto_reload=False,
+            bytecode_cache=COMPILED,
+        )
+        self.globals = {"range": range, "namespace": Namespace, **values}
+        self.finalize = self._write_value
+        own: dict[str, Callable[..., Any]] = {
+            "date": filters.format_date,
+            "heading": filters.heading,
+            "line": filters.line,
+            "listed": filters.listed,
+            "slug": filters.slug,
+            "time": filters.format_time,
+            "under": self._put_under,
+            "yaml": filters.to_yaml,
+            "format": self._format_text,
+            "tojson": _dump_json,
+        }
+        functions = {name: _JINJA[name] for name in ALLOWED_FILTERS} | own
+        self.filters = {
+            name: self._pay_for(function, missing=name not in own, by_product=name in _PRODUCTS)
+            for name, function in functions.items()
+        }
+        self.filters |= {WEIGHED: self.weighed, JOINED: self._join_values, COUNTED: self._count_values}
+        self.tests = {n: t if n in _IDENTITY_TESTS else self._pay_for(t) for n, t in _TESTS.items()}
+
+    def pay(self, amount: int) -> None:
+        """Take `amount` from the work that is left.
+
+        Raises:
+            Exhausted: there is not so much left.
+        """
+        self.work -= amount
+        if self.work < 0:
+            raise Exhausted("it does more work than a template may")
+
+    def weighed(self, value: Any, *, missing: bool = True) -> Any:
+        """`value`, once its size is paid for.
+
+        Args:
+            value: any value.
+            missing: whether something in it may be undefined.
+
+        Raises:
+            UndefinedError: something in it is undefined.
+            Exhausted: it is too large, or nested too deeply.
+            SecurityError: something in it is not a plain value.
+        """
+        waiting: list[tuple[Any, int]] = [(value, 1)]
+        while waiting:
+            part, depth = waiting.pop()
+            if depth > _DEEPEST:
+                raise Exhausted(f"its values are nested more than {_DEEPEST} deep")
+            if isinstance(part, str):
+                self.pay(_NODE + len(part))
+            elif isinstance(part, int):
+                _check_bits(part.bit_length())
+                self.pay(_NODE)
+            elif isinstance(part, Undefined) and not missing:
+                str(part)  # raises, with the name of what is missing
+            elif isinstance(part, LEAVES):
+                self.pay(_NODE)
+            elif isinstance(part, range):
+                self.pay(_NODE * len(part))
+            elif isinstance(part, dict):
+                self.pay(_NODE)
+                waiting += [(inner, depth + 1) for item in part.items() for inner in item]
+            elif isinstance(part, LISTS):
+                self.pay(_NODE)
+                waiting += [(inner, depth + 1) for inner in part]
+            else:
+                raise SecurityError(f"a {type(part).__name__} is not a value that a template can use here")
+        return value
+
+    # ------------------------------------------------------------------------ what a template may touch
+
+    def is_safe_attribute(self, obj: Any, attr: str, value: Any) -> bool:
+        """Return whether a template may read `attr` of `obj`: only what is listed, whatever Python offers."""
+        return super().is_safe_attribute(obj, attr, value) and is_readable(obj, attr)
+
+    def getattr(self, obj: Any, attribute: str) -> Any:
+        """`obj.attribute`; `strftime`, which could make something large, is ours."""
+        self.pay(1)
+        if isinstance(obj, date | time) and attribute == "strftime":
+            return functools.partial(filters.strftime, obj)
+        return super().getattr(obj, attribute)
+
+    def getitem(self, obj: Any, argument: Any) -> Any:
+        """`obj[argument]`."""
+        self.weighed(argument)
+        return super().getitem(obj, argument)
+
+    def wrap_str_format(self, value: Any) -> None:
+        """`str.format` is not offered: its widths can come from its arguments. `%` and `format` are."""
+
+    def call(self, context: Context, function: Any, /, *args: Any, **kwargs: Any) -> Any:
+        """Call `function`; what it is given and what it makes is paid for."""
+        self.pay(_CALL)
+        given = [
+            *args,
+            *(value for name, value in kwargs.items() if name not in ("_loop_vars", "_block_vars")),
+        ]
+        for argument in given:
+            self._paid_if_plain(argument)
+        owner = getattr(function, "__self__", None)
+        if isinstance(owner, str):
+            self._pay_product(owner, args)
+        elif isinstance(owner, list | tuple):
+            self.weighed(owner)
+        if isinstance(function, LoopContext) and args:
+            args = (self._count_values(args[0]), *args[1:])
+        return self._paid_if_plain(super().call(context, function, *args, **kwargs))
+
+    def _paid_if_plain(self, value: Any) -> Any:
+        # Macros, namespaces and blocks are handed around as they are; no operation goes into them.
+        return self.weighed(value) if isinstance(value, VALUES) else value
+
+    def get_template(self, name: Any, parent: str | None = None, globals: Any = None) -> Template:  # noqa: A002 - as in the base class
+        """Return the template of that name, loaded by this environment."""
+        self.pay(_LOAD)
+        return super().get_template(name, parent, globals)
+
+    def select_template(self, names: Any, parent: str | None = None, globals: Any = None) -> Template:  # noqa: A002 - as in the base class
+        """Return the first template that there is, of several names."""
+        self.pay(_LOAD)
+        return super().select_template(names, parent, globals)
+
+    def _load_source(self, load: Callable[[str], str | None], name: str) -> str | None:
+        source = load(name)
+        self.pay(PARSED_CHARACTER * len(source or ""))
+        return source
+
+    def _generate(
+        self, source: nodes.Template, name: str | None, filename: str | None, defer_init: bool = False
+    ) -> str:
+        tree = Metering(self).visit(source)
+        return super()._generate(tree, name, filename, defer_init)
+
+    # ------------------------------------------------------------------------- what a template may make
+
+    def call_binop(self, context: Context, operator: str, left: Any, right: Any) -> Any:
+        """Return an arithmetic operation, refused before it makes something large."""
+        del context
+        return self._apply_operator(operator, left, right)
+
+    def _apply_operator(self, operator: str, left: Any, right: Any) -> Any:
+        self.weighed(left)
+        self.weighed(right)
+        if operator == "%" and isinstance(left, str):
+            return self._format_percent(left, right)
+        if operator == "*" and not isinstance(left, int | float):
+            self._pay_product(left, [right])
+        elif operator == "*" and not isinstance(right, int | float):
+            self._pay_product(right, [left])
+        elif operator == "**" and isinstance(left, int) and isinstance(right, int):
+            _check_bits(left.bit_length() * right)
+        return self.weighed(self.binop_table[operator](left, right))
+
+    def _pay_product(self, value: Any, others: Iterable[Any]) -> None:
+        """Pay for the size of a value, times the largest of other sizes or numbers."""
+        times = [abs(each) if isinstance(each, int) else self._measure(each) for each in others]
+        self.pay(self._measure(value) * max([1, *times]))
+
+    def _measure(self, value: Any) -> int:
+        if isinstance(value, str):
+            return len(value)
+        before = self.work
+        self.weighed(value)
+        return before - self.work
+
+    def _format_percent(self, text: str, values: Any) -> str:
+        if not _PERCENT.fullmatch(text):
+            raise SecurityError("a conversion such as %5d may have a width of three digits at most")
+        # Each conversion may write the whole of the values, with a width of its own.
+        self.pay(text.count("%") * (self._measure(values) + 1000))
+        return str(self.weighed(text % values))
+
+    def _write_value(self, value: Any) -> str:
+        """Return what `{{ value }}` writes."""
+        self.weighed(value, missing=False)
+        return value if isinstance(value, str) else str(self.weighed(str(value)))
+
+    def concat(self, parts: Iterable[str]) -> str:
+        """Return what a macro, a block or `{% set %}` has written, as one text."""
+        found = list(parts)
+        self.pay(sum(map(len, found)))
+        return "".join(found)
+
+    def _join_values(self, values: list[Any]) -> str:
+        return self.concat(map(self._write_value, values))
+
+    def _count_values(self, values: Any) -> Iterator[Any]:
+        for value in self.weighed(values):
+            self.pay(_TURN)
+            yield value
+
+    def _pay_for(
+        self, function: Callable[..., Any], *, missing: bool = True, by_product: bool = False
+    ) -> Callable[..., Any]:
+        """Return a filter or test whose arguments and result are paid for.
+
+        What it makes lazily becomes a list.
+
+        With `missing` false, it fails on a missing value before it is called.
+        """
+        first = 1 if hasattr(function, "jinja_pass_arg") else 0
+
+        @functools.wraps(function)
+        def paid(*args: Any, **kwargs: Any) -> Any:
+            values = [*args[first:], *kwargs.values()]
+            for value in values:
+                self.weighed(value, missing=missing)
+            if by_product and values:
+                self._pay_product(values[0], values[1:])
+            result = function(*args, **kwargs)
+            return self.weighed(list(result) if isinstance(result, Iterator) else result)
+
+        return paid
+
+    def _format_text(self, text: str, *args: Any, **kwargs: Any) -> str:
+        return self._format_percent(str(text), kwargs or args)
+
+    def _put_under(self, text: Any, level: int) -> str:
+        text = str(text)
+        self.pay(len(text) + _SCANNED_LINE * text.count("\n"))
+        return filters.under(text, level)
+
+
+def _check_bits(bits: int) -> None:
+    if bits > MOST_BITS:
+        raise Exhausted(f"a number has more than {MOST_BITS} bits")
+
+
+def _dump_json(value: Any, indent: int | None = None) -> str:
+    return json.dumps(value, ensure_ascii=False, allow_nan=False, indent=indent, default=_to_json)
+
+
+def _to_json(value: Any) -> Any:
+    if isinstance(value, date | datetime | time):
+        return value.isoformat()
+    if isinstance(value, (*DICT_VIEWS, range)):
+        return list(value)
+    raise TypeError(f"a {type(value).__name__} cannot be written as JSON")

@@ -1,0 +1,175 @@
+"""Which tool notes are written for, whatever its files are, and moves there and back in each dialect."""
+
+from __future__ import annotations
+
+import os
+from typing import TYPE_CHECKING, Any
+
+import pytest
+from hypothesis import HealthCheck, given, settings, strategies as st
+
+import mdmem
+from mdmem.index.links.dialect import find_site
+from mdmem.vault.paths import MemoryLayout
+from tests.tables import cases
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+    from pathlib import Path
+
+    from mdmem import Memory
+
+
+def write(root: Path, files: dict[str, str]) -> Memory:
+    mdmem.init(root)
+    for path, text in files.items():
+        (root / path).parent.mkdir(parents=True, exist_ok=True)
+        (root / path).write_text(text, "utf-8")
+    return mdmem.open(root)
+
+
+def tools(root: Path, path: str = "a.md") -> tuple[str, ...]:
+    return find_site(MemoryLayout(root=str(root), kept={}), path).tools
+
+
+@cases(
+    "name, make, found",
+    [
+        ("mkdocs.yml", lambda file: file.symlink_to("/etc/passwd"), ()),
+        ("mkdocs.yml", os.mkfifo, ()),
+        ("mkdocs.yml", lambda file: file.mkdir(), ()),
+        (".obsidian", lambda file: file.write_text(""), ()),
+        (".obsidian", lambda file: file.symlink_to("/etc"), ("Obsidian",)),
+        ("mkdocs.yml", lambda file: file.write_bytes(b"docs_dir: \xff\xfe\x00\n{[:"), ("MkDocs",)),
+        ("mkdocs.yml", lambda file: os.truncate(file, 100 << 20) if file.touch() is None else 0, ("MkDocs",)),
+        ("hugo.toml", lambda file: file.write_bytes(b"contentDir " + b" " * (1 << 20)), ("Hugo",)),
+        ("config.toml", lambda file: file.write_text(""), ()),
+        ("_config.yml", lambda file: file.write_text(""), ()),
+    ],
+    ids=lambda value: None if callable(value) else str(value),
+)
+def test_a_marker_is_a_file_whatever_it_holds(
+    tmp_path: Path, name: str, make: Callable[[Path], object], found: tuple[str, ...]
+) -> None:
+    make(tmp_path / name)
+    assert tools(tmp_path) == found
+
+
+def test_a_gemfile_tells_a_site_of_jekyll_by_its_word(tmp_path: Path) -> None:
+    (tmp_path / "_config.yml").write_text("")
+    (tmp_path / "Gemfile").write_text("gem 'rails'\n")
+    assert tools(tmp_path) == ()
+    (tmp_path / "Gemfile").write_text("gem 'jekyll'\n")
+    assert tools(tmp_path, "deep/er/a.md") == ("Jekyll",)
+
+
+def test_a_marker_outside_of_the_workspace_is_none(tmp_path: Path) -> None:
+    (tmp_path / ".obsidian").mkdir()
+    (tmp_path / "inner").mkdir()
+    assert tools(tmp_path / "inner") == ()
+
+
+@cases("said", ["../../../etc", "/etc", "x\0y", "a/../../.."])
+def test_a_config_names_no_folder_outside_of_the_workspace(tmp_path: Path, said: str) -> None:
+    (tmp_path / "mkdocs.yml").write_text(f"docs_dir: {said}\n")
+    roots = find_site(MemoryLayout(root=str(tmp_path), kept={}), "a.md").roots
+    assert roots
+    assert all(not folder.startswith(("/", "..")) for _, folder in roots)
+
+
+def test_a_config_names_a_bounded_number_of_folders(tmp_path: Path) -> None:
+    (tmp_path / "mkdocs.yml").write_text("".join(f"docs_dir: d{number}\n" for number in range(5_000)))
+    assert len(find_site(MemoryLayout(root=str(tmp_path), kept={}), "a.md").roots) <= 20
+
+
+@pytest.mark.parametrize("form", ["%Y yyyy yyyy (((%q", "yyyy" * 10, "'", "MMM do, yyyy E"])
+def test_a_title_format_that_is_none_finds_no_day(tmp_path: Path, form: str) -> None:
+    config = {"logseq/config.edn": f'{{:journal/page-title-format "{form}"}}', "a.md": "[[29 2026 (]]\n"}
+    found = write(tmp_path, config).check()
+    assert [(each.code, each.severity) for each in found] == [("dangling-link", "note")]
+
+
+def test_addresses_that_are_none_are_no_findings_and_reach_nothing(tmp_path: Path) -> None:
+    long = "/".join(["a"] * 10_000)
+    texts = {
+        "_config.yml": "",
+        "_posts/2026-01-02-x.md": "",
+        "b.md": "---\npermalink: ../../x\n---\n",
+        "c.md": "---\nslug: 7\nurl: /c:/\nredirect_from: [/y/, null, 3]\n---\n",
+        "d.md": f"---\nslug: {long}\n---\n",
+        "a.md": f"[x](../../x) [y](/y/) [c](/c:/) [z](/{long})\n",
+    }
+    memory = write(tmp_path, texts)
+    assert [found.path for found in memory.check() if found.code == "dangling-link"] == []
+    assert [link.path for link in memory.references.backlinks("c.md")] == ["a.md"]
+    assert memory.references.backlinks("b.md") == memory.references.backlinks("d.md") == ()
+
+
+def test_what_is_behind_the_wall_is_told_apart_from_nothing_by_no_address(tmp_path: Path) -> None:
+    link = {"hugo.toml": "", "users/ann/notes/a.md": "[x](/secret/) [y](/notes/secret) [[secret]]\n"}
+    there = {"users/bob/notes/b.md": "---\nslug: secret\nurl: /secret/\n---\n", "notes/secret.md": ""}
+    told = []
+    for number, files in enumerate((link, {**link, **there})):
+        write(tmp_path / str(number), files)
+        scoped = mdmem.open(tmp_path / str(number), scope=mdmem.Scope(user="ann"))
+        assert [(f.path, f.message) for f in scoped.check() if f.code == "ambiguous-link"] == []
+        told.append([(f.path, f.code, f.message) for f in scoped.check()])
+    assert told[0] == told[1]
+
+
+# --------------------------------------------------------------------------------------------- there and back
+
+TREES: dict[str, dict[str, Any]] = {
+    "Hugo": {"marker": "hugo.toml", "root": "content", "links": [
+        "[a](/g/x/#t)", "[a](/g/x)", "[a](../../g/x/)", "[a](../g/x.md)", '{{< ref "x.md" >}}',
+        '{{< relref "/g/x.md" >}}', "[a](/content/g/x.md)"]},
+    "Docusaurus": {"marker": "docusaurus.config.js", "root": "docs", "links": [
+        "[a](/docs/g/x)", "[a](../g/x)", "[a](../g/x.md)", "[a](@site/docs/g/x.md)", "[a](/g/x.md)"]},
+    "MkDocs": {"marker": "mkdocs.yml", "root": "docs", "links": [
+        "[a](../../g/x/)", "[a](../g/x.md#t)", "[a](/g/x/)", "[a](../../g/x/#t)"]},
+    "Jekyll": {"marker": "_config.yml", "root": "_layouts", "links": [
+        "{% link _layouts/g/x.md %}", "[a](/_layouts/g/x.html)", "[a](../g/x.html)", "[a](../g/x.md)"]},
+    "Obsidian": {"marker": ".obsidian/app.json", "root": "n", "links": [
+        "[[x|l]]", "[a](x.md)", "[a](g/x.md)", "[a](../g/x.md)", "[[n/g/x#t]]"]},
+    "Dendron": {"marker": "dendron.yml", "root": "v", "links": [
+        "[[x]]", "[[L|x]]", "[[L|x#t]]", "[[L|dendron://v/x]]", "![[x#t,1:#*]]", "[a](../g/x.md)"]},
+    "Logseq": {"marker": "logseq/config.edn", "root": "pages", "links": [
+        "[[x]]", "#[[x]]", "[a](../g/x.md)"]},
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", TREES)
+@given(data=st.data())
+@settings(max_examples=8, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+def test_there_and_back_gives_the_same_bytes(
+    tmp_path_factory: pytest.TempPathFactory, name: str, data: st.DataObject
+) -> None:
+    tree = TREES[name]
+    root = tree["root"]
+    links = data.draw(st.lists(st.sampled_from(tree["links"]), min_size=1, max_size=6))
+    places = ("g/y.md", "h/x.md", "x.md", "a/b/z.md")
+    target = f"{root}/{data.draw(st.sampled_from(places))}"
+    texts = {tree["marker"]: "", f"{root}/g/x.md": "# T\n", f"{root}/p/s.md": " ".join(links) + "\n"}
+    memory = write(tmp_path_factory.mktemp("there"), texts)
+    assert memory.check() == []
+    memory.mv(f"{root}/g/x.md", target)
+    assert memory.check() == []
+    memory.mv(target, f"{root}/g/x.md")
+    assert memory.show(f"{root}/p/s.md").text == texts[f"{root}/p/s.md"]
+
+
+@pytest.mark.timeout(30)
+@cases(
+    "text",
+    [
+        "docs: {" + "{" * 30_000 + "}" * 30_000,
+        "docs: {" * 9_000,
+        "docs: {path: '" * 5_000,
+        "docs: {routeBasePath: 'a', " + "current: {" * 6_000,
+        "/*" * 30_000,
+    ],
+)
+def test_a_config_that_never_ends_is_read_at_once(tmp_path: Path, text: str) -> None:
+    """The config is a stranger's: without a bound, these took minutes."""
+    write(tmp_path, {"docusaurus.config.js": text, "docs/a.md": "x"})
+    assert tools(tmp_path, "docs/a.md") == ("Docusaurus",)

@@ -41,17 +41,15 @@ editors: .venv/ready
 	sh tests/editors.sh $(EDITORS)
 	MDMEM_EDITORS=1 .venv/bin/pytest tests/editors $(if $(EDITORS),--ignore tests/editors/test_vscode.py)
 
-# The packages that these adapters import take two thirds of the time: test-all checks them.
-SDKS = anthropic|deepagents|openai_agents
-
 lint: .venv/ready
 	.venv/bin/ruff check .
 	.venv/bin/ruff format --check .
-	.venv/bin/mypy mdmem --exclude "mdmem/serve/adapters/($(SDKS))"
+	.venv/bin/mypy mdmem
 	.venv/bin/lint-imports
 
+# ROOM=index runs the tests of one room.
 test: lint
-	.venv/bin/pytest -n 2 --dist worksteal
+	.venv/bin/pytest -n 2 --dist worksteal $(if $(ROOM),tests/$(ROOM))
 	XDG_STATE_HOME="$(CURDIR)/.venv/state" XDG_CACHE_HOME="$(CURDIR)/.venv/cache" .venv/bin/mdmem --vault memories check
 
 # Kills, faults, races, thousands of files and examples as well; examples are drawn anew.
@@ -81,6 +79,7 @@ docs/config.schema.json: mdmem/vault/config.py .venv/ready
 docs: .venv/ready docs/config.schema.json
 	.venv/bin/python bench/pages.py
 	.venv/bin/python bench/picture.py
+	.venv/bin/python bench/rooms.py
 	.venv/bin/zensical build --strict --clean
 
 bench: .venv/ready

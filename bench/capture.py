@@ -25,7 +25,7 @@ from collections.abc import Iterator, Sequence
 
 from mdmem.conversations.observe.candidate import Candidate
 from mdmem.conversations.observe.extract import extract
-from mdmem.conversations.observe.statement import normal
+from mdmem.document.source import normal
 
 _LABELS = os.path.join(os.path.dirname(os.path.abspath(__file__)), "capture_labels.json")
 _CHATS_MOST = 0.01  # captures a message

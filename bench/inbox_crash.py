@@ -15,7 +15,7 @@ import vaults
 from table import Row
 from workers import kill_after
 
-from mdmem.conversations.observe.statement import said_in
+from mdmem.document.source import said_in
 from mdmem.facade.memory import Memory
 
 if TYPE_CHECKING:

@@ -22,7 +22,9 @@ What is public is what stands here; everything else may change without a word.
     Generator, Program, command, configured                a model that is asked
     Embedder                        what makes vectors, for a search by meaning
     MergedFile, merge_files         git's merges
-    Setup                           what install would write
+    Setup, uninstall                what install would write, and what takes it away
+    StoredMemory, VaultStore        a store by namespace and id, with vectors
+    MemoryTool, AsyncMemoryTool, VaultSession, VaultBackend      for SDKs of agents; each needs its extra
     as_json, check_folder, check_memory, clipped, estimate, fenced, find_section, read_value, visible
 """
 
@@ -44,14 +46,18 @@ if TYPE_CHECKING:
     from mdmem.document.text.tokens import clipped, estimate, fenced, visible
     from mdmem.document.yaml import read_value
     from mdmem.errors import Conflict, Invalid, MdmemError, NotFound, PathRefused, Refused, Unavailable
+    from mdmem.facade.memini import StoredMemory, VaultStore
     from mdmem.facade.memory import Memory, open  # noqa: A004 - mdmem.open reads as what it does
-    from mdmem.hosts.hosts import Setup
+    from mdmem.hosts.hosts import Setup, uninstall
     from mdmem.index.embedder import Embedder
     from mdmem.index.hit import Hit
     from mdmem.index.links.references import Reference
     from mdmem.index.watch.events import Event, Watch
     from mdmem.index.watch.watcher import Keeper
     from mdmem.review.merge_driver import MergedFile, merge_files
+    from mdmem.serve.adapters.anthropic import AsyncMemoryTool, MemoryTool
+    from mdmem.serve.adapters.deepagents import VaultBackend
+    from mdmem.serve.adapters.openai_agents import VaultSession
     from mdmem.vault.folder import init
     from mdmem.vault.paths import Scope, check_folder, check_memory
     from mdmem.vault.plan import Change, EditPlan
@@ -63,37 +69,42 @@ __version__ = "0.1.0"
 _HOMES = {
     name: f"mdmem.{module}"
     for module, names in {
-        "agents.hosts": ("Setup",),
+        "hosts.hosts": ("Setup", "uninstall"),
         "diagnostic": ("Diagnostic", "Position", "Span", "as_json"),
         "errors": ("Conflict", "Invalid", "MdmemError", "NotFound", "PathRefused", "Refused", "Unavailable"),
-        "models.generator": ("Generator",),
-        "git.merge_driver": ("MergedFile", "merge_files"),
+        "conversations.models.generator": ("Generator",),
+        "review.merge_driver": ("MergedFile", "merge_files"),
         "index.embedder": ("Embedder",),
         "index.hit": ("Hit",),
-        "links.references": ("Reference",),
+        "index.links.references": ("Reference",),
+        "facade.memini": ("StoredMemory", "VaultStore"),
         "facade.memory": ("Memory", "open"),
-        "models.program": ("Program", "command", "configured"),
-        "results.database": ("ResultReference",),
-        "sessions.find": ("SessionHits",),
-        "sessions.message": ("Message",),
-        "sessions.record": ("RunSummary",),
+        "serve.adapters.anthropic": ("AsyncMemoryTool", "MemoryTool"),
+        "serve.adapters.deepagents": ("VaultBackend",),
+        "serve.adapters.openai_agents": ("VaultSession",),
+        "conversations.models.program": ("Program", "command", "configured"),
+        "conversations.results.database": ("ResultReference",),
+        "conversations.find.find": ("SessionHits",),
+        "conversations.log.message": ("Message",),
+        "conversations.log.record": ("RunSummary",),
         "document.document": ("Document",),
         "document.edit": ("TextEdit",),
         "document.section": ("find_section",),
-        "text.tokens": ("clipped", "estimate", "fenced", "visible"),
+        "document.text.tokens": ("clipped", "estimate", "fenced", "visible"),
         "document.yaml": ("read_value",),
         "vault.folder": ("init",),
         "vault.paths": ("Scope", "check_folder", "check_memory"),
         "vault.plan": ("Change", "EditPlan"),
         "vault.transaction": ("Applied",),
-        "watch.events": ("Event", "Watch"),
-        "watch.watcher": ("Keeper",),
+        "index.watch.events": ("Event", "Watch"),
+        "index.watch.watcher": ("Keeper",),
     }.items()
     for name in names
 }
 
 __all__ = [
     "Applied",
+    "AsyncMemoryTool",
     "Change",
     "Conflict",
     "Diagnostic",
@@ -107,6 +118,7 @@ __all__ = [
     "Keeper",
     "MdmemError",
     "Memory",
+    "MemoryTool",
     "MergedFile",
     "Message",
     "NotFound",
@@ -121,8 +133,12 @@ __all__ = [
     "SessionHits",
     "Setup",
     "Span",
+    "StoredMemory",
     "TextEdit",
     "Unavailable",
+    "VaultBackend",
+    "VaultSession",
+    "VaultStore",
     "Watch",
     "__version__",
     "as_json",
@@ -138,6 +154,7 @@ __all__ = [
     "merge_files",
     "open",
     "read_value",
+    "uninstall",
     "visible",
 ]
 

@@ -7,13 +7,13 @@ rows name are files inside the wheel, or at the top of a checkout.
 
 from __future__ import annotations
 
-import os
 from typing import TYPE_CHECKING, NamedTuple
-
-from mdmem.document.document import PROJECT_FILE
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
+
+PROJECT_FILE = "AGENTS.md"
+"""The file of project memory."""
 
 
 class Kind(NamedTuple):
@@ -67,14 +67,6 @@ KINDS: tuple[Kind, ...] = (
 DEFAULT_SCHEMA = "memory"
 NAMESPACES = {"users": 2, "projects": 2, "resources": 3}
 """The folders that begin a part of a namespace, each with how many parts of a path that takes."""
-
-_PACKAGE = os.path.dirname(os.path.abspath(__file__))
-
-
-def builtin_folder(name: str) -> str:
-    """Return the absolute path of the built-in folder `prompts`, `schemas` or `templates`."""
-    installed = os.path.join(_PACKAGE, name)
-    return installed if os.path.isdir(installed) else os.path.join(os.path.dirname(_PACKAGE), name)
 
 
 def namespace_of(path: str) -> list[str]:

@@ -1,4 +1,4 @@
-"""The rules of the house: how large a module is, what it may import and where, and what it may be called."""
+"""The rules of the house: its rooms, what a module may import and where, and what it may be called."""
 
 from __future__ import annotations
 
@@ -18,8 +18,15 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
 ROOT = Path(__file__).parents[1] / "mdmem"
-LEAST, MOST, ENOUGH = 100, 800, 250  # lines: of a module, and of one that a single other one imports
-MOST_ALIKE = 6  # private functions of one name
+# The rooms: each imports those above it here, and none below.
+ROOMS = (
+    *("document", "vault", "git", "index", "memory", "conversations", "review", "hosts"),
+    *("facade", "serve", "editor", "web", "cli"),
+)
+# The one import that goes up: `Memory.editing()`.
+DOOR_UP = ("facade.memory", "editor.editing")
+# What front ends are: they ask the façade.
+FRONT_ENDS = ("cli", "web", "serve", "editor.lsp")
 MEANINGLESS = {"base", "common", "core", "helper", "helpers", "manager", "misc", "util", "utils"}
 
 # Words and phrases that make a sentence one to be read twice, and that have plain ones.
@@ -31,14 +38,7 @@ PHRASES = re.compile(
 
 # Doors: what a command or a name of the library does not use is not imported there. They are the public
 # names of `mdmem`, and the properties and questions of the façade.
-DOORS = {"", "facade.kinds", "facade.memory"}
-FRONT = (
-    "cli",
-    "serve.adapters",
-    "serve.mcp",
-    "editor.lsp",
-    "memory.imports",
-)  # floors whose modules are found by their names
+DOORS = {"", "facade.kinds", "facade.memory", "facade.scoped"}
 # The modules that import each heavy package: all others ask these.
 HEAVY = {
     "anthropic": {"serve.adapters.anthropic"},
@@ -52,51 +52,6 @@ HEAVY = {
     "toktok": {"document.text.tokens"},
     "tree_sitter": {"index.code.symbols"},
     "yaml": {"document.yaml", "document.yaml_edit"},
-}
-# Why a module is shorter than others.
-SHORT = {
-    "arguments": "checks of values, which floors from `vault` to `memory` call",
-    "serve.adapters.anthropic": "one package of others, which is optional",
-    "serve.adapters.openai_agents": "as adapters.anthropic",
-    "cli.editor": "one command needs the user's editor, and no other imports what it takes",
-    "cli.team": "vaults in databases, apart from those in folders",
-    "conversations.observe.quotation": "what asks a model stands apart from the rules",
-    "memory.imports.notes": "how each system writes its notes, apart from how files are read",
-    "git.removals": "what is kept of a history, in a database; nothing else of git is",
-    "editor.lsp.edits": "what the editor is to write, apart from what it is to show",
-    "serve.mcp.resources": "memories by URI, apart from the tools, which take paths",
-    "memory.provenance": "how sure memories are, apart from when they count",
-    "document.merging.facts": "the view of a tree that comparison and blame read, and what a fact is",
-    "index.wordpiece": "the tokens of one family of models, which need no model to be tested",
-    "facade.questions.uses": "whose uses of what a scope asks for, apart from where counts stand",
-    "facade.lazy": "the descriptor of the façade's attributes",
-    "facade.questions.statistics": "how much there is: one question, which needs no other",
-    "vault.postgres_upkeep": "what only the owner of the tables does, and no server loads",
-    "vault.uses": "the one thing of a vault that is no file and no log",
-    "conversations.observe.outline": "what a conversation came to is found without any memory",
-}
-# Why a module of which one other makes use stands alone.
-ALONE = {
-    "hosts.generated": "what the files of tools should hold is text, and no file is read for it",
-    "hosts.sync": "it writes files; what should be in them is text, and pure",
-    "git.commit": "the one place that runs git as its user does, and changes a repository",
-    "git.consent": "what a stranger's repository may not do at a commit, which is no part of making one",
-    "index.worker": "what starts other processes, which few runs do, and those processes",
-    "index.unindexed": "what is read while there is no index, which few hooks need",
-    "memory.quality": "a memory is judged by what is known of it, and no file is read for it",
-    "index.links.graph": "the graph of all links is drawn seldom, and needs no lineage",
-    "conversations.prompt.compress": "what makes messages shorter without a summary needs no log",
-    "conversations.observe.runs": "what tools did is found without a word that anybody said",
-    "review.reverts": "memories are seldom reverted, and what asks git needs no merge",
-    "review.blame": "a fact has its commit from the lines of one version, and no old one is read",
-    "conversations.results.shorten": "a short form is made of a text, without a vault and a database",
-    "conversations.find.search": "a ranked search loads the text index, which no exact one needs",
-    "vault.schema.guide": "what a schema means for people needs no validator",
-    "vault.schema.lint": "schemas are checked seldom, and this loads what validates",
-    "vault.template.templates": "the filters of templates are asked for without it",
-    "vault.postgres_log": "what is written to one log locks and follows no vault",
-    "index.watch.inotify": "the watch of Linux, which other systems cannot import",
-    "index.watch.observer": "the watch of systems without inotify",
 }
 # What front ends may import besides the façade.
 BESIDES = {
@@ -178,9 +133,14 @@ INLINE = {
     "conversations.sessions": (
         "most verbs only add and read",
         {
-            *(f"sessions.{name}" for name in ("compress", "engine", "find", "importing")),
-            *(f"sessions.{name}" for name in ("prompt", "search", "transcripts")),
+            *("conversations.find.find", "conversations.find.search", "conversations.prompt.compress"),
+            *("conversations.prompt.engine", "conversations.prompt.prompt"),
+            "conversations.transcripts.importing",
         },
+    ),
+    "conversations.transcripts.keeping": (
+        "most messages have a role",
+        {"conversations.transcripts.transcripts"},
     ),
     "document.markdown.blocks": ("what only lists parses no Markdown", {"pyromark"}),
     "document.document": (
@@ -317,45 +277,57 @@ def definitions() -> list[tuple[str, ast.ClassDef | ast.FunctionDef | ast.AsyncF
     ]
 
 
-def importers() -> dict[str, set[str]]:
-    found: dict[str, set[str]] = defaultdict(set)
-    for name in modules():
-        for each in imports(name):
-            found[each.module].add(name)
-    return found
+def room_of(name: str) -> str:
+    return name.partition(".")[0]
+
+
+def folder_of(name: str) -> str:
+    """The folder of a room that a module stands in; empty where it stands in the room itself."""
+    _, *inner = name.split(".")
+    return inner[0] if len(inner) > 1 or (inner and is_package(name)) else ""
 
 
 def is_package(name: str) -> bool:
     return ROOT.joinpath(*name.split(".")).is_dir()
 
 
-def test_a_module_is_one_noun_that_a_person_can_hold() -> None:
-    large = {
-        name: count
-        for name, module in modules().items()
-        if (count := lines(name)) > MOST and "It is long because" not in (ast.get_docstring(module) or "")
-    }
-    small = {
-        name for name in modules() if not is_package(name) and name != "__main__" and lines(name) < LEAST
-    }
-    assert large == {}, f"more than {MOST} lines, and no docstring that says why"
-    assert small == SHORT.keys(), f"fewer than {LEAST} lines, or no longer"
+def ours(name: str) -> set[str]:
+    """The modules of mdmem that one imports, for types and inside of functions, too, but for the door."""
+    found = {each.module for each in all_imports(name) if each.module in modules()} - {"", name}
+    return found - {DOOR_UP[1]} if name == DOOR_UP[0] else found
 
 
-def test_a_module_with_one_importer_is_large_enough_to_stand_alone() -> None:
-    by = importers()
-    wrapping = set[str]().union(*HEAVY.values())
-    lonely = {
-        name
+def is_front_end(name: str) -> bool:
+    return any(f"{name}.".startswith(f"{each}.") for each in FRONT_ENDS)
+
+
+def test_the_house_has_its_rooms_and_at_most_six_modules_beside_them() -> None:
+    rooms = {each.name for each in ROOT.iterdir() if each.is_dir() and each.name != "__pycache__"}
+    assert rooms <= set(ROOMS)
+    assert len([each for each in ROOT.iterdir() if each.suffix == ".py"]) <= 6
+
+
+def test_imports_go_down_between_the_rooms() -> None:
+    """What stands beside the rooms is below them all, but for the program and the public names."""
+    order = {room: number for number, room in enumerate(ROOMS, 1)}
+    up = {
+        (name, other)
         for name in modules()
-        if not is_package(name)
-        and name.partition(".")[0] not in FRONT
-        and len(by[name]) == 1
-        and not by[name] & {*DOORS, name.rpartition(".")[0]}
-        and lines(name) < ENOUGH
-        and name not in SHORT.keys() | wrapping
+        for other in ours(name)
+        if name not in {"", "__main__"}
+        if order.get(room_of(other), 0) > order.get(room_of(name), 0)
     }
-    assert lonely == ALONE.keys()
+    assert up == set()
+
+
+def test_no_two_folders_of_a_room_import_each_other() -> None:
+    between = {
+        (room_of(name), folder_of(name), folder_of(other))
+        for name in modules()
+        for other in ours(name)
+        if room_of(name) == room_of(other) and folder_of(name) and folder_of(other)
+    }
+    assert [(room, a, b) for room, a, b in between if a < b and (room, b, a) in between] == []
 
 
 def find_circle(graph: Mapping[str, Iterable[str]]) -> tuple[str, ...]:
@@ -368,23 +340,8 @@ def find_circle(graph: Mapping[str, Iterable[str]]) -> tuple[str, ...]:
 
 
 def test_imports_go_round_in_no_circle() -> None:
-    """Those inside functions count; the package's own names are doors to all that is below."""
-    graph = {
-        name: {each.module for each in imports(name) if each.module in modules()} - {"", name}
-        for name in modules()
-        if name
-    }
-    assert find_circle(graph) == ()
-
-
-def test_folders_import_each_other_in_no_circle_of_types_neither() -> None:
-    graph: dict[str, set[str]] = defaultdict(set)
-    for name in modules():
-        folder = name.partition(".")[0]
-        found = (each.module for each in all_imports(name) if each.module in modules())
-        graph[folder].update({each.partition(".")[0] for each in found} - {"", folder})
-    del graph[""]
-    assert find_circle(graph) == ()
+    """Those of types and inside functions count; the package's own names are doors to all that is below."""
+    assert find_circle({name: ours(name) for name in modules() if name}) == ()
 
 
 def test_a_class_name_is_unique() -> None:
@@ -422,15 +379,6 @@ def test_no_name_means_nothing() -> None:
     assert not parts & MEANINGLESS
 
 
-def test_no_private_name_stands_for_many_things() -> None:
-    """A name that is used more than six times says too little about any of them."""
-    where: dict[str, list[str]] = defaultdict(list)
-    for name, node in definitions():
-        if not isinstance(node, ast.ClassDef) and re.match("_[^_]", node.name):
-            where[node.name].append(name)
-    assert {each: found for each, found in where.items() if len(found) > MOST_ALIKE} == {}
-
-
 def test_sentences_are_plain() -> None:
     """In docstrings, comments, messages, help and documentation: none of the words that have plainer ones."""
     texts = [*ROOT.rglob("*.py"), *ROOT.rglob("*.txt"), *ROOT.parent.glob("docs/*.md")]
@@ -448,29 +396,25 @@ def test_front_ends_reach_through_the_facade_for_nothing() -> None:
     reached = {
         name
         for name, module in modules().items()
-        if name.partition(".")[0] in {"cli", "editor.lsp", "serve.mcp", "serve.adapters"}
+        if is_front_end(name)
         for node in ast.walk(module)
         # `self.vault` is what a command line names.
         if isinstance(node, ast.Attribute) and node.attr == "vault" and ast.unparse(node) != "self.vault"
         # What a language server serves is a vault of its own.
-        if name.partition(".")[0] != "editor.lsp" or ast.unparse(node).endswith("memory.vault")
+        if room_of(name) != "editor" or ast.unparse(node).endswith("memory.vault")
     }
     assert reached == set()
 
 
 def test_front_ends_speak_to_the_facade_alone() -> None:
     """Types included: what they are given has a name there."""
-    facade = {"", "errors", "diagnostic"}
-    below = set()
-    for name, module in modules().items():
-        floor = name.partition(".")[0]
-        if floor not in {"cli", "editor.lsp", "serve.mcp", "serve.adapters"}:
-            continue
-        for node in ast.walk(module):
-            if isinstance(node, ast.ImportFrom) and (node.module or "").partition(".")[0] == "mdmem":
-                imported = (node.module or "").removeprefix("mdmem").removeprefix(".")
-                near = {floor, "facade", "memory", "conversations.observe", "review", "serve.adapters"}
-                near |= {"editor.lsp", "serve.mcp"}
-                if imported not in facade and imported.partition(".")[0] not in near:
-                    below.add(imported)
-    assert below == BESIDES.keys()
+    near = {"errors", "diagnostic", *BESIDES}
+    rooms = {"facade", "editor", "memory", "review", "conversations"}
+    below = {
+        (name, other)
+        for name in modules()
+        if is_front_end(name)
+        for other in ours(name)
+        if not (is_front_end(other) or other in near or room_of(other) in rooms)
+    }
+    assert below == set()

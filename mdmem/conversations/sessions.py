@@ -25,11 +25,11 @@ from mdmem.conversations.log.logs import (
     fits,
     info_of,
 )
-from mdmem.conversations.log.message import Message, check, redacted
+from mdmem.conversations.log.message import Message
 from mdmem.conversations.log.record import LogRecord, Ranges
-from mdmem.diagnostic import SECRETS, SECRETS_HINT, Diagnostic, about_file, told
-from mdmem.document import secret
-from mdmem.errors import Invalid, MdmemError, NamedNotFound, Usage
+from mdmem.conversations.transcripts.keeping import clean_message, is_kept, refuse_secret, remove_secrets
+from mdmem.diagnostic import Diagnostic, told
+from mdmem.errors import MdmemError, NamedNotFound, Usage
 from mdmem.vault import mark
 from mdmem.vault.vault import Vault
 
@@ -87,13 +87,13 @@ class Sessions:
         Args:
             by_id: whether an id names one message; some programs give all of theirs the same.
         """
-        cleaned = [self.cleaned(key, message) for message in messages]
+        cleaned = [clean_message(self.logs, key, message) for message in messages]
         numbers = self._commit_lines(key, lambda conversation: conversation.adding(cleaned, by_id=by_id))
         return numbers or [None] * len(cleaned)
 
     def set_history(self, key: str, messages: Sequence[Mapping[str, Any]]) -> list[int | None]:
         """Replace the whole history; return the number of each message, as `add_message`."""
-        cleaned = [self.cleaned(key, message) for message in messages]
+        cleaned = [clean_message(self.logs, key, message) for message in messages]
 
         def build(conversation: Conversation) -> tuple[LogRecord | None, list[int | None]]:
             state = conversation.state
@@ -128,7 +128,7 @@ class Sessions:
         """
         from mdmem.conversations.transcripts.importing import import_transcripts  # noqa: PLC0415 - start-up
 
-        return import_transcripts(self, format, paths, key, rename=rename)
+        return import_transcripts(self.logs, format, paths, key, rename=rename)
 
     def capture(self, format: str, path: str) -> str | None:  # noqa: A002 - as `import_`
         """Import a file that a tool's hook names, where the config and the user let hooks do so.
@@ -147,7 +147,7 @@ class Sessions:
             return None
         from mdmem.conversations.transcripts.importing import HOOK_SECONDS, import_transcripts  # noqa: PLC0415 - start-up
 
-        done = import_transcripts(self, format, [path], seconds=HOOK_SECONDS)
+        done = import_transcripts(self.logs, format, [path], seconds=HOOK_SECONDS)
         return next((each.key for each in done.sessions), None)
 
     def allow_capture(self, *, off: bool = False) -> None:
@@ -160,7 +160,7 @@ class Sessions:
     def set_summary(self, key: str, text: str) -> None:
         """Set the text that `summary` gives back."""
         require_text(text=text)
-        record = LogRecord(seq=0, **self._remove_secrets(key, {"text": text}))
+        record = LogRecord(seq=0, **remove_secrets(self.logs, key, {"text": text}))
         self._commit_lines(key, lambda _: (record, None))
 
     def set_metadata(
@@ -178,7 +178,7 @@ class Sessions:
         fields = {"title": title, "metadata": metadata and json_value(metadata)}
         given = {name: value for name, value in fields.items() if value is not None}
         if given:
-            record = LogRecord(seq=0, **self._remove_secrets(key, given))
+            record = LogRecord(seq=0, **remove_secrets(self.logs, key, given))
             self._commit_lines(key, lambda _: (record, None))
 
     def sync(
@@ -194,11 +194,15 @@ class Sessions:
         """
         from mdmem.conversations.prompt.engine import SyncedHistory, sync_history  # noqa: PLC0415 - most calls add and read
 
-        cleaned = [each for message in messages if (each := self.cleaned(key, message)) is not None]
+        cleaned = [
+            each for message in messages if (each := clean_message(self.logs, key, message)) is not None
+        ]
         last = None if expected is None else self.logs.number(key, expected)
 
         def build(conversation: Conversation) -> tuple[LogRecord | None, SyncedHistory]:
-            return sync_history(conversation, cleaned, last, lambda data: self._remove_secrets(key, data))
+            return sync_history(
+                conversation, cleaned, last, lambda data: remove_secrets(self.logs, key, data)
+            )
 
         return self._commit_lines(key, build) or SyncedHistory()
 
@@ -433,11 +437,13 @@ class Sessions:
 
         stateless = self.logs.vault.config.sessions.stateless
         resolved = self.resolve(key)
-        if not self.is_kept(key) or any(fits(glob, resolved) for glob in stateless):
+        if not is_kept(self.logs, key) or any(fits(glob, resolved) for glob in stateless):
             with self.logs.reading(key) as conversation:
                 return measure_context(conversation, budget)
         with self.logs.alone("compacting", resolved, _COMPACTING_SECONDS):
-            return compact(self.logs, key, budget, generator, lambda data: self._remove_secrets(key, data))
+            return compact(
+                self.logs, key, budget, generator, lambda data: remove_secrets(self.logs, key, data)
+            )
 
     def compress(
         self, key: str, level: str = "moderate", by: str = "turn", generator: Generator | None = None
@@ -499,7 +505,7 @@ class Sessions:
             Usage: both are the same session.
             SessionConflict: the alias is one of another session already, or both have messages.
         """
-        self._refuse_secret(alias)
+        refuse_secret(self.logs, alias)
         self.logs.alias(alias, key)
 
     def unalias(self, alias: str) -> bool:
@@ -561,47 +567,14 @@ class Sessions:
 
     def is_kept(self, key: str) -> bool:
         """Return whether the config lets anything be kept of a key."""
-        return not any(fits(glob, key) for glob in self.logs.vault.config.sessions.ignored)
+        return is_kept(self.logs, key)
 
     def _commit_lines(self, key: str, build: Callable[[Conversation], tuple[LogRecord | None, Any]]) -> Any:
         self.logs.path(key)  # an impossible key is refused, also where nothing would be kept
-        if not self.is_kept(key):
+        if not is_kept(self.logs, key):
             return None
-        self._refuse_secret(key)
+        refuse_secret(self.logs, key)
         return self.logs.commit(key, build)
-
-    def _refuse_secret(self, key: str) -> None:
-        """Refuse a key that holds a secret, where the config lets none be kept: files are named after it."""
-        config = self.logs.vault.config
-        if config.sessions.secrets != "keep" and (secrets := secret.find(key, allow=config.secrets.allow)):
-            message = f"this key looks like it holds a secret: {secrets[0].kind} {secrets[0].shown}…"
-            raise Invalid(findings=(about_file(secret.masked(key), SECRETS, message, SECRETS_HINT),))
-
-    def cleaned(self, key: str, message: Mapping[str, Any]) -> Mapping[str, Any] | None:
-        """Return a message as it is kept; None of one that is not.
-
-        Raises:
-            Usage, Invalid: as `add_message`.
-        """
-        if isinstance(message, dict) and "role" not in message:
-            from mdmem.conversations.transcripts.transcripts import read_any  # noqa: PLC0415 - most messages have a role
-
-            message = read_any(message)
-        check(message)
-        return None if Message.of(0, message).is_transient else self._remove_secrets(key, message)
-
-    def _remove_secrets(self, key: str, data: Mapping[str, Any]) -> Mapping[str, Any]:
-        """Remove the secrets from what is said, or refuse them, as the config has it."""
-        config = self.logs.vault.config
-        if config.sessions.secrets == "keep":
-            return data
-        clean, secrets = redacted(data, config.secrets.allow)
-        if secrets and config.sessions.secrets == "refuse":
-            path = self.logs.path(key)
-            raise Invalid(
-                findings=tuple(about_file(path, SECRETS, each.told, SECRETS_HINT) for each in secrets)
-            )
-        return clean
 
 
 class QuietSessions:

@@ -29,7 +29,6 @@ MARKDOWN_SUFFIXES = (".md", ".mdx", ".markdown", ".mdc")
 NAMED_SUFFIXES = MARKDOWN_SUFFIXES[1:]
 """Those that only a vault has whose config names them."""
 ANY_SUFFIXES = (*MARKDOWN_SUFFIXES, ".json")
-PROJECT_FILE = "AGENTS.md"
 _CONFLICT_MARKER = regex(r"(?:\A\ufeff?|(?<=[\r\n]))(<{7,}|={7,}|>{7,})(?=[ \r\n]|\Z)[^\r\n]*")
 
 

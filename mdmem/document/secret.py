@@ -6,20 +6,22 @@ by words such as `password` would refuse hashes, identifiers and prose, which me
 
 from __future__ import annotations
 
+import json
 import re
 import sys
 from array import array
 from collections import defaultdict
 from itertools import pairwise
-from typing import TYPE_CHECKING, Literal, NamedTuple
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 
-from mdmem.diagnostic import Span
+from mdmem.diagnostic import SECRETS_HINT, Span
 from mdmem.document.document import digest
 from mdmem.document.edit import TextEdit, splice
 from mdmem.document.text.regex import regex
+from mdmem.errors import Usage
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Sequence
+    from collections.abc import Iterable, Iterator, Mapping, Sequence
 
 ALLOW_MARK = "mdmem:allow-secret"
 """A line that holds this may hold secrets."""
@@ -608,6 +610,35 @@ def _find_suspected_forms(text: str) -> list[Form]:
 def masked(text: str) -> str:
     """Return a text with the `word` of each secret in its place."""
     return splice(text, redactions(find(text)))
+
+
+def redacted(data: Mapping[str, Any], allow: Sequence[str] = ()) -> tuple[Mapping[str, Any], list[Secret]]:
+    """Replace the secrets of a JSON object by their `word`, and return them; `allow` as in `find`.
+
+    Raises:
+        Usage: it is no JSON without them.
+    """
+    written = json.dumps(data, ensure_ascii=False, allow_nan=False, separators=(",", ":"), default=dict)
+    # The mark that allows secrets counts for its own line, and JSON is all one: here it allows none.
+    secrets = find(written.replace(ALLOW_MARK, "-" * len(ALLOW_MARK)), allow=allow)
+    if not secrets:
+        return data, secrets
+    try:
+        clean = splice(written, redactions(secrets))
+        return json.loads(clean, object_pairs_hook=_number_names), secrets
+    except ValueError:
+        problem = f"a secret reaches over several values: {secrets[0].kind} {secrets[0].shown}…"
+        raise Usage(problem=problem, remedy=SECRETS_HINT) from None
+
+
+def _number_names(pairs: Iterable[tuple[str, Any]]) -> dict[str, Any]:
+    made: dict[str, Any] = {}
+    for name, value in pairs:
+        own = name
+        while own in made:
+            own = f"{name}-{len(made)}"
+        made[own] = value
+    return made
 
 
 def _find_escaped(text: str, line: Span) -> list[Secret]:

@@ -11,13 +11,13 @@ from typing import TYPE_CHECKING
 
 from mdmem.diagnostic import Span
 from mdmem.document import frontmatter
-from mdmem.document.document import PROJECT_FILE
 from mdmem.document.edit import TextEdit, fitted, splice
 from mdmem.document.markdown import blocks
 from mdmem.document.synced_block import BEGIN
 from mdmem.document.text.lines import LINE_END, Lines
 from mdmem.document.text.regex import regex
 from mdmem.errors import SectionAmbiguous, SectionNotFound
+from mdmem.kind import PROJECT_FILE
 
 if TYPE_CHECKING:
     from mdmem.document.document import Document

@@ -16,13 +16,14 @@ import threading
 from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
+from mdmem.conversations.log.logs import capture_refused
 from mdmem.document.document import digest
 from mdmem.errors import LockTimeout, MdmemError, Usage
 from mdmem.vault import files
 
 if TYPE_CHECKING:
     from mdmem.conversations.models.generator import Generator
-    from mdmem.facade.memory import Memory
+    from mdmem.facade.scoped import ScopedMemory
 
 EVENT = "background"
 """The event of `mdmem hook` that does the work."""
@@ -31,17 +32,15 @@ _INDEX_LOCK = "background.lock"
 _SCOPE = ("MDMEM_USER", "MDMEM_PROJECT")  # which the command line says instead
 
 
-def start(memory: Memory, session: str) -> bool:
+def start(memory: ScopedMemory, session: str) -> bool:
     """Let another process observe and capture a session, where that is due, and do not wait for it.
 
-    It is done where the config wants it, and the user has allowed what hooks keep. Only this program is run,
-    from a folder that holds no program of others.
+    It is done where the config wants it; the caller has seen that the user allows it. Only this program is
+    run, from a folder that holds no program of others.
 
     Returns:
         Whether one was started, or is at it already.
     """
-    if memory.service.capture_refused:
-        return False  # a config comes with the files, and can only ask
     is_observed = memory.vault.config.observation.enabled and memory.observations.due(session)
     if not (is_observed or memory.capture.due(session)):
         return False
@@ -55,7 +54,7 @@ def start(memory: Memory, session: str) -> bool:
     return True
 
 
-def start_indexing(memory: Memory) -> None:
+def start_indexing(memory: ScopedMemory) -> None:
     """Let another process make the index current, unless one does so already, and do not wait for it."""
     with contextlib.suppress(MdmemError, OSError):  # where it cannot start, whoever asks next makes it
         with _hold_indexing(memory):
@@ -63,7 +62,7 @@ def start_indexing(memory: Memory) -> None:
         _start_process(memory, {_INDEXES: True})
 
 
-def _start_process(memory: Memory, given: Mapping[str, object]) -> None:
+def _start_process(memory: ScopedMemory, given: Mapping[str, object]) -> None:
     process = subprocess.Popen(  # noqa: S603 - a list, no shell, and nothing of it names a program
         [sys.executable, "-m", "mdmem", *_scope_options(memory), "hook", EVENT],
         cwd=os.sep,
@@ -80,7 +79,7 @@ def _start_process(memory: Memory, given: Mapping[str, object]) -> None:
     threading.Thread(target=process.wait, daemon=True).start()
 
 
-def work(memory: Memory, given: Mapping[str, object], generator: Generator | None) -> None:
+def work(memory: ScopedMemory, given: Mapping[str, object], generator: Generator | None) -> None:
     """Observe and capture a session, until nothing is said meanwhile, or make the index.
 
     Nothing is done where another process does it.
@@ -102,8 +101,8 @@ def work(memory: Memory, given: Mapping[str, object], generator: Generator | Non
     key = given.get(_KEY)
     if not isinstance(key, str):
         raise Usage(problem=f"{_KEY} names no session", remedy="hooks start this by themselves")
-    if memory.service.capture_refused:
-        return
+    if capture_refused(memory.vault):
+        return  # a config comes with the files, and can only ask
     seen: int | None = None
     while (last := _last_number(memory, key)) != seen:
         seen = last
@@ -117,23 +116,23 @@ def work(memory: Memory, given: Mapping[str, object], generator: Generator | Non
             memory.capture.run(key, generator=generator)
 
 
-def _last_number(memory: Memory, key: str) -> int:
+def _last_number(memory: ScopedMemory, key: str) -> int:
     newest = memory.sessions.history(key, limit=1)
     return newest[0].seq if newest else 0
 
 
-def _hold_session(memory: Memory, key: str) -> contextlib.AbstractContextManager[object]:
+def _hold_session(memory: ScopedMemory, key: str) -> contextlib.AbstractContextManager[object]:
     """Hold the lock of whoever is at a session; LockTimeout where another process has it."""
     name = digest(memory.sessions.logs.path(key).encode())
     return files.held(os.path.join(memory.state_folder(EVENT), f"{name}.lock"), 0)
 
 
-def _hold_indexing(memory: Memory) -> contextlib.AbstractContextManager[object]:
+def _hold_indexing(memory: ScopedMemory) -> contextlib.AbstractContextManager[object]:
     """Hold the lock of the process that makes the index; LockTimeout where another one has it."""
     return files.held(os.path.join(memory.index.folder, _INDEX_LOCK), 0)
 
 
-def _scope_options(memory: Memory) -> list[str]:
+def _scope_options(memory: ScopedMemory) -> list[str]:
     """Return the options of the program that name the same memories."""
     scope = memory.scope
     resource = f"{scope.resource_type}/{scope.resource_id}" if scope.resource_type else None

@@ -31,13 +31,13 @@ if TYPE_CHECKING:  # most commands use one of these, or none
     from mdmem.conversations.sessions import Sessions
     from mdmem.index.links.lineage import Lineage
     from mdmem.index.view import View
+    from mdmem.memory.content import State
     from mdmem.memory.inbox import Inbox
     from mdmem.memory.notes import Notes
     from mdmem.memory.preferences import Preferences
     from mdmem.memory.project import Project
     from mdmem.memory.references import References
     from mdmem.memory.rules import Rules
-    from mdmem.memory.validity import State
     from mdmem.memory.working import Working
     from mdmem.review.git import Git
 

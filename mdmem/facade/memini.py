@@ -33,8 +33,8 @@ from mdmem.vault.plan import Change, EditPlan, edit
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 
-    from mdmem.facade.memory import Memory
     from mdmem.facade.questions.past import PastState
+    from mdmem.facade.scoped import ScopedMemory
     from mdmem.index.vectors import Vectors
 
 _FOLDER, _MARKDOWN = NOTE.folder, ".md"
@@ -178,7 +178,7 @@ class VaultStore:
     """
 
     def __init__(
-        self, memory: Memory, *, vectors: Vectors | None = None, metrics: Metrics | None = None
+        self, memory: ScopedMemory, *, vectors: Vectors | None = None, metrics: Metrics | None = None
     ) -> None:
         self._memory, self._vault = memory, memory.vault
         self._run, self._view = memory._apply_locked, memory._current_view  # noqa: SLF001 - of one façade
@@ -547,7 +547,7 @@ class VaultStore:
         return self._vectors
 
 
-def _rank(memory: Memory, words: str, namespace: str, paths: Iterable[str], k: int) -> dict[str, float]:
+def _rank(memory: ScopedMemory, words: str, namespace: str, paths: Iterable[str], k: int) -> dict[str, float]:
     """Rank some memories of a namespace by words: their scores by path, the best first."""
     folder = _find_folder(namespace)
     hits = memory.search(words, within=folder, limit=k, any_state=True, words_only=True, only=set(paths)).hits

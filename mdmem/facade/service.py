@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from contextlib import AbstractContextManager
 
     from mdmem.errors import NotAllowed
-    from mdmem.facade.memory import Memory
+    from mdmem.facade.scoped import ScopedMemory
     from mdmem.review.commits import Commits
     from mdmem.vault.transaction import Applied
 
@@ -29,7 +29,7 @@ class Service:
 
     _commits: Lazy[Commits] = Lazy("mdmem.review.commits:Commits", "_vault", doc="What commits to git.")
 
-    def __init__(self, memory: Memory) -> None:
+    def __init__(self, memory: ScopedMemory) -> None:
         self._memory = memory
         self._vault = memory.vault
         self._words: list[str] = []
@@ -120,7 +120,7 @@ class Service:
     def begin_indexing(self) -> None:
         """Make the index current, or where that takes long let another process do so; no error is raised."""
         hurried = type(self._memory)(self._vault.store, self._memory.scope)
-        hurried.service.hurry()
+        hurried.vault.is_hurried = True
         with suppress(MdmemError):  # the first question meets it, and says so
             try:
                 hurried.sync()
@@ -131,7 +131,7 @@ class Service:
 
     def start_background(self, session: str) -> bool:
         """Let another process observe and capture a session; see `mdmem.facade.background.start`."""
-        if not (self._vault.config.observation.enabled or self.is_captured):
+        if not (self._vault.config.observation.enabled or self.is_captured) or self.capture_refused:
             return False
         from mdmem.facade.background import start  # noqa: PLC0415 - few vaults want it
 
@@ -169,7 +169,7 @@ class Service:
         return sorted(changed), since / 1e9
 
 
-def _look_at_files(memory: Memory, before: Seen) -> Seen:
+def _look_at_files(memory: ScopedMemory, before: Seen) -> Seen:
     """Return how the memories and the files that they cite are now; without an index, those as before."""
     vault = memory.vault
     mounted, root = vault.mounted(""), os.path.join(vault.root, vault.namespace)

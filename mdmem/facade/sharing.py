@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
     from mdmem.document.document import Document
-    from mdmem.facade.memory import Memory
+    from mdmem.facade.scoped import ScopedMemory
     from mdmem.vault.plan import Prepared
     from mdmem.vault.store import Entry
     from mdmem.vault.walk import Found
@@ -48,7 +48,7 @@ class Grant(NamedTuple):
 class Shared:
     """What other users share with the user of a memory."""
 
-    def __init__(self, memory: Memory) -> None:
+    def __init__(self, memory: ScopedMemory) -> None:
         self.memory = memory
         self.user = "" if memory.scope.shared else memory.scope.user or ""
 
@@ -118,7 +118,7 @@ class Shared:
             found.prefix = f"{layer}:"
         return cast("T", found)
 
-    def bind(self, vault: GrantedVault) -> Memory:
+    def bind(self, vault: GrantedVault) -> ScopedMemory:
         """Return what asks and changes a vault of granted memories, with the index of all."""
         bound = type(self.memory)(self.memory.root, self.memory.scope, embedder="none")
         bound.vault = bound._vault = vault  # noqa: SLF001 - of one façade

@@ -26,8 +26,6 @@ from mdmem.index.embedder import (
     unrelated_sentences,
 )
 from mdmem.index.passages import cut
-from mdmem.index.query import Query
-from mdmem.index.scoring import Scorer
 from mdmem.index.text_index import key_of
 from mdmem.index.vectors import NAME, FolderVectors, VectorFile
 from mdmem.kind import NAMESPACES, OBSERVATION, SESSION_SUMMARY
@@ -338,9 +336,8 @@ class Meaning:
         is_near = self._is_local or getattr(self.embedder, "is_loopback", False)
         return f"{self.embedder.name}, on {'this' if is_near else 'another'} machine"
 
-    def describe_state(self, layers: Sequence[Namespace]) -> str:
-        """Say what makes the vectors, where, and how many passages of some namespaces are ready."""
-        count = self._index.text(lambda text: Scorer(text, Query(), layers, (), 0).passage_count)
+    def describe_state(self, layers: Sequence[Namespace], count: int) -> str:
+        """Say what makes the vectors, where, and how many of the `count` passages of namespaces are ready."""
         try:
             embed_safely(self.embedder, ["text"], seconds=QUERY_SECONDS, is_query=True)
             return f"{self._place}: {self.count_ready(layers):,} of {count:,} passages are ready"

@@ -31,18 +31,18 @@ from mdmem.index.hit import (
     lines_text,
 )
 from mdmem.index.passages import analyzed, cut, dates_text, words_of
-from mdmem.index.query import Each
+from mdmem.index.query import Each, Query
 from mdmem.index.scoring import Ranked, ScorePart, Scorer
 from mdmem.index.text_index import key_of
 from mdmem.vault import paths
-from mdmem.vault.paths import Layer
+from mdmem.vault.paths import Layer, Namespace
 
 if TYPE_CHECKING:
     from mdmem.diagnostic import Span
     from mdmem.document.document import Document
     from mdmem.index.meaning import Meaning
     from mdmem.index.passages import Passage
-    from mdmem.index.query import Query, SearchRequest
+    from mdmem.index.query import SearchRequest
     from mdmem.index.text_index import PassagePlace, TextIndex
 
 
@@ -329,6 +329,11 @@ def _find_keys(layers: Sequence[Layer], name: str) -> Iterator[int]:
         prefix = f"{layer.name}:" if layer.name else ""
         if name.startswith(prefix):
             yield key_of(paths.join(layer.namespace.folder, name.removeprefix(prefix)))
+
+
+def count_passages(text: TextIndex, layers: Sequence[Namespace]) -> int:
+    """Count the passages that namespaces hold."""
+    return Scorer(text, Query(), layers, (), 0).passage_count
 
 
 def within_budget(results: Results, tokens: int) -> Results:

@@ -11,7 +11,7 @@ from collections.abc import Mapping
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from functools import cache
-from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple, TypeAlias
 
 from mdmem.arguments import json_value
 from mdmem.document import edit as text_edit
@@ -26,7 +26,6 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
     from mdmem.document.document import Document, Limits
-    from mdmem.memory.validity import State
     from mdmem.vault.plan import Change, EditPlan
     from mdmem.vault.vault import Vault
 
@@ -257,6 +256,10 @@ def has_passed(expires: str | None, now: datetime) -> bool:
     return end is not None and end <= now
 
 
+State: TypeAlias = Literal["live", "superseded", "contradicted", "over", "expired", "not yet"]
+"""contradicted: over, and something speaks against it; over: past `valid_to`; expired: past `expires`;
+not yet: before `valid_from`.
+"""
 StatesAt: TypeAlias = "Callable[[datetime], Mapping[str, State]]"
 """Find what does not count at a moment, by its name here; this asks the index."""
 

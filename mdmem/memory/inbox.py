@@ -12,11 +12,11 @@ from datetime import datetime, timedelta
 from typing import TYPE_CHECKING, Any
 
 from mdmem.arguments import complete_id, json_value, texts_of
-from mdmem.conversations.log.message import redacted
-from mdmem.conversations.observe.statement import MOST_SOURCES
 from mdmem.diagnostic import SECRETS, SECRETS_HINT, Diagnostic, about_file
 from mdmem.document.edit import between
 from mdmem.document.field import set_field, with_field
+from mdmem.document.secret import redacted
+from mdmem.document.source import MOST_SOURCES
 from mdmem.errors import (
     Conflict,
     EditRefused,

@@ -27,8 +27,7 @@ if TYPE_CHECKING:
     from datetime import datetime
 
     from mdmem.document.document import Document
-    from mdmem.memory.content import StatesAt
-    from mdmem.memory.validity import State
+    from mdmem.memory.content import State, StatesAt
     from mdmem.memory.verbs import Build
     from mdmem.vault.vault import Vault
 

@@ -8,6 +8,7 @@ outside of the namespace, or another proposal.
 from __future__ import annotations
 
 import contextlib
+import dataclasses
 import json
 import unicodedata
 from collections.abc import Mapping, Sequence
@@ -15,10 +16,11 @@ from dataclasses import dataclass
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
 
-from mdmem.conversations.observe.statement import attributed, normal, said_in, with_sources
 from mdmem.diagnostic import Diagnostic, Span, about_file
 from mdmem.document.document import Document, digest, parse_text
-from mdmem.document.field import with_field
+from mdmem.document.edit import spliced
+from mdmem.document.field import set_field, with_field
+from mdmem.document.source import MOST_SOURCES, normal, said_in, sources_of, with_sources
 from mdmem.document.text.regex import regex
 from mdmem.document.text.tokens import clipped, in_line
 from mdmem.document.tree import Flaw, Node, TooDeep, parse_json
@@ -425,3 +427,23 @@ def plan_acceptance(proposal: Proposal, verb: Build, vault: Vault) -> EditPlan:
     refuse_inbox(plan.paths)
     is_attributed = VERBS[proposal.verb].is_attributed and proposal.sources
     return attributed(vault, plan, proposal.sources) if is_attributed else plan
+
+
+def attributed(vault: Vault, plan: EditPlan, sources: Sequence[str]) -> EditPlan:
+    """Add sources to the field `source` of every memory that a plan changes: type `conversation`, and ids.
+
+    A memory with a source of another kind stays as it is, and so does one that is not Markdown.
+    """
+    changes = []
+    for change in plan.changes:
+        after = change.after(vault.config.limits)
+        takes_source = after and not after.is_json and after.frontmatter.takes_fields
+        known = sources_of(after) if after and takes_source else None
+        new = [each for each in dict.fromkeys(sources) if known is not None and each not in known]
+        if after and known is not None and new and len(known) < MOST_SOURCES:
+            source = {"type": "conversation", "ids": [*known, *new][:MOST_SOURCES]}
+            content = spliced(after, set_field(after, ("source",), source)).data
+            changes.append(dataclasses.replace(change, content=content, edits=(), merge=False))
+        else:
+            changes.append(change)
+    return dataclasses.replace(plan, changes=tuple(changes))

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from mdmem.document.confidence import ConfidenceTerm
 
 if TYPE_CHECKING:
-    from mdmem.memory.validity import State
+    from mdmem.memory.content import State
 
 _REPEATED = 0.5  # the consistency of a memory that another one repeats
 _BOUNDS = ("valid_from", "valid_to", "expires")

@@ -21,8 +21,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
     from mdmem.document.document import Document
-    from mdmem.memory.content import StatesAt
-    from mdmem.memory.validity import State
+    from mdmem.memory.content import State, StatesAt
     from mdmem.memory.verbs import Build
     from mdmem.vault.plan import EditPlan
 

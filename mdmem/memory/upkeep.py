@@ -8,10 +8,10 @@ from __future__ import annotations
 import contextlib
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from mdmem.conversations.observe.statement import said_in, sourced_bullets, with_sources
 from mdmem.document.confidence import names_source
 from mdmem.document.edit import TextEdit, between, spliced
 from mdmem.document.field import unset_field, with_field
+from mdmem.document.source import said_in, sourced_bullets, with_sources
 from mdmem.errors import DocumentRefused, MemoryNotFound, Usage
 from mdmem.index.links.lineage import DERIVED, find_references, references_in
 from mdmem.kind import PROPOSAL

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from datetime import UTC, datetime, timedelta
-from typing import TYPE_CHECKING, Any, Literal, NamedTuple, TypeAlias
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from mdmem.diagnostic import Span
 from mdmem.document.edit import between, spliced
@@ -11,7 +11,15 @@ from mdmem.document.field import unset_field, with_field
 from mdmem.document.tree import Flaw
 from mdmem.errors import MemoryNotFound, Usage
 from mdmem.memory import history
-from mdmem.memory.content import expiry_of, has_passed, moment_of, stamp, ttl_of, without_empty_frontmatter
+from mdmem.memory.content import (
+    State,
+    expiry_of,
+    has_passed,
+    moment_of,
+    stamp,
+    ttl_of,
+    without_empty_frontmatter,
+)
 from mdmem.vault.paths import is_under
 from mdmem.vault.plan import EditPlan, deletion, edit, together
 
@@ -24,10 +32,6 @@ if TYPE_CHECKING:
     from mdmem.vault.paths import Layer
     from mdmem.vault.vault import Vault
 
-State: TypeAlias = Literal["live", "superseded", "contradicted", "over", "expired", "not yet"]
-"""contradicted: over, and something speaks against it; over: past `valid_to`; expired: past `expires`;
-not yet: before `valid_from`.
-"""
 _FIELDS = ("valid_from", "valid_to", "expires")
 # The state of a memory that the moment of a field rules out; of several, the last one counts.
 _STATES: tuple[tuple[str, State], ...] = (

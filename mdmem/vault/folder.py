@@ -11,9 +11,9 @@ from itertools import islice
 from stat import S_ISREG
 from typing import TYPE_CHECKING
 
-from mdmem.document.document import MARKDOWN_SUFFIXES, PROJECT_FILE
+from mdmem.document.document import MARKDOWN_SUFFIXES
 from mdmem.errors import AlreadyExists, ConfigInvalid, PathRefused, StorageFailed, VaultNotFound
-from mdmem.kind import KINDS
+from mdmem.kind import KINDS, PROJECT_FILE
 from mdmem.vault import files
 from mdmem.vault.config import CONFIG_PATH, DEFAULT_TEXT, MOST_MOUNTS
 from mdmem.vault.paths import above, absolute, check_memory, find_project_file, is_hidden, path_text

@@ -15,9 +15,10 @@ from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
 
 from mdmem.arguments import texts_of
-from mdmem.document.document import ANY_SUFFIXES, NAMED_SUFFIXES, PROJECT_FILE, SUFFIXES
+from mdmem.document.document import ANY_SUFFIXES, NAMED_SUFFIXES, SUFFIXES
 from mdmem.document.text.regex import regex
 from mdmem.errors import MdmemError, PathRefused, Usage
+from mdmem.kind import PROJECT_FILE
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping

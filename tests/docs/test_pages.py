@@ -21,6 +21,7 @@ CHECKOUT = Path(__file__).parents[2]
 sys.path.append(str(CHECKOUT / "bench"))
 
 import examples  # noqa: E402 - it is where programs that measure are
+import rooms  # noqa: E402 - as above
 
 DOCUMENTS = ("AGENTS.md", "docs/contributing.md")
 # What a recipe adds.
@@ -48,6 +49,16 @@ def test_the_classes_of_the_walks_are_in_the_modules_beside_them() -> None:
     for name, method, module in pairs:
         found = getattr(importlib.import_module(module), name)
         assert not method or hasattr(found, method), (name, method)
+
+
+def test_the_picture_of_the_rooms_is_drawn_from_the_imports() -> None:
+    assert rooms.PICTURE.read_text() == rooms.draw_rooms()
+    assert all(
+        order.index(room) < order.index(other)
+        for order in [[*rooms.ROOMS]]
+        for room, other in rooms.count_imports()
+        if (room, other) != ("facade", "editor")
+    )
 
 
 def test_the_table_of_dependencies_is_complete() -> None:

@@ -29,7 +29,7 @@ OTHERS = {
     " suffixes texts_at",
     "project": "find_read_by_host",
     "references": "broken",
-    "sessions": "capture cleaned is_kept save",
+    "sessions": "capture is_kept save",
     "observations": "held watch",
     "inbox": "propose_each",
     "shared": "ask bind has_layer name show",

@@ -12,7 +12,6 @@ import pytest
 from hypothesis import given, settings, strategies as st
 
 import mdmem
-from mdmem.conversations.observe.statement import said_in, with_sources
 from mdmem.errors import (
     Conflict,
     EditRefused,
@@ -591,20 +590,6 @@ def _vault(factory: pytest.TempPathFactory) -> Path:
             (root / name).write_text("x\n")
         _ROOTS.append(root)
     return _ROOTS[0]
-
-
-@settings(max_examples=EXAMPLES)
-@given(
-    text=st.text(max_size=300).map(str.strip).filter(lambda each: any(map(str.isalnum, each))),
-    sources=st.lists(st.from_regex(r"[a-z]+/[^\s()]+", fullmatch=True), max_size=4),
-)
-def test_a_bullet_keeps_what_it_says_whatever_its_sources(text: str, sources: list[str]) -> None:
-    said, known = said_in(text)
-    more = with_sources(text, sources)
-    assert said_in(more)[1][: len(known)] == known
-    assert {*sources} <= {*said_in(more)[1]}
-    assert with_sources(more, sources) == more
-    assert said_in(more)[0].rstrip() == said.rstrip()
 
 
 def test_an_inbox_that_was_read_sees_what_others_did_to_it(memory: Memory, vault_root: Path) -> None:

@@ -6,7 +6,6 @@ here changes one.
 
 from __future__ import annotations
 
-import json
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from datetime import UTC, datetime
@@ -30,11 +29,7 @@ from mdmem.conversations.log.parts import (
     texts_of,
     tokens_of,
 )
-from mdmem.diagnostic import SECRETS_HINT
-from mdmem.document import secret
 from mdmem.document.document import digest
-from mdmem.document.edit import splice
-from mdmem.document.secret import Secret
 from mdmem.document.text.regex import regex
 from mdmem.errors import Usage
 
@@ -291,35 +286,6 @@ def _strip_tools(said: str) -> str:
         return ""
     own = _OF_TOOLS.sub("", said) if "<" in said or "[" in said else said
     return said if own == said else own.strip()
-
-
-def redacted(data: Mapping[str, Any], allow: Sequence[str] = ()) -> tuple[Mapping[str, Any], list[Secret]]:
-    """Replace the secrets of a message by their `word`, and return them; `allow` as in `secret.find`.
-
-    Raises:
-        Usage: the message is no JSON without them.
-    """
-    written = encoded(data)
-    # The mark that allows secrets counts for its own line, and JSON is all one: here it allows none.
-    secrets = secret.find(written.replace(secret.ALLOW_MARK, "-" * len(secret.ALLOW_MARK)), allow=allow)
-    if not secrets:
-        return data, secrets
-    try:
-        clean = splice(written, secret.redactions(secrets))
-        return json.loads(clean, object_pairs_hook=_number_names), secrets
-    except ValueError:
-        problem = f"a secret reaches over several values: {secrets[0].kind} {secrets[0].shown}…"
-        raise Usage(problem=problem, remedy=SECRETS_HINT) from None
-
-
-def _number_names(pairs: Iterable[tuple[str, Any]]) -> dict[str, Any]:
-    made: dict[str, Any] = {}
-    for name, value in pairs:
-        own = name
-        while own in made:
-            own = f"{name}-{len(made)}"
-        made[own] = value
-    return made
 
 
 # -- calls of tools, and what they answered ----------------------------------------------------------------

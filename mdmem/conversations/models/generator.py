@@ -19,7 +19,6 @@ from mdmem.document.secret import ALLOW_MARK, masked
 from mdmem.document.text.regex import regex
 from mdmem.document.text.tokens import clipped, estimate, in_line, visible
 from mdmem.errors import MdmemError
-from mdmem.kind import builtin_folder
 
 
 class Generator(Protocol):
@@ -149,7 +148,7 @@ def prompt(name: str) -> str:
 
     Neither a vault nor a setting replaces one: what a vault holds never becomes an instruction.
     """
-    with open(os.path.join(builtin_folder("prompts"), f"{name}.md"), encoding="utf-8") as file:
+    with open(os.path.join(os.path.dirname(__file__), "prompts", f"{name}.md"), encoding="utf-8") as file:
         return file.read()
 
 

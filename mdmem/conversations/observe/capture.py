@@ -23,23 +23,17 @@ from mdmem.conversations.observe.candidate import Candidate, from_event
 from mdmem.conversations.observe.cues import MOST_BYTES, PATH as LEXICON, Cues, builtin_cues, extended_cues
 from mdmem.conversations.observe.extract import extract, is_user, left_out
 from mdmem.conversations.observe.statement import (
-    MOST_SOURCES,
-    SOURCE,
     Standing,
-    attributed,
-    bullet,
     find_standing,
     name_for,
-    normal,
     read_memory,
-    sources_of,
     statements_in,
-    with_sources,
 )
 from mdmem.diagnostic import Diagnostic, about_file
 from mdmem.document.document import digest
 from mdmem.document.edit import TextEdit
 from mdmem.document.relink import percent
+from mdmem.document.source import MOST_SOURCES, SOURCE, bullet, normal, sources_of, with_sources
 from mdmem.document.text.regex import regex
 from mdmem.document.text.tokens import clipped, in_line, plain
 from mdmem.errors import LimitReached, MdmemError, NotFound, Refused, Usage
@@ -47,7 +41,15 @@ from mdmem.kind import PREFERENCE, RULE
 from mdmem.memory import content
 from mdmem.memory.inbox import WAITING, Inbox, redact_fields
 from mdmem.memory.preferences import STRENGTH, name_of as preference_at, path_of, read_preference
-from mdmem.memory.proposal import REJECTED, Proposal, bind_verb, find, new_proposal, plan_acceptance
+from mdmem.memory.proposal import (
+    REJECTED,
+    Proposal,
+    attributed,
+    bind_verb,
+    find,
+    new_proposal,
+    plan_acceptance,
+)
 from mdmem.memory.verbs import KindVerbs, R
 from mdmem.vault.config import CAPTURE_POLICIES
 from mdmem.vault.plan import Change, EditPlan, edit

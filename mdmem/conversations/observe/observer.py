@@ -15,7 +15,7 @@ from itertools import islice
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from mdmem.conversations.log.logs import now
-from mdmem.conversations.log.message import Message, beside_pairs, is_asked, pairs, redacted
+from mdmem.conversations.log.message import Message, beside_pairs, is_asked, pairs
 from mdmem.conversations.log.record import LogRecord
 from mdmem.conversations.models.generator import named, prompt
 from mdmem.conversations.models.program import program_failed
@@ -36,6 +36,7 @@ from mdmem.conversations.observe.observations import (
 )
 from mdmem.conversations.prompt.summarise import EXTRACT, SUMMARY, Summarised, most_told, summarise
 from mdmem.document.document import digest, parse_text
+from mdmem.document.secret import redacted
 from mdmem.document.text.tokens import estimate, in_line, plain
 from mdmem.document.yaml_edit import block
 from mdmem.errors import LockTimeout, MdmemError, Usage

@@ -15,8 +15,10 @@ from itertools import chain, islice
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from mdmem.conversations.log.conversation import Conversation
+from mdmem.conversations.log.logs import info_of
 from mdmem.conversations.log.message import MOST_DEEP, Message, is_asked, parse_time
 from mdmem.conversations.log.record import LogRecord, Ranges, messages_in
+from mdmem.conversations.transcripts.keeping import clean_message, is_kept, refuse_secret
 from mdmem.conversations.transcripts.transcripts import (
     FORMATS,
     MIGRATED,
@@ -30,7 +32,7 @@ from mdmem.errors import Invalid, PathRefused, SessionConflict, Usage
 from mdmem.vault import files
 
 if TYPE_CHECKING:
-    from mdmem.conversations.sessions import Sessions
+    from mdmem.conversations.log.logs import SessionLogs
 
 HOOK_SECONDS = 1.0
 """How long a hook reads while its host waits; of a very long transcript, the next one reads on."""
@@ -61,7 +63,7 @@ class SessionImport:
 
 
 def import_transcripts(
-    sessions: Sessions,
+    logs: SessionLogs,
     form: str | None,
     paths: Sequence[str],
     key: str | None = None,
@@ -77,12 +79,12 @@ def import_transcripts(
     left_out: list[str] = []
     of_agents: list[str] = []
     imported: list[ImportedSession] = []
-    most = sessions.logs.most - _ENVELOPE
-    report = partial(sessions.logs.vault.report_progress, "importing")
+    most = logs.most - _ENVELOPE
+    report = partial(logs.vault.report_progress, "importing")
     found_in = (transcripts(form or "", path, most, left_out, report) for path in paths)
     for found in chain.from_iterable(found_in):
         transcript = found if key is None else replace(found, key=key)
-        importer = _Importer(sessions, transcript, seconds)
+        importer = _Importer(logs, transcript, seconds)
         try:
             importer.add_new()
             importer.set_aliases()
@@ -140,14 +142,14 @@ class _Position(NamedTuple):
 class _Importer:
     """The import of one transcript into one session; of many reasons to leave parts out, some are counted."""
 
-    def __init__(self, sessions: Sessions, transcript: Transcript, seconds: float | None) -> None:
+    def __init__(self, logs: SessionLogs, transcript: Transcript, seconds: float | None) -> None:
         self.reasons: list[str] = []
         self.more = 0
         self.added = 0
-        self._sessions, self._transcript = sessions, transcript
+        self._logs, self._transcript = logs, transcript
         self._until = None if seconds is None else time.monotonic() + seconds
         self._name = f"{transcript.format}:{os.path.basename(transcript.path)}"
-        self._most = min(_LINE, sessions.logs.most // 2)
+        self._most = min(_LINE, logs.most // 2)
 
     def leave_out(self, reason: str) -> None:
         """Note why a part is left out; count it where there are many."""
@@ -159,14 +161,14 @@ class _Importer:
     def add_new(self) -> None:
         """Add what is new, unless the session is ignored or has messages that are newer."""
         key = self._transcript.key
-        if not self._sessions.is_kept(key):
+        if not is_kept(self._logs, key):
             raise _NotImported(f"the config has nothing kept of {key!r}")
         wait = _WAIT_SECONDS if self._until is None else 0.0
-        with self._sessions.logs.alone("importing", self._sessions.resolve(key), wait):
+        with self._logs.alone("importing", self._logs.resolve(key), wait):
             self._add_entries()
 
     def _add_entries(self) -> None:
-        with self._sessions.logs.reading(self._transcript.key) as conversation:
+        with self._logs.reading(self._transcript.key) as conversation:
             is_empty = conversation.is_new
             known = _Position.read(conversation.state.cursors.get(self._name))
             position, entries = self._resume(known) or self._recognise_held(conversation)
@@ -241,7 +243,7 @@ class _Importer:
             if self._is_clean(entry.text):
                 return None if Message.of(0, entry.message).is_transient else entry.message
             try:
-                return self._sessions.cleaned(self._transcript.key, entry.message)
+                return clean_message(self._logs, self._transcript.key, entry.message)
             except (Usage, Invalid) as error:
                 fault = error.message
         if fault:
@@ -252,7 +254,7 @@ class _Importer:
         """Return whether an entry has nothing to remove: most need not be written again."""
         if text.count("{") + text.count("[") > MOST_DEEP:
             return False
-        config = self._sessions.logs.vault.config
+        config = self._logs.vault.config
         if config.sessions.secrets == "keep":
             return True
         return secret.ALLOW_MARK not in text and not secret.find(text, allow=config.secrets.allow)
@@ -280,7 +282,7 @@ class _Importer:
             cursors = {self._name: behind._asdict()}
             return record._replace(messages=tuple(messages), text=text, cursors=cursors), None
 
-        self._sessions.logs.commit(self._transcript.key, build)
+        self._logs.commit(self._transcript.key, build)
         self.added += len(messages)
         return behind
 
@@ -299,20 +301,25 @@ class _Importer:
             behind = position.behind(entry) if isinstance(back, int) else position
             return record._replace(cursors={self._name: behind._asdict()}), None
 
-        self._sessions.logs.commit(self._transcript.key, build)
+        self._logs.commit(self._transcript.key, build)
 
     def set_aliases(self) -> None:
         """Make the other keys of the conversation lead to it, but for those that are sessions themselves."""
-        sessions, key = self._sessions, self._transcript.key
+        logs, key = self._logs, self._transcript.key
         for alias in self._transcript.aliases:
             try:
-                own = sessions.resolve(alias)
-                if own == alias != key and not sessions.info(alias).messages:
-                    sessions.alias(alias, key)
-                elif own != sessions.resolve(key):
+                own = logs.resolve(alias)
+                if own == alias != key and not self._has_messages(alias):
+                    refuse_secret(logs, alias)
+                    logs.alias(alias, key)
+                elif own != logs.resolve(key):
                     self.leave_out(f"{alias!r} is another session, and no alias of {key!r}")
             except (PathRefused, SessionConflict) as error:
                 self.leave_out(f"the alias {alias!r}: {error.message}")
+
+    def _has_messages(self, key: str) -> bool:
+        with self._logs.reading(key, self._logs.end) as conversation:
+            return bool(info_of(conversation).messages)
 
     def rename_files(self) -> None:
         for path in self._transcript.files:

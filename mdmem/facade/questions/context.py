@@ -14,7 +14,7 @@ from datetime import UTC, datetime
 from functools import cached_property, partial
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from mdmem.document.document import PROJECT_FILE, Document, parse_text
+from mdmem.document.document import Document, parse_text
 from mdmem.document.synced_block import block_span
 from mdmem.document.text.tokens import counter, fenced, in_line
 from mdmem.errors import DocumentRefused, FieldNotFound, MemoryNotFound, PathRefused, Usage
@@ -29,7 +29,7 @@ from mdmem.facade.questions.excerpt import (
 )
 from mdmem.hosts.files import SourceFiles
 from mdmem.index.hit import Hit
-from mdmem.kind import NAMESPACES, OBSERVATION, PREFERENCE, PROJECT, RULE, WORKING, Kind
+from mdmem.kind import NAMESPACES, OBSERVATION, PREFERENCE, PROJECT, PROJECT_FILE, RULE, WORKING, Kind
 from mdmem.memory import content
 from mdmem.memory.preferences import name_of, read_preference
 from mdmem.memory.rules import workspace_path
@@ -39,8 +39,8 @@ from mdmem.vault.paths import above, is_under, join
 from mdmem.vault.vault import Vault
 
 if TYPE_CHECKING:
-    from mdmem.facade.memory import Memory
-    from mdmem.memory.validity import State
+    from mdmem.facade.scoped import ScopedMemory
+    from mdmem.memory.content import State
 
 Count = Callable[[str], int]
 
@@ -133,7 +133,7 @@ class Context:
 
 
 def context(
-    memory: Memory,
+    memory: ScopedMemory,
     query: str = "",
     files: Sequence[str] = (),
     thread: str | None = None,
@@ -195,7 +195,7 @@ class _Sources:
         excluded: files that are left out; see `context`.
     """
 
-    def __init__(self, memory: Memory, now: datetime, excluded: Collection[str] = ()) -> None:
+    def __init__(self, memory: ScopedMemory, now: datetime, excluded: Collection[str] = ()) -> None:
         self._memory = memory
         self._now = now
         self._excluded = excluded

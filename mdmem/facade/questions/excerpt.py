@@ -20,7 +20,7 @@ from mdmem.kind import PREFERENCE
 
 if TYPE_CHECKING:
     from mdmem.document.document import Document
-    from mdmem.facade.memory import Memory
+    from mdmem.facade.scoped import ScopedMemory
     from mdmem.index.hit import Hit
     from mdmem.memory.preferences import Preference
     from mdmem.vault.vault import Vault
@@ -204,7 +204,7 @@ def real_path(vault: Vault, path: str) -> str:
     return os.path.realpath(os.path.join(root, *parts))
 
 
-def excerpt_hits(memory: Memory, hits: Sequence[Hit], excluded: Collection[str] = ()) -> list[Excerpt]:
+def excerpt_hits(memory: ScopedMemory, hits: Sequence[Hit], excluded: Collection[str] = ()) -> list[Excerpt]:
     """Return the passages of hits, in their order; instead of fields, what the memory says first.
 
     Args:
@@ -229,7 +229,9 @@ def excerpt_hits(memory: Memory, hits: Sequence[Hit], excluded: Collection[str] 
     return found
 
 
-def quote_hits(memory: Memory, hits: Sequence[Hit], budget: int, excluded: Collection[str] = ()) -> list[str]:
+def quote_hits(
+    memory: ScopedMemory, hits: Sequence[Hit], budget: int, excluded: Collection[str] = ()
+) -> list[str]:
     """Return what `excerpt_hits` gives, in fences, as much as fits into a budget of estimated tokens."""
     kept: list[Excerpt] = []
     for excerpt in excerpt_hits(memory, hits, excluded):
@@ -241,7 +243,7 @@ def quote_hits(memory: Memory, hits: Sequence[Hit], budget: int, excluded: Colle
     return join_blocks(kept)
 
 
-def _read_memory(memory: Memory, path: str) -> Document | None:
+def _read_memory(memory: ScopedMemory, path: str) -> Document | None:
     try:
         return memory.show(path)
     except MdmemError:

@@ -23,7 +23,7 @@ from mdmem.memory.verbs import among
 if TYPE_CHECKING:
     from datetime import datetime
 
-    from mdmem.facade.memory import Memory
+    from mdmem.facade.scoped import ScopedMemory
     from mdmem.index.links.references import Occurrence
     from mdmem.index.view import View
 
@@ -68,7 +68,7 @@ class MemoryReport:
 class _Survey:
     """What is known of the memories of a namespace, from the index and their texts."""
 
-    def __init__(self, memory: Memory, view: View, now: datetime) -> None:
+    def __init__(self, memory: ScopedMemory, view: View, now: datetime) -> None:
         self._view, self._now, self._pairs = view, now, ComparedMemories(view, now).pairs
         self._states = validity.find_states(view, now)
         repeats, against = defaultdict[str, list[str]](list), defaultdict[str, list[str]](list)
@@ -172,7 +172,7 @@ def _tell(problem: str, command: str) -> tuple[str, str]:
 
 
 def list_quality(
-    memory: Memory, view: View, paths: Sequence[str], below: float, now: datetime
+    memory: ScopedMemory, view: View, paths: Sequence[str], below: float, now: datetime
 ) -> list[MemoryQuality]:
     """List how good memories are, the worst first; see `Memory.quality`.
 
@@ -188,8 +188,10 @@ def list_quality(
     return sorted(found, key=lambda each: (each.score, each.path))
 
 
-def make_report(memory: Memory, view: View, now: datetime, before: Memory | None) -> MemoryReport:
-    """Report what is weak; `before` are the memories as they were, to count the same in them."""
+def make_report(
+    memory: ScopedMemory, view: View, now: datetime, before: dict[str, int] | None
+) -> MemoryReport:
+    """Report what is weak; `before` is the count of each kind at another moment."""
     survey = _Survey(memory, view, now)
     weak, scores = {kind: dict[str, Remedy]() for kind in KINDS}, dict[str, float]()
     for kind, path, remedy in survey.find_weak():
@@ -203,7 +205,7 @@ def make_report(memory: Memory, view: View, now: datetime, before: Memory | None
         memories=len(live),
         quality=sum(live) / len(live) if live else 0.0,
         counts={kind: len(found) for kind, found in weak.items()},
-        before=before.report().counts if before else None,
+        before=before,
         worst=tuple(
             WeakMemory(path, kind, *weak[kind][path]()) for kind in largest for path in ranked[kind][:_WORST]
         ),

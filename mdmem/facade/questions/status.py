@@ -25,7 +25,8 @@ from mdmem.vault.paths import Namespace
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping
 
-    from mdmem.facade.memory import Memory
+    from mdmem.facade.scoped import ScopedMemory
+    from mdmem.facade.service import Service
     from mdmem.index.links.references import Occurrence
     from mdmem.index.view import View
     from mdmem.vault.paths import Scope
@@ -62,11 +63,12 @@ class MemoryStatus:
     setup: tuple[str, ...]
 
 
-def find_status(memory: Memory, view: Callable[[], View]) -> MemoryStatus:
+def find_status(memory: ScopedMemory, service: Service, view: Callable[[], View]) -> MemoryStatus:
     """Return the status of a namespace. What cannot be asked is told in its `setup`, and is no error.
 
     Args:
         memory: of the namespace.
+        service: what looks after it.
         view: returns what the index knows, once it is current.
     """
     wrong: list[str] = []
@@ -87,7 +89,7 @@ def find_status(memory: Memory, view: Callable[[], View]) -> MemoryStatus:
     wrong += [ignored] if ignored else []
     proposals = ask(lambda: len(memory.inbox.list()))
     pointing = ask(lambda: _count_pointing(view()))
-    ask(lambda: wrong.extend(_look_at_setup(memory, view())))
+    ask(lambda: wrong.extend(_look_at_setup(memory, service, view())))
     return MemoryStatus(
         root=memory.name,
         scope=_describe_scope(memory.scope),
@@ -97,7 +99,7 @@ def find_status(memory: Memory, view: Callable[[], View]) -> MemoryStatus:
         proposals=proposals,
         stale=None if pointing is None else pointing["stale"],
         broken=None if pointing is None else pointing["broken"],
-        setup=tuple(dict.fromkeys((*wrong, *memory.service.remarks))),
+        setup=tuple(dict.fromkeys((*wrong, *service.remarks))),
     )
 
 
@@ -133,7 +135,7 @@ def _is_link(occurrence: Occurrence) -> bool:
     return occurrence.type in LINKS or occurrence.place.state == DANGLING
 
 
-def _count_in_git(memory: Memory) -> tuple[int, int, str] | None:
+def _count_in_git(memory: ScopedMemory) -> tuple[int, int, str] | None:
     """Count the memories that are not as the last commit has them, and those that git could not merge.
 
     Returns:
@@ -148,9 +150,9 @@ def _count_in_git(memory: Memory) -> tuple[int, int, str] | None:
         return count, len(tracked.unmerged()), f"{ignored.message}; {ignored.hint}" if ignored else ""
 
 
-def _look_at_setup(memory: Memory, view: View) -> Iterator[str]:
+def _look_at_setup(memory: ScopedMemory, service: Service, view: View) -> Iterator[str]:
     vault = memory.vault
-    for refused in (memory.service.capture_refused, memory.service.commit_refused):
+    for refused in (service.capture_refused, service.commit_refused):
         if refused:
             yield f"{refused.message}: {refused.hint}"
     for path, parts in vault.disk.mounts.items():

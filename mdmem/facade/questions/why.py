@@ -6,8 +6,8 @@ import contextlib
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, NamedTuple
 
-from mdmem.conversations.observe.statement import said_in, sourced_bullets
 from mdmem.document import confidence as rules
+from mdmem.document.source import said_in, sourced_bullets
 from mdmem.errors import DocumentRefused, GitFailed, MdmemError, NeedsFolder
 from mdmem.index.hit import day_of, fields_of
 from mdmem.index.links.lineage import CONTRADICTED, find_references
@@ -19,8 +19,8 @@ if TYPE_CHECKING:
 
     from mdmem.document.confidence import ConfidenceTerm
     from mdmem.document.document import Document
-    from mdmem.facade.memory import Memory
     from mdmem.facade.questions.uses import Use
+    from mdmem.facade.scoped import ScopedMemory
     from mdmem.index.view import View
     from mdmem.review.tracked import MemoryCommit
 
@@ -68,7 +68,7 @@ class Why:
     uses: Use | None
 
 
-def explain(memory: Memory, view: View, path: str, now: datetime | None = None) -> Why:
+def explain(memory: ScopedMemory, view: View, path: str, now: datetime | None = None) -> Why:
     """Explain a memory of a view, which is current.
 
     Raises:
@@ -106,13 +106,13 @@ def _list_bullets(document: Document) -> list[SourcedBullet]:
     return []
 
 
-def _read_uses(memory: Memory, path: str) -> Use | None:
+def _read_uses(memory: ScopedMemory, path: str) -> Use | None:
     with contextlib.suppress(MdmemError):
         return memory.uses.of(path)
     return None
 
 
-def _find_commit(memory: Memory, path: str) -> MemoryCommit | None:
+def _find_commit(memory: ScopedMemory, path: str) -> MemoryCommit | None:
     with contextlib.suppress(GitFailed, NeedsFolder):
         return next(iter(memory.git.log(path, limit=1)), None)
     return None

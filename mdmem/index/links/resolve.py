@@ -30,8 +30,8 @@ write refuses. Titles name nothing.
 
 Where `mdmem.index.links.dialect` knows the tool that a note is written for, a path is also read as that tool
 reads it: from the folders of its site, from the address at which a page is served, as an address that a page
-says of itself. What the path says by itself comes behind that, and where both are there, the link is ambiguous.
-Of several notes of a name, that one is meant which the tool takes.
+says of itself. What the path says by itself comes behind that, and where both are there, the link is
+ambiguous. Of several notes of a name, that one is meant which the tool takes.
 
 The other way round, `spell` says what a link has to say to mean a memory, in its own style.
 

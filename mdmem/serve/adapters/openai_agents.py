@@ -52,7 +52,7 @@ class VaultSession(Session):
 
         Raises:
             Usage: one has neither a role nor a type, or holds what JSON cannot.
-            As `Sessions.extend`.
+            Invalid, LockTimeout, StorageFailed: as `Sessions.extend`.
         """
         # Models that are spoken to by chat completions give all of their messages one id.
         await to_thread(self._sessions.extend, self.session_id, cast("list[Any]", items), by_id=False)

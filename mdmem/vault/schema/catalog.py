@@ -9,7 +9,7 @@ from functools import cache, cached_property
 from typing import TYPE_CHECKING, Any, TypeAlias
 
 from mdmem.document.text.regex import regex
-from mdmem.kind import builtin_folder
+from mdmem.vault.builtin import builtin_folder
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping

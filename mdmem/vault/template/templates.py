@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 from mdmem.diagnostic import about_file
 from mdmem.document.text.regex import regex
 from mdmem.errors import NamedNotFound, PathRefused, TemplateFailed, Usage
-from mdmem.kind import builtin_folder
+from mdmem.vault.builtin import builtin_folder
 
 if TYPE_CHECKING:
     from collections.abc import Mapping

@@ -18,7 +18,8 @@ from hypothesis import example, given, settings, strategies as st
 import mdmem
 from mdmem.conversations.observe.candidate import Candidate
 from mdmem.conversations.observe.capture import Capture
-from mdmem.conversations.observe.statement import name_for, normal, said_in
+from mdmem.conversations.observe.statement import name_for
+from mdmem.document.source import normal, said_in
 from mdmem.errors import NamedNotFound, Usage
 from tests.speed import examples, soak_most
 

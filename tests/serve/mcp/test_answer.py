@@ -57,7 +57,7 @@ COMMANDS = "|".join(app.list_commands(click.Context(app)))
 OF_THE_PROGRAM = re.compile(rf"\bmdmem (?:{COMMANDS})\b|(?<![\w-])--[a-z]")
 # What no tool does: set-up, health, git, and what coding tools read.
 ELSEWHERE = {
-    *("adapters", "agents", "cli", "git", "imports", "mcp"),
+    *("cli", "git", "hosts", "imports", "serve"),
     *("doctor.py", "instructions.py", "git.py", "commits.py", "merge_setup.py", "reverts.py"),
 }
 
@@ -79,7 +79,7 @@ def remedies() -> Iterator[tuple[str, str, str]]:
     """What any place in the library says to do next: the place, the error, and the text of the source."""
     root = Path(mdmem.__file__).parent
     for path in sorted(root.rglob("*.py")):
-        if ELSEWHERE & {path.relative_to(root).parts[0], path.name}:
+        if ELSEWHERE & {*path.relative_to(root).parts}:
             continue
         text, name = path.read_text("utf-8"), path.relative_to(root)
         for node in ast.walk(ast.parse(text)) if re.search("remedy|hint", text) else ():

@@ -17,7 +17,7 @@ from jsonschema import Draft202012Validator
 from mdmem.document.document import Document, parse_text
 from mdmem.document.text.regex import MOST_SECONDS, Allowance
 from mdmem.errors import DocumentRefused, NamedNotFound, PatternInvalid
-from mdmem.kind import builtin_folder
+from mdmem.vault.builtin import builtin_folder
 from mdmem.vault.schema import SchemaInfo, Schemas, formats, meter, validator, violation
 from mdmem.vault.schema.catalog import Catalog
 from mdmem.vault.schema.lint import inspect

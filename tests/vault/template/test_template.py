@@ -18,7 +18,7 @@ from mdmem.document.document import parse_text
 from mdmem.document.markdown.blocks import scan
 from mdmem.document.yaml import parse
 from mdmem.errors import NamedNotFound, PathRefused, TemplateFailed, Usage
-from mdmem.kind import builtin_folder
+from mdmem.vault.builtin import builtin_folder
 from mdmem.vault.template import filters, rendering
 from mdmem.vault.template.rendering import Variable
 from mdmem.vault.template.templates import Templates

@@ -40,7 +40,7 @@ def rows_of(setting: Setting, root: str, notes: int, most: float) -> list[Row]:
 
 
 def _warm(root: str, notes: int, questions: list[str], most: float) -> Row:
-    """Every question once before it is timed; a watcher vouches that nothing has changed."""
+    """Every question once before it is timed; the process watches the vault."""
     memory = Memory(root)
     texts = f"{root} texts"
     floors.index(root, texts)

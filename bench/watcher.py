@@ -1,4 +1,4 @@
-"""A watcher that runs beside a measurement: it vouches for the index, and says when what was indexed."""
+"""A watcher beside a measurement: it tells when what was indexed, and spares questions a look at the rest."""
 
 from __future__ import annotations
 

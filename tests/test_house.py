@@ -85,11 +85,10 @@ INLINE = {
     "index.grep": ("few searches need these", {"heapq", "index.hit", "ripgrepy"}),
     "index.index": (
         "a search of a current index needs none",
-        {"hashlib", "index.voucher", "index.worker", "platformdirs", "shutil"},
+        {"hashlib", "index.worker", "platformdirs", "shutil"},
     ),
     "index.ripgrep": ("what only lists runs no ripgrep", {"json", "shutil"}),
     "index.search": ("most searches find something", {"difflib"}),
-    "index.voucher": ("few processes vouch, or are asked", {"socket"}),
     "index.view": ("few links lead nowhere", {"git.history", "git.repository"}),
     "index.sync": ("a sync that finds nothing to do indexes nothing", {"hashlib"}),
     "review.git": (

@@ -95,7 +95,7 @@ def work(memory: ScopedMemory, given: Mapping[str, object], generator: Generator
     """
     if given.get(_INDEXES):
         with contextlib.suppress(LockTimeout), _hold_indexing(memory):
-            memory.index.sync(alone=True)
+            memory.index.sync()
             memory.references.stale()  # for which the history is read, and kept
         return
     key = given.get(_KEY)

@@ -191,7 +191,7 @@ class Memory(ScopedMemory):
     def watch(self, *, poll_seconds: float | None = None) -> Watch:
         """Iterate over what happens to memories from now on, whoever changes them; to be closed.
 
-        While it runs, questions to this object need not look at every file; those of other processes neither.
+        While it runs, questions to this object need not look at every file.
 
         Args:
             poll_seconds: look at every file this often beside watching; without it, where events do not tell
@@ -207,8 +207,7 @@ class Memory(ScopedMemory):
     def keep_current(self, watcher: Watcher | None = None) -> Keeper:
         """Watch for changes, so that questions look only at what has changed: for a process that goes on.
 
-        While it runs, questions of other processes need not look at every file either, and where an embedder
-        is set, the vectors that passages lack are made.
+        Where an embedder is set, the vectors that passages lack are made.
 
         Args:
             watcher: one that is started, and whose hints the caller takes in; a new one without.

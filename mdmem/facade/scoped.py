@@ -270,7 +270,7 @@ class ScopedMemory(Kinds["Applied"]):
         """
         self.vault.enter()
         told = self._index_progress(progress)
-        synced = self.index.rebuild(told) if rebuild else self.index.sync(progress=told, alone=True)
+        synced = self.index.rebuild(told) if rebuild else self.index.sync(progress=told)
         return synced.under(self.vault.wall)
 
     def apply(self, plan: EditPlan) -> Applied:

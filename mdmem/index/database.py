@@ -35,9 +35,6 @@ LOCK = "lock"
 VERSION_FILE = "mdmem-version"
 """In the folder of the text index: made with it, and never written again."""
 
-SOCKET = "vouches-"
-"""Prefix of the sockets of watching processes, see `mdmem.index.voucher`."""
-
 
 INDEX_NAMES = ("index", "_index")
 """What a memory is called that a site shows at the address of its folder."""

@@ -12,9 +12,9 @@ from unicodedata import normalize
 
 from mdmem.document.document import NAMED_SUFFIXES
 from mdmem.errors import IndexDamaged, IndexNotReady, LockTimeout, MdmemError, NotReady, StorageFailed
-from mdmem.index.database import DATABASE, LOCK, SOCKET, TEXT, VERSION_FILE, Database, Seen
+from mdmem.index.database import DATABASE, LOCK, TEXT, VERSION_FILE, Database, Seen
+from mdmem.index.mounts import remote_kind
 from mdmem.index.sync import Progress, Sync, Synced, Work
-from mdmem.index.voucher import mounted_in, remote_kind
 from mdmem.vault import files
 from mdmem.vault.paths import is_under
 from mdmem.vault.vault import Vault
@@ -270,7 +270,6 @@ class Index:
         progress: Progress | None = None,
         *,
         texts: bool = True,
-        alone: bool = False,
     ) -> Synced:
         """Update the index from the files.
 
@@ -281,7 +280,6 @@ class Index:
             progress: called with the number of files read, and of all to read.
             texts: whether to update the text index; without it, a few changed memories are left to the next
                 sync with it.
-            alone: ask no other process.
 
         Raises:
             LockTimeout: another process has held the lock for ten minutes.
@@ -297,21 +295,19 @@ class Index:
                 if self._is_hurried and self.is_missed:
                     raise self._refuse()
                 return self._run_with_fallback(
-                    lambda: self._sync_stores(paths, progress, texts=texts, alone=alone),
-                    lambda: self._sync_stores(None, progress, texts=texts, alone=True),
+                    lambda: self._sync_stores(paths, progress, texts=texts),
+                    lambda: self._sync_stores(None, progress, texts=texts),
                 )
             except NotReady as error:
                 self.refused = error if self._is_hurried else None
                 raise
 
     def _sync_stores(
-        self, paths: Collection[str] | None, progress: Progress | None, *, texts: bool, alone: bool
+        self, paths: Collection[str] | None, progress: Progress | None, *, texts: bool
     ) -> Synced:
         while True:
             database = self._open_database()
             where, mark = self._list_due_paths(database, paths)
-            if where is None and paths is None and not alone and self._has_voucher(database, texts=texts):
-                where = self._due = set()
             text = self._open_text_index() if texts else None
             if paths is None and where == set() and not _compare_stores(database, text):
                 return Synced()
@@ -420,47 +416,6 @@ class Index:
             if self._changed_paths == changed_paths:
                 self._changed_paths = None
 
-    def vouches(self, claim: bytes) -> bool:
-        """Return whether the index is current for another process with this claim; see `mdmem.index.voucher`.
-
-        The index is updated first from what the watcher saw, unless that means to look at everything.
-
-        Raises:
-            As `sync`.
-        """
-        with self._guard:
-            database = self._open_database()
-            texts = claim == self._make_claim(database, texts=True)
-            if not texts and claim != self._make_claim(database, texts=False):
-                return False
-            if self._list_due_paths(database)[0] is None:
-                return False
-            self.sync(texts=texts, alone=True)
-            return True
-
-    def _has_voucher(self, database: Database, *, texts: bool) -> bool:
-        """Ask other processes whether the index is current."""
-        if self._changed_paths:  # two watchers that asked each other would both wait
-            return False
-        names: list[str] = []
-        with contextlib.suppress(OSError):
-            names = [name for name in os.listdir(self.folder) if name.startswith(SOCKET)]
-        if not names:
-            return False
-        from mdmem.index.voucher import ask  # noqa: PLC0415 - start-up
-
-        return ask(self.folder, names, self._make_claim(database, texts=texts))
-
-    def _make_claim(self, database: Database, *, texts: bool) -> bytes:
-        """Return a digest of what two processes must see alike to share an index."""
-        from hashlib import sha256  # noqa: PLC0415 - start-up
-
-        status = os.stat(self.vault.root)
-        root = self.vault.root
-        mounts = [mount._replace(point=mount.point[len(root) :]) for mount in mounted_in(root)[1]]
-        seen = (database.identity, status.st_dev, status.st_ino, self.vault.mounted(""), mounts)
-        return sha256(repr((texts, *seen, self.vault.config)).encode("utf-8", "surrogateescape")).digest()
-
     def _find_changes(self, database: Database, paths: Collection[str] | None) -> Look:
         root, mounts, suffixes = self.vault.root, self.vault.mounted(""), self.vault.suffixes
         if paths is not None and "" not in paths:
@@ -500,7 +455,7 @@ class Index:
             return ask(database) if before in {None, database} else again()
 
         def again() -> R:
-            self._sync_stores(None, None, texts=True, alone=True)
+            self._sync_stores(None, None, texts=True)
             return ask(self._open_database())
 
         with self._guard:

@@ -536,7 +536,7 @@ def test_two_objects_of_one_process_see_each_others_work(root: Path, index: Inde
     other.close()
 
 
-# --------------------------------------------------------------------------------------------------- vouching
+# --------------------------------------------------------------------------------------------------- watching
 
 
 def test_a_watcher_that_tells_what_changed_spares_a_look_at_the_rest(root: Path, index: Index) -> None:

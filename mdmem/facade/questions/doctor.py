@@ -178,7 +178,7 @@ def _check_index(view: View, facts: Facts) -> Iterator[Diagnostic]:
 
 def find_differing(view: View) -> Iterator[str]:
     """Yield the memories of which the index says something else than the file, though it was made current."""
-    view.index.sync(alone=True)
+    view.index.sync()
     paths = view.index.text(lambda text: text.paths())
     texts = {view.inside(path) for path in paths if view.vault.wall.holds(path)}
     for path, _, digest, _ in view.states():

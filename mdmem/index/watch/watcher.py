@@ -16,7 +16,7 @@ from collections.abc import Collection, Iterator, Mapping
 from typing import TYPE_CHECKING, Self
 
 from mdmem.errors import MdmemError, Usage
-from mdmem.index.voucher import TABLE, Voucher, mounted_in, remote_kind
+from mdmem.index.mounts import TABLE, mounted_in, remote_kind
 from mdmem.index.watch.hints import GatheredHints, Hints, Notice
 
 if TYPE_CHECKING:  # each exists on its own systems only
@@ -393,7 +393,7 @@ class Keeper:
     """Watches for an index, so that a question to it looks only at what has changed.
 
     It begins in a thread of its own, because to watch many folders takes a moment: until then, a question
-    looks at everything. That thread waits for other processes that ask; nothing runs when files change.
+    looks at everything. Nothing runs when files change.
 
     Args:
         index: of a vault, which is asked in this process.
@@ -404,50 +404,26 @@ class Keeper:
         self._index = index
         self._is_own = watcher is None
         self._watcher = watcher or Watcher(index.vault.root, mounts=index.vault.mounted(""))
-        self._voucher: Voucher | None = None
-        self._lock = threading.Lock()
-        self._is_closed = self._is_certain = False
+        self._thread = threading.Thread(target=self._start_watcher, name="mdmem-keeper", daemon=True)
         if watcher:
             index.follow(self._take_changed)
-        self._thread = threading.Thread(target=self._run_keeper, name="mdmem-keeper", daemon=True)
-        self._thread.start()
+        elif HAS_INOTIFY:
+            self._thread.start()
 
     def close(self) -> None:
         """Stop; an own watcher is closed."""
-        with self._lock:
-            self._is_closed = True
-            if self._voucher:
-                self._voucher.close()
-        self._thread.join(_END_SECONDS)
+        if self._thread.ident:
+            self._thread.join(_END_SECONDS)
         self._index.unfollow(self._take_changed)
+        if self._is_own:
+            self._watcher.close()
 
-    def _run_keeper(self) -> None:
-        if not HAS_INOTIFY:
-            return
-        try:
-            if self._is_own:
-                self._watcher.start()
-                self._index.follow(self._take_changed)
-            self._serve_others()
-        finally:
-            if self._is_own:
-                self._watcher.close()
-
-    def _serve_others(self) -> None:
-        with contextlib.suppress(OSError, MdmemError):  # then other processes look for themselves
-            folder = self._index.folder
-            with self._lock:
-                if self._is_closed:
-                    return
-                self._voucher = Voucher(folder, self._index.vouches)
-            for is_current in self._voucher.serve():
-                if not is_current and self._is_own and self._is_certain:
-                    # Everything had to be looked at: the next one is told more.
-                    with contextlib.suppress(MdmemError):
-                        self._index.sync(texts=False)
+    def _start_watcher(self) -> None:
+        with contextlib.suppress(OSError, MdmemError):  # then every question looks at everything
+            self._watcher.start()
+            self._index.follow(self._take_changed)
 
     def _take_changed(self) -> frozenset[str] | None:
         """Return what may have changed since it was asked last; None: anything."""
         hints = self._watcher.pending(take=self._is_own)
-        self._is_certain = hints is not None
         return None if hints is None or hints.everything else hints.paths

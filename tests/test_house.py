@@ -142,6 +142,7 @@ INLINE = {
         {"conversations.transcripts.transcripts"},
     ),
     "document.markdown.blocks": ("what only lists parses no Markdown", {"pyromark"}),
+    "document.markdown.link": ("few memories have character references", {"html.entities"}),
     "document.document": (
         "what a document consists of is parsed when it is asked for",
         {

@@ -104,8 +104,17 @@ class Service:
         """Why the index did not answer somebody in a hurry; None where it did, or was not asked."""
         return self._memory.index.refused if "index" in vars(self._memory) else None
 
+    def begin_session(self) -> None:
+        """Make the index current; where it is not ready, let `context` read the files that it needs."""
+        self._vault.recover()
+        with suppress(NotReady):
+            if not self._memory.index.is_missed:
+                self._memory.index.sync(texts=False)
+                return
+        self.read_files()
+
     def read_files(self) -> None:
-        """Let `context` without a query read the files that it needs, where the index is not ready."""
+        """Let `context` without a query read the files that it needs."""
         from mdmem.index.unindexed import FileIndex  # noqa: PLC0415 - few wait for an index
 
         self._memory.index = FileIndex(self._vault, self._memory.scope.layers, self.not_ready)
@@ -184,10 +193,9 @@ def _look_at_files(memory: ScopedMemory, before: Seen) -> Seen:
         return before | seen
     from mdmem.index.code.citations import candidates  # noqa: PLC0415 - start-up
 
-    for folder, name, in_link in {
-        (os.path.dirname(view.in_workspace(path)), name, in_link) for path, name, in_link in cited
-    }:
-        for each in candidates(f"{folder}/", name, in_link=bool(in_link)):
+    # Only what a link names depends on the folder that the memory is in.
+    for citing, name, in_link in {(path if in_link else "", name, in_link) for path, name, in_link in cited}:
+        for each in candidates(view.in_workspace(citing) if citing else "", name, in_link=bool(in_link)):
             file = os.path.join(vault.workspace, each)
             if file not in seen and (found := _stamp_file(file)):
                 seen[file] = found
@@ -213,5 +221,5 @@ def _load_seen(place: str) -> Seen:
 def _keep_seen(place: str, seen: Seen) -> None:
     staged = f"{place}.{os.getpid()}"
     with open(staged, "w", encoding="utf-8") as file:
-        json.dump(seen, file)
+        file.write(json.dumps(seen))  # which takes a quarter of the time of `dump`
     os.replace(staged, place)

@@ -142,7 +142,9 @@ class Index:
     @property
     def is_missed(self) -> bool:
         """Whether there is no index, and to make one takes long."""
-        return not os.path.exists(self._database_path) and self._file_count > _MOST_HURRIED
+        if os.path.exists(self._database_path):
+            return False
+        return count_files(self.vault.root, self.vault.suffixes, _MOST_HURRIED) > _MOST_HURRIED
 
     @cached_property
     def _file_count(self) -> int:

@@ -39,18 +39,19 @@ class FileIndex(Index):
     Args:
         vault: whose memories.
         namespaces: of the layers.
-        refused: why the index is not ready; the attribute also says how many memories are not read.
+        refused: why the index is not ready, where that is known; the attribute also says how many memories
+            are not read.
     """
 
     def __init__(self, vault: Vault, namespaces: Iterable[str], refused: NotReady | None = None) -> None:
         super().__init__(vault.store)
-        self.refused = refused
         self._left_out = 0
         self._reads = vault.reads
         self._files = Database(IN_MEMORY)
         self._read: set[str] = set()
         self._layers = [self.vault.within(namespace) for namespace in namespaces]
         self._pinned: Iterator[str] | None = self._grep(_PINNED)
+        self.refused = refused or self._refuse()  # which counts the files, while ripgrep is at work
 
     def sync(self, *_: object, **__: object) -> Synced:
         """Do nothing: files are read when they are asked for."""

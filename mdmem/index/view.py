@@ -404,12 +404,13 @@ class View:
     @cached_property
     def left_out(self) -> frozenset[str]:
         """What git has and a sparse work tree leaves out, seen from the workspace; none behind the wall."""
-        from mdmem.git.history import History  # noqa: PLC0415 - start-up
         from mdmem.git.repository import Repository  # noqa: PLC0415 - start-up
 
         root, files = self.vault.workspace, frozenset[str]()
         with suppress(GitFailed):
             if repository := Repository.find(root):
+                from mdmem.git.history import History  # noqa: PLC0415 - few vaults have none
+
                 files = History(repository).list_left_out()
         return frozenset(file for file in files if not self.vault.hides(os.path.join(root, file)))
 

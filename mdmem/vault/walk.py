@@ -159,12 +159,17 @@ def count_passed_over(paths: Iterable[str]) -> dict[str, int]:
     return {suffix: count for suffix, count in counts.most_common() if suffix.lower() in _TEXTS}
 
 
-def count_files(root: str, suffixes: tuple[str, ...] = SUFFIXES) -> int:
-    """Count the files below a folder with one of `suffixes`, hidden names left out, and look at none."""
+def count_files(root: str, suffixes: tuple[str, ...] = SUFFIXES, most: int | None = None) -> int:
+    """Count the files below a folder with one of `suffixes`, hidden names left out, and look at none.
+
+    With `most`, stop at the folder in which there are more.
+    """
     count = 0
     for _, folders, names in tree(root):
         folders[:] = [name for name in folders if name[0] != "."]
         count += sum(name.endswith(suffixes) and name[0] != "." for name in names)
+        if most is not None and count > most:
+            break
     return count
 
 

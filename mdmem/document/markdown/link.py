@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import html.entities
 from typing import TYPE_CHECKING, NamedTuple
 
 from mdmem.diagnostic import Span
@@ -83,6 +82,8 @@ def unescaped(written: str) -> str:
 def _unescape_one(escaped: re.Match[str]) -> str:
     if escaped[1]:
         return escaped[1]
+    import html.entities  # noqa: PLC0415 - few memories have any
+
     entity = escaped[0]
     return html.unescape(entity) if entity[1] == "#" else html.entities.html5.get(entity[1:], entity)
 

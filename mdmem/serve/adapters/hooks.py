@@ -137,13 +137,10 @@ def _take_claim(file: str, settings: str) -> bool:
 
 def _session_start(memory: Memory, given: Given) -> dict[str, Any] | None:
     """Return the context, without what the host reads by itself."""
+    memory.service.begin_session()  # before what is imported while ripgrep is at work
     from mdmem.facade.questions.context import context  # noqa: PLC0415 - other events need none
 
     _forget_old_sessions(memory)
-    try:
-        memory.index.sync(texts=False)
-    except NotReady:
-        memory.service.read_files()
     threads = {info.id: changed for info, changed in _live_memories(memory) if info.kind == "thread"}
     own = _thread_of(given)
     thread = own if own in threads else next(iter(threads), None)

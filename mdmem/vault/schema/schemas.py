@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 from collections import Counter
+from functools import partial, reduce
+from math import isfinite
+from operator import getitem
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from mdmem.diagnostic import Diagnostic, Span
@@ -17,7 +20,7 @@ from mdmem.vault.schema.guide import FieldGuide, describe_item, list_fields
 from mdmem.vault.schema.violation import escape, locate_start, show
 
 if TYPE_CHECKING:  # jsonschema takes longer to import than most commands take to run
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Callable, Mapping, Sequence
 
     from jsonschema.protocols import Validator
 
@@ -223,10 +226,12 @@ class Schemas:
             hint = "see what is wrong with `mdmem schema check`"
             flaw = Flaw(locate_start(document), "schema-broken", message, hint, f"{name}::broken")
             return [document.diagnose(flaw)]
+        value, findings = self._select_value(document, name)
+        if self._is_known(name) and _is_certain(self._catalog, name, name, value):
+            return findings
         from mdmem.vault.schema.meter import Meter, Unchecked  # noqa: PLC0415 - start-up
         from mdmem.vault.schema.validator import find_errors  # noqa: PLC0415 - start-up
 
-        value, findings = self._select_value(document, name)
         meter = Meter(None if document.is_json else document)
         try:
             errors = find_errors(self._validator_of(name), value, meter)
@@ -289,6 +294,59 @@ def _sign_finding(found: Diagnostic, document: Document) -> tuple[str, str, str]
     rule = _INDEX.sub("/*", found.rule.partition(":")[2])
     is_of_field = rule.startswith("/") and not rule.startswith(f"/{BODY}/")
     return found.code, rule, document.text[found.span.start : found.span.end] if is_of_field else ""
+
+
+_TYPES: dict[str, tuple[type, ...]] = {
+    "string": (str,),
+    "array": (list,),
+    "object": (dict,),
+    "null": (type(None),),
+    "boolean": (bool,),
+    "integer": (int,),
+    "number": (int, float),
+}
+_SAYING_NOTHING = {"$schema", "$id", "$defs", "title", "description", "examples"}
+_CERTAIN: dict[str, Callable[[Callable[[Any, Any], bool], Any, Any], bool]] = {
+    "$ref": lambda accepts, wanted, value: accepts(wanted, value),
+    "anyOf": lambda accepts, wanted, value: any(accepts(each, value) for each in wanted),
+    "enum": lambda _, wanted, value: isinstance(value, str) and value in wanted,
+    "format": lambda _, wanted, value: not isinstance(value, str) or formats.FORMATS[wanted].accepts(value),
+    "items": lambda accepts, wanted, value: (
+        not isinstance(value, list) or all(accepts(wanted, each) for each in value)
+    ),
+    "maximum": lambda _, wanted, value: not isinstance(value, int | float) or value <= wanted,
+    "minimum": lambda _, wanted, value: not isinstance(value, int | float) or value >= wanted,
+    "properties": lambda accepts, wanted, value: (
+        not isinstance(value, dict) or all(accepts(wanted[key], value[key]) for key in wanted if key in value)
+    ),
+    "required": lambda _, wanted, value: not isinstance(value, dict) or value.keys() >= {*wanted},
+    "type": lambda _, wanted, value: any(
+        type(value) in _TYPES[each] and (type(value) is not float or isfinite(value))
+        for each in ([wanted] if isinstance(wanted, str) else wanted)
+    ),
+}
+"""Keywords by which most memories can be seen to be sound: whether one certainly accepts a value."""
+
+
+def _is_certain(catalog: Catalog, name: str, schema: Any, value: Any) -> bool:
+    """Return whether a built-in schema certainly accepts a value, without jsonschema; see `_CERTAIN`.
+
+    Args:
+        catalog: the schemas.
+        name: the one that references without a name are to.
+        schema: it or one inside it, or a reference to one.
+        value: what is judged.
+    """
+    if isinstance(schema, str):
+        file, _, pointer = schema.partition("#")
+        name = catalog.resolve(file) or name
+        top: Any = catalog.parsed(name)
+        schema = reduce(getitem, pointer.split("/")[1:], top)
+    accepts = partial(_is_certain, catalog, name)
+    return all(
+        keyword in _SAYING_NOTHING or (keyword in _CERTAIN and _CERTAIN[keyword](accepts, wanted, value))
+        for keyword, wanted in schema.items()
+    )
 
 
 def _check_expires(document: Document, name: str, written: Any) -> list[Diagnostic]:

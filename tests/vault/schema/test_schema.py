@@ -22,6 +22,7 @@ from mdmem.vault.schema import SchemaInfo, Schemas, formats, meter, validator, v
 from mdmem.vault.schema.catalog import Catalog
 from mdmem.vault.schema.lint import inspect
 from mdmem.vault.schema.meter import Meter, Unchecked
+from mdmem.vault.schema.schemas import _is_certain
 from tests import speed
 from tests.speed import examples, soak_most
 from tests.tables import cases
@@ -79,6 +80,38 @@ def test_the_built_in_schemas_are_listed_with_their_titles() -> None:
     names = Schemas({}).names()
     assert [info.name for info in names] == BUILTIN
     assert all(info.builtin and info.title for info in names)
+
+
+VALUES = st.recursive(
+    st.none()
+    | st.booleans()
+    | st.integers(-2, 10**20)
+    | st.floats()
+    | st.sampled_from(["", "a", "open", "2024-01-31", "2024-01-31T12:30Z", "2024-02-30", "1:2"]),
+    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.sampled_from(["ids", "type", "x"]), inner),
+    max_leaves=4,
+)
+NAMED = sorted(
+    {
+        "own",
+        *(
+            field
+            for name in BUILTIN
+            for field in Schemas({}).fields(parse_text(f"{name}/a.md", f"---\ntype: {name}\n---\n"))
+        ),
+    }
+)
+
+
+@given(st.sampled_from(BUILTIN), st.dictionaries(st.sampled_from(NAMED), VALUES, max_size=4) | VALUES)
+@settings(max_examples=examples(300), deadline=None)
+def test_what_is_certainly_sound_by_a_built_in_schema_has_no_error(name: str, value: Any) -> None:
+    """And of its examples, jsonschema has to judge none."""
+    catalog = Catalog({})
+    errors = validator.find_errors(validator.make_validator(catalog, name), value, Meter())
+    assert not (_is_certain(catalog, name, name, value) and next(errors, None))
+    given_there: Any = catalog.parsed(name)
+    assert all(_is_certain(catalog, name, name, each) for each in given_there["examples"])
 
 
 @cases("name", BUILTIN)

@@ -19,7 +19,7 @@ GROUPS = {
     "start": "init install status uninstall import help",
     "find and read": "search grep show ls refs backlinks tags today",
     "change": "remember write edit replace mv rm append section set unset new",
-    "go back, and review": "undo redo history check git diff restore doctor inbox",
+    "go back, and review": "undo redo history check git web diff restore doctor inbox",
     "give to agents": "context mcp",
     "what counts": "supersede contradict reinstate confirm why duplicates consolidate quality report",
     "kinds of memory": "notes working preferences project rules sessions results",
@@ -28,7 +28,7 @@ GROUPS = {
 # Those that the first screen shows; `--all` shows the rest.
 FIRST = (
     "init install status search grep show ls refs remember write edit replace mv rm"
-    " undo history check git context mcp"
+    " undo history check git web context mcp"
 )
 _FIRST_OPTIONS = ("vault", "user", "project")
 

@@ -149,7 +149,7 @@ _MODULES = {
     "references": "backlinks graph refs tags",
     "results": "results",
     "search": "grep search",
-    "serve": "index lsp mcp watch",
+    "serve": "index lsp mcp watch web",
     "sessions": "sessions",
     "team": "store",
     "validity": "confirm contradict past prune reinstate revoke supersede why",

@@ -15,7 +15,7 @@ import click
 import mdmem
 from mdmem.cli import options, render
 from mdmem.cli.main import command
-from mdmem.errors import Usage
+from mdmem.errors import ExtraMissing, Usage
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -54,8 +54,6 @@ def mcp_command(
     --budget says. A client can reach what --vault, --user, --project and --resource name, and the rules that
     everybody shares; of sessions and observations only those of --thread, where that is given.
     """
-    from mdmem.errors import ExtraMissing
-
     if find_spec("mcp") is None:
         raise ExtraMissing(extra="mcp", package="mcp")
     import anyio
@@ -78,6 +76,26 @@ def mcp_command(
             anyio.run(server.serve_stdio)
 
 
+@command("web", epilog="Example: mdmem web --open")
+@click.option("--open", "open_", is_flag=True, help="Show the page in your browser.")
+@click.pass_obj
+def web_command(target: Target, open_: bool) -> None:
+    """Review, read and search memories in a browser of this machine.
+
+    It prints the address of the page, which holds a token: who has it can change the memories. Where git is
+    used, the page shows what was changed since the last commit, to be accepted or rejected row by row.
+    """
+    if find_spec("starlette") is None or find_spec("uvicorn") is None:
+        raise ExtraMissing(extra="web", package="starlette")
+    from mdmem.web.server import serve_page
+
+    memory, say = target.open(), partial(print, flush=True)
+    gc.freeze()
+    gc.enable()
+    with _commit_at_end(memory, partial(print, "mdmem:", file=sys.stderr, flush=True)):
+        serve_page(memory, say, opens=open_)
+
+
 @command("lsp", hidden=True, epilog="Example: mdmem lsp 2> lsp.log")
 @click.pass_obj
 def lsp_command(target: Target) -> int:
@@ -86,8 +104,6 @@ def lsp_command(target: Target) -> int:
     It speaks the Language Server Protocol on standard input and output, for every vault in which a file is
     opened, or for that of --vault. It writes no memory: the editor does.
     """
-    from mdmem.errors import ExtraMissing
-
     if find_spec("pygls") is None:
         raise ExtraMissing(extra="lsp", package="pygls")
     from mdmem.editor.lsp.server import MemoryLanguageServer

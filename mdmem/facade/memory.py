@@ -47,7 +47,7 @@ if TYPE_CHECKING:  # most commands use one of these, or none
     from mdmem.facade.questions.context import Context
     from mdmem.facade.questions.doctor import Health
     from mdmem.facade.questions.report import MemoryReport
-    from mdmem.facade.questions.statistics import MemoryStats
+    from mdmem.facade.questions.statistics import MemorySize, MemoryStats
     from mdmem.facade.questions.status import MemoryStatus
     from mdmem.facade.questions.why import Why
     from mdmem.facade.service import Service
@@ -400,6 +400,13 @@ class Memory(ScopedMemory):
 
         self.vault.enter()
         return count_memories(self._current_view(), self.vault)
+
+    def sizes(self) -> list[MemorySize]:
+        """List how large each memory is, the largest first, and whether something in it leads nowhere."""
+        from mdmem.facade.questions.statistics import list_sizes  # noqa: PLC0415 - start-up
+
+        self.vault.enter()
+        return list_sizes(self._current_view(), self.vault)
 
     def complete_thread(self, thread: str) -> str:
         """Return the thread, a session or one with working memory, that begins so; else what is given.

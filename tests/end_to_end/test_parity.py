@@ -73,6 +73,7 @@ REFS = ("list", "lookup", "stale", "stats", "pin", "fix")
 ONLY_CLI = {
     "tool": "mdmem.serve.adapters.memory_tool.Tool: commands of a model, in its words",
     "lsp": "a front end: `memory.editing()` for editors",
+    "web": "a front end: the review, in a browser",
     "mcp": "a front end: the same verbs as tools of the Model Context Protocol",
     "refs": "one command for most of what references are asked",
     "init": "mdmem.init: there is no memory to open yet",
@@ -215,6 +216,7 @@ NO_JSON = {
     "tool": "prints nothing else",
     "lsp": "speaks JSON",
     "mcp": "speaks JSON",
+    "web": "prints the address of a page",
 }
 
 # Commands that change nothing, and so have no --dry-run.
@@ -246,6 +248,7 @@ NO_DRY_RUN = {
     "store.init": "what is there already is never changed",
     "hook": "a host waits for its answer, and nobody reads a diff",
     "lsp": "the editor makes the changes",
+    "web": "each decision of the page is undone there",
     "mcp": "each of its tools that changes something has dry_run",
     "tool": "a model gives commands, which have no such member",
     "git.merge_driver": "git gives it files of its own",

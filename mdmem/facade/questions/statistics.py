@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
+from contextlib import suppress
 from dataclasses import dataclass
 from typing import NamedTuple
 
 from mdmem.document.text.tokens import estimate
 from mdmem.errors import DocumentRefused, MemoryNotFound, StorageFailed
+from mdmem.index.code.citations import DANGLING, GONE
+from mdmem.index.links.references import CODE, LINKS, occurrences
 from mdmem.index.view import View
 from mdmem.kind import namespace_of
+from mdmem.memory.content import stamp_of
 from mdmem.vault.vault import Vault
 
 _MONTH = len("2024-01")
@@ -78,6 +82,36 @@ def count_memories(view: View, vault: Vault) -> MemoryStats:
         folders=tuple(sorted(folders.values(), key=lambda each: (-each.bytes, each.name))),
         months=tuple(sorted(months.values())),
     )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class MemorySize:
+    """How large one memory is.
+
+    Attributes:
+        path: the memory.
+        tokens: about how many it is to a model.
+        modified: when its file was changed, see `stamp_of`.
+        is_broken: whether a link or citation in it leads nowhere.
+    """
+
+    path: str
+    tokens: int
+    modified: str
+    is_broken: bool
+
+
+def list_sizes(view: View, vault: Vault) -> list[MemorySize]:
+    """List how large each memory of a namespace is that can be read, the largest first."""
+    pointing = occurrences(view, types=(*LINKS, *CODE))
+    broken = {each.place.path for each in pointing if each.place.state in {DANGLING, GONE}}
+    found = []
+    for path, _, mtime, _ in view.memories(()):
+        with suppress(DocumentRefused, MemoryNotFound, StorageFailed):
+            tokens = estimate(vault.read(path, recovered=True).text)
+            modified = stamp_of(mtime)
+            found.append(MemorySize(path=path, tokens=tokens, modified=modified, is_broken=path in broken))
+    return sorted(found, key=lambda each: (-each.tokens, each.path))
 
 
 def _folder_of(path: str) -> str:

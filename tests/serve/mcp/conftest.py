@@ -18,7 +18,7 @@ from mcp import Client, StdioServerParameters
 
 import mdmem
 from mdmem.cli.main import main
-from mdmem.serve.mcp import http
+from mdmem.serve.mcp import door, http
 from mdmem.serve.mcp.answer import Bound
 from mdmem.serve.mcp.server import MemoryServer
 from mdmem.serve.mcp.tools import Toolbox
@@ -141,7 +141,7 @@ def on_http_here(root: Path) -> Iterator[str]:
 
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv(http.TOKEN, TOKEN)
-        patch.setattr(http, "Server", Ended)
+        patch.setattr(door, "Server", Ended)
         served = MemoryServer(Bound(memory=mdmem.open(root)), structured=True)
         thread = Thread(target=http.serve_http, args=(served, 0, told.put))
         thread.start()

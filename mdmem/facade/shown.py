@@ -1,0 +1,60 @@
+"""A text as a page or form shows it, and what becomes of the exact text when somebody changes that."""
+
+from __future__ import annotations
+
+import re
+from bisect import bisect_right
+from itertools import accumulate
+
+from mdmem.document.frontmatter import BOM
+from mdmem.document.text.diff import hunks
+from mdmem.document.text.lines import Lines, whole_lines, with_newline
+from mdmem.document.text.tokens import visible
+
+_SPELLED = re.compile(r"<U\+([0-9A-F]{4,6})>")
+
+
+def exact_name(shown: str) -> str:
+    """Return a text of which `visible` shows this, with each character that it spells out."""
+    return _SPELLED.sub(lambda found: chr(int(found[1], 16)), shown)
+
+
+class ShownText:
+    """A text with what cannot be seen spelled out, lines that end in line feeds, and no byte-order mark.
+
+    Attributes:
+        text: as it is shown.
+    """
+
+    def __init__(self, exact: str) -> None:
+        self._mark = BOM if exact.startswith(BOM) else ""
+        self._newline = Lines(exact).newline
+        self._exact = whole_lines(exact, len(self._mark))
+        self._shown = [visible(line) for line in self._exact]
+        self._starts = [*accumulate(map(len, self._exact), initial=len(self._mark))]
+        self._shown_starts = [*accumulate(map(len, self._shown), initial=0)]
+        self.text = "".join(self._shown)
+
+    def find_shown(self, offset: int) -> int:
+        """Return where an offset of the exact text is in what is shown, in code points."""
+        line = max(0, bisect_right(self._starts, offset) - 1)
+        before = self._exact[line][: offset - self._starts[line]] if line < len(self._exact) else ""
+        return self._shown_starts[line] + len(visible(before))
+
+    def take_back(self, changed: str) -> str:
+        """Return the exact text that somebody means who has changed what is shown.
+
+        Lines that stay keep every byte. In those that change, a character that was spelled out is meant by
+        its spelling, unless that stood there as such.
+        """
+        lines = whole_lines(with_newline(changed, "\n"))
+        found, reached = list[str](), 0
+        for hunk in hunks(self._shown, lines):
+            gone = "".join(self._exact[hunk.start : hunk.end])
+            came = "".join(lines[hunk.new_start : hunk.new_end])
+            kept = {each for each in _SPELLED.findall(came) if chr(int(each, 16)) in gone}
+            for each in kept - {*_SPELLED.findall(gone)}:
+                came = came.replace(f"<U+{each}>", chr(int(each, 16)))
+            found += [*self._exact[reached : hunk.start], came.replace("\n", self._newline)]
+            reached = hunk.end
+        return self._mark + "".join([*found, *self._exact[reached:]])

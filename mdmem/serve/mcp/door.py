@@ -1,0 +1,73 @@
+"""The door of a server on this machine: its socket, and the token that requests have to carry."""
+
+from __future__ import annotations
+
+import hmac
+import socket
+from contextlib import contextmanager, suppress
+from typing import TYPE_CHECKING
+
+from starlette.requests import ClientDisconnect
+from starlette.responses import PlainTextResponse
+from uvicorn import Config, Server
+
+from mdmem.errors import Usage
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from starlette.types import ASGIApp, Receive, Scope, Send
+
+HOST = "127.0.0.1"
+
+
+class Door:
+    """Lets requests in that carry the token; who serves looks at their Host and Origin."""
+
+    def __init__(self, app: ASGIApp, token: str) -> None:
+        self._app = app
+        self._authorization = f"Bearer {token}".encode()
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Serve a request, or refuse it."""
+        if scope["type"] == "http":
+            tokens = [value for name, value in scope["headers"] if name == b"authorization"]
+            if len(tokens) != 1 or not hmac.compare_digest(tokens[0], self._authorization):
+                refusal = PlainTextResponse("give the bearer token", 401, {"WWW-Authenticate": "Bearer"})
+                await refusal(scope, receive, send)
+                return
+        with suppress(ClientDisconnect):  # nobody is there to be answered
+            await self._app(scope, receive, send)
+
+
+@contextmanager
+def listen(port: int) -> Iterator[socket.socket]:
+    """Give a socket that listens on a port of this machine alone, 0 for a free one.
+
+    Raises:
+        Usage: the port is taken.
+    """
+    with socket.socket(socket.AF_INET, socket.SOCK_STREAM) as listening:
+        listening.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        try:
+            listening.bind((HOST, port))
+        except OSError as error:
+            raise Usage(problem=f"cannot serve on port {port}: {error.strerror}") from None
+        listening.listen()
+        yield listening
+
+
+def serve(app: ASGIApp, listening: socket.socket) -> None:
+    """Serve what comes to a socket until a signal ends it."""
+    config = Config(
+        app,
+        http="h11",
+        ws="none",
+        log_level="warning",
+        access_log=False,
+        limit_concurrency=128,  # requests beyond it are answered with 503
+        timeout_keep_alive=5,
+        timeout_graceful_shutdown=3,
+        h11_max_incomplete_event_size=16 * 1024,  # of a request before its body
+    )
+    Server(config).run(sockets=[listening])

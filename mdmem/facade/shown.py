@@ -11,7 +11,7 @@ from mdmem.document.text.diff import hunks
 from mdmem.document.text.lines import Lines, whole_lines, with_newline
 from mdmem.document.text.tokens import visible
 
-_SPELLED = re.compile(r"<U\+([0-9A-F]{4,6})>")
+_SPELLED = re.compile(r"<U\+((?:10|[0-9A-F])?[0-9A-F]{4})>")
 
 
 def exact_name(shown: str) -> str:
@@ -38,7 +38,7 @@ class ShownText:
     def find_shown(self, offset: int) -> int:
         """Return where an offset of the exact text is in what is shown, in code points."""
         line = max(0, bisect_right(self._starts, offset) - 1)
-        before = self._exact[line][: offset - self._starts[line]] if line < len(self._exact) else ""
+        before = self._exact[line][: max(0, offset - self._starts[line])] if line < len(self._exact) else ""
         return self._shown_starts[line] + len(visible(before))
 
     def take_back(self, changed: str) -> str:

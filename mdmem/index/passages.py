@@ -74,6 +74,7 @@ _ENDINGS = (
 )  # fmt: skip
 
 Run = tuple[str, ...]
+_LONGEST_WORD = 8192  # bytes
 _LONGEST_BEFORE = 16  # letters and digits
 
 
@@ -99,6 +100,9 @@ def _start_analyzer() -> tantivy.TextAnalyzerBuilder:
     import tantivy  # noqa: PLC0415 - start-up
 
     builder = tantivy.TextAnalyzerBuilder(tantivy.Tokenizer.simple())
+    builder = builder.filter(
+        tantivy.Filter.remove_long(_LONGEST_WORD)
+    )  # stemming one of megabytes takes hours
     return builder.filter(tantivy.Filter.lowercase()).filter(tantivy.Filter.ascii_fold())
 
 

@@ -7,7 +7,7 @@ there: what cannot be seen in it is spelled out.
 from __future__ import annotations
 
 import json
-from collections import Counter
+from collections import Counter, defaultdict
 from contextlib import suppress
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
@@ -22,7 +22,6 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping
 
     from mdmem import Applied
-    from mdmem.editor.places import Leads
     from mdmem.facade.memory import Memory
     from mdmem.review.decisions import Reviewed, ReviewedRow
 
@@ -30,16 +29,15 @@ _MOST_ROWS = 1_000  # of a memory
 _LONGEST_ROW = 20_000  # characters
 _MOST_REVIEWED = 400_000  # characters of an answer
 _LONGEST_TEXT = 200_000  # characters of a memory
-_MOST_LISTED = 100
-_MOST_SHOWN = 500  # characters of a line or message
-_MOST_NAMED = 20  # paths of a change
+_LONGEST_LINE = 500  # characters of a line or message
+_MOST = 100  # of other lists
+_MOST_PATHS = 20  # of a change
 _MOST_CHANGES = 500  # of a day
-_MOST_ACTORS = 20  # of a day
-_DAY = len("2024-01-31")
-_EDITOR = "edit it in your editor"
 _MOST_BOXES = 300
+_MOST_ACTORS = 20  # of a day
+_DEEPEST = 3  # folders by which the smaller memories are summed up
 _WEEKS = 8
-_DEEPEST = 3  # folders by which the rest is summed up
+_DAY = len("2024-01-31")
 
 
 class Refusal(NamedTuple):
@@ -50,96 +48,81 @@ class Refusal(NamedTuple):
 
     def json_shape(self) -> dict[str, Any]:
         """Return it as a JSON object."""
-        error = {
-            name: clipped(getattr(self.error, name), _LONGEST_ROW) for name in ("code", "message", "hint")
+        told = {
+            each: clipped(getattr(self.error, each), _LONGEST_ROW) for each in ("code", "message", "hint")
         }
-        return {"error": error, "memory": self.memory}
+        return {"error": told, "memory": self.memory}
 
 
 def _find_path(memory: Memory, shown: str) -> str:
     """Find the path that the page shows so; one that is written so goes first."""
-    if "<U+" not in shown or memory.exists(shown):
-        return shown
-    return exact_name(shown)
+    return shown if "<U+" not in shown or memory.exists(shown) else exact_name(shown)
 
 
 # -- the review --------------------------------------------------------------------------------------------
 
 
 def list_review(memory: Memory, limit: int = 40, after: str = "", path: str = "") -> Any:
-    """List what differs from the last commit: all without `path`, behind the memory `after`."""
-    empty: dict[str, Any] = {"needs": None, "memories": [], "left": 0, "rows": 0}
-    paths = [_find_path(memory, path)] if path else []
+    """List what differs from the last commit: of one memory, or of those behind the memory `after`."""
+    reviewed, needs = list["Reviewed"](), None
     try:
-        reviewed = memory.git.review(paths)
-    except MemoryNotFound:
-        return empty
+        reviewed = memory.git.review([_find_path(memory, path)] if path else [])
     except MdmemError as error:
-        return {**empty, "needs": Refusal(error).json_shape()["error"]}
+        needs = None if isinstance(error, MemoryNotFound) else Refusal(error).json_shape()["error"]
     start = _find_path(memory, after).split("/") if after else []
     behind = [each for each in reviewed if each.path.split("/") > start]
-    shown, room = list[Any](), _MOST_REVIEWED
+    shown, used = list[Any](), 0
     for each in behind[: max(1, limit)]:
-        if room <= 0:
-            break
-        shape, used = _shape_reviewed(each, room)
-        shown.append(shape)
-        room -= used
+        if used < _MOST_REVIEWED:
+            shown.append(_shape_reviewed(each))
+            used += sum(len(text) for row in shown[-1]["rows"] for _, text in row["words"])
     rows = sum(len(each.rows) for each in reviewed)
-    return {"needs": None, "memories": shown, "left": len(behind) - len(shown), "rows": rows}
+    return {"needs": needs, "memories": shown, "left": len(behind) - len(shown), "rows": rows}
 
 
-def _shape_reviewed(reviewed: Reviewed, room: int) -> tuple[dict[str, Any], int]:
-    """Return a memory of the review as JSON, with the rows for which there is room; and what they take."""
+def _shape_reviewed(reviewed: Reviewed) -> dict[str, Any]:
+    """Return a memory of the review as JSON, with the rows for which there is room: one at least."""
     rows, used = list[Any](), 0
     for row in islice(reviewed.rows, _MOST_ROWS):
-        if used > room:
-            break
-        rows.append(shape := _shape_row(row))
-        used += sum(len(text) for _, text in shape["words"])
-    return {
-        **as_json(replace(reviewed, rows=())),
-        "rows": rows,
-        "rows_left": len(reviewed.rows) - len(rows),
-    }, used
+        if used < _MOST_REVIEWED:
+            rows.append(_shape_row(row))
+            used += sum(len(text) for _, text in rows[-1]["words"])
+    return {**as_json(replace(reviewed, rows=())), "rows": rows, "rows_left": len(reviewed.rows) - len(rows)}
 
 
 def _shape_row(row: ReviewedRow) -> dict[str, Any]:
-    """Return a row as JSON: what it says in words that went, came and stayed, of a long one the beginning."""
-    said = {name: getattr(row, name) for name in ("before", "after")}
-    texts = {
-        name: value if isinstance(value, str) else json.dumps(value, default=str)
-        for name, value in said.items()
-    }
-    long: dict[str, Any] = {
-        name: text[:_LONGEST_ROW] for name, text in texts.items() if len(text) > _LONGEST_ROW
-    }
-    row = replace(row, **long) if long else row
+    """Return a row as JSON: what it says in words that went, came and stayed, cut where it is long."""
+    long: dict[str, Any] = {}
+    for name in ("before", "after"):
+        value = getattr(row, name)
+        text = value if isinstance(value, str) else json.dumps(value, default=str)
+        if len(text) > _LONGEST_ROW:
+            long[name] = text[:_LONGEST_ROW]
+    row = replace(row, **long)
     told = as_json(replace(row, before=None, after=None, path=""))
     shape = {
-        name: value for name, value in told.items() if value not in ("", None, [], False) or name == "sure"
+        name: value for name, value in told.items() if name == "sure" or value not in ("", None, [], False)
     }
     return {**shape, "words": [[*word] for word in row.words], "cut": bool(long)}
 
 
 def _review_again(memory: Memory, paths: Iterable[str]) -> list[Any]:
     """List those of some memories that differ from the last commit now."""
-    found = dict[str, Any]()
-    for path in islice(dict.fromkeys(paths), _MOST_LISTED):
-        with suppress(MdmemError):
-            for each in memory.git.review([path]):
-                found[each.path] = _shape_reviewed(each, _MOST_REVIEWED)[0]
-    return [*found.values()]
+    wanted, found = {*paths}, list["Reviewed"]()
+    with suppress(MdmemError):
+        found = memory.git.review([*wanted] if len(wanted) == 1 else [])
+    return [_shape_reviewed(each) for each in found if not wanted.isdisjoint({each.path, each.old_path})][
+        :_MOST
+    ]
 
 
 def reject_rows(memory: Memory, path: str, rows: list[str]) -> Any:
     """Make rows what they are in the last commit; where that is refused, return the memory as it is now."""
     path = _find_path(memory, path)
     try:
-        applied = memory.git.reject(path, rows)
+        return _tell_applied(memory, memory.git.reject(path, rows), path)
     except MdmemError as error:
         return Refusal(error, next(iter(_review_again(memory, [path])), None))
-    return _tell_applied(memory, applied, path)
 
 
 def _tell_applied(memory: Memory, applied: Applied, path: str = "") -> dict[str, Any]:
@@ -147,19 +130,20 @@ def _tell_applied(memory: Memory, applied: Applied, path: str = "") -> dict[str,
     touched = list(dict.fromkeys((*applied.plan.paths, *(file.path for file in applied.files))))
     memories = _review_again(memory, touched)
     own = next((each for each in memories if each["path"] == path), None)
-    return {"id": applied.id, "touched": touched, "memories": memories, "memory": own}
+    return {"id": applied.id, "touched": touched[:_MOST], "memories": memories, "memory": own}
 
 
 def undo_change(memory: Memory, id: str) -> Any:  # noqa: A002 - its name everywhere else
     """Take back a change."""
-    applied = memory.undo(id)
-    return {"undone": id, **_tell_applied(memory, applied)}
+    return {"undone": id, **_tell_applied(memory, memory.undo(id))}
 
 
 def commit_accepted(memory: Memory, message: str, accepted: dict[str, list[str]]) -> Any:
     """Commit the memories of which every row is accepted."""
     named = {_find_path(memory, path): rows for path, rows in accepted.items()}
-    return memory.git.commit(message, accepted=named)
+    done = memory.git.commit(message, accepted=named)
+    told = {"files": len(done.files), "left_out": done.left_out[:_MOST], "notes": done.notes[:_MOST]}
+    return {"commit": done.commit, "branch": done.branch, **told}
 
 
 # -- one memory --------------------------------------------------------------------------------------------
@@ -167,12 +151,13 @@ def commit_accepted(memory: Memory, message: str, accepted: dict[str, list[str]]
 
 def show_memory(memory: Memory, path: str) -> Any:
     """Show a memory as it is written, with what is said of it, what leads here, and what was done to it."""
-    path = _find_path(memory, path)
-    document = memory.show(path)
-    shown = ShownText(document.text)
-    links = list[Any]()
-    with suppress(NeedsFolder):  # where each leads is asked of an editor's folder
-        links = [_shape_link(each, shown) for each in memory.editing().links(path)]
+    document = memory.show(path := _find_path(memory, path))
+    shown, links = ShownText(document.text), list[Any]()
+    with suppress(NeedsFolder):  # an editor's folder says where each leads
+        for (start, end), spot in memory.editing().links(path):
+            line = spot.lines.number(spot.span.start) if spot.lines and any(spot.span) else 0
+            place = {"start": shown.find_shown(start), "end": shown.find_shown(end), "line": line}
+            links.append({**place, "target": document.text[start:end], "path": spot.path})
     backlinks = memory.references.backlinks(path)
     return {
         "path": path,
@@ -180,20 +165,13 @@ def show_memory(memory: Memory, path: str) -> Any:
         "cut": len(shown.text) > _LONGEST_TEXT,
         "hash": document.hash,
         "line_count": len(document.lines),
-        "findings": memory.check([path])[:_MOST_LISTED],
+        "findings": memory.check([path])[:_MOST],
         "links": [each for each in links if each["end"] <= _LONGEST_TEXT],
-        "backlinks": [_show_line(memory, each.path, each.line) for each in backlinks[:_MOST_LISTED]],
-        "backlinks_left": max(0, len(backlinks) - _MOST_LISTED),
-        "history": memory.history(path)[:_MOST_LISTED],
+        "backlinks": [_show_line(memory, each.path, each.line) for each in backlinks[:_MOST]],
+        "backlinks_left": max(0, len(backlinks) - _MOST),
+        "history": _shape_changes(memory, path)[:_MOST],
         "uses": memory.uses.of(path),
     }
-
-
-def _shape_link(link: Leads, shown: ShownText) -> dict[str, Any]:
-    start, end = map(shown.find_shown, link.span)
-    spot = link.spot
-    line = spot.lines.position(spot.span.start).line if spot.lines and any(spot.span) else 0
-    return {"start": start, "end": end, "target": shown.text[start:end], "line": line, "path": spot.path}
 
 
 def _show_line(memory: Memory, path: str, line: int) -> dict[str, Any]:
@@ -201,18 +179,16 @@ def _show_line(memory: Memory, path: str, line: int) -> dict[str, Any]:
     text = ""
     with suppress(MdmemError):
         text = memory.show(path).lines.content(line)
-    return {"path": path, "line": line, "text": clipped(text.strip(), _MOST_SHOWN)}
+    return {"path": path, "line": line, "text": clipped(text.strip(), _LONGEST_LINE)}
 
 
 def write_memory(memory: Memory, path: str, text: str, base: str) -> Any:
     """Write a memory whose text was changed in the page, if it is what the page has shown."""
-    path = _find_path(memory, path)
-    if len(text) > _LONGEST_TEXT:
-        raise LimitReached(
-            what="characters of a memory that the page edits", limit=_LONGEST_TEXT, remedy=_EDITOR
-        )
-    before = memory.show(path)
-    exact = ShownText(before.text).take_back(text) if before.hash == base else text
+    before = ShownText((document := memory.show(path := _find_path(memory, path))).text)
+    if len(before.text) > _LONGEST_TEXT:
+        what = "characters of a memory that the page can edit"
+        raise LimitReached(what=what, limit=_LONGEST_TEXT, remedy="edit it in your editor")
+    exact = before.take_back(text) if document.hash == base else text  # which is refused
     applied = memory.write(path, exact, base=base)
     return {**_tell_applied(memory, applied, path), "hash": memory.show(path).hash}
 
@@ -222,13 +198,13 @@ def write_memory(memory: Memory, path: str, text: str, base: str) -> Any:
 
 def search_memories(memory: Memory, query: str, limit: int = 20) -> Any:
     """Search the memories."""
-    return memory.search(query, limit=min(max(limit, 1), _MOST_LISTED), context=0)
+    return memory.search(query, limit=min(max(limit, 1), _MOST), context=0)
 
 
 def list_proposals(memory: Memory) -> Any:
     """List the proposals that wait, each with what accepting it would change."""
     found = memory.inbox.list()
-    shown = [memory.inbox.show(each.id) for each in found[:_MOST_LISTED]]
+    shown = (memory.inbox.show(each.id) for each in found[:_MOST])
     cut = [replace(each, diff=clipped(each.diff, _LONGEST_ROW)) for each in shown]
     return {"proposals": cut, "left_out": len(found) - len(cut)}
 
@@ -249,53 +225,51 @@ def reject_proposal(memory: Memory, id: str, base: str = "") -> Any:  # noqa: A0
 def show_overview(memory: Memory) -> Any:
     """Show what there is: the status, who wrote when, and the memories by their size."""
     first = (datetime.now(UTC) - timedelta(weeks=_WEEKS)).date().isoformat()
-    days = dict[str, Counter[str]]()
+    days, folders = defaultdict[str, Counter[str]](Counter), defaultdict[str, list[int]](list)
     for entry in memory.history():
         if entry.time[:_DAY] > first:
-            days.setdefault(entry.time[:_DAY], Counter())[entry.actor] += 1
+            days[entry.time[:_DAY]][entry.actor] += 1
     sizes = memory.sizes()
-    rest = dict[str, list[int]]()
     for each in sizes[_MOST_BOXES:]:
-        rest.setdefault("/".join(each.path.split("/")[:-1][:_DEEPEST]), []).append(each.tokens)
-    folders = sorted(rest.items(), key=lambda each: -sum(each[1]))
+        folders["/".join(each.path.split("/")[:-1][:_DEEPEST])].append(each.tokens)
+    largest = sorted(folders, key=lambda folder: -sum(folders[folder]))[:_MOST_BOXES]
     return {
         "status": memory.status(),
-        "days": [
-            {"day": day, "by": dict(counts.most_common(_MOST_ACTORS))} for day, counts in sorted(days.items())
-        ],
-        "boxes": [
-            {"path": each.path, "tokens": each.tokens, "changed": each.modified, "dead": each.is_broken}
-            for each in sizes[:_MOST_BOXES]
-        ],
+        "days": [{"day": day, "by": dict(days[day].most_common(_MOST_ACTORS))} for day in sorted(days)],
+        "boxes": sizes[:_MOST_BOXES],
         "folders": [
-            {"path": path, "tokens": sum(tokens), "memories": len(tokens)}
-            for path, tokens in folders[:_MOST_BOXES]
+            {"path": folder, "tokens": sum(folders[folder]), "memories": len(folders[folder])}
+            for folder in largest
         ],
     }
 
 
 def list_day(memory: Memory, day: str) -> Any:
     """List the changes of a day in UTC, the newest first."""
-    history = memory.history()
+    found = [each for each in _shape_changes(memory) if each["when"][:_DAY] == day]
+    return {"changes": found[:_MOST_CHANGES], "left_out": max(0, len(found) - _MOST_CHANGES)}
+
+
+def _shape_changes(memory: Memory, path: str | None = None) -> list[dict[str, Any]]:
+    """Return the changes to memories, or to one, as JSON, the newest first; which of them can be undone."""
+    history = memory.history(path)
     last = {entry.subject: entry for entry in reversed(history)}
-    found = [entry for entry in history if entry.time[:_DAY] == day]
-    changes = [
+    return [
         {
             "id": each.id,
             "when": each.time,
             "by": each.actor,
-            "message": clipped(each.message, _MOST_SHOWN),
-            "paths": [file.path for file in each.files[:_MOST_NAMED]],
-            "paths_left": max(0, len(each.files) - _MOST_NAMED),
-            "undoable": each.subject == each.id and not last[each.id].undoes and bool(each.files),
+            "message": clipped(each.message, _LONGEST_LINE),
+            "paths": [file.path for file in each.files[:_MOST_PATHS]],
+            "paths_left": max(0, len(each.files) - _MOST_PATHS),
+            "undoable": bool(each.files) and each.subject == each.id and not last[each.id].undoes,
         }
-        for each in found[:_MOST_CHANGES]
+        for each in history
     ]
-    return {"changes": changes, "left_out": len(found) - len(changes)}
 
 
 def wait_for_change(memory: Memory, since: int = -1) -> Any:
-    """Wait for what happens to memories; its arguments are those of the server's own."""
+    """Wait for what happens to memories: the server does so."""
 
 
 QUESTIONS: Mapping[tuple[str, str], Callable[..., Any]] = {

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import secrets
 import tempfile
 import threading
 import time
 import webbrowser
-from contextlib import asynccontextmanager, suppress
+from contextlib import suppress
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
@@ -28,7 +29,7 @@ from mdmem.web.answers import QUESTIONS, Refusal, wait_for_change
 from mdmem.web.values import find_status, read_arguments, write_json
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncIterator, Callable
+    from collections.abc import Callable
 
     from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
@@ -51,62 +52,26 @@ _SAFE = {
     "Cross-Origin-Resource-Policy": "same-origin",
     "Cross-Origin-Opener-Policy": "same-origin",
 }
-_JSON = "application/json"
+_NAME = re.compile(rf"({re.escape(HOST)}|localhost)(:[0-9]{{1,5}})?")
 _AT_ONCE = 4  # requests that are worked on; others wait
 _MOST_BYTES = 4_000_000  # of a body
 _BODY_SECONDS = 10.0
 _LONGEST_WAIT = 25.0  # seconds
 _RETRY_SECONDS = 1.0  # after the index could not be made current
-_MEMORIES = {"created", "changed", "moved", "deleted", "ready", "stale", "dangling", "healed"}
-
-
-class Guard:
-    """Refuses requests that a page of another origin may have sent; nothing may be kept, framed or run.
-
-    Such a request says another host, also where that name leads here (DNS rebinding), or another origin. The
-    port may be any: ssh and editors forward it.
-    """
-
-    def __init__(self, app: ASGIApp) -> None:
-        self._app = app
-
-    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """Serve a request, or refuse it."""
-        if scope["type"] != "http":
-            await self._app(scope, receive, send)
-            return
-
-        async def send_safely(message: Message) -> None:
-            if message["type"] == "http.response.start":
-                MutableHeaders(scope=message).update(_SAFE)
-            await send(message)
-
-        given = Headers(scope=scope)
-        app = self._app
-        if not _is_here(hosts := given.getlist("host")):
-            app = PlainTextResponse("this is no name of the page", 421)
-        elif given.getlist("origin") not in ([], [f"http://{hosts[0]}"]):
-            app = PlainTextResponse("this comes from another page", 403)
-        await app(scope, receive, send_safely)
-
-
-def _is_here(hosts: list[str]) -> bool:
-    """Tell whether a request names this machine, once, with any port."""
-    name, _, port = hosts[0].partition(":") if len(hosts) == 1 else ("", "", "")
-    return name in {HOST, "localhost"} and (not port or (port.isascii() and port.isdigit()))
+_TOLD = {"created", "changed", "moved", "deleted", "ready", "stale", "dangling", "healed"}
 
 
 class Changes:
     """Counts what happens to memories, for whoever waits for the next change."""
 
     def __init__(self, memory: Memory) -> None:
-        self._memory, self.number = memory, 0
+        self._memory, self._number = memory, 0
         self._changed = anyio.Event()
         self._watch: Watch | None = None
         self._is_begun = self._is_ended = False
 
-    async def wait(self, since: int) -> int:
-        """Wait until the number is more than `since`, or some time has passed; return it.
+    async def wait(self, since: int = -1) -> int:
+        """Wait until the number is more than `since`, or for some time, and return it.
 
         Nothing is watched before somebody waits.
         """
@@ -115,15 +80,12 @@ class Changes:
             count = partial(from_thread.run_sync, self._count, token=current_token())
             threading.Thread(target=self._follow, args=(count,), daemon=True).start()
         with anyio.move_on_after(_LONGEST_WAIT):
-            while self.number <= since and not self._is_ended:
+            while self._number <= since and not self._is_ended:
                 await self._changed.wait()
-        return self.number
+        return self._number
 
     def _count(self) -> None:
-        self.number += 1
-        self._wake()
-
-    def _wake(self) -> None:
+        self._number += 1
         self._changed.set()
         self._changed = anyio.Event()
 
@@ -133,16 +95,17 @@ class Changes:
             while not self._is_ended:
                 try:
                     event = self._watch.next()
-                except Unavailable:
+                except Unavailable:  # the next call tries again
                     time.sleep(_RETRY_SECONDS)
                     continue
-                if event and event.kind in _MEMORIES:
+                if event and event.kind in _TOLD:
                     count()
+        self._is_begun = False
 
     def end(self) -> None:
         """End the watch, and answer whoever waits."""
         self._is_ended = True
-        self._wake()
+        self._changed.set()
         if self._watch:
             self._watch.close()
 
@@ -156,23 +119,20 @@ class Api:
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Answer a request; an error says its code, and by the status what kind it is."""
-        request, status = Request(scope, receive), 200
         try:
-            found = await self._answer(request)
+            found = await self._answer(Request(scope, receive))
         except MdmemError as error:
             found = Refusal(error)
-        if isinstance(found, Refusal):
-            status = find_status(found.error)
-        response = Response(await to_thread.run_sync(write_json, found), status, media_type=_JSON)
-        await response(scope, receive, send)
+        status = find_status(found.error) if isinstance(found, Refusal) else 200
+        data = await to_thread.run_sync(write_json, found)
+        await Response(data, status, media_type="application/json")(scope, receive, send)
 
     async def _answer(self, request: Request) -> Any:
         asked = request.method, request.url.path.removeprefix("/api/")
         if asked not in QUESTIONS:
             raise NamedNotFound(kind="answer to", name=" ".join(asked), remedy="load the page again")
-        given = await _read_body(request) if request.method == "POST" else dict(request.query_params)
-        question = QUESTIONS[asked]
-        arguments = read_arguments(question, given)
+        given = dict(request.query_params) if request.method == "GET" else await _read_body(request)
+        arguments = read_arguments(question := QUESTIONS[asked], given)
         if question is wait_for_change:
             return {"number": await self._changes.wait(**arguments)}
         return await to_thread.run_sync(partial(question, self._memory, **arguments), limiter=self._limiter)
@@ -200,18 +160,39 @@ async def _give_file(request: Request) -> Response:
     return Response(await anyio.Path(_PAGE, name).read_bytes(), media_type=kind)
 
 
-def make_app(memory: Memory, token: str) -> ASGIApp:
-    """Make what serves the page of some memories."""
-    changes = Changes(memory)
+class PageApp:
+    """The page of some memories, for whoever comes from it; nothing of it is kept, framed or run elsewhere.
 
-    @asynccontextmanager
-    async def end(_: Starlette) -> AsyncIterator[None]:
-        yield
-        changes.end()
+    What a page of another origin sends says another host, also where that name leads here (DNS rebinding), or
+    another origin. The port may be any: ssh and editors forward it.
+    """
 
-    routes = [Route(path, _give_file) for path in _FILES]
-    api = Mount("/api", Door(Api(memory, changes), token))
-    return Guard(Starlette(routes=[*routes, api], lifespan=end))
+    def __init__(self, memory: Memory, token: str) -> None:
+        self._changes = Changes(memory)
+        api = Mount("/api", Door(Api(memory, self._changes), token))
+        self._app = Starlette(routes=[*(Route(path, _give_file) for path in _FILES), api])
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Serve a request, or refuse it."""
+
+        async def send_safely(message: Message) -> None:
+            if message["type"] == "http.response.start":
+                MutableHeaders(scope=message).update(_SAFE)
+            await send(message)
+
+        app: ASGIApp = self._app
+        if scope["type"] == "http":
+            given = Headers(scope=scope)
+            hosts = given.getlist("host")
+            if len(hosts) != 1 or not _NAME.fullmatch(hosts[0]):
+                app = PlainTextResponse("this is no name of the page", 421)
+            elif given.getlist("origin") not in ([], [f"http://{hosts[0]}"]):
+                app = PlainTextResponse("this comes from another page", 403)
+        await app(scope, receive, send_safely)
+
+    def end(self) -> None:
+        """Answer whoever waits for a change."""
+        self._changes.end()
 
 
 def serve_page(memory: Memory, say: Callable[[str], None], *, opens: bool = False) -> None:
@@ -222,17 +203,19 @@ def serve_page(memory: Memory, say: Callable[[str], None], *, opens: bool = Fals
         say: prints the address.
         opens: also show it in the browser of the user.
     """
-    token = secrets.token_urlsafe(32)
-    with listen(0) as listening, tempfile.TemporaryDirectory(prefix="mdmem-") as folder:
-        address = f"http://{HOST}:{listening.getsockname()[1]}/#{token}"
-        say(address)
+    app, file = PageApp(memory, token := secrets.token_urlsafe(32)), ""
+
+    def end() -> None:  # a signal ends the program in `serve`
+        app.end()
+        if file:
+            os.remove(file)
+
+    with listen(0) as listening:
+        say(address := f"http://{HOST}:{listening.getsockname()[1]}/#{token}")
         if opens:
-            _show_in_browser(address, os.path.join(folder, "page.html"))
-        serve(make_app(memory, token), listening)
-
-
-def _show_in_browser(address: str, file: str) -> None:
-    """Let the user's browser open a file that leads to the page: others can read a command line."""
-    with open(os.open(file, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "w", encoding="ascii") as page:
-        page.write(f'<!doctype html><meta http-equiv="refresh" content="0;url={address}">')
-    webbrowser.open(f"file://{file}")
+            # Others can read a command line, but not this file. Some browsers do not return.
+            with tempfile.NamedTemporaryFile("w", prefix="mdmem-", suffix=".html", delete=False) as page:
+                page.write(f'<!doctype html><meta http-equiv="refresh" content="0;url={address}">')
+            file = page.name
+            threading.Thread(target=webbrowser.open, args=(f"file://{file}",), daemon=True).start()
+        serve(app, listening, end)

@@ -5,25 +5,16 @@ from __future__ import annotations
 import inspect
 import json
 import re
-from math import isfinite
 from typing import TYPE_CHECKING, Any
 
 from mdmem import as_json, visible
-from mdmem.errors import (
-    Conflict,
-    LimitReached,
-    MdmemError,
-    NotFound,
-    RevertRefused,
-    Unavailable,
-    Usage,
-)
+from mdmem.errors import Conflict, LimitReached, MdmemError, NotFound, RevertRefused, Unavailable, Usage
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
 
 _MOST = 2**53  # whole numbers that are exact in a browser
-_NUMBER = re.compile("-?[0-9]{1,15}")
+_NUMBER = re.compile(r"-?[0-9]{1,15}")
 # The status of an error, by the first class that it is of.
 _STATUSES: Mapping[type[MdmemError], int] = {
     NotFound: 404,
@@ -46,14 +37,13 @@ def write_json(value: Any) -> bytes:
 
 
 def _show(value: Any) -> Any:
-    if isinstance(value, str):
-        return visible(value)
+    """Return a value of JSON as a browser reads it; one that it cannot read as a text."""
     if isinstance(value, dict):
         return {visible(str(name)): _show(each) for name, each in value.items()}
     if isinstance(value, list | tuple):
         return [_show(each) for each in value]
-    is_exact = value is None or (isinstance(value, int) and -_MOST < value < _MOST)
-    return value if is_exact or (isinstance(value, float) and isfinite(value)) else visible(str(value))
+    is_number = isinstance(value, float | int) and (-_MOST < value < _MOST)
+    return value if value is None or is_number else visible(str(value))
 
 
 def read_arguments(function: Callable[..., Any], given: Any) -> dict[str, Any]:
@@ -65,31 +55,37 @@ def read_arguments(function: Callable[..., Any], given: Any) -> dict[str, Any]:
     if not isinstance(given, dict):
         raise Usage(problem="the arguments are no JSON object")
     parameters = dict([*inspect.signature(function).parameters.items()][1:])
-    unknown = [*(given.keys() - parameters.keys())]
     missing = [name for name, each in parameters.items() if each.default is each.empty and name not in given]
-    if unknown or missing:
-        raise Usage(
-            problem=f"no argument is called so: {unknown[0]!r:.80}" if unknown else f"{missing[0]} is missing"
-        )
+    if wrong := missing or [*(given.keys() - parameters.keys())]:
+        raise Usage(problem=f"{'missing' if missing else 'unknown'}: the argument {wrong[0]!r:.80}")
     return {name: _read(name, parameters[name].annotation, value) for name, value in given.items()}
 
 
 def _read(name: str, kind: str, value: Any) -> Any:
-    """Return a value as an argument of a type, which is written as in its signature."""
+    """Read an argument of a type, which is named as the signature writes it; a query has numbers as texts."""
     if kind == "int" and isinstance(value, str) and _NUMBER.fullmatch(value):
-        value = int(value)
-    if not _is_of(kind, value):
-        raise Usage(problem=f"{name} is no {kind}")
+        return int(value)
+    if not _KINDS[kind](value):
+        raise Usage(problem=f"the argument {name} is not of the type {kind}")
     return value
 
 
-def _is_of(kind: str, value: Any) -> bool:
-    if kind == "str":
-        return isinstance(value, str) and not any("\ud800" <= letter <= "\udfff" for letter in value)
-    if kind == "int":
-        return isinstance(value, int) and not isinstance(value, bool) and -_MOST < value < _MOST
-    if kind == "list[str]":
-        return isinstance(value, list) and all(_is_of("str", each) for each in value)
-    return isinstance(value, dict) and all(
-        _is_of("str", n) and _is_of("list[str]", v) for n, v in value.items()
-    )
+def _is_text(value: Any) -> bool:
+    return isinstance(value, str) and not _HALF.search(value)
+
+
+def _is_texts(value: Any) -> bool:
+    return isinstance(value, list) and all(map(_is_text, value))
+
+
+def _is_texts_by_name(value: Any) -> bool:
+    return isinstance(value, dict) and all(map(_is_text, value)) and all(map(_is_texts, value.values()))
+
+
+_HALF = re.compile("[\ud800-\udfff]")  # of a character, which no file can hold
+_KINDS: Mapping[str, Callable[[Any], bool]] = {
+    "str": _is_text,
+    "int": lambda value: type(value) is int and -_MOST < value < _MOST,
+    "list[str]": _is_texts,
+    "dict[str, list[str]]": _is_texts_by_name,
+}

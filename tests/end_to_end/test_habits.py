@@ -557,7 +557,7 @@ CHECKING = [
 # --------------------------------------------------------------------------------- one flag, one meaning
 
 FLAGS = [
-    Habit("mdmem 2>&1 | grep -c '^  [a-z]'", out="^20$"),
+    Habit("mdmem 2>&1 | grep -c '^  [a-z]'", out="^21$"),
     Habit("mdmem --help | wc -l | xargs -I{} test {} -le 45 && echo fits", out="^fits$"),
     Habit("mdmem --help --all | grep -c supersede", out="^1$"),
     Habit("mdmem help --all", out="^  supersede ", silent="^  insert "),

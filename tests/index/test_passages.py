@@ -304,3 +304,7 @@ def test_other_signs_are_other_words(written: str, asked: str) -> None:
 def test_a_word_with_signs_can_be_shown_as_it_is_written(word: str) -> None:
     assert passages.spelled(passages.signs_of(word)[0]) == word
     assert passages.is_signed(passages.signs_of(word)[0])
+
+
+def test_a_word_of_a_million_letters_is_none_and_takes_no_time() -> None:
+    assert passages.analyzed("y" * 1_000_000, "short") == {"short"}

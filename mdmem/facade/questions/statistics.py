@@ -91,14 +91,14 @@ class MemorySize:
     Attributes:
         path: the memory.
         tokens: about how many it is to a model.
-        modified: when its file was changed, see `stamp_of`.
-        is_broken: whether a link or citation in it leads nowhere.
+        changed: when its file was changed, see `stamp_of`.
+        dead: whether a link or citation in it leads nowhere.
     """
 
     path: str
     tokens: int
-    modified: str
-    is_broken: bool
+    changed: str
+    dead: bool
 
 
 def list_sizes(view: View, vault: Vault) -> list[MemorySize]:
@@ -109,8 +109,8 @@ def list_sizes(view: View, vault: Vault) -> list[MemorySize]:
     for path, _, mtime, _ in view.memories(()):
         with suppress(DocumentRefused, MemoryNotFound, StorageFailed):
             tokens = estimate(vault.read(path, recovered=True).text)
-            modified = stamp_of(mtime)
-            found.append(MemorySize(path=path, tokens=tokens, modified=modified, is_broken=path in broken))
+            changed = stamp_of(mtime)
+            found.append(MemorySize(path=path, tokens=tokens, changed=changed, dead=path in broken))
     return sorted(found, key=lambda each: (-each.tokens, each.path))
 
 

@@ -14,7 +14,7 @@ from uvicorn import Config, Server
 from mdmem.errors import Usage
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Callable, Iterator
 
     from starlette.types import ASGIApp, Receive, Scope, Send
 
@@ -47,7 +47,8 @@ def listen(port: int) -> Iterator[socket.socket]:
     Raises:
         Usage: the port is taken.
     """
-    with socket.socket(socket.AF_INET, socket.SOCK_STREAM) as listening:
+    # The protocol is named, since asyncio sends small parts at once only where it is: else each waits 40 ms.
+    with socket.socket(socket.AF_INET, socket.SOCK_STREAM, socket.IPPROTO_TCP) as listening:
         listening.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
         try:
             listening.bind((HOST, port))
@@ -57,8 +58,20 @@ def listen(port: int) -> Iterator[socket.socket]:
         yield listening
 
 
-def serve(app: ASGIApp, listening: socket.socket) -> None:
-    """Serve what comes to a socket until a signal ends it."""
+class EndingServer(Server):
+    """A server that says when it ends, before it waits for the requests that are left."""
+
+    at_end: Callable[[], None] | None = None
+
+    async def shutdown(self, sockets: list[socket.socket] | None = None) -> None:
+        """End it."""
+        if self.at_end:
+            self.at_end()
+        await super().shutdown(sockets)
+
+
+def serve(app: ASGIApp, listening: socket.socket, at_end: Callable[[], None] | None = None) -> None:
+    """Serve what comes to a socket until a signal ends it; then `at_end` ends the requests that wait."""
     config = Config(
         app,
         http="h11",
@@ -70,4 +83,6 @@ def serve(app: ASGIApp, listening: socket.socket) -> None:
         timeout_graceful_shutdown=3,
         h11_max_incomplete_event_size=16 * 1024,  # of a request before its body
     )
-    Server(config).run(sockets=[listening])
+    server = EndingServer(config)
+    server.at_end = at_end
+    server.run(sockets=[listening])

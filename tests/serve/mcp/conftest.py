@@ -13,7 +13,6 @@ from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
 
 import anyio
 import pytest
-import uvicorn
 from mcp import Client, StdioServerParameters
 
 import mdmem
@@ -134,14 +133,14 @@ def on_http_here(root: Path) -> Iterator[str]:
     """The address of a server on HTTP in a thread of this process, which answers with structure."""
     told: Queue[Any] = Queue()
 
-    class Ended(uvicorn.Server):
+    class Ended(door.EndingServer):
         def __init__(self, config: Any) -> None:
             super().__init__(config)
             told.put(self)
 
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv(http.TOKEN, TOKEN)
-        patch.setattr(door, "Server", Ended)
+        patch.setattr(door, "EndingServer", Ended)
         served = MemoryServer(Bound(memory=mdmem.open(root)), structured=True)
         thread = Thread(target=http.serve_http, args=(served, 0, told.put))
         thread.start()

@@ -12,6 +12,7 @@ from contextlib import suppress
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from itertools import islice
+from operator import itemgetter
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from mdmem import as_json, clipped
@@ -19,9 +20,9 @@ from mdmem.errors import LimitReached, MdmemError, MemoryNotFound, NeedsFolder
 from mdmem.facade.shown import ShownText, exact_name
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Mapping
+    from collections.abc import Callable, Iterable, Iterator, Mapping
 
-    from mdmem import Applied
+    from mdmem import Applied, Span
     from mdmem.facade.memory import Memory
     from mdmem.review.decisions import Reviewed, ReviewedRow
 
@@ -31,27 +32,27 @@ _MOST_REVIEWED = 400_000  # characters of an answer
 _LONGEST_TEXT = 200_000  # characters of a memory
 _LONGEST_LINE = 500  # characters of a line or message
 _MOST = 100  # of other lists
+_MOST_ITEMS = 200
 _MOST_PATHS = 20  # of a change
 _MOST_CHANGES = 500  # of a day
 _MOST_BOXES = 300
 _MOST_ACTORS = 20  # of a day
 _DEEPEST = 3  # folders by which the smaller memories are summed up
 _WEEKS = 8
+_DEAD = {"dangling-link", "citation-gone"}
 _DAY = len("2024-01-31")
 
 
 class Refusal(NamedTuple):
-    """Why something was not done, and the memory as it is now, where that was decided about."""
+    """Why something was not done, and what else is told: of a decision, the memory as it is now."""
 
     error: MdmemError
-    memory: Any = None
+    told: Mapping[str, Any] = {}
 
     def json_shape(self) -> dict[str, Any]:
         """Return it as a JSON object."""
-        told = {
-            each: clipped(getattr(self.error, each), _LONGEST_ROW) for each in ("code", "message", "hint")
-        }
-        return {"error": told, "memory": self.memory}
+        message, hint = (clipped(each, _LONGEST_ROW) for each in (self.error.message, self.error.hint))
+        return {"error": {"code": self.error.code, "message": message, "hint": hint}, **self.told}
 
 
 def _find_path(memory: Memory, shown: str) -> str:
@@ -122,7 +123,7 @@ def reject_rows(memory: Memory, path: str, rows: list[str]) -> Any:
     try:
         return _tell_applied(memory, memory.git.reject(path, rows), path)
     except MdmemError as error:
-        return Refusal(error, next(iter(_review_again(memory, [path])), None))
+        return Refusal(error, {"memory": next(iter(_review_again(memory, [path])), None)})
 
 
 def _tell_applied(memory: Memory, applied: Applied, path: str = "") -> dict[str, Any]:
@@ -152,12 +153,12 @@ def commit_accepted(memory: Memory, message: str, accepted: dict[str, list[str]]
 def show_memory(memory: Memory, path: str) -> Any:
     """Show a memory as it is written, with what is said of it, what leads here, and what was done to it."""
     document = memory.show(path := _find_path(memory, path))
-    shown, links = ShownText(document.text), list[Any]()
+    shown, findings = ShownText(document.text), memory.check([path])[:_MOST]
+    links: list[tuple[Span, Any]] = [(each.span, {"dead": True}) for each in findings if each.code in _DEAD]
     with suppress(NeedsFolder):  # an editor's folder says where each leads
-        for (start, end), spot in memory.editing().links(path):
-            line = spot.lines.number(spot.span.start) if spot.lines and any(spot.span) else 0
-            place = {"start": shown.find_shown(start), "end": shown.find_shown(end), "line": line}
-            links.append({**place, "target": document.text[start:end], "path": spot.path})
+        for span, spot in memory.editing().links(path):
+            line = spot.lines.number(spot.span.start) if spot.lines else 1
+            links += [(span, {"path": spot.path, "line": line})] if spot.path else []
     backlinks = memory.references.backlinks(path)
     return {
         "path": path,
@@ -165,13 +166,23 @@ def show_memory(memory: Memory, path: str) -> Any:
         "cut": len(shown.text) > _LONGEST_TEXT,
         "hash": document.hash,
         "line_count": len(document.lines),
-        "findings": memory.check([path])[:_MOST],
-        "links": [each for each in links if each["end"] <= _LONGEST_TEXT],
+        "findings": findings,
+        "links": [*_place_links(shown, links)],
         "backlinks": [_show_line(memory, each.path, each.line) for each in backlinks[:_MOST]],
         "backlinks_left": max(0, len(backlinks) - _MOST),
         "history": _shape_changes(memory, path)[:_MOST],
         "uses": memory.uses.of(path),
     }
+
+
+def _place_links(shown: ShownText, links: list[tuple[Span, dict[str, Any]]]) -> Iterator[dict[str, Any]]:
+    """Yield links by their places in the text that is shown, none in another."""
+    reached = 0
+    for (start, end), told in sorted(links, key=itemgetter(0)):
+        first, last = shown.find_shown(start), shown.find_shown(end)
+        if reached <= first < last <= _LONGEST_TEXT:
+            yield {"start": first, "end": last, **told}
+            reached = last
 
 
 def _show_line(memory: Memory, path: str, line: int) -> dict[str, Any]:
@@ -244,6 +255,21 @@ def show_overview(memory: Memory) -> Any:
     }
 
 
+def list_items(memory: Memory, what: str) -> Any:
+    """List what a figure of the overview counts: memories, stale citations, or broken links."""
+    if what == "memories":
+        listed = memory.ls(sort="-modified", long=True)
+        found = [{"path": each.path, "line": 1, "text": each.title or ""} for each in listed[:_MOST_ITEMS]]
+        return {"items": found, "left_out": len(listed) - len(found)}
+    states = {"stale": ("gone", "changed", "moved"), "broken": ("dangling", "ambiguous")}.get(what, (what,))
+    places = [(place, each.target) for each in memory.references.list(states=states) for place in each.places]
+    items = [
+        {"path": place.path, "line": place.line, "text": clipped(f"{target}: {place.detail}", _LONGEST_LINE)}
+        for place, target in places[:_MOST_ITEMS]
+    ]
+    return {"items": items, "left_out": len(places) - len(items)}
+
+
 def list_day(memory: Memory, day: str) -> Any:
     """List the changes of a day in UTC, the newest first."""
     found = [each for each in _shape_changes(memory) if each["when"][:_DAY] == day]
@@ -284,6 +310,7 @@ QUESTIONS: Mapping[tuple[str, str], Callable[..., Any]] = {
     ("POST", "proposals/accept"): accept_proposal,
     ("POST", "proposals/reject"): reject_proposal,
     ("GET", "overview"): show_overview,
+    ("GET", "list"): list_items,
     ("GET", "day"): list_day,
     ("GET", "changes"): wait_for_change,
 }

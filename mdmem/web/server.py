@@ -41,6 +41,7 @@ _FILES = {
     "/": ("index.html", "text/html"),
     "/app.css": ("app.css", "text/css"),
     "/app.js": ("app.js", "text/javascript"),
+    "/icon.svg": ("icon.svg", "image/svg+xml"),
 }
 _SAFE = {
     "Content-Security-Policy": "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self';"

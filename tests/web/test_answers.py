@@ -74,7 +74,7 @@ def test_a_memory_is_shown_with_what_is_known_of_it_and_edited_by_its_hash(
     page: Page, tree: VaultTree
 ) -> None:
     shown = page.get("memory", path="notes/a.md")
-    assert [(each["target"], each["path"]) for each in shown["links"]] == [("b", "notes/b.md")]
+    assert [(each["path"], each["line"]) for each in shown["links"]] == [("notes/b.md", 1)]
     assert [shown["text"][each["start"] : each["end"]] for each in shown["links"]] == ["b"]
     assert [(each["by"], each["undoable"]) for each in shown["history"]] == [("claude", True)]
     there = page.get("memory", path="notes/b.md")
@@ -145,6 +145,34 @@ def test_large_memories_are_cut_and_say_so(page: Page, tree: VaultTree, size: in
     late = page.post("memory", 413, path="notes/line.md", text=shown["text"], base=shown["hash"])
     assert late["error"]["code"] == "limit-reached"
     assert (tree.root / "memories/notes/line.md").stat().st_size == 200 * size
+
+
+def test_links_are_told_by_where_they_stand_and_lead(page: Page, tree: VaultTree) -> None:
+    tree.note("notes/b.md", "# B\n\u200b\n[[none]] and [[a#A]], then `src/x.py#L3` and [x](a.md)\n")
+    shown = page.get("memory", path="notes/b.md")
+    told = [
+        (shown["text"][each["start"] : each["end"]], each.get("path"), each.get("dead"))
+        for each in shown["links"]
+    ]
+    assert told == [("none", None, True), ("a#A", "notes/a.md", None), ("a.md", "notes/a.md", None)]
+
+
+def test_each_figure_of_the_overview_leads_to_its_list(page: Page, tree: VaultTree) -> None:
+    tree.write("src/x.py", "one\ntwo\n")
+    tree.note("notes/b.md", "# B\n\nSee [[nowhere]] and `src/x.py#L1-L2`.\n")
+    tree.commit()
+    tree.write("src/x.py", "three\n")
+    status = page.get("overview")["status"]
+    assert (status["stale"], status["broken"]) == (1, 1)
+    assert [(each["path"], each["line"]) for each in page.get("list", what="stale")["items"]] == [
+        ("notes/b.md", 3)
+    ]
+    (broken,) = page.get("list", what="broken")["items"]
+    assert broken["text"].startswith("nowhere: ")
+    memories = page.get("list", what="memories")
+    assert (memories["items"][0]["text"], memories["left_out"]) == ("B", 0)
+    assert len(memories["items"]) == status["memories"]
+    assert page.get("list", 400, what="others")["error"]["code"] == "usage"
 
 
 def test_an_overview_tells_what_there_is_and_a_day_what_was_done(page: Page, tree: VaultTree) -> None:
@@ -257,6 +285,7 @@ LIKELY = st.fixed_dictionaries(
         "limit": st.integers(-(10**9), 10**9),
         "day": st.text(max_size=10),
         "after": st.text(max_size=9),
+        "what": st.sampled_from(["memories", "stale", "broken", "x"]),
     },
 )
 

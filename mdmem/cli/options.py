@@ -21,7 +21,9 @@ from mdmem.cli.render import (
     print_remarks,
     show_progress,
     start_paging,
+    stop_paging,
 )
+from mdmem.errors import Usage
 from mdmem.facade.paths import READ, READ_FOLDER, PathReader, Role
 
 if TYPE_CHECKING:
@@ -378,6 +380,24 @@ def may_ask() -> bool:
 def is_confirmed(plan: EditPlan, verb: str) -> bool:
     """Ask whether a plan may be applied."""
     if click.confirm(f"{verb} {count_memories(len(plan.changes))}?"):
+        return True
+    print("nothing was changed", file=sys.stderr)
+    return False
+
+
+def is_purge_confirmed(what: str, by: str = "that") -> bool:
+    """Ask whether something may go for good; `by` names what was asked for.
+
+    Raises:
+        Usage: nobody can be asked.
+    """
+    if is_set("yes"):
+        return True
+    if not may_ask():
+        problem = f"nothing was changed: {by} is for good, and nobody can be asked"
+        raise Usage(problem=problem, remedy="say --yes")
+    stop_paging()
+    if click.confirm(f"remove for good {what}?"):
         return True
     print("nothing was changed", file=sys.stderr)
     return False

@@ -15,7 +15,6 @@ from mdmem.cli import options, render
 from mdmem.cli.findings import print_findings, strict_option
 from mdmem.cli.main import group
 from mdmem.cli.serve import end_program
-from mdmem.errors import Usage
 from mdmem.facade.paths import NEW_NOTE
 
 if TYPE_CHECKING:
@@ -289,31 +288,12 @@ def sessions_vacuum(memory: Memory, key: str, purge: bool) -> int:
     dry_run = render.is_set("dry_run")
     if not memory.sessions.exists(key, archived=purge):
         return render.say_nothing(f"session {key}", is_asked=True)
-    if purge and not dry_run and not _is_purge_confirmed(key):
+    if purge and not dry_run and not options.is_purge_confirmed(f"what the archive has of {key}", "--purge"):
         return 1
     written = memory.sessions.vacuum(key, purge=purge, dry_run=dry_run)
     rewrite = f"rewrite the log of {key}" if written else f"leave the log of {key} as it is"
     _print_done({"key": key, "written": written}, f"{rewrite}{', and purge the archive of it' * purge}")
     return 0
-
-
-def _is_purge_confirmed(key: str) -> bool:
-    """Ask whether what the archive has of a session may go for good.
-
-    Raises:
-        Usage: nobody can be asked.
-    """
-    if render.is_set("yes"):
-        return True
-    if not options.may_ask():
-        raise Usage(
-            problem="nothing was changed: --purge is for good, and nobody can be asked", remedy="say --yes"
-        )
-    render.stop_paging()
-    if click.confirm(f"remove for good what the archive has of {key}?"):
-        return True
-    render.print_remarks(["nothing was changed"])
-    return False
 
 
 @sessions_command.command("check", epilog="Example: mdmem sessions check t1")

@@ -8,9 +8,12 @@ import click
 
 import mdmem
 from mdmem.cli import options, render
+from mdmem.cli.findings import print_findings
 from mdmem.cli.main import group
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from mdmem.cli.main import Target
 
 
@@ -62,13 +65,109 @@ def store_sweep(target: Target, url: str | None) -> None:
     """
     from mdmem.facade.memory import sweep_store
 
+    _print_done("remove", "removed", sweep_store(_name_url(target, url), dry_run=render.is_set("dry_run")))
+
+
+@store_command.command(
+    "copy", epilog="Example: mdmem store copy memories 'postgresql://db.example/memories?vault=team'"
+)
+@click.argument("source", metavar="FROM")
+@click.argument("copy", metavar="TO")
+@options.dry_run_option
+@options.json_option
+def store_copy(source: str, copy: str) -> int:
+    """Copy a vault with its times, logs, history and versions: FROM and TO are folders or URLs.
+
+    TO is a folder that is empty or not there, or an empty vault that `store init` made. A copy that was
+    killed goes on when you repeat the command. Nothing is written over: where TO holds what FROM does not, it
+    is refused. Nobody should change either vault meanwhile. The exit code is 1 where files are left out.
+    """
+    from mdmem.facade.memory import copy_store
+
+    copied = copy_store(source, copy, dry_run=render.is_set("dry_run"))
+    remarks = [f"{path}: left out: no vault in a database may have it" for path in copied.left_out]
+    remarks += [f"{path}: now a file; take it out of [mounts], which hide it" for path in copied.mounted]
+    _print_done("copy", "copied", copied, remarks)
+    return int(bool(copied.left_out))
+
+
+@store_command.command(
+    "put",
+    epilog="Example: MDMEM_VAULT='postgresql://db.example/memories?vault=team' mdmem store put memories",
+)
+@click.argument("folder")
+@options.dry_run_option
+@options.json_option
+@click.pass_obj
+def store_put(target: Target, folder: str) -> None:
+    """Give a vault the config, schemas and templates of the vault in FOLDER, once they are checked.
+
+    Those that FOLDER lacks go.
+    """
+    from mdmem.facade.memory import put_store
+
     is_dry = render.is_set("dry_run")
-    swept = sweep_store(_name_url(target, url), dry_run=is_dry)
+    changed = put_store(_name_url(target, None), folder, dry_run=is_dry)
     if render.is_set("as_json"):
-        render.print_json({"applied": not is_dry, **mdmem.as_json(swept)})
+        render.print_json({"applied": not is_dry, "files": changed})
         return
-    does = "would remove" if is_dry else "removed"
-    print(f"{does} changes: {swept.entries:,}, versions: {swept.versions:,} ({swept.bytes:,} bytes)")
+    for file in changed:
+        print(f"{file.did} {file.path}")
+    render.print_remarks(["nothing was changed"] if is_dry or not changed else [])
+
+
+@store_command.command(
+    "check", epilog="Example: mdmem store check 'postgresql://db.example/memories?vault=team'"
+)
+@click.argument("url", required=False)
+@options.json_option
+@click.pass_obj
+def store_check(target: Target, url: str | None) -> int:
+    """Report what is damaged in a database, and compare this machine's copy, which is put right.
+
+    It reads every version. The exit code is 1 for what it finds.
+    """
+    from mdmem.facade.memory import check_store
+
+    return print_findings(check_store(_name_url(target, url)))
+
+
+@store_command.command(
+    "erase",
+    epilog="Example: MDMEM_VAULT='postgresql://db.example/memories?vault=team' mdmem store erase notes/a.md",
+)
+@click.argument("path")
+@options.yes_option
+@options.dry_run_option
+@options.json_option
+@click.pass_obj
+def store_erase(target: Target, path: str) -> int:
+    """Remove for good a memory, a session (sessions/KEY.jsonl) or a folder, with all versions of it.
+
+    PATH is that of the whole vault. What the history, logs and counts of use say of it goes, too; each
+    machine drops its indexes and past states when it asks next. Other memories that quote it stay. It needs
+    the user who owns the tables. On a terminal, you are asked; elsewhere it needs --yes.
+    """
+    from mdmem.facade.memory import erase_store
+
+    is_dry = render.is_set("dry_run")
+    if not is_dry and not options.is_purge_confirmed(f"all that there is and was of {path}"):
+        return 1
+    erased = erase_store(_name_url(target, None), path, dry_run=is_dry)
+    remarks = [f"{other}: it held the same bytes: erase it as well" for other in erased.named]
+    _print_done("erase", "erased", erased, remarks)
+    return 0
+
+
+def _print_done(do: str, done: str, result: object, remarks: Sequence[str] = ()) -> None:
+    """Print how many of each were changed, or would be."""
+    is_dry, shape = render.is_set("dry_run"), mdmem.as_json(result)
+    if render.is_set("as_json"):
+        render.print_json({"applied": not is_dry, **shape})
+        return
+    counts = ", ".join(f"{name}: {count:,}" for name, count in shape.items() if isinstance(count, int))
+    print(f"{f'would {do}' if is_dry else done} {counts}")
+    render.print_remarks(remarks)
 
 
 def _name_url(target: Target, url: str | None) -> str:

@@ -28,10 +28,12 @@ from mdmem.kind import NOTE
 from mdmem.memory.content import utc_now
 from mdmem.memory.history import changed_since, list_changes
 from mdmem.vault.folder import find, find_around, is_vault, name_url
+from mdmem.vault.local_store import LocalStore
 from mdmem.vault.paths import (
     Scope,
     StrPath,
     above,
+    absolute,
     check_memory,
     path_text,
     path_texts,
@@ -59,9 +61,10 @@ if TYPE_CHECKING:  # most commands use one of these, or none
     from mdmem.memory.quality import MemoryQuality
     from mdmem.vault.plan import EditPlan
     from mdmem.vault.postgres import PostgresStore
-    from mdmem.vault.postgres_upkeep import SweptVault
-    from mdmem.vault.store import Entry
+    from mdmem.vault.postgres_upkeep import ErasedMemory, SweptVault
+    from mdmem.vault.store import Entry, FileChange
     from mdmem.vault.transaction import Applied
+    from mdmem.vault.transfer import CopiedVault
 
 
 P = ParamSpec("P")
@@ -503,6 +506,64 @@ def sweep_store(url: str, *, dry_run: bool = False) -> SweptVault:
 
     with closing(store):
         return sweep(store, dry_run=dry_run)
+
+
+def copy_store(source: StrPath, target: StrPath, *, dry_run: bool = False) -> CopiedVault:
+    """Copy a vault with its past to a folder or a database; each is named by its folder or its URL.
+
+    Raises:
+        VaultNotFound: there is no vault to copy, or none in the database.
+        As `mdmem.vault.transfer.copy`, and `open`.
+    """
+    url = name_url(source)
+    store = _open_database(url) if url else LocalStore(find(source))
+    url = name_url(target)
+    to = _open_database(url) if url else LocalStore(absolute(target))
+    try:
+        from mdmem.vault.transfer import copy  # noqa: PLC0415 - an extra
+    except ImportError:
+        raise ExtraMissing(extra="postgres", package="psycopg") from None
+    with closing(store), closing(to):
+        return copy(store, to, dry_run=dry_run)
+
+
+def put_store(url: str, folder: StrPath, *, dry_run: bool = False) -> tuple[FileChange, ...]:
+    """Give a vault in a database the config, schemas and templates of the vault in a folder.
+
+    Raises:
+        As `mdmem.vault.postgres_upkeep.put`, and `init_store`.
+    """
+    store = _open_database(url)
+    from mdmem.vault.postgres_upkeep import put  # noqa: PLC0415 - an extra
+
+    with closing(store):
+        return put(store, path_text(folder), dry_run=dry_run)
+
+
+def check_store(url: str) -> list[Diagnostic]:
+    """List what is wrong with a vault in a database, and put this machine's copy of it right.
+
+    Raises:
+        As `init_store`.
+    """
+    store = _open_database(url)
+    from mdmem.vault.postgres_upkeep import check  # noqa: PLC0415 - an extra
+
+    with closing(store):
+        return check(store)
+
+
+def erase_store(url: str, path: StrPath, *, dry_run: bool = False) -> ErasedMemory:
+    """Remove for good what a vault in a database holds and held of a memory, a session or a folder.
+
+    Raises:
+        As `mdmem.vault.postgres_upkeep.erase`, and `init_store`.
+    """
+    store = _open_database(url)
+    from mdmem.vault.postgres_upkeep import erase  # noqa: PLC0415 - an extra
+
+    with closing(store):
+        return erase(store, path_text(path), dry_run=dry_run)
 
 
 def _open_database(url: str) -> PostgresStore:

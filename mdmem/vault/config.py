@@ -186,6 +186,12 @@ class SharingSettings(NamedTuple):
     enabled: Annotated[bool, Key("a user may share memories with others: `mdmem share`")] = False
 
 
+class TeamSettings(NamedTuple):
+    """A vault in a database."""
+
+    max_bytes: Annotated[int, Key("of all its files together; each machine keeps a copy")] = 4 * 2**30
+
+
 class GitSettings(NamedTuple):
     """Commits that are made without being asked for."""
 
@@ -230,6 +236,7 @@ class Config(NamedTuple):
     quality: QualitySettings = QualitySettings()
     search: SearchSettings = SearchSettings()
     sharing: SharingSettings = SharingSettings()
+    team: TeamSettings = TeamSettings()
     git: GitSettings = GitSettings()
     kinds: tuple[Kind, ...] = KINDS
     mounts: Mapping[str, str] = MappingProxyType({})

@@ -51,7 +51,7 @@ CREATE SCHEMA mdmem;
 CREATE TABLE mdmem.version (version integer NOT NULL);
 CREATE TABLE mdmem.head (
     vault text COLLATE "C" PRIMARY KEY, seq bigint NOT NULL, id text NOT NULL, files bigint NOT NULL,
-    origin text NOT NULL
+    origin text NOT NULL, bytes bigint NOT NULL DEFAULT 0, erased bigint NOT NULL DEFAULT 0
 );
 CREATE TABLE mdmem.content (
     vault text COLLATE "C", hash text COLLATE "C", data bytea NOT NULL, PRIMARY KEY (vault, hash)
@@ -72,7 +72,7 @@ CREATE TABLE mdmem.touched (
 CREATE INDEX ON mdmem.touched (vault, seq);
 CREATE TABLE mdmem.log (
     vault text COLLATE "C", path text COLLATE "C", id text COLLATE "C" NOT NULL, size bigint NOT NULL,
-    mark text NOT NULL, xid xid8 NOT NULL, PRIMARY KEY (vault, path)
+    mark text NOT NULL, xid xid8 NOT NULL, mtime bigint NOT NULL DEFAULT 0, PRIMARY KEY (vault, path)
 );
 CREATE INDEX ON mdmem.log (vault, xid);
 CREATE TABLE mdmem.chunk (
@@ -212,7 +212,8 @@ class Connections:
                 ).fetchone()
             except (refused.UndefinedTable, refused.InvalidSchemaName):
                 row = (VERSION, 0)
-            if not row or row[0] > VERSION:
+            # Those of the version before are served, so that the servers of a vault are replaced one by one.
+            if not row or not VERSION - 1 <= row[0] <= VERSION:
                 reason = f"its tables are of version {row[0] if row else 0}, and this program knows {VERSION}"
                 raise DatabaseFailed(
                     vault=address.shown, action="use its tables", reason=reason, remedy="update mdmem"

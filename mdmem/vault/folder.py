@@ -267,7 +267,7 @@ def init(folder: str | os.PathLike[str] = "memories", *, dry_run: bool = False) 
         )
     if os.path.lexists(root) and not os.path.isdir(root):
         raise PathRefused(path=root, reason="a file stands there", remedy="name a folder")
-    _refuse_nested(root)
+    refuse_nested(root)
     workspace = workspace_of(root)
     config, unmounted = DEFAULT_TEXT, ""
     if os.path.isdir(root) and next(walk(root, suffixes=MARKDOWN_SUFFIXES), None):
@@ -311,8 +311,12 @@ def _is_found(root: str) -> bool:
     return next((place for place in places if place == root or is_vault(place)), None) == root
 
 
-def _refuse_nested(root: str) -> None:
-    """Refuse a vault inside a vault, where each memory of the inner one would be in both."""
+def refuse_nested(root: str) -> None:
+    """Refuse a vault inside a vault, where each memory of the inner one would be in both.
+
+    Raises:
+        PathRefused: a folder is inside a vault, or holds one as `memories`.
+    """
     around = next(filter(is_vault, above(root)), None)
     if around:
         remedy = "use that vault, which is found from here, or make this one outside of it"

@@ -279,6 +279,15 @@ class LocalStore:
             self._recover_journal()
             yield
 
+    def close(self) -> None:
+        """Do nothing: no file stays open."""
+
+    @contextlib.contextmanager
+    def pinned(self) -> Iterator[str]:
+        """Keep the memories as they are; yield the id of the last change, empty for that of `entries`."""
+        with self.writing():
+            yield ""
+
     def recover(self) -> int:
         """See `Store.recover`.
 

@@ -29,7 +29,15 @@ from platformdirs import user_cache_dir
 
 from mdmem.diagnostic import as_json
 from mdmem.document.document import digest as digest_of
-from mdmem.errors import DatabaseFailed, LimitReached, LockTimeout, MdmemError, PathRefused, VaultNotFound
+from mdmem.errors import (
+    ConfigInvalid,
+    DatabaseFailed,
+    LimitReached,
+    LockTimeout,
+    MdmemError,
+    PathRefused,
+    VaultNotFound,
+)
 from mdmem.vault import files
 from mdmem.vault.config import CONFIG_PATH
 from mdmem.vault.connection import Connections, read_address
@@ -38,11 +46,13 @@ from mdmem.vault.local_store import LOCAL, LOCK_SECONDS, LocalStore
 from mdmem.vault.paths import Namespace, above, check_folder, nfc
 from mdmem.vault.postgres_log import PostgresLog, fetch_chunks, lock_log
 from mdmem.vault.store import MOST_ATTACHED_BYTES, entry_from, hashed
+from mdmem.vault.uses import PostgresUses
 from mdmem.vault.walk import OWN_FOLDERS
 
 if TYPE_CHECKING:
-    from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+    from collections.abc import Collection, Iterable, Iterator, Sequence
 
+    from mdmem.vault.config import Config
     from mdmem.vault.connection import Connection, Row
     from mdmem.vault.log import LogFile
     from mdmem.vault.store import Entry, Step
@@ -51,6 +61,7 @@ _MOST_FILES = 200_000
 _MOST_FETCHED = 16 * 1024 * 1024  # bytes of files that are in memory at once
 _MOST_ENTRIES = 200  # that are read at once
 _NOTES, _INCOMING = f"{LOCAL}/copy.sqlite", f"{LOCAL}/incoming"
+_STAYS = ("incoming", "logs")  # of the folders in the copy's local state: that of locks holds no text
 _NOTED = ("state (one PRIMARY KEY, seq, id, boot, started, xmin, epoch)", "log (path PRIMARY KEY, id)")
 _BOOT = "/proc/sys/kernel/random/boot_id"
 _OWN = (".mdmem/schemas/", ".mdmem/templates/")
@@ -59,7 +70,7 @@ _HIDDEN = re.compile(r"(?:(?<=/)|^)\.(?=[^./])")
 _LOOK = """
 SELECT h.seq, h.id, concat(pg_postmaster_start_time(), ' ', pg_relation_filenode('mdmem.head')),
     pg_snapshot_xmin(pg_current_snapshot())::text,
-    EXISTS (SELECT FROM mdmem.log l WHERE l.vault = h.vault AND l.xid >= %s::text::xid8), h.origin
+    EXISTS (SELECT FROM mdmem.log l WHERE l.vault = h.vault AND l.xid >= %s::text::xid8), h.origin, h.erased
 FROM mdmem.head h WHERE h.vault = %s
 """
 LOCK_HEAD = "SELECT seq, id FROM mdmem.head WHERE vault = %s FOR UPDATE"
@@ -76,9 +87,11 @@ INSERT INTO mdmem.file VALUES (%s, %s, %s, %s, %s, %s, %s) ON CONFLICT (vault, p
     mtime = excluded.mtime
 """
 _REMOVE = "DELETE FROM mdmem.file WHERE vault = %s AND path = ANY(%s)"
-_KEEP = "INSERT INTO mdmem.content VALUES (%s, %s, %s) ON CONFLICT DO NOTHING"
+KEEP = "INSERT INTO mdmem.content VALUES (%s, %s, %s) ON CONFLICT DO NOTHING"
+"""Adds a version: the vault's name, its hash, its bytes."""
 _ADVANCE = """
-UPDATE mdmem.head SET seq = seq + 1, id = %s, files = files + %s WHERE vault = %s RETURNING seq, files
+UPDATE mdmem.head SET seq = seq + 1, id = %s, files = files + %s, bytes = bytes + %s WHERE vault = %s
+RETURNING seq, files, bytes
 """
 _RECORD = "INSERT INTO mdmem.entry VALUES (%s, %s, %s, %s)"
 _READ_ENTRIES = """
@@ -89,15 +102,6 @@ SELECT seq, shape FROM mdmem.entry WHERE vault = %s AND seq < %s AND seq IN (
     SELECT seq FROM mdmem.touched WHERE vault = %s AND (path = %s OR path >= %s AND path < %s)
 ) ORDER BY seq DESC LIMIT %s
 """
-_COUNT_USE = """
-INSERT INTO mdmem.use AS u VALUES (%s, %s, %s, 1, %s) ON CONFLICT (vault, path, namespace)
-DO UPDATE SET count = u.count + 1, last = greatest(u.last, excluded.last)
-"""
-_SUM_USES = """
-SELECT coalesce(sum(count), 0), coalesce(max(last), 0) FROM mdmem.use
-WHERE vault = %s AND path = %s AND namespace = coalesce(%s, namespace)
-"""
-_SUM_ALL_USES = "SELECT path, sum(count)::bigint FROM mdmem.use WHERE vault = %s GROUP BY path"
 _TOUCH = "INSERT INTO mdmem.touched VALUES (%s, %s, %s)"
 
 
@@ -131,6 +135,27 @@ class StoredFile(NamedTuple):
     def place(self) -> str:
         """Where it stands in the copy."""
         return self.spelled or self.path
+
+
+def may_stand(path: str, spelled: str = "", *, is_log: bool = False) -> bool:
+    """Return whether a vault in a database may have a file or a log at a path, spelled so."""
+    inside = next((path.removeprefix(own) for own in _OWN if path.startswith(own)), path)
+    if is_log and path.partition("/")[0] not in OWN_FOLDERS:
+        inside = _HIDDEN.sub("", path)  # what was put aside is
+    with contextlib.suppress(PathRefused):
+        return nfc(spelled or path) == path and (path == CONFIG_PATH or check_folder(inside) == inside != "")
+    return False
+
+
+def list_places(root: str) -> list[str]:
+    """List the files and links in the folder of a vault, as they are spelled, without its local state."""
+    found = []
+    for folder, below, names in os.walk(root):
+        start = f"{os.path.relpath(folder, root)}/" if folder != root else ""
+        links = [name for name in below if os.path.islink(os.path.join(folder, name))]
+        below[:] = [name for name in below if f"{start}{name}" != LOCAL]
+        found += [f"{start}{name}" for name in (*names, *links)]
+    return found
 
 
 class _AtWork(threading.local):
@@ -215,6 +240,20 @@ class PostgresStore(LocalStore):
                 self._follow(connection)
 
     @contextlib.contextmanager
+    def pinned(self, *, compares: bool = False) -> Iterator[str]:
+        """See `LocalStore.pinned`; others who follow with the same copy wait.
+
+        With `compares`, every file and log of the copy is compared first.
+        """
+        with self.steady(), contextlib.ExitStack() as stack:
+            with self.database.translated("read it"), self.database.begun() as connection:
+                stack.enter_context(self._hold_copy())
+                connection.execute("SET TRANSACTION ISOLATION LEVEL REPEATABLE READ")
+                self._follow(connection, compares=compares)
+            self._work.has_looked = True
+            yield self._state.id if self._state else ""
+
+    @contextlib.contextmanager
     def steady(self) -> Iterator[None]:
         """See `Store.steady`."""
         work = self._work
@@ -244,19 +283,23 @@ class PostgresStore(LocalStore):
         except OSError as error:
             raise files.failure(error, self.address.shown, "keep a copy of it") from None
 
-    def _follow(self, connection: Connection) -> None:
+    def _follow(self, connection: Connection, *, compares: bool = False) -> None:
         """Take in what has changed. Needs the copy's lock, and the head's or one snapshot."""
         (row,) = connection.execute(_LOOK, ["0", self.address.vault]).fetchall() or (None,)
         if row is None:
             raise VaultNotFound(start=self.address.shown)
-        seq, identifier, started, xmin, *_ = row
+        seq, identifier, started, xmin, _, _, erased = row
         with self._open_notes() as notes:
             known, boot = _read_state(notes), _read_boot()
-            is_same = known is not None and known.boot == boot and self._has_met(connection, known, row)
+            is_whole = known is not None and known.boot == boot and not compares
+            is_same = known is not None and is_whole and self._has_met(connection, known, row)
             if known is None or not is_same:
-                if known and known.boot != boot:
+                is_erased = known is not None and known.seq < erased
+                if is_erased:
+                    self._drop_past()
+                if not is_whole:
                     notes.execute("UPDATE log SET id = ''")  # each is read again
-                self._compare_copy(connection, notes, tells=known is not None)
+                self._compare_copy(connection, notes, tells=known is not None and not is_erased)
             elif known.seq != seq:
                 touched = connection.execute(_TOUCHED, [self.address.vault, known.seq]).fetchall()
                 self._take_in(connection, {path for (path,) in touched})
@@ -266,13 +309,26 @@ class PostgresStore(LocalStore):
             self._note_state(notes, CopyState(seq, identifier, boot, started, xmin, epoch))
 
     def _has_met(self, connection: Connection, known: CopyState, head: Row) -> bool:
-        """Return whether the history of the vault holds the last change that the copy has taken in."""
+        """Return whether the history of the vault holds the last change that the copy has taken in.
+
+        Not where something was erased since.
+        """
+        if known.seq < head[6]:
+            return False
         if head[0] == known.seq:
             return bool(head[1] == known.id)
         if known.seq == 0:
             return bool(head[5] == known.id)
         statement = "SELECT id FROM mdmem.entry WHERE vault = %s AND seq = %s"
         return connection.execute(statement, [self.address.vault, known.seq]).fetchone() == (known.id,)
+
+    def _drop_past(self) -> None:
+        """Remove what is made of the files, as past states and indexes: something in it was erased."""
+        local = os.path.join(self.root, LOCAL)
+        for name in os.listdir(local):
+            path = os.path.join(local, name)
+            if os.path.isdir(path) and name not in _STAYS and not os.path.islink(path):
+                shutil.rmtree(path)
 
     def _note_state(self, notes: sqlite3.Connection, state: CopyState) -> None:
         notes.execute("INSERT OR REPLACE INTO state VALUES (1, ?, ?, ?, ?, ?, ?)", state)
@@ -302,7 +358,7 @@ class PostgresStore(LocalStore):
 
     def _fetch(self, connection: Connection, wanted: Iterable[StoredFile]) -> None:
         """Write files with what the database holds."""
-        for batch in _split_batches(wanted):
+        for batch in split_batches(wanted):
             rows = connection.execute(_CONTENTS, [self.address.vault, list(batch)], binary=True)
             for path, data in rows:
                 if hashed(data) == batch[path].hash:
@@ -328,13 +384,7 @@ class PostgresStore(LocalStore):
             self._add_note(f"what this machine's copy of the vault held otherwise is gone (files: {other})")
 
     def _list_files(self) -> list[str]:
-        """List what stands in the copy, apart from its local state."""
-        found = []
-        for folder, below, names in os.walk(self.root):
-            start = f"{os.path.relpath(folder, self.root)}/" if folder != self.root else ""
-            below[:] = [name for name in below if f"{start}{name}" != LOCAL]
-            found += [f"{start}{name}" for name in (*names, *filter(os.path.islink, below))]
-        return found
+        return list_places(self.root)
 
     def _hash_file(self, path: str) -> str | None:
         try:
@@ -344,17 +394,20 @@ class PostgresStore(LocalStore):
         return hashed(content.data) if content else None
 
     def _take_in_logs(self, connection: Connection, notes: sqlite3.Connection, since: str) -> None:
-        statement = "SELECT path, id, size FROM mdmem.log WHERE vault = %s AND xid >= %s::text::xid8"
+        statement = "SELECT path, id, size, mtime FROM mdmem.log WHERE vault = %s AND xid >= %s::text::xid8"
         rows = connection.execute(statement, [self.address.vault, since]).fetchall()
         if since == "0":
             gone = {path for (path,) in notes.execute("SELECT path FROM log")} - {row[0] for row in rows}
-            rows += [(path, "", 0) for path in gone]
-        for path, identifier, size in rows:
+            rows += [(path, "", 0, 0) for path in gone]
+        for path, identifier, size, mtime in rows:
             if self._may_stand(path, is_log=True):
                 try:
                     self._take_in_log(connection, notes, path, identifier, size)
                 except DatabaseFailed as error:
                     self._add_note(f"{path}: {error.reason}")
+                if identifier and self._measure_log(path) >= 0:
+                    with self._open_folder(path) as (folder, name):
+                        os.utime(name, ns=(mtime, mtime), dir_fd=folder, follow_symlinks=False)
 
     def _take_in_log(
         self, connection: Connection, notes: sqlite3.Connection, path: str, identifier: str, size: int
@@ -396,12 +449,8 @@ class PostgresStore(LocalStore):
 
     def _may_stand(self, path: str, spelled: str = "", *, is_log: bool = False) -> bool:
         """Return whether a file may stand at a path of the copy; note where it may not."""
-        inside = next((path.removeprefix(own) for own in _OWN if path.startswith(own)), path)
-        if is_log and path.partition("/")[0] not in OWN_FOLDERS:
-            inside = _HIDDEN.sub("", path)  # what was put aside is
-        with contextlib.suppress(PathRefused):
-            if nfc(spelled or path) == path and (path == CONFIG_PATH or check_folder(inside) == inside != ""):
-                return True
+        if may_stand(path, spelled, is_log=is_log):
+            return True
         self._add_note(f"{path!r}: the database has a file there, where none may be; it is not used")
         return False
 
@@ -507,19 +556,17 @@ class PostgresStore(LocalStore):
         gone = [step.path for step in steps if step.after is None]
         put = [(_describe_file(step), step.after) for step in steps if step.after is not None]
         with connection.pipeline():
-            connection.cursor().executemany(_KEEP, [(vault, file.hash, data) for file, data in put])
+            connection.cursor().executemany(KEEP, [(vault, file.hash, data) for file, data in put])
             connection.execute(_REMOVE, [vault, gone])
             connection.cursor().executemany(_PUT, [(vault, *file) for file, _ in put])
             added = sum(step.before is None for step in steps) - len(gone)
-            ((seq, count),) = connection.execute(_ADVANCE, [entry.id, added, vault]).fetchall()
-            if added > 0 and count > _MOST_FILES:
-                what = f"{self.address.shown}: the files of a vault"
-                raise LimitReached(what=what, limit=_MOST_FILES, remedy="begin another vault")
-            shape = json.dumps(as_json(entry), ensure_ascii=False, separators=(",", ":"))
-            connection.execute(_RECORD, [vault, seq, entry.id, shape.encode("utf-8", "surrogatepass")])
-            touched = {step.path for step in steps}
-            connection.cursor().executemany(_TOUCH, [(vault, path, seq) for path in touched])
-        self.database.commit(connection, lambda other: self._was_made(other, entry), f"change {entry.id}")
+            more = sum(file.size for file, _ in put) - sum(len(s.before.data) for s in steps if s.before)
+            ((seq, count, size),) = connection.execute(_ADVANCE, [entry.id, added, more, vault]).fetchall()
+            if not all(step.path.startswith(".mdmem/") for step in steps):  # which may raise the limit
+                with contextlib.suppress(ConfigInvalid):
+                    refuse_too_much(self.name, self.config, count * (added > 0), size * (more > 0))
+            insert_entry(connection, vault, seq, entry, {step.path for step in steps})
+        self.database.commit(connection, lambda other: self.was_made(other, entry), f"change {entry.id}")
         # It is made: what fails from here on is left to the next question.
         own.connection, own.has_looked = None, False
         with contextlib.suppress(MdmemError, OSError, psycopg.Error, sqlite3.Error):
@@ -554,7 +601,8 @@ class PostgresStore(LocalStore):
             if self.names(step.path) and any(path not in gone for path in below):
                 raise files.refusal(OSError(errno.EISDIR, ""), step.path, "write it")
 
-    def _was_made(self, connection: Connection, entry: Entry) -> bool:
+    def was_made(self, connection: Connection, entry: Entry) -> bool:
+        """Return whether the history has a change; waits for who makes one."""
         vault = self.address.vault
         connection.execute(LOCK_HEAD, [vault])
         statement = "SELECT FROM mdmem.entry WHERE vault = %s AND id = %s"
@@ -581,7 +629,9 @@ class PostgresStore(LocalStore):
             with self.database.translated("read its history"):
                 rows = self.database.ask(query, [vault, last, *below, _MOST_ENTRIES])
             for last, shape in rows:  # noqa: B007 - where the next ones begin
-                yield entry_from(json.loads(shape.decode("utf-8", "surrogatepass")))
+                entry = entry_from(json.loads(shape.decode("utf-8", "surrogatepass")))
+                if entry.files:  # else it is one of the vault's own files, or was erased
+                    yield entry
             if len(rows) < _MOST_ENTRIES:
                 return
 
@@ -654,37 +704,28 @@ class PostgresStore(LocalStore):
                 notes.commit()
 
 
-class PostgresUses:
-    """The counts of use of a vault; see `UseTable`."""
+def refuse_too_much(vault: str, config: Config, files: int, size: int) -> None:
+    """Refuse more files, or more bytes in all of them, than a vault in a database may hold.
 
-    def __init__(self, database: Connections) -> None:
-        self._database, self._vault = database, database.address.vault
+    Raises:
+        LimitReached: it would hold more.
+    """
+    for there, most, of in (files, _MOST_FILES, "files"), (size, config.team.max_bytes, "bytes of the files"):
+        if there > most:
+            remedy = "remove some, or begin another vault"
+            raise LimitReached(what=f"{vault}: the {of} of a vault", limit=most, remedy=remedy)
 
-    def add(self, namespace: str, paths: Iterable[str], moment: int) -> None:
-        """See `UseTable.add`."""
-        # In one order, so that two servers wait for each other instead of for ever.
-        rows = [(self._vault, path, namespace, moment) for path in sorted(paths)]
-        with self._database.translated("count uses"), self._database.begun() as connection:
-            connection.execute("SET LOCAL synchronous_commit = off")  # a count that is lost is no loss
-            connection.cursor().executemany(_COUNT_USE, rows)
-            connection.execute("COMMIT")
 
-    def total(self, path: str, namespace: str | None) -> tuple[int, int]:
-        """See `UseTable.total`."""
-        with self._database.translated("read its uses"):
-            ((count, last),) = self._database.ask(_SUM_USES, [self._vault, path, namespace])
-        return int(count), last
+def write_shape(entry: Entry) -> bytes:
+    """Write a change as its row holds it."""
+    shape = json.dumps(as_json(entry), ensure_ascii=False, separators=(",", ":"))
+    return shape.encode("utf-8", "surrogatepass")
 
-    def totals(self) -> Mapping[str, int]:
-        """See `UseTable.totals`."""
-        with self._database.translated("read its uses"):
-            return dict(self._database.ask(_SUM_ALL_USES, [self._vault]))
 
-    def forget(self, path: str) -> None:
-        """See `UseTable.forget`."""
-        with self._database.translated("forget uses"), self._database.begun() as connection:
-            connection.execute("DELETE FROM mdmem.use WHERE vault = %s AND path = %s", [self._vault, path])
-            connection.execute("COMMIT")
+def insert_entry(connection: Connection, vault: str, seq: int, entry: Entry, paths: Iterable[str]) -> None:
+    """Add a change to the history, and the paths that it touched."""
+    connection.execute(_RECORD, [vault, seq, entry.id, write_shape(entry)])
+    connection.cursor().executemany(_TOUCH, [(vault, path, seq) for path in paths])
 
 
 def _describe_file(step: Step) -> StoredFile:
@@ -697,6 +738,7 @@ def _connect_notes(path: str) -> sqlite3.Connection:
     notes = sqlite3.connect(path)
     try:
         notes.execute("PRAGMA synchronous = OFF")  # the boot says whether the power was lost
+        notes.execute("PRAGMA secure_delete = ON")  # the name of a log may be erased
         for table in _NOTED:
             notes.execute(f"CREATE TABLE IF NOT EXISTS {table}")
         _read_state(notes)
@@ -720,7 +762,7 @@ def _read_boot() -> str:
         return ""
 
 
-def _split_batches(wanted: Iterable[StoredFile]) -> Iterator[dict[str, StoredFile]]:
+def split_batches(wanted: Iterable[StoredFile]) -> Iterator[dict[str, StoredFile]]:
     """Yield files by path, as many as may be in memory at once."""
     batch: dict[str, StoredFile] = {}
     size = 0

@@ -7,9 +7,10 @@ to give it another path. What is added in a block is committed at its end, and c
 from __future__ import annotations
 
 import os
+import time
 from typing import TYPE_CHECKING
 
-from mdmem.errors import DatabaseFailed
+from mdmem.errors import DatabaseFailed, EditRefused
 from mdmem.vault.log import TORN_END, LogFile, join_blocks
 
 if TYPE_CHECKING:
@@ -23,7 +24,8 @@ _FETCHED = 16  # chunks that are in memory at once
 _LOCK = "SELECT id, size FROM mdmem.log WHERE vault = %s AND path = %s FOR UPDATE"
 _SEAT = "INSERT INTO mdmem.log VALUES (%s, %s, '', 0, '', pg_current_xact_id()) ON CONFLICT DO NOTHING"
 _WRITE_ROW = """
-UPDATE mdmem.log SET id = %s, size = %s, mark = %s, xid = pg_current_xact_id() WHERE vault = %s AND path = %s
+UPDATE mdmem.log SET id = %s, size = %s, mark = %s, xid = pg_current_xact_id(), mtime = %s
+WHERE vault = %s AND path = %s
 """
 _ADD = "INSERT INTO mdmem.chunk VALUES (%s, %s, %s, %s, %s)"
 _MARKED = """
@@ -38,9 +40,10 @@ ORDER BY start LIMIT %s
 
 def lock_log(connection: Connection, vault: str, path: str) -> tuple[str, int]:
     """Lock the row of a log, which is made where it is missing; return its id (empty: none) and size."""
-    connection.execute(_SEAT, [vault, path])
-    (row,) = connection.execute(_LOCK, [vault, path]).fetchall()
-    return row[0], row[1]
+    while True:
+        connection.execute(_SEAT, [vault, path])
+        for row in connection.execute(_LOCK, [vault, path]).fetchall():  # none where it was erased meanwhile
+            return row[0], row[1]
 
 
 def fetch_chunks(connection: Connection, vault: str, log: str, start: int, end: int) -> Iterator[bytes]:
@@ -61,6 +64,18 @@ def fetch_chunks(connection: Connection, vault: str, log: str, start: int, end: 
                 yield data[start - first : end - first]
                 start = first + len(data)
         position = rows[-1][0] + 1
+
+
+def put_log(connection: Connection, vault: str, path: str, blocks: Iterable[bytes], mtime: int) -> None:
+    """Write a log of another vault, which has this time.
+
+    Raises:
+        EditRefused: there is a log already.
+    """
+    row = lock_log(connection, vault, path)
+    if row[0]:
+        raise EditRefused(path=path, reason="somebody else made this log meanwhile")
+    PostgresLog("", path, connection, vault, row).fill(blocks, mtime)
 
 
 class PostgresLog(LogFile):
@@ -109,6 +124,12 @@ class PostgresLog(LogFile):
             self.added += data
             self.size += len(data)
 
+    def fill(self, blocks: Iterable[bytes], mtime: int) -> None:
+        """Write a log that is missing, and its row."""
+        self.identifier = os.urandom(8).hex()
+        self._length = self._add_chunks(self.identifier, 0, blocks)
+        self.write_row(mtime)
+
     def _add_chunks(self, identifier: str, position: int, blocks: Iterable[bytes]) -> int:
         """Add bytes to a log from a position on; return where they end."""
         for block in blocks:
@@ -143,7 +164,8 @@ class PostgresLog(LogFile):
     def _give(self, path: str, identifier: str, size: int) -> None:
         """Let another path have a log; an empty id leaves none there."""
         lock_log(self._connection, self._vault, path)
-        self._connection.execute(_WRITE_ROW, [identifier, size, self._mark, self._vault, path])
+        values = [identifier, size, self._mark, time.time_ns(), self._vault, path]
+        self._connection.execute(_WRITE_ROW, values)
         self.others.add(path)
 
     def _become(self, identifier: str, size: int) -> None:
@@ -151,9 +173,10 @@ class PostgresLog(LogFile):
         self.identifier, self._length = identifier, size
         self.is_changed = self.is_replaced = True
 
-    def write_row(self) -> None:
-        """Let the row say what was done."""
-        values = [self.identifier, self._length, self._mark, self._vault, self.path]
+    def write_row(self, mtime: int | None = None) -> None:
+        """Let the row say what was done, and when: in nanoseconds since the epoch; now, without."""
+        when = time.time_ns() if mtime is None else mtime
+        values = [self.identifier, self._length, self._mark, when, self._vault, self.path]
         self._connection.execute(_WRITE_ROW, values)
 
     def has_mark(self, connection: Connection) -> bool:

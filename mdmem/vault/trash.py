@@ -114,14 +114,14 @@ class TrashFolder:
         # It may have come with a repository, or the disk is failing.
         return content if digest_of(content.data) == digest else None
 
-    def record(self, entry: Entry) -> None:
-        """Add an entry to the log; it is on the disk then. Wants other writers of the log kept out.
+    def record(self, *entries: Entry) -> None:
+        """Add entries to the log; they are on the disk then. Wants other writers of the log kept out.
 
         Raises:
             PathRefused, StorageFailed: it cannot be written.
         """
         with self._open_log(writing=True) as log:
-            log.append([signed(as_json(entry))])
+            log.append([signed(as_json(entry)) for entry in entries])
 
     def _open_log(self, *, writing: bool) -> contextlib.AbstractContextManager[LogFile]:
         root, name = os.path.split(self.path)

@@ -1,4 +1,4 @@
-"""The counts of use of a vault in a folder: an SQLite table in its local state, which no clone gets."""
+"""The counts of use of a vault: in its local state, which no clone gets, or in its database."""
 
 from __future__ import annotations
 
@@ -12,6 +12,8 @@ from mdmem.errors import StorageFailed
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Mapping
 
+    from mdmem.vault.connection import Connections
+
 _NAME = "uses.sqlite"
 _BUSY_SECONDS = 10.0
 _SCHEMA = """
@@ -24,6 +26,16 @@ _ADD = """
 INSERT INTO uses VALUES (?, ?, 1, ?) ON CONFLICT (namespace, path)
 DO UPDATE SET count = count + 1, last = max(last, excluded.last)
 """
+
+_COUNT_USE = """
+INSERT INTO mdmem.use AS u VALUES (%s, %s, %s, 1, %s) ON CONFLICT (vault, path, namespace)
+DO UPDATE SET count = u.count + 1, last = greatest(u.last, excluded.last)
+"""
+_SUM_USES = """
+SELECT coalesce(sum(count), 0), coalesce(max(last), 0) FROM mdmem.use
+WHERE vault = %s AND path = %s AND namespace = coalesce(%s, namespace)
+"""
+_SUM_ALL_USES = "SELECT path, sum(count)::bigint FROM mdmem.use WHERE vault = %s GROUP BY path"
 
 
 class UseTable(Protocol):
@@ -81,3 +93,36 @@ class FolderUses:
                 yield database
         except sqlite3.Error as error:
             raise StorageFailed(path=file, action="count uses", reason=str(error)) from None
+
+
+class PostgresUses:
+    """The counts of use of a vault; see `UseTable`."""
+
+    def __init__(self, database: Connections) -> None:
+        self._database, self._vault = database, database.address.vault
+
+    def add(self, namespace: str, paths: Iterable[str], moment: int) -> None:
+        """See `UseTable.add`."""
+        # In one order, so that two servers wait for each other instead of for ever.
+        rows = [(self._vault, path, namespace, moment) for path in sorted(paths)]
+        with self._database.translated("count uses"), self._database.begun() as connection:
+            connection.execute("SET LOCAL synchronous_commit = off")  # a count that is lost is no loss
+            connection.cursor().executemany(_COUNT_USE, rows)
+            connection.execute("COMMIT")
+
+    def total(self, path: str, namespace: str | None) -> tuple[int, int]:
+        """See `UseTable.total`."""
+        with self._database.translated("read its uses"):
+            ((count, last),) = self._database.ask(_SUM_USES, [self._vault, path, namespace])
+        return int(count), last
+
+    def totals(self) -> Mapping[str, int]:
+        """See `UseTable.totals`."""
+        with self._database.translated("read its uses"):
+            return dict(self._database.ask(_SUM_ALL_USES, [self._vault]))
+
+    def forget(self, path: str) -> None:
+        """See `UseTable.forget`."""
+        with self._database.translated("forget uses"), self._database.begun() as connection:
+            connection.execute("DELETE FROM mdmem.use WHERE vault = %s AND path = %s", [self._vault, path])
+            connection.execute("COMMIT")

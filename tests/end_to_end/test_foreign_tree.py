@@ -384,7 +384,7 @@ DRY: Mapping[str, Sequence[str]] = {
     "sessions keep": ("sessions", "keep", "t"),
     "sessions summarize": ("sessions", "summarize", "t"),
 }
-NEED_A_SERVER = {"store init", "store sweep"}
+NEED_A_SERVER = {f"store {name}" for name in ("init", "sweep", "copy", "put", "check", "erase")}
 # Those that write logs, which are no memories.
 LOGGING = {f"sessions {name}" for name in ("add", "import", "compact", "allow-capture")} | {
     *("git allow", "git merge-driver", "results compress"),

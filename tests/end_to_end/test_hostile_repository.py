@@ -196,7 +196,8 @@ FIRST: Sequence[Sequence[str]] = (
 # Those that run until somebody ends them, those that write into the settings of other programs, and what git
 # runs on files of its own.
 OTHERS = {
-    *("lsp", "mcp", "watch", "install", "uninstall", "git merge-driver", "store init", "store sweep"),
+    *("lsp", "mcp", "watch", "install", "uninstall", "git merge-driver"),
+    *(f"store {name}" for name in ("init", "sweep", "copy", "put", "check", "erase")),
 }
 WRITES: Sequence[Sequence[str]] = (
     ("undo",),  # when nobody here has changed anything

@@ -83,6 +83,10 @@ ONLY_CLI = {
     "uninstall": "as install",
     "store.init": "mdmem.facade.memory.init_store: as init",
     "store.sweep": "mdmem.facade.memory.sweep_store: it is about a database, and opens no memory",
+    "store.copy": "mdmem.facade.memory.copy_store: as store.sweep",
+    "store.put": "mdmem.facade.memory.put_store: as store.sweep",
+    "store.check": "mdmem.facade.memory.check_store: as store.sweep",
+    "store.erase": "mdmem.facade.memory.erase_store: as store.sweep",
     "completion": "about the shell",
     "help": "what the program says of itself",
     "template.list": "memory.vault.templates.names: templates are no memories",
@@ -241,7 +245,16 @@ READS = {
     *("references.tags", "results.list", "results.recover", "results.references", "rules.list", "rules.text"),
     *("schema.check", "schema.list", "schema.show", "search", "sessions.assemble", "sessions.expand"),
     *("sessions.grep", "sessions.history", "sessions.list", "sessions.search", "show", "stats", "status"),
-    *("summaries.list", "template.list", "template.show", "watch", "why", "working.get", "working.list"),
+    *(
+        "store.check",
+        "summaries.list",
+        "template.list",
+        "template.show",
+        "watch",
+        "why",
+        "working.get",
+        "working.list",
+    ),
 }
 # Commands that change something and have no --dry-run, with the reason.
 NO_DRY_RUN = {

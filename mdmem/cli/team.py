@@ -86,9 +86,10 @@ def store_copy(source: str, copy: str) -> int:
 
     copied = copy_store(source, copy, dry_run=render.is_set("dry_run"))
     remarks = [f"{path}: left out: no vault in a database may have it" for path in copied.left_out]
+    remarks += copied.notes
     remarks += [f"{path}: now a file; take it out of [mounts], which hide it" for path in copied.mounted]
     _print_done("copy", "copied", copied, remarks)
-    return int(bool(copied.left_out))
+    return int(bool(copied.left_out or copied.notes))
 
 
 @store_command.command(

@@ -283,7 +283,7 @@ class LocalStore:
         """Do nothing: no file stays open."""
 
     @contextlib.contextmanager
-    def pinned(self) -> Iterator[str]:
+    def pinned(self, *, compares: bool = False) -> Iterator[str]:  # noqa: ARG002 - of a copy
         """Keep the memories as they are; yield the id of the last change, empty for that of `entries`."""
         with self.writing():
             yield ""

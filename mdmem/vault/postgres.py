@@ -61,7 +61,8 @@ _MOST_FILES = 200_000
 _MOST_FETCHED = 16 * 1024 * 1024  # bytes of files that are in memory at once
 _MOST_ENTRIES = 200  # that are read at once
 _NOTES, _INCOMING = f"{LOCAL}/copy.sqlite", f"{LOCAL}/incoming"
-_STAYS = ("incoming", "logs")  # of the folders in the copy's local state: that of locks holds no text
+# The folders of the copy's local state that hold no text, such as those of locks.
+_STAYS = ("incoming", "logs", "observers", "importing", "compacting")
 _NOTED = ("state (one PRIMARY KEY, seq, id, boot, started, xmin, epoch)", "log (path PRIMARY KEY, id)")
 _BOOT = "/proc/sys/kernel/random/boot_id"
 _OWN = (".mdmem/schemas/", ".mdmem/templates/")
@@ -294,7 +295,7 @@ class PostgresStore(LocalStore):
             is_whole = known is not None and known.boot == boot and not compares
             is_same = known is not None and is_whole and self._has_met(connection, known, row)
             if known is None or not is_same:
-                is_erased = known is not None and known.seq < erased
+                is_erased = erased > (known.seq if known else 0)
                 if is_erased:
                     self._drop_past()
                 if not is_whole:
@@ -327,8 +328,10 @@ class PostgresStore(LocalStore):
         local = os.path.join(self.root, LOCAL)
         for name in os.listdir(local):
             path = os.path.join(local, name)
-            if os.path.isdir(path) and name not in _STAYS and not os.path.islink(path):
-                shutil.rmtree(path)
+            if files.is_folder(path) and name not in _STAYS and os.listdir(path):
+                gone = f"{path}.{os.urandom(4).hex()}"
+                os.rename(path, gone)  # another process may be making an index there
+                shutil.rmtree(gone)
 
     def _note_state(self, notes: sqlite3.Connection, state: CopyState) -> None:
         notes.execute("INSERT OR REPLACE INTO state VALUES (1, ?, ?, ?, ?, ?, ?)", state)

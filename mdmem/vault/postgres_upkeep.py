@@ -198,7 +198,8 @@ _DELETE, _LOGS = "DELETE FROM mdmem.", "SELECT id FROM mdmem.log"
 _SEQS = "SELECT DISTINCT seq FROM mdmem.touched"
 _RETELL = "UPDATE mdmem.entry SET shape = %s WHERE vault = %s AND seq = %s"
 _WITH_PATHS = """
-SELECT table_name FROM information_schema.columns WHERE table_schema = 'mdmem' AND column_name = 'path'
+SELECT table_name, column_name FROM information_schema.columns
+WHERE table_schema = 'mdmem' AND column_name IN ('path', 'namespace')
 """
 _ERASED = """
 UPDATE mdmem.head SET seq = %s, erased = %s, id = %s, files = files - %s, bytes = bytes - %s WHERE vault = %s
@@ -248,8 +249,8 @@ def erase(store: PostgresStore, path: str, *, dry_run: bool = False) -> ErasedMe
             changes, hashes, named = changes + count, hashes | found, named | others
             logs += _erase_logs(connection, at)
             files += connection.execute(f"{_DELETE}file {_AT} RETURNING hash, size", at).fetchall()
-            for (table,) in connection.execute(_WITH_PATHS).fetchall():
-                connection.execute(f"{_DELETE}{table} {_AT}", at)
+            for table, column in connection.execute(_WITH_PATHS).fetchall():
+                connection.execute(f"{_DELETE}{table} {_AT.replace('path', column)}", at)
         if not (files or logs or changes):
             raise MemoryNotFound(path=path)
         hashes |= {hash_ for hash_, _ in files}

@@ -64,8 +64,9 @@ class CopiedVault:
         files, logs, versions, changes: how many; versions are what files held before.
         bytes: of the files and logs.
         left_out: the files that no vault in a database may have: links, devices, names that no path may have,
-            and what has more than 64 MiB.
+            files of more than 64 MiB, and logs with holes.
         mounted: the memories that the config mounts, which are files of the copy.
+        notes: what of a database is damaged, and is not copied.
     """
 
     files: int
@@ -75,6 +76,7 @@ class CopiedVault:
     bytes: int
     left_out: tuple[str, ...]
     mounted: tuple[str, ...]
+    notes: tuple[str, ...]
 
 
 def copy(source: LocalStore, target: LocalStore, *, dry_run: bool = False) -> CopiedVault:
@@ -89,14 +91,16 @@ def copy(source: LocalStore, target: LocalStore, *, dry_run: bool = False) -> Co
         dry_run: write nothing.
 
     Raises:
-        EditRefused: the target holds what the source does not.
+        EditRefused: the target holds what the source does not, or is the source.
         LimitReached: it is more than a vault in a database may hold.
         ConfigInvalid: the config of the source cannot be read.
         MemoryNotFound: a program that takes no lock removed a file meanwhile.
         LockTimeout, StorageFailed, DatabaseFailed, NotKnown: the same call goes on.
     """
     to = _TargetDatabase(target) if isinstance(target, PostgresStore) else _TargetFolder(target)
-    with source.pinned() as last:
+    if source.root == target.root:
+        raise EditRefused(path=target.name, reason="a vault cannot be copied to itself")
+    with source.pinned(compares=True) as last:
         given = _Held(source, source.mounts, last)
         given.add_config()
         to.refuse(given)
@@ -121,6 +125,7 @@ def copy(source: LocalStore, target: LocalStore, *, dry_run: bool = False) -> Co
         bytes=sum(given.files[path].size for path in lacking),
         left_out=tuple(given.left_out),
         mounted=tuple(path for path in source.config.mounts if path in given.files),
+        notes=tuple(source.notes),
     )
 
 
@@ -177,11 +182,17 @@ class _Held:
         with contextlib.suppress(FileNotFoundError):
             status = os.lstat(full)
             size, mode, mtime = status.st_size, stat.S_IMODE(status.st_mode) & 0o777, status.st_mtime_ns
-            is_whole = _is_log(path) or size <= MOST_ATTACHED_BYTES
-            if stat.S_ISREG(status.st_mode) and is_whole and path not in self.files:
+            is_new = stat.S_ISREG(status.st_mode) and path not in self.files
+            if is_new and self._fits(path, place, size):
                 self.files[path] = StoredFile(path, place if place != path else "", "", size, mode, mtime)
             else:
                 self.left_out.append(place)
+
+    def _fits(self, path: str, place: str, size: int) -> bool:
+        if not _is_log(path):
+            return size <= MOST_ATTACHED_BYTES
+        with LogFile(self.store.root, place).opened(writing=False) as log:
+            return not log.holes  # which a stranger may have made: they are no bytes, and would become some
 
     def read(self, path: str) -> bytes:
         """Return what a file holds."""

@@ -451,6 +451,21 @@ def test_tables_of_a_later_version_are_refused(server: Server, store: PostgresSt
         run(store, "UPDATE mdmem.version SET version = 1")
 
 
+def test_tables_of_the_version_before_are_served(server: Server, store: PostgresStore) -> None:
+    """So the servers of a vault are replaced one by one."""
+    write(store, "a.md", b"one")
+    try:
+        run(store, "UPDATE mdmem.version SET version = 0")
+        again = PostgresStore(server.url(store.address.vault))
+        assert read(again, "a.md") == b"one"
+        again.close()
+        run(store, "UPDATE mdmem.version SET version = -1")
+        with pytest.raises(DatabaseFailed, match="of version -1"):
+            PostgresStore(server.url("any")).recover()
+    finally:
+        run(store, "UPDATE mdmem.version SET version = 1")
+
+
 def test_a_vault_that_is_not_there_is_named_by_its_url(server: Server, store: PostgresStore) -> None:
     with pytest.raises(VaultNotFound) as refused:
         PostgresStore(server.url("nothing")).recover()

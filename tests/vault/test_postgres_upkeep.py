@@ -221,6 +221,7 @@ def test_what_is_erased_is_in_no_table_and_no_copy(
     assert erase(store, f"notes/{WORD}.md") == would
     erased = erase(store, f"sessions/{WORD}.jsonl")
     assert (erased.files, erased.logs) == (0, 2)
+    assert memories[1].sessions.search(WORD).hits == ()
     assert memories[1].search(WORD).hits == ()
     assert find_word(server, store, other) == []
     for memory in memories:
@@ -246,12 +247,15 @@ def test_a_folder_is_erased_whole_and_others_stay(store: PostgresStore) -> None:
         memory.write(path, f"{path}\n")
     memory.mv("users/ann/b.md", "shared.md")
     memory.write("users/ann/copied.md", "users/anna.md\n")
+    Memory(store, mdmem.Scope(user="ann")).uses.add(["a.md"])
+    memory.uses.add(["users/ann/a.md", "users/anna.md"])
     erased = erase(store, "users/ann")
     assert erased == ErasedMemory(
         files=2, logs=0, versions=1, changes=4, named=("shared.md", "users/anna.md")
     )
     assert sorted(held(store)) == ["shared.md", "users/anna.md", "users/annabel/a.md"]
     assert [file.path for file in next(memory.vault.history()).files] == ["shared.md"]
+    assert memory.uses.count_all() == {"users/anna.md": 1}
     assert check(store) == []
 
 
@@ -277,6 +281,21 @@ def test_a_copy_that_was_far_behind_drops_what_was_erased(
     assert find_word(server, store, other) != []
     other.recover()
     assert find_word(server, store, other) == []
+
+
+def test_a_copy_whose_notes_are_gone_drops_what_was_erased(server: Server, store: PostgresStore) -> None:
+    memory = Memory(store)
+    tell(memory)
+    memory.index.close()
+    erasing = PostgresStore(server.url(store.address.vault, application_name="other"))
+    for path in (f"notes/{WORD}.md", f"sessions/{WORD}.jsonl"):
+        erase(erasing, path)
+    Path(store.root, ".mdmem/local/copy.sqlite").write_bytes(b"no database" * 1000)
+    again = PostgresStore(store.name)
+    again.recover()
+    assert find_word(server, again, erasing) == []
+    for each in (again, erasing):
+        each.close()
 
 
 def test_who_appends_while_a_log_is_erased_begins_a_new_one(

@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 import os
+import shutil
+import subprocess
+import sys
 import unicodedata
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
@@ -11,6 +14,7 @@ from uuid import uuid4
 import pytest
 
 import mdmem
+from mdmem.document.document import digest
 from mdmem.errors import EditRefused, LimitReached, PathRefused
 from mdmem.vault import postgres, transfer
 from mdmem.vault.connection import make_tables, read_address
@@ -18,7 +22,8 @@ from mdmem.vault.local_store import LocalStore
 from mdmem.vault.postgres import PostgresStore, list_places
 from mdmem.vault.transfer import copy
 
-from .store_conformance import MOST, data_of, write
+from .store_conformance import MOST, append, data_of, write
+from .test_postgres import run
 
 if TYPE_CHECKING:
     from .postgres_server import Server
@@ -156,13 +161,15 @@ def test_what_no_vault_in_a_database_may_have_is_told(
     (root / "notes/large.bin").write_bytes(b"x" * 5000)
     monkeypatch.setattr(transfer, "MOST_ATTACHED_BYTES", 4999)
     os.close(os.open(os.fsencode(root) + b"/notes/\xff.md", os.O_CREAT))
+    with (root / "sessions/holes.jsonl").open("wb") as sparse:
+        sparse.truncate(1 << 40)
     for hidden in (".git/config", "notes/.obsidian/a.md", "node_modules/a.md", ".mdmem/local/a.md", ".env"):
         (root / hidden).parent.mkdir(parents=True, exist_ok=True)
         (root / hidden).write_text("qqhidden")
     copied = copy(source, database)
     assert {os.fsencode(each) for each in copied.left_out} == {
         *(b"linked", b"notes/link.md", b"notes/pipe.md", b"notes/back\\slash.md", b"notes/large.bin"),
-        *(b"notes/\xff.md", os.fsencode(NFD)),
+        *(b"notes/\xff.md", os.fsencode(NFD), b"sessions/holes.jsonl"),
     }
     held = state_of(database).files
     assert not any(b"qq" in data for data, *_ in held.values())
@@ -245,3 +252,52 @@ def test_somebody_who_changes_the_target_meanwhile_loses_nothing(
     with pytest.raises(EditRefused, match="meanwhile"):
         copy(source, database)
     assert [*state_of(database).files] == ["notes/theirs.md"]
+
+
+def test_what_is_damaged_in_a_database_is_told(database: PostgresStore, tmp_path: Path) -> None:
+    for path in ("a.md", "b.md"):
+        write(database, path, path.encode())
+    append(database, "sessions/s.jsonl", [b"one"])
+    run(
+        database,
+        f"UPDATE mdmem.content SET data = 'other' WHERE vault = %s AND hash = '{digest(b'a.md')}'",
+        "DELETE FROM mdmem.chunk WHERE vault = %s",
+    )
+    shutil.rmtree(database.root)
+    copied = copy(database, LocalStore(str(tmp_path / "back")))
+    assert [note.partition(":")[0] for note in copied.notes] == ["a.md", "sessions/s.jsonl"]
+    assert (tmp_path / "back/b.md").exists()
+    assert not (tmp_path / "back/a.md").exists()
+
+
+def test_what_a_hand_changed_in_this_machines_copy_is_not_copied(
+    database: PostgresStore, tmp_path: Path
+) -> None:
+    write(database, "a.md", b"one")
+    Path(database.root, "a.md").write_bytes(b"by hand")
+    Path(database.root, "b.md").write_bytes(b"by hand")
+    back = LocalStore(str(tmp_path / "back"))
+    copy(database, back)
+    assert [data for path, (data, *_) in state_of(back).files.items() if path.endswith(".md")] == [b"one"]
+
+
+def test_a_vault_is_not_copied_to_itself(source: LocalStore, database: PostgresStore) -> None:
+    for store in (source, database):
+        with pytest.raises(EditRefused, match="to itself"):
+            copy(store, store)
+
+
+def test_of_two_copies_to_one_target_one_goes_on(server: Server, source: LocalStore, tmp_path: Path) -> None:
+    """Two processes copy two equal vaults to one database, and to one folder; what one leaves is whole."""
+    twin = LocalStore(str(tmp_path / "twin"))
+    copy(source, twin)
+    url = server.url(uuid4().hex)
+    make_tables(read_address(url))
+    for target in (url, str(tmp_path / "both")):
+        commands = [[sys.executable, "-m", "mdmem", "store", "copy", s.root, target] for s in (source, twin)]
+        codes = [process.wait() for process in [subprocess.Popen(command) for command in commands]]
+        assert set(codes) <= {0, 2}
+        to = PostgresStore(target) if target == url else LocalStore(target)
+        copy(source, to)
+        assert state_of(to) == state_of(source)
+        to.close()

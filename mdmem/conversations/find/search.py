@@ -61,14 +61,16 @@ def search(logs: SessionLogs, query: str, key: str | None, asked: SessionFilter,
 
     Of the query's filters (`mdmem.index.query`), `type:` is the role.
     """
-    key = key and logs.resolve(key)
-    folder = logs.vault.disk.own(_INDEX)
-    try:
-        return _search_index(logs, folder, query, key, asked, limit)
-    except IndexDamaged:  # what can be rebuilt is
-        with files.held(os.path.join(folder, _LOCK), _LOCK_SECONDS):
-            shutil.rmtree(os.path.join(folder, _TEXT), ignore_errors=True)
-        return _search_index(logs, folder, query, key, asked, limit)
+    with logs.vault.store.steady():
+        key = key and logs.resolve(key)
+        logs.vault.recover()  # which may remove the index
+        folder = logs.vault.disk.own(_INDEX)
+        try:
+            return _search_index(logs, folder, query, key, asked, limit)
+        except IndexDamaged:  # what can be rebuilt is
+            with files.held(os.path.join(folder, _LOCK), _LOCK_SECONDS):
+                shutil.rmtree(os.path.join(folder, _TEXT), ignore_errors=True)
+            return _search_index(logs, folder, query, key, asked, limit)
 
 
 def _search_index(

@@ -151,7 +151,7 @@ _MODULES = {
     "search": "grep search",
     "serve": "index lsp mcp watch web",
     "sessions": "sessions",
-    "team": "store",
+    "team": "store token",
     "validity": "confirm contradict past prune reinstate revoke supersede why",
     "views": "diff stats status today",
 }

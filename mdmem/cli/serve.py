@@ -28,8 +28,19 @@ _ENDING = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 
 
 @command("mcp", epilog="Example: mdmem mcp --read-only 2> mcp.log")
+@click.option("--http", metavar="[HOST:]PORT", help="Serve HTTP, of localhost without HOST.")
 @click.option(
-    "--http", "port", type=click.IntRange(0, 65535), metavar="PORT", help="Serve HTTP on localhost."
+    "--access",
+    type=click.Path(exists=True, dir_okay=False),
+    metavar="FILE",
+    help="Let a team in: the tokens of this file.",
+)
+@click.option("--public-url", metavar="URL", help="With --access: the address that clients use.")
+@click.option(
+    "--status",
+    type=click.IntRange(0, 65535),
+    metavar="PORT",
+    help="With --access: serve /live, /ready and /metrics on localhost.",
 )
 @click.option("--read-only", is_flag=True, help="Offer no tool that changes anything.")
 @click.option("--structured", is_flag=True, help="Answer with JSON, as structure and as its text.")
@@ -44,7 +55,15 @@ _ENDING = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 )
 @click.pass_obj
 def mcp_command(
-    target: Target, port: int | None, read_only: bool, structured: bool, thread: str | None, budget: int
+    target: Target,
+    http: str | None,
+    access: str | None,
+    public_url: str | None,
+    status: int | None,
+    read_only: bool,
+    structured: bool,
+    thread: str | None,
+    budget: int,
 ) -> None:
     """Serve the memories to an agent by the Model Context Protocol.
 
@@ -53,6 +72,9 @@ def mcp_command(
     that variable, a token is made and printed on standard error. An answer keeps to about as many tokens as
     --budget says. A client can reach what --vault, --user, --project and --resource name, and the rules that
     everybody shares; of sessions and observations only those of --thread, where that is given.
+
+    With --access each token of a file gives the memories of one scope: see `mdmem token new`. An address that
+    other machines reach needs --access and --public-url.
     """
     if find_spec("mcp") is None:
         raise ExtraMissing(extra="mcp", package="mcp")
@@ -61,18 +83,34 @@ def mcp_command(
     from mdmem.serve.mcp.answer import Bound
     from mdmem.serve.mcp.server import MemoryServer
 
-    bound = Bound(memory=target.open(), thread=thread, read_only=read_only, budget=budget)
-    server = MemoryServer(bound, structured=structured)
+    host, _, port = (http or "").rpartition(":")
+    host = host.strip("[]") or "127.0.0.1"
+    if http and not (port.isdecimal() and int(port) < 1 << 16):
+        raise click.UsageError(f"--http is PORT or HOST:PORT, not {http!r}")
+    is_scoped = thread or target.actor or target.scope != mdmem.Scope()
+    if (access and (is_scoped or not http)) or (not access and (public_url or status is not None)):
+        raise click.UsageError("--access goes with --http, and without a scope, --actor and --thread")
+    if host not in {"127.0.0.1", "localhost", "::1"} and not (access and public_url):
+        raise click.UsageError("an address that other machines reach needs --access and --public-url")
+    say = partial(print, "mdmem:", file=sys.stderr, flush=True)
+    told = say if access else None
+    bound = Bound(memory=target.open(), thread=thread, read_only=read_only, budget=budget, say=told)
+    server = None if access else MemoryServer(bound, structured=structured)
     # What was imported stays; a server lives long enough for the rest to be collected.
     gc.freeze()
     gc.enable()
-    say = partial(print, "mdmem:", file=sys.stderr, flush=True)
     with _commit_at_end(bound.memory, say):
-        if port is not None:
+        if access:
+            from mdmem.serve.mcp.access import AccessFile
+            from mdmem.serve.mcp.team import serve_team
+
+            known = AccessFile(access, say)
+            serve_team(bound, (host, int(port)), known, public_url, status, say, structured=structured)
+        elif server and http:
             from mdmem.serve.mcp.http import serve_http
 
-            serve_http(server, port, say)
-        else:
+            serve_http(server, int(port), say)
+        elif server:
             anyio.run(server.serve_stdio)
 
 

@@ -1,7 +1,8 @@
-"""The command `store`: vaults in a database, which servers share."""
+"""The commands for a team: `store`, vaults in a database, and `token`, who may use a server."""
 
 from __future__ import annotations
 
+from importlib.util import find_spec
 from typing import TYPE_CHECKING
 
 import click
@@ -178,3 +179,31 @@ def _name_url(target: Target, url: str | None) -> str:
     if not named:
         raise Usage(problem="no vault is named", remedy="give postgresql://HOST/DATABASE?vault=NAME")
     return named
+
+
+@group("token", hidden=True)
+def token_command() -> None:
+    """Make tokens, by which a server knows whose memories a client may use."""
+
+
+@token_command.command("new", epilog="Example: mdmem token new --name 'ann, laptop' --expires 2027-06-30")
+@click.option("--name", required=True, metavar="NAME", help="The name that the history shows.")
+@click.option("--read-only", is_flag=True, help="Let it change nothing.")
+@click.option("--expires", default="", metavar="DATE", help="The day or time from which on it is refused.")
+@options.json_option
+@click.pass_obj
+def token_new(target: Target, name: str, read_only: bool, expires: str) -> None:
+    """Print a new token, and the lines that let it in, for the file of `mdmem mcp --access FILE`.
+
+    It gives the memories of --user, --project and --resource, else those of --shared. The file holds a hash
+    of it: keep the token now. To take it back, remove its lines.
+    """
+    from mdmem.errors import ExtraMissing
+
+    if find_spec("mcp") is None:
+        raise ExtraMissing(extra="mcp", package="mcp")
+    from mdmem.serve.mcp.access import make_token
+
+    scope = mdmem.Scope(shared=True) if target.scope.is_owner else target.scope
+    token, lines = make_token(name, scope, read_only=read_only, expires=expires)
+    render.print_found({"token": token, "lines": lines}, lambda _: print(f"{token}\n\n{lines}", end=""))

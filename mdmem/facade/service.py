@@ -13,7 +13,7 @@ from mdmem.kind import PROPOSAL, kind_at
 from mdmem.vault.vault import acting_for
 
 if TYPE_CHECKING:
-    from collections.abc import Collection
+    from collections.abc import Collection, Mapping
     from contextlib import AbstractContextManager
 
     from mdmem.errors import NotAllowed
@@ -126,8 +126,12 @@ class Service:
 
         start_indexing(self._memory)
 
-    def begin_indexing(self) -> None:
-        """Make the index current, or where that takes long let another process do so; no error is raised."""
+    def begin_indexing(self) -> bool:
+        """Make the index current, or where that takes long let another process do so; no error is raised.
+
+        Returns:
+            Whether it is current.
+        """
         hurried = type(self._memory)(self._vault.store, self._memory.scope)
         hurried.vault.is_hurried = True
         with suppress(MdmemError):  # the first question meets it, and says so
@@ -135,8 +139,16 @@ class Service:
                 hurried.sync()
             except NotReady:
                 self.start_indexing()
+            else:
+                return True
             finally:
                 hurried.index.close()
+        return False
+
+    @property
+    def figures(self) -> Mapping[str, float]:
+        """What the store has counted since it was opened, by name; nothing of a folder."""
+        return getattr(self._vault.store, "figures", {})
 
     def start_background(self, session: str) -> bool:
         """Let another process observe and capture a session; see `mdmem.facade.background.start`."""

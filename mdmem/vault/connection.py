@@ -237,6 +237,10 @@ class Connections:
         if "_pool" in vars(self):
             vars(self).pop("_pool").close()
 
+    def count_open(self) -> int:
+        """Count the connections that are open."""
+        return self._pool.get_stats()["pool_size"] if "_pool" in vars(self) else 0
+
     @contextlib.contextmanager
     def translated(self, action: str) -> Iterator[None]:
         """Turn what the database refuses inside the block into an error of ours.

@@ -186,6 +186,13 @@ class PostgresStore(LocalStore):
         self.name = self.address.shown
         self._state: CopyState | None = None
         self._work = _AtWork()
+        self._pulls, self._pull_seconds = 0, 0.0
+
+    @property
+    def figures(self) -> Mapping[str, float]:
+        """How often the copy took in changes, the seconds that this took, and the open connections."""
+        taken = {"pulls_total": self._pulls, "pull_seconds_total": self._pull_seconds}
+        return {**taken, "connections": self.database.count_open()}
 
     def again(self) -> PostgresStore:
         """Return this store: it says what has changed."""
@@ -234,11 +241,14 @@ class PostgresStore(LocalStore):
 
     def _catch_up(self) -> None:
         if not self._is_current():
+            began = time.monotonic()
             # First a connection, then the copy, then what is seen: others that wait for the copy hold no
             # connection that this one needs.
             with self.database.begun() as connection, self._hold_copy():
                 connection.execute("SET TRANSACTION ISOLATION LEVEL REPEATABLE READ")
                 self._follow(connection)
+                self._pulls += 1
+                self._pull_seconds += time.monotonic() - began
 
     @contextlib.contextmanager
     def pinned(self, *, compares: bool = False) -> Iterator[str]:

@@ -198,6 +198,7 @@ FIRST: Sequence[Sequence[str]] = (
 OTHERS = {
     *("lsp", "mcp", "watch", "install", "uninstall", "git merge-driver"),
     *(f"store {name}" for name in ("init", "sweep", "copy", "put", "check", "erase")),
+    "token new",  # about no vault
 }
 WRITES: Sequence[Sequence[str]] = (
     ("undo",),  # when nobody here has changed anything

@@ -87,6 +87,7 @@ ONLY_CLI = {
     "store.put": "mdmem.facade.memory.put_store: as store.sweep",
     "store.check": "mdmem.facade.memory.check_store: as store.sweep",
     "store.erase": "mdmem.facade.memory.erase_store: as store.sweep",
+    "token.new": "mdmem.serve.mcp.access.make_token: about the file of a server",
     "completion": "about the shell",
     "help": "what the program says of itself",
     "template.list": "memory.vault.templates.names: templates are no memories",
@@ -259,6 +260,7 @@ READS = {
 # Commands that change something and have no --dry-run, with the reason.
 NO_DRY_RUN = {
     "store.init": "what is there already is never changed",
+    "token.new": "it prints lines, and changes no file",
     "hook": "a host waits for its answer, and nobody reads a diff",
     "lsp": "the editor makes the changes",
     "web": "each decision of the page is undone there",
@@ -318,7 +320,7 @@ def test_every_command_has_a_verb() -> None:
 
 def test_every_kind_is_compared() -> None:
     groups = {name.partition(".")[0] for name in CLI if "." in name}
-    assert groups - {"template", "schema", "store"} == KINDS.keys()
+    assert groups - {"template", "schema", "store", "token"} == KINDS.keys()
 
 
 @cases("name", BOTH)

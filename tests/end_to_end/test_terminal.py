@@ -105,6 +105,7 @@ COMMANDS: dict[str, list[list[str]]] = {
     "store put": [[BAD]],
     "store check": [[]],
     "store erase": [[BAD, "--yes"]],
+    "token new": [["--name", BAD], ["--name", BAD, "--expires", BAD]],
     "report": [[], ["--since", BAD]],
     **{name: [[NOTE, f"nowhere{BAD}.md"], [NOTE, NOTE, "--at", BAD]] for name in ("contradict", "supersede")},
     "reinstate": [[NOTE, "--dry-run"]],

@@ -14,7 +14,7 @@ from itertools import islice
 from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
 
 from mdmem import as_json, clipped, estimate
-from mdmem.errors import IndexNotReady, MdmemError, PathRefused, Unavailable, Usage
+from mdmem.errors import IndexNotReady, MdmemError, PathRefused, Unavailable, Usage, VaultNotFound
 from mdmem.facade.paths import PathReader
 
 if TYPE_CHECKING:
@@ -160,6 +160,7 @@ class Bound:
         thread: the only thread whose session, summary, observations and working memory are there; None: all.
         read_only: whether the tools that change something are left out, and refused.
         budget: about how many tokens an answer may have.
+        say: is told warnings and what failed on this machine, where clients are on others and are not.
         tick: reports the progress of one call.
         notes: what the paths of one call were taken for.
         own: the ids of the changes that this client has made.
@@ -169,6 +170,7 @@ class Bound:
     thread: str | None = None
     read_only: bool = False
     budget: int = BUDGET
+    say: Callable[[str], None] | None = None
     tick: Tick = no_tick
     notes: list[str] = field(default_factory=list)
     own: list[str] = field(default_factory=list)
@@ -251,8 +253,20 @@ _TOOLS: Mapping[str, str] = {
 }
 
 
-def describe_error(error: MdmemError, memory: Memory) -> Answer:
-    """Return an error as the answer of a tool; it names no folder of the host."""
+_AWAY = "the memory cannot be reached now", "call the tool again later; if it stays so, tell the user"
+_NOT_KNOWN = "whether the change was made is not known", "look whether it is there before you make it again"
+
+
+def describe_error(error: MdmemError, memory: Memory, say: Callable[[str], None] | None = None) -> Answer:
+    """Return an error as the answer of a tool; it names no folder of the host.
+
+    Where there is `say`, it is told what the system or the database has said, and the client is not.
+    """
+    if say and isinstance(error, Unavailable | VaultNotFound):
+        say(f"{error.code}: {error.message}")
+        texts = _AWAY if error.code != "not-known" else _NOT_KNOWN
+        told = dict(zip(("code", "message", "hint"), (error.code, *texts), strict=True))
+        return Answer(texts, {"error": told}, is_error=True)
     error = error.for_agent()
     hint = _next_step(error)
     data = {"code": error.code, "message": error.message, "hint": hint, **_error_details(error)}

@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Callable
 
     from mdmem import Keeper
-    from mdmem.serve.mcp.answer import Bound, Tick
+    from mdmem.serve.mcp.answer import Answer, Bound, Tick
     from mdmem.serve.mcp.tools import ToolSpec
 
 T = TypeVar("T")
@@ -44,19 +44,29 @@ _AT_ONCE = 4
 
 
 class MemoryServer:
-    """A server for the memories that the host has bound; it may have several clients at once."""
+    """A server for the memories that the host has bound; it may have several clients at once.
 
-    def __init__(self, bound: Bound, *, structured: bool = False) -> None:
+    Args:
+        bound: what the host has bound.
+        structured: whether an answer is JSON, instead of a text.
+        threads: of a process with several servers, which keeps the index of all of them current.
+    """
+
+    def __init__(
+        self, bound: Bound, *, structured: bool = False, threads: CapacityLimiter | None = None
+    ) -> None:
         self._bound = bound
-        self._is_structured = structured  # whether an answer is JSON, instead of a text
+        self._is_structured = structured
         self._toolbox = Toolbox(bound)
         self._memory = bound.memory
-        self._limiter = CapacityLimiter(_AT_ONCE)
+        self._is_alone = threads is None
+        self._limiter = threads or CapacityLimiter(_AT_ONCE)
         _ = self._memory.index  # made once, before threads ask for it
         self._keeper: Keeper | None = None
         self._toolboxes: dict[str, Toolbox] = {}
         self._told: set[str] = set()
-        Thread(target=self._memory.service.begin_indexing).start()
+        if self._is_alone:
+            Thread(target=self._memory.service.begin_indexing).start()
         self.server: Server[Any] = Server(
             "mdmem",
             version=__version__,
@@ -96,9 +106,7 @@ class MemoryServer:
         if params.name not in NAMES:
             names = ", ".join(tool.name for tool in self._toolbox.tools)
             raise MCPError(types.INVALID_PARAMS, f"there is no tool {params.name!r}; there are {names}")
-        with self._memory.service.acting_for(_client_name(ctx)):
-            work = partial(self._find_toolbox(ctx).call, params.name, params.arguments)
-            answer = await self._in_thread(ctx, work)
+        answer = await self._run_tool(ctx, params)
         is_structured = self._is_structured
         texts = [json.dumps(answer.data, ensure_ascii=False)] if is_structured else answer.texts
         return types.CallToolResult(
@@ -106,6 +114,16 @@ class MemoryServer:
             structured_content=answer.data if is_structured else None,
             is_error=answer.is_error,
         )
+
+    async def _run_tool(self, ctx: Context, params: types.CallToolRequestParams) -> Answer:
+        with self._memory.service.acting_for(self._name_client(ctx)):
+            work = partial(self._find_toolbox(ctx).call, params.name, params.arguments)
+            return await self._in_thread(ctx, work)
+
+    def _name_client(self, ctx: Context) -> str:
+        """Return how the client named itself; empty where it did not."""
+        told = ctx.session.client_params
+        return told.client_info.name if told else ""
 
     def _find_toolbox(self, ctx: Context) -> Toolbox:
         """Find the tools of a client, which know its changes; new ones for HTTP without a session."""
@@ -155,13 +173,13 @@ class MemoryServer:
         try:
             return await self._in_thread(ctx, work)
         except MdmemError as error:
-            answer = describe_error(error, self._memory)
+            answer = describe_error(error, self._memory, self._bound.say)
             code = types.INTERNAL_ERROR if isinstance(error, Unavailable) else types.INVALID_PARAMS
             raise MCPError(code, "\n".join(answer.texts), answer.data["error"]) from None
 
     async def _in_thread(self, ctx: Context, work: Callable[[Tick], T]) -> T:
         """Do work in a thread; a cancelled request ends it soon, but a change that has begun is finished."""
-        if self._keeper is None:
+        if self._keeper is None and self._is_alone:
             # Not before the first call: many servers are started and never asked.
             with suppress(MdmemError):  # whatever is wrong, the call meets it, and says so
                 self._keeper = self._memory.keep_current()
@@ -176,12 +194,6 @@ class MemoryServer:
                 from_thread.run(ctx.session.report_progress, float(done), float(total), "indexing")
 
         return await to_thread.run_sync(work, tick, limiter=self._limiter)
-
-
-def _client_name(ctx: Context) -> str:
-    """Return how the client named itself; empty where it did not."""
-    told = ctx.session.client_params
-    return told.client_info.name if told else ""
 
 
 def _describe_tool(tool: ToolSpec) -> types.Tool:

@@ -113,6 +113,10 @@ class Toolbox:
     def _with_remarks(self, answer: Answer, notes: Sequence[str]) -> Answer:
         """Add what paths were taken for, and remarks not yet reported; an error answer gets none."""
         told = [remark for remark in self._bound.memory.service.remarks if remark not in self._remarks]
+        if self._bound.say and told:  # a warning may name a folder, or a memory behind the wall
+            self._remarks.update(told)
+            self._bound.say("\n".join(told))
+            told = []
         if answer.is_error or not (told or notes):
             return answer
         self._remarks.update(told)
@@ -124,7 +128,7 @@ class Toolbox:
         try:
             return self._run_tool(tool, given, call)
         except MdmemError as error:
-            return describe_error(error, self._bound.memory)
+            return describe_error(error, self._bound.memory, self._bound.say)
         except Exception as error:  # noqa: BLE001 - the one boundary: a bug is told, and ends nothing
             traceback.print_exception(error, file=sys.stderr)
             problem = {"code": "bug", "message": f"a bug in mdmem: {type(error).__name__}", "hint": ""}

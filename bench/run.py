@@ -40,6 +40,7 @@ import sessions
 import sessions_crash
 import sharing_crash
 import startup
+import team_soak
 import truth
 import truth_crash
 import watching
@@ -86,6 +87,7 @@ _ON_REQUEST = {
     "meaning": meaning.measure,
     "observation-crash": observation.crash,
     "hostile-patterns": hostile_patterns.measure,
+    "team-soak": team_soak.measure,
 }
 
 

@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
 
     from mdmem.facade.memory import Memory
+    from mdmem.facade.paths import Role
 
 
 T = TypeVar("T")
@@ -151,6 +152,18 @@ def no_tick(_done: int, _total: int) -> None:
     """Report to nobody."""
 
 
+class RootedReader(PathReader):
+    """Reads paths of clients on other machines, for whom `/` is where the memory begins."""
+
+    def resolve(self, text: str, role: Role) -> str:
+        """See `PathReader.resolve`."""
+        return super().resolve(text.lstrip("/"), role)
+
+    def resolve_name(self, text: str, kind: str) -> str:
+        """See `PathReader.resolve_name`."""
+        return super().resolve_name(text.lstrip("/"), kind)
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Bound:
     """What the host has bound; no argument of a tool leaves it.
@@ -182,7 +195,8 @@ class Bound:
     @property
     def paths(self) -> PathReader:
         """What reads paths, as the command line does in the folder of the namespace."""
-        return PathReader(self.memory, self.notes.append, self.memory.folder)
+        reader = RootedReader if self.say else PathReader
+        return reader(self.memory, self.notes.append, self.memory.folder)
 
     def resolve_thread(self, name: str | None) -> str | None:
         """Return the bound thread, else the one that is named.

@@ -50,7 +50,7 @@ from mdmem.vault.uses import PostgresUses
 from mdmem.vault.walk import OWN_FOLDERS
 
 if TYPE_CHECKING:
-    from collections.abc import Collection, Iterable, Iterator, Sequence
+    from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 
     from mdmem.vault.config import Config
     from mdmem.vault.connection import Connection, Row

@@ -6,9 +6,10 @@ repeat in many says nothing about two of them.
 
 from __future__ import annotations
 
-from collections import Counter
+import posixpath
+from collections import Counter, defaultdict
 from contextlib import suppress
-from functools import cached_property
+from functools import cache, cached_property
 from itertools import combinations
 from operator import ne
 from typing import TYPE_CHECKING, NamedTuple, TypeAlias
@@ -55,13 +56,22 @@ _WORD = regex(rf"[{_CJK}]|[^\W{_CJK}]+")
 _LINK = r"!?(?:\[\[[^\]\r\n]*\]\]|\[[^\]\r\n]*\]\([^)\r\n]*\)|<?https?://[^\s>]++>?)"
 _ONLY_LINKS = regex(rf"(?m)^[ \t>]*(?:(?:[-+*]|[0-9]+[.)])[ \t]+)?(?:{_LINK}[ \t.,;|]*+)++$")
 _HELD = 4  # a block is held where a quarter of its runs is
-_OFTEN = 3  # uses of a word that say what a memory is about
-_SIGNS = regex(r"[\W_]+")
+_OFTEN, _MORE = 3, 2  # uses of a word that say what a memory is about, and times as often as elsewhere
+_SHARED_NAMES, _COPIED = 8, 4  # names that two folders share; of versions less than a quarter is copied
+_SIGNS, _NUMBERS, _DIGIT = regex(r"[\W_]+"), regex(r"[\W\d_]+"), regex(r"\d")
 _TEMPLATE = regex(r"(?i)(?:^|/)_?(?:templates?/|template\.)")
+# What a host or a forge reads by its name, each for the folder in which it stands.
+_NAMED = regex(
+    r"(?:^|/)(?:AGENTS|BOOTSTRAP|CLAUDE|GEMINI|HEARTBEAT|IDENTITY|MEMORY|README|SKILL|SOUL|TOOLS|USER)\.md$"
+)
+_FENCE = regex(r"(?ms)^ {0,3}(`{3,}|~{3,}).*?(?:^ {0,3}\1|\Z)")
 _JOINED = regex(rf"(?<=[{_CJK}]) (?=[{_CJK}])")
 _RUN = 3  # words in a row
 Alike: TypeAlias = tuple[float, str, str]
 """A share, and the paths of two memories."""
+
+OwnBlocks: TypeAlias = "Sequence[tuple[TreeNode, str]]"
+"""Blocks of a memory that another one does not hold, each with its section."""
 
 
 class DuplicatePair(NamedTuple):
@@ -95,7 +105,8 @@ def make_runs(words: Sequence[str], size: int = _RUN) -> set[int]:
 class ComparedMemories:
     """The memories that are compared: those that count, the newest first; each is read when it is needed.
 
-    Notes, preferences, rules and Markdown of no kind are; not AGENTS.md, and not what stands for a time.
+    Notes, preferences, rules and Markdown of no kind are; not what tools read by its name, and not what
+    stands for a time.
 
     Args:
         view: of which namespace.
@@ -114,7 +125,7 @@ class ComparedMemories:
             path: (day, -path.count("/"), mtime_ns)
             for path, day, mtime_ns in ((view.inside(outside), *age) for outside, *age in view.rows(query))
             if (not near or path in only) and is_compared(path) and is_under(path, within)
-            if path not in passed
+            if path not in passed and not _NAMED.search(path)
         }
         self.paths = sorted(self._ages, key=lambda path: self._ages[path], reverse=True)
 
@@ -156,7 +167,38 @@ class ComparedMemories:
             self.left_out[""] = f"{more:,} further pairs: make one of some of these first"
         read = ((share, self.read(*paths)) for share, *paths in alike[:_MOST_PAIRS])
         compared = (compare(found[0], found[1], share) for share, found in read if found)
-        return tuple(filter(None, compared))
+        hold_versions = cache(self._hold_versions)
+        return tuple(
+            pair
+            for pair in filter(None, compared)
+            if pair.is_same or not (fork := _find_fork(*pair[:2])) or not hold_versions(*fork)
+        )
+
+    @cached_property
+    def _names(self) -> dict[str, set[str]]:
+        """The names in each folder, of what is compared and of what is not."""
+        names = defaultdict[str, set[str]](set)
+        for (path,) in self.view.rows("SELECT d.path FROM documents AS d WHERE {inside}"):
+            folder, name = posixpath.split(self.view.inside(path))
+            names[folder].add(name)
+        return names
+
+    def _hold_versions(self, *folders: str) -> bool:
+        """Return whether two folders share many names under which they hold other texts.
+
+        A backup holds the same texts; pages about a program on two systems do not.
+        """
+        one, other = (self._names[folder] for folder in folders)
+        shared = sorted(one & other)
+        sample = shared[:: len(shared) // _SHARED_NAMES or 1]
+
+        def is_copied(name: str) -> bool:
+            with suppress(DocumentRefused, MemoryNotFound, StorageFailed):
+                words = [read_words(self.view.read(posixpath.join(each, name)).body) for each in folders]
+                return words[0] == words[1]
+            return False
+
+        return len(sample) >= _SHARED_NAMES and _COPIED * sum(map(is_copied, sample)) < len(sample)
 
     def find_alike(
         self, given: Sequence[str], size: int = _RUN, least: int = _LEAST, most: float = _SHARE
@@ -214,6 +256,12 @@ def _hold(holders: dict[int, int | tuple[int, ...]], runs: set[int], number: int
             holders[run] = (*known, number) if len(known) < _FEW else ()
 
 
+def _find_fork(*paths: str) -> tuple[str, str] | None:
+    """Return the folders of two files of one name."""
+    (folder, name), (other, beside) = map(posixpath.split, paths)
+    return (folder, other) if name == beside else None
+
+
 def is_compared(path: str) -> bool:
     """Return whether a path names a note, preference, rule, or Markdown of no kind, and no template."""
     is_text = not path.endswith(".json") and not _TEMPLATE.search(path)
@@ -223,36 +271,47 @@ def is_compared(path: str) -> bool:
 def compare(older: Document, newer: Document, share: float = 1.0) -> DuplicatePair | None:
     """Compare the texts of two memories; None where their titles or names say that they are about two things.
 
-    So do `IsAncestor` and `IsDescendant`: each has a word there that its own text uses, and the other never.
+    So do `IsAncestor` and `IsDescendant`: each has a word there that its own text uses, and the other hardly.
     Where both have lines alone, so does one such word that is used often, and so do the names of a series.
+    What quotes the other one as code is about it.
     """
     alone = find_alone(older, newer), find_alone(newer, older)
     own = _find_subject(older, newer), _find_subject(newer, older)
     is_series = all(alone) and _are_of_series(older.path, newer.path)
-    if min(own) > 0 or (all(alone) and max(own) >= _OFTEN) or is_series:
+    is_quoted = _is_quoted(older, newer) or _is_quoted(newer, older)
+    if min(own) > 0 or (all(alone) and max(own) >= _OFTEN) or is_series or is_quoted:
         return None
     bare = [_ONLY_LINKS.sub("", each.body).split() for each in (older, newer)]
     return DuplicatePair(older.path, newer.path, share, bare[0] == bare[1], *alone)
 
 
+def _is_quoted(one: Document, other: Document) -> bool:
+    """Return whether most of what a text says outside of code stands in the code of another."""
+    own, there = (make_runs(read_words(_FENCE.sub("", each.body))) for each in (one, other))
+    quoted = (own & make_runs(read_words(other.body))) - there
+    return 2 * len(quoted) > len(own)
+
+
 def _are_of_series(*paths: str) -> bool:
-    """Return whether two names in one folder have as many words, two or more, and differ in one."""
-    (folder, _, name), (other, _, beside) = (path.rpartition("/") for path in paths)
-    one, two = (_SIGNS.split(each.rpartition(".")[0]) for each in (name, beside))
-    is_like = folder == other and len(one) == len(two) > 1
-    return is_like and sum(map(ne, one, two)) == 1
+    """Return whether two names in one folder differ in one word of several, or in nothing but numbers."""
+    (folder, name), (other, beside) = (posixpath.split(posixpath.splitext(path)[0]) for path in paths)
+    one, two = _SIGNS.split(name), _SIGNS.split(beside)
+    is_like = len(one) == len(two) > 1 and sum(map(ne, one, two)) == 1
+    bare = [_NUMBERS.sub(" ", each).strip() for each in (name, beside)]
+    is_numbered = bare[0] == bare[1] and all(map(_DIGIT.search, (name, beside)))
+    return folder == other and (is_like or is_numbered)
 
 
 def _find_subject(one: Document, other: Document) -> int:
-    """Count how often a text uses a word of its title or name that another text never uses."""
+    """Count how often a text uses a word of its title or name that another text hardly uses."""
     body, heading = one.body, next(iter(one.headings), None)
     title = one.fields.get("title")
     if heading and title in (None, heading.title):
         start = one.body_span.start
         title, body = heading.title, body[: heading.span.start - start] + body[heading.span.end - start :]
-    used, there = Counter(read_words(body)), {*read_words(other.body)}
+    used, there = Counter(read_words(body)), Counter(read_words(other.body))
     words = {*read_words(f"{title or ''} {_SIGNS.sub(' ', one.path.rpartition('/')[2])}")}
-    return max((used[word] for word in words - there), default=0)
+    return max((used[word] for word in words if used[word] > _MORE * there[word]), default=0)
 
 
 def find_alone(one: Document, other: Document) -> tuple[str, ...]:
@@ -267,7 +326,7 @@ def find_alone(one: Document, other: Document) -> tuple[str, ...]:
     return tuple(line.strip() for line in one.body.splitlines() if line.strip() and is_alone(line.split()))
 
 
-def find_own_blocks(document: Document, other: Document) -> list[tuple[TreeNode, str]]:
+def find_own_blocks(document: Document, other: Document) -> OwnBlocks:
     """List the paragraphs, items and other blocks that another memory does not hold, with their sections."""
     there = read_words(other.body)
     runs, text = make_runs(there), f" {' '.join(there)} "

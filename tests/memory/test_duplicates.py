@@ -35,7 +35,7 @@ def memory(tmp_path: Path) -> Memory:
 
 def write(memory: Memory, **texts: str) -> None:
     for name, text in texts.items():
-        memory.write(f"notes/{name}.md", text)
+        memory.write(f"notes/{name}.md", text, overwrite=True)
 
 
 def pairs(memory: Memory, **asked: str) -> list[tuple[str, str]]:
@@ -85,11 +85,61 @@ def test_what_each_title_says_alone_makes_no_pair(memory: Memory) -> None:
     write(memory, a=text.format("IsAncestor").replace("# Locks", "# IsAncestor"))
     write(memory, b=text.format("IsDescendant").replace("# Locks", "# IsDescendant"))
     assert pairs(memory) == []
+    # The other one may name it, as pages of a manual do.
+    text += "Beside it there is {1}. Of all ways `{0}` is the one that {0} itself prefers.\n"
+    write(memory, a=text.format("cupsaccept", "cupsreject").replace("# Locks", "# cupsaccept"))
+    write(memory, b=text.format("cupsreject", "cupsaccept").replace("# Locks", "# cupsreject"))
+    assert pairs(memory) == []
+
+
+@cases(
+    "name, other, is_pair",
+    [
+        ("task_1770_38", "task_1771_84", False),
+        ("run 5", "run 6", False),
+        ("2026-W12-Mar13", "2026-W12-Mar20", False),
+        ("db", "db 2", True),  # a copy that a program for synchronising made
+        ("db", "old-db", True),
+    ],
+)
+def test_names_that_differ_in_numbers_alone_are_of_a_series(
+    tmp_path: Path, name: str, other: str, is_pair: bool
+) -> None:
+    memory = mdmem.open(mdmem.init(tmp_path / "memories").root)
+    write(memory, **{name: LOCKS + "\nIt began at 10:00.\n", other: LOCKS + "\nIt began at 11:00.\n"})
+    assert bool(pairs(memory)) is is_pair
+    write(memory, **{other: LOCKS + "\nIt began at 10:00.\n"})
+    assert len(pairs(memory)) == 1
+
+
+def test_of_folders_that_tell_of_the_same_things_otherwise_only_equal_files_are_a_pair(
+    memory: Memory,
+) -> None:
+    for number in range(9):
+        own = other_words(LOCKS, number)
+        memory.write(f"linux/page{number}.md", own + "\nHere the kernel does it.\n")
+        memory.write(f"osx/page{number}.md", own + "\nHere launchd does it.\n")
+    assert memory.duplicates() == memory.duplicates(path="osx/page0.md") == ()
+    memory.write("osx/page0.md", memory.show("linux/page0.md").text, overwrite=True)
+    assert len(memory.duplicates()) == 1
+    for number in range(4):
+        memory.write(f"osx/page{number}.md", memory.show(f"linux/page{number}.md").text, overwrite=True)
+    assert len(memory.duplicates()) == 9  # a backup, to which something has been added since
+
+
+@cases("fence", ["```", "~~~~text"])
+def test_what_quotes_another_one_as_code_is_about_it(tmp_path: Path, fence: str) -> None:
+    memory = mdmem.open(mdmem.init(tmp_path / "memories").root)
+    write(memory, a=LOCKS, b=f"# Evidence\n\nIt was added.\n\n{fence}\n{LOCKS}{fence[:4].rstrip('t')}\n")
+    assert pairs(memory) == []
+    write(memory, a=f"# Use\n\n{fence}\n{LOCKS}", b=f"# How it is used\n\n{fence}\n{LOCKS}")
+    assert len(pairs(memory)) == 1
 
 
 @cases(
     "path, other",
     [
+        *((f"agents/{name}.md", f"notes/{name}.md") for name in ("README", "SKILL", "SOUL")),
         ("sessions/a.md", "sessions/b.md"),
         ("working/threads/a.md", "notes/b.md"),
         ("observations/t/a.md", "notes/b.md"),

@@ -23,7 +23,7 @@ from mdmem.memory.upkeep import ProposalDraft
 if TYPE_CHECKING:
     from mdmem.conversations.models.generator import Generator
     from mdmem.document.document import Document
-    from mdmem.memory.duplicates import ComparedMemories, DuplicatePair
+    from mdmem.memory.duplicates import ComparedMemories, DuplicatePair, OwnBlocks
 
 _FEW_BLOCKS = 3  # that a memory may have alone, and be merged without a model
 _MOST_ASKED, _MOST_ANSWERED, _SUMMARY = 10_000, 500, 800  # tokens of a text, of an answer, of a summary
@@ -77,21 +77,21 @@ class RedundancyStrategy:
         return (MemoryGroup(pair[:2], pair) for pair in memories.pairs)
 
     def draft(self, documents: Sequence[Document], generator: Generator | None) -> ProposalDraft | str:
-        """Supersede a memory of which another holds every block; merge two that have few blocks alone."""
+        """Supersede a memory of which another holds every block; merge two where the newer lacks few."""
         older, newer = documents
         own = find_own_blocks(older, newer), find_own_blocks(newer, older)
         if not (own[0] and own[1]):
             old, by = (newer, older) if own[0] else (older, newer)
-            return _draft_supersession(documents, old, by, _describe_alone(old, by))
-        if len(own[0]) <= _FEW_BLOCKS:
+            return _draft("supersede", documents, _describe_alone(old, by), old=old.path, by=by.path)
+        if len(own[0]) <= _FEW_BLOCKS and _are_only_added(own[0], own[1], newer):
             reason = f"they say the same but for {len(own[0])} blocks, which the newer one takes over"
-            return _draft_merge(documents, newer.path, None, reason)
+            return _draft_merge(documents, reason, newer.path, None)
         if generator is None:
             return ""
         asked = _write_request("merge", documents, sum(estimate(each.body) for each in documents))
         answer = reply(generator, asked, 2 * estimate(asked))
         reason = f"they say much of the same, of which {answer.by} made one text"
-        return answer.problem or _draft_merge(documents, newer.path, f"{answer.value}\n", reason)
+        return answer.problem or _draft_merge(documents, reason, newer.path, f"{answer.value}\n")
 
 
 class ConflictStrategy:
@@ -118,9 +118,8 @@ class ConflictStrategy:
         if not said or not all(quote.split() and place_of(quote, each.body) for quote, each in pairs):
             return ""
         shown = " / ".join(clipped(" ".join(quote.split()), _LONGEST_LINE) for quote in quotes)
-        return _draft_supersession(
-            documents, older, newer, f"the newer one {said}, as {answer.by} finds: {shown}"
-        )
+        reason = f"the newer one {said}, as {answer.by} finds: {shown}"
+        return _draft("supersede", documents, reason, old=older.path, by=newer.path)
 
 
 class SummaryStrategy:
@@ -149,9 +148,8 @@ class SummaryStrategy:
         name = digest("".join(each.hash for each in documents).encode())[:8]
         into = f"{documents[0].path.rpartition('/')[0]}/summary-{name}.md".removeprefix("/")
         text = f"# Summary of {len(told)} memories\n\n{made.text}\n"
-        return made.problem or _draft_merge(
-            documents, into, text, f"a summary of {len(told)} memories, by {made.by}"
-        )
+        reason = f"a summary of {len(told)} memories, by {made.by}"
+        return made.problem or _draft_merge(documents, reason, into, text)
 
 
 STRATEGIES: dict[str, ConsolidationStrategy] = {
@@ -231,24 +229,27 @@ def _find_strategy(given: str | ConsolidationStrategy, generator: Generator | No
     return found
 
 
-def _draft_supersession(
-    documents: Sequence[Document], old: Document, by: Document, reason: str
-) -> ProposalDraft:
-    return ProposalDraft("supersede", {"old": old.path, "by": by.path, "bases": _hash_all(documents)}, reason)
+def _are_only_added(own: OwnBlocks, other: OwnBlocks, newer: Document) -> bool:
+    """Return whether blocks stand under headings of the newer memory that have no other block there.
+
+    Beside another one, or where the heading is gone, they are mostly what the newer memory says otherwise.
+    Titles are no headings here.
+    """
+    mine, theirs = (
+        {each.path[-1] if each.level > 1 else "" for each, _ in blocks} for blocks in (own, other)
+    )
+    return mine <= {"", *(each.title for each in newer.headings)} - theirs
 
 
-def _draft_merge(documents: Sequence[Document], into: str, content: str | None, reason: str) -> ProposalDraft:
-    arguments = {
-        "paths": [each.path for each in documents],
-        "into": into,
-        "content": content,
-        "bases": _hash_all(documents),
-    }
-    return ProposalDraft("merge", arguments, reason)
+def _draft(verb: str, documents: Sequence[Document], reason: str, **arguments: object) -> ProposalDraft:
+    """Draft a change of memories as they are now."""
+    bases = {each.path: each.hash for each in documents}
+    return ProposalDraft(verb, {**arguments, "bases": bases}, reason)
 
 
-def _hash_all(documents: Sequence[Document]) -> dict[str, str]:
-    return {each.path: each.hash for each in documents}
+def _draft_merge(documents: Sequence[Document], reason: str, into: str, content: str | None) -> ProposalDraft:
+    paths = [each.path for each in documents]
+    return _draft("merge", documents, reason, paths=paths, into=into, content=content)
 
 
 def _describe_alone(old: Document, by: Document) -> str:

@@ -32,6 +32,8 @@ MORE = "\n".join(f"\nPart {n} keeps its own file, of which number {n * 7} is the
 
 OTHERS = "\n".join(f"\nLog {n} is swept at {n} o'clock by whoever opens the vault first.\n" for n in range(5))
 
+ADDED = LOCKS.replace("- A crash", "Only the old one tells of leases.\n\n- A crash")
+
 
 def new_memory(tmp_path: Path) -> Memory:
     return mdmem.open(mdmem.init(tmp_path / "memories").root)
@@ -80,7 +82,9 @@ def verdict(said: str, first: str, second: str) -> Model:
         (LOCKS, LOCKS, [("supersede", "notes/a.md", "notes/b.md")]),
         (LOCKS, LOCKS + MORE, [("supersede", "notes/a.md", "notes/b.md")]),
         (LOCKS + MORE, LOCKS, [("supersede", "notes/b.md", "notes/a.md")]),
-        (LOCKS + "\nOnly a says it.\n", LOCKS + MORE, [("merge", "notes/b.md")]),
+        (ADDED, LOCKS + MORE, [("merge", "notes/b.md")]),
+        (LOCKS + "\nOnly a says it.\n", LOCKS + MORE, []),
+        (ADDED.replace("# Locks", "# Locks\n\n## Leases", 1), LOCKS + MORE, []),
         (LOCKS * 2 + OTHERS, LOCKS * 2 + MORE, []),
         (LOCKS, "# Backups\n\nThey run at night, and are kept for a month.\n", []),
     ],

@@ -166,8 +166,8 @@ INLINE = {
     "index.embedder": (
         "each embedder needs its own packages, and none needs those of another",
         {
-            *("concurrent.futures", "fastembed", "hashlib", "http.client", "importlib.util"),
-            *("index.wordpiece", "numpy", "onnxruntime", "statistics", "urllib.parse"),
+            *("fastembed", "hashlib", "http.client", "importlib.util", "index.wordpiece"),
+            *("numpy", "onnxruntime", "statistics", "urllib.parse"),
         },
     ),
     "index.vectors": ("an extra, and only what compares vectors needs it", {"numpy"}),

@@ -16,6 +16,7 @@ from collections.abc import Callable, Sequence
 from functools import cached_property
 from itertools import combinations
 from operator import mul
+from queue import Empty, SimpleQueue
 from typing import Any, Protocol, cast
 
 from mdmem.document.text.tokens import clipped, in_line
@@ -297,7 +298,7 @@ def embed_safely(
         given = [list(map(float, vector)) for vector in vectors]
     except MdmemError:
         raise
-    except TimeoutError:
+    except Empty:
         raise embedder_failed(embedder.name, f"it took longer than {seconds:g} seconds") from None
     except Exception as error:  # noqa: BLE001 - it is somebody else's code
         raise embedder_failed(embedder.name, f"{type(error).__name__}: {error}") from None
@@ -312,18 +313,19 @@ def embed_safely(
 
 def _within(seconds: float, ask: Callable[[], Any]) -> Any:
     """Return what a call returns, in a thread; one that takes longer is left behind."""
-    from concurrent.futures import Future  # noqa: PLC0415 - start-up
-
-    told = Future[Any]()
+    told = SimpleQueue[tuple[Any, BaseException | None]]()  # a Future takes 10 ms to import
 
     def run() -> None:
         try:
-            told.set_result(ask())
+            told.put((ask(), None))
         except BaseException as error:  # noqa: BLE001 - it is raised where it was asked
-            told.set_exception(error)
+            told.put((None, error))
 
     threading.Thread(target=run, name="mdmem-embedder", daemon=True).start()
-    return told.result(seconds)
+    found, error = told.get(timeout=seconds)
+    if error:
+        raise error
+    return found
 
 
 def configured_embedder(given: str | Embedder | None = None) -> Embedder | None:

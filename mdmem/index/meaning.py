@@ -262,7 +262,8 @@ class Meaning:
 
         Args:
             tell: called with the number of vectors that are made, and of all to make.
-            may_go_on: asked before each; where it says no, the rest is left.
+            may_go_on: asked before each, where no leaves the rest, and while all passages are looked at,
+                where it can only wait.
             begin: called with how many passages of which vault go where, before the first one does.
             refuse: called with the path of each passage that the embedder refuses, and why; the next filling
                 tries it again.
@@ -276,7 +277,7 @@ class Meaning:
         """
         with files.held(os.path.join(self._index.folder, _LOCK), 0):
             self._find_constants(_DOCUMENT_SECONDS)
-            now, keys = time.monotonic(), self._sweep()
+            now, keys = time.monotonic(), self._sweep(may_go_on)
             self._refused = {key: until for key, until in self._refused.items() if until > now}
             wanted = {key for each in keys.values() for key in each} - {_NO_VECTOR}
             held, walls = {*self.vectors.holds(wanted), _NO_VECTOR}, dict[str, list[str]]()
@@ -307,13 +308,14 @@ class Meaning:
             return False
         return True
 
-    def _sweep(self) -> dict[str, list[str]]:
+    def _sweep(self, may_go_on: Callable[[], bool]) -> dict[str, list[str]]:
         """Return the keys of all passages, by path, and forget the vectors that none of them has."""
         paths = [path for (path,) in self._index.rows("SELECT path FROM documents WHERE problem = ''")]
         # Before the passages are looked at: a search keeps those that it makes a vector of first.
         kept = self.file.rows("SELECT model, key FROM vectors WHERE owner = ?", (_OWNER,))
         keys: dict[str, list[str]] = {}
         for start in range(0, len(paths), _AT_ONCE):
+            may_go_on()  # it may wait: all of this takes as long as many searches
             keys |= self.keys(paths[start : start + _AT_ONCE])
         wanted, own = {key for each in keys.values() for key in each}, self.embedder.name
         listed = self.file.rows("SELECT model, path FROM passages WHERE hash != ''")
@@ -347,6 +349,7 @@ class Meaning:
     def keep_filled(self) -> None:
         """Fill in the background, a passage at a time, only when nobody has asked for a second."""
         if self._filler is None:
+            self._asked = time.monotonic()  # who starts a server asks it soon
             self._filler = threading.Thread(target=self._run_filler, name="mdmem-meaning", daemon=True)
             self._filler.start()
 

@@ -223,7 +223,8 @@ class FolderVectors(Vectors):
         np = _import_numpy()
         asked, scale = self._round(vector)
         # No library for matrices: it would start threads, and add up in an order of its own.
-        return np.einsum("ij,j->i", numbers, asked.astype(np.int32)) * scales * scale
+        wide = (each.astype(np.int32) for each in (numbers, asked))  # einsum itself would widen them slowly
+        return np.einsum("ij,j->i", *wide) * scales * scale
 
     def _round(self, vector: Sequence[float]) -> tuple[Any, float]:
         """Round a vector to whole numbers of 8 bits, and return the scale that makes its length 1."""

@@ -77,4 +77,4 @@ def _split_word(word: str) -> tuple[int, ...]:
 @cache
 def _load_vocabulary() -> dict[str, int]:
     with open(_FILE, encoding="utf-8", newline="\n") as file:
-        return {line.rstrip("\n"): number for number, line in enumerate(file)}
+        return {token: number for number, token in enumerate(file.read().removesuffix("\n").split("\n"))}

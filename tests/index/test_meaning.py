@@ -294,6 +294,26 @@ def test_a_server_fills_in_the_background_and_again_when_somebody_has_asked(tmp_
         until(lambda: len(held(memory)) == 2)
 
 
+def test_a_filling_gives_way_while_it_looks_at_what_there_is(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("mdmem.index.meaning._AT_ONCE", 1)
+    memory, asked = make_memory(tmp_path, ToyEmbedder()), list[int]()
+    for number in range(3):
+        write(tmp_path, f"notes/{number}.md", f"A car {number}.\n")
+    fill(memory)
+
+    def ask() -> bool:
+        write(tmp_path, "notes/new.md", f"A dog {len(asked)}.\n")  # each look finds another text
+        asked.append(len(memory.search("dog").hits))
+        return True
+
+    assert meaning_of(memory).fill(may_go_on=ask) == 0
+    assert asked == [4, 4, 4, 4]
+    fill(memory)
+    assert len(held(memory)) == 4
+
+
 def test_no_passage_goes_elsewhere_before_a_filling_has_said_how_many_go_where(tmp_path: Path) -> None:
     embedder = ToyEmbedder()
     embedder.is_local = False

@@ -120,13 +120,15 @@ class ComparedMemories:
         self.left_out: dict[str, str] = {path: flaw for path, flaw in view.flaws() if is_under(path, within)}
         passed, only = find_states(view, now).keys() | self.left_out.keys(), self._find_candidates()
         query = "SELECT d.path, d.day, d.mtime_ns FROM documents AS d WHERE {inside} AND d.problem = ''"
-        self._ages = {
-            # Of one day, what stands in fewer folders: a copy is a backup more often.
-            path: (day, -path.count("/"), mtime_ns)
-            for path, day, mtime_ns in ((view.inside(outside), *age) for outside, *age in view.rows(query))
-            if (not near or path in only) and is_compared(path) and is_under(path, within)
-            if path not in passed and not _NAMED.search(path)
-        }
+        self._ages, self._names = dict[str, tuple[str, int, int]](), defaultdict[str, set[str]](set)
+        for outside, day, mtime_ns in view.rows(query):
+            path = view.inside(outside)
+            folder, _, name = path.rpartition("/")
+            self._names[folder].add(name)
+            is_near = is_under(path, within) and (not near or path in only)
+            if is_near and path not in passed and is_compared(path) and not _NAMED.search(path):
+                # Of one day, what stands in fewer folders: a copy is a backup more often.
+                self._ages[path] = day, -path.count("/"), mtime_ns
         self.paths = sorted(self._ages, key=lambda path: self._ages[path], reverse=True)
 
     def _find_candidates(self) -> set[str]:
@@ -168,20 +170,12 @@ class ComparedMemories:
         read = ((share, self.read(*paths)) for share, *paths in alike[:_MOST_PAIRS])
         compared = (compare(found[0], found[1], share) for share, found in read if found)
         hold_versions = cache(self._hold_versions)
-        return tuple(
-            pair
-            for pair in filter(None, compared)
-            if pair.is_same or not (fork := _find_fork(*pair[:2])) or not hold_versions(*fork)
-        )
 
-    @cached_property
-    def _names(self) -> dict[str, set[str]]:
-        """The names in each folder, of what is compared and of what is not."""
-        names = defaultdict[str, set[str]](set)
-        for (path,) in self.view.rows("SELECT d.path FROM documents AS d WHERE {inside}"):
-            folder, name = posixpath.split(self.view.inside(path))
-            names[folder].add(name)
-        return names
+        def is_version(pair: DuplicatePair) -> bool:
+            (folder, name), (other, beside) = map(posixpath.split, pair[:2])
+            return name == beside and hold_versions(folder, other)
+
+        return tuple(pair for pair in filter(None, compared) if pair.is_same or not is_version(pair))
 
     def _hold_versions(self, *folders: str) -> bool:
         """Return whether two folders share many names under which they hold other texts.
@@ -254,12 +248,6 @@ def _hold(holders: dict[int, int | tuple[int, ...]], runs: set[int], number: int
             holders[run] = (known, number)
         elif known:
             holders[run] = (*known, number) if len(known) < _FEW else ()
-
-
-def _find_fork(*paths: str) -> tuple[str, str] | None:
-    """Return the folders of two files of one name."""
-    (folder, name), (other, beside) = map(posixpath.split, paths)
-    return (folder, other) if name == beside else None
 
 
 def is_compared(path: str) -> bool:

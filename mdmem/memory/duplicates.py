@@ -12,7 +12,7 @@ from contextlib import suppress
 from functools import cache, cached_property
 from itertools import combinations
 from operator import ne
-from typing import TYPE_CHECKING, NamedTuple, TypeAlias
+from typing import TYPE_CHECKING, NamedTuple
 
 from mdmem.document.confidence import confidence_of, sources_of
 from mdmem.document.document import parse_text
@@ -67,11 +67,6 @@ _NAMED = regex(
 _FENCE = regex(r"(?ms)^ {0,3}(`{3,}|~{3,}).*?(?:^ {0,3}\1|\Z)")
 _JOINED = regex(rf"(?<=[{_CJK}]) (?=[{_CJK}])")
 _RUN = 3  # words in a row
-Alike: TypeAlias = tuple[float, str, str]
-"""A share, and the paths of two memories."""
-
-OwnBlocks: TypeAlias = "Sequence[tuple[TreeNode, str]]"
-"""Blocks of a memory that another one does not hold, each with its section."""
 
 
 class DuplicatePair(NamedTuple):
@@ -196,10 +191,10 @@ class ComparedMemories:
 
     def find_alike(
         self, given: Sequence[str], size: int = _RUN, least: int = _LEAST, most: float = _SHARE
-    ) -> list[Alike]:
+    ) -> list[tuple[float, str, str]]:
         """Find the pairs that share runs of `size` words which few memories hold, the most alike first.
 
-        Of memories with the same words, the first stands for all.
+        Each is a share and two paths. Of memories with the same words, the first stands for all.
         """
         paths, pairs = list[str](), list[tuple[float, int, int]]()
         holders, firsts = dict[int, int | tuple[int, ...]](), dict[int, int]()
@@ -314,7 +309,7 @@ def find_alone(one: Document, other: Document) -> tuple[str, ...]:
     return tuple(line.strip() for line in one.body.splitlines() if line.strip() and is_alone(line.split()))
 
 
-def find_own_blocks(document: Document, other: Document) -> OwnBlocks:
+def find_own_blocks(document: Document, other: Document) -> list[tuple[TreeNode, str]]:
     """List the paragraphs, items and other blocks that another memory does not hold, with their sections."""
     there = read_words(other.body)
     runs, text = make_runs(there), f" {' '.join(there)} "

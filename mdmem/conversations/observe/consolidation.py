@@ -23,7 +23,7 @@ from mdmem.memory.upkeep import ProposalDraft
 if TYPE_CHECKING:
     from mdmem.conversations.models.generator import Generator
     from mdmem.document.document import Document
-    from mdmem.memory.duplicates import ComparedMemories, DuplicatePair, OwnBlocks
+    from mdmem.memory.duplicates import ComparedMemories, DuplicatePair
 
 _FEW_BLOCKS = 3  # that a memory may have alone, and be merged without a model
 _MOST_ASKED, _MOST_ANSWERED, _SUMMARY = 10_000, 500, 800  # tokens of a text, of an answer, of a summary
@@ -83,7 +83,10 @@ class RedundancyStrategy:
         if not (own[0] and own[1]):
             old, by = (newer, older) if own[0] else (older, newer)
             return _draft("supersede", documents, _describe_alone(old, by), old=old.path, by=by.path)
-        if len(own[0]) <= _FEW_BLOCKS and _are_only_added(own[0], own[1], newer):
+        # Beside other blocks, or where the heading is gone, the newer one mostly says it otherwise.
+        places = [{part.path[-1] if part.level > 1 else "" for part, _ in blocks} for blocks in own]
+        is_added = places[0] <= {"", *(each.title for each in newer.headings)} - places[1]
+        if is_added and len(own[0]) <= _FEW_BLOCKS:
             reason = f"they say the same but for {len(own[0])} blocks, which the newer one takes over"
             return _draft_merge(documents, reason, newer.path, None)
         if generator is None:
@@ -227,18 +230,6 @@ def _find_strategy(given: str | ConsolidationStrategy, generator: Generator | No
             problem=problem, remedy=f"a strategy is {', '.join(STRATEGIES)}; name a model for one that asks"
         )
     return found
-
-
-def _are_only_added(own: OwnBlocks, other: OwnBlocks, newer: Document) -> bool:
-    """Return whether blocks stand under headings of the newer memory that have no other block there.
-
-    Beside another one, or where the heading is gone, they are mostly what the newer memory says otherwise.
-    Titles are no headings here.
-    """
-    mine, theirs = (
-        {each.path[-1] if each.level > 1 else "" for each, _ in blocks} for blocks in (own, other)
-    )
-    return mine <= {"", *(each.title for each in newer.headings)} - theirs
 
 
 def _draft(verb: str, documents: Sequence[Document], reason: str, **arguments: object) -> ProposalDraft:

@@ -28,9 +28,12 @@ def store_command() -> None:
 )
 @click.argument("url", required=False)
 @click.option("--servers", default="mdmem", metavar="ROLE", help="Print what to grant to this role.")
+@click.option(
+    "--dims", type=click.IntRange(0, 16_000), default=0, help="Keep vectors of N numbers.", metavar="N"
+)
 @options.json_option
 @click.pass_obj
-def store_init(target: Target, url: str | None, servers: str) -> None:
+def store_init(target: Target, url: str | None, servers: str, dims: int) -> None:
     """Make a vault in a database, and the tables where it has none.
 
     URL is postgresql://USER@HOST:PORT/DATABASE?vault=NAME; without it, --vault or MDMEM_VAULT names the
@@ -40,8 +43,8 @@ def store_init(target: Target, url: str | None, servers: str) -> None:
     from mdmem.facade.memory import init_store, list_grants
 
     named = _name_url(target, url)
-    is_new = init_store(named)
-    grants = list_grants(servers) if is_new else ()
+    is_new = init_store(named, dims=dims)
+    grants = list_grants(servers, vectors=dims > 0) if is_new else ()
     if render.is_set("as_json"):
         render.print_json({"vault": named, "tables": is_new, "grants": grants})
         return

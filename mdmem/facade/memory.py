@@ -124,11 +124,12 @@ class Memory(ScopedMemory):
         from mdmem.facade.memini import VaultStore  # noqa: PLC0415 - start-up
 
         meaning, _ = self._find_meaning()
-        vectors = meaning.vectors_of(f"store {self.vault.namespace}") if meaning else None
-        return VaultStore(self, vectors=vectors)
+        owner = f"store {self.vault.namespace}"
+        shared = self.vault.disk.find_vectors(meaning.embedder.name if meaning else "", owner)
+        return VaultStore(self, vectors=shared or (meaning.vectors_of(owner) if meaning else None))
 
     def forget_meaning(self) -> None:
-        """Delete all vectors of the vault, also those that programs keep in `store`."""
+        """Delete all vectors of the vault on this machine, also those that programs keep in `store`."""
         from mdmem.index.vectors import NAME, VectorFile  # noqa: PLC0415 - start-up
 
         VectorFile(os.path.join(self.index.folder, NAME), []).delete()
@@ -491,11 +492,15 @@ def open(  # noqa: A001 - mdmem.open reads as what it does, like gzip.open
     return Memory(store, scope, actor=actor, embedder=embedder)
 
 
-def init_store(url: str) -> bool:
-    """Make a vault in a PostgreSQL database, and the tables where it has none; return whether it had none.
+def init_store(url: str, *, dims: int = 0) -> bool:
+    """Make a vault in a PostgreSQL database, and the tables where it has none; return whether it made any.
+
+    Args:
+        url: of the vault; one that is there gets a table of vectors, where that is missing.
+        dims: how many numbers the vectors of programs have; without it there is no table of them.
 
     Raises:
-        Usage: the URL cannot be one.
+        Usage: the URL cannot be one, or the vectors of the database have another number of numbers.
         ExtraMissing: it needs the extra `postgres`.
         AlreadyExists: the vault is there.
         DatabaseFailed: the database refused.
@@ -504,7 +509,7 @@ def init_store(url: str) -> bool:
         from mdmem.vault.connection import make_tables, read_address  # noqa: PLC0415 - an extra
     except ImportError:
         raise ExtraMissing(extra="postgres", package="psycopg") from None
-    return make_tables(read_address(url))
+    return make_tables(read_address(url), dims)
 
 
 def sweep_store(url: str, *, dry_run: bool = False) -> SweptVault:
@@ -586,8 +591,8 @@ def _open_database(url: str) -> PostgresStore:
     return PostgresStore(url)
 
 
-def list_grants(role: str) -> tuple[str, ...]:
+def list_grants(role: str, *, vectors: bool = False) -> tuple[str, ...]:
     """Return what the owner of the tables grants to the role of the servers, and nothing more, as SQL."""
     from mdmem.vault import connection  # noqa: PLC0415 - an extra
 
-    return connection.list_grants(role)
+    return connection.list_grants(role, vectors=vectors)

@@ -21,6 +21,7 @@ from psycopg.conninfo import conninfo_to_dict
 from psycopg_pool import ConnectionPool, PoolTimeout
 
 from mdmem.errors import AlreadyExists, DatabaseFailed, LockTimeout, NotKnown, Usage, VaultNotFound
+from mdmem.vault.postgres_vectors import DIMS
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
@@ -85,6 +86,14 @@ CREATE TABLE mdmem.use (
 );
 """
 
+_VECTORS = """
+SELECT set_config('search_path', 'mdmem,' || current_setting('search_path'), true);
+CREATE EXTENSION IF NOT EXISTS vector SCHEMA mdmem;
+CREATE TABLE mdmem.embedding (
+    vault text COLLATE "C", owner text COLLATE "C", key text COLLATE "C", model text COLLATE "C",
+    numbers vector({}) NOT NULL, PRIMARY KEY (vault, owner, key, model)
+);
+"""
 _GRANTS = {
     "SCHEMA mdmem": "USAGE",
     "mdmem.version": "SELECT",
@@ -135,38 +144,52 @@ def read_address(url: str) -> Address:
     is_here = all(host in {"", "localhost", "127.0.0.1", "::1"} or host[0] in "/@" for host in hosts)
     usual = {} if is_here else {"sslmode": "verify-full"}
     usual |= {"tcp_user_timeout": f"{_CONNECT_SECONDS}000", "connect_timeout": f"{_CONNECT_SECONDS}"}
+    usual |= {"keepalives_idle": "5", "keepalives_interval": "2", "keepalives_count": "3"}
     more = urlencode({key: value for key, value in usual.items() if key not in known}, quote_via=quote)
     begun = f"{bare}&" if own else f"{bare}?"
     return Address(f"{begun}vault={names[0]}", f"{begun}{more}", names[0])
 
 
-def make_tables(address: Address) -> bool:
-    """Make a vault, and the tables where the database has none; return whether it had none.
+def make_tables(address: Address, dims: int = 0) -> bool:
+    """Make a vault, and the tables where the database has none; return whether it made any.
+
+    Args:
+        address: of the vault; one that is there gets a table of vectors, where that is missing.
+        dims: how many numbers the vectors of programs have; without it there is no table of them.
 
     Raises:
         AlreadyExists: the vault is there.
+        Usage: the vectors of the database have another number of numbers.
         DatabaseFailed: the database refused; for tables, the user needs a right to make them.
     """
     with _translated(address, "make it"), _connect(address) as connection:
         _refuse_server(address, connection)
         connection.execute(_BEGIN)
         is_new = connection.execute("SELECT to_regclass('mdmem.version') IS NULL").fetchone() == (True,)
+        more = _VECTORS.format(dims) if dims else ""
+        for known, _ in connection.execute(DIMS).fetchall() if dims else ():
+            if known != dims:
+                problem = f"the vectors of this database have {known:,} numbers, and not {dims:,}"
+                raise Usage(problem=problem, remedy="give that number, or name another database")
+            more = ""
         if is_new:
             connection.execute(_TABLES)
             connection.execute("INSERT INTO mdmem.version VALUES (%s)", [VERSION])
+        connection.execute(more)
         origin = os.urandom(8).hex()
         statement = "INSERT INTO mdmem.head VALUES (%s, 0, %s, 0, %s) ON CONFLICT DO NOTHING"
         made = connection.execute(statement, [address.vault, origin, origin])
-        if not made.rowcount:
+        if not made.rowcount and not more:
             raise AlreadyExists(path=address.shown, remedy="it is a vault already: use it")
         connection.execute("COMMIT")
-        return is_new
+        return is_new or bool(more)
 
 
-def list_grants(role: str) -> tuple[str, ...]:
+def list_grants(role: str, *, vectors: bool = False) -> tuple[str, ...]:
     """Return what the owner of the tables grants to the role of the servers, and nothing more, as SQL."""
     named = role if _PLAIN.fullmatch(role) else '"{}"'.format(role.replace('"', '""'))
-    return tuple(f"GRANT {rights} ON {what} TO {named};" for what, rights in _GRANTS.items())
+    grants = _GRANTS | ({"mdmem.embedding": "SELECT, INSERT, UPDATE, DELETE"} if vectors else {})
+    return tuple(f"GRANT {rights} ON {what} TO {named};" for what, rights in grants.items())
 
 
 def _connect(address: Address) -> Connection:

@@ -38,6 +38,7 @@ if TYPE_CHECKING:
     from collections.abc import Collection, Iterator, Sequence
 
     from mdmem.vault.files import Content
+    from mdmem.vault.postgres_vectors import PostgresVectors
     from mdmem.vault.store import Entry, Step
     from mdmem.vault.uses import UseTable
     from mdmem.vault.walk import Found
@@ -235,6 +236,10 @@ class LocalStore:
     def uses(self) -> UseTable:
         """The counts of use."""
         return FolderUses(lambda: self.own("uses"))
+
+    def find_vectors(self, model: str, owner: str) -> PostgresVectors | None:  # noqa: ARG002 - of a database
+        """Return the vectors that programs keep here; None where they stand beside the index."""
+        return None
 
     # -- logs ---------------------------------------------------------------------------------------------
 

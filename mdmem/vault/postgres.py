@@ -45,6 +45,7 @@ from mdmem.vault.files import Content, Raced
 from mdmem.vault.local_store import LOCAL, LOCK_SECONDS, LocalStore
 from mdmem.vault.paths import Namespace, above, check_folder, nfc
 from mdmem.vault.postgres_log import PostgresLog, fetch_chunks, lock_log
+from mdmem.vault.postgres_vectors import PostgresVectors
 from mdmem.vault.store import MOST_ATTACHED_BYTES, entry_from, hashed
 from mdmem.vault.uses import PostgresUses
 from mdmem.vault.walk import OWN_FOLDERS
@@ -71,7 +72,8 @@ _HIDDEN = re.compile(r"(?:(?<=/)|^)\.(?=[^./])")
 _LOOK = """
 SELECT h.seq, h.id, concat(pg_postmaster_start_time(), ' ', pg_relation_filenode('mdmem.head')),
     pg_snapshot_xmin(pg_current_snapshot())::text,
-    EXISTS (SELECT FROM mdmem.log l WHERE l.vault = h.vault AND l.xid >= %s::text::xid8), h.origin, h.erased
+    (SELECT xid FROM mdmem.log l WHERE l.vault = h.vault ORDER BY xid DESC LIMIT 1) >= %s::text::xid8,
+    h.origin, h.erased
 FROM mdmem.head h WHERE h.vault = %s
 """
 LOCK_HEAD = "SELECT seq, id FROM mdmem.head WHERE vault = %s FOR UPDATE"
@@ -661,6 +663,10 @@ class PostgresStore(LocalStore):
     def uses(self) -> PostgresUses:
         """The counts of use, of all servers."""
         return PostgresUses(self.database)
+
+    def find_vectors(self, model: str, owner: str) -> PostgresVectors:
+        """See `LocalStore.find_vectors`: all servers have the same."""
+        return PostgresVectors(self.database, model, owner)
 
     # -- logs ---------------------------------------------------------------------------------------------
 

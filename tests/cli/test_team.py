@@ -54,6 +54,13 @@ def test_new_tables_come_with_what_to_grant(cli: Cli, server: Server) -> None:
     made = cli("store", "init", url, "--servers", "servers")
     assert made.code == 0
     assert "GRANT SELECT, UPDATE ON mdmem.head TO servers;" in made.out.splitlines()
+    assert "embedding" not in made.out
+    more = cli("store", "init", url, "--servers", "servers", "--dims", "3")
+    assert "GRANT SELECT, INSERT, UPDATE, DELETE ON mdmem.embedding TO servers;" in more.out.splitlines()
+    assert cli("store", "init", url, "--dims", "3").code == 2
+    other = cli("store", "init", url.replace("vault=team", "vault=other"), "--dims", "4")
+    assert (other.code, "have 3 numbers, and not 4" in other.errors) == (2, True)
+    assert cli("store", "init", url.replace("vault=team", "vault=other"), "--dims", "3").code == 0
 
 
 def test_a_password_on_a_command_line_is_refused_and_not_repeated(cli: Cli) -> None:

@@ -646,7 +646,8 @@ def test_uses_are_counted_on_all_servers_together(store: PostgresStore, other: P
 def test_a_server_needs_no_more_rights_than_are_printed(server: Server, store: PostgresStore) -> None:
     role = f"Servers-{store.address.vault}"
     server.ask(f'CREATE ROLE "{role}" LOGIN')
-    for grant in list_grants(role):
+    make_tables(read_address(server.url(uuid4().hex)), 3)
+    for grant in list_grants(role, vectors=True):
         server.ask(grant)
     memory = Memory(PostgresStore(server.url(store.address.vault).replace("//mdmem@", f"//{role}@")))
     memory.write("a.md", "one\n")
@@ -657,6 +658,12 @@ def test_a_server_needs_no_more_rights_than_are_printed(server: Server, store: P
     memory.restore("b.md")
     memory.uses.add(["b.md"])
     memory.uses.forget("b.md")
+    vectors = memory.vault.disk.find_vectors("m", "o")
+    assert vectors
+    vectors.put({"a": (1, 0, 0)})
+    vectors.put({"a": (0, 1, 0)})
+    assert vectors.nearest((0, 1, 0), 1, ["a"]) == [("a", 1)]
+    vectors.remove(["a"])
     memory.sessions.add("s", "user", "hello")
     memory.sessions.delete("s")
     memory.sessions.restore("s")

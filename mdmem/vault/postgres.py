@@ -76,6 +76,10 @@ SELECT h.seq, h.id, concat(pg_postmaster_start_time(), ' ', pg_relation_filenode
     h.origin, h.erased
 FROM mdmem.head h WHERE h.vault = %s
 """
+# To compare or write a large copy takes long between two statements, and nobody waits for it.
+_BEGIN_PULL = """
+SET TRANSACTION ISOLATION LEVEL REPEATABLE READ; SET LOCAL idle_in_transaction_session_timeout = '15min'
+"""
 LOCK_HEAD = "SELECT seq, id FROM mdmem.head WHERE vault = %s FOR UPDATE"
 """Locks a vault for a change, whose transaction ends it."""
 _TOUCHED = "SELECT DISTINCT path FROM mdmem.touched WHERE vault = %s AND seq > %s"
@@ -247,7 +251,7 @@ class PostgresStore(LocalStore):
             # First a connection, then the copy, then what is seen: others that wait for the copy hold no
             # connection that this one needs.
             with self.database.begun() as connection, self._hold_copy():
-                connection.execute("SET TRANSACTION ISOLATION LEVEL REPEATABLE READ")
+                connection.execute(_BEGIN_PULL)
                 self._follow(connection)
                 self._pulls += 1
                 self._pull_seconds += time.monotonic() - began

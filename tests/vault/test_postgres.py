@@ -5,6 +5,7 @@ from __future__ import annotations
 import pickle
 import sqlite3
 import tempfile
+import time
 from collections.abc import Callable, Iterator, Sequence
 from functools import partial
 from pathlib import Path
@@ -37,6 +38,7 @@ from mdmem.vault.paths import Namespace
 from mdmem.vault.postgres import PostgresStore
 from mdmem.vault.postgres_upkeep import SweptVault, sweep
 from mdmem.vault.store import Step, new_entry
+from tests.waiting import until
 
 from .postgres_server import Proxy, Server
 from .store_conformance import (
@@ -336,6 +338,27 @@ def test_a_few_files_at_a_time_are_taken_in(
     fresh = opening(application_name="fresh")
     assert held(fresh) == files
     assert read(fresh, "s.jsonl") == b"".join(line + b"\n" for line in lines)
+
+
+class SlowStore(PostgresStore):
+    """A store on a slow disk: to look at the copy takes longer than a change may idle."""
+
+    def _list_files(self) -> list[str]:
+        begun = time.monotonic()
+        until(lambda: time.monotonic() > begun + 0.2)
+        return super()._list_files()
+
+
+def test_to_compare_a_large_copy_may_take_long(
+    server: Server, store: PostgresStore, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    write(store, "a.md", b"one")
+    short = connections._BEGIN.replace("session_timeout = '8s'", "session_timeout = 50")
+    assert short != connections._BEGIN
+    monkeypatch.setattr(connections, "_BEGIN", short)
+    slow = SlowStore(server.url(store.address.vault, application_name="slow"))
+    assert read(slow, "a.md") == b"one"
+    slow.close()
 
 
 def test_the_history_is_read_in_parts(store: PostgresStore, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -40,6 +40,8 @@ import sessions
 import sessions_crash
 import sharing_crash
 import startup
+import team
+import team_faults
 import team_soak
 import truth
 import truth_crash
@@ -87,6 +89,8 @@ _ON_REQUEST = {
     "meaning": meaning.measure,
     "observation-crash": observation.crash,
     "hostile-patterns": hostile_patterns.measure,
+    "team": team.measure,
+    "team-faults": team_faults.measure,
     "team-soak": team_soak.measure,
 }
 

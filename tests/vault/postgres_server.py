@@ -78,10 +78,10 @@ def find_programs(version: int) -> Path:
 
 
 @contextmanager
-def served(version: int) -> Iterator[Server]:
+def served(version: int, *, in_memory: bool = True) -> Iterator[Server]:
     """Run a server of a version; where the tests run as root, as nobody, which is all it accepts."""
     programs = find_programs(version)
-    on = MEMORY_DISK if os.access(MEMORY_DISK, os.W_OK) else None
+    on = MEMORY_DISK if in_memory and os.access(MEMORY_DISK, os.W_OK) else None
     folder = Path(tempfile.mkdtemp(prefix="mdmem-", dir=on))
     copied, owner = Path(tempfile.mkdtemp(prefix="mdmem-")), {}
     try:
@@ -135,22 +135,32 @@ class Proxy:
                     client.close()
                     continue
                 server = socket.socket(socket.AF_UNIX)
-                server.connect(self._server)
+                if server.connect_ex(self._server):  # the server is down
+                    client.close()
+                    server.close()
+                    continue
                 for source, target, asks in ((client, server, True), (server, client, False)):
                     threading.Thread(target=self._pass_on, args=(source, target, asks), daemon=True).start()
 
     def _pass_on(self, source: socket.socket, target: socket.socket, asks: bool) -> None:
-        with suppress(OSError), source, target:
-            while data := source.recv(1 << 16):
-                if asks and self.cuts and b"COMMIT\0" in data:
-                    passes, self.cuts = self.cuts == "answer", ""
-                    source.shutdown(socket.SHUT_RDWR)  # before the server can answer
-                    if passes:
-                        target.sendall(data)
-                        target.recv(1 << 16)  # wait until it is done
-                    target.shutdown(socket.SHUT_RDWR)
-                    return
-                target.sendall(data)
+        with suppress(OSError), source:
+            with suppress(OSError):
+                self._copy(source, target, asks)
+            # Both at once: whoever reads the other one would never know, and keep it open.
+            for each in (source, target):
+                with suppress(OSError):
+                    each.shutdown(socket.SHUT_RDWR)
+
+    def _copy(self, source: socket.socket, target: socket.socket, asks: bool) -> None:
+        while data := source.recv(1 << 16):
+            if asks and self.cuts and b"COMMIT\0" in data:
+                passes, self.cuts = self.cuts == "answer", ""
+                source.shutdown(socket.SHUT_RDWR)  # before the server can answer
+                if passes:
+                    target.sendall(data)
+                    target.shutdown(socket.SHUT_WR)
+                return
+            target.sendall(data)
 
     def close(self) -> None:
         self.is_closed = True

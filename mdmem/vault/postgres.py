@@ -283,12 +283,13 @@ class PostgresStore(LocalStore):
         finally:
             work.is_steady = False
 
-    def _is_current(self) -> bool:
+    def _is_current(self, *, but_logs: bool = False) -> bool:
         known = self._state
         if known is None or not os.path.exists(os.path.join(self.root, _NOTES)):
             return False
         rows = self.database.ask(_LOOK, [known.xmin, self.address.vault])
-        return bool(rows) and rows[0][:3] == (known.seq, known.id, known.started) and not rows[0][4]
+        is_same = bool(rows) and rows[0][:3] == (known.seq, known.id, known.started)
+        return is_same and (but_logs or not rows[0][4])
 
     @contextlib.contextmanager
     def _hold_copy(self) -> Iterator[None]:
@@ -685,9 +686,11 @@ class PostgresStore(LocalStore):
 
         The rows of the logs are locked, in sorted order, until the end of the block, which commits.
         """
-        self.recover()
         with contextlib.ExitStack() as stack:
             stack.enter_context(self.database.translated("append to a log"))
+            # The rest of a log that is here is taken in below; others wait for that, and not for a whole one.
+            if not all(self._measure_log(path) >= 0 for path in paths) or not self._is_current(but_logs=True):
+                self.recover()
             connection = stack.enter_context(self.database.begun())
             rows = {path: lock_log(connection, self.address.vault, path) for path in sorted(set(paths))}
             with self._hold_copy(), self._open_notes() as notes:

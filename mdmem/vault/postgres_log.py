@@ -40,10 +40,9 @@ ORDER BY start LIMIT %s
 
 def lock_log(connection: Connection, vault: str, path: str) -> tuple[str, int]:
     """Lock the row of a log, which is made where it is missing; return its id (empty: none) and size."""
-    while True:
+    while not (rows := connection.execute(_LOCK, [vault, path]).fetchall()):
         connection.execute(_SEAT, [vault, path])
-        for row in connection.execute(_LOCK, [vault, path]).fetchall():  # none where it was erased meanwhile
-            return row[0], row[1]
+    return rows[0][0], rows[0][1]
 
 
 def fetch_chunks(connection: Connection, vault: str, log: str, start: int, end: int) -> Iterator[bytes]:

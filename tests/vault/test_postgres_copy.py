@@ -124,6 +124,13 @@ class Team:
         if what == "impossible":
             row = f"'{self.name}', '../{self._count}.md', 'no', 3, '', pg_current_xact_id()"
             self.server.ask(f"INSERT INTO mdmem.log VALUES ({row})")
+            self.server.ask(
+                f"INSERT INTO mdmem.content VALUES ('{self.name}', 'no', 'x') ON CONFLICT DO NOTHING;"
+                f"INSERT INTO mdmem.file VALUES ('{self.name}', '../{self._count}.md', '', 'no', 1, 420, 0);"
+                f"UPDATE mdmem.head SET seq = seq + 1, id = 'i{self._count}' {mine};"
+                f"INSERT INTO mdmem.entry SELECT vault, seq, id, '' FROM mdmem.head {mine};"
+                f"INSERT INTO mdmem.touched SELECT vault, '../{self._count}.md', seq FROM mdmem.head {mine}"
+            )
         for table in TABLES:
             kept = f"b{self.name}_{table}"
             if what == "back up":
@@ -147,7 +154,7 @@ class Team:
         """Both copies hold just what the database does, as soon as they were asked."""
         files = self.server.ask(
             "SELECT f.path, c.data FROM mdmem.file f JOIN mdmem.content c USING (vault, hash)"
-            f" WHERE vault = '{self.name}'"
+            f" WHERE vault = '{self.name}' AND f.hash <> 'no'"
         )
         logs = self.server.ask(
             "SELECT l.path, (SELECT string_agg(c.data, '' ORDER BY c.start) FROM mdmem.chunk c WHERE"

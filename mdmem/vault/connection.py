@@ -310,7 +310,7 @@ class Connections:
         return self.repeat(run)
 
     def repeat(self, work: Callable[[], T]) -> T:
-        """Return what some work returns that changes nothing; where the server goes away, do it again."""
+        """Return what some work returns that may be done twice; where the server goes away, do it again."""
         for left in reversed(range(_TRIES)):
             try:
                 return work()

@@ -7,7 +7,7 @@ import math
 from functools import cached_property
 from typing import TYPE_CHECKING
 
-from mdmem.errors import NotProvided, Usage
+from mdmem.errors import DatabaseFailed, NotProvided, Usage
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterable, Mapping, Sequence
@@ -70,9 +70,18 @@ class PostgresVectors:
 
     def _change(self, action: str, statement: str, rows: Sequence[tuple[object, ...]]) -> None:
         statement = statement.format(self._type[1])
-        with self._database.translated(action), self._database.begun() as connection:
-            connection.cursor().executemany(statement, rows)
-            connection.execute("COMMIT")
+
+        def run() -> None:
+            with self._database.begun() as connection:
+                connection.cursor().executemany(statement, rows)
+                connection.execute("COMMIT")
+
+        try:
+            with self._database.translated(action):
+                self._database.repeat(run)  # to do it twice does no harm
+        except DatabaseFailed as error:
+            remedy = "the text was changed; see whether the database answers, and store the memory again"
+            raise error.but(remedy=remedy) from None
 
     def remove(self, keys: Iterable[str]) -> None:
         """See `Vectors`; of every model."""

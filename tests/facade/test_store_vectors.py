@@ -17,7 +17,7 @@ from uuid import uuid4
 import pytest
 
 import mdmem
-from mdmem.errors import NotProvided, Usage
+from mdmem.errors import DatabaseFailed, NotProvided, Usage
 from mdmem.facade.memini import StoredMemory
 from mdmem.facade.memory import Memory, init_store
 from tests.speed import soak_most
@@ -192,6 +192,17 @@ class TestTeam(VectorsConformance):
         return url, f"{url}&application_name=other"
 
 
+def test_a_vector_that_fails_does_not_say_that_nothing_was_changed(server: Server) -> None:
+    url, key = server.url(uuid4().hex), random.Random(1).randbytes(4_000).hex()
+    init_store(url, dims=DIMS)
+    memory = mdmem.open(url)
+    with pytest.raises(DatabaseFailed, match="the text was changed"):
+        memory.store.upsert(make(key, (1, 0, 0)))
+    assert memory.store.get("a/b", key).content == "text"
+    memory.index.close()
+    memory.vault.store.close()  # type: ignore[attr-defined]
+
+
 def test_without_a_table_vectors_are_named_as_missing(server: Server) -> None:
     url = server.url(uuid4().hex)
     server.ask("DROP TABLE IF EXISTS mdmem.embedding")
@@ -207,4 +218,4 @@ def test_without_a_table_vectors_are_named_as_missing(server: Server) -> None:
     with pytest.raises(Usage, match="have 3"):
         init_store(server.url(uuid4().hex), dims=4)
     memory.index.close()
-    memory.vault.disk.find_vectors("", "x")
+    memory.vault.store.close()  # type: ignore[attr-defined]

@@ -28,7 +28,7 @@ from .store_conformance import MOST, Put, StoreConformance, append, check_lines,
 REPOSITORY = Path(__file__).parents[2]
 
 
-class TestMemoryStore(StoreConformance):
+class TestMemoryConformance(StoreConformance):
     @pytest.fixture
     def store(self) -> MemoryStore:
         return MemoryStore()
@@ -48,7 +48,7 @@ def count_and_add(root: str, name: str) -> None:
     add_lines(store, name.encode())
 
 
-class TestLocalStore(StoreConformance):
+class TestLocalConformance(StoreConformance):
     @pytest.fixture
     def store(self, tmp_path: Path) -> LocalStore:
         return LocalStore(str(tmp_path))

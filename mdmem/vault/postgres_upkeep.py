@@ -10,11 +10,13 @@ from itertools import takewhile
 from typing import TYPE_CHECKING
 
 from mdmem.diagnostic import about_file
+from mdmem.document.document import parse
 from mdmem.errors import Invalid, MdmemError, MemoryNotFound
 from mdmem.vault.config import CONFIG_PATH
 from mdmem.vault.folder import find
-from mdmem.vault.paths import Namespace, check_folder, is_under
+from mdmem.vault.paths import Namespace, check_folder, decode_id, is_under
 from mdmem.vault.postgres import LOCK_HEAD, insert_entry, write_shape
+from mdmem.vault.postgres_vectors import DIMS
 from mdmem.vault.store import MOST_ATTACHED_BYTES, FileChange, Step, changed_by, entry_from, new_entry
 from mdmem.vault.vault import Vault
 
@@ -196,6 +198,7 @@ AND NOT EXISTS (SELECT FROM mdmem.file f WHERE f.vault = c.vault AND f.hash = c.
 """
 _DELETE, _LOGS = "DELETE FROM mdmem.", "SELECT id FROM mdmem.log"
 _SEQS = "SELECT DISTINCT seq FROM mdmem.touched"
+_PATHS = "SELECT DISTINCT path FROM mdmem.touched"
 _RETELL = "UPDATE mdmem.entry SET shape = %s WHERE vault = %s AND seq = %s"
 _WITH_PATHS = """
 SELECT table_name, column_name FROM information_schema.columns
@@ -245,10 +248,12 @@ def erase(store: PostgresStore, path: str, *, dry_run: bool = False) -> ErasedMe
         files, logs, changes, hashes, named = [], 0, 0, set[str](), set[str]()
         for each in paths if name else ():
             at = [vault, each, f"{each}/", f"{each}0"]  # 0 is the sign behind /
+            kept = {path for (path,) in connection.execute(f"{_PATHS} {_AT}", at)}
             count, found, others = _erase_history(connection, at)
             changes, hashes, named = changes + count, hashes | found, named | others
             logs += _erase_logs(connection, at)
             files += connection.execute(f"{_DELETE}file {_AT} RETURNING hash, size", at).fetchall()
+            _erase_vectors(connection, vault, kept, found | {hash_ for hash_, _ in files})
             for table, column in connection.execute(_WITH_PATHS).fetchall():
                 connection.execute(f"{_DELETE}{table} {_AT.replace('path', column)}", at)
         if not (files or logs or changes):
@@ -268,6 +273,23 @@ def erase(store: PostgresStore, path: str, *, dry_run: bool = False) -> ErasedMe
     return ErasedMemory(
         files=len(files), logs=logs, versions=versions, changes=changes, named=tuple(sorted(named))
     )
+
+
+def _erase_vectors(connection: Connection, vault: str, paths: set[str], hashes: set[str]) -> None:
+    """Remove the vectors of memories, which programs keep by id: the field of any version, or the name."""
+    if not connection.execute(DIMS).fetchall():
+        return
+    names = {path: decode_id(path.rpartition("/")[2].rpartition(".")[0]) for path in paths}
+    keys = {*names.values()}
+    statement = "SELECT data FROM mdmem.content WHERE vault = %s AND hash = ANY(%s)"
+    for (data,) in connection.execute(statement, [vault, [*hashes]]).fetchall():
+        with contextlib.suppress(MdmemError):  # what is no memory has no field
+            keys.add(str(parse("a.md", data).fields.get("id")))
+    statement = "SELECT DISTINCT owner FROM mdmem.embedding WHERE vault = %s"
+    for (owner,) in connection.execute(statement, [vault]).fetchall():
+        if any(is_under(path, owner.partition(" ")[2]) for path in paths):
+            statement = "DELETE FROM mdmem.embedding WHERE vault = %s AND owner = %s AND key = ANY(%s)"
+            connection.execute(statement, [vault, owner, [*keys]])
 
 
 def _erase_history(connection: Connection, at: list[str]) -> tuple[int, set[str], set[str]]:

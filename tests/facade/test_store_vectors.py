@@ -19,7 +19,7 @@ import pytest
 import mdmem
 from mdmem.errors import DatabaseFailed, NotProvided, Usage
 from mdmem.facade.memini import StoredMemory
-from mdmem.facade.memory import Memory, init_store
+from mdmem.facade.memory import Memory, erase_store, init_store
 from tests.speed import soak_most
 
 if TYPE_CHECKING:
@@ -190,6 +190,24 @@ class TestTeam(VectorsConformance):
         url = server.url(uuid4().hex)
         init_store(url, dims=DIMS)
         return url, f"{url}&application_name=other"
+
+    def test_with_a_memory_its_vector_is_erased_and_no_other(
+        self, both: tuple[Memory, Memory], place: tuple[str, str]
+    ) -> None:
+        one, other = both
+        ann = Memory(one.vault.store, mdmem.Scope(user="ann"), embedder=Brought())
+        for memory in (one, ann):
+            memory.store.upsert(make("x", (1, 0, 0)))
+        one.store.upsert(make("y/z", (0, 1, 0)))
+        one.mv("notes/a/b/x.md", "notes/a/b/renamed.md")
+        vectors = other.store._vectors, ann.store._vectors
+        assert vectors[0]
+        assert vectors[1]
+        erase_store(place[0], "notes/a/b/renamed.md")
+        assert vectors[0].compare((1, 1, 0), ["x", "y/z"]).keys() == {"y/z"}
+        erase_store(place[0], "notes/a/b")
+        assert vectors[0].compare((1, 1, 0), ["x", "y/z"]) == {}
+        assert vectors[1].compare((1, 1, 0), ["x"]).keys() == {"x"}
 
 
 def test_a_vector_that_fails_does_not_say_that_nothing_was_changed(server: Server) -> None:

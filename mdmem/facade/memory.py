@@ -106,18 +106,6 @@ class Memory(ScopedMemory):
             self.vault.store, self.scope, actor=self.vault.actor, thread=thread, embedder=self._embedder
         )
 
-    def of_scope(self, scope: Scope) -> Memory:
-        """Return the memories of another scope, over the same store and index: for a server of many scopes.
-
-        Raises:
-            PathRefused: an id that no file name can carry.
-        """
-        other = Memory(self.vault.store, scope, embedder=self._embedder)
-        other.index = self.index
-        if meaning := self._find_meaning()[0]:
-            other.meaning = meaning
-        return other
-
     @cached_property
     def store(self) -> VaultStore:
         """The notes by namespace and id, for programs that were written for memini's store."""

@@ -89,7 +89,7 @@ class AccessFile(BearerAuthBackend):
         if time.monotonic() - self._read_at >= _FRESH_SECONDS:
             try:
                 with open(self._path, "rb") as file:
-                    seen = file.read(_MOST_BYTES), ""
+                    seen = file.read(_MOST_BYTES + 1), ""
             except OSError as error:
                 seen = b"", f"nobody is let in: {error.strerror}"
             if seen != self._seen:
@@ -109,8 +109,8 @@ def _read_grants(text: bytes) -> tuple[list[TokenGrant], str]:
     except (ValueError, RecursionError) as error:
         return [], f"nobody is let in: {error}"
     rows = found.pop("token", [])
-    if found or not isinstance(rows, list):
-        return [], "nobody is let in: it holds something else than tables [[token]]"
+    if found or not isinstance(rows, list) or len(text) > _MOST_BYTES:
+        return [], f"nobody is let in: it holds more than tables [[token]], or than {_MOST_BYTES:,} bytes"
     grants, problem = [], ""
     for number, row in enumerate(rows, 1):
         try:

@@ -19,6 +19,7 @@ import anyio
 from mcp.server.auth.middleware.bearer_auth import RequireAuthMiddleware
 from mcp.server.streamable_http_manager import StreamableHTTPSessionManager
 from mcp.server.transport_security import TransportSecuritySettings
+from sse_starlette.sse import AppStatus
 from starlette.applications import Starlette
 from starlette.middleware import Middleware
 from starlette.middleware.authentication import AuthenticationMiddleware
@@ -144,7 +145,7 @@ class Team:
         return self._managers[key]
 
     async def _run_manager(self, grant: TokenGrant, *, task_status: TaskStatus[Any]) -> None:
-        memory = self._bound.memory.of_scope(grant.bound)
+        memory = self._bound.memory.service.of_scope(grant.bound)
         bound = replace(self._bound, memory=memory, read_only=self._bound.read_only or grant.read_only)
         of_scope = ScopeServer(bound, self._figures, structured=self._is_structured, threads=self._threads)
         manager = StreamableHTTPSessionManager(
@@ -215,6 +216,7 @@ def serve_team(
             middleware=[Middleware(AuthenticationMiddleware, backend=access)],
             lifespan=lambda _: team.run(status, [own]),
         )
+        AppStatus.enable_automatic_graceful_drain = False  # a signal would cut off answers on their way
         # A proxy that keeps connections for a minute never finds one closed when it sends.
         config = _configure(app, limit_concurrency=512, timeout_keep_alive=75)
         Server(config).run(sockets=[listening])

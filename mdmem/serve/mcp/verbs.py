@@ -114,7 +114,10 @@ def search(
         any_state=any_state,
         as_of=as_of,
     )
-    notes = [f"[{note}]" for note in results.notes]
+    # Why words alone count may name a file of this machine.
+    plain = "meaning: words alone"
+    told = (plain if call.say and note.startswith("meaning:") else note for note in results.notes)
+    notes = [f"[{note}]" for note in told]
     if said := call.memory.sessions.count_fitting(query, call.thread, len(results.hits)):
         notes.append(f"[at most {said:,} messages of conversations fit: search within=sessions/*]")
     return _answer_hits(call, results.hits[offset:], offset, results.left_out, notes)

@@ -104,7 +104,17 @@ def test_a_row_of_a_team_that_cannot_be_read_lets_nobody_in(tmp_path: Path, row:
 
 
 @pytest.mark.parametrize(
-    "text", [b"\xff", b"[[token]", b"token = 5", b"[tokens]", b"token = [5]", b"a=" + b"[" * 9_000, b"\0"]
+    "text",
+    [
+        b"\xff",
+        b"[[token]",
+        b"token = 5",
+        b"[tokens]",
+        b"token = [5]",
+        b"a=" + b"[" * 9_000,
+        b"\0",
+        b"#" * (2 << 20),
+    ],
 )
 def test_a_file_of_a_team_that_cannot_be_read_lets_nobody_in(tmp_path: Path, text: bytes) -> None:
     (tmp_path / "access").write_bytes(text)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import random
 import re
+import signal
 import subprocess
 import sys
 import time
@@ -44,6 +45,7 @@ if TYPE_CHECKING:
 SCOPES = {
     "ann": mdmem.Scope(user="ann"),
     "bob": mdmem.Scope(user="bob"),
+    "again": mdmem.Scope(user="ann"),
     "all": mdmem.Scope(shared=True),
     "demo": mdmem.Scope(user="ann", project="demo"),
 }
@@ -135,8 +137,9 @@ def test_each_token_gives_its_own_memories_under_its_own_name(team: TeamServer) 
     assert "the word of" in team.call("demo", "search", query="word").text
     assert "no such" in team.call("bob", "show", path="notes/ann.md").text
     assert team.call("bob", "show", path="shared:notes/all.md").text.count("the word of all") == 1
+    assert "changed" in team.call("again", "section", path="notes/ann.md", text="x", where="append").text
     changed = {entry.actor for entry in mdmem.open(team.vault).history()}
-    assert {"ann's agent", "bob's agent", "all's agent"} <= changed
+    assert changed >= {f"{who}'s agent" for who in ("ann", "bob", "all", "again")}
 
 
 def test_a_token_that_only_reads_is_offered_and_granted_no_change(team: TeamServer) -> None:
@@ -212,6 +215,18 @@ def test_only_requests_that_stand_alone_are_answered(team: TeamServer) -> None:
     assert "created" in team.post("ann", headers=named, body={"method": "tools/call", "params": write}).text
     undo = {"method": "tools/call", "params": {"name": "undo", "arguments": {}}}
     assert 'isError":true' in team.post("ann", headers=named, body=undo).text
+
+
+def test_it_ends_at_a_signal_and_lets_requests_finish(tmp_path: Path) -> None:
+    vault = str(mdmem.init(tmp_path / "memories").root)
+    with serve(vault, tmp_path) as team, ThreadPoolExecutor(1) as threads:
+        assert team.call("bob", "ls").status_code == 200
+        with LocalStore(vault).writing():
+            asked = threads.submit(team.call, "ann", "write", path="n/a.md", content="x")
+            assert team.call("bob", "ls").status_code == 200  # and so the write is at work
+            team.process.terminate()
+        assert "created" in asked.result().text
+        assert team.process.wait(SECONDS) == -signal.SIGTERM
 
 
 @pytest.mark.parametrize("mode", ["auto", "legacy"])
@@ -338,7 +353,7 @@ class RemoteTools:
         self.said: list[str] = []
         memory = mdmem.open(vault)
         self.root = memory.root
-        self.box = Toolbox(Bound(memory=memory.of_scope(scope), say=self.said.append))
+        self.box = Toolbox(Bound(memory=memory.service.of_scope(scope), say=self.said.append))
 
     def call(self, tool: str, **given: Any) -> str:
         answer = self.box.call(tool, given)
@@ -381,6 +396,18 @@ def test_no_answer_names_a_folder_or_the_database(url: str, tmp_path: Path, serv
     finally:
         server.begin()
     assert any(word in each for each in tools.said for word in hidden)
+
+
+def test_a_config_of_the_host_that_cannot_be_read_is_not_named(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("XDG_CONFIG_HOME", str(tmp_path))
+    (tmp_path / "mdmem").mkdir()
+    (tmp_path / "mdmem" / "config.toml").write_text("embedder = ")
+    tools = RemoteTools(str(mdmem.init(tmp_path / "memories").root))
+    answer = tools.call("search", query="heron")
+    assert "[meaning: words alone]" in answer
+    assert str(tmp_path) not in answer
 
 
 @pytest.mark.parametrize("kind", ["folder", "database"])

@@ -90,7 +90,8 @@ def mcp_command(
     is_scoped = thread or target.actor or target.scope != mdmem.Scope()
     if (access and (is_scoped or not http)) or (not access and (public_url or status is not None)):
         raise click.UsageError("--access goes with --http, and without a scope, --actor and --thread")
-    if host not in {"127.0.0.1", "localhost", "::1"} and not (access and public_url):
+    is_here = host in {"127.0.0.1", "localhost"} or (access and host == "::1")
+    if not is_here and not (access and public_url):
         raise click.UsageError("an address that other machines reach needs --access and --public-url")
     say = partial(print, "mdmem:", file=sys.stderr, flush=True)
     told = say if access else None

@@ -194,7 +194,8 @@ def serve_team(
     if access.problem:
         raise Usage(problem=access.problem, remedy="let `mdmem token new` print its lines")
     with _listen(*place) as listening, _listen(HERE[0], status_port or 0) as own:
-        url = public_url or f"http://{place[0]}:{listening.getsockname()[1]}"
+        netloc = f"[{place[0]}]" if ":" in place[0] else place[0]
+        url = public_url or f"http://{netloc}:{listening.getsockname()[1]}"
         parts = urlsplit(url if url.count("[") == url.count("]") else "")  # else it raises
         if parts.hostname is None or (parts.scheme != "https" and parts.hostname not in HERE):
             remedy = "give https://HOST, the address of the proxy that has the certificate"

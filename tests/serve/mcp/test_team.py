@@ -6,6 +6,7 @@ import os
 import random
 import re
 import signal
+import socket
 import subprocess
 import sys
 import time
@@ -291,6 +292,7 @@ def test_its_status_names_no_user_and_no_path(team: TeamServer) -> None:
         ("--http", "0.0.0.0:0", "--access", "FILE"),
         ("--http", "0.0.0.0:0", "--public-url", "https://m.example"),
         ("--http", "[::]:0"),
+        ("--http", "[::1]:0"),
         ("--http", "db.example:0"),
         ("--http", "0.0.0.0:0", "--access", "FILE", "--public-url", "http://m.example"),
         ("--http", "0", "--access", "FILE", "--public-url", "m.example"),
@@ -325,6 +327,21 @@ def test_a_team_of_which_a_token_cannot_be_read_is_not_served(cli: Cli, tmp_path
     assert (refused.code, "[[token]] 1 is not let in" in refused.errors) == (2, True)
     scoped = cli("--vault", str(tmp_path / "memories"), "--user", "ann", *given)
     assert (scoped.code, "--access" in scoped.errors) == (2, True)
+
+
+@pytest.mark.skipif(not socket.has_ipv6, reason="it has none")
+@pytest.mark.parametrize("host", ["[::1]", "localhost"])
+def test_it_is_named_as_it_listens_without_a_public_url(tmp_path: Path, host: str) -> None:
+    vault = str(mdmem.init(tmp_path / "memories").root)
+    try:
+        socket.create_server(
+            (host.strip("[]"), 0), family=socket.AF_INET6 if "[" in host else socket.AF_INET
+        ).close()
+    except OSError:
+        pytest.skip("this machine has no such address")
+    with serve(vault, tmp_path, "--http", f"{host}:0") as team:
+        assert team.url.startswith(f"http://{host}:")
+        assert team.post("ann").status_code == 200
 
 
 @pytest.mark.skipif(sys.platform != "linux", reason="all of 127/8 is this machine there")

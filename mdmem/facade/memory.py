@@ -106,6 +106,19 @@ class Memory(ScopedMemory):
             self.vault.store, self.scope, actor=self.vault.actor, thread=thread, embedder=self._embedder
         )
 
+    def of_scope(self, scope: Scope) -> Memory:
+        """Return the memories of another scope, over the same store and index: for a server of many scopes.
+
+        Raises:
+            PathRefused: an id that no file name can carry.
+        """
+        other = Memory(self.vault.store, scope)
+        other.index = self.index
+        with suppress(MdmemError):  # a search meets it, and says so
+            if self.meaning:
+                other.meaning = self.meaning
+        return other
+
     @cached_property
     def store(self) -> VaultStore:
         """The notes by namespace and id, for programs that were written for memini's store."""

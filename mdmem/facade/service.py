@@ -19,7 +19,6 @@ if TYPE_CHECKING:
     from mdmem.errors import NotAllowed
     from mdmem.facade.scoped import ScopedMemory
     from mdmem.review.commits import Commits
-    from mdmem.vault.paths import Scope
     from mdmem.vault.transaction import Applied
 
 Seen = dict[str, list[int]]
@@ -145,19 +144,6 @@ class Service:
             finally:
                 hurried.index.close()
         return False
-
-    def of_scope(self, scope: Scope) -> Memory:
-        """Return the memories of another scope, over the same store and index: for a server of many scopes.
-
-        Raises:
-            PathRefused: an id that no file name can carry.
-        """
-        other = type(self._memory)(self._vault.store, scope)
-        other.index = self._memory.index
-        with suppress(MdmemError):  # a search meets it, and says so
-            if self._memory.meaning:
-                other.meaning = self._memory.meaning
-        return other
 
     @property
     def figures(self) -> Mapping[str, float]:

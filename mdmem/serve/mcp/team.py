@@ -145,7 +145,7 @@ class Team:
         return self._managers[key]
 
     async def _run_manager(self, grant: TokenGrant, *, task_status: TaskStatus[Any]) -> None:
-        memory = self._bound.memory.service.of_scope(grant.bound)
+        memory = self._bound.memory.of_scope(grant.bound)
         bound = replace(self._bound, memory=memory, read_only=self._bound.read_only or grant.read_only)
         of_scope = ScopeServer(bound, self._figures, structured=self._is_structured, threads=self._threads)
         manager = StreamableHTTPSessionManager(

@@ -46,6 +46,7 @@ import team_soak
 import truth
 import truth_crash
 import watching
+import web
 import writers
 from setting import Setting
 from table import Row, markdown
@@ -65,6 +66,7 @@ _MEASUREMENTS: dict[str, Callable[[Setting], list[Row]]] = {
     "hooks": hooks.measure,
     "git": git.measure,
     "history": history.measure,
+    "web": web.measure,
     "moving": moving.measure,
     "protocol": protocol.measure,
     "oracle": oracle.measure,

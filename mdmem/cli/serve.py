@@ -115,7 +115,7 @@ def mcp_command(
             anyio.run(server.serve_stdio)
 
 
-@command("web", epilog="Example: mdmem web --open")
+@command("web", epilog="Example: mdmem web")
 @click.option("--open", "open_", is_flag=True, help="Show the page in your browser.")
 @click.pass_obj
 def web_command(target: Target, open_: bool) -> None:
@@ -128,11 +128,17 @@ def web_command(target: Target, open_: bool) -> None:
         raise ExtraMissing(extra="web", package="starlette")
     from mdmem.web.server import serve_page
 
-    memory, say = target.open(), partial(print, flush=True)
+    memory = target.open()
+    for number in _ENDING:
+        if signal.getsignal(number) is not signal.SIG_IGN:
+            signal.signal(number, end_program)
+    render.drop_relative_path()  # where a browser is looked for
     gc.freeze()
     gc.enable()
-    with _commit_at_end(memory, partial(print, "mdmem:", file=sys.stderr, flush=True)):
-        serve_page(memory, say, opens=open_)
+    try:
+        serve_page(memory, partial(print, flush=True), opens=open_)
+    finally:
+        render.print_remarks(filter(None, [memory.service.commit_left()]))
 
 
 @command("lsp", hidden=True, epilog="Example: mdmem lsp 2> lsp.log")

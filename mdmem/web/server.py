@@ -204,19 +204,11 @@ def serve_page(memory: Memory, say: Callable[[str], None], *, opens: bool = Fals
         say: prints the address.
         opens: also show it in the browser of the user.
     """
-    app, file = PageApp(memory, token := secrets.token_urlsafe(32)), ""
-
-    def end() -> None:  # a signal ends the program in `serve`
-        app.end()
-        if file:
-            os.remove(file)
-
-    with listen(0) as listening:
+    app = PageApp(memory, token := secrets.token_urlsafe(32))
+    with listen(0) as listening, tempfile.NamedTemporaryFile("w", prefix="mdmem-", suffix=".html") as page:
         say(address := f"http://{HOST}:{listening.getsockname()[1]}/#{token}")
-        if opens:
-            # Others can read a command line, but not this file. Some browsers do not return.
-            with tempfile.NamedTemporaryFile("w", prefix="mdmem-", suffix=".html", delete=False) as page:
-                page.write(f'<!doctype html><meta http-equiv="refresh" content="0;url={address}">')
-            file = page.name
-            threading.Thread(target=webbrowser.open, args=(f"file://{file}",), daemon=True).start()
-        serve(app, listening, end)
+        if opens:  # others can read a command line, but not this file; some browsers do not return
+            page.write(f'<!doctype html><meta http-equiv="refresh" content="0;url={address}">')
+            page.flush()
+            threading.Thread(target=webbrowser.open, args=(f"file://{page.name}",), daemon=True).start()
+        serve(app, listening, app.end)

@@ -410,7 +410,7 @@ def test_every_command_is_tried_on_the_tree() -> None:
     reading = (
         {name for name, _ in commands(app)}
         - changing
-        - {"completion", "help", "watch", "lsp", "mcp", "token new"}
+        - {"completion", "help", "watch", "lsp", "mcp", "web", "token new"}
         - LOGGING
         - NEED_A_SERVER
     )

@@ -35,7 +35,7 @@ _START = re.compile(r"""Example: (?:eval "\$\(|MDMEM_VAULT=\S+ )?mdmem """)
 _SHELL = re.compile(r"[|<>]|\$\(")
 # Examples that cannot succeed everywhere.
 _ENDS_WITH_ONE = {"restore": "the hash in it is of nobody's content"}
-_ENDLESS = {"watch"}
+_ENDLESS = {"watch", "web"}
 _NEED_A_SERVER = {f"store {name}" for name in ("init", "sweep", "copy", "put", "check", "erase")}
 # Examples that find nothing in the prepared vault, commands that ask before they write, and one whose
 # --dry-run goes with options that its example has not.

@@ -27,6 +27,7 @@ from itertools import cycle, islice
 from pathlib import Path
 from typing import Any
 
+import httpx2
 import pytest
 
 from mdmem.cli.main import main
@@ -196,7 +197,7 @@ FIRST: Sequence[Sequence[str]] = (
 # Those that run until somebody ends them, those that write into the settings of other programs, and what git
 # runs on files of its own.
 OTHERS = {
-    *("lsp", "mcp", "watch", "install", "uninstall", "git merge-driver"),
+    *("lsp", "mcp", "watch", "web", "install", "uninstall", "git merge-driver"),
     *(f"store {name}" for name in ("init", "sweep", "copy", "put", "check", "erase")),
     "token new",  # about no vault
 }
@@ -907,6 +908,26 @@ def test_serving_it_runs_hangs_and_writes_nothing(name: str, base: Place, folder
         process.stdin.flush()
         answered = [json.loads(line)["id"] for line in islice(process.stdout, 1 + len(calls))]
     assert sorted(answered) == list(range(1 + len(calls)))
+
+
+@pytest.mark.parametrize("name", soak_most(TOGETHER))
+def test_serving_the_page_of_it_runs_hangs_and_writes_nothing(name: str, base: Place, folder: Path) -> None:
+    place = cloned(base, folder, *builds(name))
+    asked = (
+        "review",
+        "memory?path=notes/a.md",
+        "search?query=apple",
+        "proposals",
+        "overview",
+        "list?what=broken",
+    )
+    with serving(place, "web") as process:
+        assert process.stdout
+        address, _, token = process.stdout.readline().strip().partition("/#")
+        with httpx2.Client(headers={"authorization": f"Bearer {token}"}, timeout=HANG_SECONDS) as client:
+            answers = [client.get(f"{address}/api/{question}") for question in asked]
+        process.send_signal(signal.SIGTERM)
+    assert all(answer.status_code in {200, 400, 404, 503} for answer in answers)
 
 
 @pytest.mark.parametrize("name", soak_most(TOGETHER))

@@ -171,6 +171,7 @@ COMMANDS: dict[str, list[list[str]]] = {
     "uninstall": [["zed", "--dry-run"]],
     "unset": [[NOTE, "title", "--dry-run"], [NOTE, BAD]],
     "watch": [["--poll-seconds", BAD]],
+    "web": [[f"--no{BAD}"]],
     "working clear": [["--thread", "t", "--dry-run"]],
     "working find-and-replace": [["state", BAD, "--thread", "t", "--dry-run"]],
     "working get": [["--thread", "t"]],

@@ -154,7 +154,7 @@ def test_links_are_told_by_where_they_stand_and_lead(page: Page, tree: VaultTree
         (shown["text"][each["start"] : each["end"]], each.get("path"), each.get("dead"))
         for each in shown["links"]
     ]
-    assert told == [("none", None, True), ("a#A", "notes/a.md", None), ("a.md", "notes/a.md", None)]
+    assert told == [("none", None, True), ("a", "notes/a.md", None), ("a.md", "notes/a.md", None)]
 
 
 def test_each_figure_of_the_overview_leads_to_its_list(page: Page, tree: VaultTree) -> None:

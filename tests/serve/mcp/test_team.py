@@ -370,7 +370,7 @@ class RemoteTools:
         self.said: list[str] = []
         memory = mdmem.open(vault)
         self.root = memory.root
-        self.box = Toolbox(Bound(memory=memory.service.of_scope(scope), say=self.said.append))
+        self.box = Toolbox(Bound(memory=memory.of_scope(scope), say=self.said.append))
 
     def call(self, tool: str, **given: Any) -> str:
         answer = self.box.call(tool, given)

@@ -84,7 +84,7 @@ class Watcher:
         self._singles: dict[str, tuple[int, ...]] = {}
         self._is_limited = False
         self._next_look = self._next_code_look = math.inf
-        self._next_link_look = 0.0
+        self._next_link_look = -math.inf
         # What was handed out counts as known when `taken` says so, or the next hints are asked for.
         self._handed_at: float | None = None
         self._handed = Hints()
@@ -180,7 +180,7 @@ class Watcher:
                 with self._lock:
                     if not self._is_open:
                         return None
-                    self._drain_events()
+                    self._drain_events(SWEEP_SECONDS)
                     now = time.monotonic()
                     if self._gathered and self._gathered.ready <= now:
                         return self._hand_out(now)
@@ -247,13 +247,16 @@ class Watcher:
 
         return Observed(self._root, self._wake_thread)
 
-    def _drain_events(self) -> None:
-        """Take over what has happened, and look where it is time to look."""
+    def _drain_events(self, patience: float = 0.0) -> None:
+        """Take over what has happened, and look where it is time to look.
+
+        While nobody asks, memories with names elsewhere are looked for less often, by seconds of `patience`.
+        """
         if self._events:
             self._events.drain(self._gathered)
             self._note_limit()
         now = time.monotonic()
-        if self._events and now >= self._next_link_look:
+        if self._events and now >= self._next_link_look + patience:
             self._events.find_linked()
             self._next_link_look = time.monotonic() + (time.monotonic() - now) * _SHARE
         self._look_at_singles()

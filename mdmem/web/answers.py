@@ -112,9 +112,8 @@ def _review_again(memory: Memory, paths: Iterable[str]) -> list[Any]:
     wanted, found = {*paths}, list["Reviewed"]()
     with suppress(MdmemError):
         found = memory.git.review([*wanted] if len(wanted) == 1 else [])
-    return [_shape_reviewed(each) for each in found if not wanted.isdisjoint({each.path, each.old_path})][
-        :_MOST
-    ]
+    again = (each for each in found if not wanted.isdisjoint({each.path, each.old_path}))
+    return [_shape_reviewed(each) for each in islice(again, _MOST)]
 
 
 def reject_rows(memory: Memory, path: str, rows: list[str]) -> Any:
@@ -195,12 +194,11 @@ def _show_line(memory: Memory, path: str, line: int) -> dict[str, Any]:
 
 def write_memory(memory: Memory, path: str, text: str, base: str) -> Any:
     """Write a memory whose text was changed in the page, if it is what the page has shown."""
-    before = ShownText((document := memory.show(path := _find_path(memory, path))).text)
+    before = ShownText(memory.show(path := _find_path(memory, path)).text)
     if len(before.text) > _LONGEST_TEXT:
         what = "characters of a memory that the page can edit"
         raise LimitReached(what=what, limit=_LONGEST_TEXT, remedy="edit it in your editor")
-    exact = before.take_back(text) if document.hash == base else text  # which is refused
-    applied = memory.write(path, exact, base=base)
+    applied = memory.write(path, before.take_back(text), base=base)
     return {**_tell_applied(memory, applied, path), "hash": memory.show(path).hash}
 
 
@@ -257,17 +255,18 @@ def show_overview(memory: Memory) -> Any:
 
 def list_items(memory: Memory, what: str) -> Any:
     """List what a figure of the overview counts: memories, stale citations, or broken links."""
+    found = list[tuple[str, int, str]]()
     if what == "memories":
-        listed = memory.ls(sort="-modified", long=True)
-        found = [{"path": each.path, "line": 1, "text": each.title or ""} for each in listed[:_MOST_ITEMS]]
-        return {"items": found, "left_out": len(listed) - len(found)}
-    states = {"stale": ("gone", "changed", "moved"), "broken": ("dangling", "ambiguous")}.get(what, (what,))
-    places = [(place, each.target) for each in memory.references.list(states=states) for place in each.places]
+        found += [(each.path, 1, each.title or "") for each in memory.ls(sort="-modified", long=True)]
+    else:
+        states = {"stale": ("gone", "changed", "moved"), "broken": ("dangling", "ambiguous")}
+        for each in memory.references.list(states=states.get(what, (what,))):
+            found += [(at.path, at.line, f"{each.target}: {at.detail}") for at in each.places]
     items = [
-        {"path": place.path, "line": place.line, "text": clipped(f"{target}: {place.detail}", _LONGEST_LINE)}
-        for place, target in places[:_MOST_ITEMS]
+        {"path": path, "line": line, "text": clipped(text, _LONGEST_LINE)}
+        for path, line, text in found[:_MOST_ITEMS]
     ]
-    return {"items": items, "left_out": len(places) - len(items)}
+    return {"items": items, "left_out": len(found) - len(items)}
 
 
 def list_day(memory: Memory, day: str) -> Any:

@@ -204,6 +204,7 @@ def serve_page(memory: Memory, say: Callable[[str], None], *, opens: bool = Fals
         say: prints the address.
         opens: also show it in the browser of the user.
     """
+    _ = memory.index  # made once, before threads ask for it
     app = PageApp(memory, token := secrets.token_urlsafe(32))
     with listen(0) as listening, tempfile.NamedTemporaryFile("w", prefix="mdmem-", suffix=".html") as page:
         say(address := f"http://{HOST}:{listening.getsockname()[1]}/#{token}")

@@ -14,6 +14,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
 
 _MOST = 2**53  # whole numbers that are exact in a browser
+_HALF = re.compile("[\ud800-\udfff]")  # of a character, which no file can hold
 _NUMBER = re.compile(r"-?[0-9]{1,15}")
 # The status of an error, by the first class that it is of.
 _STATUSES: Mapping[type[MdmemError], int] = {
@@ -65,27 +66,18 @@ def _read(name: str, kind: str, value: Any) -> Any:
     """Read an argument of a type, which is named as the signature writes it; a query has numbers as texts."""
     if kind == "int" and isinstance(value, str) and _NUMBER.fullmatch(value):
         return int(value)
-    if not _KINDS[kind](value):
+    if not _is_of(kind, value):
         raise Usage(problem=f"the argument {name} is not of the type {kind}")
     return value
 
 
-def _is_text(value: Any) -> bool:
-    return isinstance(value, str) and not _HALF.search(value)
-
-
-def _is_texts(value: Any) -> bool:
-    return isinstance(value, list) and all(map(_is_text, value))
-
-
-def _is_texts_by_name(value: Any) -> bool:
-    return isinstance(value, dict) and all(map(_is_text, value)) and all(map(_is_texts, value.values()))
-
-
-_HALF = re.compile("[\ud800-\udfff]")  # of a character, which no file can hold
-_KINDS: Mapping[str, Callable[[Any], bool]] = {
-    "str": _is_text,
-    "int": lambda value: type(value) is int and -_MOST < value < _MOST,
-    "list[str]": _is_texts,
-    "dict[str, list[str]]": _is_texts_by_name,
-}
+def _is_of(kind: str, value: Any) -> bool:
+    if kind == "str":
+        return isinstance(value, str) and not _HALF.search(value)
+    if kind == "int":
+        return type(value) is int and -_MOST < value < _MOST
+    if kind == "list[str]":
+        return isinstance(value, list) and all(_is_of("str", each) for each in value)
+    return isinstance(value, dict) and all(
+        _is_of("str", n) and _is_of("list[str]", v) for n, v in value.items()
+    )

@@ -99,3 +99,17 @@ def test_how_many_files_others_have_is_not_told(memory: Memory, vault_root: Path
     assert alice.stats().memories == 1
     assert [of for doing, _, of in told if doing == "indexing"] == [100] * (len(told) - 1)
     assert told[-1] == ("counting", 1, 1)
+
+
+def test_sizes_are_those_of_the_texts_the_largest_first_and_say_what_leads_nowhere(memory: Memory) -> None:
+    memory.write("notes/b.md", "# Long\n\nSee [[nowhere]], and much more of it.\n")
+    memory.write("notes/a.md", "# A\n")
+    memory.write("notes/c.md", "[[a]]\n")
+    sizes = memory.sizes()
+    assert {size.path: size.dead for size in sizes} == {
+        "notes/a.md": False,
+        "notes/b.md": True,
+        "notes/c.md": False,
+    }
+    assert sizes[0].path == "notes/b.md"
+    assert [size.tokens for size in sizes] == [mdmem.estimate(memory.show(size.path).text) for size in sizes]

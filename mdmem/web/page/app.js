@@ -154,7 +154,6 @@ function refresh() {
 
 async function readReview() {
 	isStale = false;
-	readAt = Date.now();
 	try {
 		review = await read("review", {limit});
 		showOffline(false);
@@ -162,6 +161,7 @@ async function readReview() {
 		if (!(error instanceof Refused)) return showOffline(true);
 		review = {memories: [], left: 0, rows: 0, needs: error};
 	}
+	readAt = Date.now();
 	const there = new Set(listRows(review.memories).map(({row}) => row));
 	if (!review.left && !review.needs) for (const row of accepted.keys()) if (!there.has(row)) accepted.delete(row);
 	keepAccepted();

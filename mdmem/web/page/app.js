@@ -616,7 +616,7 @@ function showMemory(found, asked, line, isEdited) {
 				make("p.note", each.text),
 			]),
 			showLeft(found.backlinks_left),
-			showSection("History", found.history, each => [each.message, " ", showMaker(each.actor || "by hand", each.time)]),
+			showSection("History", found.history, each => [each.message, " ", showMaker(each.by || "by hand", each.when)]),
 			showSection("Uses by agents", found.uses?.times ? [found.uses] : [], ({times, last}) => [
 				`${times} times, the last on `,
 				showMaker("", last),

@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Any
 import httpx2
 import pytest
 
+from mdmem.cli.main import main
 from mdmem.web import server
 from tests.tables import cases
 from tests.waiting import until
@@ -180,6 +181,15 @@ def test_a_served_page_is_on_this_machine_alone_with_a_token_and_a_port_of_its_o
             rows = [line.split() for line in Path("/proc/net/tcp").read_text().splitlines()[1:]]
             listening = {row[1] for row in rows if row[1].endswith(f":{one.port:04X}") and row[3] == "0A"}
             assert listening == {f"0100007F:{one.port:04X}"}
+
+
+@pytest.mark.parametrize("package", ["starlette", "uvicorn"])
+def test_without_its_packages_the_command_names_the_extra(
+    tree: VaultTree, package: str, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setitem(sys.modules, package, None)
+    assert main(["--vault", str(tree.root / "memories"), "web"]) == 2
+    assert "web" in capsys.readouterr().err
 
 
 @pytest.mark.timeout(60)

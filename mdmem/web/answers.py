@@ -31,16 +31,10 @@ _LONGEST_ROW = 20_000  # characters
 _MOST_REVIEWED = 400_000  # characters of an answer
 _LONGEST_TEXT = 200_000  # characters of a memory
 _LONGEST_LINE = 500  # characters of a line or message
-_MOST = 100  # of other lists
-_MOST_ITEMS = 200
-_MOST_PATHS = 20  # of a change
-_MOST_CHANGES = 500  # of a day
-_MOST_BOXES = 300
-_MOST_ACTORS = 20  # of a day
+_FEW, _MOST, _MANY = 20, 100, 300  # of what stands in one line; of a list beside others; of a list alone
 _DEEPEST = 3  # folders by which the smaller memories are summed up
-_WEEKS = 8
+_WEEKS, _DAY = 8, len("2024-01-31")
 _DEAD = {"dangling-link", "citation-gone"}
-_DAY = len("2024-01-31")
 
 
 class Refusal(NamedTuple):
@@ -77,8 +71,8 @@ def list_review(memory: Memory, limit: int = 40, after: str = "", path: str = ""
         if used < _MOST_REVIEWED:
             shown.append(_shape_reviewed(each))
             used += sum(len(text) for row in shown[-1]["rows"] for _, text in row["words"])
-    rows = sum(len(each.rows) for each in reviewed)
-    return {"needs": needs, "memories": shown, "left": len(behind) - len(shown), "rows": rows}
+    told = {"left": len(behind) - len(shown), "rows": sum(len(each.rows) for each in reviewed)}
+    return {"needs": needs, "memories": shown, **told}
 
 
 def _shape_reviewed(reviewed: Reviewed) -> dict[str, Any]:
@@ -202,9 +196,6 @@ def write_memory(memory: Memory, path: str, text: str, base: str) -> Any:
     return {**_tell_applied(memory, applied, path), "hash": memory.show(path).hash}
 
 
-# -- search, proposals -------------------------------------------------------------------------------------
-
-
 def search_memories(memory: Memory, query: str, limit: int = 20) -> Any:
     """Search the memories."""
     return memory.search(query, limit=min(max(limit, 1), _MOST), context=0)
@@ -239,17 +230,16 @@ def show_overview(memory: Memory) -> Any:
         if entry.time[:_DAY] > first:
             days[entry.time[:_DAY]][entry.actor] += 1
     sizes = memory.sizes()
-    for each in sizes[_MOST_BOXES:]:
+    for each in sizes[_MANY:]:
         folders["/".join(each.path.split("/")[:-1][:_DEEPEST])].append(each.tokens)
-    largest = sorted(folders, key=lambda folder: -sum(folders[folder]))[:_MOST_BOXES]
+    sums: list[dict[str, Any]] = [
+        {"path": path, "tokens": sum(each), "memories": len(each)} for path, each in folders.items()
+    ]
     return {
         "status": memory.status(),
-        "days": [{"day": day, "by": dict(days[day].most_common(_MOST_ACTORS))} for day in sorted(days)],
-        "boxes": sizes[:_MOST_BOXES],
-        "folders": [
-            {"path": folder, "tokens": sum(folders[folder]), "memories": len(folders[folder])}
-            for folder in largest
-        ],
+        "days": [{"day": day, "by": dict(days[day].most_common(_FEW))} for day in sorted(days)],
+        "boxes": sizes[:_MANY],
+        "folders": sorted(sums, key=lambda each: -each["tokens"])[:_MANY],
     }
 
 
@@ -264,7 +254,7 @@ def list_items(memory: Memory, what: str) -> Any:
             found += [(at.path, at.line, f"{each.target}: {at.detail}") for at in each.places]
     items = [
         {"path": path, "line": line, "text": clipped(text, _LONGEST_LINE)}
-        for path, line, text in found[:_MOST_ITEMS]
+        for path, line, text in found[:_MANY]
     ]
     return {"items": items, "left_out": len(found) - len(items)}
 
@@ -272,24 +262,19 @@ def list_items(memory: Memory, what: str) -> Any:
 def list_day(memory: Memory, day: str) -> Any:
     """List the changes of a day in UTC, the newest first."""
     found = [each for each in _shape_changes(memory) if each["when"][:_DAY] == day]
-    return {"changes": found[:_MOST_CHANGES], "left_out": max(0, len(found) - _MOST_CHANGES)}
+    return {"changes": found[:_MANY], "left_out": max(0, len(found) - _MANY)}
 
 
 def _shape_changes(memory: Memory, path: str | None = None) -> list[dict[str, Any]]:
     """Return the changes to memories, or to one, as JSON, the newest first; which of them can be undone."""
     history = memory.history(path)
     last = {entry.subject: entry for entry in reversed(history)}
+    named = ([file.path for file in each.files[:_FEW]] for each in history)
     return [
-        {
-            "id": each.id,
-            "when": each.time,
-            "by": each.actor,
-            "message": clipped(each.message, _LONGEST_LINE),
-            "paths": [file.path for file in each.files[:_MOST_PATHS]],
-            "paths_left": max(0, len(each.files) - _MOST_PATHS),
-            "undoable": bool(each.files) and each.subject == each.id and not last[each.id].undoes,
-        }
-        for each in history
+        {"id": each.id, "when": each.time, "by": each.actor, "message": clipped(each.message, _LONGEST_LINE)}
+        | {"paths": paths, "paths_left": len(each.files) - len(paths)}
+        | {"undoable": bool(paths) and each.subject == each.id and not last[each.id].undoes}
+        for each, paths in zip(history, named, strict=True)
     ]
 
 

@@ -56,9 +56,8 @@ _SAFE = {
 _NAME = re.compile(rf"({re.escape(HOST)}|localhost)(:[0-9]{{1,5}})?")
 _AT_ONCE = 4  # requests that are worked on; others wait
 _MOST_BYTES = 4_000_000  # of a body
-_BODY_SECONDS = 10.0
-_LONGEST_WAIT = 25.0  # seconds
-_RETRY_SECONDS = 1.0  # after the index could not be made current
+# For a body to come; for a change to be waited for; after the index could not be made current.
+_BODY_SECONDS, _WAIT_SECONDS, _RETRY_SECONDS = 10.0, 25.0, 1.0
 _TOLD = {"created", "changed", "moved", "deleted", "ready", "stale", "dangling", "healed"}
 
 
@@ -80,7 +79,7 @@ class Changes:
             self._is_begun = True
             count = partial(from_thread.run_sync, self._count, token=current_token())
             threading.Thread(target=self._follow, args=(count,), daemon=True).start()
-        with anyio.move_on_after(_LONGEST_WAIT):
+        with anyio.move_on_after(_WAIT_SECONDS):
             while self._number <= since and not self._is_ended:
                 await self._changed.wait()
         return self._number

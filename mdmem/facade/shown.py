@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from bisect import bisect_right
-from itertools import accumulate
+from itertools import accumulate, pairwise
 
 from mdmem.document.frontmatter import BOM
 from mdmem.document.text.diff import hunks
@@ -52,9 +52,14 @@ class ShownText:
         for hunk in hunks(self._shown, lines):
             gone = "".join(self._exact[hunk.start : hunk.end])
             came = "".join(lines[hunk.new_start : hunk.new_end])
-            kept = {each for each in _SPELLED.findall(came) if chr(int(each, 16)) in gone}
-            for each in kept - {*_SPELLED.findall(gone)}:
-                came = came.replace(f"<U+{each}>", chr(int(each, 16)))
+            for letter in {*gone}:
+                if (spelled := visible(letter)) != letter and letter not in "\r\n" and spelled not in gone:
+                    came = came.replace(spelled, letter)
             found += [*self._exact[reached : hunk.start], came.replace("\n", self._newline)]
             reached = hunk.end
-        return self._mark + "".join([*found, *self._exact[reached:]])
+        parts = [*filter(None, found), *self._exact[reached:], ""]
+        # A carriage return by itself stays a line end where a line feed follows it now.
+        ended = (
+            f"{one}\n" if one.endswith("\r") and after[:1] == "\n" else one for one, after in pairwise(parts)
+        )
+        return self._mark + "".join(ended)

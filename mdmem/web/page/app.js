@@ -450,7 +450,6 @@ function placeReview() {
 }
 
 function loadMore() {
-	if (isStale) return;
 	limit = review.memories.length + FIRST;
 	refresh();
 }

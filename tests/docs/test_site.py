@@ -25,8 +25,8 @@ import pages  # noqa: E402
 MOST_PAGES = 29
 # What front ends and hosts call, and programs seldom: the reference has it without an example.
 OTHERS = {
-    "": "complete_thread editing index mounted_over names_shared of_scope prepared progress service state_folder"
-    " suffixes texts_at",
+    "": "complete_thread editing index mounted_over names_shared of_scope prepared progress service"
+    " state_folder suffixes texts_at",
     "project": "find_read_by_host",
     "references": "broken",
     "sessions": "capture is_kept save",

@@ -27,7 +27,8 @@ if TYPE_CHECKING:
 
 # Of a kind that a vault declares, and of files that may be meant, no more are read.
 _MOST_READ = 400
-_PINNED = r"\btier\b.*pinned"
+# Also where it does not stand in the line of its name, or one of both is escaped.
+_PINNED = r"(?-i:tier\b.*(?:(?i:pinned)|\\[xuU])|(?:pinned|Pinned|PINNED)[\"'\s,}\]]*$)"
 # How a name other than that of the file stands in a memory: in a field, or in a line of a list of names.
 _NAMED = r"(?:\b(?:id|alias|aliases|permalink|url|slug|redirect_from|title)[\"']?\s*::?|^\s*(?:-\s|[\"'])).*"
 _MOST_ROUNDS = 20

@@ -29,6 +29,7 @@ from tests import speed
 from tests.git.conftest import SETTINGS
 from tests.serve.mcp.conftest import Tools
 from tests.speed import soak_most
+from tests.tables import cases
 from tests.waiting import until
 
 if TYPE_CHECKING:
@@ -257,20 +258,36 @@ def test_the_files_say_what_the_index_says(tmp_path: Path, first: int) -> None:
         root = tmp_path / str(seed)
         mdmem.init(root)
         fill_at_random(root, seed)
-        for scope in (
-            mdmem.Scope(),
-            mdmem.Scope(shared=True),
-            mdmem.Scope(user="u"),
-            mdmem.Scope(user="u", project="p"),
-        ):
-            memory, files = mdmem.open(root, scope), mdmem.open(root, scope)
-            files.service.read_files()
-            said = [
-                context(each, thread="t", budget=4_000, estimated=True, now=NOW) for each in (memory, files)
-            ]
-            assert said[0] == said[1]
-            assert said[0].text
-            assert memory.states() == {**memory.states(), **files.states()}
+        require_same(root)
+
+
+def require_same(root: Path, *, may_be_empty: bool = False) -> None:
+    """Require that a session begins with the same, whether there is an index or not, in every scope."""
+    for scope in (
+        mdmem.Scope(),
+        mdmem.Scope(shared=True),
+        mdmem.Scope(user="u"),
+        mdmem.Scope(user="u", project="p"),
+    ):
+        memory, files = mdmem.open(root, scope), mdmem.open(root, scope)
+        files.service.read_files()
+        said = [context(each, thread="t", budget=4_000, estimated=True, now=NOW) for each in (memory, files)]
+        assert said[0] == said[1]
+        assert said[0].text or may_be_empty
+        assert memory.states() == {**memory.states(), **files.states()}
+
+
+WRITTEN = json.loads((Path(__file__).parents[2] / "data/first_minute.json").read_text(encoding="utf-8"))
+
+
+@cases("memories", [*WRITTEN.values()])
+def test_the_files_say_so_however_it_is_written(tmp_path: Path, memories: dict[str, str]) -> None:
+    root = tmp_path / "memories"
+    mdmem.init(root)
+    for path, text in memories.items():
+        (root / path).parent.mkdir(parents=True, exist_ok=True)
+        (root / path).write_bytes(text.encode("utf-8", "surrogateescape"))
+    require_same(root, may_be_empty=True)
 
 
 def test_what_another_user_pins_takes_nobody_s_place(tmp_path: Path) -> None:

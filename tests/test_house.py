@@ -59,6 +59,7 @@ BESIDES = {
 }
 # The modules apart from the doors that import something inside a function: why, and what.
 INLINE = {
+    "serve.adapters.dialect": ("few files are named by addresses", {"urllib.parse"}),
     "serve.adapters.hooks": (
         "most events need no context, start no process, and warn of nothing",
         {"facade.background", "facade.questions.context", "facade.questions.excerpt", "logging"},

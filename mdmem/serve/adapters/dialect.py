@@ -26,7 +26,10 @@ _SHELLS = re.compile(
     r"(?i)(?:local_|exec_)?(?:bash|shell|powershell|command|run_shell_command)"
     r"|run_?(?:in_?)?terminal(?:_?(?:cmd|command))?"
 )
-_FILES = ("file_path", "filePath", "absolute_path", "notebook_path", "path", "files", "edits", "replacements")
+_FILES = (
+    *("file_path", "filePath", "absolute_path", "notebook_path", "target_file", "path"),
+    *("files", "edits", "replacements"),
+)
 _PATCHED = re.compile(r"^\*\*\* (?:Add File|Update File|Delete File|Move to): (.+?)\s*$", re.MULTILINE)
 
 
@@ -92,8 +95,17 @@ def list_edited(given: Given) -> Iterator[str]:
         texts = [text for each in said for text in (each if isinstance(each, list) else [each])]
         named += _PATCHED.findall("\n".join(map(str, texts)))
     folder = str(given.get("cwd") or os.getcwd())
-    for path in dict.fromkeys(name for name in named if name and "\0" not in name):
-        yield os.path.join(folder, path)
+    paths = dict.fromkeys(map(_read_address, named))
+    yield from (os.path.join(folder, path) for path in paths if path and "\0" not in path)
+
+
+def _read_address(named: str) -> str:
+    """Return the path of a file that is named by its address, as the tools of VS Code let a model do."""
+    if not named.startswith("file://"):
+        return named
+    from urllib.parse import unquote  # noqa: PLC0415 - most are named by paths
+
+    return unquote(f"/{named.split('/', 3)[-1]}")
 
 
 def _list_named(tool: Any) -> Iterator[str]:

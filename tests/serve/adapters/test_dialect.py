@@ -194,6 +194,25 @@ def test_an_edit_of_many_files_names_each() -> None:
     assert list(list_edited(told)) == ["/c.md"]
 
 
+@cases(
+    "named, path",
+    [
+        ("file:///w/a.md", "/w/a.md"),
+        ("file://localhost/w/a.md", "/w/a.md"),
+        ("file:///w/b%20c%23d.md", "/w/b c#d.md"),
+        ("file:///w/%C3%A9.md", "/w/é.md"),
+        ("b%20c.md", "/w/b%20c.md"),
+        ("a b#c.md", "/w/a b#c.md"),
+        ("file:a.md", "/w/file:a.md"),
+    ],
+)
+def test_a_file_may_be_named_by_its_address(named: str, path: str) -> None:
+    """As the tools of VS Code let a model name it; what is no address is a path as it is written."""
+    told = {"tool_name": "create_file", "tool_input": {"filePath": named}, "cwd": "/w"}
+    assert list(list_edited(told)) == [path]
+    assert not list(list_edited({**told, "tool_input": {"filePath": "file:///w/a%00.md"}}))
+
+
 PATCH = "*** Begin Patch\n*** Update File: a.md\r\n*** Move to: b c.md\n*** End Patch"
 
 

@@ -17,6 +17,7 @@ from mdmem.document.text.diff import Word, words
 from mdmem.document.text.lines import whole_lines, with_newline
 from mdmem.document.tree import dotted
 from mdmem.errors import DocumentRefused, MdmemError, MemoryNotFound, StorageFailed
+from mdmem.index.code.workspace import Source
 from mdmem.kind import PROPOSAL, kind_at
 from mdmem.vault.paths import check_folder, check_memory, is_under
 
@@ -238,10 +239,10 @@ class Review:
             return True
         # Git does not know whether the file still holds this: it was written since git looked.
         try:
-            old, now = self._read(pair.old, pair.before), self._vault.find(pair.new, recovered=True)
+            now = self._vault.find(pair.new, recovered=True)
         except MdmemError:
             return True
-        return old is None or now is None or old.data != now.data
+        return now is None or not Source(pair.new, now.data).is_blob(pair.before)
 
     def _differing_pairs(self, old: str, new: str) -> Iterator[MemoryPair]:
         for file in self._tracked.history.differences(old, new, self._tracked.names):

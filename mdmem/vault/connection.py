@@ -21,7 +21,6 @@ from psycopg.conninfo import conninfo_to_dict
 from psycopg_pool import ConnectionPool, PoolTimeout
 
 from mdmem.errors import AlreadyExists, DatabaseFailed, LockTimeout, NotKnown, Usage, VaultNotFound
-from mdmem.vault.postgres_vectors import DIMS
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
@@ -94,6 +93,13 @@ CREATE TABLE mdmem.embedding (
     numbers vector({}) NOT NULL, PRIMARY KEY (vault, owner, key, model)
 );
 """
+# The type and its operators are where somebody put the extension, and a pooler knows no search path.
+DIMS = """
+SELECT a.atttypmod, quote_ident(n.nspname) FROM pg_attribute a JOIN pg_type t ON t.oid = a.atttypid
+JOIN pg_namespace n ON n.oid = t.typnamespace
+WHERE a.attrelid = to_regclass('mdmem.embedding') AND a.attname = 'numbers'
+"""
+"""Asks how many numbers each vector has, and for the schema of its type; no row without the table."""
 _GRANTS = {
     "SCHEMA mdmem": "USAGE",
     "mdmem.version": "SELECT",

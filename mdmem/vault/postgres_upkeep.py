@@ -13,10 +13,10 @@ from mdmem.diagnostic import about_file
 from mdmem.document.document import parse
 from mdmem.errors import Invalid, MdmemError, MemoryNotFound
 from mdmem.vault.config import CONFIG_PATH
+from mdmem.vault.connection import DIMS
 from mdmem.vault.folder import find
 from mdmem.vault.paths import Namespace, check_folder, decode_id, is_under
 from mdmem.vault.postgres import LOCK_HEAD, insert_entry, write_shape
-from mdmem.vault.postgres_vectors import DIMS
 from mdmem.vault.store import MOST_ATTACHED_BYTES, FileChange, Step, changed_by, entry_from, new_entry
 from mdmem.vault.vault import Vault
 

@@ -8,6 +8,7 @@ from functools import cached_property
 from typing import TYPE_CHECKING
 
 from mdmem.errors import DatabaseFailed, NotProvided, Usage
+from mdmem.vault.connection import DIMS
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterable, Mapping, Sequence
@@ -15,13 +16,6 @@ if TYPE_CHECKING:
     from mdmem.vault.connection import Connections
 
 _FETCHED = 500  # keys that are streamed at once
-# The type and its operators are where somebody put the extension, and a pooler knows no search path.
-DIMS = """
-SELECT a.atttypmod, quote_ident(n.nspname) FROM pg_attribute a JOIN pg_type t ON t.oid = a.atttypid
-JOIN pg_namespace n ON n.oid = t.typnamespace
-WHERE a.attrelid = to_regclass('mdmem.embedding') AND a.attname = 'numbers'
-"""
-"""Asks how many numbers each vector has, and for the schema of its type; no row without the table."""
 _PUT = """
 INSERT INTO mdmem.embedding VALUES (%s, %s, %s, %s, %s::{0}.vector)
 ON CONFLICT (vault, owner, key, model) DO UPDATE SET numbers = excluded.numbers

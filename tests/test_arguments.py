@@ -124,6 +124,7 @@ GOOD: dict[str, Any] = {
     "user": "v",
     "level": "read",
     "arguments": {"path": "notes/a.md", "text": "t"},
+    "scope": mdmem.Scope(user="u"),
 }
 KINDS = (
     "notes",
@@ -182,6 +183,8 @@ def arguments_of(memory: Memory) -> Iterator[tuple[str, str, str, Callable[..., 
 
 def calling(verb: Callable[..., Any], given: dict[str, Any], argument: str, value: Any) -> Any:
     found = verb(**{**given, argument: value})
+    if isinstance(found, mdmem.Keeper):
+        found.close()
     return list(found) if verb.__name__ == "grep" else found
 
 

@@ -405,7 +405,7 @@ class Keeper:
 
     def __init__(self, index: Index, watcher: Watcher | None = None) -> None:
         self._index = index
-        self._is_own = watcher is None
+        self._is_own = not watcher
         self._watcher = watcher or Watcher(index.vault.root, mounts=index.vault.mounted(""))
         self._thread = threading.Thread(target=self._start_watcher, name="mdmem-keeper", daemon=True)
         if watcher:

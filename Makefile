@@ -10,7 +10,7 @@ quietly = @$(1) > .venv/log 2>&1 || { tail -n 5 .venv/log; echo "$(2)"; exit 1; 
 FETCHING = make: packages could not be installed; connect to the network and run make again (.venv/log has it all)
 
 .DEFAULT_GOAL := test
-.PHONY: demo docs editors meaning test test-all lint format bench clean
+.PHONY: demo docs editors meaning web test test-all lint format bench clean
 
 .venv/python:
 	@command -v $(PYTHON) >/dev/null || { echo "make: there is no $(PYTHON); install Python 3.11 or newer, or set PYTHON=/path/to/python3"; exit 1; } >&2
@@ -40,6 +40,11 @@ demo: .venv/package
 editors: .venv/ready
 	sh tests/editors.sh $(EDITORS)
 	MDMEM_EDITORS=1 .venv/bin/pytest tests/editors $(if $(EDITORS),--ignore tests/editors/test_vscode.py)
+
+# The page in a Chromium, which tests/web_page.sh installs with what drives it; not part of `test`.
+web: .venv/ready
+	sh tests/web_page.sh
+	MDMEM_WEB=1 .venv/bin/pytest tests/web_page
 
 lint: .venv/ready
 	.venv/bin/ruff check .

@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 
 # A property whose rarer paths so many examples seldom reach says how many it takes.
 MOST_EXAMPLES = 60
-OUR_OWN = {"MDMEM_TEST_EXAMPLES", "MDMEM_EDITORS"}
+OUR_OWN = {"MDMEM_TEST_EXAMPLES", "MDMEM_EDITORS", "MDMEM_WEB"}
 
 # Where this is set, every program that a test starts compiles all that it imports once more.
 os.environ.pop("PYTHONDONTWRITEBYTECODE", None)

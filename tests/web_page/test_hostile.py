@@ -196,7 +196,7 @@ def test_pages_of_another_port_read_nothing_and_decide_nothing(
         assert (tree.root / "memories/notes/a.md").read_text() == "# A\n\nThe secret is mauve.\n"
         page.page.bring_to_front()
         page.see(CURRENT).focus()
-        page.press("x")
+        page.press("X")
         until(lambda: (tree.root / "memories/notes/a.md").read_text() == "# A\n\nIt was so.\n")
         assert {*told} <= {"/", "/favicon.ico"}
     assert page.said == []

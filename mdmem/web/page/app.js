@@ -527,7 +527,7 @@ let edited = null // the text field, while a memory is edited
 /** Shows the view that the address names, or its changes. */
 async function show(isAgain) {
 	const [view, query] = location.hash.slice(2).split(/\?(.*)/s)
-	if (isAgain && (view === "review" || edited)) return
+	if (isAgain && (view === "review" || edited || !said)) return
 	const mine = ++turn
 	if (!isAgain) {
 		;[viewed, edited, said] = [view, null, ""]

@@ -52,9 +52,13 @@ class Visit:
         self.page.set_default_timeout(MILLISECONDS)
         self.page.on("console", lambda message: self.said.append(message.text))
         self.page.on("pageerror", lambda error: self.said.append(str(error)))
-        self.page.on("dialog", lambda dialog: self.said.append(dialog.message) or dialog.dismiss())
+        self.page.on("dialog", self._dismiss)
         self.page.on("request", lambda request: self.asked.append(request.url))
         self.page.goto(url)
+
+    def _dismiss(self, dialog: Any) -> None:
+        self.said.append(dialog.message)
+        dialog.dismiss()
 
     def press(self, *keys: str) -> None:
         for key in keys:

@@ -1,4 +1,4 @@
-"""The page in a browser: `make web` installs one and runs these tests; a plain `pytest` skips them, and says so."""
+"""The page in a browser: `make web` installs one and runs these tests; a plain `pytest` skips them."""
 
 from __future__ import annotations
 

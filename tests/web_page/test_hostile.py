@@ -1,4 +1,5 @@
-"""Hostile memories and names, and pages of another port in the same browser: nothing runs, goes out or is decided."""
+# ruff: noqa: E501 - pages and memories as an attacker writes them
+"""Hostile memories and names, and pages of another port: nothing runs, goes out or is decided."""
 
 from __future__ import annotations
 
@@ -44,9 +45,8 @@ def hostile(tree: VaultTree) -> VaultTree:
     return tree
 
 
-def test_what_stands_in_memories_and_names_is_text_and_nothing_else(
-    hostile: VaultTree, visits: Callable[..., Visit]
-) -> None:
+@pytest.mark.usefixtures("hostile")
+def test_what_stands_in_memories_and_names_is_text_and_nothing_else(visits: Callable[..., Visit]) -> None:
     page = visits()
     page.see(".row", "alert(2)")
     assert page.page.locator("main :is(script, img, iframe, style, base, svg)").count() == 0
@@ -85,7 +85,7 @@ def test_memories_with_hostile_names_are_decided(hostile: VaultTree, visits: Cal
     assert page.said == []
 
 
-def test_the_page_may_run_no_script_but_its_own(tree: VaultTree, visits: Callable[..., Visit]) -> None:
+def test_the_page_may_run_no_script_but_its_own(visits: Callable[..., Visit]) -> None:
     """Also where a memory were put into it as HTML, nothing of it would be run."""
     page = visits()
     page.see("main")
@@ -119,7 +119,7 @@ class Evil(http.server.BaseHTTPRequestHandler):
         self.end_headers()
         self.wfile.write(self.html.encode())
 
-    do_POST = do_GET
+    do_POST = do_GET  # noqa: N815 - what the server calls
 
     def log_message(self, *_: Any) -> None:
         """Say nothing."""
@@ -203,7 +203,7 @@ def test_pages_of_another_port_read_nothing_and_decide_nothing(
 
 
 def test_the_address_is_not_sent_and_stays_in_no_history(
-    tree: VaultTree, visits: Callable[..., Visit]
+    visits: Callable[..., Visit],
 ) -> None:
     page = visits()
     page.see("main > *")

@@ -1,4 +1,4 @@
-"""How the page looks: axe finds nothing, nothing scrolls sideways, and what it is made of is small and formatted."""
+"""How the page looks: axe finds nothing, nothing scrolls sideways, and its files are small and formatted."""
 
 from __future__ import annotations
 

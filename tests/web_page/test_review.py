@@ -22,7 +22,8 @@ BEFORE = {
     "notes/c.md": "# Old\n\nGone soon.\n",
 }
 AFTER = {
-    "notes/a.md": "# Login\n\n- Sessions last an hour at most.\n- Passwords are hashed twice.\n- New: tokens.\n",
+    "notes/a.md": "# Login\n\n- Sessions last an hour at most.\n- Passwords are hashed twice.\n"
+    "- New: tokens.\n",
     "notes/b.md": "---\nconfidence: 0.6\n---\n# Deploy\n\nThe release runs on Fridays.\n",
     "notes/d.md": "# New\n\nIt is new.\n",
 }

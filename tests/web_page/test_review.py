@@ -56,6 +56,9 @@ def test_a_change_is_shown_by_its_words_below_its_heading_with_who_made_it_and_w
     assert first.locator(".under").inner_text() == "Login"
     assert first.locator(".row").first.locator("del").inner_text() == "a day"
     assert first.locator(".row").first.locator("ins").inner_text() == "an hour"
+    paint = "element => getComputedStyle(element).backgroundColor"
+    assert first.locator(".row").first.locator(".words > span").first.evaluate(paint) == "rgba(0, 0, 0, 0)"
+    assert first.locator(".words").first.evaluate(paint) == "rgba(0, 0, 0, 0)"
     assert re.fullmatch(r"claude · \d\d:\d\d", first.locator(".maker").inner_text())
     assert page.see(".card", "notes/b.md").locator("code").inner_text() == "confidence: "
     assert page.see(".card", "notes/c.md").locator(".tag").first.inner_text() == "removed"
@@ -95,7 +98,7 @@ def test_every_key_of_a_row_has_a_button(page: Visit, tree: VaultTree) -> None:
         *("accept a", "reject x", "accept all A", "reject all X", "skip s", "edit e", "open o"),
     ]
     assert page.read_all("#bar button") == [
-        *("commit c", "undo u", "next j", "previous k", "next memory J", "previous memory K", "keys ?"),
+        *("commit c", "undo u", "next j", "back k", "memory ↓ J", "memory ↑ K", "keys ?"),
     ]
     page.page.get_by_role("button", name="accept all A").click()
     page.page.get_by_role("button", name="reject x").click()

@@ -494,9 +494,9 @@ function step(by, isCard) {
 
 const KEYS = {
 	j: ["next", () => step(1)],
-	k: ["previous", () => step(-1)],
-	J: ["next memory", () => step(1, true)],
-	K: ["previous memory", () => step(-1, true)],
+	k: ["back", () => step(-1)],
+	J: ["memory ↓", () => step(1, true)],
+	K: ["memory ↑", () => step(-1, true)],
 	a: ["accept"],
 	x: ["reject"],
 	A: ["accept all"],

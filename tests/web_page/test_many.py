@@ -69,7 +69,7 @@ class Oracle:
 
     def add(self, path: str, token: str) -> str:
         """Let an agent add a line."""
-        said = f"- {token} is {' '.join(self.chance.sample(WORDS, 4))}"
+        said = f"- {token} came in while others were read"
         self.memories[path].append(Line(token, None, said))
         return said
 

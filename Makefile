@@ -19,10 +19,10 @@ FETCHING = make: packages could not be installed; connect to the network and run
 	@$(PYTHON) -m venv .venv
 	@touch $@
 
-# The package alone: 90 MB.
+# The package and the server for agents: 140 MB at most.
 .venv/package: pyproject.toml .venv/python
-	@echo "Installing mdmem and what it needs into .venv"
-	$(call quietly,.venv/bin/python -m pip install --quiet --editable .,$(FETCHING))
+	@echo "Installing mdmem and what it needs into .venv" >&2
+	$(call quietly,.venv/bin/python -m pip install --quiet --editable '.[mcp]',$(FETCHING))
 	@touch $@
 
 # What the tests need as well: 500 MB more.

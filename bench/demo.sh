@@ -1,145 +1,75 @@
 #!/bin/sh
-# The main job on real files: mdmem's own memory, copied aside, so that the checkout stays as it is.
+# What mdmem does, in a repository of its own: each scene is the commands as typed, and what they print.
 set -eu
 
 here=$(cd "$(dirname "$0")/.." && pwd)
 work=$(mktemp -d "$here/.venv/demo.XXXXXX")
 trap 'rm -rf "$work"' EXIT
-cp -R "$here/memories" "$here/AGENTS.md" "$here/README.md" "$here/docs" "$work"
-rm -rf "$work/memories/.mdmem/local" # a clone has none
-git init --quiet "$work" # the copy is its own workspace
-cd "$work"
-unset MDMEM_VAULT MDMEM_USER MDMEM_PROJECT
-export XDG_STATE_HOME="$work/state" XDG_CACHE_HOME="$work/cache" # nothing is left in your own
+mkdir "$work/app"
+cd "$work/app"
+unset MDMEM_VAULT MDMEM_USER MDMEM_PROJECT MDMEM_ACTOR XDG_CONFIG_HOME
+# Nothing is left in your own folders, and no setting of yours is read.
+export HOME="$work" XDG_STATE_HOME="$work/state" XDG_CACHE_HOME="$work/cache" GIT_CONFIG_NOSYSTEM=1
+git config --global user.name Ada
+git config --global user.email ada@example.org
+git config --global init.defaultBranch main
 
-say() { printf '\n\033[1m%s\033[0m\n' "$1"; }
+agent() { python "$here/bench/agent.py" "$@"; }
+say() { printf '\n# %s\n' "$1"; }
 run() {
-    printf '$ mdmem'
-    for word; do
-        case $word in
-        *[!A-Za-z0-9_./=-]*) printf " '%s'" "$word" ;;
-        *) printf ' %s' "$word" ;;
-        esac
-    done
-    printf '\n'
-    mdmem "$@"
+    printf '$ %s\n' "$1"
+    eval "$1"
 }
 refused() {
-    if run "$@"; then
-        echo "this should have been refused" >&2
+    if run "$1"; then
+        echo "demo: this should have been refused" >&2
         exit 1
     fi
 }
 
-say '1. Find: every hit has its heading and its date'
-run grep 'one step' --limit 3
-run search 'how is a lock held' --limit 2
-run ls --where type=decision --where status=accepted --sort -title
-run rules list --for mdmem/document/edit.py
+echo 'No agent is run here: `agent` is a script, bench/agent.py, that starts the hooks and the server of'
+echo 'the settings, as Claude Code does. All that is printed is what they and mdmem really print.'
 
-say '2. Edit: only the bytes that are named'
-run replace notes/decisions/flock.md 'Linux and macOS are supported.' 'Linux and macOS.' --dry-run
-run replace notes/decisions/flock.md 'Linux and macOS are supported.' 'Linux and macOS.'
-run set notes/decisions/flock.md 'tags=[lock, vault]'
-run project append Conventions 'Ask before you add a dependency.'
+say '1. A repository with a vault, and an agent that is connected to it'
+run 'git init --quiet && mdmem init | head -1'
+run "mdmem install claude-code --yes | grep '^+++'"
+run 'mdmem remember "Backups run at noon, and are kept for 30 days." --name backup --title Backup'
+run 'mdmem git commit --message "Begin" >/dev/null'
 
-say '3. Refused by a schema: nothing is written'
-refused set notes/decisions/flock.md status=maybe confidence=7
+say '2. The agent is given what fits a prompt, and writes down what it learns'
+run 'agent UserPromptSubmit "When do the backups run?" | tail -n +3'
+run 'agent replace path=notes/backup.md old="at noon" new="at midnight" | head -1'
+run 'agent write path=notes/restore.md content="# Restore\n\nFirst stop [[backup]].\n" | head -1'
 
-say '4. Render a template'
-run new decision notes/decisions/demo.md --var title='Show it' --var decision='A demo is run, not described.'
-run show notes/decisions/demo.md
+say '3. A wrong edit is refused, and nothing is written'
+refused 'agent replace path=notes/backup.md old="at noon" new="at six"'
+refused 'agent write path=rules/tabs.md content="---\npriority: high\n---\nUse tabs."'
 
-say '5. Replace across files: the diff first, then all of them or none'
-run replace --in notes/decisions --glob '*.md' --all 'status: accepted' 'status: superseded' --yes
+say '4. A move: the links follow'
+run 'mdmem mv notes/backup.md notes/ops/backups.md'
+run 'tail -1 memories/notes/restore.md'
+run 'mdmem git commit --message "What the agent learnt" >/dev/null'
 
-say '6. Undo'
-run undo
-run undo --dry-run
-run history --limit 4
+say '5. Two branches that git cannot merge, and mdmem can'
+run 'git switch --quiet --create agent'
+run 'agent section path=notes/ops/backups.md where=append text="- Restored in an hour." | head -1'
+run 'mdmem git commit --message "How long it takes" >/dev/null'
+run 'git switch --quiet main && mdmem append notes/ops/backups.md "- Kept on two disks."'
+run 'mdmem git commit --message "Where they are" >/dev/null'
+run 'git merge agent | tail -1'
+run 'git merge --abort && mdmem git install --yes >/dev/null 2>&1'
+run 'git merge --quiet agent >/dev/null && tail -3 memories/notes/ops/backups.md'
 
-say '7. Move: every link follows, there and back'
-run append notes/decisions/demo.md 'It stands on [[flock]] and on [the journal](journal.md#Decision).'
-run mv notes/decisions/journal.md notes/archive/
-run show notes/decisions/demo.md
-run backlinks notes/archive/journal.md
-run mv notes/archive/journal.md notes/decisions/
+say '6. Who made which fact'
+run 'mdmem git blame notes/ops/backups.md'
 
-say '8. A conversation: two writers at once, and one of them is killed'
-writer='
-import sys, mdmem
-sessions = mdmem.open("memories").sessions
-for number in range(100_000):
-    sessions.add("talk", "user", f"{sys.argv[1]} says {number}: the backup of disk {number} runs at {number % 24}:00.")
-'
-python -c "$writer" Ann & ann=$!
-python -c "$writer" Ben & ben=$!
-until mdmem sessions history talk --limit 1 --json 2>/dev/null | grep -q '"seq": [0-9][0-9][0-9]' &&
-    mdmem sessions history talk | grep -q '^Ben says'; do :; done
-kill -9 $ann
-kill $ben
-wait $ann $ben 2>/dev/null || true
-run sessions check
-python -c 'import mdmem; mdmem.open("memories").sessions.truncate("talk", 60)'
-run sessions compact talk --budget 1200
-summary=$(mdmem sessions assemble talk 2000 --json |
-    python -c 'import json, sys; print(json.load(sys.stdin)["summaries"][0])')
-run sessions search 'when does the backup of disk 40 run' talk --limit 1
-run sessions expand talk "$summary" --budget 200
-run sessions summarize talk
+say '7. A change is taken back, and every byte is as before'
+run 'cp memories/notes/ops/backups.md before'
+run 'mdmem replace notes/ops/backups.md "30 days" "a year"'
+run 'mdmem undo'
+run 'cmp before memories/notes/ops/backups.md && echo the same bytes'
 
-say '9. What a conversation leaves behind, and what a tool printed; no model is asked'
-run sessions add review user 'Please always use tabs for indentation. How is the vault locked?'
-run sessions add review assistant 'We decided to use flock, because a crash gives it back.'
-python -c 'import mdmem; mdmem.open("memories").observations.observe("review")'
-run sessions observations review
-run sessions capture review --policy inbox
-proposal=$(mdmem inbox list --json |
-    python -c 'import json, sys; print(next(json.loads(line)["id"] for line in sys.stdin if "tabs" in line))')
-run inbox show "$proposal"
-run inbox accept "$proposal"
-run undo
-python -c 'for n in range(5_000): print("ERROR: disk full" if n == 2_500 else f"step {n} is done")' >"$work/log"
-run results compress --tool Bash <"$work/log"
-hash=$(python -c 'import hashlib, sys; print(hashlib.sha256(open(sys.argv[1], "rb").read()).hexdigest())' "$work/log")
-run results recover "$hash" --lines 2500-2502
-mdmem results recover "$hash" | cmp - "$work/log"
-echo 'every byte of the log came back'
-
-say '10. Review in git: by fact, and one fact is taken back'
-git -C "$work" config user.name demo
-git -C "$work" config user.email demo@localhost
-run git commit -m 'Begin with what is known'
-run --actor claude append notes/decisions/flock.md 'Eight writers were tried.'
-run git diff
-run git commit
-run git blame notes/decisions/flock.md
-run git revert 'notes/decisions/flock.md:Eight writers'
-run git diff
-
-say '11. What counts now, what counted last week, and why'
-last_week=$(python -c 'import datetime as d; print(d.datetime.now(d.UTC).date() - d.timedelta(7))')
-text=$(printf -- '---\nvalid_from: %s\n---\n# Locks are leases\n\nA lock is held for a minute at most.\n' "$(date -u +%F)")
-run write notes/decisions/leases.md "$text" --supersedes notes/decisions/flock.md
-run search 'how is a lock held' --limit 1
-run search 'how is a lock held' --limit 1 --as-of "$last_week"
-run why notes/decisions/flock.md
-run undo
-run search 'how is a lock held' --limit 1
-
-say '12. What is said twice stands once: a proposal, accepted, and undone'
-python -c 'import re; t = open("memories/notes/decisions/flock.md").read(); open("memories/notes/locking.md", "w").write(re.sub("(?s)^---.*?---", "", t) + "\nA lock file was tried before.\n")'
-run duplicates
-run consolidate
-proposal=$(mdmem inbox list --json | python -c 'import json, sys; print(next(json.loads(line)["id"] for line in sys.stdin if "supersede" in line))')
-run inbox show "$proposal"
-run inbox accept "$proposal"
-run undo
-mdmem inbox reject "$proposal" >/dev/null
-mdmem rm notes/locking.md >/dev/null
-
-say '13. All is well'
-run check
-run doctor
-cmp "$here/memories/notes/decisions/journal.md" memories/notes/decisions/journal.md
-echo 'every byte is as before'
+say 'Try next, in a repository of yours, with .venv/bin of this folder on your PATH'
+echo 'mdmem init'
+echo 'mdmem install claude-code     # or codex, cursor, copilot-cli, gemini-cli, opencode, vscode, zed'
+echo 'mdmem git review              # what the agent wrote: accept or reject each fact'

@@ -43,11 +43,13 @@ class Maker(NamedTuple):
         entries: the change that did; several where what was between them is not kept any more.
         is_direct: whether it was a direct edit, or may have been.
         came_by: the change that brought it back last; None without.
+        earlier: the changes that had made it before a direct edit did, such as a merge in git.
     """
 
     entries: tuple[Entry, ...] = ()
     is_direct: bool = False
     came_by: Entry | None = None
+    earlier: tuple[Entry, ...] = ()
 
 
 def _is_return(entry: Entry) -> bool:
@@ -151,7 +153,8 @@ class Steps:
 
     def find_maker(self, row: Fact | str) -> Maker:
         """Find who made a fact of the version, or a field, by its key."""
-        return self._find_maker(_Version.read_field if isinstance(row, str) else self._has_fact, row)
+        ask = _Version.read_field if isinstance(row, str) else self._has_fact
+        return self._find_maker(ask, row, goes_on=True)
 
     def find_row_maker(self, change: FactChange | FieldChange | None) -> Maker:
         """Find who made a row of what differs from the last commit; without one, all that the memory says."""
@@ -209,9 +212,14 @@ class Steps:
         if not (found.facts or found.fields) and now.read_text() != head.read_text():
             yield False, _Version.read_text
 
-    def _find_maker(self, ask: Callable[..., object], *given: object, known: Collection[str] = ()) -> Maker:
-        """Find the change since which versions give the answer that this one gives, before any is `known`."""
-        answer = ask(self._now, *given)
+    def _find_maker(
+        self, ask: Callable[..., object], *given: object, known: Collection[str] = (), goes_on: bool = False
+    ) -> Maker:
+        """Find the change since which versions give the answer that this one gives, before any is `known`.
+
+        Behind a direct edit that did, the search `goes_on` for the changes that had done so earlier.
+        """
+        answer, found = ask(self._now, *given), None
         came_by, is_there = None, True
         for step in copy(self._steps):
             if any(entry.id in known for entry in step.entries):
@@ -219,11 +227,15 @@ class Steps:
             was_there = step.before is not None and ask(step.before, *given) == answer
             if is_there and not was_there:
                 makers = tuple(entry for entry in step.entries if not _is_return(entry))
-                if makers or (step.is_direct and not step.entries):
-                    return Maker(makers, step.is_direct, came_by)
+                if found and makers:
+                    return found._replace(earlier=makers)
+                if not found and (makers or (step.is_direct and not step.entries)):
+                    found = Maker(makers, step.is_direct, came_by)
+                    if makers or not goes_on:
+                        return found
                 came_by = came_by or next(iter(step.entries), None)
             is_there = was_there
-        return Maker((), came_by is None, came_by)
+        return found or Maker((), came_by is None, came_by)
 
     def _has_fact(self, version: _Version, fact: Fact) -> bool:
         own = [said for _, said in self._now.lines[fact.line - 1 : fact.last]]
@@ -284,13 +296,13 @@ class Steps:
         elif is_part or not commit:
             return agent_of(commit, is_part=True) if commit else "", not commit, ()
         else:
-            done = self._list_operations(commit)
+            done = self._list_operations(commit, {entry.id for entry in maker.earlier})
         agents = dict.fromkeys(agent for _, agent in done)
         is_sure = len(agents) <= 1 and not (maker.entries and maker.is_direct)
         return ", ".join(filter(None, agents)), is_sure, tuple(told for told, _ in done)
 
-    def _list_operations(self, commit: Commit) -> list[tuple[str, str]]:
-        """List what else was done to the memory in a commit, each with its agent."""
+    def _list_operations(self, commit: Commit, made: Collection[str]) -> list[tuple[str, str]]:
+        """List what was done in a commit by the changes `made`, else what else was, each with its agent."""
         done: list[dict[str, list[str]]] = []
         for key, value in commit.trailers:
             done += [defaultdict(list)] if key == OP else []
@@ -298,7 +310,8 @@ class Steps:
                 done[-1][key].append(value)
         # What names no memory may be about any; a memory may have been called otherwise then.
         concerned = [each for each in done if any(map(self._may_concern, each[OP] + each[ALSO]))] or done
-        others = [each for each in concerned if not self.ids.intersection(each[ID])]
+        own = [each for each in concerned if not {*made}.isdisjoint(each[ID])]
+        others = own or [each for each in concerned if self.ids.isdisjoint(each[ID])]
         told = [(each[OP][0], ", ".join(each[AGENT])) for each in others]
         return [each for each in told if not each[0].startswith(_RETURNS)]
 

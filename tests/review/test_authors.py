@@ -97,6 +97,22 @@ def test_who_takes_back_and_brings_back_has_made_nothing(
         shutil.rmtree(team.root / "memories/.mdmem/local", ignore_errors=True)
 
 
+def test_who_wrote_on_another_branch_is_named_after_the_merge(team: Team) -> None:
+    """To the history of the vault, the merge is a direct edit of what both had written before."""
+    team.git("switch", "--quiet", "--create", "other")
+    team.say("claude", "- said by claude")
+    team.note("notes/b.md", "# By hand\n")
+    team.save()
+    team.git("switch", "--quiet", "-")
+    team.open("codex").prepend(PATH, "- said by codex")
+    team.save()
+    team.git("merge", "--quiet", "--no-edit", "other")
+    expected = {"from the beginning": "", "said by claude": "claude", "said by codex": "codex"}
+    assert team.blamed() == expected
+    team.forget()
+    assert team.blamed() == expected
+
+
 def test_a_direct_edit_that_repeats_a_change_which_was_undone_names_nobody(team: Team) -> None:
     team.say("claude", "- said by claude")
     team.open("ada").undo(next(iter(team.memory.history())).id)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import random
+import shlex
 import sys
 from typing import TYPE_CHECKING, NamedTuple
 
@@ -112,7 +113,7 @@ def test_an_edit_is_reviewed_and_undone_and_what_is_accepted_is_asked_again(
     tree.note("notes/a.md", "- one is first\n- two\n")
     script = tmp_path / "editor.py"
     script.write_text("import sys\nfile = open(sys.argv[-1], 'a')\nfile.write('- three\\n')\n")
-    editor = f"{sys.executable} {script}"
+    editor = shlex.join([sys.executable, str(script)])
     text = review(tree, [(ASKED, "e"), (ASKED, "a"), (ASKED, "u"), (ASKED, "q")], editor=editor)
     assert "three" in text
     assert (tree.root / "memories/notes/a.md").read_text() == "- one is first\n- two\n- three\n"

@@ -6,6 +6,7 @@ import os
 import sys
 import threading
 import time
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 from uuid import uuid4
@@ -74,8 +75,8 @@ def _measure(setting: Setting, server: Server) -> list[Row]:
     rows = []
     for what, most, verb in verbs:
         pairs = paired(
-            lambda number, verb=verb: verb(team, number),  # type: ignore[misc]
-            lambda number, verb=verb: verb(folder, number),  # type: ignore[misc]
+            partial(verb, team),
+            partial(verb, folder),
             setting.count(_PAIRS),
             warm=5,
         )

@@ -142,6 +142,8 @@ class VaultNotFound(NotFound, code="vault-not-found"):
 
     @property
     def hint(self) -> str:
+        if "://" in self.start:
+            return "its owner makes one with `mdmem store init`"
         named = " or ".join(f"`--vault {shlex.quote(folder)}`" for folder in self.near)
         return f"there is a vault below: name it with {named}, or MDMEM_VAULT" if named else self.advice
 

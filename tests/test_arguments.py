@@ -23,8 +23,8 @@ import frontmatter
 import pytest
 
 import mdmem
-from mdmem.arguments import complete_id, json_value
 from mdmem.conversations.observe.candidate import Candidate
+from mdmem.document.arguments import complete_id, json_value
 from mdmem.errors import MdmemError, Usage, VaultNotFound
 from mdmem.vault.plan import EditPlan
 from tests import speed

@@ -13,7 +13,6 @@ from functools import cached_property
 from itertools import islice, takewhile
 from typing import TYPE_CHECKING, Any, ClassVar
 
-from mdmem.arguments import json_value, require_text
 from mdmem.conversations.log.conversation import Conversation
 from mdmem.conversations.log.logs import (
     CAPTURE,
@@ -29,6 +28,7 @@ from mdmem.conversations.log.message import Message
 from mdmem.conversations.log.record import LogRecord, Ranges
 from mdmem.conversations.transcripts.keeping import clean_message, is_kept, refuse_secret, remove_secrets
 from mdmem.diagnostic import Diagnostic, told
+from mdmem.document.arguments import json_value, require_text
 from mdmem.errors import MdmemError, NamedNotFound, Usage
 from mdmem.vault import mark
 from mdmem.vault.vault import Vault

@@ -11,7 +11,7 @@ from dataclasses import replace
 from operator import attrgetter
 from typing import TYPE_CHECKING, Any, Generic, TypeVar
 
-from mdmem.arguments import require_text
+from mdmem.document.arguments import require_text
 from mdmem.errors import Usage
 from mdmem.facade.lazy import Lazy
 from mdmem.kind import NOTE, PREFERENCE, PROJECT, WORKING, Kind

@@ -13,8 +13,8 @@ from dataclasses import replace
 from functools import cached_property, partial
 from typing import TYPE_CHECKING, Any, ParamSpec, TypeVar
 
-from mdmem.arguments import complete_id
 from mdmem.diagnostic import Diagnostic
+from mdmem.document.arguments import complete_id
 from mdmem.document.document import Document
 from mdmem.document.text.globs import escaped
 from mdmem.errors import (

@@ -14,7 +14,7 @@ from functools import cached_property, partial, wraps
 from itertools import islice
 from typing import TYPE_CHECKING, Any, Concatenate, ParamSpec, TypeVar
 
-from mdmem.arguments import texts_of
+from mdmem.document.arguments import texts_of
 from mdmem.document.document import Document
 from mdmem.document.text.globs import matcher
 from mdmem.errors import (

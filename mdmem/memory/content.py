@@ -13,8 +13,8 @@ from datetime import UTC, datetime, timedelta
 from functools import cache
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple, TypeAlias
 
-from mdmem.arguments import json_value
 from mdmem.document import edit as text_edit
+from mdmem.document.arguments import json_value
 from mdmem.document.document import Document, parse_text
 from mdmem.document.edit import TextEdit, between, spliced
 from mdmem.document.field import unset_field, with_field

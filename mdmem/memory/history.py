@@ -7,7 +7,7 @@ from dataclasses import replace
 from itertools import islice, takewhile
 from typing import TYPE_CHECKING
 
-from mdmem.arguments import complete_id
+from mdmem.document.arguments import complete_id
 from mdmem.document.document import NAMED_SUFFIXES, Document, parse
 from mdmem.document.text.diff import unified
 from mdmem.document.text.tokens import first_of

@@ -11,8 +11,8 @@ import shlex
 from datetime import datetime, timedelta
 from typing import TYPE_CHECKING, Any
 
-from mdmem.arguments import complete_id, json_value, texts_of
 from mdmem.diagnostic import SECRETS, SECRETS_HINT, Diagnostic, about_file
+from mdmem.document.arguments import complete_id, json_value, texts_of
 from mdmem.document.edit import between
 from mdmem.document.field import set_field, with_field
 from mdmem.document.secret import redacted

@@ -7,8 +7,8 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import TYPE_CHECKING, ClassVar
 
-from mdmem.arguments import require_text
 from mdmem.document import frontmatter, section
+from mdmem.document.arguments import require_text
 from mdmem.document.document import ANY_SUFFIXES, MARKDOWN_SUFFIXES, Document, parse, without_suffix
 from mdmem.document.edit import TextEdit, splice
 from mdmem.errors import DocumentRefused, EditRefused, MemoryNotFound, Usage

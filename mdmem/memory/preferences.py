@@ -8,7 +8,7 @@ from difflib import get_close_matches
 from functools import lru_cache
 from typing import TYPE_CHECKING, Any, TypeAlias
 
-from mdmem.arguments import check_natural, json_value, require_text
+from mdmem.document.arguments import check_natural, json_value, require_text
 from mdmem.document.document import Document, parse_text
 from mdmem.document.edit import spliced
 from mdmem.document.field import with_field

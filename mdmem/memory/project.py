@@ -7,9 +7,9 @@ import re
 from contextlib import suppress
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from mdmem.arguments import check_natural, json_value, require_text
 from mdmem.diagnostic import Span
 from mdmem.document import section as text_section
+from mdmem.document.arguments import check_natural, json_value, require_text
 from mdmem.document.bullets import Bullet, bullets, normal, written
 from mdmem.document.document import Document, parse_text
 from mdmem.document.edit import TextEdit, splice, spliced

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any, Generic, TypeAlias, TypeVar
 
-from mdmem.arguments import check_natural, require_text, texts_of
+from mdmem.document.arguments import check_natural, require_text, texts_of
 from mdmem.document.text.globs import globs_of, matcher
 from mdmem.errors import AlreadyExists, DocumentRefused, MemoryNotFound, PatternInvalid, Usage
 from mdmem.kind import NAMESPACES, RULE

@@ -16,8 +16,8 @@ from datetime import UTC, datetime
 from difflib import get_close_matches
 from typing import TYPE_CHECKING, Any, Generic, Literal, NamedTuple, TypeVar
 
-from mdmem.arguments import json_value, require_text, texts_of
 from mdmem.document import edit as text_edit, field, section as text_section
+from mdmem.document.arguments import json_value, require_text, texts_of
 from mdmem.document.document import ANY_SUFFIXES, SUFFIXES, Document, parse
 from mdmem.document.text.globs import matcher
 from mdmem.document.text.tokens import first_of

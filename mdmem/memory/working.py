@@ -8,8 +8,8 @@ from contextlib import suppress
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 
-from mdmem.arguments import json_value
 from mdmem.document import edit as text_edit
+from mdmem.document.arguments import json_value
 from mdmem.document.document import SUFFIXES, Document, parse_text
 from mdmem.document.field import with_field
 from mdmem.document.text.lines import Lines

@@ -14,7 +14,7 @@ from functools import lru_cache
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
 
-from mdmem.arguments import texts_of
+from mdmem.document.arguments import texts_of
 from mdmem.document.document import ANY_SUFFIXES, NAMED_SUFFIXES, SUFFIXES
 from mdmem.document.text.regex import regex
 from mdmem.errors import MdmemError, PathRefused, Usage

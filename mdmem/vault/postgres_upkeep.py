@@ -279,12 +279,11 @@ def _erase_vectors(connection: Connection, vault: str, paths: set[str], hashes: 
     """Remove the vectors of memories, which programs keep by id: the field of any version, or the name."""
     if not connection.execute(DIMS).fetchall():
         return
-    names = {path: decode_id(path.rpartition("/")[2].rpartition(".")[0]) for path in paths}
-    keys = {*names.values()}
+    keys = {decode_id(path.rpartition("/")[2].rpartition(".")[0]) for path in paths}
     statement = "SELECT data FROM mdmem.content WHERE vault = %s AND hash = ANY(%s)"
     for (data,) in connection.execute(statement, [vault, [*hashes]]).fetchall():
         with contextlib.suppress(MdmemError):  # what is no memory has no field
-            keys.add(str(parse("a.md", data).fields.get("id")))
+            keys.add(str(parse("a.md", data).fields.get("id", "")))
     statement = "SELECT DISTINCT owner FROM mdmem.embedding WHERE vault = %s"
     for (owner,) in connection.execute(statement, [vault]).fetchall():
         if any(is_under(path, owner.partition(" ")[2]) for path in paths):

@@ -15,7 +15,6 @@ from datetime import datetime
 from itertools import islice
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from mdmem.arguments import json_value
 from mdmem.conversations.log.logs import name_of
 from mdmem.conversations.log.record import LogRecord
 from mdmem.conversations.observe import quotation
@@ -30,6 +29,7 @@ from mdmem.conversations.observe.statement import (
     statements_in,
 )
 from mdmem.diagnostic import Diagnostic, about_file
+from mdmem.document.arguments import json_value
 from mdmem.document.document import digest
 from mdmem.document.edit import TextEdit
 from mdmem.document.relink import percent

@@ -13,10 +13,10 @@ from dataclasses import dataclass, replace
 from itertools import accumulate
 from typing import TYPE_CHECKING, Literal, NamedTuple
 
-from mdmem.arguments import check_natural, complete_id
 from mdmem.conversations.log.conversation import Conversation
 from mdmem.conversations.log.logs import name_of
 from mdmem.conversations.log.record import RunSummary
+from mdmem.document.arguments import check_natural, complete_id
 from mdmem.document.document import Document
 from mdmem.document.field import set_field, unset_field
 from mdmem.document.text.regex import regex

@@ -14,7 +14,6 @@ from functools import partial
 from itertools import chain, groupby, islice, takewhile
 from typing import Any, NamedTuple
 
-from mdmem.arguments import check_natural
 from mdmem.conversations.log.conversation import Conversation
 from mdmem.conversations.log.logs import NUMBERS, SessionLogs
 from mdmem.conversations.log.message import Message, beside_pairs, count_tokens, is_asked, pairs
@@ -22,6 +21,7 @@ from mdmem.conversations.log.record import LogRecord, Ranges, RunSummary
 from mdmem.conversations.models.generator import Generator
 from mdmem.conversations.prompt.prompt import TAIL, count_summary_tokens, read_newest, rendered
 from mdmem.conversations.prompt.summarise import SUMMARY, prompt_of, summarise
+from mdmem.document.arguments import check_natural
 from mdmem.document.text.tokens import estimate
 from mdmem.errors import NamedNotFound, SessionConflict
 

@@ -11,11 +11,11 @@ from dataclasses import dataclass
 from typing import Any
 from xml.sax.saxutils import escape
 
-from mdmem.arguments import check_natural
 from mdmem.conversations.log.conversation import Conversation
 from mdmem.conversations.log.message import Message, is_asked, is_of_user, whole_blocks
 from mdmem.conversations.log.parts import tokens, tokens_of_text
 from mdmem.conversations.log.record import Ranges, RunSummary
+from mdmem.document.arguments import check_natural
 from mdmem.document.text.tokens import visible
 
 TAIL = 32

@@ -9,11 +9,11 @@ from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from typing import TYPE_CHECKING, Any, TypeVar
 
-from mdmem.arguments import check_natural, complete_id
 from mdmem.conversations.results import database
 from mdmem.conversations.results.database import ResultDatabase, ResultReference, StoredResult
 from mdmem.conversations.results.named import CONTEXT, LONGEST, TYPES, Named, NamedReference, named
 from mdmem.conversations.results.shorten import redacted, shortened
+from mdmem.document.arguments import check_natural, complete_id
 from mdmem.document.document import digest
 from mdmem.document.secret import masked
 from mdmem.document.text.regex import regex

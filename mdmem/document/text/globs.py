@@ -13,7 +13,7 @@ import re
 from itertools import accumulate
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from mdmem.arguments import texts_of
+from mdmem.document.arguments import texts_of
 from mdmem.document.text.regex import shortened
 from mdmem.errors import PatternInvalid
 

@@ -407,6 +407,7 @@ class Keeper:
         self._index = index
         self._is_own = not watcher
         self._watcher = watcher or Watcher(index.vault.root, mounts=index.vault.mounted(""))
+        self._is_closed = False
         self._thread = threading.Thread(target=self._start_watcher, name="mdmem-keeper", daemon=True)
         if watcher:
             index.follow(self._take_changed)
@@ -415,8 +416,12 @@ class Keeper:
 
     def close(self) -> None:
         """Stop; an own watcher is closed."""
+        self._is_closed = True
         if self._thread.ident:
             self._thread.join(_END_SECONDS)
+        self._stop_following()
+
+    def _stop_following(self) -> None:
         self._index.unfollow(self._take_changed)
         if self._is_own:
             self._watcher.close()
@@ -425,6 +430,8 @@ class Keeper:
         with contextlib.suppress(OSError, MdmemError):  # then every question looks at everything
             self._watcher.start()
             self._index.follow(self._take_changed)
+        if self._is_closed:  # while this took longer than `close` waits
+            self._stop_following()
 
     def _take_changed(self) -> frozenset[str] | None:
         """Return what may have changed since it was asked last; None: anything."""

@@ -43,19 +43,20 @@ class Door:
 
 
 @contextmanager
-def listen(port: int) -> Iterator[socket.socket]:
-    """Give a socket that listens on a port of this machine alone, 0 for a free one.
+def listen(port: int, host: str = HOST) -> Iterator[socket.socket]:
+    """Give a socket that listens on a port, 0 for a free one; without a host, of this machine alone.
 
     Raises:
-        Usage: the port is taken.
+        Usage: the port is taken, or the host is none of this machine.
     """
+    family = socket.AF_INET6 if ":" in host else socket.AF_INET
     # The protocol is named, since asyncio sends small parts at once only where it is: else each waits 40 ms.
-    with socket.socket(socket.AF_INET, socket.SOCK_STREAM, socket.IPPROTO_TCP) as listening:
+    with socket.socket(family, socket.SOCK_STREAM, socket.IPPROTO_TCP) as listening:
         listening.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
         try:
-            listening.bind((HOST, port))
+            listening.bind((host, port))
         except OSError as error:
-            raise Usage(problem=f"cannot serve on port {port}: {error.strerror}") from None
+            raise Usage(problem=f"cannot serve on port {port} of {host}: {error.strerror}") from None
         listening.listen()
         yield listening
 
@@ -77,19 +78,30 @@ class EndingServer(Server):
         await super().shutdown(sockets)
 
 
-def serve(app: ASGIApp, listening: socket.socket, at_end: Callable[[], None] | None = None) -> None:
-    """Serve what comes to a socket until a signal ends it; then `at_end` ends the requests that wait."""
-    config = Config(
+def configure(app: ASGIApp, *, most: int, keep_alive: int = 5) -> Config:
+    """Return how an application is served.
+
+    Args:
+        app: the application.
+        most: connections; requests beyond it are answered with 503.
+        keep_alive: seconds that a connection stays open without a request.
+    """
+    return Config(
         app,
         http="h11",
         ws="none",
         log_level="warning",
         access_log=False,
-        limit_concurrency=128,  # requests beyond it are answered with 503
-        timeout_keep_alive=5,
+        proxy_headers=False,
+        limit_concurrency=most,
+        timeout_keep_alive=keep_alive,
         timeout_graceful_shutdown=3,
         h11_max_incomplete_event_size=16 * 1024,  # of a request before its body
     )
-    server = EndingServer(config)
+
+
+def serve(app: ASGIApp, listening: socket.socket, at_end: Callable[[], None] | None = None) -> None:
+    """Serve what comes to a socket until a signal ends it; then `at_end` ends the requests that wait."""
+    server = EndingServer(configure(app, most=128))
     server.at_end = at_end
     server.run(sockets=[listening])

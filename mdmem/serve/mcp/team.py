@@ -5,7 +5,6 @@ Requests stand alone, so any server answers any of them. A proxy in front of it 
 
 from __future__ import annotations
 
-import socket
 import time
 from collections import Counter, defaultdict
 from contextlib import asynccontextmanager, suppress
@@ -27,14 +26,16 @@ from starlette.middleware.trustedhost import TrustedHostMiddleware
 from starlette.requests import ClientDisconnect
 from starlette.responses import PlainTextResponse
 from starlette.routing import Route
-from uvicorn import Config, Server
+from uvicorn import Server
 
 from mdmem.errors import MdmemError, Usage
+from mdmem.serve.mcp.door import configure, listen
 from mdmem.serve.mcp.http import PATH
 from mdmem.serve.mcp.server import Context, MemoryServer
 from mdmem.serve.mcp.tools import Toolbox
 
 if TYPE_CHECKING:
+    import socket
     from collections.abc import AsyncIterator, Callable
 
     import mcp_types as types
@@ -50,16 +51,6 @@ HERE = ("127.0.0.1", "localhost", "::1")
 _THREADS = 6  # fewer than the connections to a database: a change may need a second one
 _AT_ONCE = 4  # requests of a token that are worked on
 _PATIENCE = 5.0  # seconds that others of it wait
-_configure = partial(
-    Config,
-    http="h11",
-    ws="none",
-    log_level="warning",
-    access_log=False,
-    proxy_headers=False,
-    timeout_graceful_shutdown=3,
-    h11_max_incomplete_event_size=16 * 1024,  # of a request before its body
-)
 
 
 class ScopeServer(MemoryServer):
@@ -193,7 +184,7 @@ def serve_team(
     access.read()
     if access.problem:
         raise Usage(problem=access.problem, remedy="let `mdmem token new` print its lines")
-    with _listen(*place) as listening, _listen(HERE[0], status_port or 0) as own:
+    with listen(place[1], place[0]) as listening, listen(status_port or 0) as own:
         netloc = f"[{place[0]}]" if ":" in place[0] else place[0]
         url = public_url or f"http://{netloc}:{listening.getsockname()[1]}"
         parts = urlsplit(url if url.count("[") == url.count("]") else "")  # else it raises
@@ -210,7 +201,7 @@ def serve_team(
         if status_port is not None:
             routes = [Route(path, team.tell_status) for path in ("/live", "/ready", "/metrics")]
             guard = Middleware(TrustedHostMiddleware, allowed_hosts=list(HERE))
-            status = Server(_configure(Starlette(routes=routes, middleware=[guard]), limit_concurrency=16))
+            status = Server(configure(Starlette(routes=routes, middleware=[guard]), most=16))
             say(f"status at http://{HERE[0]}:{own.getsockname()[1]}")
         app = Starlette(
             routes=[Route(PATH, RequireAuthMiddleware(team, []))],
@@ -219,19 +210,5 @@ def serve_team(
         )
         AppStatus.enable_automatic_graceful_drain = False  # a signal would cut off answers on their way
         # A proxy that keeps connections for a minute never finds one closed when it sends.
-        config = _configure(app, limit_concurrency=512, timeout_keep_alive=75)
+        config = configure(app, most=512, keep_alive=75)
         Server(config).run(sockets=[listening])
-
-
-def _listen(host: str, port: int) -> socket.socket:
-    family = socket.AF_INET6 if ":" in host else socket.AF_INET
-    # The protocol is named, since asyncio sends small parts at once only where it is.
-    listening = socket.socket(family, socket.SOCK_STREAM, socket.IPPROTO_TCP)
-    try:
-        listening.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
-        listening.bind((host, port))
-        listening.listen()
-    except (OSError, OverflowError) as error:
-        listening.close()
-        raise Usage(problem=f"cannot serve on port {port} of {host}: {error}") from None
-    return listening

@@ -350,8 +350,11 @@ def test_it_is_named_by_its_public_url(tmp_path: Path) -> None:
     options = ("--http", "127.0.0.2:0", "--public-url", "https://memory.example/")
     with serve(vault, tmp_path, *options) as team:
         assert team.url == "https://memory.example/mcp"
+        # Of this process alone: others may listen there, too.
+        own = {os.readlink(each) for each in Path(f"/proc/{team.process.pid}/fd").iterdir()}
         rows = [line.split() for line in Path("/proc/net/tcp").read_text().splitlines()]
-        (port,) = (int(row[1][9:], 16) for row in rows if row[1].startswith("0200007F:") and row[3] == "0A")
+        listening = [row for row in rows if row[3] == "0A" and f"socket:[{row[9]}]" in own]
+        (port,) = (int(row[1][9:], 16) for row in listening if row[1].startswith("0200007F:"))
         direct = team._replace(url=f"http://127.0.0.2:{port}/mcp")
         for host, origin, status in (
             ("memory.example", "https://memory.example", 200),

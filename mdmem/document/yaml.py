@@ -54,7 +54,27 @@ def parse(
     Raises:
         TooDeep: a limit is passed, or an alias contains itself.
     """
-    guarded, restore = _replace_misread(text)
+    limits = (max_depth, max_values)
+    if "{{" in text and PLACEHOLDER.search(text):
+        guarded = _replace_misread(text, "{}")
+        braced = _build_tree(text, offset, *limits, *guarded, keeps_digits=keeps_digits)
+        if braced.node or not braced.flaws:
+            return braced
+        plain = _build_tree(text, offset, *limits, *_replace_misread(text), keeps_digits=keeps_digits)
+        return braced if plain.flaws else plain
+    return _build_tree(text, offset, *limits, *_replace_misread(text), keeps_digits=keeps_digits)
+
+
+def _build_tree(
+    text: str,
+    offset: int,
+    max_depth: int,
+    max_values: int,
+    guarded: str,
+    restore: dict[int, str],
+    *,
+    keeps_digits: bool,
+) -> Parsed:
     builder = _Builder(text, offset, max_depth, max_values, restore, keeps_digits)
     try:
         for event in yaml.parse(guarded, Loader=yaml.CSafeLoader):
@@ -92,13 +112,12 @@ def read_value(text: str) -> Any:
     return node.value if is_whole and not is_text else text
 
 
-def _replace_misread(text: str) -> tuple[str, dict[int, str]]:
-    """`text` for libyaml, and the table that undoes what is replaced in it.
+def _replace_misread(text: str, braces: str = "") -> tuple[str, dict[int, str]]:
+    """Return `text` for libyaml, and the table that undoes what is replaced in it.
 
-    That is what is no line end in YAML 1.2, and the braces around a placeholder of a template.
+    Replaced is what is no line end in YAML 1.2, and with `braces` those around a placeholder of a template.
     """
     breaks = [character for character in _BREAKS_OF_1_1 if character in text]
-    braces = "{}" if "{{" in text and PLACEHOLDER.search(text) else ""
     if not breaks and not braces:
         return text, {}
     unused = (number for number in _PRIVATE_USE if chr(number) not in text)

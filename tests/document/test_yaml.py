@@ -489,6 +489,21 @@ def test_invalid_yaml_is_a_flaw_with_its_place_and_no_tree(text: str, at: int) -
     assert flaw.message
 
 
+@cases(
+    "text, expected",
+    [
+        ('{"": {"{{": null}}', {"": {"{{": None}}),
+        ('{"{{": {a: 1}}', {"{{": {"a": 1}}),
+        ('["{{", "}}"]', ["{{", "}}"]),
+        ("{{ title }}", "{{ title }}"),
+        ("[{{a}}, {b: {{c}}}]", ["{{a}}", {"b": "{{c}}"}]),
+    ],
+)
+def test_braces_in_quotes_are_no_placeholder(text: str, expected: object) -> None:
+    parsed = parse(f"key: {text}\n", max_depth=32, max_values=100)
+    assert (parsed.node and parsed.node.value, parsed.flaws) == ({"key": expected}, ())
+
+
 @cases("control", ["\x00", "\x01", "\x08", "\x0b", "\x0c", "\x1b", "\x7f", "\x80", "\ufffe", "\uffff"])
 def test_a_control_character_is_a_flaw_where_it_stands(control: str) -> None:
     parsed = read_yaml(f"é😀: ok\nkey: a{control}b\n")

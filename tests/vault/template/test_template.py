@@ -590,6 +590,7 @@ VALUES = st.recursive(
 @example(value=1e16)
 @example(value=math.inf)
 @example(value={"a": ["x, y", {"null": "~"}]})
+@example(value={"": {"{{": None}})
 def test_yaml_reads_back_as_the_same_value_in_yaml_1_1_and_1_2(value: Any) -> None:
     text = filters.to_yaml(value)
     assert "\n" not in text

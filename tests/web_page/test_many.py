@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from tests.git.conftest import VaultTree
     from tests.web_page.browsing import Visit
 
-pytestmark = pytest.mark.timeout(200)
+pytestmark = pytest.mark.timeout(600)
 MEMORIES, CHANGES, LATER = 60, 200, 20
 PAUSE = 0.05  # seconds from one key to the next
 WORDS = ("amber", "birch", "cedar", "delta", "ember", "fjord", "grove", "haven", "inlet", "jetty")

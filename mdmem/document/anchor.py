@@ -9,18 +9,15 @@ from __future__ import annotations
 
 import re
 import unicodedata
+from collections.abc import Callable, Iterable, Sequence
 from functools import cache, lru_cache
-from typing import TYPE_CHECKING, NamedTuple
+from typing import NamedTuple
 
 from mdmem.diagnostic import Span
+from mdmem.document.document import Document
 from mdmem.document.markdown import blocks
+from mdmem.document.markdown.blocks import Section
 from mdmem.document.text.regex import regex
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Sequence
-
-    from mdmem.document.document import Document
-    from mdmem.document.markdown.blocks import Section
 
 BLOCK_MARK = "^"
 _NESTED = "#"

@@ -3,15 +3,12 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
 from mdmem.diagnostic import Span
+from mdmem.document.document import Document
 from mdmem.document.markdown import blocks
 from mdmem.document.text.lines import LINE_END
 from mdmem.document.text.regex import regex
-
-if TYPE_CHECKING:
-    from mdmem.document.document import Document
 
 _TAB_STOP = 4
 _WIDEST_PADDING = 4  # columns behind a marker: with more, code begins in the first line

@@ -6,11 +6,9 @@ says the same in a clone. Nothing of it is ever written into a file.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, NamedTuple
-
-if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
-    from datetime import datetime
+from collections.abc import Mapping, Sequence
+from datetime import datetime
+from typing import Any, NamedTuple
 
 BOOTSTRAPPED, USER, TOOL, AGENT, CONVERSATION = "bootstrapped", "user", "tool", "agent", "conversation"
 SURE = 0.2

@@ -12,14 +12,13 @@ from mdmem.diagnostic import Diagnostic, Related, Span
 from mdmem.document import frontmatter
 from mdmem.document.text.lines import MOST_PARTS, Lines
 from mdmem.document.text.regex import regex
-from mdmem.document.tree import LINEAGE, Flaw, Parsed, TooDeep, parse_json
+from mdmem.document.tree import LINEAGE, Flaw, Node, Parsed, TooDeep, parse_json
 from mdmem.errors import BinaryContent, EditRefused, NotEncodable, NotUtf8, TooLarge, TooManyParts, TooNested
 
 if TYPE_CHECKING:
     from frontmatter import Post
 
     from mdmem.document.markdown import blocks, inline
-    from mdmem.document.tree import Node
 
 
 SUFFIXES = (".md", ".json")

@@ -9,22 +9,19 @@ from __future__ import annotations
 
 import math
 from collections import Counter
+from collections.abc import Callable, Iterable, Sequence
 from contextlib import suppress
 from functools import partial, reduce
 from itertools import groupby, pairwise, takewhile
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import Any, NamedTuple
 
+from mdmem.diagnostic import Diagnostic
 from mdmem.document import frontmatter, yaml_edit
 from mdmem.document.document import Document
 from mdmem.document.edit import TextEdit, spliced
 from mdmem.document.tree import INDEX, Flaw, Key, KeyPath, Node, dotted, same, undotted
 from mdmem.document.yaml_edit import BlockEdit, FlowEdit, PlainText
 from mdmem.errors import DocumentRefused, EditRefused, FieldNotFound, Usage
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Sequence
-
-    from mdmem.diagnostic import Diagnostic
 
 
 class TreeEdit:

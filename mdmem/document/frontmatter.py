@@ -12,18 +12,16 @@ patterns take less than YAML does: what they do not match is left to that module
 from __future__ import annotations
 
 import re
+from collections.abc import Mapping
 from itertools import pairwise
 from json.decoder import JSONDecoder
 from types import MappingProxyType
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import Any, NamedTuple
 
 from mdmem.diagnostic import Span
 from mdmem.document.text.lines import LINE_END
 from mdmem.document.text.regex import regex
 from mdmem.document.tree import Flaw, Member, Node, Parsed, Style, TooDeep, resolve
-
-if TYPE_CHECKING:
-    from collections.abc import Mapping
 
 BOM = "\ufeff"
 # Lines before the first field: blank ones, comments, and the mark of a conflict that a merge left.

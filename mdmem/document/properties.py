@@ -4,19 +4,15 @@ from __future__ import annotations
 
 import re
 from bisect import bisect
-from typing import TYPE_CHECKING, Any
+from collections.abc import Mapping
+from typing import Any
 
 from mdmem.diagnostic import Span
 from mdmem.document.markdown.inline import Inline, Tag, Url, in_values
 from mdmem.document.markdown.link import Link, external
 from mdmem.document.text.lines import LINE_END, Lines
 from mdmem.document.text.regex import regex
-from mdmem.document.tree import LINEAGE
-
-if TYPE_CHECKING:
-    from collections.abc import Mapping
-
-    from mdmem.document.tree import Node
+from mdmem.document.tree import LINEAGE, Node
 
 _NAME = regex(r"[^\s,]+")
 _BRACKETS = regex(r"\[\[[^\[\]{},\"'\r\n]+\]\]")

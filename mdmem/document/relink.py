@@ -5,26 +5,23 @@ Nothing else of it changes. What a part becomes is given decoded; here it is onl
 
 from __future__ import annotations
 
+import re
 import sys
 from bisect import bisect_left
+from collections.abc import Iterable
 from itertools import takewhile
 from operator import attrgetter
-from typing import TYPE_CHECKING, NamedTuple
+from typing import NamedTuple
 
 from mdmem.diagnostic import Span
 from mdmem.document import frontmatter
+from mdmem.document.document import Document
 from mdmem.document.edit import TextEdit, splice
+from mdmem.document.markdown.citation import Citation
 from mdmem.document.markdown.link import Link, percent_decoded, unescaped
 from mdmem.document.text.diff import Versions
 from mdmem.document.text.regex import regex
 from mdmem.errors import DocumentRefused, EditRefused
-
-if TYPE_CHECKING:
-    import re
-    from collections.abc import Iterable
-
-    from mdmem.document.document import Document
-    from mdmem.document.markdown.citation import Citation
 
 # A wikilink has no escapes: these would end its target or its anchor, or the link itself.
 _NOT_IN_TARGETS = regex(r"[#|\[\]`\r\n]|\A\s|\s\Z")

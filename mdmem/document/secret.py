@@ -11,17 +11,15 @@ import re
 import sys
 from array import array
 from collections import defaultdict
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from itertools import pairwise
-from typing import TYPE_CHECKING, Any, Literal, NamedTuple
+from typing import Any, Literal, NamedTuple
 
 from mdmem.diagnostic import SECRETS_HINT, Span
 from mdmem.document.document import digest
 from mdmem.document.edit import TextEdit, splice
 from mdmem.document.text.regex import regex
 from mdmem.errors import Usage
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Mapping, Sequence
 
 ALLOW_MARK = "mdmem:allow-secret"
 """A line that holds this may hold secrets."""

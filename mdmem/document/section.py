@@ -7,21 +7,18 @@ HTML that is never closed, is refused: Markdown reads a line by what stands abov
 from __future__ import annotations
 
 from difflib import get_close_matches
-from typing import TYPE_CHECKING
 
 from mdmem.diagnostic import Span
 from mdmem.document import frontmatter
+from mdmem.document.document import Document
 from mdmem.document.edit import TextEdit, fitted, splice
 from mdmem.document.markdown import blocks
+from mdmem.document.markdown.blocks import Heading, Section
 from mdmem.document.synced_block import BEGIN
 from mdmem.document.text.lines import LINE_END, Lines
 from mdmem.document.text.regex import regex
 from mdmem.errors import SectionAmbiguous, SectionNotFound
 from mdmem.kind import PROJECT_FILE
-
-if TYPE_CHECKING:
-    from mdmem.document.document import Document
-    from mdmem.document.markdown.blocks import Heading, Section
 
 SEPARATOR = " > "
 _MARKS = regex(r"(#{1,6})[ \t]+(.*?)(?:[ \t]+#+)?")

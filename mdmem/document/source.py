@@ -7,16 +7,12 @@ from __future__ import annotations
 
 import json
 import unicodedata
-from typing import TYPE_CHECKING, Any
+from collections.abc import Iterator, Sequence
+from typing import Any
 
-from mdmem.document.bullets import bullets
+from mdmem.document.bullets import Bullet, bullets
+from mdmem.document.document import Document
 from mdmem.document.text.regex import regex
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
-
-    from mdmem.document.bullets import Bullet
-    from mdmem.document.document import Document
 
 MOST_SOURCES = 100
 """How many messages one memory names: what is said again after that many makes no difference."""

@@ -2,16 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator, Sequence
 from json.decoder import JSONDecodeError, scanstring  # type: ignore[attr-defined]
-from typing import TYPE_CHECKING, Any, Literal, NamedTuple
+from typing import Any, Literal, NamedTuple
 
 from mdmem.diagnostic import Severity, Span
 from mdmem.document.text.lines import MOST_PARTS
 from mdmem.document.text.regex import regex
 from mdmem.errors import TooManyParts
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
 
 Kind = Literal["scalar", "list", "mapping", "alias"]
 Style = Literal["plain", "single", "double", "literal", "folded", "flow", "block", "json"]

@@ -6,8 +6,9 @@ alias can be weighed before anything is expanded.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import yaml
 
@@ -16,9 +17,6 @@ from mdmem.document.text.lines import LINE_END
 from mdmem.document.text.regex import regex
 from mdmem.document.tree import PLACEHOLDER, Flaw, Member, Node, Parsed, Style, TooDeep, dotted, resolve
 from mdmem.errors import Usage
-
-if TYPE_CHECKING:
-    from collections.abc import Sequence
 
 _UNPRINTABLE = regex("[^\t\n\r\x20-\x7e\x85\xa0-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
 _CORE_TAG = "tag:yaml.org,2002:"

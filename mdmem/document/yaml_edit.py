@@ -9,22 +9,19 @@ from __future__ import annotations
 
 import json
 import math
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import suppress
 from datetime import datetime
 from functools import cache, cached_property
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import Any, NamedTuple
 
+from mdmem.document.document import Document
 from mdmem.document.edit import TextEdit
 from mdmem.document.frontmatter import BOM
 from mdmem.document.text.lines import LINE_END
 from mdmem.document.text.regex import regex
 from mdmem.document.tree import Node, Style, resolve
 from mdmem.errors import EditRefused
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Sequence
-
-    from mdmem.document.document import Document
 
 
 class Layout:

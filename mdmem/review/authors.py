@@ -7,28 +7,25 @@ between one change and the next was edited directly.
 from __future__ import annotations
 
 from collections import Counter, defaultdict
+from collections.abc import Callable, Collection, Iterator
 from contextlib import suppress
 from copy import copy
 from dataclasses import replace
 from functools import cache, cached_property, partial
 from itertools import islice, tee
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import Any, NamedTuple
 
 from mdmem.document.document import Document, parse
 from mdmem.document.merging.comparison import Comparison, FactChange, FieldChange, compare, pair_facts
+from mdmem.document.merging.facts import Fact
 from mdmem.document.text.lines import whole_lines, with_newline
 from mdmem.document.text.regex import regex
+from mdmem.document.tree import KeyPath, Member
 from mdmem.errors import DocumentRefused
 from mdmem.git.history import AGENT, ALSO, ID, OP, Commit
 from mdmem.review.tracked import NAMES_A_MEMORY, agent_of
 from mdmem.vault.store import Entry, FileChange
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Collection, Iterator
-
-    from mdmem.document.merging.facts import Fact
-    from mdmem.document.tree import KeyPath, Member
-    from mdmem.vault.vault import Vault
+from mdmem.vault.vault import Vault
 
 _MOST_ENTRIES = 10_000  # of the history that are looked at
 _MOST_READ = 4_000_000  # bytes of old versions of a memory

@@ -3,24 +3,20 @@
 from __future__ import annotations
 
 from bisect import bisect_right
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from itertools import accumulate
-from typing import TYPE_CHECKING
 
 from mdmem.diagnostic import Span
+from mdmem.document.document import Document
 from mdmem.document.merging.comparison import pair_facts
 from mdmem.document.text.lines import whole_lines
 from mdmem.document.text.regex import regex
 from mdmem.document.tree import Member, dotted, same
 from mdmem.review.authors import Maker, Steps, list_members, read_log
 from mdmem.review.review import find_names
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
-
-    from mdmem.document.document import Document
-    from mdmem.review.tracked import Tracked
-    from mdmem.vault.vault import Vault
+from mdmem.review.tracked import Tracked
+from mdmem.vault.vault import Vault
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -15,11 +15,13 @@ from __future__ import annotations
 
 import os
 import re
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import nullcontext, suppress
 from dataclasses import dataclass
 from functools import cache
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import Any, NamedTuple
 
+from mdmem.document.document import Document
 from mdmem.errors import (
     DocumentRefused,
     GitRefused,
@@ -40,16 +42,11 @@ from mdmem.vault import files
 from mdmem.vault.config import CONFIG_PATH
 from mdmem.vault.mark import allow, is_allowed
 from mdmem.vault.paths import check_folder, is_under
+from mdmem.vault.store import Entry
+from mdmem.vault.vault import Vault
 
-if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping, Sequence
-
-    from mdmem.document.document import Document
-    from mdmem.vault.store import Entry
-    from mdmem.vault.vault import Vault
-
-    _Files = Mapping[str, Pending]
-    _Led = tuple[Entry, str, list[str]]
+_Files = Mapping[str, Pending]
+_Led = tuple[Entry, str, list[str]]
 
 _SECONDS = 300.0  # that hooks and signing may be silent, where somebody waits and may interrupt
 _SECONDS_ALONE = 60.0

@@ -8,10 +8,11 @@ from __future__ import annotations
 import json
 from bisect import bisect_left
 from collections import Counter
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, fields, replace
 from operator import attrgetter
-from typing import TYPE_CHECKING, Any, Literal, NamedTuple
+from typing import Any, Literal, NamedTuple
 
 from mdmem.document.document import Document, UnreadableDocument, digest, parse_text
 from mdmem.document.edit import between, splice
@@ -22,10 +23,12 @@ from mdmem.document.merging.reverting import TakenBack, take_back
 from mdmem.document.text.lines import with_newline
 from mdmem.errors import DocumentRefused, RevertRefused
 from mdmem.kind import PROPOSAL, kind_at
+from mdmem.memory.verbs import Build
 from mdmem.review.authors import Maker, Steps, read_log
 from mdmem.review.review import (
     ComparedMemory,
     MemoryChange,
+    MemoryPair,
     Review,
     describe_fact,
     describe_field,
@@ -33,15 +36,9 @@ from mdmem.review.review import (
     describe_rename,
     is_same,
 )
+from mdmem.review.tracked import Tracked
 from mdmem.vault.plan import Change, EditPlan
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
-
-    from mdmem.memory.verbs import Build
-    from mdmem.review.review import MemoryPair
-    from mdmem.review.tracked import Tracked
-    from mdmem.vault.vault import Vault
+from mdmem.vault.vault import Vault
 
 ReviewedKind = Literal["changed", "new", "removed", "renamed", "conflict"]
 _Changed = FactChange | FieldChange | None

@@ -2,30 +2,25 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import closing, suppress
 from itertools import islice
 from typing import TYPE_CHECKING
 
 from mdmem.errors import DocumentRefused, SectionNotFound, Usage
-from mdmem.memory.verbs import KindVerbs, R
+from mdmem.git.history import LoggedCommit
+from mdmem.memory.verbs import Build, KindVerbs, R
 from mdmem.review.blame import SaidFact, blame
 from mdmem.review.past import ChangedMemory, FactTarget, find_changes, read_versions
-from mdmem.review.review import Review
-from mdmem.review.tracked import Tracked
-from mdmem.vault.paths import path_text, path_texts
+from mdmem.review.review import MemoryChanges, Review
+from mdmem.review.tracked import MemoryCommit, Tracked
+from mdmem.vault.paths import StrPath, path_text, path_texts
+from mdmem.vault.vault import Vault
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping, Sequence
-
-    from mdmem.git.history import LoggedCommit
-    from mdmem.memory.verbs import Build
     from mdmem.review.commits import Committed
     from mdmem.review.decisions import Reviewed
     from mdmem.review.merge_setup import MergeSetup
-    from mdmem.review.review import MemoryChanges
-    from mdmem.review.tracked import MemoryCommit
-    from mdmem.vault.paths import StrPath
-    from mdmem.vault.vault import Vault
 
 
 class Git(KindVerbs[R]):

@@ -12,11 +12,11 @@ import os
 import tempfile
 from itertools import count
 from pathlib import Path
-from typing import TYPE_CHECKING, NamedTuple
+from typing import NamedTuple
 
 from mdmem.document.document import ANY_SUFFIXES, Document, parse, parse_text
-from mdmem.document.merging.conflict import Markers
-from mdmem.document.merging.line_merge import read_marked
+from mdmem.document.merging.conflict import Markers, MergeConflict
+from mdmem.document.merging.line_merge import Piece, read_marked
 from mdmem.document.merging.merge import merge
 from mdmem.document.text.diff import Versions, hunks
 from mdmem.document.text.lines import whole_lines
@@ -24,13 +24,9 @@ from mdmem.document.text.regex import regex
 from mdmem.errors import DocumentRefused, GitFailed, MdmemError, StorageFailed, Usage
 from mdmem.git import program
 from mdmem.vault import outside
+from mdmem.vault.files import Place
 from mdmem.vault.folder import find
 from mdmem.vault.vault import Vault
-
-if TYPE_CHECKING:
-    from mdmem.document.merging.conflict import MergeConflict
-    from mdmem.document.merging.line_merge import Piece
-    from mdmem.vault.files import Place
 
 _MOST_SIZE = 1_000  # of a marker: attributes come with the files
 _SHOWING_BASE = ("diff3", "zdiff3")

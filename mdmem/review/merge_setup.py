@@ -11,7 +11,8 @@ import os
 import re
 import shlex
 import tempfile
-from typing import TYPE_CHECKING, NamedTuple
+from collections.abc import Mapping, Sequence
+from typing import NamedTuple
 
 from mdmem.document.document import is_json
 from mdmem.document.text.diff import unified
@@ -21,9 +22,6 @@ from mdmem.git.repository import Repository
 from mdmem.vault import outside
 from mdmem.vault.paths import absolute
 from mdmem.vault.vault import Vault
-
-if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
 
 ATTRIBUTES = ".gitattributes"
 _TITLE, _DRIVER = "merge.mdmem.name", "merge.mdmem.driver"

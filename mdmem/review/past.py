@@ -2,25 +2,22 @@
 
 from __future__ import annotations
 
+from collections.abc import Collection, Iterable, Iterator, Sequence
 from contextlib import suppress
 from itertools import takewhile
-from typing import TYPE_CHECKING, NamedTuple
+from typing import NamedTuple
 
+from mdmem.document.document import Document
 from mdmem.document.merging.comparison import FactChange, FieldChange, compare, follow_facts, pair_facts
 from mdmem.document.merging.facts import Fact, facts
 from mdmem.document.section import find_section
 from mdmem.document.text.regex import regex
 from mdmem.document.tree import KeyPath, dotted, undotted
 from mdmem.errors import RevertRefused, SectionNotFound
+from mdmem.git.history import LoggedCommit
 from mdmem.review.authors import list_members
+from mdmem.review.tracked import Tracked
 from mdmem.vault.paths import check_memory
-
-if TYPE_CHECKING:
-    from collections.abc import Collection, Iterable, Iterator, Sequence
-
-    from mdmem.document.document import Document
-    from mdmem.git.history import LoggedCommit
-    from mdmem.review.tracked import Tracked
 
 _FACT = regex(
     r'(?s)(?P<path>.+?\.(?:mdx?|markdown|json))(?:#(?P<anchor>.+)|:"(?P<quoted>.+)"|:(?P<text>.+))?'

@@ -6,11 +6,11 @@ What was written since stays. Where nothing was, a memory gets the very bytes ba
 from __future__ import annotations
 
 import shlex
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import closing
 from dataclasses import replace
 from functools import partial
 from itertools import chain, islice
-from typing import TYPE_CHECKING
 
 from mdmem.document.document import Document, parse_text
 from mdmem.document.edit import between
@@ -24,17 +24,13 @@ from mdmem.errors import (
     RevertRefused,
     Usage,
 )
+from mdmem.git.history import Commit
 from mdmem.review.past import ChangedMemory, FactTarget, find_changes, read_versions, target_of
 from mdmem.review.review import find_names, is_same
 from mdmem.review.tracked import Tracked, is_chosen
 from mdmem.vault.paths import Namespace, check_folder, is_under
 from mdmem.vault.plan import Change, EditPlan
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Sequence
-
-    from mdmem.git.history import Commit
-    from mdmem.vault.vault import Vault
+from mdmem.vault.vault import Vault
 
 _SHORT = 8  # digits of a commit in a message
 _MOST_TRIED = 100  # changes that are taken back one by one

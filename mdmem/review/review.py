@@ -7,9 +7,10 @@ so, and compared no further.
 from __future__ import annotations
 
 import json
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import closing, suppress
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Literal, NamedTuple, cast
+from typing import Any, Literal, NamedTuple, cast
 
 from mdmem.document.document import Document
 from mdmem.document.merging.comparison import Comparison, FactChange, FieldChange, compare, moved_across
@@ -19,13 +20,9 @@ from mdmem.document.tree import dotted
 from mdmem.errors import DocumentRefused, MdmemError, MemoryNotFound, StorageFailed
 from mdmem.index.code.workspace import Source
 from mdmem.kind import PROPOSAL, kind_at
+from mdmem.review.tracked import Tracked
 from mdmem.vault.paths import check_folder, check_memory, is_under
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Sequence
-
-    from mdmem.review.tracked import Tracked
-    from mdmem.vault.vault import Vault
+from mdmem.vault.vault import Vault
 
 MemoryChangeKind = Literal[
     "memory-added",

@@ -5,11 +5,12 @@ from __future__ import annotations
 import os
 import shlex
 import unicodedata
+from collections.abc import Collection, Iterable, Iterator, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from functools import cached_property
 from itertools import islice
-from typing import TYPE_CHECKING, Self
+from typing import Self
 
 from mdmem.diagnostic import Diagnostic, about_file
 from mdmem.document.document import Document, parse
@@ -20,11 +21,7 @@ from mdmem.git.history import AGENT, ID, OP, SESSION, Commit, History, LoggedCom
 from mdmem.git.repository import Objects, Repository, TooLong
 from mdmem.kind import kind_at
 from mdmem.vault.paths import Namespace, check_memory, is_under, join, relative
-
-if TYPE_CHECKING:
-    from collections.abc import Collection, Iterable, Iterator, Sequence
-
-    from mdmem.vault.vault import Vault
+from mdmem.vault.vault import Vault
 
 NAMES_A_MEMORY = regex(r"\.(?:mdx?|markdown|json)\b")
 """What is in the words of an operation that say which memories it is about."""

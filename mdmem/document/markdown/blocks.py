@@ -6,6 +6,7 @@ where each block and each construct inside of one stands, but not the places of 
 
 from __future__ import annotations
 
+from collections.abc import Iterator, Sequence
 from functools import cache
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -15,8 +16,6 @@ from mdmem.document.text.regex import regex
 from mdmem.errors import TooManyParts
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
-
     from pyromark import Markdown
 
 _ATX = regex(r"(#{1,6})(?:[ \t]+|(?=\n)|\Z)")

@@ -9,9 +9,10 @@ from __future__ import annotations
 import re
 import sys
 from bisect import bisect_right
+from collections.abc import Sequence
 from dataclasses import dataclass
 from operator import attrgetter
-from typing import TYPE_CHECKING, NamedTuple
+from typing import NamedTuple
 
 from mdmem.diagnostic import Span
 from mdmem.document.markdown import blocks, citation, link
@@ -21,9 +22,6 @@ from mdmem.document.markdown.link import Destination, Link
 from mdmem.document.text.lines import LINE_END, MOST_PARTS, Lines
 from mdmem.document.text.regex import regex
 from mdmem.errors import TooManyParts
-
-if TYPE_CHECKING:
-    from collections.abc import Sequence
 
 __all__ = ["Citation", "Inline", "Link", "Tag", "Url", "in_values", "scan"]
 

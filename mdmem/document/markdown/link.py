@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, NamedTuple
+import re
+from typing import NamedTuple
 
 from mdmem.diagnostic import Span
 from mdmem.document.text.regex import regex
-
-if TYPE_CHECKING:
-    import re
 
 
 class Link(NamedTuple):

@@ -7,15 +7,12 @@ small letter: whoever writes messages rarely ends a line with a full stop, and f
 from __future__ import annotations
 
 from bisect import bisect_right
+from collections.abc import Iterable, Iterator
 from itertools import takewhile
-from typing import TYPE_CHECKING
 
 from mdmem.diagnostic import Span
 from mdmem.document.text.regex import regex
 from mdmem.document.text.tokens import abridged, estimate, gap
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator
 
 # Signs behind which a blank stands, those of Chinese, Japanese and Korean, and line ends. It begins with the
 # class of all of them, to the next of which `re` goes at once: with three branches it would try each letter.

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from bisect import bisect_left
 from collections import defaultdict
+from collections.abc import Collection, Hashable, Iterator, Mapping
 from functools import cached_property
-from typing import TYPE_CHECKING, Any, Literal, NamedTuple
+from typing import Any, Literal, NamedTuple
 
 from mdmem.diagnostic import Span
-from mdmem.document.document import parse_text
+from mdmem.document.document import Document, parse_text
 from mdmem.document.edit import TextEdit, splice
 from mdmem.document.merging.facts import Fact, facts_by_node, in_one_line
 from mdmem.document.merging.matching import TELLING, Matching, occurrences
@@ -16,11 +17,6 @@ from mdmem.document.merging.tree import read_tree
 from mdmem.document.text.diff import increasing
 from mdmem.document.tree import KeyPath, same
 from mdmem.errors import DocumentRefused
-
-if TYPE_CHECKING:
-    from collections.abc import Collection, Hashable, Iterator, Mapping
-
-    from mdmem.document.document import Document
 
 FactChangeKind = Literal["added", "removed", "moved", "reordered", "reworded", "repointed"]
 FieldChangeKind = Literal["added", "removed", "changed"]

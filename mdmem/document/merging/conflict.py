@@ -3,15 +3,12 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Literal, NamedTuple
+from typing import Literal, NamedTuple
 
-from mdmem.document.text.diff import count_common_lines
+from mdmem.document.document import Document
+from mdmem.document.text.diff import Versions, count_common_lines
 from mdmem.document.text.lines import whole_lines
 from mdmem.document.tree import KeyPath, dotted
-
-if TYPE_CHECKING:
-    from mdmem.document.document import Document
-    from mdmem.document.text.diff import Versions
 
 ConflictKind = Literal["lines", "field", "section", "json"]
 

@@ -6,16 +6,13 @@ block, also one on a later line of an item. Each line that is not blank, and no 
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, NamedTuple
+from typing import NamedTuple
 
 from mdmem.diagnostic import Span
 from mdmem.document.anchor import BLOCK_MARK
-from mdmem.document.merging.tree import read_tree
+from mdmem.document.document import Document
+from mdmem.document.merging.tree import Tree, TreeNode, read_tree
 from mdmem.document.text.regex import regex
-
-if TYPE_CHECKING:
-    from mdmem.document.document import Document
-    from mdmem.document.merging.tree import Tree, TreeNode
 
 _NO_FACTS = frozenset(["root", "list", "rule"])
 _MARKERS = {

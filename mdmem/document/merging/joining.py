@@ -3,21 +3,18 @@
 from __future__ import annotations
 
 from collections import Counter, defaultdict
+from collections.abc import Container, Iterable, Iterator, Sequence, Set as AbstractSet
 from dataclasses import dataclass, field
 from itertools import chain, combinations, groupby, pairwise, takewhile
 from operator import itemgetter
-from typing import TYPE_CHECKING, Literal, NamedTuple
+from typing import Literal, NamedTuple
 
 from mdmem.document.anchor import plain
 from mdmem.document.merging.likeness import PlacedFact, find_alike
 from mdmem.document.merging.matching import NEARLY_ALL, Matching, count_words
+from mdmem.document.merging.tree import Tree, TreeNode
 from mdmem.document.text.diff import Versions
 from mdmem.document.text.regex import regex
-
-if TYPE_CHECKING:
-    from collections.abc import Container, Iterable, Iterator, Sequence, Set as AbstractSet
-
-    from mdmem.document.merging.tree import Tree, TreeNode
 
 SIDES = (1, 2)
 """The places of ours and theirs in `Versions`."""

@@ -3,18 +3,15 @@
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Iterator, Sequence
 from difflib import SequenceMatcher
 from functools import cache
 from heapq import nlargest
-from typing import TYPE_CHECKING, NamedTuple
+from typing import NamedTuple
 
 from mdmem.document.anchor import plain
 from mdmem.document.merging.matching import occurrences, pair_nearest
 from mdmem.document.text.regex import regex
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
-
 
 _ALIKE = 0.7  # share of equal words from which on two additions may be one
 _CLEARER = 0.1  # by which they are more alike than either is to anything else there

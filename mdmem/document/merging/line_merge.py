@@ -7,17 +7,13 @@ same.
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from itertools import pairwise
-from typing import TYPE_CHECKING, NamedTuple
+from typing import NamedTuple
 
 from mdmem.document.merging.conflict import count_contested
 from mdmem.document.text.diff import Versions, regions
 from mdmem.document.text.lines import whole_lines
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Iterator, Sequence
-
-    LineMerge = Callable[[Versions[str]], list["Piece"]]
 
 
 class Piece(NamedTuple):
@@ -32,6 +28,9 @@ class Piece(NamedTuple):
     text: str
     sides: Versions[str] | None = None
     line: int = 0
+
+
+LineMerge = Callable[[Versions[str]], list[Piece]]
 
 
 def merge_lines(lines: Versions[list[str]]) -> list[Piece]:

@@ -7,16 +7,13 @@ last similar words.
 from __future__ import annotations
 
 from collections import Counter, defaultdict
+from collections.abc import Callable, Hashable, Iterable, Iterator, Sequence
 from itertools import chain
-from typing import TYPE_CHECKING, TypeVar
+from typing import TypeVar
 
+from mdmem.document.merging.tree import Tree, TreeNode
 from mdmem.document.text.diff import increasing, matches
 from mdmem.document.text.regex import regex
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Hashable, Iterable, Iterator, Sequence
-
-    from mdmem.document.merging.tree import Tree, TreeNode
 
 T = TypeVar("T")
 Word = str | tuple[str, int]

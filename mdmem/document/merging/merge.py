@@ -11,15 +11,19 @@ again to what is there.
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Iterator, Sequence, Set as AbstractSet
 from dataclasses import dataclass, replace
 from itertools import pairwise
-from typing import TYPE_CHECKING
 
 from mdmem.document import frontmatter
+from mdmem.document.document import Document
+from mdmem.document.frontmatter import Frontmatter
 from mdmem.document.merging.conflict import ConflictKind, Conflicts, Markers, MergeConflict, value_conflict
 from mdmem.document.merging.joining import SIDES, join_trees
 from mdmem.document.merging.likeness import read_key
 from mdmem.document.merging.line_merge import (
+    LineMerge,
+    Piece,
     count_contested_lines,
     is_clean,
     is_in_limits,
@@ -28,8 +32,8 @@ from mdmem.document.merging.line_merge import (
     merge_texts,
 )
 from mdmem.document.merging.merge_fields import MergedFields, merge_fields, merged_json
-from mdmem.document.merging.tree import read_tree
-from mdmem.document.merging.writing import Writer
+from mdmem.document.merging.tree import Tree, TreeNode, read_tree
+from mdmem.document.merging.writing import Writer, Written
 from mdmem.document.relink import MOST_COMPARED
 from mdmem.document.synced_block import with_one_block
 from mdmem.document.text.diff import Versions, complete
@@ -37,15 +41,6 @@ from mdmem.document.text.lines import LINE_END, whole_lines
 from mdmem.document.text.regex import regex
 from mdmem.document.tree import same
 from mdmem.errors import DocumentRefused
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence, Set as AbstractSet
-
-    from mdmem.document.document import Document
-    from mdmem.document.frontmatter import Frontmatter
-    from mdmem.document.merging.line_merge import LineMerge, Piece
-    from mdmem.document.merging.tree import Tree, TreeNode
-    from mdmem.document.merging.writing import Written
 
 __all__ = ["Markers", "MergeConflict", "Merged", "merge"]
 

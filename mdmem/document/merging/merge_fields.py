@@ -8,28 +8,24 @@ from __future__ import annotations
 
 import re
 from collections import Counter
+from collections.abc import Mapping
 from contextlib import suppress
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from itertools import chain
 from operator import itemgetter
-from typing import TYPE_CHECKING, Any, Generic, NamedTuple, TypeVar
+from typing import Any, Generic, NamedTuple, TypeVar
 
 from mdmem.diagnostic import Span
 from mdmem.document import frontmatter
+from mdmem.document.document import Document
+from mdmem.document.frontmatter import Frontmatter
 from mdmem.document.merging.conflict import Conflicts, value_conflict
 from mdmem.document.merging.line_merge import is_clean, join_lines, merge_texts
 from mdmem.document.relink import repointed
 from mdmem.document.text.diff import Versions, complete, merged_order, placed
-from mdmem.document.tree import KeyPath, same
+from mdmem.document.tree import KeyPath, Member, Node, same
 from mdmem.errors import DocumentRefused
-
-if TYPE_CHECKING:
-    from collections.abc import Mapping
-
-    from mdmem.document.document import Document
-    from mdmem.document.frontmatter import Frontmatter
-    from mdmem.document.tree import Member, Node
 
 K = TypeVar("K")
 

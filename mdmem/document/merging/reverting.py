@@ -6,23 +6,19 @@ conflicts only with what was written beside the facts since is done again with t
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from itertools import pairwise, product
-from typing import TYPE_CHECKING, NamedTuple
+from typing import NamedTuple
 
 from mdmem.document.document import Document, parse_text
 from mdmem.document.edit import spliced
 from mdmem.document.field import set_field, unset_field
-from mdmem.document.merging.comparison import FactChange, FieldChange, compare, pair_facts
+from mdmem.document.merging.comparison import FactChange, FieldChange, FieldChangeKind, compare, pair_facts
 from mdmem.document.merging.facts import Fact, facts
 from mdmem.document.merging.matching import TELLING
 from mdmem.document.merging.merge import merge
 from mdmem.document.text.diff import placed
 from mdmem.document.text.lines import with_newline
-
-if TYPE_CHECKING:
-    from collections.abc import Sequence
-
-    from mdmem.document.merging.comparison import FieldChangeKind
 
 _OPPOSITE: dict[str, FieldChangeKind] = {"added": "removed", "removed": "added", "changed": "changed"}
 _LONGEST_QUOTED = 100  # characters of a fact in a message

@@ -6,19 +6,16 @@ other; their level is a property. Quotes, footnotes and code hold no nodes.
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass, field
 from textwrap import dedent
-from typing import TYPE_CHECKING, Literal
+from typing import Literal
 
+from mdmem.document.document import Document
 from mdmem.document.markdown import blocks
 from mdmem.document.text.lines import whole_lines, with_newline
 from mdmem.document.text.regex import regex
 from mdmem.errors import TooManyParts
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-
-    from mdmem.document.document import Document
 
 TreeNodeKind = Literal[
     "root",

@@ -5,22 +5,19 @@ from __future__ import annotations
 from dataclasses import replace
 from itertools import chain
 from operator import itemgetter
-from typing import TYPE_CHECKING, NamedTuple
+from typing import NamedTuple
 
 from mdmem.diagnostic import Span
+from mdmem.document.document import Document
 from mdmem.document.merging.conflict import Conflicts, MergeConflict
 from mdmem.document.merging.joining import SIDES, Joined, Trio, list_marker
 from mdmem.document.merging.likeness import PlacedFact, find_alike
 from mdmem.document.merging.line_merge import Piece, join_lines, merge_loose_lines
-from mdmem.document.merging.tree import MARKER, Margin
+from mdmem.document.merging.tree import MARKER, Margin, Tree, TreeNode
 from mdmem.document.relink import repointed
 from mdmem.document.text.diff import Versions
 from mdmem.document.text.lines import whole_lines
 from mdmem.document.text.regex import regex
-
-if TYPE_CHECKING:
-    from mdmem.document.document import Document
-    from mdmem.document.merging.tree import Tree, TreeNode
 
 _HASHES = regex(r" {0,3}#{1,6}[ \t]+")
 _LONGEST = 60  # characters of a node in a message

@@ -10,15 +10,13 @@ as if it were not there, is refused.
 from __future__ import annotations
 
 import re
+from collections.abc import Callable, Sequence
 from itertools import accumulate
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import Any, NamedTuple
 
 from mdmem.document.arguments import texts_of
 from mdmem.document.text.regex import shortened
 from mdmem.errors import PatternInvalid
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
 
 _COMMA = re.compile(r",(?![^{]{0,1000}\})")  # not one that parts the choices of `{a,b}`
 _REMEDY = "fix the glob; a backslash makes a special character stand for itself"

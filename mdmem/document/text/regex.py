@@ -9,14 +9,13 @@ from __future__ import annotations
 import re
 import sys
 import time
+from collections.abc import Callable
 from functools import partial
 from typing import TYPE_CHECKING, Any, AnyStr, Generic, TypeVar, cast
 
 from mdmem.errors import PatternInvalid, PatternTooSlow
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
-
     import regex as engine
 
 T = TypeVar("T")

@@ -10,13 +10,10 @@ import math
 import re
 import unicodedata
 from bisect import bisect_right
-from typing import TYPE_CHECKING
+from collections.abc import Callable, Iterable, Sequence
 
 from mdmem.document.text.lines import with_newline
 from mdmem.document.text.regex import regex
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Sequence
 
 # What a byte is to a tokenizer: a letter, a digit, a blank, another control, a sign that is often repeated,
 # any other, and of UTF-8 the byte that continues a character, or begins one in some scripts.

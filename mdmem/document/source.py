@@ -12,6 +12,7 @@ from typing import Any
 
 from mdmem.document.bullets import Bullet, bullets
 from mdmem.document.document import Document
+from mdmem.document.moment import DAY
 from mdmem.document.text.regex import regex
 
 MOST_SOURCES = 100
@@ -19,7 +20,7 @@ MOST_SOURCES = 100
 
 _END = ".。!！;；"  # noqa: RUF001 - the ends of Chinese sentences
 # What a bullet as `bullet` writes it begins with, and one of the sources that end it.
-_DATED = regex(r"(?:[-*+][ \t]+)?(?:[0-9]{4}-[0-9]{2}-[0-9]{2}: )?")
+_DATED = regex(rf"(?:[-*+][ \t]+)?(?:{DAY}: )?")
 SOURCE = regex(r"(?:[a-z]+|https?:/)/[^\s()]+")
 
 

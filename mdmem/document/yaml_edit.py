@@ -10,14 +10,13 @@ from __future__ import annotations
 import json
 import math
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import suppress
-from datetime import datetime
 from functools import cache, cached_property
 from typing import Any, NamedTuple
 
 from mdmem.document.document import Document
 from mdmem.document.edit import TextEdit
 from mdmem.document.frontmatter import BOM
+from mdmem.document.moment import read_date
 from mdmem.document.text.lines import LINE_END
 from mdmem.document.text.regex import regex
 from mdmem.document.tree import Node, Style, resolve
@@ -171,9 +170,7 @@ def _is_plain(text: str, *, flow: bool) -> bool:
     if not isinstance(resolve(text), str) or _OLD_YAML.fullmatch(text):
         return False
     if _ISO_DATE.fullmatch(text) and not isinstance(text, PlainText):
-        with suppress(ValueError):  # a reader of YAML 1.1 makes a date of it, and knows no 13th month
-            return bool(datetime.fromisoformat(text))
-        return False
+        return read_date(text) is not None  # a reader of YAML 1.1 makes a date of it, and knows no 13th month
     return _old_tag()(text) == _TEXT_TAG
 
 

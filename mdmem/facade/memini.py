@@ -21,12 +21,13 @@ from typing import TYPE_CHECKING, Any, Protocol
 from mdmem.document.document import Document, parse_text
 from mdmem.document.edit import between, spliced
 from mdmem.document.field import unset_field, with_field
+from mdmem.document.moment import moment_of, stamp
 from mdmem.errors import Conflict, MemoryNotFound, NotProvided, PathRefused, Usage
 from mdmem.index.links.lineage import references_in
 from mdmem.index.view import View
 from mdmem.kind import NOTE
 from mdmem.memory import validity
-from mdmem.memory.content import moment_of, stamp, utc_now
+from mdmem.memory.content import utc_now
 from mdmem.vault.paths import check_folder, decode_id, encode_id, join
 from mdmem.vault.plan import Change, EditPlan, edit
 
@@ -635,7 +636,7 @@ def _with_values(document: Document, memory: StoredMemory) -> Document:
 def _write_time(milliseconds: int) -> str:
     """Return a time as it is written: to the second, or to the millisecond where that says more."""
     spec = "milliseconds" if milliseconds % 1000 else "seconds"
-    return _to_moment(milliseconds).isoformat(timespec=spec).replace("+00:00", "Z")
+    return stamp(_to_moment(milliseconds), spec)
 
 
 def _read_time(written: Any) -> int | None:

@@ -10,6 +10,7 @@ from datetime import date
 from operator import itemgetter
 from typing import TYPE_CHECKING, Any, TypeAlias
 
+from mdmem.document.moment import DAY
 from mdmem.document.text.lines import LINE_END
 from mdmem.document.text.regex import regex
 from mdmem.document.text.tokens import clip, clipped
@@ -26,8 +27,7 @@ _BOM = "\ufeff"
 # Code points: of a line or a title that is longer than LONGEST, _SHOWN are shown.
 LONGEST, _SHOWN = 4_000, 500
 DATE_FIELDS = ("created", "date", "updated")
-_DAY = r"[0-9]{4}-(?:0[1-9]|1[0-2])-(?:0[1-9]|[12][0-9]|3[01])"
-_WRITTEN_DAY = regex(rf"\s*({_DAY})(?![0-9])")
+_WRITTEN_DAY = regex(rf"\s*({DAY})(?![0-9])")
 _STAMP = regex(r"([0-9]{10})(?:[0-9]{3})?")  # seconds or milliseconds since 1970
 _JOINED_DAY = regex(r"((?:19|20)[0-9]{2})([0-9]{2})([0-9]{2})(?:[0-9]{6})?")
 _DAY_PARTS = regex(r"([0-9]{4}|[0-9]{1,2})([-/.])([0-9]{1,2})\2([0-9]{4}|[0-9]{1,2})(?:[T ,].*)?")
@@ -38,7 +38,7 @@ _SPELLED_DAY = regex(
     r"([A-Za-z]{3})[a-z]*)(?:st|nd|rd|th)?[.,]* ([0-9]{4})(?![0-9]).*"
 )
 _MONTHS = "janfebmaraprmayjunjulaugsepoctnovdec"
-_NAMED_DAY = regex(rf"(?<![0-9]){_DAY}(?![0-9])")
+_NAMED_DAY = regex(rf"(?<![0-9]){DAY}(?![0-9])")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

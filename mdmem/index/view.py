@@ -17,6 +17,7 @@ from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
 
 from mdmem.document.anchor import AnchorHeading
+from mdmem.document.moment import moment_of, read_date, stamp
 from mdmem.document.text.regex import regex
 from mdmem.errors import GitFailed, PatternInvalid
 from mdmem.index.database import key_of, names_of, stem_keys, tag_key
@@ -108,10 +109,7 @@ def refuse_no_date(conditions: Sequence[Condition], memories: Sequence[Mapping[s
 
 def _is_date(text: str) -> bool:
     """Tell whether a text is a month, a day or a time."""
-    for date in (text, f"{text}-01") if _DATE_LIKE.match(text) else ():
-        with suppress(ValueError):
-            return bool(datetime.fromisoformat(date))
-    return False
+    return bool(_DATE_LIKE.match(text) and (read_date(text) or read_date(f"{text}-01")))
 
 
 def fits(conditions: Sequence[Condition], fields: Mapping[str, Values]) -> bool:
@@ -173,13 +171,11 @@ def _as_moment(text: str) -> str:
     All other texts stay as they are.
     """
     found = _TIME.fullmatch(text)
-    with suppress(ValueError, OverflowError):
-        if found:
-            moment = datetime.fromisoformat(found[1] + (found[3] or "").strip())
-            moment = moment.astimezone(UTC).replace(tzinfo=None) if moment.tzinfo else moment
-            fraction = (found[2] or "").rstrip("0")
-            return moment.isoformat(timespec="seconds") + (f".{fraction}" if fraction else "")
-    return text
+    moment = moment_of(found[1] + (found[3] or "").strip()) if found else None
+    if not (found and moment):
+        return text
+    fraction = (found[2] or "").rstrip("0")
+    return stamp(moment).removesuffix("Z") + (f".{fraction}" if fraction else "")
 
 
 def _parse_number(value: Value) -> float | None:

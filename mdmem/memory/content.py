@@ -18,6 +18,7 @@ from mdmem.document.arguments import json_value
 from mdmem.document.document import Document, parse_text
 from mdmem.document.edit import TextEdit, between, spliced
 from mdmem.document.field import unset_field, with_field
+from mdmem.document.moment import moment_of, stamp
 from mdmem.document.section import append_block
 from mdmem.document.text.regex import regex
 from mdmem.errors import EditRefused, Invalid, TextAmbiguous, TextNotFound, Usage
@@ -160,41 +161,9 @@ def refuse_no_object(document: Document) -> None:
     )
 
 
-_NEVER = 1  # the year of Go's zero time, which its programs write for "not set"
-
-
 def utc_now() -> datetime:
     """Return the present moment, in UTC."""
     return datetime.now(UTC)
-
-
-def stamp(moment: datetime) -> str:
-    """Return a moment as it is written: `2024-01-31T12:30:00Z`."""
-    return moment.astimezone(UTC).isoformat(timespec="seconds").replace("+00:00", "Z")
-
-
-def stamp_of(mtime_ns: int) -> str:
-    """Return a file's time of change (ns since the epoch) as `stamp` writes it; empty where none can be."""
-    try:
-        return stamp(datetime.fromtimestamp(mtime_ns // 1_000_000_000, UTC))
-    except (OverflowError, ValueError, OSError):
-        return ""
-
-
-def moment_of(written: Any) -> datetime | None:
-    """Return the moment of an ISO 8601 date or time, in UTC (which one without a zone means), or None."""
-    if not isinstance(written, str):
-        return None
-    try:
-        moment = datetime.fromisoformat(written)
-    except ValueError:
-        return None
-    if moment.year == _NEVER:
-        return None
-    try:
-        return moment.astimezone(UTC) if moment.tzinfo else moment.replace(tzinfo=UTC)
-    except OverflowError:
-        return None
 
 
 EXPIRES = "expires"

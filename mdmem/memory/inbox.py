@@ -15,6 +15,7 @@ from mdmem.diagnostic import SECRETS, SECRETS_HINT, Diagnostic, about_file
 from mdmem.document.arguments import complete_id, json_value, texts_of
 from mdmem.document.edit import between
 from mdmem.document.field import set_field, with_field
+from mdmem.document.moment import stamp
 from mdmem.document.secret import redacted
 from mdmem.document.source import MOST_SOURCES
 from mdmem.errors import (
@@ -255,7 +256,7 @@ class Inbox(KindVerbs[R]):
             remedy = "undo that, or give it the status `open`"
             raise EditRefused(path=found.path, reason="it was rejected", remedy=remedy)
         if found.status == EXPIRED and found.expires:
-            reason = f"it expired at {content.stamp(found.expires)}"
+            reason = f"it expired at {stamp(found.expires)}"
             raise EditRefused(path=found.path, reason=reason, remedy="propose it again")
 
 
@@ -276,7 +277,7 @@ def _plan_renewal(
     if new:
         document = with_field(document, ("sources",), [*found.sources, *new][:MOST_SOURCES])
     if days and found.expires:
-        document = with_field(document, ("expires",), content.stamp(now + timedelta(days=days)))
+        document = with_field(document, ("expires",), stamp(now + timedelta(days=days)))
     return edit(before, between(before.text, document.text), f"propose again {before.path}", merge=False)
 
 

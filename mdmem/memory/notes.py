@@ -11,10 +11,11 @@ from mdmem.document import frontmatter, section
 from mdmem.document.arguments import require_text
 from mdmem.document.document import ANY_SUFFIXES, MARKDOWN_SUFFIXES, Document, parse, without_suffix
 from mdmem.document.edit import TextEdit, splice
+from mdmem.document.moment import stamp_of
 from mdmem.errors import DocumentRefused, EditRefused, MemoryNotFound, Usage
 from mdmem.kind import NOTE, Kind
 from mdmem.memory import history
-from mdmem.memory.content import new_body, stamp_of, unpadded
+from mdmem.memory.content import new_body, unpadded
 from mdmem.memory.verbs import Build, KindVerbs, R
 from mdmem.vault.paths import StrPath, check_folder, check_memory, is_under, join, path_text
 from mdmem.vault.plan import EditPlan, edit

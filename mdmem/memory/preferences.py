@@ -12,6 +12,7 @@ from mdmem.document.arguments import check_natural, json_value, require_text
 from mdmem.document.document import Document, parse_text
 from mdmem.document.edit import spliced
 from mdmem.document.field import with_field
+from mdmem.document.moment import moment_of, stamp
 from mdmem.document.text.regex import regex
 from mdmem.document.tree import same
 from mdmem.errors import DocumentRefused, FieldNotFound, LimitReached, MemoryNotFound, NamedNotFound, Usage
@@ -85,7 +86,7 @@ class Preference:
         """Return the preference as a JSON object."""
         shape = {name: getattr(self, name) for name in self.__dataclass_fields__}
         moments = {name: shape[name] for name in ("created", "updated") if shape[name]}
-        return {**shape, **{name: content.stamp(moment) for name, moment in moments.items()}}
+        return {**shape, **{name: stamp(moment) for name, moment in moments.items()}}
 
 
 def path_of(category: str, key: str) -> str:
@@ -120,8 +121,8 @@ def read_preference(document: Document, now: datetime, state: State = "live") ->
     if "value" not in fields:
         raise FieldNotFound(path=document.path, key="value", near=tuple(fields))
     category, key = name_of(document.path) or ("", "")
-    created = content.moment_of(fields.get("created"))
-    updated = content.moment_of(fields.get("updated")) or created
+    created = moment_of(fields.get("created"))
+    updated = moment_of(fields.get("updated")) or created
     stored = strength = _read_share(fields.get("strength"))
     if updated is not None:
         days = max(0.0, (now - updated).total_seconds() / _SECONDS_PER_DAY)
@@ -387,7 +388,7 @@ class Preferences(KindVerbs[R]):
             live = before if before and self._find_state(before, now) == "live" else None
             if live is None:
                 names = {"type": PREFERENCE.name, "category": category, "key": key}
-                fields = {**names, **given, "created": content.stamp(now)}
+                fields = {**names, **given, "created": stamp(now)}
             elif "value" in live.fields:
                 stored = read_preference(live, now)
                 fields = _decide_fields(stored, given, rule)
@@ -398,7 +399,7 @@ class Preferences(KindVerbs[R]):
                 result = fields.get("value", stored.value)
                 reason = _decide_reason(stored, given["value"], result, why, rule)
             document = live or parse_text(path, "")
-            after = _write_fields(document, {**fields, "updated": content.stamp(now)}, reason)
+            after = _write_fields(document, {**fields, "updated": stamp(now)}, reason)
             # Never merged with what somebody else wrote: whether a value is taken depends on all of it.
             change = Change(path=path, before=before, content=after.data, merge=False)
             is_same = before is not None and before.data == after.data

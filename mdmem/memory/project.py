@@ -14,6 +14,7 @@ from mdmem.document.bullets import Bullet, bullets, normal, written
 from mdmem.document.document import Document, parse_text
 from mdmem.document.edit import TextEdit, splice, spliced
 from mdmem.document.field import merged
+from mdmem.document.moment import DAY
 from mdmem.document.text.lines import with_newline
 from mdmem.document.text.regex import regex
 from mdmem.errors import EditRefused, SectionNotFound, Usage
@@ -32,7 +33,7 @@ _TEMPLATE = "project"
 _TITLE = "Project memory"
 _MARKS = regex(r"(#{1,6})[ \t]+(.*)", re.DOTALL)
 _MARKER = regex(r"\A\s*[-+*][ \t]+(?=.*[^-+*_\s])(\S[^\r\n]*)\s*\Z")
-_DATE = regex(r"[0-9]{4}-[0-9]{2}-[0-9]{2}: ")
+_DATE = regex(rf"{DAY}: ")
 # Headings of sections that say what was chosen, in English and Chinese.
 _CHOICES = regex(
     r"\b(?:preferences?|decisions?|choices?)\b|偏好|决策|決策|决定|決定|选择|選擇", re.IGNORECASE

@@ -20,6 +20,7 @@ from mdmem.diagnostic import Diagnostic, Span, about_file
 from mdmem.document.document import Document, digest, parse_text
 from mdmem.document.edit import spliced
 from mdmem.document.field import set_field, with_field
+from mdmem.document.moment import moment_of, stamp
 from mdmem.document.source import MOST_SOURCES, normal, said_in, sources_of, with_sources
 from mdmem.document.text.regex import regex
 from mdmem.document.text.tokens import clipped, in_line
@@ -33,7 +34,6 @@ from mdmem.errors import (
     Usage,
 )
 from mdmem.kind import NOTE, PROPOSAL, RULE, kind_at
-from mdmem.memory import content
 from mdmem.memory.preferences import path_of as path_of_preference
 from mdmem.vault.paths import check_folder, check_memory, is_under, join
 
@@ -179,7 +179,7 @@ class Proposal:
         """Return the proposal as a JSON object."""
         shape = {name: getattr(self, name) for name in self.__dataclass_fields__}
         moments = {name: shape[name] for name in ("created", "expires") if shape[name]}
-        return {**shape, **{name: content.stamp(moment) for name, moment in moments.items()}}
+        return {**shape, **{name: stamp(moment) for name, moment in moments.items()}}
 
     @property
     def target(self) -> str:
@@ -283,7 +283,7 @@ def to_document(vault: Vault, proposal: Proposal) -> Document:
     document = parse_text(proposal.path, f"```{_INFO}\n{shown}\n```\n", vault.config.limits)
     said = {"reason": proposal.reason, "author": proposal.author, "sources": [*proposal.sources]}
     moments = {"created": proposal.created, "expires": proposal.expires}
-    said |= {name: content.stamp(moment) if moment else "" for name, moment in moments.items()}
+    said |= {name: stamp(moment) if moment else "" for name, moment in moments.items()}
     for name, value in {"type": PROPOSAL.name, "status": OPEN, **said}.items():
         document = with_field(document, (name,), value) if value else document
     return document
@@ -314,7 +314,7 @@ def read(document: Document, now: datetime) -> Proposal:
     problem = next((f"line {each.position.line}: {each.message}" for each in errors), "")
     if status not in {None, OPEN, REJECTED}:
         problem = problem or f"its status is neither {OPEN} nor {REJECTED}"
-    expires = content.moment_of(fields.get("expires"))
+    expires = moment_of(fields.get("expires"))
     has_expired = expires is not None and expires <= now
     return Proposal(
         id=identifier,
@@ -325,7 +325,7 @@ def read(document: Document, now: datetime) -> Proposal:
         reason=_as_text(fields.get("reason")),
         author=_as_text(fields.get("author")),
         sources=tuple(filter(_as_text, sources)) if isinstance(sources, list) else (),
-        created=content.moment_of(fields.get("created")),
+        created=moment_of(fields.get("created")),
         expires=expires,
         hash=document.hash,
         problem=problem,

@@ -5,9 +5,9 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from mdmem.document import confidence as rules
+from mdmem.document.moment import moment_of
 from mdmem.index.hit import DATE_FIELDS
 from mdmem.kind import PREFERENCE, PROJECT, RULE, kind_at
-from mdmem.memory.content import moment_of
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence

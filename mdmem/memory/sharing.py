@@ -15,11 +15,12 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from mdmem.document.edit import between, spliced
 from mdmem.document.field import unset_field, with_field
+from mdmem.document.moment import moment_of, stamp
 from mdmem.document.tree import same
 from mdmem.errors import LimitReached, NamedNotFound, Usage
 from mdmem.kind import NAMESPACES, OBSERVATION, PROPOSAL, SESSION_SUMMARY, WORKING
 from mdmem.memory import history
-from mdmem.memory.content import has_passed, moment_of, stamp, without_empty_frontmatter
+from mdmem.memory.content import has_passed, without_empty_frontmatter
 from mdmem.memory.validity import read_moment
 from mdmem.vault.paths import USERS, decode_id, encode_id, is_encoded, join
 from mdmem.vault.plan import EditPlan, edit

@@ -8,18 +8,11 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from mdmem.diagnostic import Span
 from mdmem.document.edit import between, spliced
 from mdmem.document.field import unset_field, with_field
+from mdmem.document.moment import moment_of, stamp
 from mdmem.document.tree import Flaw
 from mdmem.errors import MemoryNotFound, Usage
 from mdmem.memory import history
-from mdmem.memory.content import (
-    State,
-    expiry_of,
-    has_passed,
-    moment_of,
-    stamp,
-    ttl_of,
-    without_empty_frontmatter,
-)
+from mdmem.memory.content import State, expiry_of, has_passed, ttl_of, without_empty_frontmatter
 from mdmem.vault.paths import is_under
 from mdmem.vault.plan import EditPlan, deletion, edit, together
 

@@ -19,6 +19,7 @@ from typing import TYPE_CHECKING, Any, Generic, Literal, NamedTuple, TypeVar
 from mdmem.document import edit as text_edit, field, section as text_section
 from mdmem.document.arguments import json_value, require_text, texts_of
 from mdmem.document.document import ANY_SUFFIXES, SUFFIXES, Document, parse
+from mdmem.document.moment import stamp_of
 from mdmem.document.text.globs import matcher
 from mdmem.document.text.tokens import first_of
 from mdmem.errors import (
@@ -33,7 +34,7 @@ from mdmem.errors import (
     Usage,
 )
 from mdmem.memory import history
-from mdmem.memory.content import sliding, stamp_of, utc_now
+from mdmem.memory.content import sliding, utc_now
 from mdmem.memory.history import find_gone, restored
 from mdmem.vault.paths import (
     StrPath,

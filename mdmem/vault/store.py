@@ -14,6 +14,7 @@ from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
 
 from mdmem.document.document import SUFFIXES, digest
+from mdmem.document.moment import stamp
 from mdmem.document.text.tokens import in_line
 
 if TYPE_CHECKING:
@@ -251,7 +252,7 @@ def new_entry(actor: str, message: str, changed: tuple[FileChange, ...]) -> Entr
     """Return the entry of a change that is made now, with an id of its own."""
     now = datetime.now(UTC)
     identifier = f"{now:%Y%m%dT%H%M%S%f}-{os.urandom(2).hex()}"
-    time = now.isoformat(timespec="milliseconds").replace("+00:00", "Z")
+    time = stamp(now, "milliseconds")
     return Entry(id=identifier, time=time, actor=actor_name(actor), message=message, files=changed)
 
 

@@ -22,6 +22,7 @@ from typing import TYPE_CHECKING
 
 from mdmem.diagnostic import as_json
 from mdmem.document.document import digest as digest_of
+from mdmem.document.moment import moment_of
 from mdmem.errors import LimitReached, PathRefused
 from mdmem.vault import config, files
 from mdmem.vault.log import TORN_END, LogFile, lines_back
@@ -275,12 +276,13 @@ def _find_times(entries: Sequence[Entry]) -> dict[str, tuple[bool, float]]:
     """Return of each content whether it was ever replaced, and when last, else when it was written."""
     times: dict[str, tuple[bool, float]] = {}
     for entry in entries:
-        with contextlib.suppress(ValueError):
-            when = datetime.fromisoformat(entry.time).timestamp()
-            for change in entry.files:
-                for digest, found in ((change.before, (True, when)), (change.after, (False, when))):
-                    if digest:
-                        times[digest] = max(times.get(digest, found), found)
+        if not (moment := moment_of(entry.time)):
+            continue
+        when = moment.timestamp()
+        for change in entry.files:
+            for digest, found in ((change.before, (True, when)), (change.after, (False, when))):
+                if digest:
+                    times[digest] = max(times.get(digest, found), found)
     return times
 
 

@@ -18,8 +18,8 @@ from typing import TYPE_CHECKING, Literal, NamedTuple
 
 from mdmem.conversations.log.conversation import Conversation
 from mdmem.conversations.log.logs import SessionLogs
-from mdmem.conversations.log.message import parse_time
 from mdmem.conversations.log.record import LogRecord
+from mdmem.document.moment import moment_of
 from mdmem.document.text.regex import MOST_CHARACTERS, regex
 from mdmem.errors import LimitReached, MdmemError, Usage
 from mdmem.index import ripgrep
@@ -126,7 +126,7 @@ class SessionFilter(NamedTuple):
             return False
         if not (self.since or self.before):
             return True
-        time = parse_time(text.time)
+        time = moment_of(text.time)
         return bool(time and (self.since or time) <= time and not (self.before and time >= self.before))
 
 
@@ -180,7 +180,7 @@ def parse_last(text: str) -> timedelta:
 
 
 def _parse_bound(name: str, text: str | None) -> datetime | None:
-    time = None if text is None else parse_time(text)
+    time = None if text is None else moment_of(text)
     if text is not None and time is None:
         raise Usage(problem=f"{name} is a time such as 2026-05-04 or 2026-05-04T10:00:00Z, not {text!r}")
     return time
@@ -244,7 +244,7 @@ def grep(
         for hit in _read_hits(logs, *texts.logs[number], reversed(last[number]))
     ]
     if key is None:
-        hits.sort(key=lambda hit: parse_time(hit.time) or _LONG_AGO, reverse=True)
+        hits.sort(key=lambda hit: moment_of(hit.time) or _LONG_AGO, reverse=True)
     left_out = min(count - len(hits[:limit]), COUNTED)
     return SessionHits(hits=tuple(hits[:limit]), left_out=left_out, notes=explain_missed(missed))
 

@@ -28,8 +28,8 @@ from mdmem.conversations.find.find import (
 )
 from mdmem.conversations.log.conversation import Conversation, LogPosition
 from mdmem.conversations.log.logs import FOLDER, SUFFIX, SessionLogs
-from mdmem.conversations.log.message import parse_time
 from mdmem.diagnostic import Span
+from mdmem.document.moment import moment_of
 from mdmem.errors import IndexDamaged, LimitReached, MdmemError, PathRefused, SessionConflict, StorageFailed
 from mdmem.index import passages
 from mdmem.index.passages import Indexed, Passage
@@ -186,7 +186,7 @@ class _Update:
                 self._add_text(f"{path.removesuffix(SUFFIX)}/{text.seq}", text)
 
     def _add_text(self, place: str, text: SessionHit) -> None:
-        time = parse_time(text.time)
+        time = moment_of(text.time)
         # Half of a character, as JSON has it where somebody cut it, is one that no UTF-8 can carry.
         said, role = (each.encode(errors="replace").decode() for each in (text.snippet, text.role))
         parts = [passages.written_out(part) for part in _PASSAGE.findall(said)] or [""]

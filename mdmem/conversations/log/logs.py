@@ -17,7 +17,6 @@ from datetime import UTC, datetime
 from typing import Any, TypeVar
 
 from mdmem.conversations.log.conversation import Conversation, LogPosition, faults, find_header
-from mdmem.conversations.log.message import parse_time
 from mdmem.conversations.log.record import (
     LAST_NUMBER,
     MOST_VALUES,
@@ -31,6 +30,7 @@ from mdmem.conversations.log.record import (
 from mdmem.conversations.log.state import State
 from mdmem.diagnostic import Diagnostic, about_file
 from mdmem.document.document import SUFFIXES, digest
+from mdmem.document.moment import moment_of, stamp
 from mdmem.document.text.regex import Allowance, foreign, regex
 from mdmem.errors import (
     AlreadyExists,
@@ -481,8 +481,8 @@ def info_of(conversation: Conversation) -> SessionInfo:
     """Return a session as a list shows it."""
     state = conversation.state
     last = next(conversation.messages_back(), None) if state.live else None
-    said = parse_time(last.created_at) if last else None
-    updated = _write_time(said) if said else state.updated
+    said = moment_of(last.created_at) if last else None
+    updated = stamp(said, "milliseconds") if said else state.updated
     return SessionInfo(
         key=state.key,
         messages=state.live,
@@ -572,11 +572,7 @@ def _hide_sessions(namespace: Namespace) -> Namespace:
 
 def now() -> str:
     """Return the time as logs have it: ISO 8601, UTC, milliseconds."""
-    return _write_time(datetime.now(UTC))
-
-
-def _write_time(moment: datetime) -> str:
-    return moment.astimezone(UTC).isoformat(timespec="milliseconds").replace("+00:00", "Z")
+    return stamp(datetime.now(UTC), "milliseconds")
 
 
 def refuse_later(conversation: Conversation) -> None:

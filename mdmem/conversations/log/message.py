@@ -8,7 +8,6 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
-from datetime import UTC, datetime
 from itertools import accumulate, pairwise
 from types import MappingProxyType
 from typing import Any, NamedTuple
@@ -262,15 +261,6 @@ def _find_fault(value: Any, depth: int) -> str:
     if isinstance(value, list):
         return next(filter(None, (_find_fault(each, depth + 1) for each in value)), "")
     return "" if value is None or isinstance(value, str | int | float) else f"a {type(value).__name__}"
-
-
-def parse_time(text: str) -> datetime | None:
-    """Read a time of ISO 8601, UTC without a zone; None where it is none."""
-    try:
-        time = datetime.fromisoformat(text)
-    except ValueError:
-        return None
-    return time if time.tzinfo else time.replace(tzinfo=UTC)
 
 
 def _text_blocks(data: Mapping[str, Any]) -> list[Mapping[str, Any]]:

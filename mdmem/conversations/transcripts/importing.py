@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from mdmem.conversations.log.conversation import Conversation
 from mdmem.conversations.log.logs import info_of
-from mdmem.conversations.log.message import MOST_DEEP, Message, is_asked, parse_time
+from mdmem.conversations.log.message import MOST_DEEP, Message, is_asked
 from mdmem.conversations.log.record import LogRecord, Ranges, messages_in
 from mdmem.conversations.transcripts.keeping import clean_message, is_kept, refuse_secret
 from mdmem.conversations.transcripts.transcripts import (
@@ -28,6 +28,7 @@ from mdmem.conversations.transcripts.transcripts import (
 )
 from mdmem.document import secret
 from mdmem.document.document import digest
+from mdmem.document.moment import moment_of
 from mdmem.errors import Invalid, PathRefused, SessionConflict, Usage
 from mdmem.vault import files
 
@@ -227,8 +228,8 @@ class _Importer:
                         break
                     newest = message if conversation.state.holds(message.seq) else newest
                 else:
-                    said = parse_time(Message.of(0, data).created_at)
-                    before = parse_time(newest.created_at) if newest else None
+                    said = moment_of(Message.of(0, data).created_at)
+                    before = moment_of(newest.created_at) if newest else None
                     if newest and not (said and before and said > before):
                         reason = f"the session {self._transcript.key!r} has messages that this file lacks"
                         raise _NotImported(f"{reason}, and that are newer; import it under another key")

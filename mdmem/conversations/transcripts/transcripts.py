@@ -21,10 +21,11 @@ from functools import partial
 from itertools import islice, takewhile
 from typing import IO, Any, NamedTuple
 
-from mdmem.conversations.log.message import Message, parse_time
+from mdmem.conversations.log.message import Message
 from mdmem.conversations.log.parts import encoded
 from mdmem.conversations.log.record import DECODER, MOST_VALUES, has_too_much, read_object
 from mdmem.document.document import digest
+from mdmem.document.moment import moment_of, stamp
 from mdmem.errors import StorageFailed, Usage
 from mdmem.vault import files
 from mdmem.vault.walk import tree
@@ -302,12 +303,12 @@ def _find_time(value: Mapping[str, Any]) -> str:
     """Find when something was said, in any of the fields that programs use (ISO 8601); empty without one."""
     for given in map(value.get, _TIMES):
         time = given.get("created", given.get("start")) if isinstance(given, dict) else given
-        if isinstance(time, str) and parse_time(time):
+        if isinstance(time, str) and moment_of(time):
             return time
         with suppress(TypeError, ValueError, OverflowError, OSError):
             if (number := float(time or 0)) > _LEAST_SECONDS:
                 moment = datetime.fromtimestamp(number / (1000 if number > _LEAST_MILLISECONDS else 1), UTC)
-                return moment.isoformat(timespec="milliseconds").replace("+00:00", "Z")
+                return stamp(moment, "milliseconds")
     return ""
 
 

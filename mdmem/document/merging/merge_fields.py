@@ -9,9 +9,7 @@ from __future__ import annotations
 import re
 from collections import Counter
 from collections.abc import Mapping
-from contextlib import suppress
 from dataclasses import dataclass
-from datetime import UTC, datetime
 from itertools import chain
 from operator import itemgetter
 from typing import Any, Generic, NamedTuple, TypeVar
@@ -22,6 +20,7 @@ from mdmem.document.document import Document
 from mdmem.document.frontmatter import Frontmatter
 from mdmem.document.merging.conflict import Conflicts, value_conflict
 from mdmem.document.merging.line_merge import is_clean, join_lines, merge_texts
+from mdmem.document.moment import read_date
 from mdmem.document.relink import repointed
 from mdmem.document.text.diff import Versions, complete, merged_order, placed
 from mdmem.document.tree import KeyPath, Member, Node, same
@@ -277,19 +276,11 @@ def _merge_stamps(key: str, blocks: Versions[_Block]) -> MergedFields | None:
     is_first = key == "created" or (key == "valid_to" and successors.base != successors.ours)
     if not (key == "updated" or (is_first and base is None and successors.ours == successors.theirs)):
         return None
-    stamps = {moment: side for side in (ours, theirs) if (moment := _read_stamp(side.node.value))}
-    if len(stamps) != 2:  # noqa: PLR2004 - one of each side
+    mine, yours = read_date(ours.node.value), read_date(theirs.node.value)
+    if not (mine and yours and mine.tzinfo and yours.tzinfo) or mine == yours:
         return None
-    kept = stamps[max(stamps) if key == "updated" else min(stamps)]
+    kept = ours if (mine > yours) == (key == "updated") else theirs
     return MergedFields(kept.lead + kept.own, kept.node.value)
-
-
-def _read_stamp(value: Any) -> datetime | None:
-    """Return the moment that a value says, with its zone; None for a day, and what is none."""
-    with suppress(TypeError, ValueError):
-        moment = datetime.fromisoformat(value)
-        return moment.astimezone(UTC) if moment.tzinfo else None
-    return None
 
 
 # -------------------------------------------------------------------------------------------------- lists

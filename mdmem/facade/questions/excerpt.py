@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from mdmem.diagnostic import Span
 from mdmem.document.bullets import bullets
+from mdmem.document.moment import DAY
 from mdmem.document.text.lines import LINE_END
 from mdmem.document.text.regex import regex
 from mdmem.document.text.tokens import estimate, fenced, in_line, visible
@@ -28,7 +29,7 @@ if TYPE_CHECKING:
 
 _INFO = "memory"
 _A_BLANK_LINE = 2  # line ends
-_DATED = regex(r"[*_`]*([0-9]{4}-(?:0[1-9]|1[0-2])-(?:0[1-9]|[12][0-9]|3[01]))(?![0-9])")
+_DATED = regex(rf"[*_`]*({DAY})(?![0-9])")
 _BOM = "\ufeff"
 
 

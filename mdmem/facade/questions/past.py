@@ -25,8 +25,8 @@ from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Literal, NamedTuple, TypeAlias
 
 from mdmem.document.document import digest, parse
+from mdmem.document.moment import moment_of, stamp
 from mdmem.errors import DocumentRefused, GitFailed, MemoryNotFound, NamedNotFound, Usage
-from mdmem.memory.content import moment_of, stamp
 from mdmem.memory.validity import read_moment
 from mdmem.review.tracked import Tracked
 from mdmem.vault.folder import PAST_MARK

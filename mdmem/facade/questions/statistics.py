@@ -6,13 +6,13 @@ from contextlib import suppress
 from dataclasses import dataclass
 from typing import NamedTuple
 
+from mdmem.document.moment import stamp_of
 from mdmem.document.text.tokens import estimate
 from mdmem.errors import DocumentRefused, MemoryNotFound, StorageFailed
 from mdmem.index.code.citations import DANGLING, GONE
 from mdmem.index.links.references import CODE, LINKS, occurrences
 from mdmem.index.view import View
 from mdmem.kind import namespace_of
-from mdmem.memory.content import stamp_of
 from mdmem.vault.vault import Vault
 
 _MONTH = len("2024-01")

@@ -9,7 +9,7 @@ from __future__ import annotations
 import time
 from typing import TYPE_CHECKING, NamedTuple
 
-from mdmem.memory.content import stamp_of
+from mdmem.document.moment import stamp_of
 from mdmem.vault.paths import relative
 
 if TYPE_CHECKING:

@@ -10,11 +10,11 @@ both share the same way but for `$`, which there also matches before a final lin
 
 from __future__ import annotations
 
-import datetime as dt
 import re
 from functools import lru_cache
 from typing import TYPE_CHECKING, NamedTuple
 
+from mdmem.document.moment import DAY, read_date
 from mdmem.document.text.regex import foreign, regex
 from mdmem.errors import PatternInvalid
 
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
     from regex import Pattern
 
-_DATE = regex(r"([0-9]{4})-([0-9]{2})-([0-9]{2})")
+_DATE = regex(DAY)
 _TIME = regex(
     r"(?:[01][0-9]|2[0-3]):[0-5][0-9](?::(?:[0-5][0-9]|60)(?:\.[0-9]+)?)?"
     r"(?:[Zz]|[-+](?:[01][0-9]|2[0-3]):[0-5][0-9])?"
@@ -49,14 +49,7 @@ class Format(NamedTuple):
 
 def is_date(text: str) -> bool:
     """Return whether `text` is a day of the calendar, `2024-01-31`."""
-    found = _DATE.fullmatch(text)
-    if not found:
-        return False
-    try:
-        dt.date(*map(int, found.groups()))
-    except ValueError:
-        return False
-    return True
+    return _DATE.fullmatch(text) is not None and read_date(text) is not None
 
 
 def is_time(text: str) -> bool:

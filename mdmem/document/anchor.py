@@ -43,7 +43,7 @@ _NAME = regex(
     re.IGNORECASE,
 )
 _TITLES = (
-    regex(r"^(?:[ \t>]|[-*+][ \t]|[0-9]{1,9}[.)][ \t])*+#{1,6}[ \t]++([^\n]+)", re.MULTILINE),
+    regex(rf"^(?:[ \t>]|{blocks.LIST_MARKER}[ \t])*+#{{1,6}}[ \t]++([^\n]+)", re.MULTILINE),
     regex(r"^[ \t>*+-]*+([^\s>][^\n]*)\n[ \t>]*+(?:=++|-++)[ \t]*+$", re.MULTILINE),
     regex(r"<h[1-6]\b[^<>\n]{0,500}>([^\n]{1,500}?)</h[1-6]>", re.IGNORECASE),
     regex(r"^((?:[^\s:][^\n]*+\n){1,8}+)\n?[ ]{0,3}[:~][ \t]++\S", re.MULTILINE),  # terms, and what is one

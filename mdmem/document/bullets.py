@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass
 
 from mdmem.diagnostic import Span
 from mdmem.document.document import Document
-from mdmem.document.markdown import blocks
+from mdmem.document.outline import TreeNode, read_tree
 from mdmem.document.text.lines import LINE_END
 from mdmem.document.text.regex import regex
 
@@ -41,58 +42,35 @@ class Bullet:
 
 
 def bullets(document: Document, region: Span) -> list[Bullet]:
-    """Return the bullets at the top level of the lists in `region`, in order; numbered items are none.
-
-    `region` begins at a line outside of any list, as a section's text does.
-    """
+    """Return the bullets at the top level of the lists in `region`, in order; numbered items are none."""
     found = []
-    depth, first_inside = 0, None
-    for name, opens, closes, start, end in blocks.events(document.text[slice(*region)]):
-        if opens and depth == 2 and not first_inside:  # noqa: PLR2004 - in a list and in its item
-            first_inside = name, Span(region.start + start, region.start + end)
-        depth += opens - closes
-        if name == blocks.ITEM and closes and depth == 1:
-            bullet = _read_item(
-                document, region, Span(region.start + start, region.start + end), first_inside
-            )
-            found += [bullet] if bullet else []
-            first_inside = None
+    for section in read_tree(document).root.children:
+        for item in (item for each in section.children if each.kind == "list" for item in each.children):
+            start = document.lines.span(item.line).start
+            marker = _MARKER.match(document.text, start)
+            if marker and region.start <= start < region.end:
+                found.append(_read_bullet(document, item, marker))
     return found
 
 
-def _read_item(
-    document: Document, region: Span, item: Span, first_inside: tuple[str, Span] | None
-) -> Bullet | None:
-    """Return the bullet of a list's item, None for a number; `first_inside` is the first block in it."""
-    text, lines = document.text, document.lines
-    number = lines.number(item.start)
-    start = lines.span(number).start
-    marker = _MARKER.match(text, start)
-    if not marker:
-        return None
-    last = lines.number(start + len(text[start : item.end].rstrip(" \t\r\n")) - 1)
-    head_last = last
-    if first_inside:
-        name, place = first_inside
-        if name == blocks.PARAGRAPH:
-            head_last = lines.number(place.start + len(text[slice(*place)].rstrip(" \t\r\n")) - 1)
-        else:
-            head_last = max(lines.number(place.start) - 1, number)
+def _read_bullet(document: Document, item: TreeNode, marker: re.Match[str]) -> Bullet:
+    lines, start = document.lines, marker.start()
+    last = max(node.last for node in item.walk())
     lead, padding = _column_width(marker[1] + marker[2]), marker[3]
     if not padding or _column_width(marker[0]) - lead > _WIDEST_PADDING:
         padding = " "
     content = _column_width(marker[1] + marker[2] + padding)
-    others = (_dedent_line(lines.content(line), content) for line in range(number + 1, last + 1))
-    texts = [lines.content(number)[marker.end() - start :], *others]
+    others = (_dedent_line(lines.content(line), content) for line in range(item.line + 1, last + 1))
+    texts = [lines.content(item.line)[marker.end() - start :], *others]
     return Bullet(
         indent=marker[1],
         marker=marker[2],
         padding=padding,
         text="\n".join(line.rstrip(" \t") for line in texts),
-        head=Span(marker.end(), lines.content_end(head_last)),
+        head=Span(marker.end(), lines.content_end(item.last)),
         span=Span(start, lines.content_end(last)),
-        line=number,
-        apart=start > region.start and not lines.content(number - 1).strip(" \t"),
+        line=item.line,
+        apart=start > document.body_span.start and not lines.content(item.line - 1).strip(" \t"),
     )
 
 

@@ -14,6 +14,7 @@ from mdmem.document.document import Document
 from mdmem.document.edit import TextEdit, fitted, splice
 from mdmem.document.markdown import blocks
 from mdmem.document.markdown.blocks import Heading, Section
+from mdmem.document.outline import MARKER, TreeNode, read_tree
 from mdmem.document.synced_block import BEGIN
 from mdmem.document.text.lines import LINE_END, Lines
 from mdmem.document.text.regex import regex
@@ -23,9 +24,6 @@ from mdmem.kind import PROJECT_FILE
 SEPARATOR = " > "
 _MARKS = regex(r"(#{1,6})[ \t]+(.*?)(?:[ \t]+#+)?")
 _BLANK_LINES = regex(r"(?:[ \t]*(?:\r\n|\n|\r))+")
-_LIST_ITEM = regex(r" {0,3}(?:[-+*]|[0-9]{1,9}[.)])[ \t]")
-_NESTED_ITEM = regex(r"[ \t]*(?:[-+*]|[0-9]{1,9}[.)])[ \t]")
-_IN_ITEM = regex(r"[ \t]*$|  |\t")
 _COMMENT = regex(r"(?:\A|[\r\n]) {0,3}(?=<!--)")
 _MOST_NAMED = 20
 _MOST_TRIED = 5  # of equal headings, for a name of their own
@@ -139,7 +137,7 @@ def append_to_section(document: Document, heading: str, new: str) -> list[TextEd
         return []
     if content.start == content.end:
         return _verify_edit(document, section, _block_at(document, section.own.start, new))
-    added = _gap_before_appended(document, content, new) + new
+    added = _gap_before_appended(document, section, content, new) + new
     return _verify_edit(document, section, TextEdit(content.end, content.end, added))
 
 
@@ -203,28 +201,21 @@ def _trim_blank_lines(text: str, region: Span) -> Span:
     return Span(start, ending.start() if ending else region.end)
 
 
-def _gap_before_appended(document: Document, content: Span, new: str) -> str:
-    lines, newline = document.lines, document.lines.newline
-    if not _NESTED_ITEM.match(new) or _ends_in_paragraph(document.text[slice(*content)]):
+def _gap_before_appended(document: Document, section: Section, content: Span, new: str) -> str:
+    """Return a line end between an item and the list that ends a section, a blank line between all else."""
+    newline = document.lines.newline
+    last = _last_node(document, section, content)
+    if not MARKER.match(new) or last.kind != "list":
         return newline * 2
-    first = lines.number(content.start)
-    number = lines.number(content.end - 1)
-    while not _LIST_ITEM.match(lines.content(number)):
-        if number == first or not _IN_ITEM.match(lines.content(number)):
-            return newline * 2
-        number -= 1
-    above = number - 1
-    while above >= first and not lines.content(above).strip(" \t"):
-        above -= 1
-    follows_item = above >= first and (
-        _LIST_ITEM.match(lines.content(above)) or _IN_ITEM.match(lines.content(above))
-    )
-    return newline * 2 if follows_item and above < number - 1 else newline
+    is_apart = len(last.children) > 1 and last.children[-1].lead
+    return newline * 2 if is_apart else newline
 
 
-def _ends_in_paragraph(content: str) -> bool:
-    """Return whether a text ends in a paragraph, which an underline would make a heading."""
-    return bool(blocks.scan(f"{content}\n=").headings)
+def _last_node(document: Document, section: Section, content: Span) -> TreeNode:
+    nodes = read_tree(document).root.children
+    node = next(each for each in nodes if each.line == section.heading.line)
+    last_line = document.lines.number(content.end - 1)
+    return next((each for each in reversed(node.children) if each.line <= last_line), node)
 
 
 def _block_at(document: Document, at: int, new: str) -> TextEdit:

@@ -18,7 +18,8 @@ from mdmem.document.confidence import confidence_of, sources_of
 from mdmem.document.document import parse_text
 from mdmem.document.edit import between, spliced
 from mdmem.document.field import with_field
-from mdmem.document.merging.tree import read_tree
+from mdmem.document.markdown.blocks import LIST_MARKER
+from mdmem.document.outline import read_tree
 from mdmem.document.section import SEPARATOR, append_block, append_to_section, insert_before_section
 from mdmem.document.text.regex import regex
 from mdmem.errors import (
@@ -42,7 +43,7 @@ if TYPE_CHECKING:
     from datetime import datetime
 
     from mdmem.document.document import Document
-    from mdmem.document.merging.tree import TreeNode
+    from mdmem.document.outline import TreeNode
     from mdmem.index.view import View
     from mdmem.vault.plan import EditPlan
     from mdmem.vault.vault import Vault
@@ -54,7 +55,7 @@ _MOST_NEAR, _MOST_SAMPLED = 20, 40  # memories, and runs of them, that are looke
 _CJK = "\u3040-\u30ff\u3400-\u4dbf\u4e00-\u9fff\uac00-\ud7af\uf900-\ufaff"
 _WORD = regex(rf"[{_CJK}]|[^\W{_CJK}]+")
 _LINK = r"!?(?:\[\[[^\]\r\n]*\]\]|\[[^\]\r\n]*\]\([^)\r\n]*\)|<?https?://[^\s>]++>?)"
-_ONLY_LINKS = regex(rf"(?m)^[ \t>]*(?:(?:[-+*]|[0-9]+[.)])[ \t]+)?(?:{_LINK}[ \t.,;|]*+)++$")
+_ONLY_LINKS = regex(rf"(?m)^[ \t>]*(?:{LIST_MARKER}[ \t]+)?(?:{_LINK}[ \t.,;|]*+)++$")
 _HELD = 4  # a block is held where a quarter of its runs is
 _OFTEN, _MORE = 3, 2  # uses of a word that say what a memory is about, and times as often as elsewhere
 _SHARED_NAMES, _COPIED = 8, 4  # names that two folders share; of versions less than a quarter is copied

@@ -18,8 +18,8 @@ from typing import Any, NamedTuple
 from mdmem.document.document import Document, parse
 from mdmem.document.merging.comparison import Comparison, FactChange, FieldChange, compare, pair_facts
 from mdmem.document.merging.facts import Fact
+from mdmem.document.outline import without_marker
 from mdmem.document.text.lines import whole_lines, with_newline
-from mdmem.document.text.regex import regex
 from mdmem.document.tree import KeyPath, Member
 from mdmem.errors import DocumentRefused
 from mdmem.git.history import AGENT, ALSO, ID, OP, Commit
@@ -29,7 +29,6 @@ from mdmem.vault.vault import Vault
 
 _MOST_ENTRIES = 10_000  # of the history that are looked at
 _MOST_READ = 4_000_000  # bytes of old versions of a memory
-_MARKER = regex(r"\A(?:[-+*]|[0-9]{1,9}[.)])[ \t]+")
 _RETURNS = ("undo ", "redo ", "restore ", "revert ")
 
 
@@ -81,8 +80,10 @@ class _Version:
     @cached_property
     def lines(self) -> list[tuple[int, str]]:
         """The indentation of each line, and its words without the marker: read much faster than facts."""
-        lines = [(line, line.lstrip(" \t")) for line in whole_lines(self.read_text() or "")]
-        return [(len(line) - len(own), " ".join(_MARKER.sub("", own).split())) for line, own in lines]
+        lines = whole_lines(self.read_text() or "")
+        return [
+            (len(line) - len(line.lstrip(" \t")), " ".join(without_marker(line).split())) for line in lines
+        ]
 
     @cached_property
     def counts(self) -> Counter[str]:

@@ -81,7 +81,7 @@ def agents(vault_root: Path, text: str | None = None) -> str:
         ("## D\n\n- a\n\n### Sub\n\n- s\n", "## D\n\n- a\n- new\n\n### Sub\n\n- s\n"),
         ("## D\n```\ncode\n```\nTitle\n===\n", "## D\n```\ncode\n```\n\n- new\n\nTitle\n===\n"),
         ("D\n---\n- a\n", "D\n---\n- a\n- new\n"),
-        ("## D ##\n\n- a\n  lazy\nlazier\n", "## D ##\n\n- a\n  lazy\nlazier\n\n- new\n"),
+        ("## D ##\n\n- a\n  lazy\nlazier\n", "## D ##\n\n- a\n  lazy\nlazier\n- new\n"),
         ("## D\n\n<!--\n- kept for later\n-->\n", "## D\n\n<!--\n- kept for later\n-->\n\n- new\n"),
         ("# T\n", "# T\n\n## D\n\n- new\n"),
         ("# T\n\n\n", "# T\n\n## D\n\n- new\n"),

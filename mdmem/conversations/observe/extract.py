@@ -18,7 +18,7 @@ from mdmem.document.document import parse_text
 from mdmem.document.markdown import blocks
 from mdmem.document.markdown.blocks import IMAGE, LINK
 from mdmem.document.markdown.sentences import sentences
-from mdmem.document.merging.tree import read_tree
+from mdmem.document.outline import read_tree
 from mdmem.document.text.regex import regex
 from mdmem.document.text.tokens import clipped, in_line
 

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 from mdmem.document.document import parse_text
 from mdmem.document.markdown.sentences import sentences
-from mdmem.document.merging.tree import read_tree
+from mdmem.document.outline import read_tree
 from mdmem.document.text.regex import regex
 from mdmem.document.text.tokens import in_line
 from mdmem.errors import TooManyParts
@@ -25,7 +25,7 @@ _WORDS = 5  # of a line behind a log that somebody typed
 _FENCED = regex(r"(?ms)^ {0,3}(?P<mark>```+|~~~+)[^\n]*\n(?P<code>.*?)^ {0,3}(?P=mark)[`~]*[ \t]*$")
 _HEADING = regex(r"(?m)^#{1,3}[ \t]+(\S[^\n|]*?)[ \t#]*$")
 _EMPHASIS = regex(r"(\*\*\*?)(?=\S)([^*\n]+?)(?<=\S)\1")
-_MARKER = regex(r"\A\s*(?:[-+*]|[0-9]{1,9}[.)])[ \t]+(?:\[[ xX]\][ \t]+)?")
+_BOX = regex(r"\A\[[ xX]\][ \t]+")
 _NUMBER = regex(r"\A[0-9]{1,2}[.)]\s+")
 _ENDED = regex("[.!?:\u2026\u3002\uff01\uff1f][\"'*_`\u2019\u201d]*\\Z")
 _LOGGED = regex(
@@ -63,9 +63,9 @@ def _find_sentences(text: str) -> Iterator[str]:
     for node in read_tree(parse_text("text.md", _NO_TEXT.sub("?", text))).nodes:
         if node.kind not in {"paragraph", "item"}:
             continue
-        block = node.head
-        if node.kind == "item":
-            block = _MARKER.sub("", block.partition("\n")[0].rstrip(": ") if node.is_code else block)
+        block = _BOX.sub("", node.head[len(node.marker) :])
+        if node.is_code:
+            block = block.partition("\n")[0].rstrip(": ")
         for said in _join_lines(_EMPHASIS.sub(r"\2", parted(block)[0])):
             if len(said) <= LONGEST and not (TABLE.search(said) or CODE.search(said) or '{"' in said):
                 yield said

@@ -21,7 +21,9 @@ if TYPE_CHECKING:
 _ATX = regex(r"(#{1,6})(?:[ \t]+|(?=\n)|\Z)")
 _BLOCK_ID = regex(r"\^([A-Za-z0-9-]++)[ \t]*+(?=\n|\Z)")
 _QUOTE_MARKS = regex(r"(?<=\n)[ \t]*+>[ \t>]*+")
-_CONTAINER_MARKS = regex(r"(?:\A|(?<=\n))[ \t]*+(?:(?:>|(?:[-+*]|[0-9]{1,9}[.)])(?=[ \t]))[ \t]*+)+")
+LIST_MARKER = r"(?:[-+*]|[0-9]{1,9}[.)])"
+"""The pattern of what an item of a list begins with, without blanks."""
+_CONTAINER_MARKS = regex(rf"(?:\A|(?<=\n))[ \t]*+(?:(?:>|{LIST_MARKER}(?=[ \t]))[ \t]*+)+")
 _DEFINITION = regex(
     r"(\[((?:[^\[\]\\]++|\\[\s\S])++)\]:[ \t]*+(?:\n[ \t]*+)?(<(?:[^<>\\\n]++|\\[^\n])*+>|[^\x00-\x20\x7f]++)"
     r"(?:(?:[ \t]++(?:\n[ \t]*+)?|\n[ \t]*+)"
@@ -36,7 +38,7 @@ _ODD = str.maketrans("\0\x0b\x0c", "\x01\x01\x01")
 _DEEP = 100
 _MAY_BE_DEEP = 10_000
 _DEEP_LINE = regex(rf"\n(?=[ \t>+*.)0-9-]{{{_DEEP}}})")
-_NESTED = regex(r"[ \t]*+(?:(?:>|[-+*](?=[ \t])|[0-9]{1,9}[.)](?=[ \t]))[ \t]*+)*+")
+_NESTED = regex(rf"[ \t]*+(?:(?:>|{LIST_MARKER}(?=[ \t]))[ \t]*+)*+")
 _NO_BLANK = regex(r"[^ \t]")
 # What the parser makes a node of, and how many of them there may be for each part: of a hundred characters
 # of notes six are such ones, in the densest fourteen.

@@ -13,7 +13,7 @@ from mdmem.document.document import Document, parse_text
 from mdmem.document.edit import TextEdit, splice
 from mdmem.document.merging.facts import Fact, facts_by_node, in_one_line
 from mdmem.document.merging.matching import TELLING, Matching, occurrences
-from mdmem.document.merging.tree import read_tree
+from mdmem.document.outline import read_tree
 from mdmem.document.text.diff import increasing
 from mdmem.document.tree import KeyPath, same
 from mdmem.errors import DocumentRefused

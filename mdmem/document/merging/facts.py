@@ -11,12 +11,13 @@ from typing import NamedTuple
 from mdmem.diagnostic import Span
 from mdmem.document.anchor import BLOCK_MARK
 from mdmem.document.document import Document
-from mdmem.document.merging.tree import Tree, TreeNode, read_tree
+from mdmem.document.markdown.blocks import LIST_MARKER
+from mdmem.document.outline import Tree, TreeNode, read_tree
 from mdmem.document.text.regex import regex
 
 _NO_FACTS = frozenset(["root", "list", "rule"])
 _MARKERS = {
-    "item": regex(r"\A[ \t]*(?:(?:[-+*]|[0-9]{1,9}[.)])(?:[ \t]+|\Z))+"),
+    "item": regex(rf"\A[ \t]*(?:{LIST_MARKER}(?:[ \t]+|\Z))+"),
     "quote": regex(r"(?m)^[ \t]*(?:>[ \t]?)+"),
 }
 _BLANKS = regex(r"[ \t\r\n]+")

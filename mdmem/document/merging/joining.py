@@ -12,7 +12,7 @@ from typing import Literal, NamedTuple
 from mdmem.document.anchor import plain
 from mdmem.document.merging.likeness import PlacedFact, find_alike
 from mdmem.document.merging.matching import NEARLY_ALL, Matching, count_words
-from mdmem.document.merging.tree import Tree, TreeNode
+from mdmem.document.outline import Tree, TreeNode
 from mdmem.document.text.diff import Versions
 from mdmem.document.text.regex import regex
 

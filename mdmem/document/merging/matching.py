@@ -11,7 +11,7 @@ from collections.abc import Callable, Hashable, Iterable, Iterator, Sequence
 from itertools import chain
 from typing import TypeVar
 
-from mdmem.document.merging.tree import Tree, TreeNode
+from mdmem.document.outline import Tree, TreeNode
 from mdmem.document.text.diff import increasing, matches
 from mdmem.document.text.regex import regex
 

@@ -18,6 +18,7 @@ from itertools import pairwise
 from mdmem.document import frontmatter
 from mdmem.document.document import Document
 from mdmem.document.frontmatter import Frontmatter
+from mdmem.document.markdown.blocks import LIST_MARKER
 from mdmem.document.merging.conflict import ConflictKind, Conflicts, Markers, MergeConflict, value_conflict
 from mdmem.document.merging.joining import SIDES, join_trees
 from mdmem.document.merging.likeness import read_key
@@ -32,8 +33,8 @@ from mdmem.document.merging.line_merge import (
     merge_texts,
 )
 from mdmem.document.merging.merge_fields import MergedFields, merge_fields, merged_json
-from mdmem.document.merging.tree import Tree, TreeNode, read_tree
 from mdmem.document.merging.writing import Writer, Written
+from mdmem.document.outline import Tree, TreeNode, read_tree
 from mdmem.document.relink import MOST_COMPARED
 from mdmem.document.synced_block import with_one_block
 from mdmem.document.text.diff import Versions, complete
@@ -46,7 +47,7 @@ __all__ = ["Markers", "MergeConflict", "Merged", "merge"]
 
 _FINAL_LINE_END = regex(r"(?:\r\n|\n|\r)\Z")
 # What may stand behind any line, and never continues what another inserted there.
-_BEGINS_BLOCK = regex(r"[ \t]*(?:[\r\n]|\Z)|#{1,6}[ \t]|[-+*][ \t]|[0-9]{1,9}[.)][ \t]")
+_BEGINS_BLOCK = regex(rf"[ \t]*(?:[\r\n]|\Z)|(?:#{{1,6}}|{LIST_MARKER})[ \t]")
 _LONGEST = 60  # characters of a line in a message
 
 

@@ -13,7 +13,7 @@ from mdmem.document.merging.conflict import Conflicts, MergeConflict
 from mdmem.document.merging.joining import SIDES, Joined, Trio, list_marker
 from mdmem.document.merging.likeness import PlacedFact, find_alike
 from mdmem.document.merging.line_merge import Piece, join_lines, merge_loose_lines
-from mdmem.document.merging.tree import MARKER, Margin, Tree, TreeNode
+from mdmem.document.outline import MARKER, Margin, Tree, TreeNode, margin_of
 from mdmem.document.relink import repointed
 from mdmem.document.text.diff import Versions
 from mdmem.document.text.lines import whole_lines
@@ -135,7 +135,7 @@ class Writer:
         self._reach_node(trio)
         if node.kind != "item":
             return margin
-        return _margin_of(next((piece.text for piece in pieces if piece.text), heads[trio.sides[-1]]))
+        return margin_of(next((piece.text for piece in pieces if piece.text), heads[trio.sides[-1]]))
 
     def _with_bullet(self, trio: Trio, head: str) -> str:
         """Return the lines of an added item with the bullet that the other side gave the list around it.
@@ -147,7 +147,7 @@ class Writer:
         other = around.nodes[3 - side] if around else None
         if not (own and around and other and other.children and found):
             return head
-        marker, indent = found[0], _margin_of(other.children[0].head).indent
+        marker, indent = found[0], margin_of(other.children[0].head).indent
         before, old, new = (list_marker(each) for each in (around.nodes.base or own, own, other))
         if before == old != new and {old, new} <= {*"-+*"}:
             marker = marker.replace(old, new)
@@ -332,16 +332,11 @@ def _replace_marker(head: str, marker: str) -> str:
     found = MARKER.match(head) or _HASHES.match(head)
     old = found[0] if found else ""
     first, *others = whole_lines(head[len(old) :]) or [""]
-    return marker + first + _margin_of(old).shifted("".join(others), _margin_of(marker))
+    return marker + first + margin_of(old).shifted("".join(others), margin_of(marker))
 
 
 def _read_additions(lines: list[str]) -> list[PlacedFact]:
     return [PlacedFact("line", line.strip(" \t\r\n")) for line in lines]
-
-
-def _margin_of(marker: str) -> Margin:
-    found = MARKER.match(marker)
-    return Margin(found[1], len(found[0]) - len(found[1])) if found else Margin()
 
 
 def _node_span(document: Document, node: TreeNode) -> Span:

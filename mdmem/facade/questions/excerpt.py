@@ -164,19 +164,16 @@ class ExcerptSource:
 
     def sections(self, rank: tuple[float, ...] = ()) -> list[Excerpt]:
         """Its sections in order; a bullet that begins with a date is an excerpt of that day."""
-        document = self._document
-        found: list[Excerpt] = []
-        start = document.body_span.start
-        for section in document.sections:
-            found += self._cut_lines(Span(start, section.heading.span.start))
-            start = section.heading.span.start
-            for bullet in bullets(document, section.own):
-                written = _DATED.match(bullet.text)
-                if written:
-                    found += self._cut_lines(Span(start, bullet.span.start))
-                    found += [replace(e, day=written[1]) for e in self._cut_lines(bullet.span)]
-                    start = bullet.span.end
-        found += self._cut_lines(Span(start, len(document.text)))
+        document, found = self._document, list[Excerpt]()
+        start, end = document.body_span
+        headings = [section.heading.span.start for section in document.sections]
+        under = bullets(document, Span(headings[0], end)) if headings else ()
+        days = {each.span: day[1] for each in under if (day := _DATED.match(each.text))}
+        for place in sorted([*(Span(at, at) for at in headings), *days]):
+            found += self._cut_lines(Span(start, place.start))
+            found += [replace(each, day=days[place]) for each in self._cut_lines(place) if place in days]
+            start = place.end
+        found += self._cut_lines(Span(start, end))
         return [replace(excerpt, rank=rank) for excerpt in found]
 
     def _cut_lines(self, span: Span) -> Iterator[Excerpt]:

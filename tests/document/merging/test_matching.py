@@ -9,12 +9,12 @@ from hypothesis import given, settings, strategies as st
 
 from mdmem.document.document import Limits, parse_text
 from mdmem.document.merging.matching import Matching, holds, section_of
-from mdmem.document.merging.tree import read_tree
+from mdmem.document.outline import read_tree
 from tests.speed import examples, soak_most
 from tests.tables import cases
 
 if TYPE_CHECKING:
-    from mdmem.document.merging.tree import TreeNode
+    from mdmem.document.outline import TreeNode
 
 LINES = st.sampled_from(
     [

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import example, given, settings, strategies as st
 
 from mdmem.document.document import Limits, parse_text
-from mdmem.document.merging.tree import Margin, TreeNode, read_tree
+from mdmem.document.outline import Margin, TreeNode, read_tree
 from mdmem.errors import TooManyParts
 from tests.speed import examples
 

@@ -41,7 +41,8 @@ _LEAVES: dict[str, TreeNodeKind] = {
     "HtmlBlock": "html",
     "FootnoteDefinition": "footnote",
 }
-MARKER = regex(r"([ \t]*)([-+*]|[0-9]{1,9}[.)])(?:[ \t]+|(?=[\r\n]|\Z))")
+MARKER = regex(rf"([ \t]*){blocks.LIST_MARKER}(?:[ \t]+|(?=[\r\n]|\Z))")
+"""What stands before the words of an item; its group is the indentation."""
 _LABEL = regex(r"[ \t]*\[((?:[^\[\]\\]|\\.)+)\]:")
 _BARS = regex(r" ?(?<!\\)\| ?")
 _BLANKS = regex(r"[ \t]+")
@@ -68,6 +69,12 @@ class Margin:
             return f"{new.indent}{' ' * new.width}{line[len(inside) :]}"
 
         return "".join(map(shift, whole_lines(text)))
+
+
+def margin_of(head: str) -> Margin:
+    """Return the indentation of what stands in an item that begins with this text; none for other text."""
+    found = MARKER.match(head)
+    return Margin(found[1], len(found[0]) - len(found[1])) if found else Margin()
 
 
 @dataclass(slots=True, eq=False)
@@ -115,8 +122,7 @@ class TreeNode:
     @property
     def inner(self) -> Margin:
         """The indentation of what stands in an item."""
-        found = MARKER.match(self.head) if self.kind == "item" else None
-        return Margin(found[1], len(self.marker) - len(found[1])) if found else self.margin
+        return margin_of(self.head) if self.kind == "item" else self.margin
 
     def walk(self) -> Iterator[TreeNode]:
         """Yield the node and all below it, in order."""
@@ -142,6 +148,12 @@ class Tree:
     def source(self) -> str:
         """The body, as it is written."""
         return self.root.source + self.tail
+
+
+def without_marker(line: str) -> str:
+    """Return a line without the marker of an item and the blanks around that."""
+    found = MARKER.match(line)
+    return line[found.end() :] if found else line
 
 
 def read_tree(document: Document) -> Tree:

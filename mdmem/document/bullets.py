@@ -92,7 +92,8 @@ def normal(text: str) -> str:
     Blanks at the ends of lines go; a first line of marks alone, which would be no text, is escaped.
     """
     lines = [line.rstrip(" \t") for line in LINE_END.split(text.strip(" \t\r\n"))]
-    return "\\" * bool(_MARKS_ONLY.match(lines[0])) + "\n".join(lines)
+    escape = "\\" if _MARKS_ONLY.match(lines[0]) else ""
+    return escape + "\n".join(lines)
 
 
 def written(text: str, like: Bullet | None = None) -> str:

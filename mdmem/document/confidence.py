@@ -73,9 +73,10 @@ def terms_of(fields: Mapping[str, Any]) -> tuple[ConfidenceTerm, ...]:
     if not type_:
         return ()
     explicit = is_explicit(fields)
-    first = ConfidenceTerm(
-        f"source {type_}{', explicit' * explicit}", _EXPLICIT if explicit else _FIRST[type_]
-    )
+    if explicit:
+        first = ConfidenceTerm(f"source {type_}, explicit", _EXPLICIT)
+    else:
+        first = ConfidenceTerm(f"source {type_}", _FIRST[type_])
     further = len(distinct_sources(sources_of(fields))) - 1
     against = fields.get("contradicted_by")
     count = sum(map(_is_name, against if isinstance(against, list) else [against]))
@@ -112,4 +113,4 @@ def _is_name(value: Any) -> bool:
 
 
 def _count(number: int, what: str) -> str:
-    return f"{number} {what}{'s' * (number > 1)}"
+    return f"1 {what}" if number == 1 else f"{number} {what}s"

@@ -19,6 +19,7 @@ from mdmem.diagnostic import Diagnostic
 from mdmem.document import frontmatter, yaml_edit
 from mdmem.document.document import Document
 from mdmem.document.edit import TextEdit, spliced
+from mdmem.document.text.lines import LINE_END
 from mdmem.document.tree import INDEX, Flaw, Key, KeyPath, Node, dotted, same, undotted
 from mdmem.document.yaml_edit import BlockEdit, FlowEdit, PlainText
 from mdmem.errors import DocumentRefused, EditRefused, FieldNotFound, Usage
@@ -381,14 +382,16 @@ def _first_field(document: Document, fields: dict[str, Any]) -> TextEdit:
         return TextEdit(start, start, f"---{newline}{written}---{newline}{apart}")
     span, inner = document.frontmatter.span, document.frontmatter.inner
     # An empty line tells it from frontmatter that was made for its one field, and goes with that.
-    is_as_made = document.text[slice(*span)] == f"---{newline}" * 2 and document.body[:1] in {"", newline[0]}
-    return TextEdit(inner.end, inner.end, written + newline * is_as_made)
+    if document.text[slice(*span)] == f"---{newline}" * 2 and document.body[:1] in {"", newline[0]}:
+        written += newline
+    return TextEdit(inner.end, inner.end, written)
 
 
 def _find_unset(document: Document, path: KeyPath) -> TextEdit | None:
     """Return the edit that leaves none, or empty frontmatter, where setting the field makes this again."""
     span, inner = document.frontmatter.span, document.frontmatter.inner
-    end = document.body_span.start + len(document.body[: 1 + document.body.startswith("\r\n")])
+    blank = LINE_END.match(document.body)
+    end = document.body_span.start + (blank.end() if blank else 0)
     for edit in TextEdit(span.start, end, ""), TextEdit(*inner, ""):
         with suppress(DocumentRefused, EditRefused):
             left = spliced(document, [edit])

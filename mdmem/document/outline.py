@@ -60,7 +60,7 @@ class Margin:
         """Lines that stand in this item, indented as in another one."""
         if self == new:
             return text
-        deep = self.indent + " " * self.width, self.indent + "\t" * (self.width > 0)
+        deep = (f"{self.indent}{' ' * self.width}", f"{self.indent}\t" if self.width else self.indent)
 
         def shift(line: str) -> str:
             inside = next((each for each in deep if line.startswith(each)), None)

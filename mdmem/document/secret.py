@@ -19,6 +19,7 @@ from mdmem.diagnostic import SECRETS_HINT, Span
 from mdmem.document.document import digest
 from mdmem.document.edit import TextEdit, splice
 from mdmem.document.text.regex import regex
+from mdmem.document.tree import encoded
 from mdmem.errors import Usage
 
 ALLOW_MARK = "mdmem:allow-secret"
@@ -616,7 +617,7 @@ def redacted(data: Mapping[str, Any], allow: Sequence[str] = ()) -> tuple[Mappin
     Raises:
         Usage: it is no JSON without them.
     """
-    written = json.dumps(data, ensure_ascii=False, allow_nan=False, separators=(",", ":"), default=dict)
+    written = encoded(data)
     # The mark that allows secrets counts for its own line, and JSON is all one: here it allows none.
     secrets = find(written.replace(ALLOW_MARK, "-" * len(ALLOW_MARK)), allow=allow)
     if not secrets:

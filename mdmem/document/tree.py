@@ -1,8 +1,9 @@
-"""Parsed values with the place of every part: what YAML and JSON have in common, and the parser of JSON."""
+"""Parsed values with the place of every part: what YAML and JSON have in common, and JSON itself."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from json import JSONEncoder
 from json.decoder import JSONDecodeError, scanstring  # type: ignore[attr-defined]
 from typing import Any, Literal, NamedTuple
 
@@ -202,6 +203,18 @@ def resolve(text: str) -> Any:
         return text
     shape = number.lastindex
     return int(text) if shape == _INTEGER else int(text, base=0) if shape == _BASED_INTEGER else float(text)
+
+
+_ENCODER = JSONEncoder(ensure_ascii=False, allow_nan=False, separators=(",", ":"), default=dict)
+
+
+def encoded(value: Any) -> str:
+    """Write a value as JSON in one line, without blanks.
+
+    Raises:
+        ValueError: it is NaN or infinite, or an integer has too many digits.
+    """
+    return _ENCODER.encode(value)
 
 
 _BLANK = regex(r"[ \t\n\r]*")

@@ -256,7 +256,8 @@ class Commits:
                     led.setdefault(back.id, (back, "", []))[2].append(path)
                 for entry in maker.entries:
                     led.setdefault(entry.id, (entry, entry.actor, []))[2].append(path)
-            direct += [path] * is_direct
+            if is_direct:
+                direct.append(path)
         return [led[id_] for id_ in sorted(led)], direct
 
 
@@ -290,4 +291,4 @@ def _default_message(taken: _Files, operations: Sequence[str]) -> str:
     subject = one_line(f"{_DONE[kinds.pop()] if len(kinds) == 1 else 'Change'} {paths}", _LONGEST_LINE)
     told, more = operations[:_MOST_OPERATIONS], len(operations) - _MOST_OPERATIONS
     told = [*told, f"and {more:,} more"] if more > 0 else told
-    return "\n- ".join([subject + "\n" * bool(told), *told])
+    return "\n- ".join([f"{subject}\n", *told]) if told else subject

@@ -275,7 +275,8 @@ class _Rejection:
                 memory = _name_rows(_compare_now(self._pair, base, now))
                 if memory and name in memory.rows:  # else it went with another one
                     done = self._take_back_rows(base, now, memory.rows, [name])
-                    left += [name] * bool(done.refused)
+                    if done.refused:
+                        left.append(name)
                     now = self._parse(done.text)
         return whole if left else TakenBack(now.text)
 

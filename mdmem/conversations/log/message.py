@@ -18,7 +18,6 @@ from mdmem.conversations.log.parts import (
     MessagePart,
     ToolAnswer,
     ToolCall,
-    encoded,
     is_plain,
     is_reasoning,
     leaves,
@@ -30,6 +29,7 @@ from mdmem.conversations.log.parts import (
 )
 from mdmem.document.document import digest
 from mdmem.document.text.regex import regex
+from mdmem.document.tree import encoded
 from mdmem.errors import Usage
 
 _TORN = regex("[\ud800-\udbff][\udc00-\udfff]")  # which JSON reads as one character

@@ -16,6 +16,7 @@ from typing import Any, Literal, NamedTuple
 
 from mdmem.document.text.regex import regex
 from mdmem.document.text.tokens import abridged, estimate, estimates, gap
+from mdmem.document.tree import encoded
 
 TOOLS = ("tool", "function")
 """The roles of tools."""
@@ -455,11 +456,3 @@ class _Shortening:
             others += not is_half and not is_gone
             kept += [each] if is_half or not is_gone else []
         return kept
-
-
-def encoded(value: Any) -> str:
-    """Return a value as JSON in one line, as short as it gets."""
-    return _ENCODER.encode(value)
-
-
-_ENCODER = json.JSONEncoder(ensure_ascii=False, allow_nan=False, separators=(",", ":"), default=dict)

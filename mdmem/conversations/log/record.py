@@ -19,8 +19,8 @@ from types import MappingProxyType
 from typing import Any, NamedTuple, TypeVar
 
 from mdmem.conversations.log.message import MOST_DEEP, Message, read_messages
-from mdmem.conversations.log.parts import encoded
 from mdmem.document.text.regex import regex
+from mdmem.document.tree import encoded
 
 T = TypeVar("T")
 

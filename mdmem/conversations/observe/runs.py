@@ -9,10 +9,11 @@ from contextlib import suppress
 from typing import Any, NamedTuple
 
 from mdmem.conversations.log.message import Message
-from mdmem.conversations.log.parts import ToolCall, encoded
+from mdmem.conversations.log.parts import ToolCall
 from mdmem.conversations.observe.prose import CODE, LONGEST, TABLE, without_home
 from mdmem.document.text.regex import regex
 from mdmem.document.text.tokens import in_line
+from mdmem.document.tree import encoded
 
 STOPPED = ("The user doesn't want", "[Request interrupted")
 """How the answer of a tool begins that a person stopped."""

@@ -22,10 +22,10 @@ from itertools import islice, takewhile
 from typing import IO, Any, NamedTuple
 
 from mdmem.conversations.log.message import Message
-from mdmem.conversations.log.parts import encoded
 from mdmem.conversations.log.record import DECODER, MOST_VALUES, has_too_much, read_object
 from mdmem.document.document import digest
 from mdmem.document.moment import moment_of, stamp
+from mdmem.document.tree import encoded
 from mdmem.errors import StorageFailed, Usage
 from mdmem.vault import files
 from mdmem.vault.walk import tree

@@ -319,7 +319,8 @@ class _Finder:
             defined = self._labels.get(_fold_label(label))
             if not defined:
                 return 0
-            end += 2 * (form == "Collapsed")  # the parser leaves the empty brackets out
+            if form == "Collapsed":  # the parser leaves the empty brackets out
+                end += len("[]")
             lead = defined.lead
             written = "reference"
             if kind == IMAGE:

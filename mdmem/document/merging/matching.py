@@ -269,7 +269,8 @@ class Matching:
             old, new = olds[n], news[m]
             share = self._measure_likeness(old, new) if other_kind or old.kind == new.kind else 0
             if share >= least:
-                scored.append((-share - _ABOUT * is_near(old, new), away, n, m))
+                rank = share + _ABOUT if is_near(old, new) else share
+                scored.append((-rank, away, n, m))
         best: list[tuple[float, int, int]] = []
         for rank, _, n, m in sorted(scored):
             if self._is_free(olds[n]) and self._is_free(news[m]):
@@ -294,7 +295,8 @@ class Matching:
             return 0.0
         shared, fewest = len(words & others), min(len(words), len(others))
         is_part = fewest >= TELLING and shared >= fewest * NEARLY_ALL
-        return max(2 * shared / (len(words) + len(others)), _SIMILAR * is_part)
+        share = 2 * shared / (len(words) + len(others))
+        return max(share, _SIMILAR) if is_part else share
 
     def is_other_entry(self, old: TreeNode) -> bool:
         """Return whether an item or row lost words that tell it apart, and its partner has few such."""

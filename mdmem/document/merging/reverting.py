@@ -79,8 +79,9 @@ def take_back(
     is_whole = changes is None and len(undos) == len(every)
     conflicts: list[str] = []
     versions = (after,) if refused else (after, now)
+    ways = (False, True) if fields else (False,)
     # A list of values may be written in another way than a change of it alone would write it.
-    for version, is_back in product(versions, (False, True) if fields else (False,)):
+    for version, is_back in product(versions, ways):
         mine = before if changes is None or fields else after
         front = _with_fields(before, fields) if fields else after
         if is_back:
@@ -135,16 +136,16 @@ def _find_undos(
             continue
         if then and stands and then.said != stands.said and not (was and was.said == then.said):
             reason = f"it has changed since, or is gone: now it reads {_quote_fact(stands)}"
-            skipped += [f"{_quote_fact(then)} was reworded back already"] * (
-                was is not None and was.said == stands.said
-            )
+            if was and was.said == stands.said:
+                skipped.append(f"{_quote_fact(then)} was reworded back already")
         elif then and stands and moved:
             above = partner.get(over[then.line])
             if parents[stands.line] != (above.line if above else 0):
                 reason = f"it was moved since, and stands in line {stands.line} now"
         elif others and stands and stands.kind != "heading":
             reason = f"others stand in it now: {', '.join(map(_quote_fact, others))}"
-        refused += [f"{_quote_fact(change.fact)}: {reason}"] if reason else []
+        if reason:
+            refused.append(f"{_quote_fact(change.fact)}: {reason}")
         undos.append(_Undo(was, then, stands, moved, bool(others)))
     return undos, refused, skipped
 
@@ -263,12 +264,14 @@ class _Cells:
         names[0] = 0
         leads = {(names[above], names[key]): between for key, (above, between) in self._leads.items()}
         for above, key in pairwise([0, *order]):
-            was, own = self._leads[key]
-            kind, *others = (self._facts[each].kind if each else "" for each in (key, above, was))
+            was_above, own = self._leads[key]
+            kind, kind_above, kind_was = (
+                self._facts[each].kind if each else "" for each in (key, above, was_above)
+            )
             if not above:
                 own = self._leads[self._order[0]][1] if self._order else own
-            elif kind == others[0] and kind in {"item", "row"}:
-                own *= kind == others[1]
+            elif kind == kind_above and kind in {"item", "row"}:
+                own = own if kind == kind_was else ""
             else:
                 own = (own.removeprefix(lead) if above < 0 else own) or own or self._newline
             lead = leads.get((above, key), own)

@@ -273,12 +273,7 @@ def _join_neighbours(chunks: list[_Chunk]) -> list[_Chunk]:
     for chunk in chunks:
         last = found[-1].conflict if found else None
         if last and chunk.conflict:
-            following, between = chunk.conflict, blank
-            base, ours, theirs = (
-                getattr(last, side) + between * bool(getattr(following, side)) + getattr(following, side)
-                for side in ("base", "ours", "theirs")
-            )
-            found[-1] = _Chunk("", replace(last, base=base, ours=ours, theirs=theirs))
+            found[-1] = _Chunk("", _join_conflicts(last, blank, chunk.conflict))
             blank = ""
         elif last and not chunk.text.strip(" \t\r\n"):
             blank += chunk.text
@@ -286,6 +281,18 @@ def _join_neighbours(chunks: list[_Chunk]) -> list[_Chunk]:
             found += [_Chunk(blank), chunk]
             blank = ""
     return [_settle_chunk(chunk) for chunk in (*found, _Chunk(blank))]
+
+
+def _join_conflicts(above: MergeConflict, blank: str, below: MergeConflict) -> MergeConflict:
+    def join(one: str, other: str) -> str:
+        return f"{one}{blank}{other}" if other else one
+
+    return replace(
+        above,
+        base=join(above.base, below.base),
+        ours=join(above.ours, below.ours),
+        theirs=join(above.theirs, below.theirs),
+    )
 
 
 def _settle_chunk(chunk: _Chunk) -> _Chunk:

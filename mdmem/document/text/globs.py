@@ -101,7 +101,8 @@ def _compile_glob(text: str) -> _Glob | None:
         raise PatternInvalid(pattern=shortened(glob), reason=reason, remedy=_REMEDY)
     excludes = glob.startswith("!")
     escaped = glob.startswith(("\\!", "\\#"))
-    glob = glob[excludes or escaped :]
+    if excludes or escaped:
+        glob = glob[1:]
     anchored = glob.startswith("/")
     if not escaped:
         glob = glob.removeprefix("/")
@@ -228,23 +229,25 @@ class _Translation:
         self._at += 1
         after = self._glob[self._at : self._at + 1]
         if not self._parts:
-            alone = after in {"", "/"}
-            self._at += alone and after == "/"
-            self._parts += [_AT_ANY_DEPTH] if alone else [_STAR, _STAR]
+            if after == "/":
+                self._at += 1
+            self._parts += [_AT_ANY_DEPTH] if after in {"", "/"} else [_STAR, _STAR]
             return
         begins = before == "/" or (self._outer is not None and before in {",", "{"})
         closes = after == "" or (self._outer is not None and after in {",", "}"})
         if not begins or not (closes or after == "/"):
             self._parts += [_STAR, _STAR]
             return
-        self._at += not closes
+        if not closes:
+            self._at += 1
         above = self._parts.pop()  # the slash, which `**` takes in; `**/**` is `**`
         self._parts.append(above if above in {_AT_ANY_DEPTH, _BELOW} else _BELOW if closes else _BETWEEN)
 
     def _add_class(self) -> None:
         unclosed = "a [ is never closed"
         negated = self._glob[self._at : self._at + 1] in {"!", "^"}
-        self._at += negated
+        if negated:
+            self._at += 1
         ranges: list[tuple[str, str]] = []
         is_range = False
         while (character := self._take_character(unclosed)) != "]" or not ranges:
@@ -260,7 +263,7 @@ class _Translation:
         if is_range:
             ranges.append(("-", "-"))
         members = b"".join(map(_byte_range, ranges))
-        self._parts.append(b"[" + b"^" * negated + members + b"]")
+        self._parts.append((b"[^" if negated else b"[") + members + b"]")
 
     def _open_choices(self) -> None:
         if self._outer is not None:

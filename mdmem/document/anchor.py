@@ -236,7 +236,7 @@ def find(document: Document, anchor: str) -> AnchorTarget | None:
 
 
 def _find_place(document: Document, anchor: str) -> AnchorTarget | None:
-    """Return the line of what an anchor names that is neither a heading of a section nor a block."""
+    """Return the line of an anchor that is no heading of a section and no block."""
     lines, bare = document.lines, anchor.partition(_QUOTED_TEXT)[0]
     cited = _LINE.fullmatch(bare)
     if bare.casefold() == _TOP or anchor.startswith(_QUOTED_TEXT):

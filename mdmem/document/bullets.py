@@ -97,9 +97,9 @@ def normal(text: str) -> str:
 
 
 def written(text: str, like: Bullet | None = None) -> str:
-    """Return a bullet that holds a `normal` text; its indentation and marker are those of `like`, else `- `.
+    """Write a `normal` text as a bullet, with the indentation and marker of `like`, else `- `.
 
-    Its further lines are indented, so whatever the text says stays inside.
+    Further lines are indented, so whatever the text says stays inside.
     """
     lead = f"{like.indent}{like.marker}{like.padding}" if like else "- "
     below = " " * _column_width(lead)

@@ -23,7 +23,7 @@ _SECONDS_A_DAY = 86_400
 
 
 class ConfidenceTerm(NamedTuple):
-    """What a part of what a memory says adds to its confidence: in words, and how much."""
+    """A part of a confidence: the reason in words, and how much it adds."""
 
     of: str
     value: float
@@ -51,12 +51,12 @@ def sources_of(fields: Mapping[str, Any]) -> tuple[str, ...]:
 
 
 def names_source(source: str, written: str) -> bool:
-    """Return whether an id is that of a source, or of a message in it where it is a session."""
+    """Return whether an id is that of a source, or of a message in a session that is the source."""
     return written == source or (source.startswith("sessions/") and written.startswith(f"{source}#"))
 
 
 def distinct_sources(ids: Sequence[str]) -> tuple[str, ...]:
-    """Name each source once: of messages the session, in which who repeats himself adds nothing."""
+    """Name each source once, and of messages their session: who repeats himself adds nothing."""
     named = (each.partition("#")[0] if each.startswith("sessions/") else each for each in ids)
     return tuple(dict.fromkeys(named))
 
@@ -103,7 +103,7 @@ def decayed(confidence: float, since: datetime, now: datetime, half_life_days: f
 
 
 def is_doubtful(fields: Mapping[str, Any], confidence: float) -> bool:
-    """Return whether a memory with a type of source is too unsure to be kept; bootstrapped ones never are."""
+    """Return whether a memory with a type of source is too unsure to be kept; a bootstrapped one never is."""
     least = SURE_IF_EXPLICIT if is_explicit(fields) else SURE
     return source_type(fields) not in ("", BOOTSTRAPPED) and confidence < least
 

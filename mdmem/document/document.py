@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from bisect import bisect
 from copy import deepcopy
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -92,6 +92,10 @@ class Document:
     def is_json(self) -> bool:
         """Whether this is a JSON memory; otherwise it is Markdown."""
         return is_json(self.path)
+
+    def with_text(self, text: str) -> Document:
+        """Return the memory with another text, which is not checked."""
+        return replace(self, text=text, data=text.encode())
 
     @property
     def post(self) -> Post:
@@ -282,21 +286,20 @@ class Document:
 
     @cached_property
     def findings(self) -> tuple[Diagnostic, ...]:
-        """What is wrong with the document itself, whatever its schema says."""
+        """The faults of the document itself, whatever its schema says."""
         flaws = self._parsed_json.flaws if self.is_json else self.frontmatter.flaws
         return (*map(self.diagnose, flaws), *self.body_findings)
 
     @property
     def body_findings(self) -> tuple[Diagnostic, ...]:
-        """Those of the findings that a change of the body alone can bring about."""
+        """The findings that a change of the body alone can bring about."""
         twins = [] if self.is_json else self._twin_blocks()
         return tuple(map(self.diagnose, [*map(self._conflict_flaw, self.conflicts()), *twins]))
 
     def conflicts(self, *, in_code: bool = False) -> list[Span]:
-        """Find the conflicts that a merge left: the lines from git's first marker to its last.
+        """Find the conflicts that a merge left, each from git's first marker to its last.
 
-        Args:
-            in_code: also find those in code, which may be examples.
+        With `in_code` also those in code, which may be examples.
         """
         found: list[Span] = []
         start, size, is_divided = 0, 0, False
@@ -368,7 +371,7 @@ class UnreadableDocument(Document):
 
 
 def parse_any(path: str, data: bytes, limits: Limits = DEFAULT_LIMITS) -> Document:
-    """See `parse`; of what cannot be a memory, return an `UnreadableDocument`."""
+    """Read bytes as `parse` does; return an `UnreadableDocument` for what cannot be a memory."""
     try:
         return parse(path, data, limits)
     except (TooLarge, NotUtf8, BinaryContent):
@@ -376,7 +379,7 @@ def parse_any(path: str, data: bytes, limits: Limits = DEFAULT_LIMITS) -> Docume
 
 
 def parse_text(path: str, text: str, limits: Limits = DEFAULT_LIMITS) -> Document:
-    """See `parse`, from text that is to become the memory.
+    """Read a text that is to become the memory at `path`, as `parse` does.
 
     Raises:
         NotEncodable: a lone surrogate.

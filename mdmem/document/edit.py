@@ -170,7 +170,7 @@ def _find_literal_matches(document: Document, old: str, new: str) -> Replacement
 
 
 def _to_places(text: str, places: array[int]) -> array[int]:
-    """Return where places of a text whose lines all end in a line feed are in the text itself."""
+    """Return where places of a text with line feeds alone are in the text itself."""
     pairs = [match.start() - number for number, match in enumerate(_CRLF.finditer(text))]
     return array("l", [at + bisect_left(pairs, at) for at in places]) if pairs else places
 
@@ -204,9 +204,9 @@ def _find_regex_matches(document: Document, old: str, new: str) -> Replacements:
 
 
 def _with_line_ends(document: Document, text: str, span: Span) -> str:
-    """Return what stands for a match afterwards, with the line ends that it had, else with the document's.
+    """Return the replacement of a match with the line ends of the match, else of the document.
 
-    Of several kinds each line has the one of its place; behind the last one, that one.
+    Of several kinds each line has the one of its place; the last one goes on behind that.
     """
     ends = LINE_END.findall(document.text, *span)
     if not ends or "\n" not in text or "\r" in text:
@@ -235,21 +235,13 @@ def insert(document: Document, line: int, new: str) -> list[TextEdit]:
 
 
 def append(document: Document, new: str) -> list[TextEdit]:
-    """Add lines at the end; a missing final line end is added first.
-
-    Raises:
-        EditRefused: the document is JSON.
-    """
+    """Add lines at the end; a missing final line end is added first."""
     _refuse_json(document, "append to")
     return _lines_at(document, len(document.text), new)
 
 
 def prepend(document: Document, new: str) -> list[TextEdit]:
-    """Add lines at the beginning of the body, behind the frontmatter.
-
-    Raises:
-        EditRefused: the document is JSON.
-    """
+    """Add lines at the beginning of the body, behind the frontmatter."""
     _refuse_json(document, "prepend to")
     return _lines_at(document, document.body_span.start, new)
 
@@ -283,7 +275,7 @@ def _refuse_json(document: Document, action: str) -> None:
 
 
 def _lines_at(document: Document, at: int, new: str) -> list[TextEdit]:
-    """Return the insertion of whole lines at `at`, which is the end of a line."""
+    """Return the insertion of whole lines at the end of a line."""
     if new == "":
         return []
     text, newline = document.text, document.lines.newline
@@ -315,9 +307,9 @@ _MOST_LINES = 20_000
 
 
 def nearest(document: Document, old: str) -> tuple[NearLine, ...]:
-    """Return the lines of `document` that are almost `old`, best first; at most three.
+    """Return at most three lines that are almost `old`, best first: those of `find_slips`, else similar ones.
 
-    They are those of `find_slips`, else lines that are similar to the first line of `old`.
+    Similar lines are compared with the first line of `old`.
     """
     if slips := find_slips(document, old):
         return slips
@@ -326,10 +318,10 @@ def nearest(document: Document, old: str) -> tuple[NearLine, ...]:
 
 
 def find_slips(document: Document, old: str, *, regex: bool = False) -> tuple[NearLine, ...]:
-    """Return the lines of `document` in which `old` stands but for a slip; at most three.
+    """Return at most three lines in which `old` stands but for a slip.
 
-    What differs is tried from the smallest slip up: line ends, a newline at the edge, whitespace, case, both;
-    for a pattern only case.
+    The smallest slips are tried first: line ends, a newline at the edge, whitespace, case, both. A pattern is
+    tried without case only.
     """
     if regex:
         with contextlib.suppress(MdmemError):
@@ -371,7 +363,7 @@ def _name_lines(differs: str, numbers: Iterable[int], lines: Sequence[str]) -> t
 
 
 def _find_places(needle: str, parts: Sequence[str], separator: str) -> list[int]:
-    """Return the 0-based places of the parts in which `needle` begins, in the parts joined by `separator`."""
+    """Return the places of the parts in which `needle` begins, which may go on in the next parts."""
     if not needle:
         return []
     joined = separator.join(parts)

@@ -107,7 +107,7 @@ def _equal_head(one: Sequence[Any], other: Sequence[Any]) -> int:
 
 
 def _group_runs(numbers: Iterable[int]) -> list[tuple[int, int]]:
-    """Ascending numbers as runs of neighbours: the first and the last of each."""
+    """Return the first and the last of each run of neighbours in ascending numbers."""
     groups = groupby(enumerate(numbers), lambda pair: pair[1] - pair[0])
     runs = [[number for _, number in group] for _, group in groups]
     return [(run[0], run[-1]) for run in runs]
@@ -181,13 +181,9 @@ def unset_field(document: Document, key: str | Sequence[Key]) -> list[TextEdit]:
     The parent of a removed last field becomes `{}` or `[]`. Frontmatter that is as `set_field` would have
     made it goes with its last field; other frontmatter without fields stays, empty, as it was before.
 
-    Args:
-        document: the memory; the edits are of its `text`.
-        key: as for `set_field`.
 
     Raises:
         FieldNotFound: there is no such field.
-        EditRefused, Usage: as for `set_field`.
     """
     path = _parse_key(key)
     tree = _editable_tree(document)
@@ -207,7 +203,7 @@ def unset_field(document: Document, key: str | Sequence[Key]) -> list[TextEdit]:
 
 
 class _Step(NamedTuple):
-    """A value on the way to a field: what it is called, and its place among its parent's parts."""
+    """A value on the way to a field: its key, and its place among the parts of its parent."""
 
     node: Node
     key: Key
@@ -238,7 +234,7 @@ def _editable_tree(document: Document) -> Node | None:
 
 
 def _follow_path(document: Document, tree: Node, path: KeyPath) -> tuple[list[_Step], KeyPath]:
-    """Return the values that stand on the way, from the root on, and the keys that do not."""
+    """Return the values on the way that are there, from the root on, and the keys that are missing."""
     chain = [_Step(tree, "", 0)]
     for number, key in enumerate(path):
         node = chain[-1].node
@@ -268,7 +264,7 @@ def _find_part(document: Document, chain: list[_Step], key: Key) -> _Step | None
 
 
 def _refuse_guess(document: Document, missing: KeyPath, key: str | Sequence[Key]) -> None:
-    """Refuse an index in a value that is not there: it says nothing sure about what has to be made."""
+    """Refuse an index in a missing value, which may be a list or a mapping."""
     for name, below in pairwise(missing):
         if isinstance(below, int) or (isinstance(key, str) and INDEX.fullmatch(below)):
             reason = f"{name!r} is missing, so {below!r} may be an index or a key"
@@ -276,7 +272,7 @@ def _refuse_guess(document: Document, missing: KeyPath, key: str | Sequence[Key]
 
 
 def _creatable_key(document: Document, chain: list[_Step], key: Key) -> Key:
-    """Return a missing key as its parent wants it; refused where nothing can be put under the parent."""
+    """Return a missing key as its parent takes it; refuse a parent that takes none."""
     node = chain[-1].node
     where, line = dotted(_chain_keys(chain)) or "the document", _line_of(document, node)
     if node.kind == "mapping":
@@ -335,7 +331,7 @@ def _check_value(document: Document, value: Any, depth: int = 1) -> None:
 
 
 def _as_texts(value: Any) -> Any:
-    """Return a value with the numbers and booleans in it as texts; what a text field cannot be stays."""
+    """Return a value with the numbers and booleans in it as texts."""
     if isinstance(value, list):
         return [part if isinstance(part, list | dict) else _as_texts(part) for part in value]
     if value is None or isinstance(value, dict):
@@ -388,7 +384,7 @@ def _first_field(document: Document, fields: dict[str, Any]) -> TextEdit:
 
 
 def _find_unset(document: Document, path: KeyPath) -> TextEdit | None:
-    """Return the edit that leaves none, or empty frontmatter, where setting the field makes this again."""
+    """Return the edit after which setting the field again would make this text; None without one."""
     span, inner = document.frontmatter.span, document.frontmatter.inner
     blank = LINE_END.match(document.body)
     end = document.body_span.start + (blank.end() if blank else 0)
@@ -403,7 +399,6 @@ def _find_unset(document: Document, path: KeyPath) -> TextEdit | None:
 def _first_sound(
     document: Document, ways: Sequence[Callable[[], list[TextEdit]]], wanted: Any
 ) -> list[TextEdit]:
-    """Return the edits of the first way that gives exactly what is wanted."""
     for way in ways[:-1]:
         with suppress(EditRefused):
             return _verify_edits(document, merged(way()), wanted)
@@ -411,7 +406,7 @@ def _first_sound(
 
 
 def _verify_edits(document: Document, edits: list[TextEdit], wanted: Any) -> list[TextEdit]:
-    """Return the edits once their text reads as `wanted`, with body and findings as before."""
+    """Return the edits if their text reads as `wanted`, with body and findings as before."""
     result = spliced(document, edits)
     value = result.tree.value if result.tree else {}
     flaws = Counter(flaw.code for flaw in _list_flaws(result)) - Counter(

@@ -77,7 +77,7 @@ class Frontmatter(NamedTuple):
 
     @property
     def values(self) -> dict[str, Any]:
-        """The fields by name; of those that cannot be read none."""
+        """The fields by name; those that cannot be read are missing."""
         return self.node.value if self.node else dict(self.elsewhere)
 
     @property
@@ -97,7 +97,7 @@ def beginning(text: str) -> int:
 
 
 def locate(text: str) -> tuple[Span, Span]:
-    """Return the spans of the frontmatter and of what is between its lines; empty without any."""
+    """Return the spans of the frontmatter and of the text between its lines; empty ones without any."""
     start = beginning(text)
     opening = _OPENING.match(text, start)
     if not opening:
@@ -183,7 +183,7 @@ def _find_unclosed(text: str, start: int) -> tuple[Flaw, ...]:
 
 
 def _keep_texts(text: str, node: Node) -> Node:
-    """Return fields of which those that are texts have the text as it is written."""
+    """Return fields in which those of `TEXTS` hold the text as it is written."""
     misread = [key for key, _, value in node.members if key in TEXTS and _is_misread(value.value)]
     if not misread:
         return node
@@ -195,7 +195,6 @@ def _keep_texts(text: str, node: Node) -> Node:
 
 
 def _is_misread(value: Any) -> bool:
-    """Return whether a value, or an item of a list, is a number or a boolean."""
     return any(map(_is_misread, value)) if isinstance(value, list) else isinstance(value, int | float)
 
 
@@ -232,7 +231,7 @@ def _read_toml(written: str) -> dict[str, Any]:
 
 
 def _as_plain(value: Any) -> Any:
-    """Return a text, a date as a text, a small number, or a list of these; None for all else."""
+    """Return a text, a date as a text, a small number, or a list of these; None for other values."""
     if isinstance(value, list):
         return [plain for item in value if isinstance(plain := _as_plain(item), str)]
     if isinstance(value, str):
@@ -336,10 +335,7 @@ class _NotSimple(Exception):
 
 
 def parse_simple(text: str, start: int, end: int, *, max_depth: int, max_values: int) -> Parsed | None:
-    """Return what `yaml.parse` makes of the YAML from `start` to `end`.
-
-    None when it is not certainly simple.
-    """
+    """Read YAML as `yaml.parse` does; return None where it is not certainly simple."""
     # There are never more values than characters.
     if end - start > max_values or (not text.isascii() and _UNUSUAL.search(text, start, end)):
         return None
@@ -384,7 +380,7 @@ def _read_mapping(text: str, at: int, column: int, depth: int) -> tuple[Node, in
 
 
 def _after_blanks(text: str, at: int) -> int:
-    """Behind the empty lines and comments, if any, that begin at `at`."""
+    """Return the place behind empty lines and comments."""
     blanks = _BLANKS.match(text, at)
     return blanks.end() if blanks else at
 
@@ -405,7 +401,7 @@ def _read_scalar(match: re.Match[str]) -> Node:
 
 
 def _flow_list(text: str, at: int) -> tuple[Node, int]:
-    """Return the list whose opening bracket stands before `at`, and where its line has ended."""
+    """Read the list behind its opening bracket; also return where the next line begins."""
     start = at - 1
     items: list[Node] = []
     while item := _ITEM.match(text, at):
@@ -421,7 +417,7 @@ def _flow_list(text: str, at: int) -> tuple[Node, int]:
 
 
 def _read_value_below(text: str, at: int, colon: int, column: int, depth: int) -> tuple[Node, int]:
-    """Read the value that stands below a field with none in its line; else null."""
+    """Read the value below a field that has none in its line; also return where the next line begins."""
     at = _after_blanks(text, at)
     entry = _ENTRY.match(text, at)
     if entry and entry.start(1) - at >= column:
@@ -433,7 +429,7 @@ def _read_value_below(text: str, at: int, colon: int, column: int, depth: int) -
 
 
 def _block_list(text: str, at: int, entry: re.Match[str] | None) -> tuple[Node, int]:
-    """Return the list whose first entry stands in the line at `at`, and where the lines after it begin."""
+    """Read the list that begins with an entry; also return where the next line begins."""
     start = entry.start(1) if entry else at
     column = start - at
     items = []

@@ -72,7 +72,7 @@ class Margin:
 
 
 def margin_of(head: str) -> Margin:
-    """Return the indentation of what stands in an item that begins with this text; none for other text."""
+    """Return the indentation inside of an item that begins with this text; none for other text."""
     found = MARKER.match(head)
     return Margin(found[1], len(found[0]) - len(found[1])) if found else Margin()
 
@@ -121,7 +121,7 @@ class TreeNode:
 
     @property
     def inner(self) -> Margin:
-        """The indentation of what stands in an item."""
+        """The indentation inside of an item."""
         return margin_of(self.head) if self.kind == "item" else self.margin
 
     def walk(self) -> Iterator[TreeNode]:
@@ -166,8 +166,6 @@ def read_tree(document: Document) -> Tree:
 
 
 class _Reading:
-    """Reads the tree of a document from the events of the parser, from the beginning to the end."""
-
     def __init__(self, document: Document) -> None:
         self._document = document
         start = document.body_span.start
@@ -268,7 +266,7 @@ class _Reading:
         node.is_code = kind == "code"
 
     def _begin_node(self, kind: TreeNodeKind, parent: TreeNode, first: int, last: int) -> TreeNode:
-        """Return a node whose lines begin; those above belong to what stands there."""
+        """Begin a node; the lines above belong to the nodes that stand there."""
         self._reach_line(first)
         node = self._add_node(kind, parent, first)
         node.lead, self._lead = self._lead, ""
@@ -288,7 +286,7 @@ class _Reading:
         return node
 
     def _reach_line(self, line: int) -> None:
-        """Give all lines above `line` to what stands there; those that are in no block are definitions."""
+        """Give the lines above `line` to their nodes; those in no block are definitions."""
         self._finish_last(min(self._last.limit, line - 1))
         while (at := self._taken + 1) < line:
             self._taken = at

@@ -54,7 +54,7 @@ def links(text: str, node: Node, lines: Lines) -> tuple[tuple[Link, ...], tuple[
 
 
 def lineage(text: str, node: Node, lines: Lines) -> tuple[Link, ...]:
-    """Find what the fields of `LINEAGE` name plainly, as links: `notes/db.md`, `../db.md`, an id.
+    """Find the names that the fields of `LINEAGE` give plainly, as links: `notes/db.md`, `../db.md`, an id.
 
     Such a link is its target and its anchor, with no mark around them.
     """
@@ -87,7 +87,7 @@ def lineage(text: str, node: Node, lines: Lines) -> tuple[Link, ...]:
 
 
 def _span_of_plain_name(text: str, value: Node) -> Span | None:
-    """Return where a value stands that can be the name of a memory; None when it is none, or has escapes."""
+    """Return where a value stands that can be the name of a memory; None for others, and for escapes."""
     is_number = isinstance(value.value, int) and not isinstance(value.value, bool) and not value.anchored
     span = value.span if is_number else _span_of_text(text, value)
     if not span or value.style in ("literal", "folded"):
@@ -130,17 +130,14 @@ def quoted_tags(text: str, inner: Span, fields: Mapping[str, Any], lines: Lines)
 
 
 def _span_of_brackets(text: str, value: Node) -> Span | None:
-    """Return where a wikilink without quotes stands, which YAML takes for a list in a list."""
+    """Return where a wikilink without quotes stands; YAML reads it as a list in a list."""
     is_bare = value.kind == "list" and not value.anchored and _BRACKETS.fullmatch(text, *value.span)
     names = [each.value for inner in value.items for each in inner.items] if is_bare else []
     return value.span if names and isinstance(names[0], str) else None
 
 
 def _span_of_text(text: str, value: Node, *, escaped: bool = False) -> Span | None:
-    """Return where the text of a scalar stands, without quotes; None when it is no text.
-
-    None as well when it has escapes and these are not `escaped`.
-    """
+    """Return where the text of a scalar stands, without quotes; None for no text, or for escapes."""
     content, span, kind, style, _, _, anchored = value
     if not isinstance(content, str) or kind != "scalar" or anchored:
         return None

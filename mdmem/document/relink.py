@@ -83,17 +83,14 @@ def is_wikilink(link: Link, text: str) -> bool:
 
 
 def _is_bare(link: Link) -> bool:
-    """Return whether a link is the value of a field, with no mark around it; see `properties.lineage`."""
+    """Return whether a link is the whole value of a field, see `properties.lineage`."""
     return link.kind == "field" and link.span == (link.target_span.start, link.anchor_span.end)
 
 
 def destination(old: str, new: str, *, in_angles: bool = False) -> str:
-    """`new`, decoded, as a part of a Markdown destination; parts of a path that `old` has stay as written.
+    """Write a part of a Markdown destination; parts of a path that `old` has, too, stay as written.
 
-    Args:
-        old: the same part as it is written.
-        new: what it becomes.
-        in_angles: whether the destination stands between `<` and `>`.
+    `in_angles` says whether the destination stands between `<` and `>`.
     """
     encoded = _ENCODED_IN_ANGLES if in_angles else _ENCODED
     as_before = {percent_decoded(unescaped(part)): part for part in old.split("/")}
@@ -125,7 +122,7 @@ def _edit_span(link: Link, text: str, span: Span, new: str, forbidden: re.Patter
 
 
 def _edit_bare_value(link: Link, text: str, span: Span, new: str) -> TextEdit:
-    """Return the edit of a value that is a link, in its quotes; one without gets some where it needs them."""
+    """Return the edit of a field that is a link, with quotes where the new value needs them."""
     start, end = link.span
     whole = text[start : span.start] + new + text[span.end : end]
     quote = text[start - 1] if text[start - 1 : start] in {"'", '"'} else ""
@@ -140,7 +137,7 @@ def _edit_bare_value(link: Link, text: str, span: Span, new: str) -> TextEdit:
 
 
 def _in_destination(text: str, start: int, span: Span, new: str) -> str:
-    """`new` as it is written in `span`, a part of the destination that begins at `start`."""
+    """Write a part of the destination that begins at `start`."""
     return destination(text[slice(*span)], new, in_angles=text.startswith("<", start - 1))
 
 
@@ -150,7 +147,7 @@ def percent(character: re.Match[str]) -> str:
 
 
 def _in_field(link: Link, text: str, span: Span, new: str) -> str:
-    """`new` as it is written in `span`, which may stand in a value of the frontmatter."""
+    """Write a part of a link, which may stand in a value of the frontmatter."""
     if link.kind != "field":
         return new
     # The text was read as a memory before, so its limits hold.
@@ -188,7 +185,7 @@ class _Stretch(NamedTuple):
 
     @classmethod
     def of(cls, document: Document, span: Span) -> _Stretch:
-        """Return what stands at a span; the definition that a reference refers to stands elsewhere."""
+        """Read a stretch of a document; the definition that a reference refers to stands elsewhere."""
         first = bisect_left(document.links, span.start, key=_START)
         inside = takewhile(lambda link: link.span.start < span.end, document.links[first:])
         links = [link for link in inside if link.kind != "reference" and link.span.end <= span.end]
@@ -214,10 +211,6 @@ def repointed(documents: Versions[Document], spans: Versions[Span]) -> str | Non
 
     None unless one side changed in it only where links lead, each target alike, and the other still links to
     all of these; and for versions that are too large.
-
-    Args:
-        documents: the three versions.
-        spans: where the stretch stands in each.
     """
     if any(len(document.text) > MOST_COMPARED for document in documents):
         return None
@@ -236,7 +229,7 @@ def repointed(documents: Versions[Document], spans: Versions[Span]) -> str | Non
 
 
 def _lead_links(base: _Stretch, mine: _Stretch, other: _Stretch) -> str | None:
-    """Return what `other` says, with its links led as `mine` leads those of `base`; None if unclear."""
+    """Return the text of `other` with its links led as `mine` leads those of `base`; None if unclear."""
     targets: dict[str, str] = {}
     anchors: dict[tuple[str, str], str] = {}
     for old, new in zip(base.links, mine.links, strict=True):

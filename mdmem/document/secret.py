@@ -81,20 +81,20 @@ class Form(NamedTuple):
 
 
 def _token(kind: str, prefixes: str, rest: str) -> Form:
-    """Make the form of a token that has one of some prefixes, and a rest of some length and alphabet."""
+    """Make the form of a token: a prefix and a rest."""
     marks = tuple(prefixes.split())
     return Form(kind, marks, f"(?:{'|'.join(map(re.escape, marks))})(?:{rest}){_END}", place="start")
 
 
 def _azure(count: int, marks: str, rest: str) -> Form:
-    """Make the form of a key of Azure: `count` characters, one of some marks, and a rest."""
+    """Make the form of a key of Azure: `count` characters, a mark, and a rest."""
     each = tuple(marks.split())
     pattern = f"[A-Za-z0-9+/_-]{{{count}}}(?:{'|'.join(map(re.escape, each))}){rest}(?![A-Za-z0-9+/=_-])"
     return Form("Azure key", each, pattern)
 
 
 def _named(kind: str, names: str, value: str) -> Form:
-    """Make the form of a value that is a secret by the name that it is assigned to."""
+    """Make the form of a value that is secret by the name that it is assigned to."""
     marks = tuple(names.split())
     assigned = rf"(?:{'|'.join(map(re.escape, marks))})(?:\\?[\"'])?[ \t]{{0,3}}(?:=>|:?=|:)[ \t]{{0,3}}"
     return Form(kind, marks, rf"{assigned}(?:\\?[\"'])?({value})(?![A-Za-z0-9/+=])", place="text")
@@ -567,7 +567,6 @@ def find(
     """Return the secrets in a text that are not allowed, in order.
 
     Args:
-        text: where to look.
         spans: look only into the lines that these touch, given in order; everywhere without.
         allow: the first digits of the SHA-256 of those that are allowed.
     """
@@ -591,7 +590,7 @@ def redactions(secrets: Iterable[Secret]) -> list[TextEdit]:
 
 
 def _find_suspected_forms(text: str) -> list[Form]:
-    """Return the forms that a text may hold; one without blanks stands in one of its long words."""
+    """Return the forms that a text may hold."""
     words = "\n".join([word for word in text.split() if len(word) >= _SHORTEST])
     kept = [word for word in _BETWEEN.split(words) if len(word) >= _SHORTEST and _DRAWN.search(word)]
     words = "\n".join(kept)
@@ -615,7 +614,7 @@ def redacted(data: Mapping[str, Any], allow: Sequence[str] = ()) -> tuple[Mappin
     """Replace the secrets of a JSON object by their `word`, and return them; `allow` as in `find`.
 
     Raises:
-        Usage: it is no JSON without them.
+        Usage: without them, it is no JSON.
     """
     written = encoded(data)
     # The mark that allows secrets counts for its own line, and JSON is all one: here it allows none.
@@ -641,7 +640,7 @@ def _number_names(pairs: Iterable[tuple[str, Any]]) -> dict[str, Any]:
 
 
 def _find_escaped(text: str, line: Span) -> list[Secret]:
-    """Return the secrets in a stretch of a text of which characters are written as escapes."""
+    """Return the secrets with characters that are written as escapes."""
     parts: list[str] = []
     places = array("q")  # where each character that is read is written
     at = line.start
@@ -663,7 +662,7 @@ def _find_escaped(text: str, line: Span) -> list[Secret]:
 
 
 def _decode_escape(escape: re.Match[str]) -> str:
-    """Return the character that an escape stands for; none for a line end that is none."""
+    """Return the character that an escape stands for; nothing for an escaped line end."""
     digits = escape[1] or escape[2] or escape[3]
     number = int(digits, 16) if digits else 0
     return chr(number) if 0 < number <= sys.maxunicode else escape[4] or ""
@@ -692,7 +691,7 @@ def _match_form(text: str, line: Span, form: Form) -> Iterator[Secret]:
 
 
 def _is_example(value: str, form: Form) -> bool:
-    """Return whether a value only shows the form of a secret: `ghp_xxxx…`, or one that its vendor prints."""
+    """Return whether a value shows the form of a secret, as `ghp_xxxx…`, or is one that a vendor prints."""
     if len(value) >= _LONGEST_FILLED_IN:
         return any(part in value for part in _PUBLISHED)
     rest = value

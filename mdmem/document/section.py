@@ -54,7 +54,6 @@ def find_section(document: Document, heading: str, *, folded: bool = False) -> S
 
 
 def _find_all(document: Document, heading: str, *, folded: bool) -> list[Section]:
-    """Find every section that a title or a path may mean."""
     level, wanted = _split_marks(heading)
     sections = [s for s in document.sections if level in (None, s.heading.level)]
     fold = str.casefold if folded else str
@@ -63,7 +62,7 @@ def _find_all(document: Document, heading: str, *, folded: bool) -> list[Section
 
 
 def _name_alone(document: Document, section: Section, *, folded: bool) -> str:
-    """Return the heading path that means this section alone, with marks if need be; empty without one."""
+    """Return the heading path that names this section alone, with marks if need be; else nothing."""
     path = SEPARATOR.join(section.path)
     names = (path, f"{'#' * section.heading.level} {path}")
     return next((name for name in names if len(_find_all(document, name, folded=folded)) == 1), "")
@@ -78,13 +77,12 @@ def _normalize_path(path: str) -> str:
 
 
 def _split_marks(heading: str) -> tuple[int | None, str]:
-    """Split the marks off a heading: return the level that they say, None without any, and the rest."""
+    """Split a heading into the level that its marks say, None without marks, and its title."""
     marks = _MARKS.fullmatch(heading.strip())
     return (len(marks[1]), marks[2].strip()) if marks else (None, heading.strip())
 
 
 def _name_near_headings(document: Document, heading: str) -> tuple[str, ...]:
-    """Return the headings that there are, those first that are almost the wanted one."""
     _, wanted = _split_marks(heading)
     is_path = SEPARATOR.strip() in wanted
     names = [SEPARATOR.join(s.path) if is_path else s.heading.title for s in document.sections]
@@ -148,7 +146,7 @@ def insert_before_section(document: Document, heading: str, new: str) -> list[Te
 
 
 def insert_after_section(document: Document, heading: str, new: str) -> list[TextEdit]:
-    """See `insert_before_section`, but behind the whole section, its subsections included."""
+    """Insert text behind a section and its subsections, set off by blank lines."""
     section = find_section(document, heading)
     return _set_off(document, section, end_before_block(document, section.span).end, new)
 
@@ -174,9 +172,9 @@ def append_block(document: Document, new: str) -> list[TextEdit]:
 
 
 def end_before_block(document: Document, region: Span) -> Span:
-    """Return a region up to the block that `project sync` writes, where that begins in it.
+    """Return a region up to the block of `project sync`, if that begins in it.
 
-    Markdown counts the mark of the block to the section above, and the next sync writes all behind it again.
+    Markdown counts the block to the section above, and the next sync writes all behind its mark again.
     """
     found = document.path.casefold() == PROJECT_FILE.casefold() and BEGIN.search(
         document.text, region.start, region.end
@@ -190,7 +188,7 @@ def _fit_block(document: Document, new: str) -> str:
 
 
 def _trim_blank_lines(text: str, region: Span) -> Span:
-    """`region` without the blank lines around its text; empty, at its start, when it has no text."""
+    """Return a region without the blank lines around its text."""
     blank = _BLANK_LINES.match(text, region.start, region.end)
     start = blank.end() if blank else region.start
     end = start + len(text[start : region.end].rstrip(" \t\r\n"))
@@ -219,7 +217,7 @@ def _last_node(document: Document, section: Section, content: Span) -> TreeNode:
 
 
 def _block_at(document: Document, at: int, new: str) -> TextEdit:
-    """Return an insertion of `new` at a line boundary, with one blank line between it and its neighbours."""
+    """Return an insertion at a line boundary, one blank line away from its neighbours."""
     text, newline = document.text, document.lines.newline
     before, after = text[document.body_span.start : at], text[at:]
     if not before:
@@ -238,14 +236,13 @@ def _set_off(document: Document, section: Section, at: int, new: str) -> list[Te
 
 
 def _below_frontmatter(document: Document) -> str:
-    """Return what stands between the frontmatter, where there is one, and a text right behind it."""
+    """Return the line ends that part the frontmatter from a text right behind it."""
     block = document.text[slice(*frontmatter.locate(document.text)[0])]
     newline = document.lines.newline
     return "" if not block else newline if block[-1] in "\r\n" else newline * 2
 
 
 def _ends_blank(text: str) -> bool:
-    """Return whether the last line of `text`, which ends in a line end, is blank."""
     body = text[:-2] if text.endswith("\r\n") else text[:-1]
     return not body or not body[max(body.rfind("\n"), body.rfind("\r")) + 1 :].strip(" \t")
 
@@ -263,7 +260,7 @@ def _refuse_own_heading(document: Document, heading: Heading, new: str) -> None:
 
 
 def _verify_edit(document: Document, section: Section, edit: TextEdit) -> list[TextEdit]:
-    """Return the edit, once it is sure that it changes nothing outside of it."""
+    """Return the edit, with a blank line more if need be; refuse it if it changes text around it."""
     above = document.text[: edit.start]
     if edit.start >= section.own.start and (opened := find_open(above, document.body_span.start)):
         reason = f"{opened} is never closed: the new text would be a part of it"
@@ -312,11 +309,9 @@ def _refuse_open_fence(document: Document, edit: TextEdit, after: blocks.Scan) -
 
 
 def find_open(text: str, start: int = 0) -> str:
-    """Return what is open at the end of a Markdown text, so that what follows is a part of it; else nothing.
+    """Return what is open at the end of a Markdown text, whose body begins at `start`; else nothing.
 
-    Args:
-        text: the whole text.
-        start: where its body begins.
+    What is appended to the text would be a part of it.
     """
     if not any(mark in text for mark in _VERBATIM_MARKS):
         return ""

@@ -27,8 +27,8 @@ SOURCE = regex(r"(?:[a-z]+|https?:/)/[^\s()]+")
 def normal(value: Any) -> str:
     """Fold a value for comparison: a text without case, extra blanks, and the sign that ends its sentence.
 
-    Texts are folded by NFKC; of a bullet that `bullet` has written, only what it says counts. Other values
-    are compared as JSON.
+    Texts are folded by NFKC, and a bullet of `bullet` counts without its day and sources. Other values are
+    compared as JSON.
     """
     if not isinstance(value, str):
         return json.dumps(value, ensure_ascii=False, sort_keys=True)
@@ -66,7 +66,7 @@ def with_sources(text: str, sources: Sequence[str]) -> str:
 
 
 def sourced_bullets(document: Document) -> Iterator[tuple[Bullet, tuple[str, ...]]]:
-    """Find the bullets of a memory that name sources, with these."""
+    """Yield the bullets of a memory that name sources, with these."""
     if document.is_json:
         return
     for each in bullets(document, document.body_span):
@@ -76,7 +76,7 @@ def sourced_bullets(document: Document) -> Iterator[tuple[Bullet, tuple[str, ...
 
 
 def sources_of(document: Document) -> tuple[str, ...] | None:
-    """List the messages that a memory names as its source; None where it names something else."""
+    """List the messages that a memory names as its source; return None where it names something else."""
     source = document.fields.get("source")
     if source is None:
         return ()

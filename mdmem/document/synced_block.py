@@ -79,10 +79,10 @@ def block_span(text: str, *, edited: bool = True) -> Span:
 
 
 def with_one_block(texts: Versions[str]) -> Versions[str]:
-    """Return three versions of a text, all with the block of theirs where `project sync` wrote two of them.
+    """Return three versions of a text, all with the block of theirs, where `project sync` wrote both blocks.
 
-    Two blocks are made of the rules of two branches, and rules are merged in their own files. A block that
-    somebody has edited is text like any other, and the versions stay as they are.
+    Two blocks are made of the rules of two branches, and rules are merged in their own files. With a block
+    that somebody has edited, the versions stay as they are.
     """
     try:
         blocks = texts.map(find_block)
@@ -114,6 +114,6 @@ def gap_before_block(text: str) -> str:
 
 
 def digest_block(text: str) -> str:
-    """Return eight digits for a text; its kind of line ends and the blank lines around it do not count."""
+    """Return eight digits for a text; line ends and the blank lines around it do not count."""
     lines = "\n".join(LINE_END.split(text)).strip("\n")
     return hashlib.sha256(lines.encode("utf-8", "surrogatepass")).hexdigest()[:8]

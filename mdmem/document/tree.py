@@ -105,7 +105,7 @@ class Node(NamedTuple):
         return None
 
     def member(self, key: str) -> Member | None:
-        """Return the last member named `key`: the one whose value counts."""
+        """Return the last member named `key`, the one that counts."""
         return next((member for member in reversed(self.members) if member.key == key), None)
 
     def find(self, path: Sequence[Key]) -> Node | None:

@@ -39,7 +39,6 @@ def parse(
     """Parse one YAML document.
 
     Args:
-        text: the YAML.
         offset: where it starts in the whole text, in code points; it is added to every span.
         max_depth: how deeply values may be nested.
         max_values: how many values and keys there may be, counting what an alias repeats.
@@ -87,9 +86,9 @@ def _build_tree(
 def read_value(text: str) -> Any:
     """Return a value given in one line, as on a command line: as YAML has it, else the text itself.
 
-    `5`, `null`, `"5"`, `[a, b]` and `{a: 1}` are YAML. `SQLite: one file`, `C # and D` and `- x` are texts,
-    which YAML would take apart, and so are `[[a link]]`, and `007`, `+49170`, `3.10` and `1e3`, of which a
-    number would lose something.
+    `5`, `null`, `"5"`, `[a, b]` and `{a: 1}` are YAML. `SQLite: one file`, `C # and D`, `- x` and
+    `[[a link]]` are texts, which YAML would take apart. So are `007`, `+49170`, `3.10` and `1e3`, which would
+    lose something as numbers.
 
     Raises:
         Usage: it holds half a character, or is nested too deeply.
@@ -111,9 +110,9 @@ def read_value(text: str) -> Any:
 
 
 def _replace_misread(text: str, braces: str = "") -> tuple[str, dict[int, str]]:
-    """Return `text` for libyaml, and the table that undoes what is replaced in it.
+    """Return `text` for libyaml, and the table that undoes the replacements.
 
-    Replaced is what is no line end in YAML 1.2, and with `braces` those around a placeholder of a template.
+    It replaces line ends of YAML 1.1 alone and, with `braces`, the braces around a placeholder of a template.
     """
     breaks = [character for character in _BREAKS_OF_1_1 if character in text]
     if not breaks and not braces:
@@ -141,7 +140,7 @@ def _describe_error(text: str, offset: int, error: yaml.YAMLError) -> Flaw:
 
 @dataclass(slots=True)
 class _Open:
-    """A collection whose end has not come yet; of a mapping, `key` is the one whose value comes next."""
+    """A collection that has not ended; the value of a mapping comes next for `key`."""
 
     event: yaml.CollectionStartEvent
     start: int
@@ -271,7 +270,6 @@ class _Builder:
         self._add_node(node, start.anchor, None)
 
     def _add_node(self, node: Node, anchor: str | None, as_key: str | None) -> None:
-        """Put a finished value where it belongs: the root, a list, or a mapping's next key or value."""
         if anchor is not None:
             self._anchors[anchor] = node.value
         if not self._open:
@@ -304,7 +302,7 @@ class _Builder:
 
 
 def _measure(value: Any) -> tuple[int, int]:
-    """Return how many values and keys a value holds, itself included, and how many levels of collections."""
+    """Return how many values and keys a value holds, itself included, and how deeply it is nested."""
     if not isinstance(value, dict | list):
         return 1, 0
     sizes = [_measure(part) for part in (value.values() if isinstance(value, dict) else value)]

@@ -57,7 +57,7 @@ class Layout:
         return not self.text[self.line_start(at) : at].removeprefix(BOM).strip(" \t")
 
     def unsupported(self, at: int, what: str, remedy: str) -> EditRefused:
-        """Return the error about YAML at `at` whose places are not certain."""
+        """Return the error about YAML at `at` that has no certain places."""
         reason = f"line {self.lines.number(at)}: {what} cannot be edited exactly"
         return self.document.refused(reason, remedy)
 
@@ -87,7 +87,6 @@ def scalar(value: str | float | None, style: Style = "plain", *, flow: bool = Fa
     """Return a text, number, boolean or None, or a key, in one line.
 
     Args:
-        value: what it says.
         style: how the value that it replaces is written; a text keeps its quotes where they can hold it.
         flow: whether it stands inside `[]` or `{}`.
     """
@@ -133,7 +132,6 @@ def _member_lines(name: str, value: Any, dash_offset: int) -> list[str]:
 
 
 def _takes_lines(value: Any) -> bool:
-    """Return whether block style gives a value its own lines: a list or mapping that is not empty."""
     return isinstance(value, dict | list) and bool(value)
 
 
@@ -176,7 +174,7 @@ def _is_plain(text: str, *, flow: bool) -> bool:
 
 @cache
 def _old_tag() -> Callable[[str], str]:
-    """Return what tells the tag that a YAML 1.1 reader gives a plain scalar."""
+    """Return a function that gives the tag of a plain scalar in YAML 1.1."""
     import yaml  # noqa: PLC0415 - start-up
 
     resolve_tag = yaml.resolver.Resolver().resolve
@@ -230,7 +228,7 @@ class BlockEdit(Layout):
         return [head, TextEdit(*tail, below)]
 
     def insert(self, container: Node, after: int, new: Sequence[tuple[str, Any]]) -> list[TextEdit]:
-        """Write new members, or items (whose names do not count), behind the one at index `after`.
+        """Write new members, or items without names, behind the one at index `after`.
 
         An index of -1 is the beginning. A comment in the last line of the value at the index stays there.
         """
@@ -379,7 +377,7 @@ class BlockEdit(Layout):
         return self.lines.span(number).start + len(margin) - 1
 
     def _owner_end(self, container: Node, index: int) -> int:
-        """Return the end of what a value belongs to: the colon behind a key, or an item's dash."""
+        """Return the end of the colon behind a key, or of an item's dash."""
         start = self._member_start(container, index)
         if container.kind == "list":
             return start + 1
@@ -389,7 +387,7 @@ class BlockEdit(Layout):
         return colon.end()
 
     def _head_end(self, node: Node) -> int:
-        """Return where a value's part in its first line ends; for a block scalar its header."""
+        """Return where a value ends in its first line; a block scalar has its header there."""
         if node.style not in ("literal", "folded"):
             return node.span.end
         line_end = self.content_end(node.span.start)
@@ -398,7 +396,7 @@ class BlockEdit(Layout):
         return node.span.start + len(header.rstrip(" \t"))
 
     def _tail_of(self, node: Node) -> tuple[int, int]:
-        """Return the lines of a block scalar below its header, else an empty span at the end of the line."""
+        """Return the lines of a block scalar below its header, else the end of the line."""
         if node.style in ("literal", "folded"):
             start = self.content_end(node.span.start)
             return start, max(start, self.end(node))

@@ -49,7 +49,7 @@ class Maker(NamedTuple):
 
 
 def _is_return(entry: Entry) -> bool:
-    """Return whether a change, by its words, makes nothing that was not there before."""
+    """Return whether a change, by its words, brings back what was there before."""
     return entry.message.startswith(_RETURNS)
 
 
@@ -155,7 +155,7 @@ class Steps:
         return self._find_maker(ask, row, goes_on=True)
 
     def find_row_maker(self, change: FactChange | FieldChange | None) -> Maker:
-        """Find who made a row of what differs from the last commit; without one, all that the memory says."""
+        """Find who made a row that differs from the last commit; without a row, the whole text."""
         if change is None:
             return self._find_maker(_Version.read_text)
         if isinstance(change, FieldChange):
@@ -188,7 +188,7 @@ class Steps:
             yield self._find_maker(ask, *given, known=() if is_row else known())
 
     def _ask_of_differences(self) -> Iterator[tuple[Any, ...]]:
-        """Yield whether each difference from the last commit is a row, and what to ask about it."""
+        """Yield for each difference from the last commit whether it is a row, and what to ask about it."""
         now, head = self._now, self._head
         found = compare(head.document, now.document) if now.document else Comparison()
         for change in found.facts:
@@ -213,7 +213,7 @@ class Steps:
     def _find_maker(
         self, ask: Callable[..., object], *given: object, known: Collection[str] = (), goes_on: bool = False
     ) -> Maker:
-        """Find the change since which versions give the answer that this one gives, before any is `known`.
+        """Find the change that gave versions the answer of this one, before any is `known`.
 
         Behind a direct edit that did, the search `goes_on` for the changes that had done so earlier.
         """
@@ -249,7 +249,7 @@ class Steps:
         return [each for each in version.lines if each[1] in common]
 
     def _count_lines(self, fact: Fact | None, more: _Version, less: _Version) -> list[tuple[str, int]]:
-        """Return the lines of a fact that one version has more often than another, each with its count."""
+        """Return the lines of a fact that one version has more often than another, with their counts."""
         own = more.lines[fact.line - 1 : fact.last] if fact else ()
         return [(line, n + 1) for _, line in own if line for n in range(less.counts[line], more.counts[line])]
 
@@ -268,7 +268,6 @@ class Steps:
             yield _PastStep(None, tuple(entries), is_direct)
 
     def _find_version(self, digest: str | None) -> _Version | None:
-        """Return a version by the hash of its content; None where that is not kept any more."""
         if digest == self._head.hash:
             return self._head
         if digest is None:
@@ -300,7 +299,7 @@ class Steps:
         return ", ".join(filter(None, agents)), is_sure, tuple(told for told, _ in done)
 
     def _list_operations(self, commit: Commit, made: Collection[str]) -> list[tuple[str, str]]:
-        """List what was done in a commit by the changes `made`, else what else was, each with its agent."""
+        """List what the changes `made` did in a commit, else what others did, each with its agent."""
         done: list[dict[str, list[str]]] = []
         for key, value in commit.trailers:
             done += [defaultdict(list)] if key == OP else []

@@ -66,11 +66,7 @@ _UNKNOWN = "older than this shallow clone"
 
 
 def blame(vault: Vault, tracked: Tracked, path: str) -> list[SaidFact]:
-    """Return each field and each fact of a memory, with who said it last.
-
-    Raises:
-        As `Git.blame`.
-    """
+    """Return each field and each fact of a memory, with who said it last."""
     now = vault.read(path)
     _, old = find_names(path, tracked, vault)
     name, blob = tracked.name(old), tracked.list_blobs(tracked.head, [old]).get(old, "")
@@ -91,7 +87,7 @@ def _describe_conflict(document: Document, span: Span) -> SaidFact:
 
 
 def _take_ours(document: Document, spans: Sequence[Span]) -> tuple[Document, list[int]]:
-    """Return a memory without what is between the markers of a merge but ours, and what its lines were."""
+    """Return a memory with ours of each conflict alone, and the old numbers of its lines."""
     kept, numbers, side = list[str](), [0], "<"
     for number, line in enumerate(whole_lines(document.text), 1):
         at = document.lines.starts[number - 1]
@@ -100,11 +96,11 @@ def _take_ours(document: Document, spans: Sequence[Span]) -> tuple[Document, lis
         if not marker and side in {"<", ">"}:
             kept.append(line)
             numbers.append(number)
-    return replace(document, text="".join(kept), data="".join(kept).encode()) if spans else document, numbers
+    return document.with_text("".join(kept)) if spans else document, numbers
 
 
 class _Blame:
-    """Says who said what in a memory, which git calls `name`; `blob` is what the last commit has, if any."""
+    """Finds who said what in a memory; git calls it `name`, and `blob` is its content in the last commit."""
 
     def __init__(self, vault: Vault, tracked: Tracked, now: Document, name: str, blob: str) -> None:
         self._now = now
@@ -143,7 +139,7 @@ class _Blame:
             yield self._blame_span(said, self._steps.find_maker(fact), span)
 
     def _blame_span(self, said: SaidFact, maker: Maker, span: Span | None) -> SaidFact:
-        """Return what was said, with its maker and the last commit that touched its stretch in the head."""
+        """Return what was said with its maker and the last commit that touched its span in the head."""
         first, last = (bisect_right(self._ends, at) for at in (span.start, span.end - 1)) if span else (0, -1)
         touched = [self._commits[id_] for id_ in dict.fromkeys(self._lines[first : last + 1]) if id_]
         commit, note = None, _UNKNOWN if span else self._unknown

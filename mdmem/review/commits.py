@@ -113,7 +113,7 @@ class Commits:
     ) -> Committed:
         """Commit the memories that have changed, are new, or are gone; see `Git.commit`.
 
-        With `is_alone` nobody waits for it: settings go with `only` too, which may name what is not there.
+        With `is_alone` nobody waits: settings go with `only`, which may name memories that are not there.
         """
         chosen = [check_folder(path) for path in only]
         if only and accepted is not None:
@@ -191,7 +191,6 @@ class Commits:
         return self._find_obstacle()
 
     def _find_obstacle(self) -> MdmemError | None:
-        """Return why nothing is committed by itself in this repository; None where it may be."""
         try:
             repository = Repository.around(self._vault.root)
             if repository.holds_more_than(Tracked(self._vault.within(""), repository).names):
@@ -204,10 +203,7 @@ class Commits:
     def by_itself(self, only: Sequence[str] = ()) -> str:
         """Commit what has changed, or `only` these memories, where the config wants it and it may be.
 
-        No error is raised: what is to be committed was done, and stands.
-
-        Returns:
-            A word about what was not committed, and why.
+        No error is raised, as the change itself stands. Return a word about what was not committed, and why.
         """
         try:
             if error := self.refused():
@@ -232,11 +228,10 @@ class Commits:
         return with_trailers(text.strip() or _default_message(taken, operations), trailers)
 
     def _find_explaining(self, tracked: Tracked, taken: _Files) -> tuple[list[_Led], list[str]]:
-        """Return who made what differs from the head.
+        """Return the changes that led from the head, and the memories that were edited directly.
 
-        Returns:
-            The changes, the oldest first, each with its actor, who is empty where it brought back what others
-            had made, and with the memories that it changed; and the memories that were edited directly.
+        The changes are in order of time, each with its actor and the memories that it changed. A change that
+        brought back what others had made has no actor.
         """
         heads = {path: _read(tracked.document, each.blob, path) for path, each in taken.items() if each.blob}
         is_removed = any(each.kind == "removed" for each in taken.values())
@@ -266,7 +261,7 @@ def _explain(error: MdmemError) -> str:
 
 
 def _list_others(operation: str, changed: Sequence[str]) -> list[str]:
-    """List the memories that an operation changed and does not name; of many, say how many."""
+    """List the memories that an operation changed and does not name, or their number."""
     if not NAMES_A_MEMORY.search(operation):
         return []  # that may be about any
     others = [path for path in changed if path not in operation]
@@ -274,14 +269,12 @@ def _list_others(operation: str, changed: Sequence[str]) -> list[str]:
 
 
 def _read(read: Callable[..., Document | None], *given: str) -> Document | None:
-    """Return a memory that `read` gives, where it can be read."""
     with suppress(DocumentRefused, StorageFailed):
         return read(*given)
     return None
 
 
 def _default_message(taken: _Files, operations: Sequence[str]) -> str:
-    """Return the message where none is given, made of what was done."""
     if len(operations) == 1:
         return one_line(operations[0][:1].upper() + operations[0][1:], _LONGEST_LINE)
     if not taken:

@@ -30,11 +30,9 @@ from mdmem.review.review import (
     MemoryChange,
     MemoryPair,
     Review,
-    describe_fact,
-    describe_field,
     describe_layout,
-    describe_rename,
     is_same,
+    list_rows,
 )
 from mdmem.review.tracked import Tracked
 from mdmem.vault.plan import Change, EditPlan
@@ -87,7 +85,7 @@ class Reviewed:
 
 
 class _Memory(NamedTuple):
-    """A memory that differs: each row by its name, with what was found; None for what is no fact or field."""
+    """A memory that differs, and its rows by name, with the change of a fact or field if there is one."""
 
     compared: ComparedMemory
     rows: _Rows
@@ -120,10 +118,9 @@ class Decisions:
         return reviewed
 
     def find_accepted(self, accepted: Mapping[str, Collection[str]]) -> tuple[list[str], list[str]]:
-        """Find the memories of which all rows are accepted.
+        """Return the paths of the memories with all rows accepted, and why others are left out.
 
-        Returns:
-            Their paths, of a renamed one both; and why others are left out, in words.
+        A renamed memory has both paths.
         """
         chosen, left_out, missing = list[str](), list[str](), {*accepted}
         for memory in self._read_memories(()) if accepted else ():
@@ -148,17 +145,13 @@ class Decisions:
                 yield memory
 
     def _read_unreadable(self, compared: ComparedMemory) -> ComparedMemory:
-        """Return a memory with its file as it is, also where that cannot be read as a memory."""
+        """Return a memory with the bytes of its file, also if they cannot be read as a memory."""
         if compared.after or not compared.pair.new:
             return compared
         return compared._replace(after=self._vault.find_around(compared.pair.new, unreadable=True))
 
     def build(self, path: str, rows: Collection[str], move: Callable[..., Build]) -> Build:
-        """Build what makes the plan that rejects rows; git is asked before. `move` is the verb that does so.
-
-        Raises:
-            MemoryNotFound, GitFailed, RevertRefused: see `Git.reject`.
-        """
+        """Return a function that plans to reject rows, with `move` as the verb; git is asked before."""
         review = Review(self._vault, self._tracked, self._tracked.head, None, [path])
         pairs = [pair for pair in review.find_pairs() if path in pair[:2]]
         compared = [each for each in review.compare_pairs(pairs) if each.pair.path == path]
@@ -191,11 +184,7 @@ class _Rejection:
         return RevertRefused(what=self._path, reasons=reasons, remedy=_LOOK_AGAIN)
 
     def plan(self, move: Callable[..., Build]) -> EditPlan:
-        """Return the plan.
-
-        Raises:
-            RevertRefused: the rows cannot be taken back, with the reasons.
-        """
+        """Return the plan."""
         message = f"revert {self._path} ({len(self._chosen):,} of {len(self._rows):,} changes)"
         if any(row.change == "memory-renamed" for row, _ in self._chosen.values()) and self._now:
             plan = move(self._path, self._pair.old)()
@@ -216,7 +205,7 @@ class _Rejection:
         return Change(path=self._path, before=now, content=data, merge=False, as_it_was=True)
 
     def _move_back(self, now: Document, moved: Change) -> Change:
-        """Return the change that moves the memory, with all that is rejected in it."""
+        """Return the change that moves the memory back, and rejects the other rows."""
         text = splice(now.text, moved.edits)
         if len(self._chosen) == len(self._rows):
             text = self._require_base().text
@@ -237,13 +226,13 @@ class _Rejection:
         return parse_text(self._path, text, self._limits)
 
     def _settle(self, text: str) -> bytes:
-        """Return a text; the base where no fact and no field of that differs any more."""
+        """Return a text, or the base if no fact and no field differs from that."""
         base = self._require_base()
         found = compare(base, self._parse(text))
         return text.encode() if found.fields or found.facts else base.data
 
     def _find_data(self) -> bytes:
-        """Return the memory without what is rejected."""
+        """Return the memory without the rejected rows."""
         base, now = self._require_base(), self._now
         is_whole = not now or isinstance(now, UnreadableDocument) or len(self._chosen) == len(self._rows)
         # A layout is rejected beside a new name, and no fact differs.
@@ -267,7 +256,7 @@ class _Rejection:
         return TakenBack(base.text if now.is_json else front + self._parse(done.text).body)
 
     def _take_back_in_turn(self, base: Document, now: Document, whole: TakenBack) -> TakenBack:
-        """Take back one row after the other, those that are refused once more; else return `whole`."""
+        """Take back one row after the other, and refused ones again; return `whole` if some are left."""
         left, tried = [*self._chosen], list[str]()
         while left and left != tried:
             left, tried = [], left
@@ -282,7 +271,7 @@ class _Rejection:
 
 
 def _compare_now(pair: MemoryPair, before: Document | None, now: Document | None) -> ComparedMemory:
-    """Compare a memory as it is in the last commit and now, as `Review.compare_pairs` does."""
+    """Compare a memory in the last commit and now, as `Review.compare_pairs` does."""
     compared = ComparedMemory(pair._replace(new=pair.new if now else ""), before, now)
     if is_same(before, now, is_now=True) and pair.old == pair.new:
         return compared
@@ -298,7 +287,7 @@ def _add_involved(
     earlier: Sequence[Fact],
     later: Sequence[Fact],
 ) -> list[FactChange | FieldChange]:
-    """Return changes with those that go along: what was added in what goes, and what what comes stood in."""
+    """Return changes with those that go along: additions in what goes, and parents of what comes back."""
     taken = [each for each in chosen if isinstance(each, FactChange)]
     gone = {each.after for each in taken if not each.before}
     back = [each.before for each in taken if each.before and (each.moved or not each.after)]
@@ -315,7 +304,7 @@ def _add_involved(
 
 
 def _list_above(every: Sequence[Fact], fact: Fact) -> Iterator[Fact]:
-    """Yield the items and headings that a fact stands in, and of a row the first one of its table."""
+    """Yield the items and headings around a fact, and of a row the first one of its table."""
     at = bisect_left(every, fact.line, key=attrgetter("line")) if fact.kind == "row" else 0
     while at and every[at - 1].kind == "row" and every[at - 1].last + 1 == every[at].line:
         at -= 1
@@ -326,7 +315,6 @@ def _list_above(every: Sequence[Fact], fact: Fact) -> Iterator[Fact]:
 
 
 def _name_rows(memory: ComparedMemory) -> _Memory | None:
-    """Name the rows of a memory; None where there are none."""
     found = list(_list_rows(memory))
     changes = [change for _, change in found if isinstance(change, FactChange)]
     was = {each.after.line: each.before for each in changes if each.after and each.before}
@@ -346,7 +334,7 @@ def _tell_row(
     was: Mapping[int, Fact],
     later: Sequence[Fact],
 ) -> str:
-    """Return all by which a row is known, in one text; what is above it as the last commit has that."""
+    """Return all by which a row is known; what is above it is told as in the last commit."""
     pair, now = memory.pair, memory.after
     told: list[Any] = [row.change, row.key, row.kind, row.id, row.before, row.after]
     if isinstance(change, FactChange):
@@ -363,7 +351,6 @@ def _tell_row(
 
 
 def _list_rows(memory: ComparedMemory) -> Iterator[tuple[MemoryChange, _Changed]]:
-    """List the rows of a memory, each with the change of a fact or field that it is about."""
     pair, before, after, notes, found = memory
     conflicts = [note for note in notes if note.change == "conflict"]
     if conflicts:
@@ -374,18 +361,12 @@ def _list_rows(memory: ComparedMemory) -> Iterator[tuple[MemoryChange, _Changed]
         said |= {"before": old, "after": new, "note": notes[0].note if notes else ""}
         yield MemoryChange(path=pair.path, **said), None
     else:
-        if pair.old != pair.new:
-            yield describe_rename(pair), None
-        yield from ((note, None) for note in notes)
-        if found:
-            yield from ((describe_field(pair.path, each), each) for each in found.fields)
-            yield from ((describe_fact(pair.path, each), each) for each in found.facts)
-            if found.layout and before and after and not is_same(before, after, is_now=True):
-                yield describe_layout(pair.path), None
+        yield from list_rows(memory)
+        if found and found.layout and not is_same(before, after, is_now=True):
+            yield describe_layout(pair.path), None
 
 
 def _name_maker(name: str, steps: Steps, row: MemoryChange, change: _Changed) -> ReviewedRow:
-    """Return a row with who made it."""
     maker = Maker((), is_direct=True)
     if row.change == "memory-renamed":
         maker = steps.find_mover()

@@ -258,14 +258,14 @@ class Git(KindVerbs[R]):
 
 
 def _read_memories(logged: LoggedCommit, tracked: Tracked) -> list[ChangedMemory]:
-    """Read what a commit made of memories; nothing where it cannot be read."""
+    """Read what a commit did to memories; nothing if it cannot be read."""
     with suppress(DocumentRefused):
         return [*read_versions(logged, tracked)]
     return []
 
 
 def _resolve_states(tracked: Tracked, revisions: str) -> tuple[str | None, str | None]:
-    """Return the commits that revisions name; None for no commit yet, and for the files now."""
+    """Return the commits that revisions name; None for a missing first commit, and for the files now."""
     old, dots, new = revisions.partition("..." if "..." in revisions else "..")
     if not dots:
         return tracked.history.resolve(old) if old else tracked.head, None

@@ -117,7 +117,7 @@ class _Work(NamedTuple):
         return self._by_lines()
 
     def _as_memory(self) -> _Outcome | None:
-        """Return the merge of memories; None where conflicts cannot be marked, or it is not to be trusted."""
+        """Merge as memories; return None if conflicts cannot be marked, or the merge is not to be trusted."""
         vault, name = _find_memory(self.path) or (None, self.path)
         documents = self.data.map(lambda data: parse(name, data))
         merged = merge(*documents, markers=self.markers, by_lines=self._merge_lines)
@@ -153,7 +153,7 @@ class _Work(NamedTuple):
         return ended.printed.decode("utf-8", "replace").strip() in _SHOWING_BASE
 
     def _readable_vault(self, vault: Vault | None) -> Vault | None:
-        """Return the vault, where it can check memories: during a merge its own files may be in two minds."""
+        """Return the vault if it can check memories: during a merge its own files may hold conflicts."""
         try:
             if vault:
                 _ = vault.config, vault.schemas
@@ -163,7 +163,7 @@ class _Work(NamedTuple):
         return vault
 
     def _by_lines(self, *, may_be_clean: bool = True) -> _Outcome:
-        """Return git's merge of the lines; all that differs as conflicts where it is clean and may not be."""
+        """Return git's merge of the lines; if that is clean and may not be, all differences as conflicts."""
         agreed = self.data.agreed()
         if agreed and may_be_clean:
             return _Outcome(agreed[0], 0)
@@ -184,7 +184,6 @@ class _Work(NamedTuple):
         return _Outcome(marked.encode("utf-8", "surrogateescape"), max(1, len(changed)))
 
     def _merge_lines(self, texts: Versions[str]) -> list[Piece]:
-        """Merge lines as git does."""
         taken = {len(each[0]) for text in texts for each in _MARKER.finditer(text)}
         size = next(size for size in count(7) if size not in taken)
         with tempfile.TemporaryDirectory() as folder:
@@ -217,7 +216,7 @@ def _may_be_memory(path: str) -> bool:
 
 
 def _find_memory(path: str) -> tuple[Vault, str] | None:
-    """Return the vault that a file is a memory of, in the folder or mounted, and what it is called there."""
+    """Return the vault that has a file as a memory, mounted or not, and its path there."""
     top = os.path.realpath(os.getcwd())
     folders = path.split("/")[:-1]
     for depth in range(len(folders), -1, -1):
@@ -238,7 +237,7 @@ def _find_memory(path: str) -> tuple[Vault, str] | None:
 
 
 def _describe_fault(documents: Versions[Document], text: str, vault: Vault | None) -> str:
-    """Return why a clean merge is not to be trusted, in words that follow "it"; empty when it is."""
+    """Return why a clean merge is not to be trusted, in words that follow "it"; else nothing."""
     try:
         after = parse_text(documents.ours.path, text, documents.ours.limits)
         sides = documents.ours, documents.theirs

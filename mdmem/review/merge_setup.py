@@ -77,7 +77,7 @@ class MergeSetup(NamedTuple):
         )
 
     def notes(self) -> list[str]:
-        """Return what else a reader of the diff has to know."""
+        """Return the remarks."""
         return list(self.remarks)
 
     def apply(self) -> None:
@@ -134,9 +134,6 @@ def uninstall(root: str, *, is_vault: bool = True) -> MergeSetup:
     Args:
         root: the vault's folder.
         is_vault: otherwise it is any folder of the repository, and the blocks of every vault are taken out.
-
-    Raises:
-        As `install`.
     """
     repository = Repository.around(root)
     attributes, before = _read_attributes(repository)
@@ -181,12 +178,12 @@ def _changed_file(path: str, before: str | None, after: str | None) -> list[Chan
 
 
 def _vault_folder(root: str, top: str) -> str:
-    """Return the vault's folder from the top of the work tree; "." where it is the same."""
+    """Return the folder of the vault from the top of the work tree."""
     return os.path.relpath(os.path.realpath(root), top)
 
 
 def _wanted_block(root: str, top: str) -> tuple[str, list[str], list[str]]:
-    """Return what a block is called, its lines, and what should be known about them."""
+    """Return the name of a block, its lines, and what should be known about them."""
     folder, disk = _vault_folder(root, top), Vault(root).disk
     inside = "/" if folder == os.curdir else f"/{_GLOB.sub(_escape_character, folder)}/"
     patterns = [f"{inside}**/*{suffix}" for suffix in disk.config.suffixes]
@@ -235,7 +232,7 @@ def _with_block(text: str | None, name: str, lines: list[str]) -> str:
 
 
 def _remove_block(text: str, name: str | None) -> str:
-    """Attributes without the block of this name; None: without any."""
+    """Remove the block of this name from attributes, or every block."""
     for found in reversed(_find_blocks(text)):
         if name in {None, found["name"]}:
             before, behind = text[: found.start()], text[found.end() :]
@@ -267,7 +264,6 @@ def _config_path(repository: Repository) -> str:
 
 
 def _read_driver(config: str) -> str:
-    """Return the driver that a config names; empty without one."""
     asked = ["config", "--file", config, "--get", _DRIVER]
     ended = run(asked, os.path.dirname(config), "read its config")
     return ended.printed.decode("utf-8", "replace").removesuffix("\n")

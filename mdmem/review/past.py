@@ -26,7 +26,7 @@ _MOST_NAMED = 60  # characters of a fact that is named by all of its words
 
 
 class FactTarget(NamedTuple):
-    """What is named of a memory: all of it, or by an `anchor` (`^id` or a heading) or a `text` some of it.
+    """What a person names: a memory, or by `anchor` (`^id` or a heading) or `text` a part of it.
 
     The text is the key of a field, the number of a line, or some words of a fact.
     """
@@ -77,7 +77,7 @@ class FactTarget(NamedTuple):
         return found
 
     def find_key(self, document: Document | None) -> KeyPath:
-        """Find the field of a version that it means, by its dotted key; empty where it means none."""
+        """Return the key of the field of a version that it means; empty where it means none."""
         key = undotted(self.text) if self.text and list_members(document) else ()
         if not key or not document or not document.tree or not document.tree.find(key):
             return ()
@@ -88,7 +88,7 @@ class FactTarget(NamedTuple):
 
 
 def _list_section(document: Document | None, found: list[Fact]) -> list[Fact]:
-    """List the first of some facts, if it is a heading, and what stands under it; else what was found."""
+    """List a heading that was found with all under it; else what was found."""
     if not document or not found or found[0].kind != "heading":
         return found
     every = facts(document)
@@ -157,7 +157,6 @@ class ChangedMemory(NamedTuple):
 
 
 def _is_about(change: FactChange | FieldChange, named: Collection[Fact], key: KeyPath) -> bool:
-    """Return whether a change is of some facts, or of a field or a part of it."""
     if isinstance(change, FieldChange):
         return bool(key) and change.key[: len(key)] == key[: len(change.key)]
     return change.before in named or change.after in named

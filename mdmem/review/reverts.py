@@ -43,15 +43,12 @@ class Reverts:
         self._vault = vault
 
     def build(self, what: str, paths: Sequence[str] = (), keep: Sequence[str] = ()) -> Callable[[], EditPlan]:
-        """Build what makes the plan from the memories as they are by then; git is asked before.
+        """Return a function that makes the plan from the memories of that time; git is asked before.
 
         Args:
             what: what `target_of` reads, or a commit.
             paths: only what the commit did to these memories and folders.
             keep: what stays as it is, each as `target_of` reads it.
-
-        Raises:
-            Usage, NamedNotFound, MemoryNotFound, GitFailed, GitRefused, RevertRefused: see `Git.revert`.
         """
         target = target_of(what)
         if target and paths:
@@ -134,7 +131,7 @@ class Reverts:
 def _find_rest(
     version: ChangedMemory, before: Document, after: Document, now: Document, whole: TakenBack
 ) -> tuple[dict[str, str], TakenBack]:
-    """Find the changes that stand in the way, each with the reason, and take the others back."""
+    """Return the changes that stand in the way, with reasons, and the memory without the others."""
     every = version.list_changes()
     told = {version.path: "; ".join(whole.refused)}
     if len(every) > _MOST_TRIED:
@@ -149,7 +146,7 @@ def _find_rest(
 
 
 def _find_commit(revision: str, tracked: Tracked) -> Commit:
-    """Find the commit that is to be taken back, and refuse merges."""
+    """Return the commit to take back; refuse a merge."""
     identifier = tracked.history.resolve(revision)
     commit = tracked.history.commits([identifier])[identifier]
     if len(commit.parents) > 1:
@@ -167,7 +164,7 @@ def _refuse_cut(commit: Commit, tracked: Tracked) -> None:
 
 
 def _find_changed(commit: Commit, tracked: Tracked, vault: Vault, only: Sequence[str]) -> list[ChangedMemory]:
-    """Find what a commit made of memories, or of `only`, each under the name that it has now."""
+    """Return what a commit did to memories, or to `only` these, under the names that they have now."""
     with closing(tracked.history.log(tracked.names, commit.id)) as log:
         logged = next(log, None)
     found = [*read_versions(logged, tracked)] if logged and logged.commit.id == commit.id else []
@@ -187,7 +184,7 @@ def _find_changed(commit: Commit, tracked: Tracked, vault: Vault, only: Sequence
 
 
 def _find_last_change(target: FactTarget, tracked: Tracked, vault: Vault) -> ChangedMemory:
-    """Find what the last change of what is named, committed or not, made of its memory."""
+    """Return the last change, committed or not, of what a person named."""
     path, name = find_names(target.path, tracked, vault)
     versions = _walk_versions(path, name, tracked, vault)
     last = [*islice(versions, 2)]
@@ -202,7 +199,7 @@ def _find_last_change(target: FactTarget, tracked: Tracked, vault: Vault) -> Cha
 
 
 def _walk_versions(path: str, old: str, tracked: Tracked, vault: Vault) -> Iterator[ChangedMemory]:
-    """Walk the changes of a memory, newest first: that of the files now, then those that git has.
+    """Yield the changes of a memory, newest first: those of the files now, then those in git.
 
     `old` is its path in the last commit.
     """

@@ -181,11 +181,7 @@ class Review:
         return rows
 
     def compare_pairs(self, pairs: Iterable[MemoryPair]) -> Iterator[ComparedMemory]:
-        """Yield some of the memories that may differ, in the order of paths, each with what differs.
-
-        Raises:
-            GitFailed: git cannot say.
-        """
+        """Yield some of the memories that may differ, in the order of paths, each with what differs."""
         unmerged = self._tracked.unmerged() if self._new is None else set()
         for pair in sorted(pairs, key=lambda pair: pair.path.split("/")):
             yield self._compare_pair(pair, is_unmerged=pair.path in unmerged)
@@ -261,7 +257,7 @@ class Review:
                 yield MemoryPair(old, new, blob or "", now or "")
 
     def _standing_in_both(self) -> list[tuple[str, str | None, str | None]]:
-        """See `Tracked.find_changed`, the chosen memories where each stands in both states; else nothing.
+        """Return the chosen memories, as `Tracked.find_changed`, if all stand in both states; else nothing.
 
         Then no other memory has to be looked at: none of them was renamed.
         """
@@ -272,7 +268,7 @@ class Review:
         return [(path, tree[path], "") for path in self._paths]
 
     def _pair_renamed(self, gone: dict[str, str], new: dict[str, str]) -> list[MemoryPair]:
-        """Pair memories that are gone with new ones of the same id, or with similar lines."""
+        """Pair removed memories with new ones that have the same id, or similar lines."""
         if not gone or not new or max(len(gone), len(new)) > _MOST_COMPARED:
             return []
         olds, news = ({path: self._fingerprint(path, each[path]) for path in each} for each in (gone, new))
@@ -300,7 +296,7 @@ class Review:
         return bool(path) and (not self._paths or any(is_under(path, each) for each in self._paths))
 
     def _is_there(self, path: str) -> bool:
-        """Return whether a memory or folder is in the later state, or in the earlier one before the files."""
+        """Return whether a memory or folder is in the later state, or for the files in the earlier one."""
         if self._new is None:
             is_memory = path.endswith(self._vault.suffixes)
             if self._vault.exists(path) if is_memory else any(self._vault.walk(path)):
@@ -325,7 +321,7 @@ def find_names(path: str, tracked: Tracked, vault: Vault) -> tuple[str, str]:
 
 
 def _measure_likeness(one: _Fingerprint, other: _Fingerprint) -> float:
-    """Return the share of equal lines; 1 for the same id, or for the same lines."""
+    """Return the share of equal lines; 1 for the same id."""
     if one[0] or other[0]:
         return float(one[0] == other[0])
     total = len(one[1]) + len(other[1])
@@ -342,7 +338,7 @@ def is_same(before: Document | None, after: Document | None, *, is_now: bool = F
 
 
 def _of_proposal(path: str, before: Document | None, after: Document | None) -> MemoryChange | None:
-    """Say in one row what became of a proposal, which is no memory yet; None for anything else."""
+    """Return one row for a change of a proposal, which is no memory yet; None for other memories."""
     found = after or before
     if not found or kind_at(path) is not PROPOSAL or found.fields.get("type") != PROPOSAL.name:
         return None
@@ -354,7 +350,7 @@ def _of_proposal(path: str, before: Document | None, after: Document | None) -> 
 
 
 def _of_conflicts(path: str, document: Document | None, *, is_unmerged: bool) -> list[MemoryChange]:
-    """Say that a memory is amid a merge, and in which lines."""
+    """Return a row for each conflict that a merge left."""
     # Where git knows of the merge, what stands in code is no example.
     spans = document.conflicts(in_code=is_unmerged) if document else []
     lines = [tuple(map(document.lines.number, span)) for span in spans] if document else []
@@ -369,28 +365,28 @@ def _of_conflicts(path: str, document: Document | None, *, is_unmerged: bool) ->
 
 
 def _describe_changes(compared: ComparedMemory) -> Iterator[MemoryChange]:
-    """Yield what became of a memory; facts that went to another memory are moved already."""
+    """Yield what became of a memory; a fact that went to another memory is a move there."""
     pair, _, _, notes, found = compared
-    if not (pair.old and pair.new):
-        if not any(note.change.startswith("memory") for note in notes):
-            yield MemoryChange(path=pair.path, change="memory-added" if pair.new else "memory-removed")
-    elif pair.old != pair.new:
-        yield describe_rename(pair)
-    yield from notes
-    if not found:
-        return
-    yield from (describe_field(pair.path, each) for each in found.fields)
-    yield from (describe_fact(pair.path, each) for each in found.facts)
-    if found.layout:
+    is_told = any(note.change.startswith("memory") for note in notes)
+    if not ((pair.old and pair.new) or is_told):
+        yield MemoryChange(path=pair.path, change="memory-added" if pair.new else "memory-removed")
+    yield from (row for row, _ in list_rows(compared))
+    if found and found.layout:
         yield describe_layout(pair.path)
-    if found.unmatched:
+    if found and found.unmatched:
         note = f"{found.unmatched:,} removed facts were not compared with all new ones: some may be reworded"
         yield MemoryChange(path=pair.path, change="not-compared", note=note)
 
 
-def describe_rename(pair: MemoryPair) -> MemoryChange:
-    """Describe that a memory has another name."""
-    return MemoryChange(path=pair.new, change="memory-renamed", old_path=pair.old, sure=pair.sure)
+def list_rows(compared: ComparedMemory) -> Iterator[tuple[MemoryChange, FactChange | FieldChange | None]]:
+    """Yield a row for a new name, each note, field and fact, the last two with their change."""
+    pair, _, _, notes, found = compared
+    if pair.old and pair.new and pair.old != pair.new:
+        yield MemoryChange(path=pair.new, change="memory-renamed", old_path=pair.old, sure=pair.sure), None
+    yield from ((note, None) for note in notes)
+    if found:
+        yield from ((_describe_field(pair.path, each), each) for each in found.fields)
+        yield from ((_describe_fact(pair.path, each), each) for each in found.facts)
 
 
 def describe_layout(path: str) -> MemoryChange:
@@ -398,8 +394,7 @@ def describe_layout(path: str) -> MemoryChange:
     return MemoryChange(path=path, change="layout", note="only the order or the layout differs")
 
 
-def describe_field(path: str, change: FieldChange) -> MemoryChange:
-    """Describe what became of a field of a memory."""
+def _describe_field(path: str, change: FieldChange) -> MemoryChange:
     return MemoryChange(
         path=path,
         change=cast("MemoryChangeKind", f"field-{change.kind}"),
@@ -409,8 +404,7 @@ def describe_field(path: str, change: FieldChange) -> MemoryChange:
     )
 
 
-def describe_fact(path: str, change: FactChange) -> MemoryChange:
-    """Describe what became of a fact of a memory."""
+def _describe_fact(path: str, change: FactChange) -> MemoryChange:
     fact, before, after = change.fact, change.before, change.after
     was = before if after else None
     became = "links-repointed" if change.kind == "repointed" else f"fact-{change.kind}"

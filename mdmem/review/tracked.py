@@ -116,7 +116,7 @@ class Tracked:
 
     @cached_property
     def _mounted_files(self) -> dict[str, str]:
-        """Map the name of each mounted file of the repository to its path in the vault."""
+        """Map the name of each mounted file to its path in the vault."""
         mounted = self._vault.disk.mounted(Namespace()).items()
         named = ((os.path.relpath(file, self.repository.top), path) for path, file in mounted)
         return {name: path for name, path in named if self.holds(name)}
@@ -212,7 +212,6 @@ class Tracked:
         return inside is not None and not self._vault.wall.holds(unicodedata.normalize("NFC", inside))
 
     def _touched_memories(self, files: Iterable[TouchedFile]) -> tuple[MemoryTouched, ...]:
-        """Return the memories of the namespace among the files of a commit."""
         found = []
         for file in files:
             path = self.path(file.name) if file.after else None
@@ -252,7 +251,6 @@ class Tracked:
         return {path: blob for path, blob in named if path is not None}
 
     def _name_of(self, path: str) -> str:
-        """Return what git calls a memory or a folder."""
         if path.endswith(self._vault.suffixes):
             return self.name(path)
         return self.repository.name(self._vault.folder(path)).rstrip("/") or _ALL
@@ -298,28 +296,16 @@ class Tracked:
 
     @cached_property
     def taken(self) -> set[str]:
-        """Find the memories that git would commit: tracked or not ignored.
-
-        Raises:
-            GitFailed: git cannot say.
-        """
+        """Find the memories that git would commit: tracked or not ignored."""
         taken = map(self.path, self.repository.taken(self.names))
         return {path for path in taken if path is not None}
 
     def find_ignored(self, paths: Sequence[str]) -> list[str]:
-        """Return those of some memories that git ignores; not those in another repository, or in none.
-
-        Raises:
-            GitFailed: git cannot say.
-        """
+        """Return those of some memories that git ignores; not those in another repository, or in none."""
         return [path for path in paths if path not in self.taken and self.holds(self.name(path))]
 
     def unmerged(self) -> set[str]:
-        """Find the memories of which git's index holds the sides of a merge.
-
-        Raises:
-            GitFailed: git cannot say.
-        """
+        """Find the memories that git's index holds unmerged."""
         asked = ["ls-files", "--unmerged", "-z", "--full-name", "--", *self.names]
         entries = os.fsdecode(self.repository.require(asked, "read the index")).split("\0")
         return {path for entry in entries if (path := self.path(entry.partition("\t")[2]))}
@@ -349,7 +335,7 @@ def is_chosen(path: str, chosen: Sequence[str]) -> bool:
 
 
 def agent_of(commit: Commit, *, is_part: bool) -> str:
-    """Return who made the changes in a commit; of a part of it nobody where several are named."""
+    """Return who made the changes in a commit; for a part of it, nothing if several are named."""
     agents = list(dict.fromkeys(commit.values(AGENT)))
     return "" if is_part and len(agents) > 1 else ", ".join(agents)
 

@@ -164,7 +164,7 @@ class Scan(NamedTuple):
 
 
 class _Leaf(NamedTuple):
-    """A block that holds no others, or a cell: its place, and whether it is in a container and in a quote."""
+    """A block that holds no others, or a cell, and whether it is in a container and in a quote."""
 
     kind: str
     start: int
@@ -213,7 +213,7 @@ def shown_text(title: str) -> str:
 
 
 def without_quotes(text: str, quotes: Sequence[Span]) -> str:
-    """`text` with spaces in the place of the marks of quotes, so that no offset changes."""
+    """Replace the marks of quotes by spaces, so that no offset changes."""
     parts, at = [], 0
     for start, end in quotes:
         parts += [text[at:start], " " * (end - start)]
@@ -226,9 +226,6 @@ def events(text: str, start: int = 0, most: int = MOST_PARTS) -> Iterator[tuple[
 
     Each is the name of the block, as the parser names it, whether it begins and whether it ends, and where it
     stands. Blocks in quotes and in footnotes are among them, and definitions are not.
-
-    Raises:
-        TooManyParts: the text has too many lines and marks.
     """
     clean = _clean_text(text, start, most)
     event: Any
@@ -268,7 +265,7 @@ def sections(headings: Sequence[Heading], end: int) -> tuple[Section, ...]:
 
 
 def _clean_text(text: str, start: int, most: int) -> str:
-    """Return what the parser is given: `text` from `start` on, behind line feeds, so that offsets stay."""
+    """Return `text` from `start` on for the parser, behind line feeds, so that offsets stay."""
     clean = text[start:]
     if "\r" in clean:
         clean = clean.replace("\r\n", " \n").replace("\r", "\n")
@@ -283,7 +280,7 @@ def _clean_text(text: str, start: int, most: int) -> str:
 
 
 def _limit_nesting(clean: str) -> str:
-    """`clean` with letters in the place of marks that would open a container deeper than is read."""
+    """Replace marks by letters where they would open a container deeper than is read."""
     parts, done = [], 0
     for at in (0, *(found.end() for found in _DEEP_LINE.finditer(clean))):
         found = _NESTED.match(clean, at)
@@ -301,7 +298,7 @@ def _make_parser() -> Markdown:
 
 
 class _Reader:
-    """Reads the events of the parser: `leaves` and the `marks` in them, in order of place."""
+    """Reads the leaves and the marks in them from the events of the parser."""
 
     def __init__(self, clean: str, most: int) -> None:
         self.leaves: list[_Leaf] = []
@@ -385,9 +382,9 @@ class _Reader:
 
 
 def _for_parser(clean: str) -> str:
-    """`clean` as the parser reads it aright, in ASCII: so its offsets, which count bytes, are our own.
+    """Return the text in ASCII, as the parser reads it aright: its offsets, which count bytes, are ours then.
 
-    To none of the other characters CommonMark gives a meaning, but for emphasis, of which nothing is asked.
+    CommonMark gives no other character a meaning, except for emphasis, which is not read.
     """
     if "`\t" in clean or "~\t" in clean:  # a tab behind a fence keeps it from closing
         clean = _TABS_BEHIND.sub(lambda found: " " * len(found[0]), clean)
@@ -399,7 +396,7 @@ def _for_parser(clean: str) -> str:
 
 
 class _Outliner:
-    """Finds the parts of leaves in `clean`: what of `text` was parsed, from line `line` at `start` on."""
+    """Finds the parts of leaves in `clean`, the text for the parser, which begins at line `line`."""
 
     def __init__(self, text: str, clean: str, start: int, line: int, most: int) -> None:
         self._text = text
@@ -449,7 +446,7 @@ class _Outliner:
         )
 
     def _line_number(self, at: int) -> int:
-        """Return the number of the line at `at`, which is behind the last one asked for."""
+        """Return the number of the line at `at`, which only grows."""
         counted, line = self._counted
         line += self._clean.count("\n", counted, at)
         self._counted = at, line
@@ -496,7 +493,7 @@ class _Outliner:
             self._headings.append(Heading(level, title, span, self._line_number(span.start), written))
 
     def _add_definitions(self, start: int, end: int) -> None:
-        """Take the definitions between two leaves, where nothing else but the marks of containers stands."""
+        """Add the definitions between two leaves, where else only marks of containers stand."""
         if self._clean.find("[", start, end) < 0:
             return
         gap = _CONTAINER_MARKS.sub(lambda found: " " * len(found[0]), self._clean[start:end])

@@ -38,7 +38,7 @@ class Citation(NamedTuple):
 
 
 class Locator(NamedTuple):
-    """What stands behind the path of a citation: lines, or a symbol, or neither."""
+    """Lines, a symbol, or nothing behind the path of a citation."""
 
     first: int | None = None
     last: int | None = None

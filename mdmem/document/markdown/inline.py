@@ -100,9 +100,7 @@ def scan(text: str, outline: Scan, lines: Lines, most: int = MOST_PARTS) -> Inli
     """Find what stands in the texts of a Markdown text.
 
     Args:
-        text: the whole text.
         outline: what the scanner of blocks found in it.
-        lines: its line table.
         most: how many of each there may be; and a few times as many marks that could begin one.
 
     Raises:
@@ -138,7 +136,7 @@ def in_values(text: str, values: Sequence[Span], lines: Lines) -> Inline:
 
 
 class _Lead(NamedTuple):
-    """Where a destination leads: `url` when external, `cited` when it is a file that is not a memory."""
+    """Where a destination leads: to a `url`, to a `cited` file that is no memory, else to a memory."""
 
     span: Span
     url: str
@@ -148,7 +146,7 @@ class _Lead(NamedTuple):
 
 @dataclass(slots=True, eq=False)
 class _Defined:
-    """A definition, and what uses it: `used` is where the first link that does ends."""
+    """A definition; `used` is the end of the first link that uses it."""
 
     span: Span
     lead: _Lead | None
@@ -157,7 +155,7 @@ class _Defined:
 
 
 class _Finder:
-    """What was found so far in `text`, of which only `texts` are looked at."""
+    """Finds links and the like in `texts`, which are parts of `text`."""
 
     def __init__(self, text: str, texts: Sequence[Span], lines: Lines, most: int) -> None:
         self._text = text
@@ -175,7 +173,7 @@ class _Finder:
         self._labels: dict[str, _Defined] = {}
 
     def found(self) -> Inline:
-        """Return all of it."""
+        """Return all that was found."""
         for defined in self._definitions:
             self._add_definition(defined)
         for found in (self._links, self._citations, self._urls):
@@ -196,7 +194,7 @@ class _Finder:
     # ------------------------------------------------------------------------------------- definitions
 
     def define(self, definitions: Sequence[Definition]) -> None:
-        """Take the link reference definitions; of those with the same label, the first counts."""
+        """Take the link reference definitions; the first one with a label counts."""
         for definition in definitions:
             defined = _Defined(definition.span, self._read_lead(definition.destination))
             self._definitions.append(defined)
@@ -255,7 +253,7 @@ class _Finder:
         ]
 
     def _take_marks(self, marks: Sequence[Mark], wikilinks: Sequence[Link], gone: set[Link]) -> None:
-        """Take what the parser has found, but for what gives way to wikilinks; others of those are `gone`."""
+        """Take the marks that do not give way to wikilinks; wikilinks that give way are `gone`."""
         around = [wikilink.span for wikilink in wikilinks]
         within = bare = last = 0  # where the link, and the image, ends in whose text the marks stand
         for mark in marks:
@@ -275,7 +273,7 @@ class _Finder:
                 self._taken.append(Span(start, end))
 
     def _find_wikilinks(self, marks: Sequence[Mark]) -> list[Link]:
-        """Return the wikilinks: each in one text, and its brackets in no code, HTML or autolink."""
+        """Return the wikilinks, each in one text, with its brackets in no code, HTML or autolink."""
         text, texts, found = self._text, self._texts, []
         opaque = _spans_of(marks)
         at = text.find("[[", texts[0].start) if texts else -1
@@ -304,7 +302,7 @@ class _Finder:
         return found
 
     def _take_link(self, mark: Mark) -> int:
-        """Take a link or an image of the parser, and return where it ends; 0 when it leads nowhere."""
+        """Take a link or an image; return where it ends, 0 when it leads nowhere."""
         text, (kind, start, end, form, close) = self._text, mark
         content = start + 1 + (kind == IMAGE)
         close = text.find("]", max(content, close), end)
@@ -349,7 +347,6 @@ class _Finder:
             self._add_cited(path, locator, Span(at, at + len(bare)), at + len(path), end)
 
     def _add_link(self, kind: str, lead: _Lead, span: Span, alias: Span, *, embed: bool) -> None:
-        """Add the link in `span` to what `lead` says, with its text in `alias`."""
         if kind == "markdown" and lead.url:
             self._add_url(lead)
         elif lead.cited and not embed:
@@ -384,7 +381,7 @@ class _Finder:
     def _add_cited(
         self, path: str, locator: Locator, span: Span, stop: int, at: int, *, in_link: bool = False
     ) -> None:
-        """Add the citation in `span`, whose locator begins at `stop`, and whose pin would stand at `at`."""
+        """Add the citation in `span`; its locator begins at `stop`, and its pin would stand at `at`."""
         pin, pin_span = citation.pin(self._text, at)
         line, located = self._line(span[0]), Span(stop, span[1])
         self._citations.append(Citation(path, *locator, span, line, located, pin, pin_span, in_link))
@@ -409,7 +406,7 @@ class _Finder:
     # ------------------------------------------------------------------------------------ bare of marks
 
     def find_imports(self) -> None:
-        """Find the files that a text imports as agents read it, outside of what is taken."""
+        """Find the files that a text imports as agents read it, outside of links, code and HTML."""
         text = self._text
         for found in _IMPORT.finditer(text, *self._text_bounds) if "@" in text else ():
             self._count_step()
@@ -428,7 +425,7 @@ class _Finder:
                     self._add_plain(kind, Span(*found.span(found.lastindex or 0)))
 
     def find_urls(self) -> None:
-        """Find the URLs outside of what is taken, and take them."""
+        """Find the URLs outside of links, code and HTML; nothing bare can begin in them."""
         found = []
         for start, stop in _bare_urls(self._text, *self._text_bounds):
             room = self._text_around(start)
@@ -441,7 +438,7 @@ class _Finder:
             self._taken = sorted((*self._taken, *found))
 
     def find_tags(self) -> None:
-        """Find tags, and citations, outside of what is taken."""
+        """Find the bare tags and citations, outside of links, code, HTML and URLs."""
         text, taken = self._text, self._taken
         start, end = self._text_bounds
         for hash_ in _HASH.finditer(text, start, end):
@@ -463,7 +460,6 @@ class _Finder:
         return self._texts[0].start, self._texts[-1].end
 
     def _bare_citation(self, at: int) -> None:
-        """Take the citation whose locator begins at `at`, if one does."""
         found = citation.in_prose(self._text, at, *self._text_bounds)
         if found:
             path, locator, start, end = found
@@ -472,7 +468,6 @@ class _Finder:
                 self._add_cited(path, locator, Span(start, end), at, end)
 
     def _read_tag(self, mark: int) -> Tag | None:
-        """Return the tag that begins at `mark`, if one does."""
         text, room = self._text, self._text_around(mark)
         if not room or not (mark == room.start or text[mark - 1].isspace()):
             return None
@@ -483,7 +478,7 @@ class _Finder:
         return Tag(name, Span(mark + 1, mark + 1 + len(name)), self._line(mark))
 
     def _text_around(self, at: int) -> Span | None:
-        """Return the text that `at` stands in; None when it stands in none, or in what is taken."""
+        """Return the text around `at`; None if there is none, or `at` is in something taken."""
         text = self._texts[bisect_right(self._texts, (at, self._texts[-1].end)) - 1]
         return None if at >= text[1] or _is_hidden(self._taken, at) else text
 
@@ -548,10 +543,10 @@ def _drop_inner(spans: list[Span]) -> list[Span]:
 
 
 def _gives_way(mark: Mark, wikilinks: Sequence[Link], gone: set[Link]) -> bool:
-    """Return whether something is none, or not looked at, because of a wikilink; else those in it are `gone`.
+    """Return whether a wikilink takes the place of a mark; else add the wikilinks in the mark to `gone`.
 
-    Brackets of a wikilink are none of another link, but for `[[1]](path)`, which may be meant either way. A
-    link may hold wikilinks in its text, or one for its destination, which then is the link.
+    Brackets of a wikilink belong to no other link, except in `[[1]](path)`, which may be meant either way. A
+    link may hold wikilinks in its text, or one as its destination, which then is the link.
     """
     kind, start, end, form, close = mark
     inside = []
@@ -575,7 +570,7 @@ def _gives_way(mark: Mark, wikilinks: Sequence[Link], gone: set[Link]) -> bool:
 
 
 def _bare_urls(text: str, start: int, end: int) -> list[Span]:
-    """Return the URLs between `start` and `end`, each up to where it cannot go on."""
+    """Return the URLs between `start` and `end`, each as long as it could be."""
     found: list[Span] = []
     if text.find(":", start, end) >= 0 and "://" in text:  # one character is found much faster than three
         for url in _WITH_SCHEME.finditer(text, start, end):

@@ -123,12 +123,9 @@ def _decode_target(written: str) -> str:
 
 
 def wikilink(found: re.Match[str], line: int, *, embed: bool) -> Link | None:
-    """Return the wikilink that was matched; None when it names nothing.
+    """Return a match of `WIKILINK` as a link; None when it names nothing.
 
-    Args:
-        found: a match from the brackets on, whose groups 1 to 3 are target, anchor and alias.
-        line: the 1-based number of its line.
-        embed: whether there is a "!" before the brackets.
+    `embed` says whether there is a "!" before the brackets.
     """
     target, target_span = _strip_group(found, 1)
     anchor, anchor_span = _strip_group(found, 2) if found[2] else ("", _empty_span(target_span[1]))
@@ -145,7 +142,6 @@ def _empty_span(at: int) -> Span:
 
 
 def _strip_group(found: re.Match[str], group: int) -> tuple[str, Span]:
-    """Return a group without the blanks around it, and where it stands."""
     written, span = found[group], found.span(group)
     bare = written.strip()
     if len(bare) < len(written):

@@ -45,9 +45,7 @@ _BETWEEN = " \t\u3000,;\uff0c\u3001"
 def sentences(text: str, longest: int = 1_000) -> Iterator[Span]:
     """Yield where each sentence of a text stands, without the blanks around it.
 
-    Args:
-        text: the whole text.
-        longest: characters; what is longer is cut between words where there are any.
+    One of more than `longest` characters is cut between words if there are any.
     """
     begin, stop = 0, len(text)
     for found in _END.finditer(text):
@@ -82,7 +80,7 @@ def _cut_beginning(text: str, end: int) -> str:
 
 
 def _goes_on(text: str, begin: int, at: int, behind: int) -> bool:
-    """Return whether what looks like the end of a sentence, `text[at:behind]`, is none."""
+    """Return whether the sentence goes on behind `text[at:behind]`, which looks like its end."""
     sign = text[at:behind]
     if sign in ("\n", "\r", "\r\n"):
         following = _next_character(text, behind)
@@ -103,12 +101,12 @@ def _goes_on(text: str, begin: int, at: int, behind: int) -> bool:
 
 
 def _next_character(text: str, at: int) -> str:
-    """Return the character at a place, or the one behind a blank there; empty where there is none."""
+    """Return the character at a place, or behind a blank there; nothing if there is none."""
     return text[at : at + 2].lstrip()[:1]
 
 
 def _split_sentence(text: str, start: int, end: int, longest: int) -> list[Span]:
-    """Return a sentence without the blanks around it, in pieces where it is too long."""
+    """Return a sentence without the blanks around it, in pieces if it is too long."""
     whole = text[start:end].rstrip()
     last = start + len(whole)
     at = last - len(whole.lstrip())

@@ -99,11 +99,7 @@ def compare(before: Document | None, after: Document | None) -> Comparison:
 
 
 def pair_facts(before: Document | None, after: Document | None) -> list[tuple[Fact, Fact | None]]:
-    """Pair each fact of a version with the same fact in the one before, or with None where it is new.
-
-    Raises:
-        TooManyParts: as `compare`.
-    """
+    """Pair each fact of a version with the same fact in the one before; None for a new one."""
     return _Pairing(before or _NO_MEMORY, after or _NO_MEMORY).pairs()
 
 
@@ -113,9 +109,6 @@ def follow_facts(
     """Return what differs, as `compare`, and the facts that are `meant` as they were in the version before.
 
     Where facts passed each other, and either may have moved, those that are meant have.
-
-    Raises:
-        TooManyParts: as `compare`.
     """
     old, new = (each or _NO_MEMORY for each in (before, after))
     pairing = _Pairing(old, new)
@@ -133,10 +126,10 @@ def follow_facts(
 
 
 def moved_across(comparisons: Mapping[str, Comparison]) -> dict[str, Comparison]:
-    """Return comparisons of several memories, by path, with a fact's removal and addition as one move.
+    """Make one move of the removal and the addition of a fact in several memories, by path.
 
-    The move is in the comparison of the memory that has the fact now. Facts pair by their words and block id,
-    where these were removed once and added once.
+    The move is in the comparison of the memory that has the fact now. Facts pair by their words and block id
+    if these were removed once and added once.
     """
     places: dict[Hashable, dict[str, list[tuple[str, int]]]] = defaultdict(lambda: defaultdict(list))
     for path, found in comparisons.items():
@@ -158,12 +151,12 @@ def moved_across(comparisons: Mapping[str, Comparison]) -> dict[str, Comparison]
 
 
 def _is_telling(fact: Fact) -> bool:
-    """Return whether it says enough to be known again in another memory."""
+    """Return whether a fact says enough to be known again in another memory."""
     return bool(fact.id) or (fact.kind != "heading" and len(occurrences(fact.text)) >= TELLING)
 
 
 def _is_unread(document: Document) -> bool:
-    """Return whether it has fields of which not all are read."""
+    """Return whether some fields of a memory cannot be read."""
     try:
         if document.is_json:
             return not document.tree and bool(document.text.strip())
@@ -193,13 +186,7 @@ def _compare_fields(path: KeyPath, before: Any, after: Any) -> Iterator[FieldCha
 
 
 class _Pairing:
-    """The facts of two versions, and which of them are the same.
-
-    Attributes:
-        old, new: the facts.
-        later: for each of `old` the index of the same one in `new`; None for none.
-        unmatched: as in `Comparison`.
-    """
+    """The facts of two versions, and for each of `old` the index of the same one in `new`, `later`."""
 
     def __init__(self, before: Document, after: Document) -> None:
         self._documents = before, after
@@ -275,7 +262,6 @@ class _Pairing:
         return found
 
     def _differ_in_links(self, before: Fact, after: Fact) -> bool:
-        """Return whether nothing differs but where links lead."""
         old, new = map(_mask_targets, self._documents, self._list_both_targets, (before, after))
         return before.id == after.id and _MASK in old and old == new
 
@@ -286,7 +272,7 @@ class _Pairing:
 
 
 def _list_targets(document: Document) -> list[Span]:
-    """Return where links, citations and URLs lead, as written, in order and apart."""
+    """Return where the targets of links, citations and URLs are written, in order and apart."""
     spans = [Span(link.target_span.start, link.anchor_span.end) for link in document.links]
     spans += [cited.span for cited in document.citations] + [url.span for url in document.urls]
     found: list[Span] = []
@@ -297,7 +283,7 @@ def _list_targets(document: Document) -> list[Span]:
 
 
 def _mask_targets(document: Document, targets: list[Span], fact: Fact) -> str:
-    """Return the words of a fact without where its links lead."""
+    """Return the words of a fact without the targets of its links."""
     inside = targets[bisect_left(targets, fact.span) : bisect_left(targets, (fact.span.end,))]
     first = fact.span.start
     edits = [TextEdit(start - first, end - first, _MASK) for start, end in inside]
@@ -305,7 +291,7 @@ def _mask_targets(document: Document, targets: list[Span], fact: Fact) -> str:
 
 
 def _compare_sources(old: Fact | None, new: Fact | None) -> Iterator[FactChange]:
-    """Yield what became of the frontmatter, or of the JSON, where it cannot be read."""
+    """Yield what became of frontmatter or JSON that cannot be read."""
     if old and new:
         if old.text != new.text:
             yield FactChange("reworded", old, new)

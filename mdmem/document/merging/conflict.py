@@ -44,7 +44,7 @@ def value_conflict(
     texts: Versions[str] | Versions[str | None],
     reason: str = "",
 ) -> MergeConflict:
-    """Return the conflict about the value at `path`, at the line of the value or of what is nearest to it."""
+    """Return the conflict about the value at `path`, at the line of that or of the nearest value."""
     line = theirs.lines.number(theirs.tree.nearest(path).span.start) if theirs.tree else 1
     before, mine, yours = (text or "" for text in texts)
     return MergeConflict(
@@ -70,7 +70,7 @@ class Markers(NamedTuple):
     def around(self, base: str, ours: str, theirs: str, newline: str) -> str:
         """Return both sides of a place, whole lines, between markers.
 
-        Lines that both begin or end with, outside.
+        Lines that both begin or end with stand outside.
         """
         lines, others = _split_lines(ours, newline), _split_lines(theirs, newline)
         head, tail = (0, 0) if self.shows_base else count_common_lines(lines, others)
@@ -103,7 +103,7 @@ def _split_lines(text: str, newline: str) -> list[str]:
 
 
 def count_contested(ours: str, theirs: str) -> int:
-    """Return how many lines of two sides stand between markers: those that both begin or end with do not."""
+    """Return how many lines of two sides stand between markers, without those that they share at an end."""
     lines, others = whole_lines(ours), whole_lines(theirs)
     return len(lines) + len(others) - 2 * sum(count_common_lines(lines, others))
 
@@ -123,11 +123,11 @@ class Conflicts:
 
     @property
     def size(self) -> int:
-        """How many lines stand between markers, as git counts them: without those that both sides share."""
+        """How many lines stand between markers, as git counts them."""
         return sum(count_contested(each.ours, each.theirs) for each in self.found)
 
     def take(self, conflict: MergeConflict, newline: str) -> str:
-        """Take a conflict; what stands in the text in its place."""
+        """Take a conflict; return what stands in the text for it."""
         self.found.append(conflict)
         return self.marked(conflict.base, conflict.ours, conflict.theirs, newline)
 

@@ -52,11 +52,7 @@ class Fact(NamedTuple):
 
 
 def facts(document: Document) -> tuple[Fact, ...]:
-    """Return the facts in the body of a Markdown memory, in order; a JSON memory has fields only.
-
-    Raises:
-        TooManyParts: the memory has more headings, items or the like than its limit.
-    """
+    """Return the facts in the body of a Markdown memory, in order; a JSON memory has fields only."""
     return () if document.is_json else tuple(facts_by_node(document, read_tree(document)).values())
 
 

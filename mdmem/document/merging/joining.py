@@ -79,7 +79,7 @@ class Trio:
 class Joined(NamedTuple):
     """The root of the result, and the trio of each node of the three trees.
 
-    `is_whole` tells whether each node that stands, or is in conflict, is in the result as each side has it.
+    `is_whole` tells whether the result has each node that stands, or is in conflict, as each side has it.
     """
 
     root: Trio
@@ -141,7 +141,7 @@ class _Joining:
         return Joined(self._all[0], self._trios, is_whole)
 
     def _walk_shown(self, trio: Trio) -> Iterator[TreeNode | None]:
-        """Yield the nodes of either side that a result shows, in conflicts or as what they have become."""
+        """Yield the nodes of both sides that a result shows, in conflicts or changed."""
         for side in trio.sides:
             yield from trio.on(side).walk() if trio.state == "conflict" else [trio.on(side)]
         for child in trio.children:
@@ -180,7 +180,7 @@ class _Joining:
                 self._add_trio(Versions(None, None, node))
 
     def _mark_pieces(self, trio: Trio) -> None:
-        """Note what a side has right beside a node: words that it took from there, or a tag around it."""
+        """Note what a side cut from a node and put beside it, and tags that it put around it."""
         for side in trio.sides if trio.nodes.base else ():
             for beside in (self._after, self._before):
                 near = beside.get(trio.on(side))
@@ -204,13 +204,12 @@ class _Joining:
         self._trios.update((node, trio) for node in nodes if node)
 
     def _find_twin(self, node: TreeNode, added: dict[object, list[TreeNode]]) -> TreeNode | None:
-        """Return the node that theirs added as well."""
         named = (added[node.id, ""] if node.id else []) + (added["", node.label] if node.label else [])
         same = (each for each in added[_shown_words(node)] if self._is_same_addition(node, each))
         return next((each for each in (*named, *same) if each not in self._trios), None)
 
     def _is_same_addition(self, one: TreeNode, other: TreeNode) -> bool:
-        """Return whether both sides added one thing: the same words, list or section in one place."""
+        """Return whether both sides added the same words, list or section in one place."""
         if other in self._trios or not other.parent or not one.parent:
             return False
         if self._trios.get(other.parent) is not self._trios[one.parent]:
@@ -232,7 +231,7 @@ class _Joining:
         return is_behind_same and list_marker(one) == list_marker(other)
 
     def _note_known(self, known: dict[TreeNode, Trio | None], siblings: Iterable[TreeNode]) -> None:
-        """Note the nearest sibling of each node, on one hand, that is in the base, and what is beside it."""
+        """Note for each node the nearest sibling on one side that is in the base, and what is beside it."""
         last: Trio | None = None
         run: list[tuple[str, str]] = []
         for node in siblings:
@@ -268,14 +267,14 @@ class _Joining:
                     trio.contest("removed by {}, changed by {}", 3 - side)
 
     def _is_replaced(self, trio: Trio, side: int) -> bool:
-        """Return whether a side has something else in the place of a node, and of all that was in it."""
+        """Return whether a side has something else in the place of a node and of all in it."""
         base = trio.nodes.base
         if base is None or base not in self._weak[side - 1]:
             return False
         return not any(self._has_kept(node, side) for node in base.walk() if node.words)
 
     def _has_kept(self, node: TreeNode, side: int) -> bool:
-        """Return whether a side still has a node of the base, and nothing else in its place."""
+        """Return whether a side still has a node of the base, with nothing else in its place."""
         return self._trios[node].nodes[side] is not None and node not in self._weak[side - 1]
 
     def _is_changed(self, trio: Trio, side: int) -> bool:
@@ -303,7 +302,7 @@ class _Joining:
         return False
 
     def _walk_below(self, node: TreeNode) -> Iterator[TreeNode]:
-        """Yield what is in a node, in order; of a section, also the sections below it."""
+        """Yield what is in a node, in order, and the sections below a section."""
         nodes = node.walk()
         next(nodes)
         yield from nodes
@@ -312,7 +311,6 @@ class _Joining:
             yield from self._walk_below(section)
 
     def _is_moved(self, trio: Trio, side: int) -> bool:
-        """Return whether a side moved a node to another place that existed."""
         node, base = trio.nodes[side], trio.nodes.base
         if not node or not base or not node.parent or not base.parent:
             return False
@@ -331,7 +329,7 @@ class _Joining:
         return False
 
     def _keep_contexts(self) -> None:
-        """Make a conflict of what one side added to things that the other removed."""
+        """Make a conflict of additions of one side to things that the other removed."""
         rewritten = {
             (self._trios[node], side)
             for node in self._trees.base.nodes
@@ -347,7 +345,7 @@ class _Joining:
                         below.contest(trio.why)
 
     def _keep_context(self, trio: Trio, rewritten: Container[tuple[Trio | None, int]]) -> None:
-        """Make a conflict of an addition of one side whose surroundings the other one removed."""
+        """Make a conflict of an addition of one side if the other removed its surroundings."""
         (side,) = trio.sides
         node, whole, other = trio.on(side), self._parent_of(trio.on(side)), 3 - side
         held = {self._trios[below].state for below in self._walk_below(node) if below.head}
@@ -359,13 +357,13 @@ class _Joining:
             whole.contest("rewritten by {}, added to by {}", other)
 
     def _is_in_removed_html(self, node: TreeNode, side: int) -> bool:
-        """Return whether a node stands between two things, one of them HTML, that a side removed."""
+        """Return whether a side removed what stands around a node, HTML among it."""
         around = [known[node] for known in (self._known_before, self._known_after)]
         gone = [trio for trio in around if trio and trio.state == "gone" and trio.is_removed_by(side)]
         return len(gone) == len(around) and "html" in {trio.node.kind for trio in gone}
 
     def _contest_replacements(self) -> None:
-        """Make a conflict of what each side put in the place of something that neither kept."""
+        """Make a conflict of what the sides put in the place of something that both removed."""
         facts = self._trees.map(lambda tree: [node for node in tree.nodes if node.head])
         base = [self._trios[node] for node in facts.base]
         gaps = [self._find_gaps(base, facts[side]) for side in SIDES]
@@ -393,7 +391,7 @@ class _Joining:
         return list(zip(above, reversed(below), strict=True))
 
     def _list_put(self, nodes: Sequence[TreeNode], side: int, glued: Trio | None) -> list[Trio]:
-        """Return what a side alone has among some nodes, with all that is in it, or as lines of `glued`."""
+        """Return what a side alone has among some nodes, with all in it, or as lines of `glued`."""
         found = []
         if glued and glued.nodes[side] and glued.on(side).words.startswith(f"{glued.on(0).words}\n"):
             found.append(glued)
@@ -420,18 +418,17 @@ class _Joining:
         return next(known, None) or self._find_standing_parent(trio)
 
     def _follow_neighbours(self, trio: Trio, own: Trio | None) -> Trio | None:
-        """Return where both neighbours of an addition to a list went; if the list is gone, where one did."""
+        """Return where both neighbours of an addition to a list went, or one if the list is gone."""
         near = [known.get(trio.node) for known in (self._known_before, self._known_after)]
         parents = [each.parent for each in near if each and each.parent]
         is_one = len(parents) == len(near) and parents[0] is parents[1]
         return parents[0] if is_one or (parents and own and own.state == "gone") else own
 
     def _is_lost(self, parent: Trio) -> list[bool]:
-        """For each side, whether a parent is gone, so that what was in it came elsewhere by itself."""
+        """Return for each side whether a parent is gone, so that its children moved by themselves."""
         return [parent.is_removed_by(side) for side in SIDES]
 
     def _is_moved_apart(self, trio: Trio) -> bool:
-        """Return whether both sides moved a node, each to another place."""
         base, ours, theirs = self._find_parents(trio)
         if trio.state == "gone" or not base or not ours or not theirs:
             return False
@@ -439,7 +436,7 @@ class _Joining:
         return ours is not theirs and base not in (ours, theirs) and lost[0] == lost[1]
 
     def _find_standing_parent(self, trio: Trio) -> Trio:
-        """Return the nearest thing above that stands, in which a node can stand whose parent is gone."""
+        """Return the nearest thing above that stands, as the parent of a node that lost its own."""
         node: TreeNode | None = trio.node
         while node and (node is trio.node or self._trios[node].state == "gone"):
             before = self._before.get(node) if node.kind == "section" else None
@@ -481,7 +478,7 @@ class _Joining:
     def _merge_orders(
         self, parent: Trio, base: list[Trio], ours: list[Trio], theirs: list[Trio]
     ) -> list[Trio]:
-        """Merge the orders of nodes that all versions have; of two, the side counts that changed it."""
+        """Merge the orders of nodes that all versions have; the side counts that changed it."""
         agreed = Versions(base, ours, theirs).agreed()
         if agreed:
             return agreed[0]
@@ -504,7 +501,7 @@ class _Joining:
     def _insert_behind(
         self, trio: Trio, side: int, following: dict[Trio | None, Trio | None], among: Container[Trio | None]
     ) -> bool:
-        """Put a node behind the nearest one of some that a side has above it, once that has its place."""
+        """Put a node behind the nearest one above it on a side; return whether that has its place."""
         if trio in following:
             return True
         own, whole = trio.on(side), self._pieces.get(trio)
@@ -530,7 +527,6 @@ class _Joining:
         return self._pieces.get(trio, trio) if trio else None
 
     def _find_standing_above(self, node: TreeNode, among: Container[Trio | None]) -> Trio | None:
-        """Return the nearest sibling before a node that is among some."""
         above = self._before.get(node)
         while above and self._trios[above] not in among:
             above = self._before.get(above)
@@ -546,7 +542,7 @@ class _Joining:
         ]
 
     def _widen_conflicts(self, children: Sequence[Trio]) -> None:
-        """Put what a side wrote in the place of what it removed into the conflict about that."""
+        """Add to a conflict what the side that removed something wrote in its place."""
         for number, trio in enumerate(children):
             if trio.state != "conflict" or len(trio.sides) != 1 or trio.nodes.base is None:
                 continue
@@ -560,7 +556,7 @@ class _Joining:
                     each.contest(trio.why)
 
     def _contest_additions(self) -> None:
-        """Make a conflict of what both added nearly alike at one place, or about one thing to a list."""
+        """Make a conflict of nearly equal additions at one place, or about one thing in a list."""
         facts = [trio for trio in self._walk_standing(self._all[0]) if trio.node.head]
         for is_added, group in groupby(facts, _is_addition):
             run = list(group) if is_added else []
@@ -574,7 +570,7 @@ class _Joining:
                 each.contest(_ALIKE)
 
     def _find_alike(self, added: Sequence[Trio], *, by_key: bool = False) -> set[Trio]:
-        """Return those of some additions that are nearly the same as one of the other side."""
+        """Return the additions that are nearly the same as one of the other side."""
         mine, yours = ([each for each in added if each.sides == [side]] for side in SIDES)
         parents = dict.fromkeys(trio.parent for trio in added if trio.parent and mine and yours)
         known = [(each, node) for each in parents if each.nodes.base for node in each.on(0).children]
@@ -584,18 +580,17 @@ class _Joining:
         return {each for n, m in pairs for each in (mine[n], yours[m])}
 
     def _walk_standing(self, trio: Trio) -> Iterator[Trio]:
-        """Yield a node and what is below it, in the order of the result."""
         yield trio
         for child in trio.children if trio.state == "stands" else ():
             yield from self._walk_standing(child)
 
     def _is_rewritten(self, trio: Trio, side: int) -> bool:
-        """Return whether only one side has, or no longer has, something that is no section."""
+        """Return whether one side alone added or removed something that is no section."""
         is_own = trio.sides == [side] if trio.nodes.base is None else trio.is_removed_by(side)
         return is_own and trio.node.kind != "section"
 
     def _select_side(self, children: Iterable[Trio], parent: Trio, side: int) -> Iterator[Trio]:
-        """Yield those of some children that a side has below `parent`, or whose place it alone knows."""
+        """Yield the children that a side has below `parent`, or that only this side has."""
         for trio in children:
             below = [each for each in trio.sides if self._parent_of(trio.on(each)) is parent]
             if side in (below or trio.sides):
@@ -620,7 +615,7 @@ def _read_fact(trio: Trio, parent: Trio | None) -> PlacedFact:
 
 
 def _shown_words(node: TreeNode) -> tuple[str, str]:
-    """Return the words of a node; of a heading, as a reader sees them."""
+    """Return the kind and the words of a node; of a heading as a reader sees them."""
     return node.kind, plain(node.words) if node.kind == "section" else node.words
 
 

@@ -54,13 +54,9 @@ def find_alike(
 ) -> Iterator[tuple[int, int]]:
     """Yield which of two sides' additions at one place are nearly the same, by their places.
 
-    They have 0.7 of their words in common, and 0.1 more than either has with anything else there; or give one
-    field, task or row two values; or are sections whose titles differ in two letters.
-
-    Args:
-        mine, yours: what each side added.
-        before: what stood there.
-        by_key: whether only what is about one thing counts as alike.
+    They have 0.7 of their words in common, and 0.1 more than either has with anything else there, `before`
+    included. Or they give one field, task or row two values, or are sections with titles that differ in two
+    letters. With `by_key` only additions about one thing count as alike.
     """
     if not (mine and yours):
         return
@@ -104,7 +100,7 @@ def find_alike(
 
 
 def _name_one_thing(one: PlacedFact, other: PlacedFact, keys: Counter[tuple[object, str]]) -> bool:
-    """Return whether two facts have one title, or one key, which names no two things there."""
+    """Return whether two facts have one title, or one key that names only one thing there."""
     key, *same = [(each.parent, read_key(each.kind, each.words)) for each in (one, other)]
     is_one_key = key[1] != "" and [key] == same and keys[key] <= 1
     return is_one_key or (one.title != "" and _are_one_title(one.title, other.title))

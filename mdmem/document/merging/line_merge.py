@@ -42,7 +42,7 @@ def merge_lines(lines: Versions[list[str]]) -> list[Piece]:
 
 
 def _join_regions(base: Sequence[str], changed: Iterable[Versions[slice]]) -> Iterator[Versions[slice]]:
-    """Yield changed regions, with those made one that only blank lines part: additions slide over these."""
+    """Yield changed regions, joined if only blank lines part them: additions slide over these."""
     last: Versions[slice] | None = None
     for region in changed:
         if last and not "".join(base[last.base.stop : region.base.start]).strip(" \t\r\n"):
@@ -64,8 +64,8 @@ def merge_loose_lines(
 ) -> list[Piece]:
     """Merge three versions of some lines that stand on their own, as `merge_lines` does.
 
-    Here lines may be added right beside others that are changed, not changed. Two insertions at one place
-    for which `may_join` are both kept, that of the side `last` behind the other.
+    Lines may be added right beside others that are changed. Two insertions at one place are both kept if
+    `may_join` allows that; the one of the side `last` stands behind the other.
     """
     found = list(regions(*lines, apart=True))
     for above, below in pairwise(found):
@@ -167,7 +167,7 @@ def join_lines(parts: Iterable[str]) -> str:
 
 
 def is_in_limits(line: str, counts: Versions[Counter[str]], after: Counter[str]) -> bool:
-    """Return whether a line stands as often in a merge as both changes say: they may be one change or two."""
+    """Return whether a line stands as often in a merge as both changes say, which may be the same change."""
     base, ours, theirs = counts.map(lambda each: each[line])
     two = ours + theirs - base
     one = min(ours, theirs) if min(ours, theirs) < base else max(ours, theirs)

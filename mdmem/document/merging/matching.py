@@ -85,14 +85,13 @@ class Matching:
         return node not in self._partner
 
     def _find_open(self) -> Iterator[tuple[TreeNode, TreeNode]]:
-        """Yield the nodes that are the same and both hold free ones."""
         for old in self.old.nodes:
             new = self._partner.get(old)
             if new and any(map(self._is_free, old.children)) and any(map(self._is_free, new.children)):
                 yield old, new
 
     def _match_once(self, key: Callable[[TreeNode], Hashable | None]) -> list[tuple[TreeNode, TreeNode]]:
-        """Match the free nodes whose key stands once in each tree; None is no key."""
+        """Match the free nodes that have a key which stands once in each tree; None is no key."""
         olds, news = (_find_single(filter(self._is_free, each.nodes), key) for each in (self.old, self.new))
         pairs = [(node, news[each]) for each, node in olds.items() if each in news]
         for pair in pairs:
@@ -114,7 +113,6 @@ class Matching:
         self._match_in_order(olds, news, lambda node: node.words)
 
     def _count_equal(self, old: TreeNode, new: TreeNode) -> int:
-        """Return how many children of two nodes are equal."""
         counts = [Counter(self._shapes[child] for child in node.children) for node in (old, new)]
         return (counts[0] & counts[1]).total()
 
@@ -145,7 +143,7 @@ class Matching:
     def _match_in_order(
         self, olds: Sequence[TreeNode], news: Sequence[TreeNode], key: Callable[[TreeNode], Hashable | None]
     ) -> None:
-        """Match the free nodes that have equal keys: those between matched neighbours, then others."""
+        """Match the free nodes with equal keys, first those between matched neighbours."""
         if not any(map(self._is_free, olds)) or not any(map(self._is_free, news)):
             return
         sides: list[list[Hashable]] = [[], []]
@@ -167,7 +165,7 @@ class Matching:
                 self._pair_nodes(old, left[own].pop())
 
     def _match_containers(self, olds: Sequence[TreeNode], news: Sequence[TreeNode]) -> None:
-        """Match lists with lists, and tables with tables, that have most items in common."""
+        """Match the lists, and the tables, that have the most items in common."""
         for kind in ("list", "table"):
             mine, yours = (
                 [node for node in nodes if node.kind == kind and self._is_free(node)]
@@ -185,7 +183,7 @@ class Matching:
         self._match_once(_own_words)
 
     def _say_enough(self, node: TreeNode) -> Hashable | None:
-        """Return what a node says, when that is enough to know it again among several."""
+        """Return what a node says if that is enough to know it again among several."""
         return _own_words(node) if len(self._words_of(node)) >= TELLING else None
 
     def _join_below(self, old: TreeNode, new: TreeNode) -> None:
@@ -203,7 +201,7 @@ class Matching:
         self._match_similar(free, others, lambda a, b: gap_of[a] == gap_of[b], _SIMILAR)
 
     def _match_places(self) -> None:
-        """Match what is similar, and what stands alone between matched neighbours, whatever it says."""
+        """Match similar nodes, and single ones between matched neighbours, whatever they say."""
         for old, new in self._find_open():
             self._match_in_order(old.children, new.children, _said_first)
             self._match_similar_children(old, new)
@@ -236,7 +234,7 @@ class Matching:
     def _find_gaps(
         self, olds: Sequence[TreeNode], news: Sequence[TreeNode]
     ) -> Iterator[tuple[list[TreeNode], list[TreeNode]]]:
-        """Yield the free nodes between matched neighbours that stand in the same order in both."""
+        """Yield the free nodes between neighbours that are matched in the same order."""
         place = {node: number for number, node in enumerate(news)}
         at = [
             (number, place[other])
@@ -286,10 +284,7 @@ class Matching:
                 self.unsure.add(olds[n])
 
     def _measure_likeness(self, old: TreeNode, new: TreeNode) -> float:
-        """Return the share of equal words.
-
-        Enough also where nearly all of the shorter text is in the longer.
-        """
+        """Return the share of equal words; more if nearly all of the shorter text is in the longer."""
         words, others = self._words_of(old), self._words_of(new)
         if not words or not others:
             return 0.0
@@ -299,7 +294,7 @@ class Matching:
         return max(share, _SIMILAR) if is_part else share
 
     def is_other_entry(self, old: TreeNode) -> bool:
-        """Return whether an item or row lost words that tell it apart, and its partner has few such."""
+        """Return whether an item or row lost the words that tell it apart, and its partner has few."""
         new = self._partner.get(old)
         parents = tuple(node.parent for node in (old, new) if node and node.parent)
         if old.kind not in {"item", "row"} or old.id or not new or self.is_equal(old):
@@ -333,13 +328,13 @@ def pair_nearest(olds: int, news: int) -> Iterator[tuple[int, int, int]]:
 
 
 def holds(text: str, other: str) -> bool:
-    """Return whether one of two texts has all words of the other in a row."""
+    """Return whether one text has all words of the other in a row."""
     words, others = (f" {' '.join(_WORD.findall(each.casefold()))} " for each in (text, other))
     return bool(words.strip() and others.strip()) and (words in others or others in words)
 
 
 def _say_one_thing(old: TreeNode, new: TreeNode) -> bool:
-    """Return whether one of two nodes holds the words of the other, or they differ in where links lead."""
+    """Return whether one node holds the words of the other, or only the targets of their links differ."""
     is_same_but_targets = _TARGET.sub("", old.words) == _TARGET.sub("", new.words)
     return is_same_but_targets or holds(old.words, new.words)
 
@@ -354,7 +349,6 @@ def section_of(node: TreeNode) -> TreeNode:
 def _find_single(
     nodes: Iterable[TreeNode], key: Callable[[TreeNode], Hashable | None]
 ) -> dict[Hashable, TreeNode]:
-    """Return the nodes whose key no other one has."""
     found: dict[Hashable, list[TreeNode]] = defaultdict(list)
     for node in nodes:
         own = key(node)
@@ -364,12 +358,12 @@ def _find_single(
 
 
 def _own_words(node: TreeNode) -> Hashable | None:
-    """Return what a node says itself; None of one that has no words, such as a list."""
+    """Return the words of a node; None if it has none, as a list."""
     return (node.kind, node.words) if node.words and node.kind != "section" else None
 
 
 def _said_first(node: TreeNode) -> Hashable | None:
-    """Return the first line of what a node says itself, which may go on in further lines."""
+    """Return the first line of the words of a node."""
     return (node.kind, node.words.partition("\n")[0]) if node.words and node.kind != "section" else None
 
 

@@ -12,7 +12,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterator, Sequence, Set as AbstractSet
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from itertools import pairwise
 
 from mdmem.document import frontmatter
@@ -74,19 +74,17 @@ def merge(
 ) -> Merged:
     """Merge what `ours` and `theirs` made of `base`, all three versions of one memory.
 
-    Versions that hold conflict markers, those larger than `MOST_COMPARED`, and those with too many parts are
-    merged by lines alone. Of two blocks that `project sync` wrote, that of theirs stays, until it is run
-    again.
+    Versions with conflict markers, with more code points than `MOST_COMPARED`, or with too many parts are
+    merged by lines alone. Of two blocks of `project sync`, that of theirs stays until the next run.
 
     Args:
-        base, ours, theirs: the versions.
         markers: how to mark conflicts in the text; without them, a text with conflicts is none.
         by_lines: merges texts by lines; None to merge a body as a tree also where its lines merge cleanly.
     """
     versions = Versions(base, ours, theirs)
     texts = versions.map(_whole_text)
     if (synced := with_one_block(texts)) != texts:
-        versions, texts = versions.paired(synced, _with_text), synced
+        versions, texts = versions.paired(synced, Document.with_text), synced
     whole = texts.agreed()
     return Merged(text=whole[0]) if whole else merge_parts(versions, markers, by_lines)
 
@@ -124,7 +122,7 @@ def _merged_markdown(
         text = _write_pieces(pieces, conflicts, versions.theirs)
     if not conflicts and sound and not reason:
         is_read = _reads_as(versions.theirs, fields, text[len(fields.text) :]) if fields else None
-        if not (is_read or (is_read is None and _sound_frontmatter(_with_text(versions.theirs, text)))):
+        if not (is_read or (is_read is None and _sound_frontmatter(versions.theirs.with_text(text)))):
             reason, kind = "has frontmatter that neither side wrote", "field" if fields else "lines"
     if reason:
         whole = versions.map(_whole_text)
@@ -140,7 +138,7 @@ def _merged_markdown(
 def _merged_frontmatter(
     versions: Versions[Document], fronts: Versions[Frontmatter], conflicts: Conflicts
 ) -> MergedFields | None:
-    """Return the frontmatter; from the lines of ours where those of theirs do not read as they must."""
+    """Return the frontmatter, from the lines of ours if those of theirs do not read as they must."""
     found = merge_fields(versions, fronts, conflicts)
     if not found or conflicts or _reads_as(versions.theirs, found):
         return found
@@ -149,8 +147,8 @@ def _merged_frontmatter(
 
 
 def _reads_as(document: Document, fields: MergedFields, body: str = "") -> bool:
-    """Return whether merged fields, in front of a body, read as their value."""
-    found = _sound_frontmatter(_with_text(document, fields.text + body))
+    """Return whether merged fields read as their value in front of a body."""
+    found = _sound_frontmatter(document.with_text(fields.text + body))
     return (
         found is not None
         and found.span.end == len(fields.text)
@@ -161,7 +159,7 @@ def _reads_as(document: Document, fields: MergedFields, body: str = "") -> bool:
 def _merged_body(
     versions: Versions[Document], conflicts: Conflicts, by_lines: LineMerge | None
 ) -> tuple[str, str]:
-    """Return the body, behind what is wrong with it."""
+    """Return what is wrong with the merged body, and the body."""
     bodies = versions.map(lambda document: document.text[document.body_span.start :])
     pieces = (by_lines or merge_texts)(bodies)
     plain = join_lines(piece.text for piece in pieces) if is_clean(pieces) else None
@@ -200,10 +198,10 @@ def _merged_body(
 def _merged_trees(
     versions: Versions[Document], trees: Versions[Tree], sides: Sequence[int], conflicts: Conflicts
 ) -> tuple[str, str]:
-    """Return the body merged as a tree, behind what is wrong with it.
+    """Return what is wrong with the body merged as a tree, and the body.
 
-    Of what both sides added at one place, one may be read aright only in front of the other: where the first
-    of `sides` cannot stand last, the other does.
+    Of two additions at one place, one may be read aright only in front of the other: if that of the first of
+    `sides` cannot stand last, the other does.
     """
     wrong = []
     for last in sides:
@@ -225,7 +223,6 @@ def _merged_trees(
 
 
 def _write_pieces(pieces: Sequence[Piece], conflicts: Conflicts, theirs: Document, reason: str = "") -> str:
-    """Return a text merged by lines, with its conflicts between markers."""
     written = []
     for piece in pieces:
         if piece.sides is None:
@@ -241,7 +238,7 @@ def _write_pieces(pieces: Sequence[Piece], conflicts: Conflicts, theirs: Documen
 
 
 def _read_body(document: Document, body: str) -> Tree | None:
-    return _read_tree(_with_text(document, document.text[: document.body_span.start] + body))
+    return _read_tree(document.with_text(document.text[: document.body_span.start] + body))
 
 
 def _whole_text(document: Document) -> str:
@@ -263,24 +260,20 @@ def _ends_line(text: str) -> bool:
     return not text or text.endswith(("\n", "\r"))
 
 
-def _with_text(document: Document, text: str) -> Document:
-    return replace(document, text=text, data=text.encode())
-
-
 def _terminate_lines(versions: Versions[Document]) -> Versions[Document]:
-    """Give the documents a final line end, so that an appended line does not change the last."""
+    """Add a final line end, so that an appended line does not change the last."""
     newlines = versions.map(lambda document: document.lines.newline if LINE_END.search(document.text) else "")
     known = newlines.base or min(filter(None, newlines), default="\n")
 
     def terminated(document: Document, newline: str) -> Document:
         text = document.text
-        return document if _ends_line(text) else _with_text(document, text + (newline or known))
+        return document if _ends_line(text) else document.with_text(text + (newline or known))
 
     return versions.paired(newlines, terminated)
 
 
 def _sound_frontmatter(document: Document) -> Frontmatter | None:
-    """Return the frontmatter, which may be absent; None when something is wrong with it."""
+    """Return the frontmatter, which may be absent; None if something is wrong with it."""
     try:
         found = document.frontmatter
     except DocumentRefused:
@@ -294,10 +287,7 @@ def _sound_frontmatter(document: Document) -> Frontmatter | None:
 def _find_wrong(
     trees: Versions[Tree], result: Tree | None, written: Sequence[Written], composed: AbstractSet[str]
 ) -> str:
-    """Return why a clean merge is not to be trusted, in words that follow "it".
-
-    Empty where nothing is wrong.
-    """
+    """Return why a clean merge is not to be trusted, in words that follow "it"; else nothing."""
     if result is None:
         return "has more parts than a memory may have"
     places = {node: number for number, node in enumerate(result.nodes)}
@@ -322,7 +312,7 @@ def _is_sound(versions: Versions[Document], trees: Versions[Tree], body: str) ->
 
 
 def _find_twice(trees: Versions[Tree], result: Tree) -> str:
-    """Return what stands in the result more often than on a side, and once at most in each version."""
+    """Return what stands in the result more often than on a side, and at most once in each version."""
     *counts, after = (Counter(_list_names(tree)) for tree in (*trees, result))
     for name, count in after.items():
         known = [each[name] for each in counts]
@@ -332,7 +322,7 @@ def _find_twice(trees: Versions[Tree], result: Tree) -> str:
 
 
 def _list_names(tree: Tree) -> Iterator[tuple[str, ...]]:
-    """Yield ids and labels; and sections, items, rows and keys, each behind what it stands in."""
+    """Yield ids, labels, sections, items, rows and keys, each behind what it stands in."""
     around: dict[TreeNode, tuple[str, ...]] = {}
     for node in tree.nodes:
         if node.id:
@@ -348,7 +338,7 @@ def _list_names(tree: Tree) -> Iterator[tuple[str, ...]]:
 
 
 def _has_moved_lines(bodies: Versions[str]) -> bool:
-    """Return whether two lines that stand once in the base and on a side have changed their order there."""
+    """Return whether two single lines of the base have changed their order on a side."""
     base, *sides = map(_place_single_lines, bodies)
     for side in sides:
         places = [side[line] for line in base if line in side]
@@ -358,7 +348,7 @@ def _has_moved_lines(bodies: Versions[str]) -> bool:
 
 
 def _place_single_lines(text: str) -> dict[str, int]:
-    """Return the lines that stand once in a text, in order, each with its place."""
+    """Return the place of each line that stands once in a text, in order."""
     lines = [line.strip(" \t\r\n") for line in whole_lines(text)]
     counts = Counter(lines)
     return {line: number for number, line in enumerate(lines) if line and counts[line] == 1}

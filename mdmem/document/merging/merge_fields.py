@@ -32,10 +32,7 @@ K = TypeVar("K")
 class Brackets(Generic[K]):
     """The brackets of a collection, and what stands between them and its parts: commas, blanks, line ends.
 
-    Args:
-        text: what the collection stands in.
-        node: the collection.
-        places: where each of its parts stands in `text`, in order.
+    `places` are the spans of its parts in `text`, in order.
     """
 
     def __init__(self, text: str, node: Node, places: Mapping[K, Span]) -> None:
@@ -69,13 +66,12 @@ def merge_fields(
 ) -> MergedFields | None:
     """Return the frontmatter, with its `---` lines and byte-order mark; None when it cannot be merged by key.
 
-    Lines of YAML depend on each other in more ways than their keys show (anchors, text of several lines):
-    whoever uses the text must see to it that it reads as the value.
+    Lines of YAML depend on each other in more ways than their keys show (anchors, text of several lines), so
+    whoever uses the text must check that it reads as the value.
 
     Args:
-        documents: the three versions.
         fronts: their frontmatter, without flaws; it may be absent.
-        conflicts: takes what is found; with any, the value means nothing, nor without markers the text.
+        conflicts: takes those that are found; with any, the value means nothing, nor does unmarked text.
     """
     blocks = complete(documents.paired(fronts, _read_frontmatter_block))
     if not blocks:
@@ -147,7 +143,7 @@ def _read_frontmatter_block(document: Document, front: Frontmatter) -> _Block | 
 
 
 def _read_mapping_block(document: Document, node: Node | None, lines: Span) -> _Block | None:
-    """Return the mapping that stands on the whole lines of a span; None when two of its keys share a line."""
+    """Return the mapping on the whole lines of a span; None when two of its keys share a line."""
     text, at = document.text, lines.start
     entries = {}
     for member in node.members if node else ():
@@ -209,7 +205,7 @@ class _FieldsMerge:
     def _merge_own(
         self, path: KeyPath, base: _Entry | None, ours: _Entry, theirs: _Entry
     ) -> MergedFields | None:
-        """Merge the own lines and value of a key; None when both sides changed them in ways that conflict."""
+        """Merge the own lines and value of a key; None in a conflict."""
         agreed = Versions(base.own if base else None, ours.own, theirs.own).agreed()
         if agreed:
             return theirs.fields if agreed[0] == theirs.own else ours.fields
@@ -226,7 +222,7 @@ class _FieldsMerge:
         return _merged_list(base, ours, theirs) or (self._merge_lines(known) if known else None)
 
     def _merge_lines(self, known: Versions[_Entry]) -> MergedFields | None:
-        """Return a key where one side changed only where links lead, or a list of mappings by its lines."""
+        """Return a key if one side changed only its links, or a list of mappings merged by its lines."""
         text = repointed(self.documents, known.map(lambda entry: entry.span))
         names = known.map(lambda entry: _count_names(entry.node))
         if text is None and all(names):
@@ -255,7 +251,7 @@ class _FieldsMerge:
 
 
 def _count_names(node: Node) -> Counter[tuple[str, str]]:
-    """Return how often each first member of a mapping, such as its name, stands in a list of them."""
+    """Return how often each first member of a mapping, such as its name, stands in a list."""
     firsts = [item.members[0] for item in node.items if item.kind == "mapping" and item.members]
     return Counter((member.key, str(member.node.value)) for member in firsts)
 
@@ -264,10 +260,10 @@ def _count_names(node: Node) -> Counter[tuple[str, str]]:
 
 
 def _merge_stamps(key: str, blocks: Versions[_Block]) -> MergedFields | None:
-    """Merge a time that mdmem writes itself, where both sides did the same at different moments.
+    """Merge a time that mdmem writes itself, if both sides did the same at different moments.
 
-    Of `updated` the later one stays; of `created` the earlier one, and of `valid_to` where both sides name
-    the same successor. None for all else.
+    The later `updated` stays, and the earlier `created`, or `valid_to` if both sides name the same successor.
+    Return None for all else.
     """
     base, ours, theirs = (block.entries.get(key) for block in blocks)
     if not (ours and theirs) or ours.lead != theirs.lead or (base and base.own in (ours.own, theirs.own)):
@@ -290,7 +286,7 @@ _Scalar = tuple[str, Any]  # the type of a value, since 1, 1.0 and true are equa
 
 
 class _List(NamedTuple):
-    """A list of scalars, each once and in one line; or an empty value, which counts as a list without any."""
+    """A list of scalars, each once and in one line, or an empty value, which counts as an empty list."""
 
     entry: _Entry
     places: dict[_Scalar, Span]
@@ -362,7 +358,7 @@ def _indentation_at(document: Document, place: Span) -> str:
 
 
 def _merged_list(base: _Entry | None, ours: _Entry, theirs: _Entry) -> MergedFields | None:
-    """Return two lists merged as sets, in the layout of theirs; None when that cannot be done exactly."""
+    """Return two lists merged as sets, in the layout of theirs; None if that cannot be exact."""
     lists = complete(Versions(base or ours, ours, theirs).map(_List.of))
     if not lists or ours.node.kind != "list" or theirs.node.kind != "list":
         return None
@@ -402,9 +398,7 @@ _ABSENT = object()
 def merged_json(documents: Versions[Document], conflicts: Conflicts) -> str | None:
     """Return the merged text; None when one of the documents is not sound JSON.
 
-    Args:
-        documents: the three versions.
-        conflicts: takes what is found; with any, the text means nothing, as no JSON has place for marks.
+    With conflicts the text means nothing, as JSON has no place for marks.
     """
     roots = complete(documents.map(_find_root))
     if not roots:
@@ -448,7 +442,7 @@ class _JsonMerge:
         return united
 
     def _merge_lists(self, nodes: Versions[Node | None]) -> str | None:
-        """Lists of scalars, each once, merged as sets; None when they are not, or cannot be."""
+        """Return lists of scalars, each once, merged as sets; None for other lists."""
         places = complete(nodes.map(_list_scalars))
         order = places and merged_order(places.map(list))
         if not (places and order and nodes.ours and nodes.theirs):
@@ -490,7 +484,7 @@ def _nodes_by_key(node: Node | None) -> dict[str, Node]:
 
 
 def _list_scalars(node: Node | None) -> dict[_Scalar, Span] | None:
-    """Return the items of a JSON list, which are scalars, each once; None when they are not."""
+    """Return the items of a JSON list by value; None if they are not scalars, each once."""
     if node is None:
         return {}
     if node.kind != "list" or any(item.kind != "scalar" for item in node.items):

@@ -10,7 +10,7 @@ from collections.abc import Sequence
 from itertools import pairwise, product
 from typing import NamedTuple
 
-from mdmem.document.document import Document, parse_text
+from mdmem.document.document import Document
 from mdmem.document.edit import spliced
 from mdmem.document.field import set_field, unset_field
 from mdmem.document.merging.comparison import FactChange, FieldChange, FieldChangeKind, compare, pair_facts
@@ -19,6 +19,7 @@ from mdmem.document.merging.matching import TELLING
 from mdmem.document.merging.merge import merge
 from mdmem.document.text.diff import placed
 from mdmem.document.text.lines import with_newline
+from mdmem.document.text.regex import shortened
 
 _OPPOSITE: dict[str, FieldChangeKind] = {"added": "removed", "removed": "added", "changed": "changed"}
 _LONGEST_QUOTED = 100  # characters of a fact in a message
@@ -39,7 +40,7 @@ class TakenBack(NamedTuple):
 
 
 class _Undo(NamedTuple):
-    """A fact before a change, after it, and now; whether the change moved it, and others stand in it now."""
+    """A fact before a change, after it, and now; whether the change moved it, and others are in it now."""
 
     was: Fact | None
     then: Fact | None
@@ -49,7 +50,7 @@ class _Undo(NamedTuple):
 
 
 class _MisreadError(Exception):
-    """A fact cannot be put back where it was; it says why."""
+    """The reason why a fact cannot be put back where it was."""
 
 
 def take_back(
@@ -58,10 +59,9 @@ def take_back(
     now: Document,
     changes: Sequence[FactChange | FieldChange] | None = None,
 ) -> TakenBack:
-    """Take back what made `after` of `before`, in what that has become since.
+    """Take back the change from `before` to `after` in the memory as it is now.
 
     Args:
-        before, after, now: versions of one memory, in this order.
         changes: some of what `compare(before, after)` found; without them, all that differs.
 
     Raises:
@@ -71,7 +71,7 @@ def take_back(
     if changes is None and now.text == after.text:
         return TakenBack(before.text)
     newline = now.lines.newline
-    before, after = (_with_text(each, with_newline(each.text, newline)) for each in (before, after))
+    before, after = (each.with_text(with_newline(each.text, newline)) for each in (before, after))
     found = compare(before, after).facts if changes is None else changes
     fields = [each for each in found if isinstance(each, FieldChange)]
     every = [each for each in found if isinstance(each, FactChange) and each.fact.kind != "source"]
@@ -109,7 +109,7 @@ def take_back(
 def _find_undos(
     after: Document, now: Document, changes: Sequence[FactChange]
 ) -> tuple[list[_Undo], list[str], list[str]]:
-    """Find the facts to put back; why some cannot be, and what need not be, in words."""
+    """Return the facts to put back, why some cannot be, and what need not be, in words."""
     pairs = pair_facts(after, now)
     partner = {then.line: fact for fact, then in pairs if then}
     come = [fact for fact, then in pairs if not then]
@@ -151,7 +151,7 @@ def _find_undos(
 
 
 def _is_again(was: Fact, fact: Fact) -> bool:
-    """Return whether a fact that came since is the same as one that was removed."""
+    """Return whether a new fact is the same as one that was removed."""
     if was.id or fact.id:
         return was.id == fact.id
     is_there = fact.path == was.path or len(was.text.split()) >= TELLING
@@ -159,7 +159,7 @@ def _is_again(was: Fact, fact: Fact) -> bool:
 
 
 def _find_parents(every: Sequence[Fact]) -> dict[int, int]:
-    """Return the line of what each fact stands in, by its own line; 0 for nothing."""
+    """Return the line of the parent of each fact, by its own line; 0 for none."""
     return {fact.line: every[fact.parent].line if fact.parent is not None else 0 for fact in every}
 
 
@@ -174,7 +174,7 @@ def _is_in(parents: dict[int, int], line: int, over: int) -> bool:
 
 
 def _put_back(before: Document, version: Document, undos: Sequence[_Undo], after: Document) -> str:
-    """Return the body of the version after a change, or of now, in which facts are as they were before."""
+    """Return the body of a version with facts as they were before the change."""
     cells = _Cells(before, version)
     steps = [(undo, undo.then if version is after else undo.now) for undo in undos]
     for undo, stands in steps:
@@ -193,14 +193,14 @@ def _put_back(before: Document, version: Document, undos: Sequence[_Undo], after
 
 
 class _Cells:
-    """The facts of a version, and of one before, each with its lines and what parts it from the one above.
+    """The facts of a version and of one before, each with its lines and the text above it.
 
-    A key is the number of a fact's first line, of one of the version before a negative one.
+    A key is the number of the first line of a fact, negative for the version before.
 
     Attributes:
         texts: the lines of each fact.
         gone: the facts of the version that go.
-        come: by the line of an earlier fact, what comes in its place.
+        come: what comes in the place of an earlier fact, by its line.
     """
 
     def __init__(self, before: Document, version: Document) -> None:
@@ -232,7 +232,7 @@ class _Cells:
         self.gone.update(block)
 
     def add_headings(self) -> None:
-        """Let the headings come, too, under which those stood that come; an item cannot."""
+        """Add the missing headings above the facts that come; an item cannot be added."""
         for line in [*self.come]:
             over = self._over[line]
             while over not in self._partner and over not in self.come:
@@ -243,7 +243,7 @@ class _Cells:
                 self.come[over], over = [-over], self._over[over]
 
     def _arrange_facts(self) -> list[int]:
-        """Arrange all facts: what comes back stands behind what it stood behind."""
+        """Return all facts in order; what comes back stands behind what it stood behind."""
         kept = {key: None for key in self._order if key not in self.gone}
         back: dict[int, None] = {}
         for line, over in self._over.items():
@@ -255,10 +255,7 @@ class _Cells:
         return placed(placed([key for key in kept if key in back], [*back]), [*kept])
 
     def join(self) -> str:
-        """Return the text of all.
-
-        Between two facts is what either version has there, if they touch in one.
-        """
+        """Return the text of all facts; if two touch in either version, they are parted as there."""
         order, body, lead = self._arrange_facts(), "", ""
         names = {key: key if key > 0 or key in order else self._partner.get(-key, key) for key in self._facts}
         names[0] = 0
@@ -282,7 +279,7 @@ class _Cells:
 def _check_result(
     before: Document, version: Document, result: Document, steps: Sequence[tuple[_Undo, Fact | None]]
 ) -> None:
-    """Refuse a text in which a fact is neither as in the version nor as before, or one is not put back."""
+    """Refuse a text with a fact that is neither as in the version nor as before, or is not put back."""
     found, earlier = (
         [change for change in compare(each, result).facts if change.kind != "reordered"]
         for each in (version, before)
@@ -300,7 +297,7 @@ def _check_result(
 
 
 def _with_fields(document: Document, fields: Sequence[FieldChange]) -> Document:
-    """Return the version before a change with some of its fields as they are in the version after."""
+    """Return a version with the fields as the changes left them."""
     for field in fields:
         is_gone = field.kind == "removed"
         edits = unset_field(document, field.key) if is_gone else set_field(document, field.key, field.after)
@@ -309,15 +306,9 @@ def _with_fields(document: Document, fields: Sequence[FieldChange]) -> Document:
 
 
 def _with_body(document: Document, body: str) -> Document:
-    """Return a document with another body."""
     front = document.text[: document.body_span.start]
-    return document if document.is_json else _with_text(document, front + body)
-
-
-def _with_text(document: Document, text: str) -> Document:
-    return parse_text(document.path, text, document.limits)
+    return document if document.is_json else document.with_text(front + body)
 
 
 def _quote_fact(fact: Fact) -> str:
-    words = fact.said
-    return repr(words if len(words) <= _LONGEST_QUOTED else words[: _LONGEST_QUOTED - 1] + "…")
+    return repr(shortened(fact.said, _LONGEST_QUOTED))

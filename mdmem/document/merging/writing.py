@@ -13,14 +13,14 @@ from mdmem.document.merging.conflict import Conflicts, MergeConflict
 from mdmem.document.merging.joining import SIDES, Joined, Trio, list_marker
 from mdmem.document.merging.likeness import PlacedFact, find_alike
 from mdmem.document.merging.line_merge import Piece, join_lines, merge_loose_lines
+from mdmem.document.merging.matching import section_of
 from mdmem.document.outline import MARKER, Margin, Tree, TreeNode, margin_of
 from mdmem.document.relink import repointed
 from mdmem.document.text.diff import Versions
 from mdmem.document.text.lines import whole_lines
-from mdmem.document.text.regex import regex
+from mdmem.document.text.regex import regex, shortened
 
 _HASHES = regex(r" {0,3}#{1,6}[ \t]+")
-_LONGEST = 60  # characters of a node in a message
 _GLUED = frozenset(["item", "row", "section"])
 _LEAVES = frozenset(["code", "quote", "html", "footnote"])  # in which no line stands on its own
 _BOX = regex(r"\[[^\[\]]\][ \t]+")
@@ -91,7 +91,7 @@ class Writer:
                 self._write_node(child, margin, place)
 
     def _number_items(self, trio: Trio) -> None:
-        """Number the items of a list on where both sides put in or took out some, and all versions count."""
+        """Number on the items of a list if both sides added or removed some, and all versions count."""
         items = trio.nodes.map(lambda node: node.children if node else [])
         base, *sides = items.map(lambda nodes: [self._joined.trios[item] for item in nodes])
         markers = items.map(lambda nodes: [_NUMBER.search(item.marker) for item in nodes])
@@ -100,19 +100,21 @@ class Writer:
             return
         if all(each == list(range(each[0], each[0] + len(each))) for each in numbers):
             self._numbers.update((child, numbers[0][0] + at) for at, child in enumerate(trio.children))
-            heads = chain(*(whole_lines(item.head) for item in chain(*items)))
-            self.composed.update(line.strip(" \t\r\n") for line in heads)
+            heads = (item.head for item in chain(*items))
+            self._note_composed(*heads)
+
+    def _note_composed(self, *texts: str) -> None:
+        self.composed.update(line.strip(" \t\r\n") for text in texts for line in whole_lines(text))
 
     def _renumber(self, head: str, number: int) -> str:
-        """Return the lines of an item with another number."""
         found = MARKER.match(head)
         marker = _NUMBER.sub(str(number), found[0]) if found else ""
         changed = _replace_marker(head, marker)
-        self.composed.update(line.strip(" \t\r\n") for line in whole_lines(changed))
+        self._note_composed(changed)
         return changed
 
     def _write_own(self, trio: Trio, margin: Margin, parent: int) -> Margin:
-        """Write the lines of a node itself; the indentation of what stands in it."""
+        """Write the lines of a node itself; return the indentation of what stands in it."""
         node = trio.node
         self._chunks.append(_Chunk(self._merged_lead(trio)))
         self.written.append(Written(node.kind, node.words, parent))
@@ -138,10 +140,7 @@ class Writer:
         return margin_of(next((piece.text for piece in pieces if piece.text), heads[trio.sides[-1]]))
 
     def _with_bullet(self, trio: Trio, head: str) -> str:
-        """Return the lines of an added item with the bullet that the other side gave the list around it.
-
-        In another list than its own, it is indented as the items there.
-        """
+        """Return an added item with the bullet that the other side gave its list, indented as there."""
         (side,), found = trio.sides, MARKER.match(head)
         own, around = trio.on(side).parent, trio.parent
         other = around.nodes[3 - side] if around else None
@@ -155,11 +154,11 @@ class Writer:
             marker = indent + marker.lstrip(" \t")
         changed = _replace_marker(head, marker)
         if changed != head:
-            self.composed.update(line.strip(" \t\r\n") for line in whole_lines(head + changed))
+            self._note_composed(head, changed)
         return changed
 
     def _check_outline(self, trio: Trio) -> None:
-        """Note a section that is not below the one that it is below on a side."""
+        """Note a section that is not below the section that it is below on a side."""
         levels = Versions(*(each.level if each else None for each in trio.nodes))
         level = (levels.agreed() or (levels.theirs,))[0] or trio.node.level
         while self._open and self._open[-1][0] >= level:
@@ -184,7 +183,7 @@ class Writer:
     # -- the lines of a node ------------------------------------------------------------------------------
 
     def _merged_head(self, trio: Trio, heads: Versions[str]) -> tuple[list[Piece], str | None]:
-        """Return the lines of a node, and its words if a side has the same."""
+        """Return the lines of a node, and its words if they are those of a side."""
         base, ours, theirs = trio.nodes
         if not ours or not theirs:
             return [Piece(heads[trio.sides[0]])], trio.on(trio.sides[0]).words
@@ -206,7 +205,7 @@ class Writer:
                 return self._merge_lines(trio, lines), None
         if composed is None:
             return whole, None
-        self.composed.update(line.strip(" \t\r\n") for head in heads for line in whole_lines(head))
+        self._note_composed(*heads)
         return [Piece(composed)], None
 
     def _merge_lines(self, trio: Trio, lines: Versions[list[str]]) -> list[Piece]:
@@ -225,7 +224,7 @@ class Writer:
     # -- blank lines --------------------------------------------------------------------------------------
 
     def _merged_lead(self, trio: Trio) -> str:
-        """Return the blank lines above a node: as a side has them where the same thing stands above."""
+        """Return the blank lines above a node, from a side with the same node above."""
         tops = [top.get(trio) for top in self._tops]
         same = [top is not None and top[0] is self._above for top in tops]
         leads = Versions(*(top[1] if top else "" for top in tops))
@@ -249,13 +248,10 @@ class Writer:
 
     def _add_conflict(self, trio: Trio, texts: Versions[str], why: str, offset: int = 0) -> None:
         node, theirs = trio.node, trio.nodes.theirs
-        section = node
-        while section.kind != "section" and section.parent:
-            section = section.parent
         line = theirs.line + offset if theirs else self._line
         found = MergeConflict(
             kind="section" if node.kind == "section" else "lines",
-            where=" > ".join(section.path),
+            where=" > ".join(section_of(node).path),
             line=max(1, min(line, len(self._documents.theirs.lines))),
             base=texts.base,
             ours=texts.ours,
@@ -267,7 +263,7 @@ class Writer:
 
 
 def _join_neighbours(chunks: list[_Chunk]) -> list[_Chunk]:
-    """Return the chunks, with conflicts made one that have at most blank lines between them."""
+    """Join conflicts that have at most blank lines between them."""
     found: list[_Chunk] = []
     blank = ""
     for chunk in chunks:
@@ -296,19 +292,19 @@ def _join_conflicts(above: MergeConflict, blank: str, below: MergeConflict) -> M
 
 
 def _settle_chunk(chunk: _Chunk) -> _Chunk:
-    """Text in the place of a conflict whose sides come to the same."""
+    """Return plain text for a conflict with two equal sides."""
     conflict = chunk.conflict
     return _Chunk(conflict.ours) if conflict and conflict.ours == conflict.theirs else chunk
 
 
 def _quote_node(node: TreeNode) -> str:
-    """Return the words of a node in a message; of a list, of its first item."""
+    """Quote the words of a node, or of the first item of a list, for a message."""
     words = next((each.words for each in node.walk() if each.words), "").partition("\n")[0]
-    return repr(words if len(words) <= _LONGEST else words[: _LONGEST - 1] + "…")
+    return repr(shortened(words))
 
 
 def _with_merged_marker(nodes: Versions[TreeNode], heads: Versions[str], *, is_replaced: bool) -> str | None:
-    """Return the lines of a node of which each side changed only the marker, box, layout, or the rest."""
+    """Return a node if the sides changed different parts of it: marker, box, layout, or the rest."""
     parts = nodes.paired(heads, _split_marker)
     markers, boxes, rests = (parts.map(itemgetter(place)) for place in range(3))
     said = nodes.paired(
@@ -327,7 +323,7 @@ def _with_merged_marker(nodes: Versions[TreeNode], heads: Versions[str], *, is_r
 
 
 def _split_marker(node: TreeNode, head: str) -> tuple[str, str, str]:
-    """Return the lines of an item or a heading, cut behind the marker and the box of a task."""
+    """Split the lines of an item or a heading into marker, box of a task, and rest."""
     found = {"item": MARKER, "section": _HASHES}[node.kind].match(head) if node.marker else None
     marker = found[0] if found else ""
     box = _BOX.match(head, len(marker)) if node.kind == "item" else None
@@ -335,7 +331,7 @@ def _split_marker(node: TreeNode, head: str) -> tuple[str, str, str]:
 
 
 def _replace_marker(head: str, marker: str) -> str:
-    """Return the lines of an item or a heading with another marker, indented as it needs."""
+    """Return an item or a heading with another marker, its lines indented as that needs."""
     found = MARKER.match(head) or _HASHES.match(head)
     old = found[0] if found else ""
     first, *others = whole_lines(head[len(old) :]) or [""]
@@ -356,9 +352,9 @@ def _first_child_head(node: TreeNode) -> str:
 
 
 def _find_above(tree: Tree, trios: dict[TreeNode, Trio]) -> dict[Trio, tuple[Trio | None, str]]:
-    """Return what stands above each node, the nearest that has lines, and the blank lines between.
+    """Return for each node the nearest node above that has lines, and the blank lines between.
 
-    What is gone and is followed by blank lines leaves these to what stands above it.
+    A node that is gone leaves the blank lines below it to the node above it.
     """
     found: dict[Trio, tuple[Trio | None, str]] = {}
     above: Trio | None = None

@@ -26,11 +26,11 @@ class Versions(NamedTuple, Generic[T]):
     theirs: T
 
     def map(self, of: Callable[[T], U]) -> Versions[U]:
-        """Return what `of` makes of each."""
+        """Return the result of `of` for each."""
         return Versions(of(self.base), of(self.ours), of(self.theirs))
 
     def paired(self, other: Versions[U], of: Callable[[T, U], V]) -> Versions[V]:
-        """Return what `of` makes of each together with its partner in `other`."""
+        """Return the result of `of` for each with its partner in `other`."""
         return Versions(*map(of, self, other))
 
     @property
@@ -66,7 +66,7 @@ def merged_order(keys: Versions[list[K]]) -> list[K] | None:
 
 
 def placed(order: Sequence[K], other: Sequence[K]) -> list[K]:
-    """`order`, and the keys that only `other` has: behind what precedes them and what `order` added there."""
+    """Add the keys that only `other` has, behind their predecessor and what `order` added there."""
     known, shared = set(order), set(other)
     behind: dict[K | None, list[K]] = {}
     anchor: K | None = None
@@ -102,7 +102,7 @@ class Hunk(NamedTuple):
 
 
 def shared(before: str, after: str) -> tuple[int, int]:
-    """Return how many code points two texts begin with alike, and how many of the others they end with alike.
+    """Return how many code points two texts share at their beginning, and at the end of the rest.
 
     Both are of whole lines; one line more, at either end, may be alike, too.
     """
@@ -122,7 +122,7 @@ def shared(before: str, after: str) -> tuple[int, int]:
 
 
 def _longest_alike(most: int, alike: Callable[[int, int], bool]) -> int:
-    """Return how far, at most `most`, all is alike; `alike` compares one stretch."""
+    """Return how many characters, at most `most`, are alike; `alike` compares one stretch."""
     start = 0
     while start < most:
         middle = (start + most + 1) // 2
@@ -244,7 +244,7 @@ def count_common_lines(before: Sequence[Hashable], after: Sequence[Hashable]) ->
 
 
 def _find_anchors(before: Sequence[Hashable], after: Sequence[Hashable]) -> list[tuple[int, int]]:
-    """Return the places of lines that stand once in both, as many as stand in the same order in both."""
+    """Return the places of lines that stand once in both texts, in the same order."""
     once, once_after = (
         {line for line, count in Counter(lines).items() if count == 1} for lines in (before, after)
     )
@@ -274,7 +274,7 @@ def increasing(numbers: Sequence[int]) -> list[int]:
 def _match_between(
     before: Sequence[Hashable], after: Sequence[Hashable], budget: int
 ) -> tuple[list[tuple[int, int, int]], int]:
-    """Return the matches between two anchors, and what they cost of the `budget` of pairs."""
+    """Return the matches between two anchors, and their cost of the `budget` of pairs."""
     head, tail = count_common_lines(before, after)
     old, new = before[head : len(before) - tail], after[head : len(after) - tail]
     counts = Counter(new)
@@ -299,7 +299,7 @@ def unified(
 
     Args:
         before: the text before, or None when there was none.
-        after: the text after, or None when there is none any more.
+        after: the text after, or None when there is none.
         path: the file, from the folder that the diff is applied in.
         new_path: its new name, when it is renamed.
         context: how many equal lines to show around a change.
@@ -331,7 +331,7 @@ def unified(
 
 
 def _shared_around(before: str, after: str, context: int) -> tuple[int, int]:
-    """See `shared`, less what is shown of it around changes; only line feeds end a line here."""
+    """Return what `shared` does, without the context of changes; only line feeds end a line here."""
     head, tail = shared(before, after)
     end = len(before) - tail
     for _ in range(context + 1):  # one for that which may have been cut at a carriage return

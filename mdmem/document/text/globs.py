@@ -84,7 +84,7 @@ def matcher(globs: Sequence[str]) -> Callable[[str], bool]:
 
 
 def _last_match(globs: Sequence[_Glob], path: bytes, *, is_folder: bool) -> bool | None:
-    """Return what the last glob that fits says: True to take the path, False to leave it out; None: none."""
+    """Return whether the last glob that fits takes a path, or leaves it out; None if none fits."""
     for one in reversed(globs):
         if (is_folder or not one.folders_only) and one.fits(path):
             return not one.excludes
@@ -92,7 +92,7 @@ def _last_match(globs: Sequence[_Glob], path: bytes, *, is_folder: bool) -> bool
 
 
 def _compile_glob(text: str) -> _Glob | None:
-    """Return one glob; None for blank text, which ripgrep passes over."""
+    """Compile a glob; return None for blank text, which ripgrep passes over."""
     glob = text if text.endswith("\\ ") else text.rstrip()
     if not glob:
         return None
@@ -143,7 +143,7 @@ def _count_loops(parts: Sequence[_Part]) -> int:
 
 
 def _reachable_places(parts: Sequence[_Part], path: bytes, places: set[int]) -> set[int]:
-    """Return where in a path the parts of a glob can end that begin at one of these places."""
+    """Return where parts of a glob can end in a path, if they begin at one of these places."""
     for part in parts:
         if not places:
             break
@@ -179,8 +179,6 @@ def _behind_slashes(path: bytes, start: int) -> set[int]:
 
 
 class _Translation:
-    """A glob as parts of a regular expression over bytes, built while it is read."""
-
     def __init__(self, glob: str, written: str) -> None:
         self._glob = glob
         self._written = written

@@ -29,20 +29,19 @@ _QUICK_SECONDS = 5e-5  # ten times what a harmless pattern takes for a short tex
 _GROWTH, _MUCH = 4, 8
 _BLOCKING_SECONDS = 0.06  # that other threads may have to wait
 _TRIES = 4  # with as much time, where others took it
-_SHOWN = 60
 _METHODS = ("match", "fullmatch", "search", "finditer", "findall", "sub", "subn", "split")
 
 
 def regex(text: AnyStr, flags: int = 0) -> re.Pattern[AnyStr]:
-    """Return what `re.compile` returns, in effect; `text` has to be sound, since that is found out later.
+    """Return a stand-in for `re.compile(text, flags)` that compiles at its first use; `text` must be sound.
 
-    To compile a pattern takes Python up to a millisecond, and after the first use this is as fast as one.
+    To compile a pattern takes Python up to a millisecond. After the first use this is as fast as a pattern.
     """
     return cast("re.Pattern[AnyStr]", _Regex(text, flags))
 
 
 class _Regex(Generic[AnyStr]):
-    """Stands for a pattern, and takes over what that can do once it is asked for any of it."""
+    """A pattern that is compiled when it is first used."""
 
     def __init__(self, text: AnyStr, flags: int) -> None:
         self.pattern: AnyStr = text
@@ -89,7 +88,6 @@ class Allowance:
         """Return what `match` returns, which looks for a pattern in a text.
 
         Args:
-            pattern: the pattern.
             text: the text; its length says what a harmless pattern needs.
             match: is called, maybe several times, with the arguments `timeout` and `concurrent` that the
                 methods of a pattern have.
@@ -118,17 +116,13 @@ class Allowance:
                 raise PatternTooSlow(pattern=shortened(pattern.pattern), seconds=self._seconds)
 
     def _take_seconds(self, wanted: float) -> float:
-        """Take seconds of the allowance; all of it when little more is left."""
+        """Take seconds of the allowance, or all of it when little more is left."""
         taken = wanted if _MUCH * wanted < self._left else self._left
         self._left -= taken
         return taken
 
     def matches(self, pattern: engine.Pattern[str], text: str) -> bool:
-        """Return whether a pattern matches anywhere in a text.
-
-        Raises:
-            PatternTooSlow: as `run`.
-        """
+        """Return whether a pattern matches anywhere in a text."""
         return self.run(pattern, text, partial(pattern.search, text)) is not None
 
 
@@ -169,6 +163,6 @@ def expanded(match: engine.Match[str], replacement: str) -> str:
         raise PatternInvalid(pattern=replacement, reason=f"as the replacement: {error}") from None
 
 
-def shortened(pattern: str) -> str:
-    """Return a pattern as a message names it."""
-    return pattern if len(pattern) <= _SHOWN else pattern[:_SHOWN] + "…"
+def shortened(text: str, most: int = 60) -> str:
+    """Return a pattern, or another text, as a message names it."""
+    return text if len(text) <= most else text[:most] + "…"

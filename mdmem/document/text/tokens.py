@@ -76,7 +76,7 @@ def estimate(text: str) -> int:
 
 
 def _number(data: bytes, table: bytes) -> int:
-    """Return a number whose bytes are those of some data, each replaced as a table says."""
+    """Return the bytes as a number, each replaced as a table says."""
     return int.from_bytes(data.translate(table), "little")
 
 
@@ -131,9 +131,7 @@ _JOINER = "\u200d"
 
 
 def visible(text: str) -> str:
-    """Return a text with `<U+202E>` in the place of each character that cannot be seen.
-
-    Lines end in line feeds.
+    """Write `<U+202E>` for each character that cannot be seen, and line feeds for line ends.
 
     Joiners and selectors stay where writing needs them: in emoji, and between letters that join.
     """
@@ -170,9 +168,7 @@ def unescaped(text: str) -> str:
 def fenced(text: str, info: str) -> str:
     """Return a text as a fenced code block, made visible; the fence is longer than any that stands in it.
 
-    Args:
-        text: what stands in the fence.
-        info: what stands behind the fence that opens; it becomes one line.
+    `info` stands behind the opening fence, in one line.
     """
     shown, told = visible(text).strip("\n"), in_line(info)
     # An info string behind backticks may hold none (CommonMark 0.31.2, section 4.5).
@@ -197,7 +193,7 @@ def clipped(text: str, most: int, around: int = 0) -> str:
 
 
 def clip(length: int, most: int, around: int) -> tuple[int, int, int]:
-    """Of a text of that length, what `clipped` takes: its start, its end, and how much further it stands."""
+    """Return where the part that `clipped` takes begins and ends, and how much further it stands in that."""
     start = max(0, min(around - most // 3, length - most))
     return start, start + most, len(gap(start)) - start
 
@@ -206,11 +202,6 @@ def abridged(text: str, most: int, measure: Callable[[str], int] = estimate) -> 
     """Shorten a text of more than `most` tokens to its beginning, its end, and how much is between.
 
     It is cut between characters as people see them. Where not even the gap fits, the beginning alone stays.
-
-    Args:
-        text: what is cut.
-        most: tokens.
-        measure: what counts the tokens of a text.
     """
     if len(text) <= most * _A_TOKEN and measure(text) <= most:
         return text
@@ -222,7 +213,7 @@ def abridged(text: str, most: int, measure: Callable[[str], int] = estimate) -> 
 
 
 def _around_gap(text: str, kept: int) -> str:
-    """Of a text about as many characters as are kept, half of them from each side."""
+    """Return about as many characters as are kept, half of them from each end."""
     start, end = _cut_place(text, kept - kept // 2), len(text) - kept // 2
     while end < len(text) and _cut_place(text, end) < end:
         end += 1
@@ -230,7 +221,7 @@ def _around_gap(text: str, kept: int) -> str:
 
 
 def _cut_place(text: str, at: int) -> int:
-    """Find the first place from which a text can be cut without parting a character's signs."""
+    """Return the first place that parts no signs of one character."""
     at = max(at, 0)
     while 0 < at < len(text) and (_is_joined(text[at]) or text[at - 1] == _JOINER):
         at -= 1
@@ -243,5 +234,5 @@ def _is_joined(sign: str) -> bool:
 
 
 def gap(count: int) -> str:
-    """Return what stands in the place of this many characters; nothing for none."""
+    """Return what stands for this many characters that are left out; nothing for none."""
     return f"[{count:,} characters left out]" if count else ""

@@ -54,7 +54,7 @@ _MISSING = regex(r"'([^']+)' is undefined")
 def variables(name: str, source: str, lookup: Lookup) -> tuple[Variable, ...]:
     """List the variables that a template reads, the required ones first.
 
-    Those of the templates that it extends, includes or imports by a constant name are among them.
+    Those of the templates that it extends or includes by a constant name are among them.
 
     Args:
         name: its name.
@@ -83,8 +83,7 @@ def refuse_broken(name: str, source: str, lookup: Lookup) -> None:
     sandbox = Sandbox(load, dict.fromkeys(_MOMENTS), _LEAST_WORK)
     with _failing_as(name):
         sandbox.get_template(name)
-        naming = (nodes.Extends, nodes.FromImport, nodes.Import, nodes.Include)
-        for node in sandbox.parse(source, name).find_all(naming):
+        for node in sandbox.parse(source, name).find_all((nodes.Extends, nodes.Include)):
             named = getattr(node, "template", None)
             if getattr(node, "ignore_missing", False) or not isinstance(named, nodes.Const):
                 continue

@@ -2,8 +2,8 @@
 
 A template may come with a repository that somebody else wrote, so it is given nothing to reach for, and every
 value that it makes is paid for out of a fixed amount of work before anything is done with the value. Work is
-counted and not timed: the same template ends the same way on every machine. Jinja's own sandbox bounds
-neither: `'x' * 10**9`, a text doubled forty times or two nested loops would take the process with them.
+counted and not timed: the same template ends the same way on every machine. Jinja's own sandbox bounds none
+of this: a text doubled forty times by `a ~ a`, or two nested loops, would take the process with them.
 
 What is paid for: each value by its size as if written out (a list that stands twice inside another counts
 twice), each turn of a loop, each call and each template loaded. A parsed template is changed before it is
@@ -15,7 +15,6 @@ from __future__ import annotations
 
 import functools
 import json
-import re
 from collections.abc import Callable, ItemsView, Iterable, Iterator, KeysView, Mapping, ValuesView
 from datetime import date, datetime, time, timedelta
 from typing import TYPE_CHECKING, Any
@@ -37,7 +36,6 @@ from jinja2.tests import TESTS
 from jinja2.utils import Namespace
 from jinja2.visitor import NodeTransformer
 
-from mdmem.document.text.regex import regex
 from mdmem.vault.template import filters
 
 if TYPE_CHECKING:
@@ -59,18 +57,11 @@ ALLOWED_FILTERS = frozenset(_FILTERS.split())
 # What these make, or the time that they take, grows with the product of what they are given.
 _PRODUCTS = frozenset(("indent", "join", "replace", "round", "tojson", "trim"))
 
-# Methods whose result, or whose time, is no larger than the product of the text and of what they are given.
-_TEXT_METHODS = """
-    capitalize casefold count endswith find index isalnum isalpha isascii isdecimal isdigit islower
-    isnumeric isspace istitle isupper join lower lstrip partition removeprefix removesuffix replace rstrip
-    split splitlines startswith strip swapcase title upper
-"""
 _DATE_PARTS = "year month day hour minute second date time isoformat weekday isoweekday isocalendar"
 _LOOP = "index index0 revindex revindex0 first last length depth depth0 previtem nextitem cycle changed"
 _ATTRIBUTES: tuple[tuple[type | tuple[type, ...], frozenset[str]], ...] = (
-    (str, frozenset(_TEXT_METHODS.split())),
     (dict, frozenset(("get", "items", "keys", "values"))),
-    ((list, tuple), frozenset(("count", "index", "grouper", "list"))),  # the last two: what groupby gives
+    (tuple, frozenset(("grouper", "list"))),  # what groupby gives
     ((date, time), frozenset(_DATE_PARTS.split())),
     (LoopContext, frozenset(_LOOP.split())),
     (BlockReference, frozenset(("super",))),
@@ -80,8 +71,32 @@ _ATTRIBUTES: tuple[tuple[type | tuple[type, ...], frozenset[str]], ...] = (
 def is_readable(owner: Any, attribute: str) -> bool:
     """Return whether a template may read this attribute, of those that Jinja's own sandbox lets it read."""
     listed = next((names for kind, names in _ATTRIBUTES if isinstance(owner, kind)), None)
-    # What remains are a namespace and an imported template, whose attributes the template made itself.
+    # What remains is a namespace, whose attributes the template made itself.
     return attribute in listed if listed is not None else not isinstance(owner, (*VALUES, type))
+
+
+# What Jinja has and templates have not, with what to write instead.
+_NOT_OFFERED: dict[type[nodes.Node], str] = {
+    nodes.Macro: "macros are not offered: write a loop, or include a template",
+    nodes.CallBlock: "`call` is not offered: write a block, or include a template",
+    nodes.Import: "imports are not offered: include or extend the template",
+    nodes.FromImport: "imports are not offered: include or extend the template",
+    nodes.ScopedEvalContextModifier: "autoescape is not offered: memories are not HTML",
+    **dict.fromkeys(
+        (nodes.Add, nodes.Sub, nodes.Mul, nodes.Div, nodes.FloorDiv, nodes.Mod, nodes.Pow),
+        "arithmetic is not offered: join texts with `~`",
+    ),
+}
+
+
+def _refuse_what_is_not_offered(tree: nodes.Template, name: str | None) -> None:
+    suspects: tuple[type[nodes.Node], ...] = (*_NOT_OFFERED, nodes.For)
+    for node in tree.find_all(suspects):
+        reason = _NOT_OFFERED.get(type(node))
+        if isinstance(node, nodes.For) and node.recursive:
+            reason = "`recursive` is not offered: write a loop in the loop"
+        if reason:
+            raise TemplateAssertionError(reason, node.lineno, name)
 
 
 _MOST = 64
@@ -126,7 +141,6 @@ class Metering(NodeTransformer):
             nodes.Compare: self._weigh_compare,
             nodes.Concat: self._join_concat,
             nodes.For: self._count_for,
-            nodes.ScopedEvalContextModifier: self._refuse_node,
         }
 
     def visit(self, node: nodes.Node, *args: Any, **kwargs: Any) -> Any:
@@ -162,9 +176,6 @@ class Metering(NodeTransformer):
         node.iter = self._filter_node(COUNTED, node.iter)
         return node
 
-    def _refuse_node(self, node: nodes.ScopedEvalContextModifier) -> nodes.Node:
-        raise TemplateAssertionError("autoescape is not offered: memories are not HTML", node.lineno)
-
 
 _NODE, _TURN, _CALL, _LOAD = 16, 20, 200, 400  # what a value, a loop's turn, a call, a template cost at least
 PARSED_CHARACTER = 10  # what parsing a source costs for each of its characters
@@ -173,12 +184,8 @@ _SCANNED_LINE = 80  # what finding the headings of a text costs for each of its 
 
 _JINJA: Mapping[str, Any] = FILTERS
 _TESTS: Mapping[str, Any] = TESTS
+_GIVEN_BY_JINJA = ("_loop_vars", "_block_vars")  # to every call
 _IDENTITY_TESTS = ("callable", "defined", "none", "sameas", "undefined")
-# Conversions with a width and a precision of at most three digits, and none taken from the arguments.
-_PERCENT = regex(
-    r"(?:[^%]|%(?:\([^()]*\))?[-+ #0]*+(?:[1-9][0-9]{0,2})?(?:\.[0-9]{0,3}+)?[diouxXeEfFgGcrsa%])*+",
-    re.DOTALL,
-)
 
 
 class Exhausted(TemplateRuntimeError):
@@ -187,8 +194,6 @@ class Exhausted(TemplateRuntimeError):
 
 class Sandbox(ImmutableSandboxedEnvironment):
     """An environment for one rendering; it is not used again, since its work is spent."""
-
-    intercepted_binops = frozenset(("+", "-", "*", "/", "//", "%", "**"))
 
     def __init__(self, load: Callable[[str], str | None], values: Mapping[str, Any], work: int) -> None:
         """Make the environment.
@@ -220,7 +225,6 @@ class Sandbox(ImmutableSandboxedEnvironment):
             "time": filters.format_time,
             "under": self._put_under,
             "yaml": filters.to_yaml,
-            "format": self._format_text,
             "tojson": _dump_json,
         }
         functions = {name: _JINJA[name] for name in ALLOWED_FILTERS} | own
@@ -298,28 +302,18 @@ class Sandbox(ImmutableSandboxedEnvironment):
         return super().getitem(obj, argument)
 
     def wrap_str_format(self, value: Any) -> None:
-        """`str.format` is not offered: its widths can come from its arguments. `%` and `format` are."""
+        """`str.format` is not offered, as no method of a text is."""
 
     def call(self, context: Context, function: Any, /, *args: Any, **kwargs: Any) -> Any:
         """Call `function`; what it is given and what it makes is paid for."""
         self.pay(_CALL)
-        given = [
-            *args,
-            *(value for name, value in kwargs.items() if name not in ("_loop_vars", "_block_vars")),
-        ]
-        for argument in given:
+        named = {name: value for name, value in kwargs.items() if name not in _GIVEN_BY_JINJA}
+        for argument in (*args, *named.values()):
             self._paid_if_plain(argument)
-        owner = getattr(function, "__self__", None)
-        if isinstance(owner, str):
-            self._pay_product(owner, args)
-        elif isinstance(owner, list | tuple):
-            self.weighed(owner)
-        if isinstance(function, LoopContext) and args:
-            args = (self._count_values(args[0]), *args[1:])
         return self._paid_if_plain(super().call(context, function, *args, **kwargs))
 
     def _paid_if_plain(self, value: Any) -> Any:
-        # Macros, namespaces and blocks are handed around as they are; no operation goes into them.
+        # Namespaces and blocks are handed around as they are; no operation goes into them.
         return self.weighed(value) if isinstance(value, VALUES) else value
 
     def get_template(self, name: Any, parent: str | None = None, globals: Any = None) -> Template:  # noqa: A002 - as in the base class
@@ -337,6 +331,11 @@ class Sandbox(ImmutableSandboxedEnvironment):
         self.pay(PARSED_CHARACTER * len(source or ""))
         return source
 
+    def _parse(self, source: str, name: str | None, filename: str | None) -> nodes.Template:
+        tree = super()._parse(source, name, filename)
+        _refuse_what_is_not_offered(tree, name)
+        return tree
+
     def _generate(
         self, source: nodes.Template, name: str | None, filename: str | None, defer_init: bool = False
     ) -> str:
@@ -344,24 +343,6 @@ class Sandbox(ImmutableSandboxedEnvironment):
         return super()._generate(tree, name, filename, defer_init)
 
     # ------------------------------------------------------------------------- what a template may make
-
-    def call_binop(self, context: Context, operator: str, left: Any, right: Any) -> Any:
-        """Return an arithmetic operation, refused before it makes something large."""
-        del context
-        return self._apply_operator(operator, left, right)
-
-    def _apply_operator(self, operator: str, left: Any, right: Any) -> Any:
-        self.weighed(left)
-        self.weighed(right)
-        if operator == "%" and isinstance(left, str):
-            return self._format_percent(left, right)
-        if operator == "*" and not isinstance(left, int | float):
-            self._pay_product(left, [right])
-        elif operator == "*" and not isinstance(right, int | float):
-            self._pay_product(right, [left])
-        elif operator == "**" and isinstance(left, int) and isinstance(right, int):
-            _check_bits(left.bit_length() * right)
-        return self.weighed(self.binop_table[operator](left, right))
 
     def _pay_product(self, value: Any, others: Iterable[Any]) -> None:
         """Pay for the size of a value, times the largest of other sizes or numbers."""
@@ -375,20 +356,13 @@ class Sandbox(ImmutableSandboxedEnvironment):
         self.weighed(value)
         return before - self.work
 
-    def _format_percent(self, text: str, values: Any) -> str:
-        if not _PERCENT.fullmatch(text):
-            raise SecurityError("a conversion such as %5d may have a width of three digits at most")
-        # Each conversion may write the whole of the values, with a width of its own.
-        self.pay(text.count("%") * (self._measure(values) + 1000))
-        return str(self.weighed(text % values))
-
     def _write_value(self, value: Any) -> str:
         """Return what `{{ value }}` writes."""
         self.weighed(value, missing=False)
         return value if isinstance(value, str) else str(self.weighed(str(value)))
 
     def concat(self, parts: Iterable[str]) -> str:
-        """Return what a macro, a block or `{% set %}` has written, as one text."""
+        """Return what a block or `{% set %}` has written, as one text."""
         found = list(parts)
         self.pay(sum(map(len, found)))
         return "".join(found)
@@ -423,9 +397,6 @@ class Sandbox(ImmutableSandboxedEnvironment):
             return self.weighed(list(result) if isinstance(result, Iterator) else result)
 
         return paid
-
-    def _format_text(self, text: str, *args: Any, **kwargs: Any) -> str:
-        return self._format_percent(str(text), kwargs or args)
 
     def _put_under(self, text: Any, level: int) -> str:
         text = str(text)

@@ -119,7 +119,7 @@ def test_own_templates_that_cannot_be_compiled_are_found_with_their_line_and_rea
 def test_an_own_template_that_names_one_that_is_not_there_is_found() -> None:
     own = {
         "a.md": 'text\n{% extends "nosuch" %}',
-        "b.md": '{% from "none.md" import x %}',
+        "b.md": '{% include "none.md" %}',
         "c.md": '{% include "none.md" ignore missing %}{% include ["none.md", "a.md"] %}{% include name %}',
         "d.md": '{% include "note" %}{% extends "builtin/note.md" %}',
         "e.md": '{% include "broken.md" %}',
@@ -168,9 +168,8 @@ def test_a_name_that_leaves_the_folder_is_refused(name: str) -> None:
         Templates({}).render(name, {}, now=NOW)
     with pytest.raises(PathRefused):
         Templates({}).show(name)
-    for tag in ("include", "extends", "import"):
-        suffix = " as m" if tag == "import" else ""
-        error = failure(f"{{% {tag} {name!r}{suffix} %}}".replace("'", '"'))
+    for tag in ("include", "extends"):
+        error = failure(f"{{% {tag} {name!r} %}}".replace("'", '"'))
         assert "template's name" in error.reason
     assert "template's name" in failure("{% include name %}", {"name": name}).reason
     assert (
@@ -199,7 +198,6 @@ def test_no_name_reaches_a_template_that_is_not_in_the_mapping(name: str) -> Non
         ("{{ now }}{{ today }}{{ range(3) }}{{ namespace(x=1).x }}", "", ""),
         ("{% set a = a|default('x') %}{{ a }}", "", "a"),
         ("{% for a in b %}{{ a }}{{ loop.index }}{% else %}{{ c }}{% endfor %}", "b c", ""),
-        ("{% macro m(x, y=z) %}{{ x }}{{ y }}{{ w }}{{ varargs }}{% endmacro %}{{ m(1) }}", "w z", ""),
         ("{% set x = a|default('') %}{% block b %}{{ x }}{{ c }}{% endblock %}", "c", "a"),
         ("{% include 'part.md' %}", "partvar", ""),
         ("{% include ['nothing.md', 'part.md'] %}{% include unknown %}", "partvar unknown", ""),
@@ -279,26 +277,33 @@ def test_a_moment_without_a_time_zone_is_refused() -> None:
         ("a\n{% if %}", 2, "Expected an expression, got 'end of statement block'"),
         ("a\n\n{{ 'x'|nofilter }}", 3, "No filter named 'nofilter'."),
         ("{% for a in b %}", 1, "Unexpected end of template"),
-        ("a\n{{ 1 // 0 }}", 2, "ZeroDivisionError"),
-        ("\n\n{{ 'a' + 1 }}", 3, "TypeError"),
+        ("a\n{{ [1, 'a']|sort }}", 2, "TypeError"),
+        ("\n\n{{ 'a' + 1 }}", 3, "arithmetic is not offered: join texts with `~`"),
         ("\n{{ {}.x.y }}", 2, "'dict object' has no attribute 'x'"),
         ("\n{{ [1]|join('', attribute='a') }}", 2, "'int object' has no attribute 'a'"),
         ("\n{% include 'absent.md' %}", 2, "there is no template 'absent.md'"),
         ("\n{% include ['a.md', 'b.md'] %}", 2, "there is no template 'a.md' or 'b.md'"),
-        ("\n{% include 'bad.md' %}", 3, "ZeroDivisionError"),
+        ("\n{% include 'bad.md' %}", 3, "TypeError"),
         ("\n{% include 'worse.md' %}", 2, "Encountered unknown tag 'nope'"),
         ("\n{% include '../x.md' %}", 2, "'../x.md': a template's name has no empty part"),
         ("\n{% include 'worst.md' %}", 2, "No filter named 'nofilter'."),
         ("{{ 'x'|truncate(1) }}", 1, "AssertionError"),
-        ("{% macro m() %}{% endmacro %}\n{{ m(1, 2) }}", 2, "TypeError"),
-        ("{{ 'abc'.index('x') }}", 1, "ValueError"),
+        ("\n{{ range() }}", 2, "TypeError"),
+        ("\n{% macro m() %}{% endmacro %}", 2, "macros are not offered"),
+        ("\n{% call m() %}{% endcall %}", 2, "`call` is not offered"),
+        ("\n{% import 'bad.md' as m %}", 2, "imports are not offered"),
+        ("\n{% from 'bad.md' import m %}", 2, "imports are not offered"),
+        ("\n{% include 'old.md' %}", 3, "macros are not offered"),
+        ("\n{% for i in b recursive %}{{ loop(b) }}{% endfor %}", 2, "`recursive` is not offered"),
+        ("\n{{ 'abc'.upper() }}", 2, "access to attribute 'upper' of 'str' object is unsafe."),
         ("{{ 'x'|date }}", 1, "ValueError"),
     ],
 )
 def test_a_failure_says_where_and_why(source: str, line: int, reason: str) -> None:
-    own = {"bad.md": "\n\n{{ 1 // 0 }}", "worse.md": "\n{% nope %}", "worst.md": "\n{{ 1|nofilter }}"}
+    own = {"bad.md": "\n\n{{ [1, 'a']|sort }}", "worse.md": "\n{% nope %}", "worst.md": "\n{{ 1|nofilter }}"}
+    own["old.md"] = "\n\n{% macro m() %}{% endmacro %}"
     error = failure(source, {"b": []}, own)
-    included = re.search(r"'(bad|worse|worst)\.md'", source)
+    included = re.search(r"include '(bad|worse|worst|old)\.md'", source)
     assert (error.name, error.line) == (f"{included[1]}.md" if included else "inline", line)
     assert error.reason.startswith(reason)
     assert str(error).startswith(f"template {error.name}:{line}: ")
@@ -317,10 +322,8 @@ REFUSED = (
         *("{{ ''|attr('__class__') }}", "{{ [''|string]|map(attribute='__class__')|list }}"),
         *("{{ range.__init__.__globals__ }}", "{{ namespace.mro() }}", "{{ namespace().__class__ }}"),
         *("{{ now.__class__ }}", "{{ now.now() }}", "{{ now.tzinfo }}", "{{ self.__init__ }}"),
-        *("{{ self._TemplateReference__context }}", "{% macro m() %}{% endmacro %}{{ m._environment }}"),
-        "{% macro m() %}{% endmacro %}{{ m.__call__ }}",
+        "{{ self._TemplateReference__context }}",
         *("{% for i in [1] %}{{ loop._iterable }}{% endfor %}", "{% for i in [1] %}{{ loop }}{% endfor %}"),
-        *("{% import 'working.md' as m %}{{ m.__init__ }}", "{% import 'working.md' as m %}{{ m }}"),
         *("{{ [].append(1) }}", "{{ {}.update({}) }}", "{{ 'x'.encode() }}", "{{ 'x'.translate({}) }}"),
         *("{{ '{0.__class__}'.format(1) }}", "{{ '{a}'.format_map({'a': 1}) }}"),
         *("{{ 5 .to_bytes(1000, 'big') }}", "{% autoescape true %}{{ '<' }}{% endautoescape %}"),
@@ -339,107 +342,76 @@ def doubling(operation: str, start: str = "{% set x = 'aaaaaaaa' %}", end: str =
     return start + operation * 40 + end
 
 
-def arguments(use: str) -> str:
-    return (
-        f"{{% macro g(n) %}}{{{{ g(n-1, varargs, varargs) if n else {use} }}}}{{% endmacro %}}{{{{ g(60) }}}}"
-    )
+LONG = "{% set long = range(99999)|join %}"
+
+
+def sharing(use: str) -> str:
+    return doubling("{% set x = (x, x) %}", end=f"{{{{ {use} }}}}")
 
 
 BOMBS = {
-    "text times": "{{ 'x' * 10**9 }}",
-    "times text": "{{ 10**9 * 'x' }}",
-    "list times": "{{ [1] * 10**9 }}",
-    "nested list times": "{{ [[[1] * 1000] * 1000] * 1000 }}",
-    "power": "{{ 2**(10**9) }}",
-    "power of power": "{{ 10**(10**10) }}",
-    "squares": "{% set x = 10**100 %}" + "{% set x = x * x %}" * 60,
     "numbers of one hash": "{{ [" + ",".join(str(n * (2**61 - 1)) for n in range(8000)) + "]|unique|list }}",
     "keys of one hash": "{{ {" + ",".join(f"{n * (2**61 - 1)}: 0" for n in range(6000)) + "} }}",
-    "count in a list": "{% set x = range(9999)|list %}{% for i in x %}{% set y = x.count(0) %}{% endfor %}",
     "long number": "{{ " + "9" * 100_000 + " }}",
-    "percent width": "{{ '%1000000000d' % 1 }}",
-    "percent precision": "{{ '%.1000000000f' % 1 }}",
-    "percent star": "{{ '%*d' % (1000000000, 1) }}",
-    "percent key": "{{ '%(a(b))1000000000d' % {'a(b)': 1} }}",
-    "percent many": "{{ ('%(a)s' * 100000) % {'a': 'x' * 100000} }}",
-    "percent backtracking": "{{ ('%0' * 100001) % 1 }}",
-    "format filter": "{{ '%1000000000d'|format(1) }}",
     "format width": "{{ '{:>1000000000}'.format(1) }}",
-    "format width given": "{{ '{:{}}'.format(1, 10**9) }}",
+    "format width given": "{{ '{:{}}'.format(1, 1000000000) }}",
     "format by item": "{{ 'x'['format'](1) }}",
-    "center": "{{ 'a'|center(10**9) }}",
-    "center method": "{{ 'a'.center(10**9) }}",
-    "ljust": "{{ 'a'.ljust(10**9) }}",
-    "zfill": "{{ 'a'.zfill(10**9) }}",
-    "expandtabs": "{{ '\t'.expandtabs(10**9) }}",
-    "indent": "{{ 'a\nb'|indent(10**9) }}",
-    "indent by text": "{{ ('a\n' * 10000)|indent('x' * 10000) }}",
-    "batch": "{{ [1]|batch(10**9, 0)|list }}",
-    "slice": "{{ [1]|slice(10**9)|list }}",
-    "round": "{{ 1.5|round(10**9, 'ceil') }}",
-    "round down": "{{ 1|round(-10**9) }}",
-    "json indent": "{{ [[1]]|tojson(indent=10**9) }}",
-    "range loop": "{% for i in range(10**9) %}{% endfor %}",
-    "range list": "{{ range(10**9)|list }}",
-    "range unique": "{{ range(10**7)|unique }}",
-    "nested loops": "{% for i in range(10**5) %}{% for j in range(10**5) %}{% endfor %}{% endfor %}",
+    "center": "{{ 'a'|center(1000000000) }}",
+    "center method": "{{ 'a'.center(1000000000) }}",
+    "ljust": "{{ 'a'.ljust(1000000000) }}",
+    "zfill": "{{ 'a'.zfill(1000000000) }}",
+    "expandtabs": "{{ '\t'.expandtabs(1000000000) }}",
+    "indent": "{{ 'a\nb'|indent(1000000000) }}",
+    "indent by text": LONG + "{{ range(9999)|join('\n')|indent(long) }}",
+    "batch": "{{ [1]|batch(1000000000, 0)|list }}",
+    "slice": "{{ [1]|slice(1000000000)|list }}",
+    "round": "{{ 1.5|round(1000000000, 'ceil') }}",
+    "round down": "{{ 1|round(-1000000000) }}",
+    "json indent": "{{ [[1]]|tojson(indent=1000000000) }}",
+    "range loop": "{% for i in range(1000000000) %}{% endfor %}",
+    "range list": "{{ range(1000000000)|list }}",
+    "range unique": "{{ range(10000000)|unique }}",
+    "nested loops": "{% for i in range(100000) %}{% for j in range(100000) %}{% endfor %}{% endfor %}",
     "filtered loops": "{% for i in range(9999) %}{% for j in range(9999) if false %}{% endfor %}{% endfor %}",
-    "recursive loop": "{% for a in [1] recursive %}{{ loop([1]) }}{% endfor %}",
-    "recursive loops": "{% for a in range(99) recursive %}{{ loop(range(99)) if loop.depth < 6}}{% endfor %}",
     "include itself": "{% include 'self.md' %}",
     "extends itself": "{% extends 'self.md' %}",
-    "imports itself": "{% import 'self.md' as m %}",
     "includes twice, and so on": "{% set name = 'i0.md' %}{% include name %}",
-    "include in a loop": "{% for i in range(10**5) %}{% include 'empty.md' %}{% endfor %}",
-    "macro itself": "{% macro m() %}{{ m() }}{% endmacro %}{{ m() }}",
-    "macro tree": "{% macro m(n) %}{% if n %}{{ m(n-1) }}{{ m(n-1) }}{% endif %}{% endmacro %}{{ m(60) }}",
+    "include in a loop": "{% for i in range(100000) %}{% include 'empty.md' %}{% endfor %}",
     "block itself": "{% block a %}{{ self.a() }}{% endblock %}",
     "double by tilde": doubling("{% set x = x ~ x %}"),
-    "double by plus": doubling("{% set x = x + x %}"),
     "double by block": doubling("{% set x %}{{ x }}{{ x }}{% endset %}"),
     "double by join": doubling("{% set x = [x, x]|join %}"),
-    "double by join method": doubling("{% set x = x.join(['a', 'b', 'c']) %}"),
     "double by filter block": doubling(
         "{% set x %}{% filter upper %}{{ x }}{{ x }}{% endfilter %}{% endset %}"
     ),
-    "double by macro": "{% macro d(x) %}{{ x }}{{ x }}{% endmacro %}" + doubling("{% set x = d(x) %}"),
-    "double by call": "{% macro d() %}{{ caller() }}{{ caller() }}{% endmacro %}"
-    + "{% call d() %}" * 15
-    + "x" * 10000
-    + "{% endcall %}" * 15,
     "shared lists written": doubling("{% set x = [x, x] %}"),
     "shared lists compared": "{% set y = 'aaaaaaaa' %}"
     + doubling("{% set x = [x, x] %}{% set y = [y, y] %}", end="{{ x == y }}"),
+    "shared tuples looked up": sharing("{}[x]"),
+    "shared tuples compared": sharing("x == x[0]"),
+    "shared tuples tested": sharing("x is lower"),
     "shared tuples hashed": doubling("{% set x = (x, x) %}", end="{{ {x: 1} }}"),
-    "shared arguments hashed": arguments("{varargs: 1}"),
-    "shared arguments looked up": arguments("{}[varargs]"),
-    "shared arguments compared": arguments("varargs == varargs[0]"),
-    "shared arguments written": arguments("varargs"),
-    "shared arguments tested": arguments("varargs is lower"),
     "deep tuple": "{% set x = () %}" + "{% set x = (x,) %}" * 2500 + "{{ {x: 1} }}",
-    "replace": "{{ ('a' * 100000)|replace('a', 'b' * 100000) }}",
-    "replace nothing": "{{ ('a' * 100000)|replace('', 'b' * 100000) }}",
-    "replace method": "{{ ('a' * 100000).replace('a', 'b' * 100000) }}",
-    "join by": "{{ range(100000)|join('x' * 100000) }}",
-    "join method by": "{{ ('x' * 100000).join(['a', 'b'] * 10000) }}",
-    "strip": "{{ ('a' * 1000000).strip('b' * 1000000 ~ 'a') }}",
-    "trim": "{{ ('a' * 1000000)|trim('b' * 1000000 ~ 'a') }}",
-    "rfind": "{{ ('a' * 1000000).rfind('b' ~ 'a' * 500000) }}",
-    "slices": "{% set x = 'a' * 1000000 %}{% for i in range(1000) %}{% set y = x[1:] %}{% endfor %}",
+    "replace": LONG + "{{ long|replace('9', long) }}",
+    "replace nothing": LONG + "{{ long|replace('', long) }}",
+    "join by": LONG + "{{ range(100000)|join(long) }}",
+    "trim": LONG + "{{ long|trim(long) }}",
+    "slices": LONG + "{% for i in range(1000) %}{% set y = long[1:] %}{% endfor %}",
     "strftime": "{{ now.strftime('%1000000000Y') }}",
     "date": "{{ now|date('%1000000000Y') }}",
     "time": "{{ now|time('%01000000000H') }}",
-    "under in a loop": "{% for i in range(10000) %}{% set y = ('# a\n' * 10000)|under(2) %}{% endfor %}",
+    "under in a loop": "{% set x = range(9999)|join('\n# a') %}"
+    "{% for i in range(10000) %}{% set y = x|under(2) %}{% endfor %}",
     "output": "{% for i in range(90000) %}" + "x" * 1000 + "{% endfor %}",
     "output kept": "{% set x %}{% for i in range(90000) %}" + "x" * 1000 + "{% endfor %}{% endset %}",
-    "output of a macro": "{% macro m() %}"
+    "output of a block": "{% block b %}"
     + "x" * 100000
-    + "{% endmacro %}{% for i in range(99999) %}{% set y = m() %}{% endfor %}",
+    + "{% endblock %}{% for i in range(99999) %}{% set y = self.b() %}{% endfor %}",
     "deep brackets": "{{ " + "(" * 50000 + "1" + ")" * 50000 + " }}",
     "deep lists": "{{ " + "[" * 5000 + "]" * 5000 + " }}",
     "deep conditions": "{% if 1 %}" * 3000 + "{% endif %}" * 3000,
     "deep loops": "{% for a in [1] %}" * 60 + "{% endfor %}" * 60,
-    "many operators": "{{ 1" + "+1" * 20000 + " }}",
+    "many operators": "{{ 1" + " and 1" * 20000 + " }}",
     "many filters": "{{ 1" + "|abs" * 20000 + " }}",
     "large source": "x" * 200_001,
 }
@@ -461,18 +433,13 @@ def test_a_template_that_would_do_too_much_is_stopped(bomb: str, monkeypatch: py
 
 def test_work_is_bounded_as_it_is_shipped() -> None:
     with pytest.raises(TemplateFailed, match="more work than a template may"):
-        render("{% for i in range(10**5) %}{% for j in range(10**5) %}{% endfor %}{% endfor %}")
-
-
-@pytest.mark.parametrize("product", ["'x' * 10**15", "10**15 * 'x'", "[1] * 10**15", "10**15 * [1]"])
-def test_a_product_is_paid_for_before_it_is_made(product: str) -> None:
-    assert "more work than a template may" in failure(f"{{{{ {product} }}}}").reason
+        render("{% for i in range(100000) %}{% for j in range(100000) %}{% endfor %}{% endfor %}")
 
 
 def test_the_result_is_bounded() -> None:
-    assert render("{{ 'x' * 9 }}", max_chars=10) == "xxxxxxxxx\n"
+    assert render("{{ 'xxxxxxxxx' }}", max_chars=10) == "xxxxxxxxx\n"
     with pytest.raises(TemplateFailed, match="more than 10 characters"):
-        render("{{ 'x' * 11 }}", max_chars=10)
+        render("{{ 'xxxxxxxxxxx' }}", max_chars=10)
 
 
 @pytest.mark.parametrize("lines", soak_most([40_000, 8_000], quick=(1,)))
@@ -507,8 +474,8 @@ def test_a_body_as_long_as_a_result_may_be_is_rendered(monkeypatch: pytest.Monke
             "11,22,33\n",
         ),
         (
-            "{% set n = namespace(t=0) %}{% for i in range(5) %}{% set n.t = n.t + i %}{% endfor %}{{ n.t }}",
-            "10\n",
+            "{% set n = namespace(t='') %}{% for i in range(5) %}{% set n.t = n.t~i %}{% endfor %}{{ n.t }}",
+            "01234\n",
         ),
         ("{{ [{'n': 'b'}, {'n': 'a'}]|map(attribute='n')|sort|join(', ') }}", "a, b\n"),
         ("{% for k, v in {'a': 1}.items() %}{{ k }}={{ v }}{% endfor %}", "a=1\n"),
@@ -517,12 +484,10 @@ def test_a_body_as_long_as_a_result_may_be_is_rendered(monkeypatch: pytest.Monke
             "1:2\n",
         ),
         ("{% for g in [{'x': 1}]|groupby('x') %}{{ g.grouper }}{{ g.list|length }}{% endfor %}", "11\n"),
-        ("{{ '%05.1f %s%%' % (2.25, 'x') }}", "002.2 x%\n"),
-        ("{{ '%(a)s'|format(a='x') }}{{ 'a-b'.split('-')|last }}", "xb\n"),
         ("{{ 'a\nb\n\nc'|indent(2) }}", "a\n  b\n\n  c\n"),
         ("{{ 'a\nb'|indent('> ', first=true) }}", "> a\n> b\n"),
-        ("{{ 'aXbX'.replace('X', '-') }}{{ 'aXbX'|replace('X', '', 1) }}", "a-b-abX\n"),
-        ("{{ ', '.join(['a', 'b']) }}{{ [1, 2]|join('+') }}", "a, b1+2\n"),
+        ("{{ 'aXbX'|replace('X', '-') }}{{ 'aXbX'|replace('X', '', 1) }}", "a-b-abX\n"),
+        ("{{ [1, 2]|join('+') }}", "1+2\n"),
         ("{{ 2.567|round(1) }}", "2.6\n"),
         (
             "{{ {'b': [1, none, true], 'a': now}|tojson }}",
@@ -537,17 +502,13 @@ def test_a_body_as_long_as_a_result_may_be_is_rendered(monkeypatch: pytest.Monke
             "{{ 1 < 2 < 3 }} {{ 'a' in 'abc' }} {{ 2 not in [1] }} {{ 'abc'[1:] }} {{ [1,2,3][-1] }}",
             "True True True bc 3\n",
         ),
-        ("{% macro m(x) %}<{{ x }}{{ caller() }}>{% endmacro %}{% call m(1) %}in{% endcall %}", "<1in>\n"),
         ("{% set a, b = (1, 2) %}{{ a ~ b }}{% set c %}x{{ a }}{% endset %}{{ c }}", "12x1\n"),
-        ("{% from 'lib.md' import hello %}{{ hello('you') }}", "Hello you\n"),
-        ("{% import 'lib.md' as lib %}{{ lib.hello('you') }} {{ lib.number }}", "Hello you 7\n"),
         ("{% extends 'base.md' %}{% block b %}[{{ super() }}]{% endblock %}", "A[B]C\n"),
         ("{% include 'absent.md' ignore missing %}x{% include ['absent.md', 'part'] %}", "xpart\n"),
     ],
 )
 def test_what_is_rendered(source: str, expected: str) -> None:
     own = {
-        "lib.md": "{% set number = 7 %}{% macro hello(who) %}Hello {{ who }}{% endmacro %}",
         "base.md": "\ufeffA{% block b %}B{% endblock %}C",
         "part.md": "part",
     }

@@ -158,7 +158,7 @@ INLINE = {
         },
     ),
     "document.frontmatter": ("hardly any frontmatter is TOML", {"tomllib"}),
-    "vault.config": ("a vault with the default config needs no TOML", {"tomllib"}),
+    "vault.config": ("a vault with the default config needs neither", {"difflib", "tomllib"}),
     "vault.files": ("reading needs none", {"ctypes"}),
     "vault.mark": (
         "most commands prove nothing to another process, and most users have no config of their own",

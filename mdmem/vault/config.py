@@ -11,6 +11,7 @@ from contextlib import suppress
 from types import MappingProxyType
 from typing import Annotated, Any, Literal, NamedTuple, TypeAlias
 
+from mdmem.diagnostic import Diagnostic, about_file
 from mdmem.document.document import ANY_SUFFIXES, DEFAULT_LIMITS, NAMED_SUFFIXES, SUFFIXES, Limits
 from mdmem.document.text.globs import matcher
 from mdmem.document.text.tokens import clipped
@@ -218,6 +219,7 @@ class Config(NamedTuple):
     Attributes:
         kinds: all of them, the built-in ones first.
         mounts: path of the vault to a file, as seen from the vault's folder.
+        unknown: a warning for each table and key that this version of mdmem does not know.
     """
 
     limits: Limits = DEFAULT_LIMITS
@@ -240,6 +242,7 @@ class Config(NamedTuple):
     git: GitSettings = GitSettings()
     kinds: tuple[Kind, ...] = KINDS
     mounts: Mapping[str, str] = MappingProxyType({})
+    unknown: tuple[Diagnostic, ...] = ()
 
     @property
     def suffixes(self) -> Texts:
@@ -250,7 +253,8 @@ class Config(NamedTuple):
 _INTRODUCTION = (
     "# The config of this memory vault. Everything here is optional: what is left out has its default."
 )
-_TABLES: dict[str, Any] = dict(list(Config._field_defaults.items())[:-2])
+_OF_OTHER_FORM = ("kinds", "mounts", "unknown")
+_TABLES: dict[str, Any] = {n: d for n, d in Config._field_defaults.items() if n not in _OF_OTHER_FORM}
 # A config may have come with somebody else's files: it does not decide how much memory a program takes.
 _LIMITS = {
     "max_bytes": Key("of one memory", most=MOST_BYTES),
@@ -354,39 +358,58 @@ def schema() -> dict[str, Any]:
 
 
 class _Source(NamedTuple):
-    """The text of a config, and the path by which errors name it."""
+    """The text of a config, the path by which errors name it, and what it holds that is unknown."""
 
     path: str
     text: str
+    unknown: list[Diagnostic]
 
     def refusal(self, reason: str, remedy: str, table: str, key: str = "") -> ConfigInvalid:
-        """Make the error about a table, or a key of it; its line is left out where it is not certain."""
+        """Make the error about a table, or a key of it."""
+        line = self._find_line(table, key)
+        where = f"line {line}: " if line else ""
+        return ConfigInvalid(path=self.path, reason=where + reason, remedy=remedy)
+
+    def pass_over(self, what: str, name: str, known: Sequence[str], table: str, key: str = "") -> None:
+        """Note a table or a key that is unknown: a later version of mdmem may have written it."""
+        from difflib import get_close_matches  # noqa: PLC0415 - seldom needed
+
+        near = get_close_matches(name, known)
+        hint = f"nearest names: {', '.join(near)}" if near else f"known: {', '.join(known)}"
+        line = self._find_line(table, key) or 1
+        message = f"{what} is unknown: it is passed over"
+        found = about_file(self.path, "config-unknown", message, hint, line=line, severity="warning")
+        self.unknown.append(found)
+
+    def _find_line(self, table: str, key: str) -> int | None:
+        """Return the line of a table, or of a key of it; None where that is not certain."""
         section, lines = "", dict[str, list[int]]()
         for number, line in enumerate(self.text.split("\n"), 1):
             name = re.sub(r"[][\s\"']", "", line.partition("=")[0].partition("#")[0])
             if line.lstrip().startswith("["):
                 section = name
             lines.setdefault(name if name == section else f"{section}.{name}".lstrip("."), []).append(number)
-        numbers = lines.get(f"{table}.{key}") or lines.get(table) or ()
-        where = f"line {numbers[0]}: " if len(numbers) == 1 else ""
-        return ConfigInvalid(path=self.path, reason=where + reason, remedy=remedy)
+        numbers = lines.get(f"{table}.{key}") or lines.get(table) or []
+        return numbers[0] if len(numbers) == 1 else None
 
     def settings(self, table: str, given: Any, defaults: Any) -> Any:
         """Read a table as its settings."""
         if not isinstance(given, dict):
             raise self.refusal(f"{table} is a table, not {_show_value(given)}", f"write [{table}]", table)
         keys = {name: (default, key) for name, default, key in _iterate_keys(defaults)}
+        read = {}
         for name, value in given.items():
             if name not in keys:
-                known = f"known: {', '.join(keys)}"
-                raise self.refusal(f"[{table}] {_show_value(name)} is unknown", known, table, name)
-            if not _is_accepted(value, *keys[name]):
-                may_be_secret = bool(keys[name][1].pattern)
+                self.pass_over(f"[{table}] {_show_value(name)}", name, [*keys], table, name)
+                continue
+            default, key = keys[name]
+            if not _is_accepted(value, default, key):
+                may_be_secret = bool(key.pattern)
                 shown = "" if may_be_secret else f", not {_show_value(value)}"
-                reason = f"[{table}] {name} is {_describe_values(*keys[name])}{shown}"
+                reason = f"[{table}] {name} is {_describe_values(default, key)}{shown}"
                 raise self.refusal(reason, "", table, name)
-        lists = {name: tuple(value) for name, value in given.items() if isinstance(value, list)}
-        return defaults._replace(**given | lists)
+            read[name] = tuple(value) if isinstance(value, list) else value
+        return defaults._replace(**read)
 
 
 def _show_value(value: object) -> str:
@@ -400,13 +423,13 @@ def parse(text: str, path: str = CONFIG_PATH) -> Config:
     """Read a config.
 
     Raises:
-        ConfigInvalid: not TOML, an unknown table or key, or a value that the key cannot have.
+        ConfigInvalid: not TOML, or a value that the key cannot have.
     """
     if text in ("", DEFAULT_TEXT):
         return Config()  # without the time to import tomllib
     import tomllib  # noqa: PLC0415 - start-up
 
-    source = _Source(path, text)
+    source = _Source(path, text, [])
     if text.count(".") > _MOST_DOTS:
         raise ConfigInvalid(path=path, reason=f"it has more than {_MOST_DOTS:,} dots", remedy="shorten it")
     try:
@@ -420,14 +443,14 @@ def parse(text: str, path: str = CONFIG_PATH) -> Config:
         raise source.refusal(reason, "", "mounts")
     settings = {}
     for name, table in tables.items():
-        if name not in _TABLES:
-            raise source.refusal(
-                f"{_show_value(name)} is unknown", f"known: {', '.join(Config._fields)}", name
-            )
-        settings[name] = source.settings(name, table, _TABLES[name])
+        if name in _TABLES:
+            settings[name] = source.settings(name, table, _TABLES[name])
+        else:
+            source.pass_over(_show_value(name), name, [*_TABLES, "kinds", "mounts"], name)
     if "check" in settings:
         _refuse_bad_globs(source, settings["check"].guests)
-    return Config(**settings, kinds=_declared_kinds(source, kinds), mounts=mounts)
+    declared = _declared_kinds(source, kinds)
+    return Config(**settings, kinds=declared, mounts=mounts, unknown=tuple(source.unknown))
 
 
 def add_guests(text: str, glob: str) -> str:
@@ -446,7 +469,8 @@ def add_guests(text: str, glob: str) -> str:
         added, count = re.subn(r"^\[check\].*", lambda found: f"{found[0]}\n{line}", text, flags=re.MULTILINE)
     added = added if count else f"{text}\n[check]\n{line}\n"
     with suppress(ConfigInvalid):
-        if parse(added) == parse(text)._replace(check=parse(text).check._replace(guests=(*guests, glob))):
+        before, after = (parse(each)._replace(unknown=()) for each in (text, added))
+        if after == before._replace(check=before.check._replace(guests=(*guests, glob))):
             return added
     reason, remedy = f"{glob!r} cannot be added to [check] guests", "add it there"
     raise ConfigInvalid(path=CONFIG_PATH, reason=reason, remedy=remedy)

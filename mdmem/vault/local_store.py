@@ -83,10 +83,13 @@ class LocalStore:
             reason = f"it has more than {error.limit:,} bytes"
             raise ConfigInvalid(path=config.CONFIG_PATH, reason=reason) from None
         try:
-            return config.parse(content.data.decode("utf-8")) if content else config.Config()
+            read = config.parse(content.data.decode("utf-8")) if content else config.Config()
         except UnicodeDecodeError as error:
             reason = f"it is not UTF-8: byte 0x{error.object[error.start]:02x} at offset {error.start}"
             raise ConfigInvalid(path=config.CONFIG_PATH, reason=reason) from None
+        for found in read.unknown:
+            self._add_note(f"{found.path}:{found.position.line}: {found.message} ({found.hint})")
+        return read
 
     def add_guests(self, glob: str) -> None:
         """Let the config say that what fits a glob is of other tools.

@@ -29,7 +29,7 @@ from mdmem.vault.config import (
 from mdmem.vault.vault import Vault
 from tests.tables import cases
 
-TABLES = tuple(name for name in Config._fields if name not in {"kinds", "mounts"})
+TABLES = tuple(name for name in Config._fields if name not in {"kinds", "mounts", "unknown"})
 
 
 def wrong(table: str, name: str) -> list[str]:
@@ -88,7 +88,6 @@ def test_what_is_no_hash_is_not_quoted(entry: str) -> None:
 @cases(
     "text, named",
     [
-        *((f"[{table}]\nunknown_key = 1", f"[{table}] 'unknown_key'") for table in TABLES),
         *(
             (f"[{table}]\n{name} = {value}", f"[{table}] {name}")
             for table in TABLES
@@ -98,7 +97,6 @@ def test_what_is_no_hash_is_not_quoted(entry: str) -> None:
         *((f"{table} = 3", table) for table in TABLES),
         ('[preferences]\npolicy = "newest"', "keep-latest, keep-stronger, merge"),
         ('[secrets]\npolicy = "merge"', "refuse, redact, warn, off"),
-        ("mount = {}", "'mount'"),
         ("[mounts]\na = 3", "[mounts]"),
         ("[mounts]\nAGENTS.md = '../AGENTS.md'", "[mounts]"),
         ("mounts = 3", "[mounts]"),
@@ -130,7 +128,6 @@ def test_a_vault_declares_kinds_beside_the_built_in_ones() -> None:
     [
         ("kinds = 3", "[kinds] has a table for each kind"),
         ("kinds.dish = 3", "kinds.dish is a table"),
-        ("[kinds.dish]\nfolders = 'x'", "[kinds.dish] 'folders' is unknown"),
         ("[kinds.dish]\nfolder = 3", "[kinds.dish] folder is a string, not 3"),
         ("[kinds.dish]", "folder is the name of one folder, not ''"),
         *((kind(folder=folder), "folder is the name of one folder") for folder in ("a/b", "a/", "a.md")),
@@ -157,10 +154,40 @@ def test_a_kind_that_would_not_be_one_of_its_own_is_refused(text: str, named: st
     assert named in refused.value.reason
 
 
-def test_an_unknown_key_is_answered_with_the_known_ones() -> None:
-    with pytest.raises(ConfigInvalid) as refused:
-        parse("[trash]\ndays = 3")
-    assert refused.value.hint == "known: max_bytes, max_days"
+@cases(
+    "text, line, named, hint",
+    [
+        *((f"[{t}]\nkey_of_later = 1", 2, f"[{t}] 'key_of_later'", "known: ") for t in TABLES),
+        ("[trash]\nmax_bytes = 1\nmax_day = 3", 3, "[trash] 'max_day'", "nearest names: max_days"),
+        ("\n[trasch]\nmax_days = 1", 2, "'trasch'", "nearest names: trash"),
+        ("mount = {}", 1, "'mount'", "nearest names: mounts"),
+        (kind() + "share = 3", 3, "[kinds.dish] 'share'", "known: folder, schema, template"),
+    ],
+)
+def test_what_a_later_version_may_know_is_passed_over_with_a_warning(
+    text: str, line: int, named: str, hint: str
+) -> None:
+    [found] = parse(text).unknown
+    assert (found.path, found.position.line, found.severity) == (CONFIG_PATH, line, "warning")
+    assert found.message == f"{named} is unknown: it is passed over"
+    assert found.hint.startswith(hint)
+
+
+def test_the_keys_beside_an_unknown_one_count() -> None:
+    config = parse("later = 1\n[trash]\nmax_day = 2\nmax_days = 3\n[more]\na = 1")
+    assert config == Config(trash=Trash(max_days=3), unknown=config.unknown)
+    assert len(config.unknown) == 3
+
+
+def test_a_vault_warns_once_of_what_is_unknown(vault_root: Path) -> None:
+    (vault_root / CONFIG_PATH).write_text("[trash]\nmax_day = 3\n")
+    vault = Vault(str(vault_root))
+    assert vault.config.trash == Trash()
+    vault.forget_config()
+    _ = vault.config
+    assert vault.notes == [
+        f"{CONFIG_PATH}:2: [trash] 'max_day' is unknown: it is passed over (nearest names: max_days, max_bytes)"
+    ]
 
 
 def test_a_number_that_no_clock_can_hold_is_refused() -> None:
@@ -199,8 +226,6 @@ def test_a_config_nested_without_end_is_refused() -> None:
         ("# max_days = 1\ntrash.max_days = -1", 2),
         ("\ntrash = {max_days = -1}", 2),
         ("[git]\n[trash]\nmax_bytes = 1\n max_days = -1", 4),
-        ("[trash]\nmax_day = 1", 2),
-        ("\n[trasch]", 2),
         ("\n[[trash]]", 2),
         ('[kinds.a]\nfolder = "as"\n[kinds.b]\nfolder = "x/y"', 4),
         ("[sessions]\nstateless = [\n'a',\n1]", 2),

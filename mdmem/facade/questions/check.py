@@ -240,6 +240,7 @@ def find_hidden(vault: Vault) -> Iterator[Diagnostic]:
 
 
 def _check_own(vault: Vault) -> Iterator[Diagnostic]:
+    yield from vault.config.unknown
     try:
         yield from vault.schemas.lint()
         yield from vault.templates.lint()

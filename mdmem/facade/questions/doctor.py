@@ -85,7 +85,8 @@ def examine(
         paths = ", ".join((*others, *(changed.path for changed in fixed.files)))
         facts["fixed"] = paths or "nothing"
     findings: list[Diagnostic] = []
-    for look in (_check_files, _check_mounts, _check_schemas, _check_programs, _check_sessions):
+    looks = (_check_config, _check_files, _check_mounts, _check_schemas, _check_programs, _check_sessions)
+    for look in looks:
         findings += _look_safely(partial(look, vault, facts))
     if vault.wall == Namespace():
         findings += _look_safely(partial(_find_leftovers, vault))
@@ -234,6 +235,10 @@ def _remove_other_indexes(vault: Vault) -> None:
 
 def _describe_error(error: MdmemError, path: str) -> Diagnostic:
     return about_file(path, error.code, error.message, error.hint)
+
+
+def _check_config(vault: Vault, _: Facts) -> tuple[Diagnostic, ...]:
+    return vault.config.unknown
 
 
 def _check_files(vault: Vault, facts: Facts) -> Iterator[Diagnostic]:

@@ -141,9 +141,7 @@ def test_a_mount_that_leaves_the_workspace_is_an_error_of_the_config(root: Path)
 # ---------------------------------------------------------------------------------------- config and schemas
 
 
-@pytest.mark.parametrize(
-    "config", ["[limits", "[limits]\nmax_bytes = -1\n", "[unknown]\n", "a = 1\n", "\xff", "[mounts]\na = 1\n"]
-)
+@pytest.mark.parametrize("config", ["[limits", "[limits]\nmax_bytes = -1\n", "\xff", "[mounts]\na = 1\n"])
 def test_a_broken_config_is_one_finding_and_the_rest_is_still_looked_at(root: Path, config: str) -> None:
     (root / ".mdmem/config.toml").write_bytes(config.encode("latin-1"))
     (root / ".mdmem/schemas").mkdir()
@@ -152,6 +150,11 @@ def test_a_broken_config_is_one_finding_and_the_rest_is_still_looked_at(root: Pa
     assert [f.path for f in found.findings] == [".mdmem/config.toml", ".mdmem/schemas/bad.json"]
     assert found.findings[0].code == "config-invalid"
     assert "ripgrep" in found.facts
+
+
+def test_what_a_config_says_for_a_later_version_is_a_warning(root: Path) -> None:
+    (root / ".mdmem/config.toml").write_text("[trash]\nmax_day = 1\n[later]\na = 1\n")
+    assert findings(root) == [(".mdmem/config.toml", "config-unknown", "warning")] * 2
 
 
 def test_broken_schemas_are_found(root: Path) -> None:

@@ -70,7 +70,8 @@ this server has changed for this client, newest first; of a client on HTTP witho
 known, and it asks for the id."""
 _CONFIG = """\
 A vault has its settings in `.mdmem/config.toml`, which git tracks. Every key has a default, so the file may
-be empty. An unknown key, and a value that cannot be, is an error that names its line.
+be empty. A value that cannot be is an error that names its line. An unknown key, which a later version may
+know, is passed over with a warning.
 [config.schema.json](config.schema.json) is the same as JSON Schema, for editors."""
 _MOUNTS = """\
 `[mounts]` shows one file of the workspace as a memory of the vault, as in `"AGENTS.md" = "../AGENTS.md"`."""

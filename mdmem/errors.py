@@ -37,6 +37,13 @@ def _escape_character(found: re.Match[str]) -> str:
     return f"\\x{code:02x}" if code < 0x100 else f"\\u{code:04x}"  # noqa: PLR2004 - of two digits
 
 
+def plural(count: int, what: str) -> str:
+    """Say how many there are of something, as `1 memory` or `2 memories`."""
+    if count != 1:
+        what = f"{what[:-1]}ies" if what.endswith("y") else f"{what}s"
+    return f"{count:,} {what}"
+
+
 @dataclass_transform(kw_only_default=True, eq_default=False)
 class MdmemError(Exception):
     """The base of all errors of mdmem.

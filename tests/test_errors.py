@@ -11,7 +11,7 @@ import pytest
 
 from mdmem import errors
 from mdmem.diagnostic import Diagnostic, Position, Span, as_json
-from mdmem.errors import MdmemError, NearLine
+from mdmem.errors import MdmemError, NearLine, plural
 from tests.tables import cases
 
 # What programs know errors by: none of these ever goes.
@@ -245,3 +245,16 @@ def test_a_refusal_gathers_every_finding_and_each_hint_once() -> None:
         "  b.md:1:1: x m",
     ]
     assert refused.hint == FINDING.hint
+
+
+@cases(
+    "count, what, said",
+    [
+        (0, "memory", "0 memories"),
+        (1, "memory", "1 memory"),
+        (2, "line", "2 lines"),
+        (1_200, "older change", "1,200 older changes"),
+    ],
+)
+def test_a_number_of_something_agrees_with_its_noun(count: int, what: str, said: str) -> None:
+    assert plural(count, what) == said

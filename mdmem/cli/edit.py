@@ -13,7 +13,7 @@ import click
 import mdmem
 from mdmem.cli import options, render
 from mdmem.cli.main import command
-from mdmem.errors import AlreadyExists, Conflict, Invalid, MdmemError, MemoryNotFound, Usage
+from mdmem.errors import AlreadyExists, Conflict, Invalid, MdmemError, MemoryNotFound, Usage, plural
 from mdmem.facade.paths import NEW, PAST_ANY, PAST_WRITE_ANY, WRITE, WRITE_ANY, WRITE_FOLDER
 
 if TYPE_CHECKING:
@@ -347,8 +347,7 @@ def history_command(memory: Memory, path: tuple[str, ...], limit: int) -> int:
     entries = memory.history(path)
     older = len(entries) - limit
     if older > 0:
-        changes = "change" if older == 1 else "changes"
-        render.print_remarks([f"{older} older {changes} left out: raise --limit"])
+        render.print_remarks([f"{plural(older, 'older change')} left out: raise --limit"])
     if not entries:
         return render.say_nothing(
             " of ".join(filter(None, ("changes", ", ".join(path)))), is_asked=bool(path)

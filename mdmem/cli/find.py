@@ -11,7 +11,7 @@ from mdmem import as_json
 from mdmem.cli import options, render
 from mdmem.cli.findings import exit_code, print_findings, strict_option
 from mdmem.cli.main import command
-from mdmem.errors import MdmemError, show_name
+from mdmem.errors import MdmemError, plural, show_name
 from mdmem.facade.paths import CHECKED, READ_ANY, READ_MESSAGE, parse_message
 
 _NAMED = 5  # of the files that are skipped
@@ -147,7 +147,7 @@ def check_command(
     memories = [path for path in paths if path is not None]
     given = click.get_current_context().params["paths"]
     if skipped := [name for name, path in zip(given, paths, strict=True) if path is None]:
-        files = f"{len(skipped):,} file{'s' * (len(skipped) != 1)}"
+        files = plural(len(skipped), "file")
         names = show_name(", ".join(skipped[:_NAMED]))
         render.print_remarks([f"note: {files} skipped, as no memory here: {names}"])
     found = memory.check(memories, links=links) if memories or not paths else []

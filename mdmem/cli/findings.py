@@ -11,7 +11,7 @@ import click
 
 from mdmem.cli import render
 from mdmem.diagnostic import Severity
-from mdmem.errors import show_name
+from mdmem.errors import plural, show_name
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Sequence
@@ -88,20 +88,16 @@ def _print_lines(found: Sequence[Diagnostic], *, notes: bool) -> None:
             print(f"and {len(group) - most:,} more {code}: a pipe gets all, as in `mdmem check | less`")
         render.print_remarks(f"{code}: {hint}" for hint in islice(filter(None, dict.fromkeys(group)), _NAMED))
     for code, count in counts.items():
-        print(f"{code}: {_count_of(count, 'note')}: `mdmem check --notes` lists them")
+        print(f"{code}: {plural(count, 'note')}: `mdmem check --notes` lists them")
     render.print_remarks([count_findings(found)] if found else [])
 
 
 def count_findings(found: Sequence[Diagnostic]) -> str:
     """Count findings, as in `1 error, 12 warnings in 3 files`."""
     severities = [finding.severity for finding in found]
-    numbers = [_count_of(severities.count(each), each) for each in get_args(Severity) if each in severities]
+    numbers = [plural(severities.count(each), each) for each in get_args(Severity) if each in severities]
     files = len({finding.path for finding in found})
-    return f"{', '.join(numbers)} in {_count_of(files, 'file')}"
-
-
-def _count_of(count: int, what: str) -> str:
-    return f"{count:,} {what}{'' if count == 1 else 's'}"
+    return f"{', '.join(numbers)} in {plural(files, 'file')}"
 
 
 def _format_annotation(finding: Diagnostic, file: str) -> str:

@@ -14,7 +14,7 @@ import click
 
 from mdmem.cli import options, render
 from mdmem.cli.main import group
-from mdmem.errors import MemoryNotFound, NamedNotFound
+from mdmem.errors import MemoryNotFound, NamedNotFound, plural
 from mdmem.facade.paths import PAST, PAST_ANY, PAST_OTHER, PAST_WRITE
 
 if TYPE_CHECKING:
@@ -128,7 +128,7 @@ def git_diff(memory: Memory, given: tuple[str, ...], paths: tuple[str, ...], exi
 
 def _print_ignored(count: int) -> None:
     """Say of what there was nothing of that git ignores memories."""
-    render.print_remarks([f"{render.count_memories(count)} ignored by git"] if count else [])
+    render.print_remarks([f"{plural(count, 'memory')} ignored by git"] if count else [])
 
 
 def _print_comparison(found: list[MemoryChange]) -> None:
@@ -403,7 +403,7 @@ def _print_commit_made(done: Committed) -> None:
     lines = [f"{_LETTERS[file.kind]} {file.path}" for file in (*done.settings, *done.files)]
     render.print_some(lines, _MOST_FILES, " ")
     if done.ignored:
-        print(f" {render.count_memories(done.ignored)} ignored by git")
+        print(f" {plural(done.ignored, 'memory')} ignored by git")
 
 
 @git_command.command("revert", epilog="Example: mdmem git revert 'notes/db.md:One file' --dry-run")

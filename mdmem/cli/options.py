@@ -13,7 +13,6 @@ import click
 
 from mdmem.cli.main import Target
 from mdmem.cli.render import (
-    count_memories,
     is_set,
     print_applied,
     print_diff,
@@ -23,7 +22,7 @@ from mdmem.cli.render import (
     start_paging,
     stop_paging,
 )
-from mdmem.errors import Usage
+from mdmem.errors import Usage, plural
 from mdmem.facade.paths import READ, READ_FOLDER, PathReader, Role
 
 if TYPE_CHECKING:
@@ -379,7 +378,7 @@ def may_ask() -> bool:
 
 def is_confirmed(plan: EditPlan, verb: str) -> bool:
     """Ask whether a plan may be applied."""
-    if click.confirm(f"{verb} {count_memories(len(plan.changes))}?"):
+    if click.confirm(f"{verb} {plural(len(plan.changes), 'memory')}?"):
         return True
     print("nothing was changed", file=sys.stderr)
     return False

@@ -9,7 +9,7 @@ import click
 
 from mdmem.cli import options, render
 from mdmem.cli.main import command
-from mdmem.errors import show_name
+from mdmem.errors import plural, show_name
 from mdmem.facade.paths import NEW, READ, READ_ANY, WRITE
 
 if TYPE_CHECKING:
@@ -108,7 +108,7 @@ def report_command(memory: Memory, since: str | None) -> None:
 
 
 def _print_report(found: MemoryReport) -> None:
-    print(f"# Report\n\n{render.count_memories(found.memories)}, quality {found.quality:.2f} of 1\n")
+    print(f"# Report\n\n{plural(found.memories, 'memory')}, quality {found.quality:.2f} of 1\n")
     for kind, count in found.counts.items():
         print(f"- {kind}: {count:,}" + (f" (before: {found.before[kind]:,})" if found.before else ""))
     for kind, group in groupby(found.worst, key=lambda each: each.kind):

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, Literal, TypeVar
 
 import click
 
-from mdmem.errors import show_name
+from mdmem.errors import plural, show_name
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -291,8 +291,8 @@ def print_applied(applied: Applied, *, is_warned: bool = False) -> None:
         print(f"nothing to change{f': {plan.message}' if plan.message else ''}")
     elif is_short and not (len(plan.moves) == 1 and plan.links_rewritten):
         attached = len(plan.attachments)
-        memories = [count_memories(_count_changed(plan))] if plan.changes else []
-        moved = [f"{attached:,} {'attachment' if attached == 1 else 'attachments'}"] if attached else []
+        memories = [plural(_count_changed(plan), "memory")] if plan.changes else []
+        moved = [plural(attached, "attachment")] if attached else []
         print(f"changed {', and '.join(memories + moved)}{merged}{_count_followed(plan)} (-v names each)")
     else:
         for old, new in plan.moves.items():
@@ -302,7 +302,7 @@ def print_applied(applied: Applied, *, is_warned: bool = False) -> None:
         named = {*plan.moves, *plan.moves.values()}
         others = [file for file in applied.files if file.path not in named]
         if is_short:
-            print(f"changed {count_memories(len(others))}{merged} (-v names each)")
+            print(f"changed {plural(len(others), 'memory')}{merged} (-v names each)")
         for file in () if is_short else others:
             merged = "  (merged with a change made meanwhile)" if file.path in applied.merged else ""
             print(f"{file.did} {file.path}  {(file.after or '')[:SHORT]}{merged}".rstrip())
@@ -320,12 +320,7 @@ def _count_changed(plan: EditPlan) -> int:
 def _count_followed(plan: EditPlan) -> str:
     """Say how many links were rewritten, as `, 3 links rewritten`; nothing where none was."""
     count = plan.links_rewritten
-    return f", {count:,} {'link' if count == 1 else 'links'} rewritten" if count else ""
-
-
-def count_memories(count: int) -> str:
-    """Say how many memories, as `1 memory` or `2 memories`."""
-    return f"{count:,} {'memory' if count == 1 else 'memories'}"
+    return f", {plural(count, 'link')} rewritten" if count else ""
 
 
 def _print_warnings(plan: EditPlan) -> None:
@@ -355,7 +350,7 @@ def print_passed_over(counts: Mapping[str, int], suffixes: Sequence[str] = (".md
         names = ", ".join(f"{n:,} {'in ' * name.endswith('/')}{name}" for name, n in counts.items())
         if any(name.endswith("/") for name in counts):
             names += " (hidden folders are passed over whole)"
-        files = f"{number:,} {'file' if number == 1 else 'files'} passed over: {names}"
+        files = f"{plural(number, 'file')} passed over: {names}"
         ends = f"{', '.join(suffixes[:-1])} or {suffixes[-1]}"
         named = not counts.keys().isdisjoint(NAMED_SUFFIXES)
         takes = f"{', '.join(NAMED_SUFFIXES[:-1])} and {NAMED_SUFFIXES[-1]}"

@@ -12,7 +12,7 @@ import click
 import mdmem
 from mdmem.cli import options, render
 from mdmem.cli.main import command
-from mdmem.errors import NotFound
+from mdmem.errors import NotFound, plural
 from mdmem.facade.paths import READ_ANY
 
 if TYPE_CHECKING:
@@ -186,7 +186,7 @@ def _print_counts(counts: Iterable[tuple[str, int]], shown: str, limit: int | No
         render.print_coloured(path, "magenta")
         print(f":{lines}" if shown == "counts" else "")
     if limit is not None and number > limit:
-        more = render.count_memories(number - limit).replace(" ", " more ")
+        more = plural(number - limit, "more memory")
         render.print_remarks([f"{more} left out: {_NARROW}"])
     return number > 0
 

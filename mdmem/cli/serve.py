@@ -15,7 +15,7 @@ import click
 import mdmem
 from mdmem.cli import options, render
 from mdmem.cli.main import command
-from mdmem.errors import ExtraMissing, Usage
+from mdmem.errors import ExtraMissing, Usage, plural
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -211,7 +211,7 @@ def index_command(memory: Memory, rebuild: bool, meaning: bool, fetch: bool, rem
     counts = ", ".join(f"{len(getattr(synced, name)):,} {name}" for name in changes)
     render.print_found(
         {**mdmem.as_json(synced), "memories": count},
-        lambda _: print(f"{counts}; {render.count_memories(count)}"),
+        lambda _: print(f"{counts}; {plural(count, 'memory')}"),
     )
     if meaning:
         _fill_meaning(memory, fetch=fetch)

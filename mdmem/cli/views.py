@@ -8,6 +8,7 @@ import click
 
 from mdmem.cli import options, render
 from mdmem.cli.main import command
+from mdmem.errors import plural
 from mdmem.facade.paths import PAST
 
 if TYPE_CHECKING:
@@ -123,10 +124,9 @@ def _print_statistics(stats: MemoryStats) -> None:
     _print_amounts("folder", stats.folders)
     _print_amounts("month", stats.months[-_MOST_MONTHS:])
     if (earlier := len(stats.months) - _MOST_MONTHS) > 0:
-        render.print_remarks([f"{earlier:,} earlier months left out: see --json"])
+        render.print_remarks([f"{plural(earlier, 'earlier month')} left out: see --json"])
     if stats.left_out:
-        files = "file" if stats.left_out == 1 else "files"
-        render.print_remarks([f"{stats.left_out:,} {files} cannot be read: see `mdmem check`"])
+        render.print_remarks([f"{plural(stats.left_out, 'file')} cannot be read: see `mdmem check`"])
 
 
 def _print_amounts(what: str, amounts: Sequence[Amount]) -> None:

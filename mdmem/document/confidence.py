@@ -10,6 +10,8 @@ from collections.abc import Mapping, Sequence
 from datetime import datetime
 from typing import Any, NamedTuple
 
+from mdmem.errors import plural
+
 BOOTSTRAPPED, USER, TOOL, AGENT, CONVERSATION = "bootstrapped", "user", "tool", "agent", "conversation"
 SURE = 0.2
 """What is surer than this is kept; see `is_doubtful`."""
@@ -83,10 +85,10 @@ def terms_of(fields: Mapping[str, Any]) -> tuple[ConfidenceTerm, ...]:
     terms = [first]
     if further > 0:
         terms.append(
-            ConfidenceTerm(_count(further, "further source"), min(_FURTHER * further, _MOST_FURTHER))
+            ConfidenceTerm(plural(further, "further source"), min(_FURTHER * further, _MOST_FURTHER))
         )
     if count:
-        terms.append(ConfidenceTerm(_count(count, "contradiction"), -min(_AGAINST * count, _MOST_AGAINST)))
+        terms.append(ConfidenceTerm(plural(count, "contradiction"), -min(_AGAINST * count, _MOST_AGAINST)))
     return tuple(terms)
 
 
@@ -110,7 +112,3 @@ def is_doubtful(fields: Mapping[str, Any], confidence: float) -> bool:
 
 def _is_name(value: Any) -> bool:
     return isinstance(value, str | int) and not isinstance(value, bool) and str(value).strip() != ""
-
-
-def _count(number: int, what: str) -> str:
-    return f"1 {what}" if number == 1 else f"{number} {what}s"

@@ -24,7 +24,7 @@ from mdmem.document.markdown.link import percent_decoded
 from mdmem.document.text.regex import regex
 from mdmem.document.text.tokens import clipped, in_line
 from mdmem.document.tree import LINEAGE
-from mdmem.errors import MdmemError
+from mdmem.errors import MdmemError, plural
 from mdmem.index.links.resolve import resolve, routes, shortest
 from mdmem.vault.plan import Change, EditPlan
 
@@ -302,7 +302,7 @@ class _Typing:
     def _complete_tag(self, typed: str) -> Completions:
         span = Span(self._offset - len(typed), self._offset)
         items = (
-            Completion(f"#{name}", _count(count), TAG, TextEdit(*span, name), name)
+            Completion(f"#{name}", plural(count, "memory"), TAG, TextEdit(*span, name), name)
             for name, count in self._around.tags()
             if name != typed
         )
@@ -425,10 +425,6 @@ def _escape(text: str) -> str:
 def _show(text: str, most: int = _MOST_SHOWN) -> str:
     """Return a text in one line, without what cannot be seen."""
     return clipped(in_line(" ".join(text.split())), most)
-
-
-def _count(number: int) -> str:
-    return "1 memory" if number == 1 else f"{number:,} memories"
 
 
 def _rank_called(wanted: str, called: str) -> int | None:

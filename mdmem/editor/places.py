@@ -22,7 +22,7 @@ from mdmem.document.text.lines import Lines
 from mdmem.document.text.regex import regex
 from mdmem.document.text.tokens import clipped, fenced, first_of, visible
 from mdmem.editor.completions import explain
-from mdmem.errors import DocumentRefused, EditRefused, MdmemError, MemoryNotFound, StorageFailed
+from mdmem.errors import DocumentRefused, EditRefused, MdmemError, MemoryNotFound, StorageFailed, plural
 from mdmem.index.code.citations import judge
 from mdmem.index.code.workspace import Source, Workspace
 from mdmem.index.database import key_of, tag_key
@@ -386,7 +386,7 @@ def describe(around: Overlay, document: Document, offset: int) -> Hover | None:
         text = _describe_citation(around, document, standing.what)
     elif isinstance(standing.what, Tag):
         paths = around.tagged(standing.what.name)
-        text = f"{_count(len(paths), 'memory', 'memories')}: {_name_few(paths)}"
+        text = f"{plural(len(paths), 'memory')}: {_name_few(paths)}"
     elif standing.kind in {KEY, VALUE, ID}:
         text = _describe_field(around, document, standing.name)
     else:
@@ -409,7 +409,7 @@ def _describe_link(around: Overlay, document: Document, link: Link) -> str:
     with suppress(MdmemError):
         target = around.read(spot.path)
         parts.append(_quote(target.text[slice(*whole)] if whole.end else target.body, "markdown"))
-    links = f"Linked from {_count(len(sources), 'memory', 'memories')}: {_name_few(sources)}"
+    links = f"Linked from {plural(len(sources), 'memory')}: {_name_few(sources)}"
     return "\n\n".join((*parts, links if sources else "Nothing links to it."))
 
 
@@ -446,10 +446,6 @@ def _code(text: str) -> str:
 
 def _escape(text: str) -> str:
     return "".join(f"\\{c}" if c in "\\`*_{}[]<>()#!|&" else c for c in " ".join(text.split()))
-
-
-def _count(number: int, one: str, many: str) -> str:
-    return f"1 {one}" if number == 1 else f"{number:,} {many}"
 
 
 def _name_few(paths: list[str] | tuple[str, ...]) -> str:

@@ -22,6 +22,7 @@ from mdmem.errors import (
     MemoryNotFound,
     NamedNotFound,
     Usage,
+    plural,
 )
 from mdmem.facade.kinds import Kinds
 from mdmem.facade.lazy import Lazy
@@ -564,7 +565,7 @@ class ScopedMemory(Kinds["Applied"]):
         listed = conditional(view, (), where, "", types)
         notes = [*listed.unknown.values()]
         if count := len(view.problems()):
-            files = "1 file" if count == 1 else f"{count:,} files"
+            files = plural(count, "file")
             notes.append(f"no condition holds for {files} that cannot be read: `mdmem check` says why")
         return {view.outside(each.path) for each in listed}, tuple(notes)
 

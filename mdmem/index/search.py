@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple, get_args
 from mdmem.diagnostic import as_json
 from mdmem.document.text.regex import regex
 from mdmem.document.text.tokens import estimate, first_of
-from mdmem.errors import DocumentRefused, MdmemError, Usage
+from mdmem.errors import DocumentRefused, MdmemError, Usage, plural
 from mdmem.index import passages, query as language
 from mdmem.index.hit import (
     LONGEST,
@@ -182,15 +182,14 @@ class Results:
     @property
     def unread_note(self) -> str:
         """What could not be searched, in a sentence; empty where all could."""
-        files = "1 file" if self.unread == 1 else f"{self.unread:,} files"
+        files = plural(self.unread, "file")
         return f"{files} cannot be read, and not be searched: `mdmem check` says why" if self.unread else ""
 
     @property
     def flawed_note(self) -> str:
         """Of how many memories the frontmatter cannot be read, in a sentence; empty for none."""
-        memories = "1 memory" if self.flawed == 1 else f"{self.flawed:,} memories"
         words = "cannot be read, and is searched as text: `mdmem check` says why"
-        return f"the frontmatter of {memories} {words}" if self.flawed else ""
+        return f"the frontmatter of {plural(self.flawed, 'memory')} {words}" if self.flawed else ""
 
     def json_shape(self) -> dict[str, Any]:
         """Return a JSON object, each hit with the parts of its score if there are explanations."""

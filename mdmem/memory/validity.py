@@ -10,7 +10,7 @@ from mdmem.document.edit import between, spliced
 from mdmem.document.field import unset_field, with_field
 from mdmem.document.moment import moment_of, stamp
 from mdmem.document.tree import Flaw
-from mdmem.errors import MemoryNotFound, Usage
+from mdmem.errors import MemoryNotFound, Usage, plural
 from mdmem.memory import history
 from mdmem.memory.content import State, expiry_of, has_passed, ttl_of, without_empty_frontmatter
 from mdmem.vault.paths import is_under
@@ -282,7 +282,7 @@ def sweep(view: View, within: str, now: datetime) -> EditPlan:
             changes.append(deletion(document))
         else:
             left_out.append(f"{path}: expired at {expiry_of(document)}, without a tier or ttl_seconds")
-    message = f"sweep {len(changes)} expired {'memory' if len(changes) == 1 else 'memories'}"
+    message = f"sweep {plural(len(changes), 'expired memory')}"
     return EditPlan(changes=tuple(changes), message=message, left_out=tuple(left_out))
 
 

@@ -32,6 +32,7 @@ from mdmem.errors import (
     TextAmbiguous,
     TextNotFound,
     Usage,
+    plural,
 )
 from mdmem.memory import history
 from mdmem.memory.content import sliding, utc_now
@@ -472,9 +473,7 @@ class Verbs(Generic[R]):
         times = sum(number for _, number in counts)
         if count != "all" and count != times:  # noqa: PLR1714 - so that mypy sees an int
             raise TextAmbiguous(path=name, old=old, expected=count, counts=tuple(counts))
-        often = f"{times} {'occurrence' if times == 1 else 'occurrences'}"
-        memories = f"{len(changes)} {'memory' if len(changes) == 1 else 'memories'}"
-        message = f"replace {often} in {memories}"
+        message = f"replace {plural(times, 'occurrence')} in {plural(len(changes), 'memory')}"
         return EditPlan(changes=tuple(changes), message=message, left_out=tuple(left_out))
 
     def _find_slips(self, paths: Iterable[str], old: str, *, regex: bool) -> tuple[NearLine, ...]:
@@ -652,7 +651,7 @@ class Verbs(Generic[R]):
             return
         count = sum(1 for _ in self._list_below(check_folder(path)))
         if count:
-            memories = "1 memory" if count == 1 else f"{count:,} memories"
+            memories = plural(count, "memory")
             remedy = "delete all of it with recursive (-r), or name a memory"
             raise Usage(problem=f"{path} is a folder with {memories}", remedy=remedy)
 

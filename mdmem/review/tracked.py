@@ -16,7 +16,7 @@ from mdmem.diagnostic import Diagnostic, about_file
 from mdmem.document.document import Document, parse
 from mdmem.document.text.regex import regex
 from mdmem.document.text.tokens import first_of
-from mdmem.errors import PathRefused, TooLarge
+from mdmem.errors import PathRefused, TooLarge, plural
 from mdmem.git.history import AGENT, ID, OP, SESSION, Commit, History, LoggedCommit, TouchedFile
 from mdmem.git.repository import Objects, Repository, TooLong
 from mdmem.kind import kind_at
@@ -322,9 +322,8 @@ def describe_ignored(tracked: Tracked, ignored: Iterable[str]) -> Diagnostic | N
     lost = [path for path in ignored if not ((kind := kind_at(path)) and kind.is_ignored)]
     if not lost:
         return None
-    what = "1 memory" if len(lost) == 1 else f"{len(lost):,} memories"
     file = shlex.quote(os.path.join(tracked.repository.top, tracked.name(lost[0])))
-    message = f"git ignores {what}: {first_of(lost, _NAMED)}"
+    message = f"git ignores {plural(len(lost), 'memory')}: {first_of(lost, _NAMED)}"
     hint = f"`git check-ignore -v {file}` names the rule"
     return about_file(lost[0], "git-ignores", message, hint, severity="warning")
 

@@ -185,9 +185,8 @@ def test_a_vault_warns_once_of_what_is_unknown(vault_root: Path) -> None:
     assert vault.config.trash == Trash()
     vault.forget_config()
     _ = vault.config
-    assert vault.notes == [
-        f"{CONFIG_PATH}:2: [trash] 'max_day' is unknown: it is passed over (nearest names: max_days, max_bytes)"
-    ]
+    [note] = vault.notes
+    assert note.startswith(f"{CONFIG_PATH}:2: [trash] 'max_day' is unknown: it is passed over (nearest")
 
 
 def test_a_number_that_no_clock_can_hold_is_refused() -> None:

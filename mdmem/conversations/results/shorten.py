@@ -16,6 +16,7 @@ from mdmem.document import secret
 from mdmem.document.text.lines import LINE_END
 from mdmem.document.text.regex import regex
 from mdmem.document.text.tokens import abridged
+from mdmem.errors import plural
 
 _LEAST = 200  # characters of a short form that may be asked for
 MOST = 6_000
@@ -194,8 +195,7 @@ def _join_lines(lines: Sequence[str], taken: dict[int, str]) -> Shortened:
     for number in (*sorted(taken), len(lines)):
         if number > at:
             gaps.append((at + 1, number))
-            count = number - at
-            parts.append(f"[{count:,} line{'s' if count > 1 else ''} left out: {at + 1}-{number}]")
+            parts.append(f"[{plural(number - at, 'line')} left out: {at + 1}-{number}]")
         if number in taken:
             parts.append(taken[number])
         at = number + 1

@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from mdmem.document.document import Document, parse_text
 from mdmem.document.synced_block import block_span
 from mdmem.document.text.tokens import counter, fenced, in_line
-from mdmem.errors import DocumentRefused, FieldNotFound, MemoryNotFound, PathRefused, Usage
+from mdmem.errors import DocumentRefused, FieldNotFound, MemoryNotFound, PathRefused, Usage, plural
 from mdmem.facade.questions.excerpt import (
     Excerpt,
     ExcerptSource,
@@ -642,5 +642,5 @@ def _list_left_out(left_out: Sequence[LeftOut], count: int) -> str:
 
 
 def _count_left_out(left_out: Sequence[LeftOut]) -> str:
-    count, tokens = len(left_out), sum(left.tokens for left in left_out)
-    return f"{count:,} {'place' if count == 1 else 'places'}, about {tokens:,} tokens"
+    tokens = sum(left.tokens for left in left_out)
+    return f"{plural(len(left_out), 'place')}, about {tokens:,} tokens"

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from functools import cache
 from typing import TYPE_CHECKING, TypeVar
 
-from mdmem.errors import MdmemError
+from mdmem.errors import MdmemError, plural
 from mdmem.facade.questions.check import find_hidden
 from mdmem.facade.questions.doctor import find_unignored
 from mdmem.git.repository import Repository
@@ -84,8 +84,10 @@ def find_status(memory: ScopedMemory, service: Service, view: Callable[[], View]
     memories = ask(lambda: _count_memories(view()))
     uncommitted, unmerged, ignored = ask(lambda: _count_in_git(memory)) or (None, 0, "")
     if unmerged:
-        which = "1 memory has" if unmerged == 1 else f"{unmerged:,} memories have"
-        wrong.append(f"{which} merge conflicts: `git status` and `mdmem check` say where")
+        has = "has" if unmerged == 1 else "have"
+        wrong.append(
+            f"{plural(unmerged, 'memory')} {has} merge conflicts: `git status` and `mdmem check` say where"
+        )
     wrong += [ignored] if ignored else []
     proposals = ask(lambda: len(memory.inbox.list()))
     pointing = ask(lambda: _count_pointing(view()))
@@ -164,9 +166,8 @@ def _look_at_setup(memory: ScopedMemory, service: Service, view: View) -> Iterat
         what = "a line" if len(lines) == 1 else f"{len(lines)} lines"
         yield f".gitignore lacks {what} that keep private files out of git: `mdmem doctor --fix` adds them"
     if count := len(view.problems()):
-        yield f"{count:,} {'file' if count == 1 else 'files'} cannot be read as memories"
+        yield f"{plural(count, 'file')} cannot be read as memories"
     if count := len(view.flaws()):
-        memories = "1 memory" if count == 1 else f"{count:,} memories"
-        yield f"the frontmatter of {memories} cannot be read: `mdmem check` says why"
+        yield f"the frontmatter of {plural(count, 'memory')} cannot be read: `mdmem check` says why"
     if not find_installed(memory.root):
         yield "no agent is set up: `mdmem install claude-code`"

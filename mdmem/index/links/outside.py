@@ -7,7 +7,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from mdmem.document import relink
-from mdmem.errors import EditRefused
+from mdmem.errors import EditRefused, plural
 from mdmem.index.code.citations import candidates, path_of
 from mdmem.index.code.workspace import Workspace
 from mdmem.index.links import move
@@ -45,8 +45,7 @@ def move_files(
     plan = move.move(known, moves, folders) if moves else EditPlan(changes=())
     follow = _follow_files(view, known, files, moves, left_out) if files else ()
     if unread := len(view.problems()):
-        named = "1 file" if unread == 1 else f"{unread:,} files"
-        left_out.append(f"the links of {named} that cannot be read: `mdmem check` says why")
+        left_out.append(f"the links of {plural(unread, 'file')} that cannot be read: `mdmem check` says why")
     edits: dict[str, dict[int, TextEdit]] = {}
     for change in (*plan.changes, *follow):
         edits.setdefault(change.path, {}).update((edit.start, edit) for edit in change.edits)

@@ -17,7 +17,7 @@ from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 import mdmem
-from mdmem.errors import HistoryNotReady, IndexNotReady, MdmemError, MemoryNotFound, NotReady, Usage
+from mdmem.errors import HistoryNotReady, IndexNotReady, MdmemError, MemoryNotFound, NotReady, Usage, plural
 from mdmem.serve.adapters import dialect
 
 if TYPE_CHECKING:
@@ -364,8 +364,8 @@ def _tell_waiting(memory: Memory, given: Given) -> str:
             return ""
         told.truncate(0)
         told.write(str(count))
-    which = "1 memory waits" if count == 1 else f"{count:,} memories wait"
-    return f"{which} for a review: `mdmem git review`" if count else ""
+    waits = "waits" if count == 1 else "wait"
+    return f"{plural(count, 'memory')} {waits} for a review: `mdmem git review`" if count else ""
 
 
 def _ask_to_continue(memory: Memory, given: Given) -> dict[str, Any] | None:

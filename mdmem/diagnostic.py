@@ -2,15 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
 from itertools import islice
-from typing import TYPE_CHECKING, Any, Literal, NamedTuple
+from typing import Any, Literal, NamedTuple
 
 from mdmem.errors import show_name
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable
 
 Severity = Literal["error", "warning", "note"]
 SECRETS = "secret"

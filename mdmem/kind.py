@@ -7,10 +7,8 @@ rows name are files inside the wheel, or at the top of a checkout.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, NamedTuple
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable
+from collections.abc import Iterable
+from typing import NamedTuple
 
 PROJECT_FILE = "AGENTS.md"
 """The file of project memory."""
@@ -88,5 +86,8 @@ def kind_at(path: str, kinds: Iterable[Kind] = KINDS) -> Kind | None:
     start = len(namespace_of(path))
     if start == len(folders) and file.casefold() == PROJECT_FILE.casefold():
         return PROJECT
-    by_folder = {kind.folder: kind for kind in kinds if kind.folder}
-    return next((by_folder[name] for name in folders[start:] if name in by_folder), None)
+    for folder in folders[start:]:
+        for kind in kinds:
+            if kind.folder == folder:
+                return kind
+    return None

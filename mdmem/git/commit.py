@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import stat
 import time
+from collections.abc import Sequence
 from contextlib import suppress
 from typing import TYPE_CHECKING, Literal, NamedTuple
 
@@ -13,8 +14,6 @@ from mdmem.git.consent import refuse
 from mdmem.git.program import Ended, run_as_user
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
-
     from mdmem.git.repository import Repository
 
 PendingKind = Literal["added", "changed", "removed"]
@@ -67,9 +66,6 @@ class WorkTree:
         Args:
             names: paths from the top of the work tree.
             most_bytes: a file of more cannot be committed.
-
-        Raises:
-            GitFailed: git cannot say.
         """
         query = ["status", "--porcelain=v2", "-z", "--untracked-files=all", "--no-renames", "--ignored"]
         query += ["--ignore-submodules=all", "--", *map(_exact_pathspec, names)]
@@ -119,7 +115,6 @@ class WorkTree:
 
         Raises:
             GitFailed: git does not do it, or what it starts refuses; with what was said.
-            GitFailed: git falls silent.
             GitRefused: another git holds the lock of the index, or the message is too long.
         """
         if len(message.encode("utf-8", "surrogateescape")) > _LONGEST_MESSAGE:

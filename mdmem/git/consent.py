@@ -7,6 +7,7 @@ hooks may have come with it. So may links in git's folder, which git would follo
 from __future__ import annotations
 
 import os
+from collections.abc import Sequence
 from contextlib import suppress
 from pathlib import PurePath
 from typing import TYPE_CHECKING
@@ -16,8 +17,6 @@ from mdmem.errors import GitRefused
 from mdmem.git.program import run_as_user
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
-
     from mdmem.git.repository import Repository
 
 # What git is in the middle of, by what it leaves in its folder, and what ends that.
@@ -59,7 +58,6 @@ def refuse(repository: Repository, folder: str, *, hooks: bool) -> dict[str, str
     Raises:
         GitRefused: it is in the middle of something, its folder is not plainly its own, or it would start
             programs and may not.
-        GitFailed: git cannot say.
     """
     for name, end in _UNDER_WAY.items():
         if os.path.lexists(os.path.join(repository.folder, name)):

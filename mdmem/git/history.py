@@ -8,19 +8,15 @@ from __future__ import annotations
 
 import os
 import re
+from collections.abc import Generator, Iterable, Iterator, Sequence
 from contextlib import closing
-from typing import TYPE_CHECKING, Literal, NamedTuple
+from typing import Literal, NamedTuple
 
 from mdmem.document.text.regex import regex
 from mdmem.errors import NamedNotFound
 from mdmem.git.program import NO_WORK_TREE, GitProcess, command, environment, failing
-from mdmem.git.repository import OBJECT_ID, OF_THE_INDEX
+from mdmem.git.repository import OBJECT_ID, OF_THE_INDEX, Repository
 from mdmem.vault.paths import above
-
-if TYPE_CHECKING:
-    from collections.abc import Generator, Iterable, Iterator, Sequence
-
-    from mdmem.git.repository import Repository
 
 FileStatus = Literal["added", "changed", "removed", "renamed"]
 
@@ -167,7 +163,10 @@ class Removal(NamedTuple):
 
 
 class History:
-    """The commits of a repository, and the files in them; names are paths from the top of its work tree."""
+    """The commits of a repository, and the files in them; names are paths from the top of its work tree.
+
+    Every method raises `GitFailed` where git cannot answer.
+    """
 
     def __init__(self, repository: Repository) -> None:
         self.repository = repository
@@ -177,7 +176,6 @@ class History:
 
         Raises:
             NamedNotFound: it names no commit; one that would search messages is not looked up.
-            GitFailed: git cannot say.
         """
         if not _REFUSED.search(revision):
             query = ["rev-parse", "--revs-only", "--end-of-options", f"{revision}^{{commit}}"]
@@ -189,12 +187,7 @@ class History:
         raise NamedNotFound(kind="revision", name=revision, remedy=remedy)
 
     def merge_base(self, one: str, other: str) -> str:
-        """Return the last commit that two commits have in common, by their ids.
-
-        Raises:
-            NamedNotFound: there is none.
-            GitFailed: git cannot say.
-        """
+        """Return the last commit that two commits have in common, by their ids."""
         printed = self.repository.ask(["merge-base", one, other], "compare commits").printed
         if found := printed.decode("ascii", "replace").strip():
             return found
@@ -210,20 +203,13 @@ class History:
             names: paths from the top of the work tree.
             start: the id of the commit to begin with.
             follow: there is one name, of a file: go on behind its renames.
-
-        Raises:
-            GitFailed: git cannot say.
         """
         query = [*_LOG, "-c", *_RAW, *(("--follow",) if follow else ()), start, "--", *names]
         with closing(self._run_words(query, "read the history")) as words:
             yield from _read_log(words)
 
     def descends(self, commit: str, other: str) -> bool:
-        """Return whether a commit is another one, or stands on it, by their ids; not where one is gone.
-
-        Raises:
-            GitFailed: git cannot be run.
-        """
+        """Return whether a commit is another one, or stands on it, by their ids; not where one is gone."""
         return not self.repository.ask(
             ["merge-base", "--is-ancestor", other, commit], "compare commits"
         ).status
@@ -236,9 +222,6 @@ class History:
         Args:
             head: the id of the commit to begin with.
             start: commits that this one stands on are left out, and it too.
-
-        Raises:
-            GitFailed: git cannot say.
         """
         commits = f"{start}..{head}" if start else head
         commit = ""
@@ -255,11 +238,7 @@ class History:
                     yield name, Removal(commit)
 
     def commits(self, ids: Iterable[str]) -> dict[str, Commit]:
-        """Return the commits with these ids, by id.
-
-        Raises:
-            GitFailed: git cannot say.
-        """
+        """Return the commits with these ids, by id."""
         return {logged.commit.id: logged.commit for logged in self._read_commits(ids)}
 
     def _read_commits(self, ids: Iterable[str], options: Sequence[str] = ()) -> Iterator[LoggedCommit]:
@@ -269,58 +248,34 @@ class History:
             yield from _read_log(self._run_words(query, "read commits"))
 
     def change_ids(self) -> set[str]:
-        """Return the ids of the vault's changes that the last commits name.
-
-        Raises:
-            GitFailed: git cannot be run.
-        """
+        """Return the ids of the vault's changes that the last commits name."""
         query = ["log", f"-{_MOST_COMMITS}", f"--format=%(trailers:key={ID},valueonly)", "HEAD", "--"]
         return {*self.repository.ask(query, "read the history").printed.decode("utf-8", "replace").split()}
 
     def newest(self, ids: Sequence[str]) -> str:
-        """Return one of some commits that none of the others descends from.
-
-        Raises:
-            GitFailed: git cannot say.
-        """
+        """Return one of some commits that none of the others descends from."""
         query = [*_LOG, "--topo-order", "--max-count=1", *ids, "--"]
         return next(_read_log(self._run_words(query, "read commits"))).commit.id
 
     def files(self, ids: Iterable[str]) -> dict[str, tuple[str, ...]]:
-        """Return the names of all files that each commit touched, by its id; of a merge those it settled.
-
-        Raises:
-            GitFailed: git cannot say.
-        """
+        """Return the names of all files that each commit touched, by its id; of a merge those it settled."""
         logged = self._read_commits(ids, ("-c", "--raw", "--no-abbrev", "--no-renames"))
         return {commit.id: tuple(file.name for file in files) for commit, files in logged}
 
     def differences(self, old: str, new: str, names: Sequence[str]) -> list[TouchedFile]:
-        """List the files at or below `names` that differ between two commits, renames paired by git.
-
-        Raises:
-            GitFailed: git cannot say.
-        """
+        """List the files at or below `names` that differ between two commits, renames paired by git."""
         query = ["-c", "diff.orderFile=/dev/null", "diff-tree", "-r", *_RAW, "-z", "--no-commit-id"]
         words = self._run_words([*query, old, new, "--", *names], "compare commits")
         return [file for word in words for file in _read_touched(word, words)]
 
     def tree(self, commit: str, names: Sequence[str]) -> dict[str, str]:
-        """Return the object ids of the files at or below `names` in a commit, by name.
-
-        Raises:
-            GitFailed: git cannot say.
-        """
+        """Return the object ids of the files at or below `names` in a commit, by name."""
         query = ["ls-tree", "-r", "-z", "--full-tree", commit, "--", *(name for name in names if name != ".")]
         entries = filter(None, map(_TREE.fullmatch, self._run_words(query, "read a commit")))
         return {entry["name"]: entry["blob"] for entry in entries if entry["mode"] in _FILES}
 
     def index(self, names: Sequence[str]) -> dict[str, IndexEntry]:
-        """Return what the index says of the files at or below `names`, by name, without links and submodules.
-
-        Raises:
-            GitFailed: git cannot say.
-        """
+        """Return what the index says of the files at or below `names`, by name; no links, no submodules."""
         query = ["ls-files", "--stage", "--debug", "-v", "-z", "--full-name", "--", *names]
         entries = {}
         for line in _INDEXED.finditer(self.repository.require(query, "read the index")):
@@ -335,11 +290,7 @@ class History:
         return entries
 
     def list_left_out(self) -> frozenset[str]:
-        """List the files of the folder that a sparse work tree leaves out, and the folders around them.
-
-        Raises:
-            GitFailed: git cannot say.
-        """
+        """List the files of the folder that a sparse work tree leaves out, and the folders around them."""
         entries = self.index(["."]) if self.repository.is_sparse else {}
         paths = [self.repository.path(name) for name, entry in entries.items() if not entry.is_out]
         return frozenset(part for path in paths if path for part in (path, *above(path)))
@@ -349,9 +300,6 @@ class History:
 
         Returns:
             The object ids by name; None where the commit has no such file.
-
-        Raises:
-            GitFailed: git cannot say.
         """
         query = ["-c", "diff.orderFile=/dev/null", *OF_THE_INDEX, "--raw", "--no-abbrev", "-z"]
         words = self._run_words([*query, "--no-renames", commit, "--", *names], "read the index")

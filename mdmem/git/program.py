@@ -11,6 +11,7 @@ import select
 import subprocess
 import sys
 import tempfile
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from shutil import which
 from typing import IO, TYPE_CHECKING, NamedTuple, cast
@@ -18,8 +19,6 @@ from typing import IO, TYPE_CHECKING, NamedTuple, cast
 from mdmem.errors import GitFailed
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping, Sequence
-
     from _typeshed import WriteableBuffer
 
 # What a repository can make git wait for or read without end (a pipe, a device, a file of gigabytes) is not
@@ -95,11 +94,7 @@ def _own_environment() -> dict[str, str]:
 
 
 def command(arguments: Sequence[str]) -> list[str]:
-    """Return the argument list that runs git with `arguments`.
-
-    Raises:
-        FileNotFoundError: there is no git.
-    """
+    """Return the argument list that runs git with `arguments`."""
     git = program()
     if git is None:
         raise FileNotFoundError("git was not found on PATH")
@@ -128,11 +123,7 @@ class Ended(NamedTuple):
         return complaints if len(complaints) <= _LONGEST_REASON else complaints[:_LONGEST_REASON] + " …"
 
     def require(self, path: str, action: str) -> bytes:
-        """Return what it printed.
-
-        Raises:
-            GitFailed: it ended with an error.
-        """
+        """Return what it printed."""
         if self.status:
             raise GitFailed(path=path, action=action, reason=self.reason)
         return self.printed
@@ -297,9 +288,6 @@ def run_as_user(
         given: what it reads from standard input.
         settings: of the environment, in addition.
         seconds: how long git, and what it starts, may be silent; by default as `run`.
-
-    Raises:
-        GitFailed: as `run`.
     """
     environ = _own_environment() | _ASK_NOBODY | dict(settings or {})
     options = [part for each in _OF_A_USER for part in ("-c", each)]

@@ -5,12 +5,8 @@ from __future__ import annotations
 import os
 import sqlite3
 from contextlib import closing, suppress
-from typing import TYPE_CHECKING
 
-from mdmem.git.history import Removal
-
-if TYPE_CHECKING:
-    from mdmem.git.history import History
+from mdmem.git.history import History, Removal
 
 _IN_MEMORY = ":memory:"
 _BUSY_SECONDS = 1.0
@@ -27,9 +23,6 @@ class Removals:
         history: of the repository.
         head: the id of the commit.
         file: the database that keeps them, which can be deleted any time; empty to keep none.
-
-    Raises:
-        GitFailed: git cannot say.
     """
 
     def __init__(self, history: History, head: str, file: str = "") -> None:

@@ -9,16 +9,14 @@ from __future__ import annotations
 import os
 import re
 import subprocess
+from collections.abc import Iterator, Sequence
 from functools import cached_property
 from io import BufferedReader
-from typing import TYPE_CHECKING, NamedTuple, Self
+from typing import NamedTuple, Self
 
 from mdmem.document.text.regex import regex
 from mdmem.errors import GitFailed
 from mdmem.git.program import NO_WORK_TREE, Ended, GitProcess, command, environment, failing, program, run
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
 
 OBJECT_ID = regex(r"[0-9a-f]{40}(?:[0-9a-f]{24})?")
 
@@ -67,7 +65,6 @@ class Objects:
         A symlink is followed as far as it stays inside the commit.
 
         Raises:
-            TooLong: it has more than `limit` bytes.
             GitFailed: git cannot be run, it falls silent, or its answer breaks off.
         """
         if not OBJECT_ID.fullmatch(commit) or "\n" in path or "\0" in path:
@@ -76,11 +73,7 @@ class Objects:
         return self._ask_object(name, f"read {path} of {commit[:12]}")
 
     def content(self, id_: str) -> bytes | None:
-        """Return the blob with this object id; None where the repository does not have it.
-
-        Raises:
-            TooLong, GitFailed: as `blob`.
-        """
+        """Return the blob with this object id; None where the repository does not have it."""
         return self._ask_object(id_.encode("ascii"), f"read {id_[:12]}") if OBJECT_ID.fullmatch(id_) else None
 
     def _ask_object(self, name: bytes, action: str) -> bytes | None:
@@ -163,7 +156,7 @@ class Renamed(NamedTuple):
 
 
 class Repository:
-    """The git repository that holds a folder.
+    """The git repository that holds a folder. Every method raises `GitFailed` where git cannot answer.
 
     Attributes:
         top: the absolute path of its work tree.
@@ -240,9 +233,6 @@ class Repository:
 
         None for a line that is older than a shallow clone knows. Git's lines end at `\n` only. Empty when the
         file is not committed at all. With `words`, who only moved or indented a line has not touched it.
-
-        Raises:
-            GitFailed: git cannot say.
         """
         # A list of commits to skip would name an older commit, where the line said something else. An empty
         # name takes back those that the settings name.
@@ -261,9 +251,6 @@ class Repository:
 
         None for a file that several commits touched: `blame` knows more about it. A file that is not there
         was never committed.
-
-        Raises:
-            GitFailed: git cannot say.
         """
         settings = ["log", "-c", "-M", "--format=%H", "--name-status", "-z", "--no-ext-diff"]
         printed = self.require([*settings, "HEAD", "--", folder], f"read the history of {folder}")
@@ -278,29 +265,18 @@ class Repository:
         Args:
             commit: the id of a commit.
             before: compare with its first parent instead.
-
-        Raises:
-            GitFailed: git cannot say.
         """
         query = [*OF_THE_INDEX, "-M", "--diff-filter=R", "--name-status", "-z"]
         query += [_require_id(commit) + "^" * before, "--"]
         return tuple(_parse_renames(self.require(query, "look for renamed files")))
 
     def tracked(self, name: str) -> int:
-        """Return how many files at or below `name` are in the index.
-
-        Raises:
-            GitFailed: git cannot say.
-        """
+        """Return how many files at or below `name` are in the index."""
         query = ["ls-files", "--cached", "-z", "--full-name", "--", name]
         return self.require(query, f"look for {name} in the index").count(b"\0")
 
     def holds_more_than(self, names: Sequence[str]) -> bool:
-        """Return whether the index has a file outside of `names`, other than git's settings.
-
-        Raises:
-            GitFailed: git cannot say.
-        """
+        """Return whether the index has a file outside of `names`, other than git's settings."""
         printed = self.require(["ls-files", "--cached", "-z", "--full-name"], "list the files")
         under = tuple(f"{name}/" for name in names)
         return any(
@@ -310,21 +286,13 @@ class Repository:
         )
 
     def taken(self, names: Sequence[str]) -> tuple[str, ...]:
-        """List the files at or below `names` that git would commit: tracked or not ignored.
-
-        Raises:
-            GitFailed: git cannot say.
-        """
+        """List the files at or below `names` that git would commit: tracked or not ignored."""
         query = ["ls-files", "--cached", "--others", "--exclude-standard", "-z", "--full-name", "--", *names]
         printed = self.require(query, "look for what it ignores", self.top)
         return tuple(map(os.fsdecode, filter(None, printed.split(b"\0"))))
 
     def find_unignored(self, names: Sequence[str]) -> list[str]:
-        """Return those of `names`, which need not be there, that no rule makes git ignore.
-
-        Raises:
-            GitFailed: git cannot say.
-        """
+        """Return those of `names`, which need not be there, that no rule makes git ignore."""
         action = "look for what it ignores"
         # Here git takes no literal patterns; a name behind `./` is no pattern either.
         query = ["--no-literal-pathspecs", "check-ignore", "--no-index", "--stdin", "-z"]
@@ -337,11 +305,7 @@ class Repository:
 
     @property
     def is_sparse(self) -> bool:
-        """Whether a setting leaves files out of the work tree.
-
-        Raises:
-            GitFailed: git cannot say.
-        """
+        """Whether a setting leaves files out of the work tree."""
         query = ["config", "--type=bool", "--get", "core.sparseCheckout"]
         return self.ask(query, "read the settings").printed == b"true\n"
 
@@ -351,11 +315,7 @@ class Repository:
         return self.ask(["config", "--get", "blame.ignoreRevsFile"], "read the settings").status != 1
 
     def ask(self, arguments: list[str], action: str, tree: str = NO_WORK_TREE, given: bytes = b"") -> Ended:
-        """Run git in the repository, with `tree` as its work tree; it reads `given` from standard input.
-
-        Raises:
-            GitFailed: as `run`.
-        """
+        """Run git in the repository, with `tree` as its work tree; it reads `given` from standard input."""
         try:
             return run(arguments, tree, action, own=self.folder, given=given)
         except GitFailed as error:

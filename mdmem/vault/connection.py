@@ -11,8 +11,9 @@ import logging
 import os
 import re
 import weakref
+from collections.abc import Callable, Iterator, Sequence
 from functools import cached_property
-from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
+from typing import Any, NamedTuple, TypeVar
 from urllib.parse import parse_qsl, quote, urlencode, urlsplit, urlunsplit
 
 import psycopg
@@ -21,9 +22,6 @@ from psycopg.conninfo import conninfo_to_dict
 from psycopg_pool import ConnectionPool, PoolTimeout
 
 from mdmem.errors import AlreadyExists, DatabaseFailed, LockTimeout, NotKnown, Usage, VaultNotFound
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Sequence
 
 T = TypeVar("T")
 Row = tuple[Any, ...]
@@ -164,7 +162,6 @@ def make_tables(address: Address, dims: int = 0) -> bool:
         dims: how many numbers the vectors of programs have; without it there is no table of them.
 
     Raises:
-        AlreadyExists: the vault is there.
         Usage: the vectors of the database have another number of numbers.
         DatabaseFailed: the database refused; for tables, the user needs a right to make them.
     """
@@ -276,7 +273,6 @@ class Connections:
 
         Raises:
             LockTimeout: another change is under way, and does not end.
-            DatabaseFailed: anything else.
         """
         with _translated(self.address, action):
             yield

@@ -19,13 +19,11 @@ import stat
 import sys
 import time
 import unicodedata
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from functools import cache
-from typing import TYPE_CHECKING, NamedTuple, TypeAlias
+from typing import NamedTuple, TypeAlias
 
 from mdmem.errors import LockTimeout, MemoryNotFound, PathRefused, StorageFailed, SystemFailing
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 
 _FOLDER = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
 # O_NONBLOCK so that opening a FIFO returns, to be refused, instead of waiting for a writer.
@@ -356,11 +354,7 @@ def is_folder(path: str) -> bool:
 
 
 def size(folder: int, name: str) -> int:
-    """Return the bytes of a regular file; 0 of anything else.
-
-    Raises:
-        OSError: it is missing.
-    """
+    """Return the bytes of a regular file; 0 of anything else."""
     status = _stat_place((folder, name))
     return status.st_size if stat.S_ISREG(status.st_mode) else 0
 
@@ -430,11 +424,7 @@ def exchange(staged: tuple[int, str], target: tuple[int, str]) -> None:
 
 
 def move(source: tuple[int, str], target: tuple[int, str]) -> None:
-    """Move a file to a name that must be free.
-
-    Raises:
-        Raced: the name is taken, or the source is gone.
-    """
+    """Move a file to a name that must be free."""
     try:
         if _rename_with_flag(source, target, exchange=False):
             return
@@ -476,10 +466,6 @@ def held(path: str, seconds: float, *, stopped: float | None = None, waits: Wait
         seconds: how long to wait for it.
         stopped: how long to wait for a process that is stopped, where the system can tell.
         waits: called again and again while it waits.
-
-    Raises:
-        LockTimeout: somebody else held it for so long.
-        StorageFailed: the file cannot be made or locked.
     """
     try:
         descriptor = os.open(path, os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW | os.O_CLOEXEC, NEW_FILE)

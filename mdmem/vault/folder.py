@@ -9,18 +9,14 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from itertools import islice
 from stat import S_ISREG
-from typing import TYPE_CHECKING
 
 from mdmem.document.document import MARKDOWN_SUFFIXES
 from mdmem.errors import AlreadyExists, ConfigInvalid, PathRefused, StorageFailed, VaultNotFound
 from mdmem.kind import KINDS, PROJECT_FILE
 from mdmem.vault import files
-from mdmem.vault.config import CONFIG_PATH, DEFAULT_TEXT, MOST_MOUNTS
+from mdmem.vault.config import CONFIG_PATH, DEFAULT_TEXT, MOST_MOUNTS, Config
 from mdmem.vault.paths import above, absolute, check_memory, find_project_file, is_hidden, path_text
 from mdmem.vault.walk import count_hidden, count_passed_over, list_others, walk
-
-if TYPE_CHECKING:
-    from mdmem.vault.config import Config
 
 _MOST_ENTRIES = 1_000  # of a folder that are looked into for a vault
 _MOST_NEAR = 5  # vaults that an error names
@@ -46,7 +42,6 @@ def find(vault: str | os.PathLike[str] | None = None) -> str:
     """Find a vault, and return the absolute path of its folder; see `mdmem.open`.
 
     Raises:
-        VaultNotFound: no vault there.
         Usage: the current folder is gone.
     """
     named = vault if vault is not None else os.environ.get("MDMEM_VAULT")
@@ -251,10 +246,7 @@ def init(folder: str | os.PathLike[str] = "memories", *, dry_run: bool = False) 
         dry_run: write nothing.
 
     Raises:
-        AlreadyExists: the folder is a vault.
-        TypeError: `folder` is no path.
         PathRefused: it is a file, is inside a vault, or holds one as `memories`.
-        StorageFailed: the folder cannot be written to.
         Usage: the current folder is gone.
     """
     named = path_text(folder)

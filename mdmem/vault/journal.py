@@ -26,6 +26,7 @@ from __future__ import annotations
 import contextlib
 import errno
 import os
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, NamedTuple
 
@@ -36,12 +37,9 @@ from mdmem.vault import files
 from mdmem.vault.files import BUSY_SECONDS, Place, Raced
 from mdmem.vault.mark import believed, signed
 from mdmem.vault.paths import check_folder
-from mdmem.vault.store import Entry, FileChange, entry_from
+from mdmem.vault.store import Entry, FileChange, Step, entry_from
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Sequence
-
-    from mdmem.vault.store import Step
     from mdmem.vault.trash import TrashFolder
 
 STAGING = ".mdmem/local/staging"

@@ -10,6 +10,7 @@ from __future__ import annotations
 import contextlib
 import os
 import unicodedata
+from collections.abc import Collection, Iterator, Sequence
 from functools import cached_property, lru_cache
 from typing import TYPE_CHECKING, Any
 
@@ -24,24 +25,19 @@ from mdmem.errors import (
     VaultNotFound,
 )
 from mdmem.vault import config, files, outside
-from mdmem.vault.files import BUSY_SECONDS, Place
+from mdmem.vault.files import BUSY_SECONDS, Content, Place
 from mdmem.vault.folder import PAST_MARK, resolve, workspace_of
 from mdmem.vault.journal import ASIDE, STAGING, Journal, pending
 from mdmem.vault.log import LogFile
 from mdmem.vault.mark import name_for
 from mdmem.vault.paths import Namespace, is_under
+from mdmem.vault.store import Entry, Step
 from mdmem.vault.trash import TrashFolder
-from mdmem.vault.uses import FolderUses
-from mdmem.vault.walk import walk
+from mdmem.vault.uses import FolderUses, UseTable
+from mdmem.vault.walk import Found, walk
 
 if TYPE_CHECKING:
-    from collections.abc import Collection, Iterator, Sequence
-
-    from mdmem.vault.files import Content
     from mdmem.vault.postgres_vectors import PostgresVectors
-    from mdmem.vault.store import Entry, Step
-    from mdmem.vault.uses import UseTable
-    from mdmem.vault.walk import Found
 
 LOCK_SECONDS = 10.0
 _RECOVER_SECONDS = 3.0  # how long a reader waits for the end of a change of several files
@@ -96,7 +92,6 @@ class LocalStore:
 
         Raises:
             ConfigInvalid: it cannot be added there; with what to add.
-            Conflict, PathRefused, StorageFailed: it cannot be written.
         """
         place = outside.below(self.root, config.CONFIG_PATH)
         content = outside.read(place, config.CONFIG_PATH)
@@ -359,7 +354,6 @@ class LocalStore:
 
         Raises:
             PathRefused: a part of it is a link.
-            StorageFailed: it cannot be made.
         """
         self._make_local()
         path = f"{LOCAL}/{name}"
@@ -367,11 +361,7 @@ class LocalStore:
             return os.path.join(self.root, path)
 
     def own(self, name: str) -> str:
-        """See `local`; its name cannot be guessed, so that a copied vault cannot bring its contents.
-
-        Raises:
-            As `local`.
-        """
+        """See `local`; its name cannot be guessed, so that a copied vault cannot bring its contents."""
         with files.translated(name, "make it"), files.opened(self.local(name)) as folder:
             own = name_for(folder)
         return self.local(f"{name}/{own}")

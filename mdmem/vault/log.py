@@ -12,14 +12,12 @@ import contextlib
 import os
 import stat
 from bisect import bisect_left
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from itertools import chain
-from typing import TYPE_CHECKING, NamedTuple, Protocol
+from typing import NamedTuple, Protocol
 
 from mdmem.errors import LimitReached
 from mdmem.vault import files
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Iterator, Sequence
 
 CHUNK = 1 << 16
 TORN_END = b"~\n"
@@ -290,7 +288,6 @@ class LogFile:
 
         Raises:
             PathRefused: a link, a folder, a device or a FIFO is in its place.
-            StorageFailed: the system refuses.
         """
         try:
             with files.translated(self.path, "read it"), contextlib.suppress(FileNotFoundError):

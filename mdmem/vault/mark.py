@@ -13,15 +13,13 @@ import json
 import os
 import stat
 import sys
+from collections.abc import Iterator, Mapping
 from functools import cache
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import Any, NamedTuple
 
 from mdmem.document.text.tokens import in_line
 from mdmem.errors import ConfigInvalid, StorageFailed
 from mdmem.vault import files
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping
 
 KEY = "key"
 _TEMPORARY = "/tmp"  # noqa: S108 - who owns what is in it is looked at
@@ -82,9 +80,6 @@ def allow(what: str, root: str, *, allowed: bool = True) -> None:
     """Say that the vault in a folder may do something for this user on this machine, or no longer.
 
     A config comes with the files, and may ask for what is the user's to say. This is kept outside of them.
-
-    Raises:
-        StorageFailed: it cannot be kept.
     """
     place = _allowance_path(_own_key(), what, root)
     with files.translated(place, "keep what the vault may do"), contextlib.suppress(FileNotFoundError):
@@ -201,11 +196,7 @@ def user_settings() -> UserSettings:
 
 
 def named_embedder() -> str:
-    """Return what makes vectors: what MDMEM_EMBEDDER names, else the user's own config; `none` for nothing.
-
-    Raises:
-        ConfigInvalid: the config cannot be read.
-    """
+    """Return what makes vectors: MDMEM_EMBEDDER, else the config of the user; `none` for nothing."""
     return os.environ.get(_EMBEDDER, "").strip() or user_settings().embedder
 
 

@@ -92,7 +92,6 @@ def replace(
     Raises:
         Conflict: it holds something else; with the diff.
         PathRefused: it, or a folder on the way to it, is a link, or it is not a regular file.
-        LockTimeout, FileBusy, StorageFailed: somebody else is in the way, or the system refused.
     """
     *folders, name = place.parts
     with (

@@ -8,20 +8,18 @@ from __future__ import annotations
 import os
 import re
 import unicodedata
+from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import lru_cache
 from types import MappingProxyType
-from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
+from typing import Any, NamedTuple, TypeAlias
 
 from mdmem.document.arguments import texts_of
 from mdmem.document.document import ANY_SUFFIXES, NAMED_SUFFIXES, SUFFIXES
 from mdmem.document.text.regex import regex
 from mdmem.errors import MdmemError, PathRefused, Usage
 from mdmem.kind import PROJECT_FILE
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Mapping
 
 StrPath: TypeAlias = str | os.PathLike[str]
 """What a verb takes for a path; `path_text` makes a text of it."""

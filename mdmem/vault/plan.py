@@ -6,25 +6,23 @@ What none may bring into a vault stands here as well: names that not every syste
 from __future__ import annotations
 
 import sys
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import takewhile
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import Any, NamedTuple
 
 from mdmem.diagnostic import SECRETS, SECRETS_HINT, Diagnostic, Severity, about_file
 from mdmem.document import secret
 from mdmem.document.document import Document, Limits, UnreadableDocument, parse, parse_any, parse_text
 from mdmem.document.edit import TextEdit, between, inverse, splice
+from mdmem.document.secret import Secret
 from mdmem.document.text.diff import unified
 from mdmem.document.text.tokens import first_of
 from mdmem.errors import EditRefused, Invalid, PathRefused
 from mdmem.vault.config import CONFIG_PATH, Secrets
 from mdmem.vault.paths import check_folder, check_memory, decode_id, is_under, join, relative, unportable
 from mdmem.vault.store import FileChange
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Iterator, Sequence
-
-    from mdmem.document.secret import Secret
 
 # What is shown of a plan has been held to the limits of its vault before, or will be.
 _NAMED = 4  # paths in a representation
@@ -69,7 +67,6 @@ class Change:
         """Return the document that results, None for a deletion.
 
         Raises:
-            DocumentRefused: the new bytes cannot be a memory.
             EditRefused: the edits overlap.
         """
         path = self.move_to or self.path
@@ -161,18 +158,27 @@ class EditPlan:
     @property
     def paths(self) -> tuple[str, ...]:
         """Every path that the plan touches, in order, without repeats."""
-        moves = [
-            *((c.path, c.move_to) for c in self.changes),
-            *((a.path, a.move_to) for a in self.attachments),
-        ]
-        touched = (path for move in moves for path in move if path)
-        return tuple(dict.fromkeys(touched))
+        touched: list[str | None] = []
+        for change in self.changes:
+            touched += (change.path, change.move_to)
+        for attachment in self.attachments:
+            touched += (attachment.path, attachment.move_to)
+        return tuple(dict.fromkeys(filter(None, touched)))
 
     @property
     def moves(self) -> dict[str, str]:
         """What moves, memories and attachments: old path to new path."""
         moves = {each.path: each.move_to for each in self.changes if each.move_to}
         return moves | {each.path: each.move_to for each in self.attachments if each.path and each.move_to}
+
+    def freed_paths(self) -> Iterator[str]:
+        """Yield the paths that a move or the deletion of a memory leaves free."""
+        for change in self.changes:
+            if change.delete or change.move_to:
+                yield change.path
+        for attachment in self.attachments:
+            if attachment.path and attachment.move_to:
+                yield attachment.path
 
     @property
     def links_rewritten(self) -> int:
@@ -181,11 +187,7 @@ class EditPlan:
 
     @property
     def files(self) -> tuple[FileChange, ...]:
-        """The memories that would change, and the attachments, with their hashes before and after.
-
-        Raises:
-            DocumentRefused, EditRefused: as `Change.after`.
-        """
+        """The memories that would change, and the attachments, with their hashes before and after."""
         changed = []
         for change in self.changes:
             after = change.after(_ANY_SIZE)
@@ -205,11 +207,7 @@ class EditPlan:
         return change_shape(self, self.files, applied=False)
 
     def diff(self) -> str:
-        """Return the plan as one unified diff; empty when nothing would change.
-
-        Raises:
-            DocumentRefused, EditRefused: as `Change.after`.
-        """
+        """Return the plan as one unified diff; empty when nothing would change."""
         parts = []
         for change in self.changes:
             after = change.after(_ANY_SIZE)
@@ -269,20 +267,21 @@ def refuse_paths(plan: EditPlan, suffixes: tuple[str, ...]) -> None:
     Args:
         plan: the plan.
         suffixes: how the name of a memory ends.
-
-    Raises:
-        EditRefused, PathRefused: it does.
     """
-    seen: set[str] = set()
-    memories = [check_memory(path, suffixes) for c in plan.changes for path in (c.path, c.move_to) if path]
-    attached = [check_folder(path) for a in plan.attachments for path in (a.path, a.move_to) if path]
-    for name in (*memories, *attached):
-        if name in seen:
+    names = []
+    for change in plan.changes:
+        names.append(check_memory(change.path, suffixes))
+        if change.move_to:
+            names.append(check_memory(change.move_to, suffixes))
+    for attachment in plan.attachments:
+        for path in filter(None, (attachment.path, attachment.move_to)):
+            if check_folder(path).endswith(suffixes):
+                reason = "an attachment does not become a memory by its name"
+                raise PathRefused(path=path, reason=reason, remedy="make the memory with `mdmem write`")
+            names.append(check_folder(path))
+    for name, times in Counter(names).items():
+        if times > 1:
             raise EditRefused(path=name, reason="a plan changes every file at most once")
-        seen.add(name)
-    for path in (name for name in attached if name.endswith(suffixes)):
-        reason = "an attachment does not become a memory by its name"
-        raise PathRefused(path=path, reason=reason, remedy="make the memory with `mdmem write`")
 
 
 class NewNames:
@@ -307,11 +306,7 @@ class NewNames:
         self._made: dict[str, tuple[str, str]] = {}
 
     def refuse(self, plan: EditPlan) -> None:
-        """Refuse a plan with a new name that not every system can hold, or that has a twin.
-
-        Raises:
-            PathRefused: it has one.
-        """
+        """Refuse a plan with a new name that not every system can hold, or that has a twin."""
         for change in () if plan.brings_back else plan.changes:
             if (change.before is None or change.move_to) and not change.as_it_was:
                 source = check_memory(change.path)

@@ -21,8 +21,9 @@ import sqlite3
 import stat
 import threading
 import time
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from hashlib import sha256
-from typing import TYPE_CHECKING, NamedTuple
+from typing import NamedTuple
 
 import psycopg
 from platformdirs import user_cache_dir
@@ -39,24 +40,17 @@ from mdmem.errors import (
     VaultNotFound,
 )
 from mdmem.vault import files
-from mdmem.vault.config import CONFIG_PATH
-from mdmem.vault.connection import Connections, read_address
+from mdmem.vault.config import CONFIG_PATH, Config
+from mdmem.vault.connection import Connection, Connections, Row, read_address
 from mdmem.vault.files import Content, Raced
 from mdmem.vault.local_store import LOCAL, LOCK_SECONDS, LocalStore
+from mdmem.vault.log import LogFile
 from mdmem.vault.paths import Namespace, above, check_folder, nfc
 from mdmem.vault.postgres_log import PostgresLog, fetch_chunks, lock_log
 from mdmem.vault.postgres_vectors import PostgresVectors
-from mdmem.vault.store import MOST_ATTACHED_BYTES, entry_from, hashed
+from mdmem.vault.store import MOST_ATTACHED_BYTES, Entry, Step, entry_from, hashed
 from mdmem.vault.uses import PostgresUses
 from mdmem.vault.walk import OWN_FOLDERS
-
-if TYPE_CHECKING:
-    from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
-
-    from mdmem.vault.config import Config
-    from mdmem.vault.connection import Connection, Row
-    from mdmem.vault.log import LogFile
-    from mdmem.vault.store import Entry, Step
 
 _MOST_FILES = 200_000
 _MOST_FETCHED = 16 * 1024 * 1024  # bytes of files that are in memory at once
@@ -177,9 +171,6 @@ class PostgresStore(LocalStore):
     """The vault that a URL names. Constructing it opens nothing.
 
     Its `root` is the copy's folder.
-
-    Raises:
-        Usage: as `read_address`.
     """
 
     is_copy = True
@@ -731,11 +722,7 @@ class PostgresStore(LocalStore):
 
 
 def refuse_too_much(vault: str, config: Config, files: int, size: int) -> None:
-    """Refuse more files, or more bytes in all of them, than a vault in a database may hold.
-
-    Raises:
-        LimitReached: it would hold more.
-    """
+    """Refuse more files, or more bytes in all of them, than a vault in a database may hold."""
     for there, most, of in (files, _MOST_FILES, "files"), (size, config.team.max_bytes, "bytes of the files"):
         if there > most:
             remedy = "remove some, or begin another vault"

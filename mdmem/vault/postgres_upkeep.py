@@ -4,29 +4,21 @@ from __future__ import annotations
 
 import contextlib
 import json
+from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime, timedelta
 from itertools import takewhile
-from typing import TYPE_CHECKING
 
-from mdmem.diagnostic import about_file
+from mdmem.diagnostic import Diagnostic, about_file
 from mdmem.document.document import parse
 from mdmem.errors import Invalid, MdmemError, MemoryNotFound
 from mdmem.vault.config import CONFIG_PATH
-from mdmem.vault.connection import DIMS
+from mdmem.vault.connection import DIMS, Connection
 from mdmem.vault.folder import find
 from mdmem.vault.paths import Namespace, check_folder, decode_id, is_under
-from mdmem.vault.postgres import LOCK_HEAD, insert_entry, write_shape
-from mdmem.vault.store import MOST_ATTACHED_BYTES, FileChange, Step, changed_by, entry_from, new_entry
+from mdmem.vault.postgres import LOCK_HEAD, PostgresStore, insert_entry, write_shape
+from mdmem.vault.store import MOST_ATTACHED_BYTES, FileChange, Step, Store, changed_by, entry_from, new_entry
 from mdmem.vault.vault import Vault
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-
-    from mdmem.diagnostic import Diagnostic
-    from mdmem.vault.connection import Connection
-    from mdmem.vault.postgres import PostgresStore
-    from mdmem.vault.store import Store
 
 _AT_ONCE = 1_000  # entries that are read at once
 _PAST = """
@@ -105,13 +97,7 @@ def _read(connection: Connection, vault: str, *, newest: bool = False) -> Iterat
 
 
 def put(store: PostgresStore, folder: str, *, dry_run: bool = False) -> tuple[FileChange, ...]:
-    """Give a vault the config, schemas and templates of one in a folder, and no others; return what changes.
-
-    Raises:
-        VaultNotFound: there is no vault in the folder.
-        ConfigInvalid, Invalid: they could not be used.
-        LockTimeout, DatabaseFailed, NotKnown: as `Store.commit`.
-    """
+    """Give a vault the config, schemas and templates of a folder, and no others; return what changes."""
     given = Vault(find(folder))
     _ = given.config  # which may be invalid
     found = (*given.schemas.lint(), *given.templates.lint())
@@ -171,11 +157,7 @@ _FAULTS = {
 
 
 def check(store: PostgresStore) -> list[Diagnostic]:
-    """List what is wrong with the tables of a vault; this machine's copy is compared, and put right.
-
-    Raises:
-        DatabaseFailed, LockTimeout: it cannot be looked at.
-    """
+    """List what is wrong with the tables of a vault; this machine's copy is compared, and put right."""
     with store.pinned(compares=True), store.database.translated("check it"):
         found = [about_file(store.name, "copy-differs", note) for note in store.notes]
         for code, statement in _FAULTS.items():
@@ -233,9 +215,7 @@ def erase(store: PostgresStore, path: str, *, dry_run: bool = False) -> ErasedMe
 
     Raises:
         MemoryNotFound: the vault holds nothing of it.
-        PathRefused: it can be no path.
         DatabaseFailed: the database refused; to remove needs more rights than servers have.
-        LockTimeout, NotKnown: as `Store.commit`.
     """
     name, vault = check_folder(path), store.address.vault
     paths = [name]

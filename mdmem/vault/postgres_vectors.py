@@ -4,16 +4,11 @@ from __future__ import annotations
 
 import contextlib
 import math
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from functools import cached_property
-from typing import TYPE_CHECKING
 
 from mdmem.errors import DatabaseFailed, NotProvided, Usage
-from mdmem.vault.connection import DIMS
-
-if TYPE_CHECKING:
-    from collections.abc import Collection, Iterable, Mapping, Sequence
-
-    from mdmem.vault.connection import Connections
+from mdmem.vault.connection import DIMS, Connections
 
 _FETCHED = 500  # keys that are streamed at once
 _PUT = """
@@ -32,7 +27,6 @@ class PostgresVectors:
     """Vectors of a vault in a database, compared exactly by it: see `Vectors`.
 
     Raises:
-        DatabaseFailed, LockTimeout: the database refused.
         NotProvided: it has no table of vectors.
         Usage: a vector has another number of numbers, is not finite, or is all zero.
     """

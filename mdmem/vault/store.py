@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import os
 import unicodedata
+from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
@@ -18,7 +19,6 @@ from mdmem.document.moment import stamp
 from mdmem.document.text.tokens import in_line
 
 if TYPE_CHECKING:
-    from collections.abc import Collection, Iterator, Sequence
     from contextlib import AbstractContextManager
 
     from mdmem.vault.config import Config
@@ -51,11 +51,7 @@ class Store(Protocol):
 
     @property
     def config(self) -> Config:
-        """The config, as it was when it was first needed.
-
-        Raises:
-            ConfigInvalid: it cannot be used.
-        """
+        """The config, as it was when it was first needed."""
 
     def again(self) -> Store:
         """Return what an index of the same files reads."""
@@ -70,10 +66,8 @@ class Store(Protocol):
             settled: never what somebody is in the middle of writing.
 
         Raises:
-            TooLarge: it has more than `limit` bytes.
             PathRefused: a link, a folder or a device is in its place.
             FileBusy: somebody kept writing it, and it is to be `settled`.
-            StorageFailed: the system refused.
         """
 
     def walk(self, namespace: Namespace, suffixes: tuple[str, ...] = SUFFIXES) -> Iterator[Found]:
@@ -112,11 +106,7 @@ class Store(Protocol):
         """Let `recover` look only once in the block, for one question that reads many files."""
 
     def writing(self) -> AbstractContextManager[None]:
-        """Keep other writers out, as far as the store can; what a crash left is put right first.
-
-        Raises:
-            LockTimeout: another writer does not go away.
-        """
+        """Keep other writers out, as far as the store can; what a crash left is put right first."""
 
     def commit(self, entry: Entry, steps: Sequence[Step]) -> None:
         """Compare the base of each step with what is there, and do all steps, or none. Needs `writing`.
@@ -141,7 +131,6 @@ class Store(Protocol):
 
         Raises:
             PathRefused: a link, a folder or a device is in its place.
-            StorageFailed: the system refused.
         """
 
     def appending(self, *paths: str) -> AbstractContextManager[tuple[Log, ...]]:
@@ -149,10 +138,6 @@ class Store(Protocol):
 
         Nobody waits for changes of memories, and no change of a memory waits for this. Where a crash tore
         the last line of a log, what is added begins a new one.
-
-        Raises:
-            LockTimeout: another writer does not go away.
-            As `log`.
         """
 
 
@@ -191,8 +176,12 @@ class FileChange:
 
     def json_shape(self) -> dict[str, Any]:
         """Return the memory of a change as a JSON object."""
-        more = {key: value for key in ("spelled", "mode") if (value := getattr(self, key))}
-        return {"path": self.path, "before": self.before, "after": self.after, **more}
+        shape: dict[str, Any] = {"path": self.path, "before": self.before, "after": self.after}
+        if self.spelled:
+            shape["spelled"] = self.spelled
+        if self.mode:
+            shape["mode"] = self.mode
+        return shape
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -219,8 +208,13 @@ class Entry:
 
     def json_shape(self) -> dict[str, Any]:
         """Return the change as a JSON object."""
-        shape = {key: getattr(self, key) for key in ("id", "time", "actor", "message", "files")}
-        return shape | {key: value for key in ("undoes", "redoes") if (value := getattr(self, key))}
+        shape: dict[str, Any] = {"id": self.id, "time": self.time, "actor": self.actor}
+        shape |= {"message": self.message, "files": self.files}
+        if self.undoes:
+            shape["undoes"] = self.undoes
+        if self.redoes:
+            shape["redoes"] = self.redoes
+        return shape
 
 
 def hashed(data: bytes | None) -> str | None:

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from mdmem.document.document import Document, Limits, UnreadableDocument, parse, parse_text
 from mdmem.document.merging.merge import merge
@@ -12,17 +13,19 @@ from mdmem.document.text.diff import unified
 from mdmem.document.text.lines import LINE_END
 from mdmem.document.text.tokens import first_of
 from mdmem.errors import AlreadyExists, Conflict, DocumentRefused, FileBusy, PathRefused
-from mdmem.vault.files import BUSY_SECONDS, Raced
+from mdmem.vault.files import BUSY_SECONDS, Content, Raced
 from mdmem.vault.paths import above, check_folder, check_memory, is_under, join, relative, seen_from
-from mdmem.vault.plan import change_shape
-from mdmem.vault.store import MOST_ATTACHED_BYTES, Entry, FileChange, Step, changed_by, hashed, new_entry
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Mapping, Sequence
-
-    from mdmem.vault.files import Content
-    from mdmem.vault.plan import AttachmentChange, Change, EditPlan, Prepared
-    from mdmem.vault.store import Store
+from mdmem.vault.plan import AttachmentChange, Change, EditPlan, Prepared, change_shape
+from mdmem.vault.store import (
+    MOST_ATTACHED_BYTES,
+    Entry,
+    FileChange,
+    Step,
+    Store,
+    changed_by,
+    hashed,
+    new_entry,
+)
 
 # How often a program that takes no lock may come in between before we give up.
 _RACES = 50
@@ -73,7 +76,7 @@ class Transaction:
     actor: str
     limits: Limits
     store: Store
-    check: Callable[[Document | None, Document], None]
+    check: Callable[[Document, Document], None]
     may_merge: bool
 
     def run(self) -> Applied:
@@ -82,12 +85,13 @@ class Transaction:
         gone = _Gone(self.store, self.namespace, plan)
         for _ in range(_RACES):
             merged: list[str] = []
-            # All that need not wait is made before anything goes, so that a memory is always there for a
-            # program that takes no lock.
             steps = list(self._make_steps(merged, gone))
-            steps.sort(key=lambda step: step.after is not None and gone.meets(step.path))
             if not steps:
                 return Applied(id="", files=(), merged=(), plan=plan)
+            if len(steps) > 1:
+                # All that need not wait is made before anything goes, so that a memory is always there for a
+                # program that takes no lock.
+                steps.sort(key=lambda step: step.after is not None and gone.meets(step.path))
             entry = self._make_entry(steps, plan.message)
             entry = replace(entry, undoes=plan.undoes, redoes=plan.redoes)
             try:
@@ -104,11 +108,7 @@ class Transaction:
         raise FileBusy(path=plan.paths[0], seconds=BUSY_SECONDS)
 
     def compare(self) -> None:
-        """Refuse the plan if a file has changed since it was made, and nothing may be merged.
-
-        Raises:
-            AlreadyExists, Conflict: one has.
-        """
+        """Refuse the plan if a file has changed since it was made, and nothing may be merged."""
         for _ in self._make_steps([], _Gone(self.store, self.namespace, self.prepared.plan)):
             pass
 
@@ -243,11 +243,14 @@ class _Gone:
 
     def __init__(self, store: Store, namespace: str, plan: EditPlan) -> None:
         self._store = store
-        deleted = (each.path for each in plan.changes if each.delete)
-        paths = [join(namespace, check_folder(path)) for path in (*plan.moves, *deleted)]
-        # Some file systems take names that differ in case alone for the same.
-        self._files = {path.casefold(): path for path in paths}
-        self._folders = {folder.casefold(): folder for path in paths for folder in above(path)}
+        # By their casefolded names: some file systems take names that differ in case alone for the same.
+        self._files: dict[str, str] = {}
+        self._folders: dict[str, str] = {}
+        for path in plan.freed_paths():
+            full = join(namespace, check_folder(path))
+            self._files[full.casefold()] = full
+            for folder in above(full):
+                self._folders[folder.casefold()] = folder
 
     def meets(self, path: str) -> bool:
         name = path.casefold()

@@ -11,19 +11,20 @@ import os
 import re
 import stat
 import time
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from hashlib import sha256
 from itertools import dropwhile
-from typing import TYPE_CHECKING
 
 from mdmem.document.document import digest as digest_of
 from mdmem.document.text.tokens import first_of
 from mdmem.errors import EditRefused, MemoryNotFound
 from mdmem.vault import files
 from mdmem.vault.config import CONFIG_PATH, DEFAULT_TEXT
+from mdmem.vault.connection import Connection
 from mdmem.vault.files import Content, Raced
 from mdmem.vault.folder import add_ignores, find_missing_ignores, refuse_nested, takes_ignores
-from mdmem.vault.local_store import LOCAL, LOCK_SECONDS
+from mdmem.vault.local_store import LOCAL, LOCK_SECONDS, LocalStore
 from mdmem.vault.log import LogFile
 from mdmem.vault.paths import is_hidden, nfc
 from mdmem.vault.postgres import (
@@ -38,14 +39,7 @@ from mdmem.vault.postgres import (
     split_batches,
 )
 from mdmem.vault.postgres_log import put_log
-from mdmem.vault.store import MOST_ATTACHED_BYTES
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Mapping, Sequence
-
-    from mdmem.vault.connection import Connection
-    from mdmem.vault.local_store import LocalStore
-    from mdmem.vault.store import Entry
+from mdmem.vault.store import MOST_ATTACHED_BYTES, Entry
 
 _LOG = re.compile(r"(?:.*/)?sessions/(?:[^/]+\.jsonl|\.archive/[^/]+/[^/]+)")
 _BLOCK, _AT_ONCE, _NAMED = 1 << 20, 200, 5  # bytes and changes that are written at once; files that are named

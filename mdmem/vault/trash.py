@@ -17,8 +17,8 @@ import errno
 import os
 import stat
 import time
+from collections.abc import Iterator, Sequence
 from datetime import UTC, datetime
-from typing import TYPE_CHECKING
 
 from mdmem.diagnostic import as_json
 from mdmem.document.document import digest as digest_of
@@ -28,9 +28,6 @@ from mdmem.vault import config, files
 from mdmem.vault.log import TORN_END, LogFile, lines_back
 from mdmem.vault.mark import believed, signed
 from mdmem.vault.store import Entry, entry_from
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
 
 _LOG = "log.jsonl"
 # What the system says of something under a hash that no change left there; of nothing, ENOENT.
@@ -80,11 +77,7 @@ class TrashFolder:
             files.remove(folder, name)
 
     def keep(self, data: bytes, digest: str, like: files.Content | None = None) -> None:
-        """Put a copy of some content into the trash under its hash, with the permissions and owner of `like`.
-
-        Raises:
-            OSError: it cannot be written.
-        """
+        """Put a copy of some content into the trash under its hash, with the permissions of `like`."""
         with files.opened(self.path) as trash:
             if self.kept(digest) is None:
                 files.remove(trash, digest + _PART)  # a crash may have left one
@@ -116,11 +109,7 @@ class TrashFolder:
         return content if digest_of(content.data) == digest else None
 
     def record(self, *entries: Entry) -> None:
-        """Add entries to the log; they are on the disk then. Wants other writers of the log kept out.
-
-        Raises:
-            PathRefused, StorageFailed: it cannot be written.
-        """
+        """Add entries to the log; they are on the disk then. Wants other writers of the log kept out."""
         with self._open_log(writing=True) as log:
             log.append([signed(as_json(entry)) for entry in entries])
 

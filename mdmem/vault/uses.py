@@ -5,13 +5,12 @@ from __future__ import annotations
 import contextlib
 import os
 import sqlite3
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import TYPE_CHECKING, Protocol
 
 from mdmem.errors import StorageFailed
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Iterator, Mapping
-
     from mdmem.vault.connection import Connections
 
 _NAME = "uses.sqlite"

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import contextlib
 import os
+from collections.abc import Callable, Iterator, Sequence
 from contextvars import ContextVar
 from dataclasses import replace
 from difflib import get_close_matches
-from functools import lru_cache
+from functools import lru_cache, partial
 from typing import TYPE_CHECKING, Any, TypeVar, cast
 
 from mdmem.diagnostic import Diagnostic, told
@@ -28,6 +29,7 @@ from mdmem.errors import (
 )
 from mdmem.vault import config
 from mdmem.vault.config import Config, check_names
+from mdmem.vault.files import Place
 from mdmem.vault.local_store import LOCAL, LocalStore
 from mdmem.vault.paths import (
     Layer,
@@ -41,18 +43,13 @@ from mdmem.vault.paths import (
     seen_from,
 )
 from mdmem.vault.plan import EditPlan, NewNames, Prepared, refuse_paths, screen, standing
-from mdmem.vault.store import MOST_ATTACHED_BYTES, actor_name
-from mdmem.vault.walk import count_hidden, count_passed_over, list_others
+from mdmem.vault.store import MOST_ATTACHED_BYTES, Entry, Store, actor_name
+from mdmem.vault.walk import Found, count_hidden, count_passed_over, list_others
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Sequence
-
-    from mdmem.vault.files import Place
     from mdmem.vault.schema import Schemas
-    from mdmem.vault.store import Entry, Store
     from mdmem.vault.template.templates import Templates
     from mdmem.vault.transaction import Applied, Transaction
-    from mdmem.vault.walk import Found
 
 T = TypeVar("T")
 _MOST_TRIES = 1_000  # to change what a program that takes no locks writes again and again
@@ -130,11 +127,7 @@ class Vault:
         return self.store.name
 
     def require_folder(self, what: str) -> None:
-        """Refuse what needs a folder of the user's own, where the vault is in a database.
-
-        Raises:
-            NeedsFolder: it is.
-        """
+        """Refuse what needs a folder of the user's own, where the vault is in a database."""
         if self.disk.is_copy:
             raise NeedsFolder(vault=self.name, what=what)
 
@@ -145,11 +138,7 @@ class Vault:
 
     @property
     def config(self) -> Config:
-        """The config, as it was when it was first needed.
-
-        Raises:
-            ConfigInvalid: it cannot be used.
-        """
+        """The config, as it was when it was first needed."""
         return self.store.config
 
     @property
@@ -163,11 +152,7 @@ class Vault:
 
     @property
     def disk(self) -> LocalStore:
-        """The store, for what needs files: ripgrep, the index, the watcher, the programs of others.
-
-        Raises:
-            VaultNotFound: the memories are not in a folder.
-        """
+        """The store, for what needs files: ripgrep, the index, the watcher, the programs of others."""
         if not isinstance(self.store, LocalStore):
             raise VaultNotFound(start=self.name)
         return self.store
@@ -286,7 +271,11 @@ class Vault:
     def _find_layer(self, path: str) -> Layer | None:
         """Return the layer that the name before the colon of a path means; None without one."""
         name, colon, _ = path.partition(":")
-        return next((layer for layer in self.reads if colon and name and layer.name == name), None)
+        if name and colon:
+            for layer in self.reads:
+                if layer.name == name:
+                    return layer
+        return None
 
     def show_path(self, full: str) -> str:
         """Return the name here of a path of the whole vault; one that may not be read here is unchanged."""
@@ -328,8 +317,6 @@ class Vault:
         Raises:
             MemoryNotFound: there is none; the error names the nearest.
             PathRefused: the path leaves the vault, or is a link, a folder, a device.
-            DocumentRefused: its bytes cannot be a memory.
-            StorageFailed: the system refused.
         """
         document = self.find(path, recovered=recovered, unreadable=unreadable)
         if document is None:
@@ -468,7 +455,6 @@ class Vault:
             Conflict: a file has changed, and cannot be merged; with the diff.
             AlreadyExists: a new memory stands there already.
             PathRefused: a path that cannot be, or be made.
-            LockTimeout, FileBusy, StorageFailed: somebody else is in the way.
         """
         prepared = self.prepare(plan)
         with self.store.writing(), self._hide_other_ids():
@@ -481,9 +467,6 @@ class Vault:
         Args:
             build: makes the plan.
             locked: hold the lock from the start, for a plan that depends on memories that it does not change.
-
-        Raises:
-            As `apply`, and what `build` raises.
         """
         if not locked:
             with contextlib.suppress(Conflict, AlreadyExists):
@@ -503,7 +486,7 @@ class Vault:
     def _run_prepared(self, prepared: Prepared, *, may_merge: bool) -> Applied:
         """Make the change, or those that it sums up. Needs the lock."""
         if isinstance(self.store, LocalStore):
-            self.store.journal.report = lambda steps: self.report_progress("writing", steps)
+            self.store.journal.report = partial(self.report_progress, "writing")
         transaction = self._make_transaction(prepared, may_merge=may_merge)
         plan = prepared.plan
         if not plan.steps:
@@ -528,11 +511,7 @@ class Vault:
             raise PathRefused(path=self.namespace, reason=reason, remedy="choose another id") from None
 
     def prepare(self, plan: EditPlan) -> Prepared:
-        """Return a plan as it would be written, without the secrets that it may not add. Nothing is written.
-
-        Raises:
-            Invalid, PathRefused, EditRefused, DocumentRefused: as `apply` would.
-        """
+        """Return a plan as it would be written, without the secrets that it may not add; write nothing."""
         for each in plan.steps or (plan,):
             refuse_paths(each, self.suffixes)
         self._refuse_outside(plan)
@@ -544,7 +523,9 @@ class Vault:
             prepared = screen(prepared, self.config.secrets)
         findings: list[Diagnostic] = []
         for change, after in zip(plan.changes, prepared.afters, strict=True):
-            findings += self._find_new(change.before, after) if after and not change.as_it_was else ()
+            if after and not change.as_it_was:
+                versions = (change.before,) if change.before else ()
+                findings += self.schemas.find_new(after, *versions)
         if findings:
             raise Invalid(findings=tuple(told(findings)))
         return prepared
@@ -569,11 +550,8 @@ class Vault:
             return found
         return found + standing(document, self.config.secrets)
 
-    def _find_new(self, before: Document | None, after: Document) -> list[Diagnostic]:
-        return self.schemas.find_new(after, *filter(None, (before,)))
-
-    def _refuse_new_findings(self, before: Document | None, after: Document) -> None:
-        findings = self._find_new(before, after)
+    def _refuse_new_findings(self, before: Document, after: Document) -> None:
+        findings = self.schemas.find_new(after, before)
         if findings:
             raise Invalid(findings=tuple(findings))
 
@@ -595,11 +573,7 @@ class Vault:
         return self.store.recover()
 
     def enter(self) -> None:
-        """See `recover`, in a vault that is there: in one that is gone, to find nothing would be a guess.
-
-        Raises:
-            VaultNotFound: the vault's folder is gone.
-        """
+        """See `recover`, in a vault that is there: in one that is gone, to find nothing would be a guess."""
         if not self.store.stands(""):
             raise VaultNotFound(start=self.name)
         self.recover()

@@ -197,9 +197,6 @@ def compare_files(
         root: an absolute path.
         known: `Found.seen` of the files that were met before, by their paths, of those with a problem too.
         mounts, suffixes: as for `walk`.
-
-    Raises:
-        StorageFailed, SystemFailing: as for `walk`.
     """
     search = _Search(known, mounts or {}, suffixes)
     search.compare_folder(_Folder(root, ""), None)

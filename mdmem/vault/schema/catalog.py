@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+from collections.abc import Iterator, Mapping
 from difflib import get_close_matches
 from functools import cache, cached_property
 from typing import TYPE_CHECKING, Any, TypeAlias
@@ -12,8 +13,6 @@ from mdmem.document.text.regex import regex
 from mdmem.vault.builtin import builtin_folder
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping
-
     from mdmem.document.tree import Key
 
 Schema: TypeAlias = dict[str, Any] | bool

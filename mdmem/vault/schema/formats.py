@@ -11,6 +11,7 @@ both share the same way but for `$`, which there also matches before a final lin
 from __future__ import annotations
 
 import re
+from collections.abc import Callable
 from functools import lru_cache
 from typing import TYPE_CHECKING, NamedTuple
 
@@ -19,8 +20,6 @@ from mdmem.document.text.regex import foreign, regex
 from mdmem.errors import PatternInvalid
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
-
     from regex import Pattern
 
 _DATE = regex(DAY)
@@ -110,11 +109,7 @@ def _is_regex(text: str) -> bool:
 
 @lru_cache(maxsize=256)
 def expression(pattern: str) -> Pattern[str]:
-    """Compile a regular expression of a schema, to be searched for anywhere in a text.
-
-    Raises:
-        PatternInvalid: it cannot be compiled.
-    """
+    """Compile a regular expression of a schema, to be searched for anywhere in a text."""
     return foreign(_DOLLAR.sub(lambda found: found[1] or r"\Z", pattern))
 
 

@@ -6,12 +6,11 @@ that refer to each other end.
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Iterator, Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple
 from urllib.parse import unquote
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Sequence
-
     from mdmem.vault.schema.catalog import Catalog
 
 _MOST_PARTS = 1_000

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 from jsonschema import FormatChecker
 from jsonschema.exceptions import FormatError
 
+from mdmem.document.document import Document
 from mdmem.document.text.regex import MOST_SECONDS, Allowance, shortened
 from mdmem.errors import PatternTooSlow
 from mdmem.vault.schema.formats import FORMATS, expression
@@ -18,7 +19,6 @@ from mdmem.vault.schema.formats import FORMATS, expression
 if TYPE_CHECKING:
     from regex import Pattern
 
-    from mdmem.document.document import Document
 
 MOST_STEPS = 300_000
 """The most steps for one memory: a step takes 3 to 7 µs on a slow processor, all of them 1 to 2 s."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Callable, Mapping, Sequence
 from functools import partial, reduce
 from math import isfinite
 from operator import getitem
@@ -11,7 +12,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from mdmem.diagnostic import Diagnostic, Span
 from mdmem.document.document import Document
 from mdmem.document.text.regex import regex
-from mdmem.document.tree import PLACEHOLDER, Flaw
+from mdmem.document.tree import PLACEHOLDER, Flaw, Key
 from mdmem.errors import NamedNotFound
 from mdmem.kind import DEFAULT_SCHEMA, KINDS, WORKING, Kind, kind_at
 from mdmem.vault.schema import formats, violation
@@ -20,11 +21,8 @@ from mdmem.vault.schema.guide import FieldGuide, describe_item, list_fields
 from mdmem.vault.schema.violation import escape, locate_start, show
 
 if TYPE_CHECKING:  # jsonschema takes longer to import than most commands take to run
-    from collections.abc import Callable, Mapping, Sequence
-
     from jsonschema.protocols import Validator
 
-    from mdmem.document.tree import Key
 
 # What a memory may carry for mdmem's sake, whatever its schema allows; the last one in JSON only.
 _BOOKKEEPING = ("$schema", "ttl_seconds", "expires")
@@ -69,11 +67,7 @@ class Schemas:
         return self._catalog.resolve(name) is not None
 
     def show(self, name: str) -> str:
-        """Return the JSON text of a schema.
-
-        Raises:
-            NamedNotFound: there is none of this name.
-        """
+        """Return the JSON text of a schema."""
         found = self._catalog.resolve(name)
         if found is None:
             near = dict.fromkeys([*self._catalog.near(name), *self._catalog.names])

@@ -4,21 +4,18 @@ from __future__ import annotations
 
 import json
 from collections import defaultdict
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import suppress
 from difflib import get_close_matches
 from itertools import islice
-from typing import TYPE_CHECKING, Any, TypeAlias
+from typing import Any, TypeAlias
 
 from mdmem.diagnostic import Diagnostic, Span
+from mdmem.document.document import Document
 from mdmem.document.text.tokens import first_of
 from mdmem.document.tree import Flaw, KeyPath, dotted
 from mdmem.vault.schema.catalog import BODY
 from mdmem.vault.schema.formats import FORMATS
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Iterator
-
-    from mdmem.document.document import Document
 
 Error: TypeAlias = Any  # jsonschema's ValidationError, of which its stub says that all may be unset
 

@@ -5,16 +5,13 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Mapping
 from datetime import date, datetime, time
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from mdmem.document import anchor, yaml_edit
 from mdmem.document.edit import TextEdit, splice
-from mdmem.document.markdown.blocks import scan
+from mdmem.document.markdown.blocks import Heading, Scan, scan
 from mdmem.document.text.lines import with_newline
 from mdmem.document.text.regex import regex
-
-if TYPE_CHECKING:
-    from mdmem.document.markdown.blocks import Heading, Scan
 
 _LONGEST_KEY = 1000  # YAML allows 1,024 characters, quotes included, for a key in one line
 _DEEPEST_HEADING = 6

@@ -167,9 +167,6 @@ def render(
         given: its variables.
         values: what it finds under global names.
         max_chars: how long the result may be.
-
-    Raises:
-        TemplateFailed: it cannot be parsed or rendered.
     """
     work = max(_LEAST_WORK, _WORK_FOR_A_CHARACTER * max_chars)
     sandbox = Sandbox(_make_loader(name, source, lookup), values, work)

@@ -17,6 +17,7 @@ import functools
 import json
 from collections.abc import Callable, ItemsView, Iterable, Iterator, KeysView, Mapping, ValuesView
 from datetime import date, datetime, time, timedelta
+from types import CodeType
 from typing import TYPE_CHECKING, Any
 
 from jinja2 import (
@@ -39,8 +40,6 @@ from jinja2.visitor import NodeTransformer
 from mdmem.vault.template import filters
 
 if TYPE_CHECKING:
-    from types import CodeType
-
     from jinja2.environment import Template
 
 DICT_VIEWS = (KeysView, ValuesView, ItemsView)
@@ -236,11 +235,7 @@ class Sandbox(ImmutableSandboxedEnvironment):
         self.tests = {n: t if n in _IDENTITY_TESTS else self._pay_for(t) for n, t in _TESTS.items()}
 
     def pay(self, amount: int) -> None:
-        """Take `amount` from the work that is left.
-
-        Raises:
-            Exhausted: there is not so much left.
-        """
+        """Take `amount` from the work that is left."""
         self.work -= amount
         if self.work < 0:
             raise Exhausted("it does more work than a template may")

@@ -3,21 +3,19 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from difflib import get_close_matches
 from functools import cache
 from typing import TYPE_CHECKING, Any
 
-from mdmem.diagnostic import about_file
+from mdmem.diagnostic import Diagnostic, about_file
 from mdmem.document.text.regex import regex
 from mdmem.errors import NamedNotFound, PathRefused, TemplateFailed, Usage
 from mdmem.vault.builtin import builtin_folder
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
-
-    from mdmem.diagnostic import Diagnostic
     from mdmem.vault.template.rendering import Variable
 
 
@@ -93,7 +91,6 @@ class Templates:
         """Return the source of a template and the variables that it reads.
 
         Raises:
-            NamedNotFound: there is no template of that name.
             PathRefused: the name leaves the template folder.
             TemplateFailed: it, or one that it names, cannot be parsed.
         """
@@ -121,7 +118,6 @@ class Templates:
             refuse_unread: whether to refuse variables that the template does not read.
 
         Raises:
-            NamedNotFound, PathRefused: as `show`.
             TemplateFailed: a variable is missing or refused, or the template cannot be parsed, fails, reaches
                 for what it may not have, or does or writes too much.
             Usage: `now` has no time zone.
@@ -141,11 +137,7 @@ class Templates:
         return text.rstrip("\r\n") + "\n"
 
     def find(self, name: str) -> tuple[str, str]:
-        """Find a template: its full name, with the suffix, and its source.
-
-        Raises:
-            NamedNotFound, PathRefused: as `show`.
-        """
+        """Find a template: its full name, with the suffix, and its source."""
         for suffix in _SUFFIXES:
             source = self._source_of(name, suffix)
             if source is not None:

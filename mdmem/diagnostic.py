@@ -17,7 +17,7 @@ SECRETS_HINT = "leave it out, or name where it is kept"
 def as_json(value: Any) -> Any:
     """Return a value of any kind as JSON has it: an object of the fields of a dataclass or a named tuple.
 
-    A class whose object has other members says so: `JSON` names the fields and properties, `json_shape()`
+    A class with other members in its object says so: `JSON` names the fields and properties, `json_shape()`
     gives the members. What is neither, nor a collection, stays as it is.
     """
     kind = type(value)

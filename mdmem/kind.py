@@ -68,7 +68,7 @@ NAMESPACES = {"users": 2, "projects": 2, "resources": 3}
 
 
 def namespace_of(path: str) -> list[str]:
-    """Return the folders with which a path begins that say whose memory it is, and about what."""
+    """Return the first folders of a path: those that name a user, a project or a resource."""
     folders, end = path.split("/")[:-1], 0
     while end < len(folders) and folders[end] in NAMESPACES:
         end += NAMESPACES[folders[end]]
@@ -76,7 +76,7 @@ def namespace_of(path: str) -> list[str]:
 
 
 def kind_at(path: str, kinds: Iterable[Kind] = KINDS) -> Kind | None:
-    """Return the kind whose place a path is, below whatever namespace it names first.
+    """Return the kind that has its place at a path, below whatever namespace the path names first.
 
     None where it is of none.
     """

@@ -64,7 +64,6 @@ class WorkTree:
         """Return the files at or below `names` that are not as the head has them, sorted by their names.
 
         Args:
-            names: paths from the top of the work tree.
             most_bytes: a file of more cannot be committed.
         """
         query = ["status", "--porcelain=v2", "-z", "--untracked-files=all", "--no-renames", "--ignored"]
@@ -110,7 +109,6 @@ class WorkTree:
 
         Args:
             files: none of them has a `why_not`.
-            message: the whole message.
             seconds: how long git, hooks and signing may be silent.
 
         Raises:

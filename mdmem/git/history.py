@@ -31,7 +31,7 @@ TRAILERS = OP, ID, ALSO, AGENT, SESSION = (
 
 _SECOND = 10**9  # nanoseconds
 _CHUNK = 1 << 16
-_LONGEST = 1 << 16  # bytes of a name or a text of a commit; of what is longer, the beginning is read
+_LONGEST = 1 << 16  # bytes of a name or a text of a commit; the rest is not read
 _LONGEST_VALUE = 1_000  # characters of a trailer
 _COMMITS_AT_ONCE = 500  # ids that stand in one command line
 _MOST_COMMITS = 1_000  # that are looked at for the changes that they name
@@ -93,8 +93,6 @@ class Commit(NamedTuple):
     """A commit.
 
     Attributes:
-        id: its object id.
-        parents: those of its parents.
         committed: when it was made, in seconds since the epoch.
         author, email: who wrote it, as it says itself.
         date: when it was written, in ISO 8601 with the offset from UTC.
@@ -200,7 +198,6 @@ class History:
         """Yield the commits that touched files at or below `names`, newest first; to be closed.
 
         Args:
-            names: paths from the top of the work tree.
             start: the id of the commit to begin with.
             follow: there is one name, of a file: go on behind its renames.
         """
@@ -350,7 +347,7 @@ def _to_nanoseconds(time: bytes) -> int:
 
 
 def _read_touched(word: str, words: Iterator[str]) -> Iterator[TouchedFile]:
-    """Yield what a line of `--raw -z` tells, whose names are the next words.
+    """Yield what a line of `--raw -z` tells; its names are the next words.
 
     Of a merge it tells of the files that it settled, the first parent's content before the commit's own.
     """

@@ -136,9 +136,6 @@ class GitProcess(io.RawIOBase):
     `seconds` (default: a minute). The time between two reads does not count.
 
     Args:
-        line: the argument list.
-        folder: where it runs.
-        environ: its environment.
         stdin: what it reads: nothing, a file, or `subprocess.PIPE` for `ask`.
         seconds: how long it may be silent.
     """
@@ -283,8 +280,6 @@ def run_as_user(
 
     Args:
         arguments: behind `git`.
-        folder: where it runs.
-        action: as `run`.
         given: what it reads from standard input.
         settings: of the environment, in addition.
         seconds: how long git, and what it starts, may be silent; by default as `run`.

@@ -20,8 +20,6 @@ class Removals:
     """The removals in the history of a commit; what was read is kept, and gone on from.
 
     Args:
-        history: of the repository.
-        head: the id of the commit.
         file: the database that keeps them, which can be deleted any time; empty to keep none.
     """
 

@@ -175,7 +175,7 @@ class Repository:
 
     @classmethod
     def find(cls, folder: str) -> Repository | None:
-        """Return the repository whose work tree holds `folder`; None when none does, or there is no git.
+        """Return the repository with `folder` in its work tree; None without one, or without git.
 
         Raises:
             GitFailed: git refuses it, such as one that belongs to another user, or cannot read it.
@@ -263,11 +263,11 @@ class Repository:
         """Return the files that `commit` has under one name, and the index under another, as git pairs them.
 
         Args:
-            commit: the id of a commit.
             before: compare with its first parent instead.
         """
         query = [*OF_THE_INDEX, "-M", "--diff-filter=R", "--name-status", "-z"]
-        query += [_require_id(commit) + "^" * before, "--"]
+        base = _require_id(commit)
+        query += [f"{base}^" if before else base, "--"]
         return tuple(_parse_renames(self.require(query, "look for renamed files")))
 
     def tracked(self, name: str) -> int:

@@ -44,7 +44,6 @@ class Key(NamedTuple):
     """What a key means, and which values of its type it may have.
 
     Attributes:
-        doc: what it means.
         choices: the only texts that it may be; of a list, each of its texts.
         least, most: the smallest and the largest number that it may be.
         pattern: what each text of a list matches; one that does not may be a secret, and is not quoted.

@@ -139,7 +139,9 @@ def read_address(url: str) -> Address:
     names = [value for key, value in values if key == "vault"]
     for key, reason in _REFUSED.items():
         if key in known:
-            remedy = f"leave the {key} out of the URL" + "; put it into ~/.pgpass" * (key == "password")
+            remedy = f"leave the {key} out of the URL"
+            if key == "password":
+                remedy += "; put it into ~/.pgpass"
             raise Usage(problem=reason, remedy=remedy)
     if len(names) != 1 or not _NAME.fullmatch(names[0]):
         problem = "the URL of a vault names it once, by up to 63 of A-Z, a-z, 0-9, '.', '_' and '-'"

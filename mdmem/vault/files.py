@@ -438,7 +438,7 @@ def move(source: tuple[int, str], target: tuple[int, str]) -> None:
 def rejoin(staged: tuple[int, str], target: tuple[int, str]) -> None:
     """Put right what a crash left halfway through `exchange` or `move`, where the system has no such call.
 
-    A step of which both ends exist as one file is then a step that did not begin, or of which all is done.
+    If both ends of a step are then one file, the step did not begin, or all of it is done.
     """
     aside = (staged[0], staged[1] + "~")
     if exists(*aside):

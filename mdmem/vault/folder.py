@@ -241,10 +241,6 @@ def init(folder: str | os.PathLike[str] = "memories", *, dry_run: bool = False) 
     stay as they are, but a `.gitignore` gets the lines that it lacks. Where there is Markdown, the config
     says that all is of other tools: `[check] guests`.
 
-    Args:
-        folder: the vault's folder.
-        dry_run: write nothing.
-
     Raises:
         PathRefused: it is a file, is inside a vault, or holds one as `memories`.
         Usage: the current folder is gone.
@@ -269,7 +265,8 @@ def init(folder: str | os.PathLike[str] = "memories", *, dry_run: bool = False) 
         mounted = os.path.relpath(target, root)
         is_own = os.path.lexists(file) and not os.path.islink(file)
         unmounted = mounted if is_own and os.path.exists(target) and hides(target, file) else ""
-        config += f'{"# " * is_own}"{PROJECT_FILE}" = {json.dumps(mounted)}\n'
+        mount = f'"{PROJECT_FILE}" = {json.dumps(mounted)}\n'
+        config += f"# {mount}" if is_own else mount
     made = {CONFIG_PATH: config}
     ignored: tuple[str, ...] = ()
     unignored: tuple[str, ...] = ()

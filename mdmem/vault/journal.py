@@ -54,11 +54,7 @@ _NO_FILE = "no file"  # instead of a hash: it equals none
 
 
 def pending(root: str) -> set[str]:
-    """Return the kinds of records that stand there: `one`, `many`, `done`, or others' names.
-
-    Args:
-        root: the absolute path of the vault's folder.
-    """
+    """Return the kinds of records that stand there: `one`, `many`, `done`, or others' names."""
     try:
         return {name.rpartition(".")[2] for name in os.listdir(os.path.join(root, STAGING))}
     except (FileNotFoundError, NotADirectoryError):

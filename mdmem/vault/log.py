@@ -90,7 +90,6 @@ def line_blocks(
     """Read the whole lines of a log in order, in lists (some are empty).
 
     Args:
-        log: to read.
         start: where a line begins, in bytes.
         end: where to stop, in bytes; at the end of the log without it.
         most: bytes; a longer line has no `data`.
@@ -128,7 +127,6 @@ def lines_back(
     """Read the whole lines of a log, the last one first.
 
     Args:
-        log: to read.
         most: as in `line_blocks`.
         end: read the lines before this byte, at which a line ends; without it, before the last line end.
         within: how many bytes are read at most, holes left out.
@@ -229,7 +227,7 @@ def find_start_near(log: Log, number: int, number_of: Callable[[bytes], int | No
     """Find by bisection where to start reading for a numbered line: at most `CHUNK` bytes before it.
 
     Args:
-        log: whose lines have growing numbers, but for those that have none.
+        log: its lines have growing numbers, or none.
         number: that is looked for. No line before the result has it, or a larger one.
         number_of: gives the number of a line from how it begins.
         within: in how many bytes a number stands.

@@ -38,7 +38,7 @@ _CREATE = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC
 
 
 def signed(shape: Mapping[str, Any]) -> bytes:
-    """Return a JSON object as one line (without its end), whose last member says that it was written here.
+    """Return a JSON object as one line without its end; its last member says that it was written here.
 
     Raises:
         StorageFailed: there is no place for the key.
@@ -201,7 +201,7 @@ def named_embedder() -> str:
 
 
 def _locate_folder(kind: str, variable: str, usual: str, name: str) -> str:
-    # On Linux without platformdirs, whose import takes a tenth of a small command.
+    # On Linux without platformdirs: importing it takes a tenth of a small command.
     if sys.platform == "linux":
         given = os.environ.get(variable, "")
         # A relative folder would be one of the current folder, where the files of others may be.

@@ -82,7 +82,6 @@ def check_memory(path: StrPath, suffixes: tuple[str, ...] = ANY_SUFFIXES, *, usu
     """Return a memory's path in normal form (NFC).
 
     Args:
-        path: of the memory.
         suffixes: how its name may end: in a vault as its config says.
         usual: the suffix that is proposed to whoever gives none.
 

@@ -43,7 +43,7 @@ class Change:
         merge: when the file has changed since `before` was read, merge three-way where that is
             unambiguous; otherwise refuse at once.
         back: the deletion that it takes back: the file gets the spelling and the permissions that it had,
-            also beside a file whose name is another Unicode spelling of it.
+            also beside a file with another Unicode spelling of its name.
         as_it_was: the content stood there before, or elsewhere: it may be what cannot be read as a memory, or
             breaks its schema, and have a name that would be refused.
     """
@@ -265,7 +265,6 @@ def refuse_paths(plan: EditPlan, suffixes: tuple[str, ...]) -> None:
     """Refuse a plan that names a file twice, or what cannot be one, or makes a memory of an attachment.
 
     Args:
-        plan: the plan.
         suffixes: how the name of a memory ends.
     """
     names = []
@@ -295,7 +294,7 @@ class NewNames:
     def __init__(
         self, namespace: str, stands: Callable[[str], bool], names_in: Callable[[str], Iterable[str]]
     ) -> None:
-        """Judge the names of one plan, whose paths are relative to `namespace`.
+        """Judge the names of one plan; its paths are relative to `namespace`.
 
         `stands` and `names_in` are those of the store.
         """

@@ -41,7 +41,7 @@ from mdmem.errors import (
 )
 from mdmem.vault import files
 from mdmem.vault.config import CONFIG_PATH, Config
-from mdmem.vault.connection import Connection, Connections, Row, read_address
+from mdmem.vault.connection import Connection, Connections, read_address
 from mdmem.vault.files import Content, Raced
 from mdmem.vault.local_store import LOCAL, LOCK_SECONDS, LocalStore
 from mdmem.vault.log import LogFile
@@ -75,7 +75,7 @@ _BEGIN_PULL = """
 SET TRANSACTION ISOLATION LEVEL REPEATABLE READ; SET LOCAL idle_in_transaction_session_timeout = '15min'
 """
 LOCK_HEAD = "SELECT seq, id FROM mdmem.head WHERE vault = %s FOR UPDATE"
-"""Locks a vault for a change, whose transaction ends it."""
+"""Locks a vault until the transaction of a change ends."""
 _TOUCHED = "SELECT DISTINCT path FROM mdmem.touched WHERE vault = %s AND seq > %s"
 _FILES = "SELECT path, spelled, hash, size, mode, mtime FROM mdmem.file WHERE vault = %s"
 _CONTENTS = """
@@ -104,6 +104,18 @@ SELECT seq, shape FROM mdmem.entry WHERE vault = %s AND seq < %s AND seq IN (
 ) ORDER BY seq DESC LIMIT %s
 """
 _TOUCH = "INSERT INTO mdmem.touched VALUES (%s, %s, %s)"
+
+
+class _Head(NamedTuple):
+    """The head of a vault as `_LOOK` reads it; `has_logs`: whether a log has changed since a transaction."""
+
+    seq: int
+    id: str
+    started: str
+    xmin: str
+    has_logs: bool
+    origin: str
+    erased: int
 
 
 class CopyState(NamedTuple):
@@ -279,8 +291,11 @@ class PostgresStore(LocalStore):
         if known is None or not os.path.exists(os.path.join(self.root, _NOTES)):
             return False
         rows = self.database.ask(_LOOK, [known.xmin, self.address.vault])
-        is_same = bool(rows) and rows[0][:3] == (known.seq, known.id, known.started)
-        return is_same and (but_logs or not rows[0][4])
+        if not rows:
+            return False
+        head = _Head(*rows[0])
+        is_same = (head.seq, head.id, head.started) == (known.seq, known.id, known.started)
+        return is_same and (but_logs or not head.has_logs)
 
     @contextlib.contextmanager
     def _hold_copy(self) -> Iterator[None]:
@@ -294,40 +309,40 @@ class PostgresStore(LocalStore):
 
     def _follow(self, connection: Connection, *, compares: bool = False) -> None:
         """Take in what has changed. Needs the copy's lock, and the head's or one snapshot."""
-        (row,) = connection.execute(_LOOK, ["0", self.address.vault]).fetchall() or (None,)
+        row = connection.execute(_LOOK, ["0", self.address.vault]).fetchone()
         if row is None:
             raise VaultNotFound(start=self.address.shown)
-        seq, identifier, started, xmin, _, _, erased = row
+        head = _Head(*row)
         with self._open_notes() as notes:
             known, boot = _read_state(notes), _read_boot()
             is_whole = known is not None and known.boot == boot and not compares
-            is_same = known is not None and is_whole and self._has_met(connection, known, row)
+            is_same = known is not None and is_whole and self._has_met(connection, known, head)
             if known is None or not is_same:
-                is_erased = erased > (known.seq if known else 0)
+                is_erased = head.erased > (known.seq if known else 0)
                 if is_erased:
                     self._drop_past()
                 if not is_whole:
                     notes.execute("UPDATE log SET id = ''")  # each is read again
                 self._compare_copy(connection, notes, tells=known is not None and not is_erased)
-            elif known.seq != seq:
+            elif known.seq != head.seq:
                 touched = connection.execute(_TOUCHED, [self.address.vault, known.seq]).fetchall()
                 self._take_in(connection, {path for (path,) in touched})
-            since = known.xmin if known and is_same and known.started == started else "0"
+            since = known.xmin if known and is_same and known.started == head.started else "0"
             self._take_in_logs(connection, notes, since)
             epoch = known.epoch if known and is_same else os.urandom(8).hex()
-            self._note_state(notes, CopyState(seq, identifier, boot, started, xmin, epoch))
+            self._note_state(notes, CopyState(head.seq, head.id, boot, head.started, head.xmin, epoch))
 
-    def _has_met(self, connection: Connection, known: CopyState, head: Row) -> bool:
+    def _has_met(self, connection: Connection, known: CopyState, head: _Head) -> bool:
         """Return whether the history of the vault holds the last change that the copy has taken in.
 
         Not where something was erased since.
         """
-        if known.seq < head[6]:
+        if known.seq < head.erased:
             return False
-        if head[0] == known.seq:
-            return bool(head[1] == known.id)
+        if head.seq == known.seq:
+            return head.id == known.id
         if known.seq == 0:
-            return bool(head[5] == known.id)
+            return head.origin == known.id
         statement = "SELECT id FROM mdmem.entry WHERE vault = %s AND seq = %s"
         return connection.execute(statement, [self.address.vault, known.seq]).fetchone() == (known.id,)
 
@@ -575,7 +590,8 @@ class PostgresStore(LocalStore):
             ((seq, count, size),) = connection.execute(_ADVANCE, [entry.id, added, more, vault]).fetchall()
             if not all(step.path.startswith(".mdmem/") for step in steps):  # which may raise the limit
                 with contextlib.suppress(ConfigInvalid):
-                    refuse_too_much(self.name, self.config, count * (added > 0), size * (more > 0))
+                    files_there, bytes_there = count if added > 0 else 0, size if more > 0 else 0
+                    refuse_too_much(self.name, self.config, files_there, bytes_there)
             insert_entry(connection, vault, seq, entry, {step.path for step in steps})
         self.database.commit(connection, lambda other: self.was_made(other, entry), f"change {entry.id}")
         # It is made: what fails from here on is left to the next question.

@@ -77,7 +77,7 @@ def put_log(connection: Connection, vault: str, path: str, blocks: Iterable[byte
 
 
 class PostgresLog(LogFile):
-    """A log whose row is locked: `Log`, for reading and writing.
+    """A log with its row locked: `Log`, for reading and writing.
 
     Attributes:
         identifier: names the log; empty where there is none.

@@ -49,7 +49,7 @@ def sweep(store: PostgresStore, *, dry_run: bool = False) -> SweptVault:
     """
     store.recover()
     with store.database.translated("sweep it"), store.database.begun() as connection:
-        # Nobody brings a version back meanwhile, whose bytes would go.
+        # Nobody brings a version back meanwhile: its bytes would go.
         connection.execute(LOCK_HEAD, [store.address.vault])
         swept, gone, first = _choose(store, connection)
         if not dry_run:

@@ -60,7 +60,6 @@ class Store(Protocol):
         """Return what a file holds; None where there is none.
 
         Args:
-            path: of the file.
             limit: bytes, beyond which nothing is read.
             exact: only in this Unicode spelling.
             settled: never what somebody is in the middle of writing.

@@ -39,8 +39,7 @@ class Applied:
     Attributes:
         id: names the change, for `undo`; empty when nothing changed.
         files: the memories that changed, with their hashes before and after.
-        merged: the paths whose file had changed since it was read, and was merged.
-        plan: the plan that was applied.
+        merged: the files that had changed since they were read, and were merged.
         ids: of each change that was made, oldest first: several where the plan sums up several.
     """
 
@@ -65,8 +64,6 @@ class Transaction:
 
     Attributes:
         prepared: the plan, and what each of its changes results in; paths are relative to `namespace`.
-        limits: of a memory.
-        store: where the memories are.
         check: refuses a document that has findings which the one before had not.
         may_merge: whether a file that has changed since may be merged.
     """
@@ -239,7 +236,7 @@ class Transaction:
 
 
 class _Gone:
-    """The files that a plan takes away, whose names, and those of their folders, are free then."""
+    """The files that a plan takes away; their names and those of their folders become free."""
 
     def __init__(self, store: Store, namespace: str, plan: EditPlan) -> None:
         self._store = store

@@ -79,10 +79,8 @@ def copy(source: LocalStore, target: LocalStore, *, dry_run: bool = False) -> Co
     Nobody changes memories of a folder meanwhile; a database is copied as it is at the start.
 
     Args:
-        source: of the vault.
         target: a database with an empty vault, a folder that is empty or not there, or what a copy that was
             killed has left.
-        dry_run: write nothing.
 
     Raises:
         EditRefused: the target holds what the source does not, or is the source.

@@ -204,7 +204,7 @@ class TrashFolder:
 
         Args:
             now: seconds since the epoch.
-            last: the last change, of which nothing is dropped unless nothing at all is to be kept.
+            last: the last change; what it replaced stays, unless nothing at all is to be kept.
         """
         oldest = now - self.policy.max_days * _DAY
         needed = {file.before for file in last.files} if last and self.policy.max_bytes else set()

@@ -78,9 +78,7 @@ def walk(
     """Yield every file below `root` and `parts` with one of `suffixes`, hidden names left out.
 
     Args:
-        root: an absolute path.
         parts: folders below it to begin at; where one of them is missing or a link, nothing is found.
-        suffixes: how a name ends.
         mounts: files from elsewhere, by their paths below `root`: they stand where those paths stand.
         holds: whether a folder below `root` is entered, and a file met, by its path; all are without.
 
@@ -194,7 +192,6 @@ def compare_files(
     """Compare every file that `walk` would meet with what is known, at little more than the price of asking.
 
     Args:
-        root: an absolute path.
         known: `Found.seen` of the files that were met before, by their paths, of those with a problem too.
         mounts, suffixes: as for `walk`.
     """
@@ -226,7 +223,6 @@ def tree(
     """See `os.walk`, however deep folders are: before Python 3.12 that one calls itself for each level.
 
     Args:
-        root: the folder.
         refused: is given the error of each folder that cannot be listed.
     """
     pending = [root]
@@ -409,7 +405,7 @@ class _Search:
                     self._others.append(found)
 
     def result(self, known: Collection[str]) -> Look:
-        """Return what was found; `known` are the known paths of which each is met or gone."""
+        """Return what was found; each path in `known` was met or is gone."""
         met, changed, doubles = set(self._same), [], []
         for found in sorted(self._others, key=_rank_found):
             if found.path in met:

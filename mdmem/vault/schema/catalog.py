@@ -22,7 +22,7 @@ PREFIX = "mdmem:"
 BODY = "x-body"
 _SUFFIX = ".json"
 _SCHEME = regex(r"[A-Za-z][A-Za-z0-9+.-]*:")
-# The keywords whose value is a schema, a list of schemas, or schemas by name.
+# Keywords with a schema as their value, a list of schemas, or schemas by name.
 SINGLES = (
     *("additionalProperties", "contains", "contentSchema", "else", "if", "items", "not", "propertyNames"),
     *("then", "unevaluatedItems", "unevaluatedProperties"),

@@ -23,7 +23,6 @@ class FieldGuide(NamedTuple):
     """What a schema says of a field.
 
     Attributes:
-        name: of the field.
         description: what it means; empty where the schema does not say.
         types: what it may be, as JSON Schema names it; empty for anything.
         choices: the only values that it may have; empty for any.

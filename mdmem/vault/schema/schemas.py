@@ -44,7 +44,6 @@ class Schemas:
         own: the vault's own schemas, name (`decision` for `decision.json`) to JSON text. They stand over
             the built-in ones of the same name.
         working: the schema of working memory that names none; `working` without one.
-        kinds: the kinds of memory.
 
     Nothing is parsed before it is needed, and nothing is ever fetched.
     """
@@ -125,7 +124,6 @@ class Schemas:
         """Everything that is wrong with a memory: with its text, and by its schema; in the order of the text.
 
         Args:
-            document: the memory.
             name: a schema, in the place of the one that the memory follows.
 
         Raises:
@@ -326,10 +324,8 @@ def _is_certain(catalog: Catalog, name: str, schema: Any, value: Any) -> bool:
     """Return whether a built-in schema certainly accepts a value, without jsonschema; see `_CERTAIN`.
 
     Args:
-        catalog: the schemas.
         name: the one that references without a name are to.
         schema: it or one inside it, or a reference to one.
-        value: what is judged.
     """
     if isinstance(schema, str):
         file, _, pointer = schema.partition("#")

@@ -177,7 +177,7 @@ def _normalize_schema(schema: Any, normalize_ref: Callable[[str], str]) -> Any:
     """Copy a sound schema into the form that the validator reads.
 
     Unknown keywords are left out, because jsonschema goes through them each time; so are `$id` and `$schema`,
-    which would change what references mean. `False` becomes a keyword, whose error says where it stands.
+    which would change what references mean. `False` becomes a keyword: its error says where it stands.
     """
     if isinstance(schema, bool):
         return schema or Subschema({"not": True})
@@ -344,7 +344,13 @@ def _count_steps(keyword: str, function: Any) -> Any:
         meter: Meter = validator.format_checker
         instances = len(instance) if isinstance(instance, dict | list) else 0
         schemas = len(wanted) if isinstance(wanted, dict | list) else 0
-        visits = schemas * (keyword in LISTS) + instances * (keyword in _VISIT_ITEMS)
+        steps = 1
+        if keyword in LISTS:
+            steps += schemas
+        if keyword in _VISIT_ITEMS:
+            steps += instances
+        if keyword == "$dynamicRef":
+            steps += _DYNAMIC_STEPS
         size = VALUE * (instances + schemas)
         if keyword in _COMPARE:
             size += meter.size(wanted)
@@ -356,10 +362,10 @@ def _count_steps(keyword: str, function: Any) -> Any:
         try:
             if meter.depth > _MOST_DEPTH:
                 raise Unchecked("the schema refers to itself without end, or is nested too deeply")
-            meter.count(1 + visits + size // STEP + _DYNAMIC_STEPS * (keyword == "$dynamicRef"))
+            meter.count(steps + size // STEP)
             for error in function(validator, wanted, instance, schema) or ():
                 is_new = not error.schema_path
-                meter.count(1 + is_new * (_ERROR_STEPS + len(error.message) // STEP))
+                meter.count(1 + _ERROR_STEPS + len(error.message) // STEP if is_new else 1)
                 yield error
         finally:
             meter.depth -= 1

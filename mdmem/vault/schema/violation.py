@@ -17,7 +17,7 @@ from mdmem.document.tree import Flaw, KeyPath, dotted
 from mdmem.vault.schema.catalog import BODY
 from mdmem.vault.schema.formats import FORMATS
 
-Error: TypeAlias = Any  # jsonschema's ValidationError, of which its stub says that all may be unset
+Error: TypeAlias = Any  # jsonschema's ValidationError; its stub says that any attribute may be unset
 
 _MOST_CHARACTERS = 60
 _MOST_CHOICES = 20
@@ -70,9 +70,6 @@ def explain(
     """Explain the errors of a validator as findings; of very many, the first.
 
     Args:
-        document: the memory.
-        schema: the name of its schema.
-        errors: what the schema does not accept.
         count: is called with the steps of each finding, before they are taken; may raise.
     """
     chosen = (each for error in errors for each in _choose_alternative(error))

@@ -68,7 +68,7 @@ def line(value: Any) -> str:
 def heading(value: Any) -> str:
     """Return a text that is safe behind the marks of a heading, and stays what it says.
 
-    It is one line, without leading `#`, and escaped. A text of which nothing is left becomes `Untitled`.
+    It is one line, without leading `#`, and escaped. It is `Untitled` if nothing is left.
     """
     return escaped(_LEADING_MARKS.sub("", line(value))) or "Untitled"
 
@@ -101,7 +101,8 @@ def _deepen_heading(text: str, part: Heading, shift: int) -> TextEdit:
     if atx:
         return TextEdit(atx.start("marks"), atx.end("marks"), marks)
     title = _CLOSING_MARKS.sub(r"\\\1", line(part.title))
-    return TextEdit(*part.span, f"{marks} {title}" + "\n" * text.endswith("\n", *part.span))
+    end = "\n" if text.endswith("\n", *part.span) else ""
+    return TextEdit(*part.span, f"{marks} {title}{end}")
 
 
 def _close_blocks(text: str) -> str:

@@ -25,7 +25,6 @@ class Variable:
     """A variable that a template reads.
 
     Attributes:
-        name: its name.
         required: whether no use of it gives a `default(…)` or asks whether it `is defined`.
     """
 
@@ -57,8 +56,6 @@ def variables(name: str, source: str, lookup: Lookup) -> tuple[Variable, ...]:
     Those of the templates that it extends or includes by a constant name are among them.
 
     Args:
-        name: its name.
-        source: its text.
         lookup: gives the source of another template by its name.
 
     Raises:
@@ -161,10 +158,7 @@ def render(
     """Render the template `source`.
 
     Args:
-        name: its name.
-        source: its text.
         lookup: gives the source of another template by its name.
-        given: its variables.
         values: what it finds under global names.
         max_chars: how long the result may be.
     """

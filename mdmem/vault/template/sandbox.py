@@ -244,7 +244,6 @@ class Sandbox(ImmutableSandboxedEnvironment):
         """`value`, once its size is paid for.
 
         Args:
-            value: any value.
             missing: whether something in it may be undefined.
 
         Raises:
@@ -373,9 +372,7 @@ class Sandbox(ImmutableSandboxedEnvironment):
     def _pay_for(
         self, function: Callable[..., Any], *, missing: bool = True, by_product: bool = False
     ) -> Callable[..., Any]:
-        """Return a filter or test whose arguments and result are paid for.
-
-        What it makes lazily becomes a list.
+        """Return a filter or test that pays for its arguments and its result; an iterator becomes a list.
 
         With `missing` false, it fails on a missing value before it is called.
         """

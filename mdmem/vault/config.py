@@ -388,7 +388,7 @@ class _Source(NamedTuple):
             if line.lstrip().startswith("["):
                 section = name
             lines.setdefault(name if name == section else f"{section}.{name}".lstrip("."), []).append(number)
-        numbers = lines.get(f"{table}.{key}") or lines.get(table) or []
+        numbers = (key and lines.get(f"{table}.{key}")) or lines.get(table) or []
         return numbers[0] if len(numbers) == 1 else None
 
     def settings(self, table: str, given: Any, defaults: Any) -> Any:

@@ -160,6 +160,7 @@ def test_a_kind_that_would_not_be_one_of_its_own_is_refused(text: str, named: st
         *((f"[{t}]\nkey_of_later = 1", 2, f"[{t}] 'key_of_later'", "known: ") for t in TABLES),
         ("[trash]\nmax_bytes = 1\nmax_day = 3", 3, "[trash] 'max_day'", "nearest names: max_days"),
         ("\n[trasch]\nmax_days = 1", 2, "'trasch'", "nearest names: trash"),
+        ("[trash]\nmax_days = 1\n\n[later]\na = 1\n\n", 4, "'later'", "nearest names: tiers"),
         ("mount = {}", 1, "'mount'", "nearest names: mounts"),
         (kind() + "share = 3", 3, "[kinds.dish] 'share'", "known: folder, schema, template"),
     ],

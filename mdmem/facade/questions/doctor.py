@@ -149,8 +149,8 @@ def _look_safely(look: Callable[[], Iterable[Diagnostic]]) -> Iterator[Diagnosti
 
 def _check_index(view: View, facts: Facts) -> Iterator[Diagnostic]:
     """Yield what the index says, against the files, and of the links."""
-    if view.index.notes:
-        facts["index"] = "; ".join(view.index.notes)
+    if notes := [note for note in view.index.notes if note not in view.vault.notes]:
+        facts["index"] = "; ".join(notes)
     for path in find_differing(view):
         yield about_file(
             path,

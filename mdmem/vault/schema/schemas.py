@@ -174,9 +174,10 @@ class Schemas:
         new = []
         for finding in errors:
             sign = _sign_finding(finding, after)
-            if not known[sign]:
+            if known[sign]:
+                known[sign] -= 1
+            else:
                 new.append(finding)
-            known[sign] -= bool(known[sign])
         return new
 
     def _ignores_difference(self, before: Document, after: Document) -> bool:

@@ -234,11 +234,7 @@ def _open_scratch(content: bytes = b"") -> IO[bytes]:
 
 @contextmanager
 def failing(folder: str, action: str) -> Iterator[None]:
-    """Say of git that it was not found, could not be started or fell silent.
-
-    Raises:
-        GitFailed: it was not found, could not be started, or printed nothing for too long.
-    """
+    """Say of git that it was not found, could not be started or fell silent."""
     try:
         yield
     except TimeoutError as error:
@@ -259,9 +255,6 @@ def run(arguments: Sequence[str], folder: str, action: str, own: str = "", given
         action: what is being tried, for the error: "read the history".
         own: git's own folder, where that is known.
         given: what it reads from standard input.
-
-    Raises:
-        GitFailed: there is no git, it cannot be started, or it falls silent.
     """
     with failing(folder, action), _open_scratch(given) as stdin:
         return GitProcess(command(arguments), folder, environment(own=own, tree=folder), stdin=stdin).ended()

@@ -40,7 +40,10 @@ class Removals:
         """Return the last removal of a file, by its path from the top of the work tree; None without one."""
         query = "SELECT id, new FROM removals WHERE name = ?"
         row = self._database.execute(query, (os.fsencode(name),)).fetchone()
-        return Removal(row[0], os.fsdecode(row[1])) if row else None
+        if row is None:
+            return None
+        commit, new = row
+        return Removal(commit, os.fsdecode(new))
 
     def _read_until(self, head: str) -> None:
         # A history that is cut off may grow at its other end.

@@ -63,9 +63,6 @@ class Objects:
         """Return the file `path`, from the root of the repository, as it was in `commit`; None if it was not.
 
         A symlink is followed as far as it stays inside the commit.
-
-        Raises:
-            GitFailed: git cannot be run, it falls silent, or its answer breaks off.
         """
         if not OBJECT_ID.fullmatch(commit) or "\n" in path or "\0" in path:
             return None  # no name of an object; and one question is one line
@@ -195,11 +192,7 @@ class Repository:
 
     @classmethod
     def around(cls, folder: str) -> Repository:
-        """See `find`, where there must be one.
-
-        Raises:
-            GitFailed: no work tree holds `folder`, or there is no git.
-        """
+        """See `find`, where there must be one."""
         repository = cls.find(folder)
         if repository is None:
             is_missing = program() is None
@@ -322,11 +315,7 @@ class Repository:
             raise error.but(path=self.top) from None
 
     def require(self, arguments: list[str], action: str, tree: str = NO_WORK_TREE) -> bytes:
-        """See `ask`, and return what git printed.
-
-        Raises:
-            GitFailed: as `run`, or git ended with an error.
-        """
+        """See `ask`, and return what git printed."""
         return self.ask(arguments, action, tree).require(self.top, action)
 
 

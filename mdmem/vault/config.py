@@ -521,11 +521,7 @@ def _fault_of_kind(name: str, folder: str, kinds: Sequence[Kind]) -> str:
 def check_names(
     config: Config, what: Literal["schema", "template"], names: Callable[[], Sequence[str]]
 ) -> None:
-    """Check the schemas, or the templates, that a config names; `names` gives those that there are.
-
-    Raises:
-        ConfigInvalid: one is not there, or one is named as a kind is that has another one.
-    """
+    """Check the schemas, or the templates, that a config names; `names` gives those that there are."""
     declared = config.kinds[len(KINDS) :]
     named = [(f"[kinds.{kind.name}]", kind.name, str(getattr(kind, what))) for kind in declared]
     if what == "schema" and config.working.schema:

@@ -240,13 +240,14 @@ class Connections:
                 ).fetchone()
             except (refused.UndefinedTable, refused.InvalidSchemaName):
                 row = (VERSION, 0)
+            version, vaults = row or (0, 0)
             # Those of the version before are served, so that the servers of a vault are replaced one by one.
-            if not row or not VERSION - 1 <= row[0] <= VERSION:
-                reason = f"its tables are of version {row[0] if row else 0}, and this program knows {VERSION}"
+            if not VERSION - 1 <= version <= VERSION:
+                reason = f"its tables are of version {version}, and this program knows {VERSION}"
                 raise DatabaseFailed(
                     vault=address.shown, action="use its tables", reason=reason, remedy="update mdmem"
                 )
-            if not row[1]:
+            if not vaults:
                 raise VaultNotFound(start=address.shown)
         logging.getLogger("psycopg").addHandler(logging.NullHandler())  # what it says is raised, too
         pool = ConnectionPool(
@@ -271,11 +272,7 @@ class Connections:
 
     @contextlib.contextmanager
     def translated(self, action: str) -> Iterator[None]:
-        """Turn what the database refuses inside the block into an error of ours.
-
-        Raises:
-            LockTimeout: another change is under way, and does not end.
-        """
+        """Turn what the database refuses inside the block into an error of ours."""
         with _translated(self.address, action):
             yield
 

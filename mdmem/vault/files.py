@@ -406,10 +406,7 @@ def exchange(staged: tuple[int, str], target: tuple[int, str]) -> None:
     """Put `staged` in the place of `target`, and what stood there in the place of `staged`, at once.
 
     Both are a folder's descriptor and a name. Where the system cannot exchange, the old file is kept by a
-    second name and then replaced.
-
-    Raises:
-        Raced: the target is gone.
+    second name and then replaced. Raise `Raced` where the target is gone.
     """
     try:
         if _rename_with_flag(staged, target, exchange=True):

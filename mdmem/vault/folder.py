@@ -39,11 +39,7 @@ def name_url(vault: str | os.PathLike[str] | None = None) -> str:
 
 
 def find(vault: str | os.PathLike[str] | None = None) -> str:
-    """Find a vault, and return the absolute path of its folder; see `mdmem.open`.
-
-    Raises:
-        Usage: the current folder is gone.
-    """
+    """Find a vault, and return the absolute path of its folder; see `mdmem.open`."""
     named = vault if vault is not None else os.environ.get("MDMEM_VAULT")
     start = absolute(named or os.curdir)
     found = _find_in((start,)) if named else find_around(start)
@@ -186,11 +182,7 @@ def takes_ignores(root: str) -> bool:
 
 
 def add_ignores(root: str, lines: Iterable[str]) -> None:
-    """Add lines to the `.gitignore` of a vault, at its end and with its line ends.
-
-    Raises:
-        StorageFailed: it cannot be written to, or is no regular file.
-    """
+    """Add lines to the `.gitignore` of a vault, at its end and with its line ends."""
     flags = os.O_RDWR | os.O_APPEND | os.O_CREAT
     try:
         with (
@@ -301,11 +293,7 @@ def _is_found(root: str) -> bool:
 
 
 def refuse_nested(root: str) -> None:
-    """Refuse a vault inside a vault, where each memory of the inner one would be in both.
-
-    Raises:
-        PathRefused: a folder is inside a vault, or holds one as `memories`.
-    """
+    """Refuse a vault inside a vault, where each memory of the inner one would be in both."""
     around = next(filter(is_vault, above(root)), None)
     if around:
         remedy = "use that vault, which is found from here, or make this one outside of it"

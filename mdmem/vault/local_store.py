@@ -350,11 +350,7 @@ class LocalStore:
             raise files.refusal(error, LOCAL, "make it") from None
 
     def local(self, name: str) -> str:
-        """Make a folder in `.mdmem/local` if missing, and return its absolute path.
-
-        Raises:
-            PathRefused: a part of it is a link.
-        """
+        """Make a folder in `.mdmem/local` if missing, and return its absolute path."""
         self._make_local()
         path = f"{LOCAL}/{name}"
         with files.translated(path, "make it"), files.opened(self.root, path.split("/"), create=True):

@@ -172,11 +172,7 @@ def _blocks_back(log: Log, most: int | None, end: int, within: int | None) -> It
 
 
 def whole_size(log: Log) -> int:
-    """Return the bytes of a log up to its last line end.
-
-    Raises:
-        LimitReached: there is none in this many bytes from the end.
-    """
+    """Return the bytes of a log up to its last line end, which is looked for in `MOST_BACK` bytes."""
     end = log.size
     if end and log.read(end - 1, end) == b"\n":
         return end
@@ -236,17 +232,22 @@ def find_start_near(log: Log, number: int, number_of: Callable[[bytes], int | No
     while high - low > CHUNK:
         middle = (low + high) // 2
         found = _find_first_line(log, middle, high, number_of, within)
-        if found is None or found[1] > number:
+        if found is None or found.number > number:
             high = middle
         else:
-            low = found[0]
+            low = found.start
     return low
+
+
+class _NumberedLine(NamedTuple):
+    start: int
+    number: int
 
 
 def _find_first_line(
     log: Log, start: int, end: int, number_of: Callable[[bytes], int | None], within: int
-) -> tuple[int, int] | None:
-    """Return the first line with a number that begins in a stretch of a log: where, and its number."""
+) -> _NumberedLine | None:
+    """Return the first line with a number that begins in a stretch of a log."""
     position = start - 1
     while position < end:
         hole = _find_hole(log, max(position, 0))
@@ -257,7 +258,7 @@ def _find_first_line(
         while at >= 0 and position + at + 1 < end:
             number = number_of(chunk[at + 1 : at + 1 + within])
             if number is not None:
-                return position + at + 1, number
+                return _NumberedLine(position + at + 1, number)
             at = chunk.find(b"\n", at + 1, CHUNK)
         if at >= 0 or len(chunk) <= CHUNK:
             return None
@@ -282,11 +283,7 @@ class LogFile:
 
     @contextlib.contextmanager
     def opened(self, *, writing: bool) -> Iterator[LogFile]:
-        """Keep the file open inside the block, if there is one.
-
-        Raises:
-            PathRefused: a link, a folder, a device or a FIFO is in its place.
-        """
+        """Keep the file open inside the block, if there is one."""
         try:
             with files.translated(self.path, "read it"), contextlib.suppress(FileNotFoundError):
                 if os.fstat(self._open_log(_WRITE if writing else os.O_RDONLY)).st_nlink > 1 and writing:

@@ -38,11 +38,7 @@ _CREATE = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC
 
 
 def signed(shape: Mapping[str, Any]) -> bytes:
-    """Return a JSON object as one line without its end; its last member says that it was written here.
-
-    Raises:
-        StorageFailed: there is no place for the key.
-    """
+    """Return a JSON object as one line without its end; its last member says that it was written here."""
     text = json.dumps(shape, ensure_ascii=False, separators=(",", ":"))
     said = text.encode("utf-8", "surrogatepass").removesuffix(b"}")
     return said + _MARK + _hash_statement(_own_key(), said).encode() + _END
@@ -65,11 +61,7 @@ def believed(line: bytes) -> dict[str, Any] | None:
 
 
 def name_for(folder: int) -> str:
-    """Return a name that nobody can guess for what belongs to an open folder, not to its copies.
-
-    Raises:
-        StorageFailed: there is no place for the key.
-    """
+    """Return a name that nobody can guess for what belongs to an open folder, not to its copies."""
     return _hash_statement(_own_key(), b"folder %d" % os.fstat(folder).st_ino)
 
 
@@ -166,11 +158,7 @@ class UserSettings(NamedTuple):
 
 
 def user_settings() -> UserSettings:
-    """Read `config.toml` in the folder of the user's settings; the defaults where there is no such file.
-
-    Raises:
-        ConfigInvalid: it cannot be read, or says what it cannot say.
-    """
+    """Read `config.toml` in the folder of the user's settings; the defaults where there is no such file."""
     path = config_folder("config.toml")
     remedy = 'write model = "none", or model = "claude -p"'
     try:

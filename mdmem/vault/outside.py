@@ -34,11 +34,7 @@ def below(root: str, path: str) -> Place:
 
 
 def of_user(path: str) -> Place:
-    """Return where a file of the user is; a link to it, as tools for dotfiles make them, is followed.
-
-    Raises:
-        EditRefused: a link leads to a file or a folder of somebody else.
-    """
+    """Return where a file of the user is; a link that tools for dotfiles make is followed."""
     target = os.path.realpath(path)
     folder, *_ = filter(os.path.isdir, above(target))
     known = target if os.path.exists(target) else folder

@@ -36,11 +36,7 @@ _ENCODED_IN_IDS = regex('[%/\\\\<>:"|?*\x00-\x1f\x7f-\x9f]')
 
 
 def path_text(path: StrPath) -> str:
-    """Return a path as text.
-
-    Raises:
-        TypeError: it is neither a text nor an `os.PathLike` of one.
-    """
+    """Return a path as text."""
     text: object = os.fspath(path)
     if not isinstance(text, str):
         raise TypeError(f"expected str or os.PathLike, not {type(path).__name__}")
@@ -59,11 +55,7 @@ def find_project_file(names: Iterable[str]) -> str:
 
 
 def path_texts(paths: Iterable[StrPath]) -> tuple[str, ...]:
-    """Return several paths as texts.
-
-    Raises:
-        TypeError: it is one text, or holds what is no path.
-    """
+    """Return several paths as texts."""
     return tuple(map(path_text, texts_of(paths, "paths")))
 
 
@@ -234,11 +226,7 @@ def decode_id(name: str) -> str:
 
 
 def absolute(path: StrPath) -> str:
-    """Return a path of the system as an absolute one; `~` is the home folder.
-
-    Raises:
-        Usage: it is relative, and the current folder is gone.
-    """
+    """Return a path of the system as an absolute one; `~` is the home folder."""
     try:
         return os.path.abspath(os.path.expanduser(path))
     except FileNotFoundError:
@@ -402,11 +390,7 @@ class Scope:
 
     @property
     def namespace(self) -> str:
-        """The folder of this scope, relative to the vault; empty for the vault itself.
-
-        Raises:
-            PathRefused: an id that no file name can carry.
-        """
+        """The folder of this scope, relative to the vault; empty for the vault itself."""
         parts: list[str] = []
         if self.user is not None and not self.shared:
             parts += [USERS, encode_id(self.user)]
@@ -430,11 +414,7 @@ class Scope:
 
     @property
     def wall(self) -> Namespace:
-        """What belongs to this scope.
-
-        Raises:
-            PathRefused: an id that no file name can carry.
-        """
+        """What belongs to this scope."""
         folder = self.namespace
         return Namespace(folder, () if folder or self.is_owner else (USERS,))
 

@@ -64,11 +64,7 @@ class Change:
         return self.before.hash if self.before else None
 
     def after(self, limits: Limits) -> Document | None:
-        """Return the document that results, None for a deletion.
-
-        Raises:
-            EditRefused: the edits overlap.
-        """
+        """Return the document that results, None for a deletion."""
         path = self.move_to or self.path
         if self.delete:
             return None

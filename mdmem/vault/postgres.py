@@ -667,9 +667,10 @@ class PostgresStore(LocalStore):
         statement = "SELECT data FROM mdmem.content WHERE vault = %s AND hash = %s"
         with self.database.translated("read a version"):
             rows = self.database.ask(statement, [self.address.vault, digest])
-        if not rows or hashed(rows[0][0]) != digest:
+        data = rows[0][0] if rows else None
+        if data is None or hashed(data) != digest:
             return None
-        return Content(rows[0][0], files.NEW_FILE, os.getuid(), os.getgid(), (0, 0, 0, 0))
+        return Content(data, files.NEW_FILE, os.getuid(), os.getgid(), (0, 0, 0, 0))
 
     @property
     def uses(self) -> PostgresUses:

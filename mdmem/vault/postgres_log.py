@@ -41,15 +41,12 @@ def lock_log(connection: Connection, vault: str, path: str) -> tuple[str, int]:
     """Lock the row of a log, which is made where it is missing; return its id (empty: none) and size."""
     while not (rows := connection.execute(_LOCK, [vault, path]).fetchall()):
         connection.execute(_SEAT, [vault, path])
-    return rows[0][0], rows[0][1]
+    identifier, size = rows[0]
+    return identifier, size
 
 
 def fetch_chunks(connection: Connection, vault: str, log: str, start: int, end: int) -> Iterator[bytes]:
-    """Yield the bytes of a log from `start` up to `end`, in the order in which they stand.
-
-    Raises:
-        DatabaseFailed: some of them are missing.
-    """
+    """Yield the bytes of a log from `start` up to `end`, in the order in which they stand."""
     position = max(0, start - _CHUNK)  # what a copy holds may end amid a chunk
     while start < end:
         rows = connection.execute(_CHUNKS, [vault, log, position, end, _FETCHED], binary=True).fetchall()
@@ -65,15 +62,11 @@ def fetch_chunks(connection: Connection, vault: str, log: str, start: int, end: 
 
 
 def put_log(connection: Connection, vault: str, path: str, blocks: Iterable[bytes], mtime: int) -> None:
-    """Write a log of another vault, which has this time.
-
-    Raises:
-        EditRefused: there is a log already.
-    """
-    row = lock_log(connection, vault, path)
-    if row[0]:
+    """Write a log of another vault, which has this time."""
+    identifier, size = lock_log(connection, vault, path)
+    if identifier:
         raise EditRefused(path=path, reason="somebody else made this log meanwhile")
-    PostgresLog("", path, connection, vault, row).fill(blocks, mtime)
+    PostgresLog("", path, connection, vault, (identifier, size)).fill(blocks, mtime)
 
 
 class PostgresLog(LogFile):

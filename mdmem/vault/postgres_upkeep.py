@@ -8,6 +8,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime, timedelta
 from itertools import takewhile
+from typing import NamedTuple
 
 from mdmem.diagnostic import Diagnostic, about_file
 from mdmem.document.document import parse
@@ -69,8 +70,8 @@ def _choose(store: PostgresStore, connection: Connection) -> tuple[SweptVault, l
     past: dict[str, int] = dict(connection.execute(_PAST, [vault]).fetchall())
     ((last,),) = connection.execute("SELECT seq FROM mdmem.head WHERE vault = %s", [vault]).fetchall()
     # From the oldest on: a clock that went back for a while takes nothing before it along.
-    gone = list(takewhile(lambda entry: entry[0] < last and entry[1] < oldest, _read(connection, vault)))
-    first = gone[-1][0] + 1 if gone else 0
+    gone = list(takewhile(lambda each: each.seq < last and each.time < oldest, _read(connection, vault)))
+    first = gone[-1].seq + 1 if gone else 0
     kept, size = set[str](), 0
     for seq, _, hashes in _read(connection, vault, newest=True):
         if seq < first:
@@ -84,13 +85,22 @@ def _choose(store: PostgresStore, connection: Connection) -> tuple[SweptVault, l
     return swept, lost, first
 
 
-def _read(connection: Connection, vault: str, *, newest: bool = False) -> Iterator[tuple[int, str, set[str]]]:
-    """Yield the changes by number: that, when each was made, and the hashes that it tells of."""
+class _PastChange(NamedTuple):
+    """The number of a change, when it was made, and the hashes that it tells of."""
+
+    seq: int
+    time: str
+    hashes: set[str]
+
+
+def _read(connection: Connection, vault: str, *, newest: bool = False) -> Iterator[_PastChange]:
+    """Yield the changes by their numbers."""
     behind, statement = (1 << 62, _NEWEST) if newest else (-1, _OLDEST)
     while rows := connection.execute(statement, [vault, behind, _AT_ONCE]).fetchall():
         for behind, shape in rows:
             entry = json.loads(shape.decode("utf-8", "surrogatepass"))
-            yield behind, entry["time"], {file[key] for file in entry["files"] for key in ("before", "after")}
+            hashes = {file[key] for file in entry["files"] for key in ("before", "after")}
+            yield _PastChange(behind, entry["time"], hashes)
 
 
 # -- the vault's own files ----------------------------------------------------------------------------------

@@ -42,7 +42,8 @@ class PostgresVectors:
         if not rows:
             problem = f"{self._database.address.shown}: the database has no table of vectors"
             raise NotProvided(problem=problem, remedy="make it: see `mdmem store init --help`")
-        return rows[0][0], rows[0][1]
+        dims, name = rows[0]
+        return dims, name
 
     @property
     def dims(self) -> int:

@@ -310,7 +310,8 @@ class _TargetDatabase:
                 raise EditRefused(path=self._store.name, reason="somebody else changed it meanwhile")
             yield connection
             self._origin = self._origin if changes else os.urandom(8).hex()
-            head = self._head[0] + len(changes), changes[-1].id if changes else self._origin
+            seq, _ = self._head
+            head = seq + len(changes), changes[-1].id if changes else self._origin
             connection.execute(_LEAVE, [*head, self._origin, added, size, self._vault])
             is_made = lambda other: other.execute(LOCK_HEAD, [self._vault]).fetchone() == head  # noqa: E731
             database.commit(connection, is_made, "a part of the copy")
@@ -348,7 +349,8 @@ class _TargetDatabase:
         for start in range(0, len(changes), _AT_ONCE):
             some = changes[start : start + _AT_ONCE]
             with self._changing(0, 0, some) as connection:
-                for seq, entry in enumerate(some, self._head[0] + 1):
+                last, _ = self._head
+                for seq, entry in enumerate(some, last + 1):
                     insert_entry(connection, self._vault, seq, entry, {file.path for file in entry.files})
 
     def end(self, given: _Held) -> None:

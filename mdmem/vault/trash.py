@@ -53,11 +53,7 @@ class TrashFolder:
         self._added = 0
 
     def put(self, folder: int, name: str, digest: str) -> None:
-        """Move a file into the trash under its hash.
-
-        Raises:
-            OSError: it cannot be moved; the file is still where it was.
-        """
+        """Move a file into the trash under its hash; on an OSError it is still where it was."""
         target = os.path.join(self.path, digest)
         more = files.size(folder, name)
         try:

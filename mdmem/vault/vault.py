@@ -222,31 +222,24 @@ class Vault:
         folder = f".mdmem/{kind}"
         files = [each for each in self.store.walk(Namespace(folder), suffixes) if not each.problem]
         state = [(each.path, each.mtime_ns, each.size) for each in files]
-        known = self._made.get(kind)
-        if known is None or known[0] != state:
+        known, made = self._made.get(kind, (None, None))
+        if known != state:
             texts = {}
             for each in files:
                 content = self.store.read(each.path, _MOST_OWN_BYTES)
                 if content:
                     # What is no UTF-8 is refused where it is used.
                     texts[relative(each.path, folder)] = content.data.decode("utf-8", "surrogateescape")
-            known = self._made[kind] = state, make(texts)
-        return cast("T", known[1])
+            made = make(texts)
+            self._made[kind] = state, made
+        return cast("T", made)
 
     def place(self, path: str) -> Place:
-        """Return where the file of a memory is.
-
-        Raises:
-            PathRefused: `path` cannot name a memory, or is that of none in this namespace.
-        """
+        """Return where the file of a memory is."""
         return self.disk.place(self._full_path(check_memory(path, self.suffixes)))
 
     def folder(self, path: str) -> str:
-        """Return a folder of this namespace as the whole vault names it.
-
-        Raises:
-            PathRefused: `path` cannot name a folder, or is that of none in this namespace.
-        """
+        """Return a folder of this namespace as the whole vault names it."""
         return self._full_path(check_folder(path))
 
     def _full_path(self, path: str) -> str:

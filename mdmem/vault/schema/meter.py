@@ -76,11 +76,7 @@ class Meter(FormatChecker):
         return self._sizes.get(id(value), VALUE)
 
     def matches(self, pattern: str, text: str) -> bool:
-        """Return whether a pattern of a schema matches anywhere in a text.
-
-        Raises:
-            Unchecked: it takes too long, or the text is too long.
-        """
+        """Return whether a pattern of a schema matches anywhere in a text."""
         if len(text) > _MOST_CHARACTERS:
             raise Unchecked(f"a text of more than {_MOST_CHARACTERS:,} characters has a `pattern`")
         self.count(_PATTERN_STEPS + len(text) // _PATTERN_CHARACTERS)

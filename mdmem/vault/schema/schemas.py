@@ -125,9 +125,6 @@ class Schemas:
 
         Args:
             name: a schema, in the place of the one that the memory follows.
-
-        Raises:
-            TooNested, TooLarge: its values pass a limit.
         """
         if name is None and self.is_data(document):
             return [*document.findings]

@@ -71,11 +71,7 @@ def make_validator(catalog: Catalog, name: str) -> Validator:
 
 
 def find_errors(validator: Validator, value: Any, meter: Meter) -> Errors:
-    """Find everything in a value that its schema does not accept.
-
-    Raises:
-        Unchecked: that takes more steps than the meter has, or a value is too large or too deep.
-    """
+    """Find everything in a value that its schema does not accept."""
     meter.value = value
     try:
         yield from validator.evolve(format_checker=meter).iter_errors(value)
@@ -125,11 +121,7 @@ def make_registry(catalog: Catalog, name: str) -> Registry[Schema]:
 
 
 def is_sound(catalog: Catalog, name: str) -> bool:
-    """Return whether a schema is one by the metaschema.
-
-    Raises:
-        Unchecked: that takes too many steps.
-    """
+    """Return whether a schema is one by the metaschema."""
     if name not in catalog.sound:
         schema = catalog.parsed(name)
         catalog.sound[name] = schema is not None and (

@@ -137,11 +137,7 @@ def listed(value: Any) -> list[Any]:
 
 
 def format_date(value: Any, layout: str = "%Y-%m-%d") -> str:
-    """Return a date, or its ISO text, by the directives of `strftime`.
-
-    Raises:
-        ValueError: not a date, or a layout with more than plain directives.
-    """
+    """Return a date, or its ISO text, by the directives of `strftime`."""
     if isinstance(value, str):
         value = datetime.fromisoformat(value)
     if not isinstance(value, date):
@@ -150,11 +146,7 @@ def format_date(value: Any, layout: str = "%Y-%m-%d") -> str:
 
 
 def format_time(value: Any, layout: str = "%H:%M") -> str:
-    """Return a time of day, or its ISO text, by the directives of `strftime`.
-
-    Raises:
-        ValueError: not a time, or a layout with more than plain directives.
-    """
+    """Return a time of day, or its ISO text, by the directives of `strftime`."""
     if isinstance(value, str):
         value = datetime.fromisoformat(value) if "-" in value else time.fromisoformat(value)
     if not isinstance(value, datetime | time):
@@ -163,11 +155,7 @@ def format_time(value: Any, layout: str = "%H:%M") -> str:
 
 
 def strftime(value: date | time, layout: str) -> str:
-    """`value` by `layout`.
-
-    Raises:
-        ValueError: `layout` has more than plain directives.
-    """
+    """`value` by `layout`."""
     if not _DIRECTIVES.fullmatch(layout):
         raise ValueError(f"the layout {layout[:40]!r} has more than directives such as %Y")
     return value.strftime(layout)

@@ -33,6 +33,7 @@ class Variable:
 
 
 Lookup = Callable[[str], str | None]
+"""Gives the source of another template by its name."""
 
 _MOMENTS = ("now", "today")  # which every template has
 _LEAST_WORK = 20_000_000  # a second or two of it
@@ -54,12 +55,6 @@ def variables(name: str, source: str, lookup: Lookup) -> tuple[Variable, ...]:
     """List the variables that a template reads, the required ones first.
 
     Those of the templates that it extends or includes by a constant name are among them.
-
-    Args:
-        lookup: gives the source of another template by its name.
-
-    Raises:
-        TemplateFailed: it, or one of those that it names, cannot be parsed.
     """
     read, optional = set[str](), set[str]()
     with _failing_as(name):
@@ -71,11 +66,7 @@ def variables(name: str, source: str, lookup: Lookup) -> tuple[Variable, ...]:
 
 
 def refuse_broken(name: str, source: str, lookup: Lookup) -> None:
-    """Refuse a template that could not be rendered whatever it is given.
-
-    Raises:
-        TemplateFailed: it cannot be compiled, or names another one that is not there.
-    """
+    """Refuse a template that could not be rendered whatever it is given."""
     load = _make_loader(name, source, lookup)
     sandbox = Sandbox(load, dict.fromkeys(_MOMENTS), _LEAST_WORK)
     with _failing_as(name):
@@ -89,11 +80,7 @@ def refuse_broken(name: str, source: str, lookup: Lookup) -> None:
 
 
 def refuse_unread(name: str, source: str, lookup: Lookup, given: Collection[str]) -> None:
-    """Refuse variables that a template does not read, unless it names another one by what it computes.
-
-    Raises:
-        TemplateFailed: it does not read one, or cannot be parsed.
-    """
+    """Refuse variables that a template does not read, unless it names another one by what it computes."""
     read = {*_MOMENTS}
     with _failing_as(name):
         for other, tree in _parse_all(name, source, lookup):
@@ -158,7 +145,6 @@ def render(
     """Render the template `source`.
 
     Args:
-        lookup: gives the source of another template by its name.
         values: what it finds under global names.
         max_chars: how long the result may be.
     """

@@ -241,16 +241,7 @@ class Sandbox(ImmutableSandboxedEnvironment):
             raise Exhausted("it does more work than a template may")
 
     def weighed(self, value: Any, *, missing: bool = True) -> Any:
-        """`value`, once its size is paid for.
-
-        Args:
-            missing: whether something in it may be undefined.
-
-        Raises:
-            UndefinedError: something in it is undefined.
-            Exhausted: it is too large, or nested too deeply.
-            SecurityError: something in it is not a plain value.
-        """
+        """Pay for the size of a value, and return it; without `missing`, nothing in it may be undefined."""
         waiting: list[tuple[Any, int]] = [(value, 1)]
         while waiting:
             part, depth = waiting.pop()

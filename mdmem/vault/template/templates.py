@@ -88,12 +88,7 @@ class Templates:
         return findings
 
     def show(self, name: str) -> Shown:
-        """Return the source of a template and the variables that it reads.
-
-        Raises:
-            PathRefused: the name leaves the template folder.
-            TemplateFailed: it, or one that it names, cannot be parsed.
-        """
+        """Return the source of a template and the variables that it reads."""
         from mdmem.vault.template import rendering  # noqa: PLC0415 - Jinja costs 45 ms, most commands need none
 
         full, source = self.find(name)

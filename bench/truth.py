@@ -49,10 +49,9 @@ def _live_view(setting: Setting) -> Row:
     def ask_all(_: int) -> None:
         for word in words:
             memory.index.sync()
-            found = partial(search, request=SearchRequest(query=word), read=memory.vault.read)
-            memory.index.both(
-                lambda database, text, found=found: found(text, headings=database.headings)  # type: ignore[misc]
-            )
+            request = SearchRequest(query=word)
+            headings = memory.index.headings
+            memory.index.text(partial(search, request=request, read=memory.vault.read, headings=headings))
 
     pairs = paired(lambda _: [memory.search(word) for word in words], ask_all, setting.count(_PAIRS))
     what = f"{_QUERIES} searches of {notes:,} notes, of which a tenth does not count"

@@ -664,26 +664,21 @@ class ScopedMemory(Kinds["Applied"]):
         if only is not None:
             wanted = {*only} if wanted is None else wanted.intersection(only)
 
-        def find(meaning: Meaning | None) -> Results:
-            return index.both(
-                lambda database, text: search(
-                    text,
-                    request,
-                    read=read,
-                    headings=database.headings,
-                    layers=layers,
-                    states=states,
-                    wanted=wanted,
-                    meaning=meaning,
-                )
-            )
-
+        find = partial(
+            search,
+            request=request,
+            read=read,
+            headings=index.headings,
+            layers=layers,
+            states=states,
+            wanted=wanted,
+        )
         try:
-            results = find(meaning)
+            results = index.text(partial(find, meaning=meaning))
         except MdmemError as error:
             if meaning is None:
                 raise
-            results = find(None)  # which raises what has nothing to do with the vectors
+            results = index.text(find)  # which raises what has nothing to do with the vectors
             off = f"meaning: words alone: {meaning.note_failure(error)}"
         unread, flawed = (
             self._count_below(own, request.within, what) for what in (View.problems, View.flaws)

@@ -195,18 +195,6 @@ class Database:
             rows = [row for at in paths for row in self.rows(at_or_below, (at, f"{at}/", f"{at}0"))]
         return {path: (mtime, ctime, size, inode) for path, mtime, ctime, size, inode in rows}
 
-    def headings(self, path: str, digest: str) -> list[tuple[int, tuple[str, ...]]] | None:
-        """Return the indexed headings of a memory, in order; None where the index has not this content.
-
-        Each has its line and the titles of the sections that it is in, its own the last.
-        """
-        query = (
-            "SELECT s.line, s.path FROM documents AS d LEFT JOIN sections AS s ON s.document = d.id"
-            " WHERE d.path = ? AND d.hash = ? ORDER BY s.n"
-        )
-        rows = self.rows(query, (path, digest))
-        return [(line, tuple(titles.split("\n"))) for line, titles in rows if line] if rows else None
-
     def changes(self) -> int:
         """Return a number that differs after another connection has changed the database."""
         return int(self.rows("PRAGMA data_version")[0][0])

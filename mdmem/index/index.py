@@ -6,8 +6,8 @@ import contextlib
 import os
 import threading
 from collections.abc import Callable, Collection, Iterator, Sequence
-from functools import cached_property
-from typing import TYPE_CHECKING, Any, TypeVar
+from functools import cached_property, wraps
+from typing import TYPE_CHECKING, Any, Concatenate, NamedTuple, ParamSpec, TypeVar
 from unicodedata import normalize
 
 from mdmem.document.document import NAMED_SUFFIXES
@@ -21,11 +21,13 @@ from mdmem.vault.vault import Vault
 from mdmem.vault.walk import Look, compare_files, compare_paths, count_files
 
 if TYPE_CHECKING:
+    from mdmem.index.hit import Heading
     from mdmem.index.sync import Pinning
     from mdmem.index.text_index import TextIndex
     from mdmem.vault.store import Store
 
 
+P = ParamSpec("P")
 R = TypeVar("R")
 ChangedPaths = Callable[[], Collection[str] | None]
 
@@ -39,6 +41,31 @@ _COUNT = "count"
 _MANY = 1_500  # files; of fewer, other processes take longer to start than they save
 # Memories that may be left to the next question to the text index: to read them again takes less than 0.1 s.
 _MOST_PENDING = 50
+
+
+class _Stamp(NamedTuple):
+    """What differs after one of the stores was replaced: device or time, and inode, of a file of each."""
+
+    database: tuple[int, int]
+    text: tuple[int, int]
+
+
+def _repairing(ask: Callable[Concatenate[Index, P], R]) -> Callable[Concatenate[Index, P], R]:
+    """Let a question of an index repair a store that is damaged or has no room, and ask again."""
+
+    @wraps(ask)
+    def asking(self: Index, /, *given: P.args, **named: P.kwargs) -> R:
+        rebuilt: set[str] = set()
+        with self._guard:
+            while True:
+                stamp = self._stamp_stores()
+                self._close_replaced(stamp)
+                try:
+                    return ask(self, *given, **named)
+                except (IndexDamaged, StorageFailed, LockTimeout) as error:
+                    self._repair(error, stamp, rebuilt)
+
+    return asking
 
 
 class Index:
@@ -69,6 +96,7 @@ class Index:
         self._guard = threading.RLock()
         self._database: Database | None = None
         self._text: TextIndex | None = None
+        self._is_behind = False  # a store was made again since the last sync
         self._known: dict[str, tuple[int, int, int, int]] = {}
         self._known_at = -1
         # The paths to look at, from a watcher; None: every file.
@@ -185,9 +213,6 @@ class Index:
         return os.path.join(self.folder, TEXT)
 
     def _open_database(self) -> Database:
-        """Open the database; after another process has replaced it, open both stores again."""
-        if self._database and self._database.replaced:
-            self.close()
         if self._database is None:
             with self._lock_index():
                 self._database = Database(self._database_path)
@@ -219,12 +244,22 @@ class Index:
             self._delete_stores(self._stamp_stores())
             return self.sync(progress=progress)
 
-    def _stamp_stores(self) -> tuple[int, ...]:
-        """Return what differs after one of the stores was replaced."""
-        version_file = os.path.join(self._text_path, VERSION_FILE)
-        return (*_stamp_file(self._database_path)[:1], *_stamp_file(version_file))
+    def _stamp_stores(self) -> _Stamp:
+        try:
+            status = os.stat(self._database_path)
+        except OSError:
+            database = 0, 0
+        else:
+            database = status.st_dev, status.st_ino
+        return _Stamp(database, _stamp_file(os.path.join(self._text_path, VERSION_FILE)))
 
-    def _delete_stores(self, stamp: tuple[int, ...], *, text_only: bool = False) -> None:
+    def _close_replaced(self, stamp: _Stamp) -> None:
+        """Close both stores where another process has replaced the database; it may hold little yet."""
+        if self._database and self._database.identity != stamp.database:
+            self.close()
+            self._is_behind = True
+
+    def _delete_stores(self, stamp: _Stamp, *, text_only: bool = False) -> None:
         """Delete the stores, or the text index alone, unless they were replaced since `stamp`."""
         from shutil import rmtree  # noqa: PLC0415 - start-up
 
@@ -237,35 +272,36 @@ class Index:
                     with contextlib.suppress(FileNotFoundError):
                         os.unlink(self._database_path + suffix)
 
-    def _run_with_fallback(self, work: Callable[[], R], again: Callable[[], R]) -> R:
-        """Run `work`; where a store is damaged or the vault has no room, repair that and run `again`."""
-        try:
-            return self._run_with_repair(work, again)
-        except (StorageFailed, LockTimeout) as error:
-            here, cache = self.__dict__.get("folder"), self._below(_cache_folder(self.vault.root))
-            if here is None or not is_under(error.path, here) or here == cache:
-                raise
-            self.close()
-            reason = error.reason if isinstance(error, StorageFailed) else "its lock is not given back"
-            self.__dict__["folder"] = self._use_cache_folder(reason)
-        return self._run_with_repair(again, again)
+    def _repair(
+        self, error: IndexDamaged | StorageFailed | LockTimeout, stamp: _Stamp, rebuilt: set[str]
+    ) -> None:
+        """Delete a damaged store, or use the user's cache where the vault has no room; else raise the error.
 
-    def _run_with_repair(self, work: Callable[[], R], again: Callable[[], R]) -> R:
-        stamp = self._stamp_stores()
-        try:
-            return work()
-        except IndexDamaged as error:
-            # The database is kept where possible: the first state of cited code is nowhere else.
-            text_only = error.path == self._text_path
-            if not text_only:  # the next sync says so
-                self.notes.append(f"the index was rebuilt: {error.reason}")
-        self._delete_stores(stamp, text_only=text_only)
-        try:
-            return again()
-        except IndexDamaged as error:
+        Args:
+            error: what a question ended with.
+            stamp: of the stores that it asked.
+            rebuilt: the folders whose stores it has repaired already.
+        """
+        self._is_behind = True
+        if isinstance(error, IndexDamaged):
+            if self.folder not in rebuilt:
+                rebuilt.add(self.folder)
+                # The database is kept where possible: the first state of cited code is nowhere else.
+                text_only = error.path == self._text_path
+                if not text_only:  # the next sync says so
+                    self.notes.append(f"the index was rebuilt: {error.reason}")
+                self._delete_stores(stamp, text_only=text_only)
+                return
             # A new store is not damaged: the system refuses something, such as space.
-            raise StorageFailed(path=error.path, action="rebuild the index", reason=error.reason) from None
+            error = StorageFailed(path=error.path, action="rebuild the index", reason=error.reason)
+        here, cache = self.__dict__.get("folder"), self._below(_cache_folder(self.vault.root))
+        if here is None or not is_under(error.path, here) or here == cache:
+            raise error from None
+        self.close()
+        reason = error.reason if isinstance(error, StorageFailed) else "its lock is not given back"
+        self.__dict__["folder"] = self._use_cache_folder(reason)
 
+    @_repairing
     def sync(
         self,
         paths: Collection[str] | None = None,
@@ -288,21 +324,17 @@ class Index:
             StorageFailed: the system refused.
             NotReady: that would take long, and the caller is in a hurry.
         """
-        with self._guard:
-            if self.refused:
-                raise self.refused
-            self._progress = progress
-            self.vault.recover()
-            try:
-                if self._is_hurried and self.is_missed:
-                    raise self._refuse()
-                return self._run_with_fallback(
-                    lambda: self._sync_stores(paths, progress, texts=texts),
-                    lambda: self._sync_stores(None, progress, texts=texts),
-                )
-            except NotReady as error:
-                self.refused = error if self._is_hurried else None
-                raise
+        if self.refused:
+            raise self.refused
+        self._progress = progress
+        self.vault.recover()
+        try:
+            if self._is_hurried and self.is_missed:
+                raise self._refuse()
+            return self._sync_stores(None if self._is_behind else paths, progress, texts=texts)
+        except NotReady as error:
+            self.refused = error if self._is_hurried else None
+            raise
 
     def _sync_stores(
         self, paths: Collection[str] | None, progress: Progress | None, *, texts: bool
@@ -322,6 +354,7 @@ class Index:
                 text = self._prepare_run(database, text, len(look.changed) + len(look.gone))
                 with self._lock_index():
                     if database.replaced:
+                        self.close()
                         continue
                     if database.changes() != changes:
                         # The process that held the lock may have done it already.
@@ -332,6 +365,7 @@ class Index:
                         database.set_value("mark", mark)
             if (where is None or paths is None) and not mark:
                 self._due = set()
+            self._is_behind = False
             return synced
 
     def _prepare_run(self, database: Database, text: TextIndex | None, changed: int) -> TextIndex | None:
@@ -428,40 +462,39 @@ class Index:
             self._known, self._known_at = database.known(), changes
         return compare_files(root, self._known, mounts, suffixes)
 
+    def _open_current(self) -> Database:
+        """Open the database, and fill it where it was made again since the last sync."""
+        if self._is_behind:
+            self._sync_stores(None, None, texts=True)
+        return self._open_database()
+
+    @_repairing
     def rows(self, query: str, values: Sequence[Any] = ()) -> list[Any]:
         """Return the rows of a query of the database; `sync` first."""
-        return self._query_stores(lambda database: database.rows(query, values))
+        return self._open_current().rows(query, values)
 
+    def headings(self, path: str, digest: str) -> Sequence[Heading] | None:
+        """Return the indexed headings of a memory, in order; None where the index has not this content."""
+        query = (
+            "SELECT s.line, s.path FROM documents AS d LEFT JOIN sections AS s ON s.document = d.id"
+            " WHERE d.path = ? AND d.hash = ? ORDER BY s.n"
+        )
+        rows = self.rows(query, (path, digest))
+        return [(line, tuple(titles.split("\n"))) for line, titles in rows if line] if rows else None
+
+    @_repairing
     def stamp(self) -> object:
         """Return what differs after something was written to the database, by whichever process."""
-        return self._query_stores(lambda each: (each.identity, each.changes(), each.written))
+        database = self._open_current()
+        return database.identity, database.changes(), database.written
 
+    @_repairing
     def text(self, ask: Callable[[TextIndex], R]) -> R:
         """Return the answer of the text index to a question; `sync` first."""
-        return self.both(lambda _, text: ask(text))
-
-    def both(self, ask: Callable[[Database, TextIndex], R]) -> R:
-        """Return the answer of both stores to a question; `sync` first."""
-
-        def refreshed(database: Database) -> R:
-            text = self._open_text_index()
-            text.refresh()
-            return ask(database, text)
-
-        return self._query_stores(refreshed)
-
-    def _query_stores(self, ask: Callable[[Database], R]) -> R:
-        def first() -> R:
-            before, database = self._database, self._open_database()
-            # One that another process has replaced may hold little yet.
-            return ask(database) if before in {None, database} else again()
-
-        def again() -> R:
-            self._sync_stores(None, None, texts=True)
-            return ask(self._open_database())
-
-        with self._guard:
-            return self._run_with_fallback(first, again)
+        self._open_current()
+        text = self._open_text_index()
+        text.refresh()
+        return ask(text)
 
 
 _LOST = "lost"

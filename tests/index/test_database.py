@@ -225,15 +225,6 @@ def test_a_file_with_a_problem_has_no_rows_but_its_own(database: Database) -> No
     assert found["documents"] == [("a.md", "a.md", *SEEN, 1, "", "a symbolic link", "", "", "", 0, "", "")]
 
 
-def test_headings_are_known_of_the_content_that_was_indexed_alone(database: Database) -> None:
-    text = "# A\n\n## B\n\ntext\n\n# C\n"
-    put(database, entry("a.md", text), entry("bare.md", "text\n"))
-    assert database.headings("a.md", f"hash of {text}") == [(1, ("A",)), (3, ("A", "B")), (7, ("C",))]
-    assert database.headings("a.md", "hash of another text") is None
-    assert database.headings("bare.md", "hash of text\n") == []
-    assert database.headings("nowhere.md", "") is None
-
-
 def test_what_is_forgotten_is_gone_and_what_is_not_there_is_no_error(database: Database) -> None:
     put(database, entry("a.md"))
     with database.writing():

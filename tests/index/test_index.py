@@ -18,6 +18,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
+from mdmem.document.document import digest
 from mdmem.errors import MdmemError, StorageFailed
 from mdmem.index.index import Index
 from mdmem.index.sync import Synced
@@ -60,6 +61,17 @@ def paths(index: Index) -> tuple[list[str], list[str]]:
     """What both stores hold."""
     documents = [path for (path,) in index.rows("SELECT path FROM documents ORDER BY path")]
     return documents, index.text(lambda text: text.paths())
+
+
+def test_headings_are_known_of_the_content_that_was_indexed_alone(root: Path, index: Index) -> None:
+    text = "# A\n\n## B\n\ntext\n\n# C\n"
+    (root / "notes/a.md").write_text(text)
+    (root / "notes/bare.md").write_text("text\n")
+    index.sync()
+    assert index.headings("notes/a.md", digest(text.encode())) == [(1, ("A",)), (3, ("A", "B")), (7, ("C",))]
+    assert index.headings("notes/a.md", digest(b"another text")) is None
+    assert index.headings("notes/bare.md", digest(b"text\n")) == []
+    assert index.headings("notes/nowhere.md", "") is None
 
 
 def both(*names: str) -> tuple[list[str], list[str]]:

@@ -65,7 +65,7 @@ from mdmem.facade.memory import Memory
 from mdmem.index.passages import indexed
 from mdmem.index.query import parse as parse_query, stop_words
 from mdmem.index.scoring import Ranked, RankedBlock, Scorer
-from mdmem.index.text_index import TextIndex
+from mdmem.index.text_index import TextIndex, TextView
 from mdmem.vault.folder import init
 from mdmem.vault.paths import Namespace
 
@@ -245,7 +245,7 @@ def ours(folder: str, memories: Mapping[str, str]) -> Search:
         texts.update({(path, number): passage.text for number, passage in enumerate(memory.passages)})
     index.commit()
 
-    return lambda text: _answer(Scorer(index, parse_query(text), (Namespace(),), (), _TODAY), texts)
+    return lambda text: _answer(Scorer(TextView(index, (Namespace(),)), parse_query(text), (), _TODAY), texts)
 
 
 def _filled(folder: str, memories: Mapping[str, str]) -> Memory:
@@ -275,7 +275,7 @@ def with_meaning(folder: str, memories: Mapping[str, str]) -> Search:
         near = meaning.ask(query.said, [Namespace()]) if query.said else None
         leg = None if isinstance(near, str) else near
         return memory.index.text(
-            lambda index: _answer(Scorer(index, query, (Namespace(),), (), _TODAY, near=leg), texts)
+            lambda index: _answer(Scorer(TextView(index, (Namespace(),)), query, (), _TODAY, near=leg), texts)
         )
 
     return search

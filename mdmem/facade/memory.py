@@ -273,10 +273,10 @@ class Memory(ScopedMemory):
         health = doctor.examine(self.vault, self._current_view, fixed, others)
         meaning, state = self._find_meaning()
         if meaning:
-            from mdmem.index.search import count_passages  # noqa: PLC0415 - start-up
+            from mdmem.index.text_index import TextView  # noqa: PLC0415 - start-up
 
             layers = [layer.namespace for layer in self.vault.reads[: len(self.scope.searches)]]
-            count = self.index.text(partial(count_passages, layers=layers))
+            count = self.index.text(lambda text: TextView(text, layers).passage_count)
             state = meaning.describe_state(layers, count)
         if state:
             health = replace(health, facts={**health.facts, "meaning": state})

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import os
 import unicodedata
-from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterable, Sequence
 from dataclasses import replace
 from functools import cached_property, partial, wraps
 from itertools import islice
@@ -658,8 +658,9 @@ class ScopedMemory(Kinds["Applied"]):
         index.sync(progress=self._index_progress())
         read = partial(index.vault.read, recovered=True)
         own = View(index, self.vault)
-        states = self._find_states(self._layer_views(own), request.as_of)
-        wanted, unknown = self._find_wanted(own, request.where)
+        views = [*islice(own.layers(), len(layers))]
+        states = self._find_states(views, request.as_of)
+        wanted, unknown = self._find_wanted(views, request.where)
         meaning, off = (None, "") if words_only else self._find_meaning()
         if only is not None:
             wanted = {*only} if wanted is None else wanted.intersection(only)
@@ -680,19 +681,12 @@ class ScopedMemory(Kinds["Applied"]):
                 raise
             results = index.text(find)  # which raises what has nothing to do with the vectors
             off = f"meaning: words alone: {meaning.note_failure(error)}"
-        unread, flawed = (
-            self._count_below(own, request.within, what) for what in (View.problems, View.flaws)
-        )
+        looked_into = [own] if request.within else [view for _, view in views]
+        unread = sum(is_under(path, request.within) for view in looked_into for path, _ in view.problems())
+        flawed = sum(is_under(path, request.within) for view in looked_into for path, _ in view.flaws())
         results = replace(results, unread=unread, flawed=flawed)
         wrong = filter(None, [results.unread_note, results.flawed_note, off])
         return replace(results, notes=(*unknown, *wrong, *results.notes))
-
-    def _count_below(
-        self, own: View, within: str, listed: Callable[[View], Sequence[tuple[str, str]]]
-    ) -> int:
-        """Count what a search cannot look into, or not as a whole, in the folder that it is about."""
-        views = [own] if within else [view for _, view in self._layer_views(own)]
-        return sum(is_under(path, within) for view in views for path, _ in listed(view))
 
     def states(self, *, as_of: str = "") -> dict[str, State]:
         """Return what does not count now, or did not at a moment: the state of each such memory, by its path.
@@ -713,7 +707,9 @@ class ScopedMemory(Kinds["Applied"]):
         moment = validity.read_moment(as_of or None, utc_now())
         return validity.find_shown_states(layers, moment, is_past=bool(as_of))
 
-    def _find_wanted(self, own: View, where: Sequence[str]) -> tuple[set[str] | None, tuple[str, ...]]:
+    def _find_wanted(
+        self, views: Iterable[tuple[Layer, View]], where: Sequence[str]
+    ) -> tuple[set[str] | None, tuple[str, ...]]:
         """Return the memories of all layers that meet conditions; None without any.
 
         Returns:
@@ -723,14 +719,10 @@ class ScopedMemory(Kinds["Applied"]):
 
         if not where:
             return None, ()
-        listings = [(layer, view, conditional(view, (), where, "")) for layer, view in self._layer_views(own)]
+        listings = [(layer, view, conditional(view, (), where, "")) for layer, view in views]
         wanted = {layer.shown(view.outside(each.path)) for layer, view, listed in listings for each in listed}
         unknown = listings[0][2].unknown
         return wanted, tuple(unknown[key] for key in unknown if all(key in of.unknown for *_, of in listings))
-
-    def _layer_views(self, own: View) -> Iterator[tuple[Layer, View]]:
-        """Return each layer that is searched, with what the index knows of it."""
-        return islice(own.layers(), len(self.scope.searches))
 
     def passed_over(self) -> dict[str, int]:
         """Count the files of text that are no memories by their names, such as `a.mdx`, by suffix.

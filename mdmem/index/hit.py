@@ -158,7 +158,8 @@ def lines_text(document: Document, lines: range) -> list[str]:
     starts = document.lines.starts
     if lines.stop > len(starts) + 1 or not lines:
         return [line_text(document, line) for line in lines]
-    text = document.text[starts[lines.start - 1] : document.lines.span(lines.stop - 1).end]
+    end = starts[lines.stop - 1] if lines.stop <= len(starts) else len(document.text)
+    text = document.text[starts[lines.start - 1] : end]
     texts = LINE_END.split(text) if "\r" in text else text.split("\n")
     del texts[len(lines) :]
     if lines.start == 1:

@@ -345,10 +345,11 @@ class Index:
             text = self._open_text_index() if texts else None
             if paths is None and where == set() and not _compare_stores(database, text):
                 return Synced()
-            changes, look = database.changes(), self._find_changes(database, where)
+            changes = database.changes()
+            look = self._find_changes(database, where, changes)
             if where and (look.changed or look.gone):
                 # Of a file that was moved amid this look, only one that begins later sees both ends.
-                look = self._find_changes(database, where)
+                look = self._find_changes(database, where, database.changes())
             synced = Synced()
             if look.changed or look.gone or _list_racy_paths(database) or _compare_stores(database, text):
                 text = self._prepare_run(database, text, len(look.changed) + len(look.gone))
@@ -356,10 +357,10 @@ class Index:
                     if database.replaced:
                         self.close()
                         continue
-                    if database.changes() != changes:
+                    if (now := database.changes()) != changes:
                         # The process that held the lock may have done it already.
                         again = [*(file.path for file in look.changed), *look.gone]
-                        look = self._find_changes(database, again)
+                        look = self._find_changes(database, again, now)
                     synced = self._write_changes(database, text, look, progress)
                     if mark:
                         database.set_value("mark", mark)
@@ -452,12 +453,11 @@ class Index:
             if self._changed_paths == changed_paths:
                 self._changed_paths = None
 
-    def _find_changes(self, database: Database, paths: Collection[str] | None) -> Look:
+    def _find_changes(self, database: Database, paths: Collection[str] | None, changes: int) -> Look:
         root, mounts, suffixes = self.vault.root, self.vault.mounted(""), self.vault.suffixes
         if paths is not None and "" not in paths:
             named = {normalize("NFC", path) for path in paths}
             return compare_paths(root, named, database.known(named), mounts, suffixes)
-        changes = database.changes()
         if changes != self._known_at:
             self._known, self._known_at = database.known(), changes
         return compare_files(root, self._known, mounts, suffixes)

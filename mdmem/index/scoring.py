@@ -21,23 +21,24 @@ from mdmem.index.passages import is_signed, spelled
 from mdmem.index.query import FILLER_SHARE, filler_words
 from mdmem.index.text_index import (
     PassagePlace,
-    TextIndex,
+    TextView,
     Whole,
+    any_of,
     escaped,
     of_kind,
     of_memories,
     of_namespace,
     schema,
+    unscored,
     wholes_query,
 )
 from mdmem.kind import OBSERVATION, PROPOSAL, kind_at
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Container, Iterable, Iterator, Mapping, Sequence
+    from collections.abc import Container, Iterable, Iterator, Mapping, Sequence
 
     from mdmem.index.meaning import Nearness
     from mdmem.index.query import Each, Query, Term
-    from mdmem.vault.paths import Namespace
 
 _TEXTS = ("whole", "title", "tags")
 _NAMES = ("whole", "title", "headings", "tags")
@@ -45,8 +46,6 @@ _MEMORY_FIELDS = {"title": text_index.TITLE, "headings": text_index.HEADINGS, "t
 _LAST_DAY = 99_999_999
 _DAYS_A_YEAR, _DAYS_A_MONTH = 365.25, 30.44
 _K1, _B = 1.2, 0.75
-# A score of tantivy's is a float of 32 bits, which is exact for whole numbers of 24 bits.
-_EXACT_BITS = 24
 _PRIORS = ("recency", "confidence", "layer", "observed")
 # What clauses about passages are for (see `Clause`); and those of them about one word in the text.
 _OF_PASSAGES = frozenset(("passage", "common", "heading", "pair"))
@@ -143,9 +142,8 @@ class Scorer:
     """Scores one query.
 
     Args:
-        index: where.
+        view: what is searched.
         query: what for.
-        layers: the namespaces that are searched, the own one first; nothing outside of them is counted.
         within: folders or memories to search; empty for all.
         today: such as 20260131, for recency.
         near: how near passages are in meaning; None for words alone.
@@ -155,18 +153,16 @@ class Scorer:
 
     def __init__(
         self,
-        index: TextIndex,
+        view: TextView,
         query: Query,
-        layers: Sequence[Namespace],
         within: Sequence[str],
         today: int,
         *,
         near: Nearness | None = None,
         is_beside: bool = False,
     ) -> None:
-        self._index = index
-        self._layers = tuple(layers)
-        self._wall = _match_layers(self._layers)
+        self._view = view
+        self._index = view.index
         self._within = within
         self._today = today
         self._near = near
@@ -175,25 +171,18 @@ class Scorer:
         pairs = (" ".join(pair) for pair in pairwise(query.words) if filler_words().issuperset(pair))
         self._fillers = {*filler_words().intersection(query.words), *pairs}
         self._is_beside, self._beside = is_beside, None
+        if is_beside:
+            return
         loosened = query.loosened()
-        if (
-            loosened is not query
-            and not is_beside
-            and not index.count(Search.boolean_query(self._build_restrictions()))
-        ):
+        if loosened is not query and not self._index.count(self._restrict([])):
             self._query = loosened
-        if not is_beside and self._count_seen("observations", of_kind(OBSERVATION)):
-            self._beside = Scorer(index, self._query, layers, within, today, near=near, is_beside=True)
+        if self._count_seen("observations", of_kind(OBSERVATION)):
+            self._beside = Scorer(view, self._query, within, today, near=near, is_beside=True)
 
     @property
     def notes(self) -> tuple[str, ...]:
         """Notes on the parts of the query that were not used."""
         return self._query.notes
-
-    @property
-    def passage_count(self) -> int:
-        """The number of all passages that the layers hold."""
-        return self._index.counted((*self._layers, "every passage"), self._wall or Search.all_query())
 
     def missing(self) -> list[str]:
         """Return the words of the query that no visible memory has."""
@@ -203,11 +192,7 @@ class Scorer:
 
     def alike(self, word: str, distance: int) -> list[str]:
         """Return the paths of visible memories with a word that differs in at most `distance` letters."""
-        near = [Search.fuzzy_term_query(schema(), name, word, distance) for name in _TEXTS]
-        clauses = [(Occur.Must, Search.const_score_query(_match_any(near), 1.0))]
-        clauses += [(Occur.Must, _match_unscored(self._wall))] if self._wall else []
-        hits, _ = self._index.memories(Search.boolean_query(clauses), text_index.ALIKE)
-        return self._index.paths_at([address for _, address in hits])
+        return self._view.find_alike(_TEXTS, word, distance)
 
     def rank(self, each: Each) -> Iterator[RankedBlock]:
         """Rank the memories, or passages, that fit, in blocks.
@@ -215,41 +200,41 @@ class Scorer:
         The first block has the `text_index.BLOCK` memories that match most words; each further one ends at
         twice as many. A query without words gives the newest memories first.
         """
-        if self._ranks_passages(each):
-            own_blocks = self._rank_in_blocks(self._text_search, self._score_passages)
-        else:
-            own_blocks = self._rank_in_blocks(self._memory_search, self._score_memory)
+        by_passage = self._ranks_passages(each)
+        own_blocks = self._find_blocks(self._text_search if by_passage else self._memory_search)
+        score = self._score_passages if by_passage else self._score_memory
         beside = self._beside.rank(each) if self._beside else ()
-        for own, other in zip_longest(own_blocks, beside, fillvalue=RankedBlock([], 0)):
-            yield RankedBlock(self._sort_ranked(own.ranked + other.ranked), own.further + other.further)
+        for own, other in zip_longest(own_blocks, beside):
+            memories, further = own or ((), 0)
+            ranked = [each for memory in memories for each in score(memory)]
+            if other:
+                ranked, further = ranked + other.ranked, further + other.further
+            yield RankedBlock(self._sort_ranked(ranked), further)
 
     def _ranks_passages(self, each: Each) -> bool:
         return each == "passage" and self._query.is_ranked
 
-    def count(self, each: Each, is_wanted: Callable[[int], bool]) -> int:
-        """Count what all blocks of `rank` hold.
-
-        Args:
-            each: what is ranked.
-            is_wanted: tells by its key whether a memory counts.
-        """
+    def list_keys(self, each: Each) -> list[int]:
+        """List the key of its memory for all that the blocks of `rank` hold."""
         by_passage = self._ranks_passages(each)
-        search = self._text_search if by_passage else self._memory_search
-        hits, _ = self._index.memories(search, text_index.ALL)
-        keys = set(filter(is_wanted, self._index.keys(hits)))
-        count = self._count_passages(keys) if by_passage else len(keys)
-        return count + (self._beside.count(each, is_wanted) if self._beside else 0)
+        hits, _ = self._index.memories(
+            self._text_search if by_passage else self._memory_search, text_index.ALL
+        )
+        keys = self._index.keys(hits)
+        if by_passage:
+            keys = self._list_passage_keys(set(keys))
+        return keys + (self._beside.list_keys(each) if self._beside else [])
 
-    def _count_passages(self, keys: Container[int]) -> int:
+    def _list_passage_keys(self, memories: Container[int]) -> list[int]:
+        """List the key of its memory for each passage of some memories that has a word of the query."""
         holding = [clause.search for clause in self._passage_clauses if clause.of == "passage"]
         if not holding:
-            return 0
-        found = self._index.best(Search.const_score_query(_match_any(holding), 1.0), text_index.ALL)
-        return sum(map(keys.__contains__, self._index.keys(found)))
+            return []
+        found = self._index.best(Search.const_score_query(any_of(holding), 1.0), text_index.ALL)
+        return [key for key in self._index.keys(found) if key in memories]
 
-    def _rank_in_blocks(
-        self, search: Search, score: Callable[[Contender], Iterable[Ranked]]
-    ) -> Iterator[RankedBlock]:
+    def _find_blocks(self, search: Search) -> Iterator[tuple[Iterator[Contender], int]]:
+        """Yield the memories that fit, in blocks, each with the number of those that are in no block yet."""
         most, taken, count = text_index.BLOCK, 0, 1
         while taken < count:
             hits, count = self._index.memories(search, most, newest=not self._query.is_ranked)
@@ -257,9 +242,8 @@ class Scorer:
                 addresses = [address for _, address in hits[taken:]]
                 near = None if taken else self._near
                 more = self._find_nearest(near, addresses) if near and count < text_index.BLOCK else []
-                memories = self._inspect_memories(addresses, more, near)
                 taken = len(hits)
-                yield RankedBlock([ranked for memory in memories for ranked in score(memory)], count - taken)
+                yield self._inspect_memories(addresses, more, near), count - taken
             most *= 2
 
     def _score_memory(self, candidate: Contender) -> Iterator[Ranked]:
@@ -300,10 +284,10 @@ class Scorer:
 
     def _find_fitting(self, keys: Sequence[int] | None) -> dict[int, DocAddress]:
         """Find by key the memories that fit but for the words; of all, or of some."""
-        every = Search.const_score_query(wholes_query(), 1.0)
-        clauses = [*self._build_restrictions(), (Occur.Must, every)]
-        clauses += [] if keys is None else [(Occur.Must, _match_any(of_memories(keys)))]
-        places = [place for _, place in self._index.best(Search.boolean_query(clauses), text_index.ALL)]
+        searches = [Search.const_score_query(wholes_query(), 1.0)]
+        if keys is not None:
+            searches.append(any_of(of_memories(keys)))
+        places = [place for _, place in self._index.best(self._restrict(searches), text_index.ALL)]
         return {whole.key: place for whole, place in zip(self._index.wholes(places), places, strict=True)}
 
     def _inspect_memories(
@@ -354,33 +338,17 @@ class Scorer:
         """Find the clauses that match each passage of some memories: those about passages, and the others.
 
         With `every`, passages that none matches are there, too.
-
-        tantivy adds up the scores of what matches. A clause scores a power of two: the sum says which ones
-        matched. That takes one search for 24 clauses; one for each would pass the budget of a query.
         """
         clauses = [*self._passage_clauses, *self._memory_clauses, *self._layer_clauses]
-        clauses += [Clause(_MEANING, "", Search.all_query())] if every else []
-        matches: dict[PassagePlace, tuple[list[Clause], list[Clause]]] = {}
-        # One term query for each memory: a set of terms is looked up in all there are, which takes longer.
-        inside = (Occur.Must, _match_any(list(map(_match_unscored, of_memories(keys)))))
-        for start in range(0, len(clauses), _EXACT_BITS):
-            some = clauses[start : start + _EXACT_BITS]
-            search = _match_unscored(Search.all_query())
-            for number, clause in enumerate(some):
-                # One by one, because tantivy goes through whole blocks of documents for a union of clauses,
-                # and here few documents count: a third of the time.
-                scored = Search.const_score_query(clause.search, float(1 << number))
-                search = Search.boolean_query([(Occur.Must, search), (Occur.Should, scored)])
-            # Last, because a query is copied into the one around it, and these are many: a third less.
-            hits = self._index.scored(
-                Search.boolean_query([(Occur.Must, search), inside]), text_index.MOST_PASSAGES
-            )
-            by_score = {score: _split_clauses(some, int(score)) for score in {score for score, _ in hits}}
-            for place, (score, _) in zip(self._index.places([hit[1] for hit in hits]), hits, strict=True):
-                own, others = by_score[score]
-                before = matches.get(place)
-                matches[place] = (before[0] + own, before[1] + others) if before else (own, others)
-        return matches
+        if every:
+            clauses.append(Clause(_MEANING, "", Search.all_query()))
+        found = self._index.find_matching([clause.search for clause in clauses], keys)
+        # Many passages match the same clauses.
+        split = {
+            numbers: _split_clauses([clauses[number] for number in numbers])
+            for numbers in set(found.values())
+        }
+        return {place: split[numbers] for place, numbers in found.items()}
 
     def _weigh_passages(
         self, candidate: Contender, shares: Sequence[float], filler: float = 1.0
@@ -465,9 +433,8 @@ class Scorer:
     @cached_property
     def _memory_search(self) -> Search:
         """Finds the memories that fit, with scores that are whole numbers."""
-        clauses = self._build_restrictions()
         if not self._query.is_ranked:
-            return Search.boolean_query([*clauses, (Occur.Must, _match_unscored(wholes_query()))])
+            return self._restrict([unscored(wholes_query())])
         texts = [
             Clause("text", word, _match_value("whole", word), self._weigh_word(word))
             for word in self._known_words
@@ -476,34 +443,34 @@ class Scorer:
             Search.const_score_query(clause.search, float(max(1, round(_FINE * clause.worth))))
             for clause in (*texts, *self._memory_clauses)
         ]
-        return Search.boolean_query([*clauses, (Occur.Must, _match_any(ranked))])
+        return self._restrict([any_of(ranked)])
 
     @property
     def _text_search(self) -> Search:
         """Finds those of them with a word in the text, not only in the title or tags."""
         held = [_match_value("whole", word) for word in self._known_words]
         held += [_match_term(term, "whole") for term in self._query.prefixes]
-        return Search.boolean_query(
-            [(Occur.Must, self._memory_search), (Occur.Must, _match_unscored(_match_any(held)))]
-        )
+        return Search.boolean_query([(Occur.Must, self._memory_search), (Occur.Must, unscored(any_of(held)))])
 
-    def _build_restrictions(self) -> list[tuple[Occur, Search]]:
+    def _restrict(self, searches: Sequence[Search]) -> Search:
+        """Find what all of some searches find, and the filters of the query let through."""
         demanded = [*_build_demands(self._query)]
-        if self._wall:
-            demanded.append(self._wall)
         if self._within:
-            demanded.append(_match_any([_match_value("folder", path) for path in self._within]))
+            demanded.append(any_of([_match_value("folder", path) for path in self._within]))
         if self._is_beside:
             demanded.append(of_kind(OBSERVATION))
-        clauses = [(Occur.Must, _match_unscored(search)) for search in demanded]
-        clauses += [(Occur.MustNot, of_kind(OBSERVATION))] if self._beside else []
+        excluded = [*_build_exclusions(self._query)]
+        if self._beside:
+            excluded.append(of_kind(OBSERVATION))
         filters = self._query.filters
         places = (kind_at(f"{path}/") for path in (*self._within, *filters.paths))
         if PROPOSAL.name not in filters.types and PROPOSAL not in places:
             # Nobody is to take one for a fact.
             proposal = [(Occur.Must, of_kind(PROPOSAL)), (Occur.Must, _match_value("type", PROPOSAL.name))]
-            clauses.append((Occur.MustNot, Search.boolean_query(proposal)))
-        return clauses + [(Occur.MustNot, search) for search in _build_exclusions(self._query)]
+            excluded.append(Search.boolean_query(proposal))
+        clauses = [(Occur.Must, search) for search in (*map(unscored, demanded), *searches)]
+        clauses += [(Occur.MustNot, search) for search in excluded]
+        return self._view.restrict(Search.boolean_query(clauses))
 
     @cached_property
     def _known_words(self) -> list[str]:
@@ -523,7 +490,7 @@ class Scorer:
                 if self._index.frequency(name, word):
                     clauses.append(Clause(name, word, _match_value(name, word), share * weight))
         for term in self._query.prefixes:
-            held = _match_any([_match_term(term, name) for name in _TEXTS])
+            held = any_of([_match_term(term, name) for name in _TEXTS])
             weight = _idf(self._memory_count, self._count_seen(f"whole {term}", held))
             clauses.append(Clause("text", f"{term.runs[0][0]}*", held, weight))
         if not self._known_words and not any(self._count_seen(f"{c.of} {c.word}", c.search) for c in clauses):
@@ -563,7 +530,7 @@ class Scorer:
     @cached_property
     def _layer_clauses(self) -> list[Clause]:
         """One for each layer but the last; its word is the number of the layer."""
-        layers = enumerate(self._layers[:-1])
+        layers = enumerate(self._view.layers[:-1])
         return [Clause("layer", str(number), of_namespace(layer)) for number, layer in layers]
 
     @property
@@ -585,9 +552,8 @@ class Scorer:
 
     def _count_word(self, name: str, word: str) -> int:
         """Count the visible memories ("whole") or passages ("text") that have a word."""
-        if not self._index.frequency(name, word):
-            return 0
-        return self._count_seen(f"{name} {word}", _match_value(name, word))
+        search = self._without_observations(_match_value(name, word))
+        return self._view.count_word((bool(self._beside), name, word), name, word, search)
 
     @property
     def _memory_count(self) -> int:
@@ -599,19 +565,22 @@ class Scorer:
 
     def _count_seen(self, name: str, search: Search) -> int:
         """Count the visible documents that a search finds; the count is kept under `name`."""
-        clauses = [(Occur.Must, query) for query in (search, self._wall) if query]
-        clauses += [(Occur.MustNot, of_kind(OBSERVATION))] if self._beside else []
-        return self._index.counted((*self._layers, bool(self._beside), name), Search.boolean_query(clauses))
+        return self._view.count((bool(self._beside), name), self._without_observations(search))
+
+    def _without_observations(self, search: Search) -> Search:
+        if not self._beside:
+            return search
+        return Search.boolean_query([(Occur.Must, search), (Occur.MustNot, of_kind(OBSERVATION))])
 
 
 def _build_demands(query: Query) -> Iterator[Search]:
     for term in query.phrases:
-        yield _match_any([_match_term(term, name) for name in _TEXTS])
+        yield any_of([_match_term(term, name) for name in _TEXTS])
     yield from (_match_value("tag", tag) for tag in query.filters.tags)
     if query.filters.types:
-        yield _match_any([_match_value("type", name) for name in query.filters.types])
+        yield any_of([_match_value("type", name) for name in query.filters.types])
     if query.filters.paths:
-        yield _match_any([_match_path_prefix(path) for path in query.filters.paths])
+        yield any_of([_match_path_prefix(path) for path in query.filters.paths])
     if query.after or query.before:
         # A memory without a day has 0 for one, which is not before anything.
         last = query.before - 1 if query.before else _LAST_DAY
@@ -624,7 +593,7 @@ def _build_demands(query: Query) -> Iterator[Search]:
 
 def _build_exclusions(query: Query) -> Iterator[Search]:
     for group in query.without:
-        held = [_match_any([_match_term(term, name) for name in _TEXTS]) for term in group]
+        held = [any_of([_match_term(term, name) for name in _TEXTS]) for term in group]
         yield Search.boolean_query([(Occur.Must, search) for search in held])
     yield from (_match_value("tag", tag) for tag in query.excluded.tags)
     yield from (_match_value("type", name) for name in query.excluded.types)
@@ -638,14 +607,7 @@ def _match_term(term: Term, name: str) -> Search:
     ]
     if term.is_prefix:
         searches[0] = Search.regex_query(schema(), name, f"{escaped(term.runs[0][0])}.*")
-    return _match_any(searches)
-
-
-def _match_layers(layers: Sequence[Namespace]) -> Search | None:
-    """Match what the namespaces hold; None where one of them is the whole vault."""
-    if any(not layer.folder and not layer.hides for layer in layers):
-        return None
-    return _match_any([of_namespace(layer) for layer in layers])
+    return any_of(searches)
 
 
 def _match_value(name: str, value: str) -> Search:
@@ -654,16 +616,6 @@ def _match_value(name: str, value: str) -> Search:
 
 def _match_path_prefix(beginning: str) -> Search:
     return Search.regex_query(schema(), "path", f"{escaped(beginning)}.*")
-
-
-def _match_any(searches: Sequence[Search]) -> Search:
-    if len(searches) == 1:
-        return searches[0]
-    return Search.boolean_query([(Occur.Should, search) for search in searches])
-
-
-def _match_unscored(search: Search) -> Search:
-    return Search.const_score_query(search, 0.0)
 
 
 def _sum_passage(passage: tuple[PassagePlace | None, float, float]) -> float:
@@ -680,11 +632,12 @@ def _scale_parts(total: float, parts: Sequence[tuple[str, str, float]]) -> Itera
         yield ScorePart(of, spelled(word), total * value / own)
 
 
-def _split_clauses(clauses: Sequence[Clause], bits: int) -> tuple[list[Clause], list[Clause]]:
-    """Return the clauses whose bits are set: those about passages, and the others."""
-    matching = [clause for number, clause in enumerate(clauses) if bits >> number & 1]
-    own = [clause for clause in matching if clause.of in _OF_PASSAGES]
-    return own, [clause for clause in matching if clause.of not in _OF_PASSAGES]
+def _split_clauses(clauses: Sequence[Clause]) -> tuple[list[Clause], list[Clause]]:
+    """Return the clauses about passages, and the others."""
+    own, others = list[Clause](), list[Clause]()
+    for clause in clauses:
+        (own if clause.of in _OF_PASSAGES else others).append(clause)
+    return own, others
 
 
 def _saturate_frequency(often: int, length: int) -> float:

@@ -10,7 +10,7 @@ from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from functools import lru_cache
-from itertools import compress, islice
+from itertools import compress
 from operator import attrgetter
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, NamedTuple, get_args
@@ -33,9 +33,9 @@ from mdmem.index.hit import (
 from mdmem.index.passages import analyzed, cut, dates_text, words_of
 from mdmem.index.query import Each, Query
 from mdmem.index.scoring import Ranked, ScorePart, Scorer
-from mdmem.index.text_index import key_of
+from mdmem.index.text_index import TextView, key_of
 from mdmem.vault import paths
-from mdmem.vault.paths import Layer, Namespace
+from mdmem.vault.paths import Layer
 
 if TYPE_CHECKING:
     from mdmem.diagnostic import Span
@@ -152,6 +152,7 @@ _ESCAPE = regex(r"""\\[bfnrt"\\/]""")
 # code points of a memory, and suggestions.
 _MOST_MISSING, _LEAST_ALIKE, _MOST_ALIKE, _MOST_READ, _MOST_NEAR = 4, 4, 40, 200_000, 3
 _MOST_HIDDEN = 10  # that are named
+_STEP = 10  # hits whose paths are read at once
 _SEARCH_WORD = regex(r"[^\W_]+")
 
 
@@ -241,30 +242,19 @@ def search(
     namespaces = [layer.namespace for layer in layers]
     asked = meaning.ask(query.said, namespaces) if meaning and query.said else None
     near = None if isinstance(asked, str) else asked
-    scorer = Scorer(index, query, namespaces, within, day, near=near)
+    view = TextView(index, namespaces)
+    scorer = Scorer(view, query, within, day, near=near)
     reader = _MemoryReader(scorer, Matcher(query, scorer.worth), read, headings, layers, request.context)
     admission = _Admission.of(layers, {} if request.any_state else states, wanted)
-    chosen: list[tuple[Ranked, Hit]] = []
-    left_out, seen, hidden = 0, 0, ""
-    for block in scorer.rank(request.each):
-        admitted = list(filter(admission.admits, block.ranked))
-        rest, seen = iter(admitted), seen + sum(ranked.is_worded for ranked in admitted)
-        # Some of the memories may be gone.
-        pairs = ((ranked, hit) for ranked in rest if (hit := reader.hit(ranked)))
-        chosen += islice(pairs, request.limit - len(chosen))
-        hidden = first_of([*admission.hidden], _MOST_HIDDEN)
-        left_out = sum(ranked.is_worded for ranked in rest)
-        if len(chosen) == request.limit:
-            is_counted = not block.further or (admission.admits_all and request.each == "memory")
-            left_out += block.further if is_counted else scorer.count(request.each, admission.has_key) - seen
-            break
+    chosen, left_out = _choose_hits(scorer, reader, admission, request)
     hits = [replace(hit, state=states.get(hit.path, "")) for _, hit in chosen]
     if hits and left_out:
         hits[-1] = replace(hits[-1], left_out=left_out)
     notes = [*scorer.notes, *([asked] if isinstance(asked, str) else [])]
     if near:
-        notes += near.list_notes(scorer.passage_count)
-    if hidden:
+        notes += near.list_notes(view.passage_count)
+    if admission.hidden:
+        hidden = first_of([*admission.hidden], _MOST_HIDDEN)
         notes.append(f"left out, as it does not count: {hidden}; ask for any state to get it")
     elif not hits:
         notes.append(_explain_no_hits(request.query, scorer, read))
@@ -276,6 +266,28 @@ def search(
         held=tuple(map(reader.held, hits)),
     )
     return results if request.budget is None else within_budget(results, request.budget)
+
+
+def _choose_hits(
+    scorer: Scorer, reader: _MemoryReader, admission: _Admission, request: SearchRequest
+) -> tuple[list[tuple[Ranked, Hit]], int]:
+    """Return the best hits that may be given, with what was ranked, and how many more there are."""
+    chosen: list[tuple[Ranked, Hit]] = []
+    seen = 0
+    for block in scorer.rank(request.each):
+        admitted = list(filter(admission.admits, block.ranked))
+        seen += sum(ranked.is_worded for ranked in admitted)
+        for number, hit in reader.read_hits(admitted):
+            chosen.append((admitted[number], hit))
+            if len(chosen) < request.limit:
+                continue
+            if block.further and not (admission.admits_all and request.each == "memory"):
+                every = sum(map(admission.has_key, scorer.list_keys(request.each)))
+                further = every - seen
+            else:
+                further = block.further
+            return chosen, further + sum(ranked.is_worded for ranked in admitted[number + 1 :])
+    return chosen, 0
 
 
 class _Admission(NamedTuple):
@@ -328,11 +340,6 @@ def _find_keys(layers: Sequence[Layer], name: str) -> Iterator[int]:
         prefix = f"{layer.name}:" if layer.name else ""
         if name.startswith(prefix):
             yield key_of(paths.join(layer.namespace.folder, name.removeprefix(prefix)))
-
-
-def count_passages(text: TextIndex, layers: Sequence[Namespace]) -> int:
-    """Count the passages that namespaces hold."""
-    return Scorer(text, Query(), layers, (), 0).passage_count
 
 
 def within_budget(results: Results, tokens: int) -> Results:
@@ -401,14 +408,17 @@ class _MemoryReader:
     _read_before: dict[str, HitReader] = field(default_factory=dict)
     _cut: dict[str, list[Passage]] = field(default_factory=dict)
 
-    def hit(self, ranked: Ranked) -> Hit | None:
-        """Make the hit for what was ranked; None when the memory is gone, or no longer fits."""
-        with suppress(DocumentRefused):  # it was changed since it was indexed, and passes a limit
-            return self._read_hit(ranked)
-        return None
+    def read_hits(self, ranked: Sequence[Ranked]) -> Iterator[tuple[int, Hit]]:
+        """Make the hits for what was ranked, each with its number; none for what no longer fits."""
+        for start in range(0, len(ranked), _STEP):
+            some = ranked[start : start + _STEP]
+            for number, path in enumerate(self.scorer.paths(some)):
+                with suppress(DocumentRefused):  # it was changed since it was indexed, and passes a limit
+                    if hit := self._read_hit(some[number], path):
+                        yield start + number, hit
 
-    def _read_hit(self, ranked: Ranked) -> Hit | None:
-        memory = self._read_memory(self.scorer.paths([ranked])[0], self.layers[ranked.candidate.layer])
+    def _read_hit(self, ranked: Ranked, path: str) -> Hit | None:
+        memory = self._read_memory(path, self.layers[ranked.candidate.layer])
         document = memory.document
         if document is None:
             return None
@@ -454,17 +464,19 @@ class _MemoryReader:
     def _find_context(self, document: Document, lines: range, line: int) -> range:
         """Return the lines to show: those of the passage, or the `context` ones around its best line."""
         # An empty memory, found by its path, has no line; of a field, the other fields are no text.
-        if not document.text or (
-            self.context is None and document.lines.span(line).start < document.body_span.start
-        ):
+        if not document.text:
             return range(line, line + 1)
-        if self.context is None:
-            return self._add_announced(document, lines)
-        return _find_lines_near(document, line, self.context)
+        if self.context is not None:
+            return _find_lines_near(document, line, self.context)
+        if document.lines.starts[line - 1] < document.body_span.start:
+            return range(line, line + 1)
+        return self._add_announced(document, lines)
 
     def _add_announced(self, document: Document, lines: range) -> range:
         """Add to a passage that ends in a colon the next one of its section, which it announces."""
-        if document.is_json or not "".join(lines_text(document, lines)).rstrip().endswith(":"):
+        starts = document.lines.starts
+        end = starts[lines.stop - 1] if lines.stop <= len(starts) else None
+        if not document.text[:end].rstrip().endswith(":") or document.is_json:
             return lines
         passages = self._cut_passages(document)
         above = bisect_right(passages, lines.start, key=attrgetter("line"))
@@ -528,7 +540,7 @@ class _MemoryReader:
 
 def _find_passage_lines(document: Document, place: PassagePlace | None) -> range:
     """Return the lines of a passage; without one, the first line of the body with any text."""
-    last = len(document.lines)
+    last = len(document.lines.starts)
     if place and place.line <= last:
         return range(place.line, min(place.line + place.lines, last + 1))
     start = document.body_span.start
@@ -602,7 +614,7 @@ def _check_request(request: SearchRequest) -> None:
 
 
 def _parse_day(text: str, name: str) -> int:
-    day = language.day(text)
+    day = language.day(text) if text else 0
     if text and not day:
         raise Usage(problem=f"{name} is {text!r}", remedy="give a date: 2026, 2026-01 or 2026-01-31")
     return day

@@ -129,6 +129,8 @@ _WORDS = "mdmem"
 _TOLD_APART = (OBSERVATION, PROPOSAL)
 _META = regex(r"[\\.+*?()|\[\]{}^$#&~-]")
 _KEY_BITS = 36  # bits of a memory's key that order the memories of one day
+# A score of tantivy's is a float of 32 bits, which is exact for whole numbers of 24 bits.
+_EXACT_BITS = 24
 MOST_FOUND = 20_000  # documents at once, where not all are wanted
 ALL = 1 << 31  # documents: more than an index has
 _MOST_COUNTS = 10_000
@@ -358,7 +360,38 @@ class TextIndex:
             result = searcher.search(query, _bound_limit(limit, searcher), count=False)
             return [hit for hit in result.hits if hit[0]]
 
-    def scored(self, query: tantivy.Query, usual: int) -> list[PassageHit]:
+    def find_matching(
+        self, searches: Sequence[tantivy.Query], keys: Iterable[int]
+    ) -> dict[PassagePlace, tuple[int, ...]]:
+        """Find the passages of some memories that match any of some searches: by place, which of them.
+
+        tantivy does not tell which clauses of a search match: it adds up their scores. So each clause scores
+        a power of two, and the bits of the sum are the clauses that match. That takes one search for 24
+        clauses; one for each would pass the budget of a query.
+
+        Args:
+            searches: what may match.
+            keys: of the memories.
+        """
+        # One term query for each memory: a set of terms is looked up in all there are, which takes longer.
+        inside = any_of([unscored(search) for search in of_memories(keys)])
+        matching: dict[PassagePlace, tuple[int, ...]] = {}
+        for start in range(0, len(searches), _EXACT_BITS):
+            some = searches[start : start + _EXACT_BITS]
+            query = unscored(tantivy.Query.all_query())
+            for bit, search in enumerate(some):
+                # One by one, because tantivy goes through whole blocks of documents for a union of clauses,
+                # and here few documents count: a third of the time.
+                scored = tantivy.Query.const_score_query(search, float(1 << bit))
+                query = _boolean(must=[query], should=[scored])
+            # `inside` last: a query is copied into the one around it, and these are many. A third less.
+            hits = self._find_scored(_boolean(must=[query, inside]), MOST_PASSAGES)
+            numbers = {score: _list_bits(int(score), start) for score in {score for score, _ in hits}}
+            for place, (score, _) in zip(self._read_places([hit[1] for hit in hits]), hits, strict=True):
+                matching[place] = matching.get(place, ()) + numbers[score]
+        return matching
+
+    def _find_scored(self, query: tantivy.Query, usual: int) -> list[PassageHit]:
         """Return all documents as `best`; mostly there are no more than `usual`."""
         hits = self.best(query, usual)
         return self.best(query, ALL) if len(hits) == usual else hits
@@ -398,7 +431,7 @@ class TextIndex:
             result = searcher.aggregate(query, {"n": {"value_count": {"field": "key"}}})
             return int(result["n"]["value"])
 
-    def counted(self, name: Hashable, query: tantivy.Query) -> int:
+    def count_once(self, name: Hashable, query: tantivy.Query) -> int:
         """Count as `count`, and keep the result under a name until the next `refresh`."""
         self.searcher()  # where a commit has dropped it, it refreshes
         if len(self._counts) > _MOST_COUNTS:
@@ -413,41 +446,12 @@ class TextIndex:
         with _TranslatingErrors(self, "search the index"):
             return searcher.doc_freq(name, word)
 
-    def nearest(self, written: str, wall: Namespace, limit: int) -> list[str]:
-        """Return the paths of the memories that hold most of the rarest words of a text, the best first.
-
-        Only what is within the wall decides what is rare and what comes first; of a long text, a sample.
-        """
-        words = sorted(set(passages.analyzed(passages.written_out(written))))
-        words = words[:: len(words) // _MOST_WEIGHED + 1]
-        terms = {word: tantivy.Query.term_query(schema(), "whole", word) for word in words}
-        counts = {word: self.count(_all_of(wall, term)) for word, term in terms.items()}
-        shared = sorted((word for word in words if counts[word] > 1), key=lambda word: (counts[word], word))
-        asked = [tantivy.Query.const_score_query(terms[word], 1.0) for word in shared[:_MOST_RARE]]
-        inside = tantivy.Query.const_score_query(of_namespace(wall), 0.0)
-        either = tantivy.Query.boolean_query([(tantivy.Occur.Should, each) for each in asked])
-        both = [(tantivy.Occur.Must, inside), (tantivy.Occur.Must, either)]
-        hits, _ = self.memories(tantivy.Query.boolean_query(both), limit)
-        return self.paths_at(address for _, address in hits[:limit])
-
-    def count_holders(self, text: str, wall: Namespace) -> int:
-        """Count the memories that hold the words of a short text in a row."""
-        rows = (stretch[0] for stretch in passages.runs_of(text) if not passages.is_signed(stretch[0][0]))
-        terms = (
-            tantivy.Query.phrase_query(schema(), "whole", [*row])
-            if len(row) > 1
-            else tantivy.Query.term_query(schema(), "whole", row[0])
-            for row in rows
-        )
-        return self.count(_all_of(wall, *terms))
-
     def keys(self, hits: Iterable[PassageHit]) -> list[int]:
         """Return the keys of the memories that some documents are of."""
         (keys,) = self._read_fast_fields(("key",), [address for _, address in hits])
         return keys
 
-    def places(self, addresses: Sequence[tantivy.DocAddress]) -> list[PassagePlace]:
-        """Return the places of passages."""
+    def _read_places(self, addresses: Sequence[tantivy.DocAddress]) -> list[PassagePlace]:
         keys, packed, lengths = self._read_fast_fields(("key", "place", "length"), addresses)
         ordinal, line, count = _LINE_BITS + _COUNT_BITS, 2**_LINE_BITS - 1, 2**_COUNT_BITS - 1
         return [
@@ -476,6 +480,70 @@ class TextIndex:
         searcher, listed = self.searcher(), list(addresses)
         with _TranslatingErrors(self, "read the index"):
             return [list(searcher.fast_field_values(name, listed)) for name in names]
+
+
+class TextView:
+    """What some namespaces hold of a text index: nothing else is found or counted, or decides a score.
+
+    Args:
+        index: the text index.
+        layers: the namespaces, the own one first.
+    """
+
+    def __init__(self, index: TextIndex, layers: Sequence[Namespace]) -> None:
+        self.index = index
+        self.layers = tuple(layers)
+        is_whole = any(not layer.folder and not layer.hides for layer in layers)
+        self._wall = None if is_whole else any_of([of_namespace(layer) for layer in layers])
+
+    def restrict(self, query: tantivy.Query) -> tantivy.Query:
+        """Return a query that finds only what is inside of the wall; the score stays."""
+        return _boolean(must=[query, unscored(self._wall)]) if self._wall else query
+
+    def count(self, name: Hashable, query: tantivy.Query) -> int:
+        """Count the documents that a query finds; the count is kept, see `TextIndex.count_once`."""
+        return self.index.count_once((self.layers, name), self.restrict(query))
+
+    def count_word(self, name: Hashable, field: str, word: str, query: tantivy.Query) -> int:
+        """Count as `count` the documents that a query for a word in a field finds."""
+        return self.count(name, query) if self.index.frequency(field, word) else 0
+
+    @property
+    def passage_count(self) -> int:
+        """The number of all passages."""
+        return self.count("every passage", tantivy.Query.all_query())
+
+    def find_alike(self, fields: Iterable[str], word: str, distance: int) -> list[str]:
+        """Return the paths of a few memories with a word that differs in at most `distance` letters."""
+        near = [tantivy.Query.fuzzy_term_query(schema(), field, word, distance) for field in fields]
+        query = self.restrict(tantivy.Query.const_score_query(any_of(near), 1.0))
+        hits, _ = self.index.memories(query, ALIKE)
+        return self.index.paths_at(address for _, address in hits)
+
+    def nearest(self, written: str, limit: int) -> list[str]:
+        """Return the paths of the memories that hold most of the rarest words of a text, the best first.
+
+        Only what is within the wall decides what is rare and what comes first; of a long text, a sample.
+        """
+        words = sorted(set(passages.analyzed(passages.written_out(written))))
+        words = words[:: len(words) // _MOST_WEIGHED + 1]
+        terms = {word: tantivy.Query.term_query(schema(), "whole", word) for word in words}
+        counts = {word: self.index.count(self.restrict(term)) for word, term in terms.items()}
+        shared = sorted((word for word in words if counts[word] > 1), key=lambda word: (counts[word], word))
+        asked = [tantivy.Query.const_score_query(terms[word], 1.0) for word in shared[:_MOST_RARE]]
+        hits, _ = self.index.memories(self.restrict(_boolean(should=asked)), limit)
+        return self.index.paths_at(address for _, address in hits[:limit])
+
+    def count_holders(self, text: str) -> int:
+        """Count the memories that hold the words of a short text in a row."""
+        rows = (stretch[0] for stretch in passages.runs_of(text) if not passages.is_signed(stretch[0][0]))
+        terms = (
+            tantivy.Query.phrase_query(schema(), "whole", [*row])
+            if len(row) > 1
+            else tantivy.Query.term_query(schema(), "whole", row[0])
+            for row in rows
+        )
+        return self.index.count(self.restrict(_boolean(must=terms)))
 
 
 def _bound_limit(limit: int, searcher: tantivy.Searcher) -> int:
@@ -567,10 +635,24 @@ def wholes_query() -> tantivy.Query:
     return tantivy.Query.range_query(schema(), "day", tantivy.FieldType.Unsigned, 0, 99_999_999)
 
 
-def _all_of(wall: Namespace, *queries: tantivy.Query) -> tantivy.Query:
-    return tantivy.Query.boolean_query(
-        [(tantivy.Occur.Must, each) for each in (of_namespace(wall), *queries)]
-    )
+def any_of(queries: Sequence[tantivy.Query]) -> tantivy.Query:
+    """Find what one of some queries finds."""
+    return queries[0] if len(queries) == 1 else _boolean(should=queries)
+
+
+def unscored(query: tantivy.Query) -> tantivy.Query:
+    """Find what a query finds, without a score."""
+    return tantivy.Query.const_score_query(query, 0.0)
+
+
+def _boolean(must: Iterable[tantivy.Query] = (), should: Iterable[tantivy.Query] = ()) -> tantivy.Query:
+    demanded = [(tantivy.Occur.Must, each) for each in must]
+    return tantivy.Query.boolean_query(demanded + [(tantivy.Occur.Should, each) for each in should])
+
+
+def _list_bits(bits: int, start: int) -> tuple[int, ...]:
+    """List the numbers of the bits that are set, counted from `start`."""
+    return tuple(start + number for number in range(bits.bit_length()) if bits >> number & 1)
 
 
 def of_namespace(namespace: Namespace) -> tantivy.Query:

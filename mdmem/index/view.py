@@ -14,7 +14,7 @@ from datetime import UTC, datetime
 from functools import cached_property
 from itertools import accumulate, chain, groupby
 from types import MappingProxyType
-from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
+from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias, TypeVar
 
 from mdmem.document.anchor import AnchorHeading
 from mdmem.document.moment import moment_of, read_date, stamp
@@ -25,14 +25,16 @@ from mdmem.index.hit import field_text
 from mdmem.vault.paths import MemoryLayout, join, nfc
 
 if TYPE_CHECKING:
-    from collections.abc import Collection, Iterable, Iterator
+    from collections.abc import Callable, Collection, Iterable, Iterator
 
     from mdmem.document.document import Document
     from mdmem.index.index import Index
+    from mdmem.index.text_index import TextView
     from mdmem.vault.paths import Layer, Namespace
     from mdmem.vault.vault import Vault
 
 
+R = TypeVar("R")
 Value: TypeAlias = str | int | float | None
 Values: TypeAlias = Sequence[Value]
 
@@ -254,6 +256,12 @@ class View:
     def rows(self, query: str, values: Sequence[Any] = ()) -> list[Any]:
         """Return the rows of a query; its condition `{inside}` stands before those with `values`."""
         return self.index.rows(query.replace("{inside}", self._wall), (*self._bounds, *values))
+
+    def text(self, ask: Callable[[TextView], R]) -> R:
+        """Return the answer to a question about the text of these memories."""
+        from mdmem.index.text_index import TextView  # noqa: PLC0415 - start-up
+
+        return self.index.text(lambda text: ask(TextView(text, [self.vault.wall])))
 
     def part_rows(self, table: str, columns: str, rest: str = "", values: Sequence[Any] = ()) -> list[Any]:
         """Return rows of a table that has several for each memory; in SQL it is `x`, the memory `d`.

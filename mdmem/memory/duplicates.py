@@ -131,8 +131,7 @@ class ComparedMemories:
         """Find the memory that is asked about, and those that hold most of its rarest words."""
         with suppress(DocumentRefused, MemoryNotFound, StorageFailed):
             words = " ".join(read_words(self.view.read(self.near).body)) if self.near else ""
-            wall = self.view.vault.wall
-            found = self.view.index.text(lambda text: text.nearest(words, wall, _MOST_NEAR)) if words else ()
+            found = self.view.text(lambda text: text.nearest(words, _MOST_NEAR)) if words else ()
             return {self.near, *map(self.view.inside, found)}
         return set()
 
@@ -227,8 +226,7 @@ class ComparedMemories:
         both = make_runs(words) & make_runs(other)
         runs = [run for run in zip(words, words[1:], words[2:], strict=False) if hash(run) in both]
         texts = [_JOINED.sub("", " ".join(run)) for run in runs[:: len(runs) // _MOST_SAMPLED + 1]]
-        wall = self.view.vault.wall
-        counts = self.view.index.text(lambda text: [text.count_holders(each, wall) for each in texts])
+        counts = self.view.text(lambda text: [text.count_holders(each) for each in texts])
         return sum(count <= _FEW for count in counts) >= _SHARE * len(counts)
 
 

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 import tantivy
+from hypothesis import HealthCheck, given, settings, strategies as st
 
 from mdmem.document.document import parse_text
 from mdmem.errors import IndexDamaged, StorageFailed
@@ -52,6 +53,29 @@ def test_what_is_added_is_found_once_it_is_committed(index: TextIndex) -> None:
     assert found(index, "beta") == ["notes/a.md"]
     assert index.paths() == ["notes/a.md"]
     assert index.count(wholes_query()) == 1
+
+
+@given(
+    st.lists(st.sets(st.sampled_from("abcdefgh"), max_size=4), min_size=1, max_size=12),
+    st.lists(st.sampled_from("abcdefghz"), min_size=1, max_size=60),
+)
+@settings(max_examples=15, suppress_health_check=[HealthCheck.function_scoped_fixture])
+def test_it_is_told_which_searches_a_passage_matches(
+    tmp_path_factory: pytest.TempPathFactory, texts: list[set[str]], words: list[str]
+) -> None:
+    index = TextIndex(str(tmp_path_factory.mktemp("text")))
+    for number, text in enumerate(texts):
+        index.add(memory(f"{number}.md", " ".join(f"{letter}1" for letter in sorted(text))))
+    index.commit()
+    searches = [tantivy.Query.term_query(schema(), "text", f"{letter}1") for letter in words]
+    keys = [key_of(f"{number}.md") for number in range(0, len(texts), 2)]
+    found = {place.key: numbers for place, numbers in index.find_matching(searches, keys).items()}
+    expected = {
+        key_of(f"{number}.md"): tuple(n for n, letter in enumerate(words) if letter in text)
+        for number, text in enumerate(texts)
+        if number % 2 == 0 and not text.isdisjoint(words)
+    }
+    assert found == expected
 
 
 def test_a_number_grows_with_each_commit_and_is_on_disk(index: TextIndex) -> None:

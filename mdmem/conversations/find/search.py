@@ -35,7 +35,7 @@ from mdmem.index import passages
 from mdmem.index.passages import Indexed, Passage
 from mdmem.index.query import parse
 from mdmem.index.scoring import Ranked, Scorer
-from mdmem.index.text_index import TextIndex
+from mdmem.index.text_index import TextIndex, TextView
 from mdmem.vault import files
 from mdmem.vault.log import whole_size
 from mdmem.vault.paths import Namespace, join
@@ -84,7 +84,7 @@ def _search_index(
     if understood.is_empty or not paths:
         return SessionHits(hits=(), notes=understood.notes)
     walls = [Namespace(path.removesuffix(SUFFIX)) for path in paths]
-    scorer = Scorer(index, understood, walls, (), int(f"{datetime.now(UTC):%Y%m%d}"))
+    scorer = Scorer(TextView(index, walls), understood, (), int(f"{datetime.now(UTC):%Y%m%d}"))
     words = [*understood.words, *(run[0] for term in understood.prefixes for run in term.runs)]
     hits: list[SessionHit] = []
     left_out = looked_at = 0

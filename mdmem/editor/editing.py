@@ -40,9 +40,9 @@ if TYPE_CHECKING:
     from mdmem.diagnostic import Span
     from mdmem.document.document import Document
     from mdmem.document.merging.conflict import MergeConflict
-    from mdmem.editor.overlay import Name
     from mdmem.editor.places import Element, Goal, Hover, Leads, NamedPlaces, OutlineItem, Spot
     from mdmem.facade.memory import Memory
+    from mdmem.index.database import Name
     from mdmem.vault.plan import EditPlan
 
 _BEGAN = time.time()

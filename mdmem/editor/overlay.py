@@ -6,28 +6,22 @@ the rows of what is open are left out, and what the open texts say is added.
 
 from __future__ import annotations
 
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from functools import cached_property
 from itertools import accumulate
 from threading import Lock
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from mdmem.document import anchor
-from mdmem.document.document import parse_any, parse_text, without_suffix
+from mdmem.document.document import Document, Limits, parse_any, parse_text, without_suffix
 from mdmem.errors import DocumentRefused, MemoryNotFound, NotEncodable
-from mdmem.index.database import Record, record, tag_key
-from mdmem.index.view import NO_ANCHORS, Anchors, View
+from mdmem.index.database import Name, Record, record, tag_key
+from mdmem.index.view import NO_ANCHORS, Anchors, Value, View
 from mdmem.vault.paths import is_under
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
-
-    from mdmem.document.document import Document, Limits
     from mdmem.index.index import Index
-    from mdmem.index.view import Value
     from mdmem.vault.vault import Vault
-
-Name = tuple[str, str]
-"""How a link may call a memory: a kind, and the key of that kind; see `Names.named`."""
 
 
 class Opened:
@@ -83,9 +77,9 @@ class MemoryOutline(NamedTuple):
     called: str
 
     @classmethod
-    def of(cls, path: str, digest: str, title: str, names: Iterable[tuple[Any, ...]]) -> MemoryOutline:
+    def of(cls, path: str, digest: str, title: str, names: Iterable[Name]) -> MemoryOutline:
         """Return that of a memory."""
-        known = tuple((str(kind), str(key)) for kind, key in names)
+        known = tuple(names)
         stem = without_suffix(path.rpartition("/")[2])
         others = (key for kind, key in known if kind != "stem")
         called = "\n".join((stem, path, title, *others)).casefold()
@@ -97,19 +91,16 @@ class Memories:
 
     Attributes:
         outlines: the memories by path.
+        by_name: the paths of the memories that have a name.
     """
 
     def __init__(self) -> None:
         self.outlines: dict[str, MemoryOutline] = {}
-        self._named: dict[Name, tuple[str, ...]] = {}
+        self.by_name: dict[Name, tuple[str, ...]] = {}
         self._stamp: object = None
         self._touched: set[str] = set()
         self._changed: set[Name] = set()
         self._lock = Lock()
-
-    def named(self, kind: str, key: str) -> Sequence[str]:
-        """List the memories with the name `key` of this `kind`, by path."""
-        return self._named.get((kind, key), ())
 
     def take_changes(self) -> tuple[set[str], set[Name]]:
         """Return what `refresh` found since this was asked last.
@@ -152,11 +143,11 @@ class Memories:
             for name in outlines[path].names:
                 arrived.setdefault(name, set()).add(path)
         changed |= arrived.keys()
-        named = dict(self._named)
+        named = dict(self.by_name)
         for name in changed:
             stay = {path for path in named.get(name, ()) if path not in touched}
             named[name] = tuple(sorted(stay | arrived.get(name, set())))
-        self.outlines, self._named = outlines, named
+        self.outlines, self.by_name = outlines, named
         self._touched |= touched
         self._changed |= changed
 
@@ -200,8 +191,8 @@ class Overlay(View):
     def _open_names(self) -> dict[Name, list[str]]:
         found: dict[Name, list[str]] = {}
         for path, each in self._records.items():
-            for kind, key in each.names:
-                found.setdefault((str(kind), str(key)), []).append(path)
+            for name in each.names:
+                found.setdefault(name, []).append(path)
         return found
 
     @property
@@ -213,7 +204,7 @@ class Overlay(View):
         """See `View.named`."""
         if kind == "file":
             return super().named(kind, key)
-        found = [path for path in self._known.named(kind, key) if path not in self.opened]
+        found = [path for path in self._known.by_name.get((kind, key), ()) if path not in self.opened]
         mine = self._open_names.get((kind, key))
         return sorted((*found, *mine)) if mine else found
 
@@ -282,9 +273,7 @@ class Overlay(View):
         if path not in self.opened:
             return super().keys_of(path)
         mine = self._records.get(path)
-        return (
-            sorted(self._list_keys(path, ((str(kind), str(key)) for kind, key in mine.names))) if mine else []
-        )
+        return sorted(self._list_keys(path, mine.names)) if mine else []
 
     def anchors(self, path: str) -> Anchors:
         """Return what an anchor can name in the memory at `path`."""

@@ -9,7 +9,8 @@ from __future__ import annotations
 import contextlib
 import os
 import sqlite3
-from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple, TypeAlias
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from typing import Any, ClassVar, NamedTuple, TypeAlias
 
 from mdmem.diagnostic import Span
 from mdmem.document import anchor
@@ -21,10 +22,6 @@ from mdmem.document.tree import LINEAGE
 from mdmem.errors import IndexDamaged, StorageFailed
 from mdmem.index.hit import day_of, field_text, first_text
 from mdmem.vault.paths import nfc
-
-if TYPE_CHECKING:
-    from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
-
 
 DATABASE = "database.sqlite"
 IN_MEMORY = ":memory:"
@@ -253,9 +250,8 @@ class Database:
                 (number, entry.path, *entry.seen, entry.racy, entry.hash, entry.problem, *summary)
             )
             if entry.record:
-                for name, rows in zip(_PARTS, entry.record[1:], strict=True):
-                    if rows:
-                        parts[name] += [(number, *row) for row in rows]
+                for name in _PARTS:
+                    parts[name] += [(number, *row) for row in getattr(entry.record, name)]
         for name, rows in {"documents": documents, **parts}.items():
             if rows:
                 marks = ", ".join("?" * len(rows[0]))
@@ -316,6 +312,8 @@ def _translating_errors(path: str) -> Iterator[None]:
 
 Scalar: TypeAlias = str | int | float | None
 Row: TypeAlias = tuple[Scalar, ...]
+Name: TypeAlias = tuple[str, str]
+"""A kind, and the key of that kind; see `mdmem.index.links.names.Names`."""
 
 _LARGEST = 2**63 - 1  # SQLite's integers
 _NOWHERE = Span(0, 0)
@@ -363,7 +361,7 @@ class Record(NamedTuple):
     """
 
     summary: Summary
-    names: list[Row]
+    names: list[Name]
     fields: list[Row]
     sections: list[Row]
     blocks: list[Row]
@@ -474,7 +472,7 @@ def tag_key(name: str) -> str:
 def keys_of(path: str, fields: Mapping[str, Any], text: str = "") -> list[str]:
     """Return every key that the target of a link to a memory may have."""
     names = names_of(path, fields, text)
-    return list(dict.fromkeys(str(key) if kind == "stem" else key_of(str(key)) for kind, key in names))
+    return list(dict.fromkeys(key if kind == "stem" else key_of(key) for kind, key in names))
 
 
 def _make_summary(document: Document, fields: Mapping[str, Any], heading: str, modified: float) -> Summary:
@@ -486,9 +484,9 @@ def _make_summary(document: Document, fields: Mapping[str, Any], heading: str, m
     return Summary(title or heading, type_, day, bool(written), ident, flaw)
 
 
-def names_of(path: str, fields: Mapping[str, Any], text: str = "") -> list[Row]:
+def names_of(path: str, fields: Mapping[str, Any], text: str = "") -> list[Name]:
     """Return what links may call a memory: the kind and the key of each name; some stand in its `text`."""
-    names: list[Row] = [("stem", key) for key in stem_keys(path)]
+    names: list[Name] = [("stem", key) for key in stem_keys(path)]
     if ident := _field_text(fields.get("id")):
         names.append(("id", ident))
     aliases = fields.get("aliases")

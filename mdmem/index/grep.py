@@ -12,20 +12,19 @@ from operator import itemgetter
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple, Self
 
 from mdmem.diagnostic import Diagnostic, about_file
-from mdmem.document.document import SUFFIXES
+from mdmem.document.document import SUFFIXES, Document
 from mdmem.document.text.globs import escaped, matcher
 from mdmem.document.text.regex import MOST_CHARACTERS, shortened
 from mdmem.errors import PatternInvalid, Usage
 from mdmem.index import ripgrep
 from mdmem.vault import files, paths, walk
 from mdmem.vault.config import MOST_BYTES
+from mdmem.vault.paths import Namespace
 
-if TYPE_CHECKING:  # what hits are made of is imported while ripgrep searches
+if TYPE_CHECKING:
     from ripgrepy import Ripgrepy
 
-    from mdmem.document.document import Document
     from mdmem.index.hit import Hit
-    from mdmem.vault.paths import Namespace
 
 Case = Literal["ignore", "smart", "exact"]
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import time
 from bisect import bisect_right
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from datetime import date
@@ -17,8 +18,6 @@ from mdmem.document.text.tokens import clip, clipped
 from mdmem.errors import MdmemError, TooManyParts
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping, Sequence
-
     from mdmem.document.document import Document
     from mdmem.index.ripgrep import Line
 

@@ -13,18 +13,17 @@ from unicodedata import normalize
 from mdmem.document.document import NAMED_SUFFIXES
 from mdmem.errors import IndexDamaged, IndexNotReady, LockTimeout, MdmemError, NotReady, StorageFailed
 from mdmem.index.database import DATABASE, LOCK, TEXT, VERSION_FILE, Database, Seen
+from mdmem.index.hit import Heading
 from mdmem.index.mounts import remote_kind
-from mdmem.index.sync import Progress, Sync, Synced, Work
+from mdmem.index.sync import Pinning, Progress, Sync, Synced, Work
 from mdmem.vault import files
 from mdmem.vault.paths import is_under
+from mdmem.vault.store import Store
 from mdmem.vault.vault import Vault
 from mdmem.vault.walk import Look, compare_files, compare_paths, count_files
 
 if TYPE_CHECKING:
-    from mdmem.index.hit import Heading
-    from mdmem.index.sync import Pinning
     from mdmem.index.text_index import TextIndex
-    from mdmem.vault.store import Store
 
 
 P = ParamSpec("P")

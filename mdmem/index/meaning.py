@@ -11,15 +11,18 @@ import os
 import threading
 import time
 from collections import Counter, deque
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from hashlib import blake2b
 from itertools import islice
 from sys import intern
 from typing import TYPE_CHECKING, Any
 
 from mdmem.document import secret
+from mdmem.document.document import Document
 from mdmem.errors import LockTimeout, MdmemError, ProgramFailed, Usage
 from mdmem.index.embedder import (
     QUERY_SECONDS,
+    Embedder,
     FastEmbedder,
     embed_safely,
     measure_constants,
@@ -30,15 +33,10 @@ from mdmem.index.text_index import key_of
 from mdmem.index.vectors import NAME, FolderVectors, VectorFile
 from mdmem.kind import NAMESPACES, OBSERVATION, SESSION_SUMMARY
 from mdmem.vault import files
-from mdmem.vault.paths import EVERYTHING
+from mdmem.vault.paths import EVERYTHING, Namespace
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
-
-    from mdmem.document.document import Document
-    from mdmem.index.embedder import Embedder
     from mdmem.index.index import Index
-    from mdmem.vault.paths import Namespace
 
 _MOST_AT_ONCE = 24  # passages that a search makes vectors of
 _NO_VECTOR = "-"  # the key of a passage that gets none: empty, of another language, or with a secret

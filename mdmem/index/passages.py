@@ -12,6 +12,7 @@ from __future__ import annotations
 
 import re
 import unicodedata
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
 from functools import cache
 from itertools import pairwise
@@ -26,8 +27,6 @@ from mdmem.index.hit import DATE_FIELDS, day_of, field_text, fields_of, first_te
 from mdmem.kind import OBSERVATION
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping, Sequence
-
     import tantivy
 
     from mdmem.document.document import Document

@@ -9,14 +9,12 @@ import re
 import subprocess
 import sys
 from binascii import a2b_base64
+from collections.abc import Iterable, Iterator, Sequence
 from threading import Thread
-from typing import IO, TYPE_CHECKING, Any, NamedTuple, Self, cast
+from typing import IO, Any, NamedTuple, Self, cast
 
 from mdmem.document.text.regex import regex
 from mdmem.errors import MdmemError, PatternInvalid, ProgramFailed, Usage
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Sequence
 
 MINIMUM = (13, 0)
 _ERRORS_KEPT = 1 << 20

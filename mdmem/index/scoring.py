@@ -9,6 +9,7 @@ How often a memory holds a word is counted in passages.
 from __future__ import annotations
 
 import math
+from collections.abc import Container, Iterable, Iterator, Mapping, Sequence
 from functools import cached_property, lru_cache
 from itertools import groupby, pairwise, zip_longest
 from operator import itemgetter
@@ -18,7 +19,7 @@ from tantivy import DocAddress, FieldType, Occur, Query as Search
 
 from mdmem.index import text_index
 from mdmem.index.passages import is_signed, spelled
-from mdmem.index.query import FILLER_SHARE, filler_words
+from mdmem.index.query import FILLER_SHARE, Each, Query, Term, filler_words
 from mdmem.index.text_index import (
     PassagePlace,
     TextView,
@@ -35,10 +36,7 @@ from mdmem.index.text_index import (
 from mdmem.kind import OBSERVATION, PROPOSAL, kind_at
 
 if TYPE_CHECKING:
-    from collections.abc import Container, Iterable, Iterator, Mapping, Sequence
-
     from mdmem.index.meaning import Nearness
-    from mdmem.index.query import Each, Query, Term
 
 _TEXTS = ("whole", "title", "tags")
 _NAMES = ("whole", "title", "headings", "tags")

@@ -15,7 +15,8 @@ from operator import attrgetter
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, NamedTuple, get_args
 
-from mdmem.diagnostic import as_json
+from mdmem.diagnostic import Span, as_json
+from mdmem.document.document import Document
 from mdmem.document.text.regex import regex
 from mdmem.document.text.tokens import estimate, first_of
 from mdmem.errors import DocumentRefused, MdmemError, Usage, plural
@@ -30,20 +31,15 @@ from mdmem.index.hit import (
     line_text,
     lines_text,
 )
-from mdmem.index.passages import analyzed, cut, dates_text, words_of
-from mdmem.index.query import Each, Query
+from mdmem.index.passages import Passage, analyzed, cut, dates_text, words_of
+from mdmem.index.query import Each, Query, SearchRequest
 from mdmem.index.scoring import Ranked, ScorePart, Scorer
-from mdmem.index.text_index import TextView, key_of
+from mdmem.index.text_index import PassagePlace, TextIndex, TextView, key_of
 from mdmem.vault import paths
 from mdmem.vault.paths import Layer
 
 if TYPE_CHECKING:
-    from mdmem.diagnostic import Span
-    from mdmem.document.document import Document
     from mdmem.index.meaning import Meaning
-    from mdmem.index.passages import Passage
-    from mdmem.index.query import SearchRequest
-    from mdmem.index.text_index import PassagePlace, TextIndex
 
 
 # Letters and digits, and combining accents.

@@ -16,6 +16,7 @@ import os
 import time
 from collections import Counter
 from collections.abc import Callable, Generator, Iterable, Iterator, Mapping, Sequence
+from contextlib import AbstractContextManager
 from itertools import chain, islice
 from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
 
@@ -28,8 +29,6 @@ from mdmem.vault.paths import Namespace, relative
 from mdmem.vault.walk import changed_at, find_file_problem
 
 if TYPE_CHECKING:
-    from contextlib import AbstractContextManager
-
     from mdmem.document.markdown.inline import Citation
     from mdmem.index.passages import Indexed
     from mdmem.index.text_index import TextIndex

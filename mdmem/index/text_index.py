@@ -13,9 +13,11 @@ from __future__ import annotations
 
 import json
 import os
+from collections.abc import Hashable, Iterable, Sequence
 from functools import cache
 from hashlib import blake2b
-from typing import TYPE_CHECKING, Any, NamedTuple
+from types import TracebackType
+from typing import Any, NamedTuple
 
 import tantivy
 
@@ -23,17 +25,9 @@ from mdmem.document.text.regex import regex
 from mdmem.errors import IndexDamaged, MdmemError, StorageFailed
 from mdmem.index import passages
 from mdmem.index.database import VERSION_FILE
-from mdmem.kind import OBSERVATION, PROPOSAL, kind_at
-from mdmem.vault.paths import is_under
-
-if TYPE_CHECKING:
-    from collections.abc import Hashable, Iterable, Sequence
-    from types import TracebackType
-
-    from mdmem.index.passages import Indexed
-    from mdmem.kind import Kind
-    from mdmem.vault.paths import Namespace
-
+from mdmem.index.passages import Indexed
+from mdmem.kind import OBSERVATION, PROPOSAL, Kind, kind_at
+from mdmem.vault.paths import Namespace, is_under
 
 # -- a memory as a whole ------------------------------------------------------------------------------
 

@@ -7,23 +7,19 @@ questions of it as of the index, and gets the same answers about these memories.
 from __future__ import annotations
 
 import re
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import suppress
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from mdmem.document.markdown.link import percent_decoded
-from mdmem.errors import IndexNotReady, MdmemError, ProgramFailed
+from mdmem.errors import IndexNotReady, MdmemError, NotReady, ProgramFailed
 from mdmem.index import ripgrep
 from mdmem.index.database import IN_MEMORY, Database, DocumentRow, key_of, stem_keys
 from mdmem.index.index import Index
 from mdmem.index.sync import Synced, read, understand
 from mdmem.kind import KINDS
 from mdmem.vault.paths import join, nfc
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Sequence
-
-    from mdmem.errors import NotReady
-    from mdmem.vault.vault import Vault
+from mdmem.vault.vault import Vault
 
 # Of a kind that a vault declares, and of files that may be meant, no more are read.
 _MOST_READ = 400

@@ -9,14 +9,12 @@ from __future__ import annotations
 import contextlib
 import os
 import threading
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from sys import intern
-from typing import TYPE_CHECKING, Any, ClassVar, Protocol
+from typing import Any, ClassVar, Protocol
 
 from mdmem.errors import ExtraMissing, IndexDamaged, Usage
 from mdmem.index.database import Database
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 
 NAME = "vectors.sqlite"
 """The file, in the folder of the index."""

@@ -8,7 +8,7 @@ from __future__ import annotations
 import operator
 import os
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from datetime import UTC, datetime
 from functools import cached_property
@@ -17,20 +17,17 @@ from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias, TypeVar
 
 from mdmem.document.anchor import AnchorHeading
+from mdmem.document.document import Document
 from mdmem.document.moment import moment_of, read_date, stamp
 from mdmem.document.text.regex import regex
 from mdmem.errors import GitFailed, PatternInvalid
-from mdmem.index.database import key_of, names_of, stem_keys, tag_key
+from mdmem.index.database import Name, key_of, names_of, stem_keys, tag_key
 from mdmem.index.hit import field_text
-from mdmem.vault.paths import MemoryLayout, join, nfc
+from mdmem.vault.paths import Layer, MemoryLayout, Namespace, join, nfc
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Collection, Iterable, Iterator
-
-    from mdmem.document.document import Document
     from mdmem.index.index import Index
     from mdmem.index.text_index import TextView
-    from mdmem.vault.paths import Layer, Namespace
     from mdmem.vault.vault import Vault
 
 
@@ -389,12 +386,12 @@ class View:
         return {self.inside(path): stamp for path, *stamp in rows}
 
     @cached_property
-    def unread(self) -> dict[str, list[str]]:
-        """The files that cannot be read as memories, by the keys of links that name them."""
-        found: dict[str, list[str]] = {}
+    def unread(self) -> dict[Name, list[str]]:
+        """The files that cannot be read as memories, by the names that they would have."""
+        found: dict[Name, list[str]] = {}
         for path in sorted(self._list_unread()):
             for key in stem_keys(path):
-                found.setdefault(key, []).append(path)
+                found.setdefault(("stem", key), []).append(path)
         return found
 
     def _list_unread(self) -> Iterator[str]:
@@ -428,7 +425,7 @@ class View:
         return {self.inside(old): self.inside(new) for old, new in rows if self.vault.wall.holds(old)}
 
     def named(self, kind: str, key: str) -> list[str]:
-        """List what has the name `key` of this `kind`, by path; see `mdmem.index.links.resolve.Names`."""
+        """List what has the name `key` of this `kind`, by path; see `mdmem.index.links.names.Names`."""
         if kind == "file":
             return self._attachments.get(key, [])
         return self._list_paths("names", "AND x.kind = ? AND x.key = ?", (kind, key))
@@ -460,7 +457,7 @@ class View:
         rows = self.part_rows("names", "x.kind, x.key, d.path", "ORDER BY d.path")
         known = ((kind, key, self.inside(path)) for kind, key, path in rows)
         new = (
-            (str(kind), str(key), each.path)
+            (kind, key, each.path)
             for each in others
             for kind, key in names_of(each.path, each.fields, each.text)
         )
@@ -606,7 +603,7 @@ class LoadedNames:
         self._view = view
         self.exists = view.exists
         self.layout = view.layout
-        self._paths: dict[tuple[str, str], list[str]] = {}
+        self._paths: dict[Name, list[str]] = {}
         for kind, key, path in names:
             self._paths.setdefault((kind, key), []).append(path)
 

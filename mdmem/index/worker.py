@@ -16,18 +16,14 @@ import select
 import signal
 import subprocess
 import sys
+from collections.abc import Iterator, Sequence
 from contextlib import ExitStack, suppress
 from queue import SimpleQueue
 from threading import Thread
-from typing import TYPE_CHECKING, Any, Self
+from typing import Any, Self
 
-from mdmem.index.sync import read_and_parse
+from mdmem.index.sync import Parsed, read_and_parse
 from mdmem.vault.vault import Vault
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
-
-    from mdmem.index.sync import Parsed
 
 _IS_WORKER = "MDMEM_WORKER"
 _EACH = 1_500  # files that are worth the start of a worker

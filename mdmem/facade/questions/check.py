@@ -36,8 +36,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 
     from mdmem.document.document import Document
-    from mdmem.index.links.references import Around
-    from mdmem.index.links.resolve import Names
+    from mdmem.index.links.names import Names
     from mdmem.index.view import View
     from mdmem.vault.vault import Vault
 
@@ -200,7 +199,7 @@ def tell_guests(vault: Vault, findings: Iterable[Diagnostic], held: tuple[str, .
     return [replace(found, severity="note") if is_note(found) else found for found in findings]
 
 
-def check_open(around: Around, document: Document) -> list[Diagnostic]:
+def check_open(around: View, document: Document) -> list[Diagnostic]:
     """Return everything that is wrong with a memory in an editor, as a run over the saved one would."""
     from mdmem.index.code.workspace import Workspace  # noqa: PLC0415 - start-up
     from mdmem.index.links.lineage import check_lineage  # noqa: PLC0415 - start-up
@@ -263,7 +262,7 @@ def _find_site_folder(around: Names, path: str) -> str:
     return path[: path.rfind("/") + 1] if "Docusaurus" in find_site(around.layout, path).tools else ""
 
 
-def check_id(around: Around, document: Document) -> Iterator[Diagnostic]:
+def check_id(around: View, document: Document) -> Iterator[Diagnostic]:
     """Report an `id` that another memory has as well."""
     ident = document.fields.get("id")
     is_name = isinstance(ident, str | int | float) and not around.vault.is_data(document)

@@ -17,25 +17,22 @@ from __future__ import annotations
 
 import posixpath
 import re
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Collection, Iterator, Sequence
 from contextlib import contextmanager
 from functools import lru_cache
 from typing import TYPE_CHECKING, NamedTuple
 
 from mdmem.document import relink
+from mdmem.document.document import Document
 from mdmem.document.edit import TextEdit
 from mdmem.document.text.regex import regex
 from mdmem.errors import DocumentRefused, MemoryNotFound, StorageFailed
-from mdmem.index.code.workspace import Followed, Source, Unread, Workspace, pin_of
+from mdmem.index.code.symbols import Symbol
+from mdmem.index.code.workspace import Followed, LineMap, Source, Unread, Workspace, pin_of
 from mdmem.vault.plan import Change, EditPlan
 
 if TYPE_CHECKING:
-    from collections.abc import Collection, Sequence
-
-    from mdmem.document.document import Document
     from mdmem.document.markdown.inline import Citation
-    from mdmem.index.code.symbols import Symbol
-    from mdmem.index.code.workspace import LineMap
     from mdmem.index.view import View
     from mdmem.vault.vault import Vault
 

@@ -9,13 +9,10 @@ from __future__ import annotations
 
 import ast
 import warnings
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from functools import lru_cache
 from importlib import import_module
-from typing import TYPE_CHECKING, Any, NamedTuple
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Mapping, Sequence
-
+from typing import Any, NamedTuple
 
 FUNCTION, CLASS, VARIABLE = "function", "class", "variable"
 

@@ -6,6 +6,7 @@ import errno
 import hashlib
 import os
 from bisect import bisect_right
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from functools import cached_property, lru_cache, partial
 from threading import Thread
@@ -20,8 +21,6 @@ from mdmem.vault.files import open_regular
 from mdmem.vault.paths import above
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping, Sequence
-
     from mdmem.git.removals import Removals
     from mdmem.git.repository import Objects, Renamed, Repository
     from mdmem.vault.vault import Vault

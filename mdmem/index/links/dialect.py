@@ -12,21 +12,17 @@ import os
 import re
 import stat
 import time
+from collections.abc import Iterator, Sequence
 from contextlib import suppress
 from itertools import islice
-from typing import TYPE_CHECKING, NamedTuple
+from typing import NamedTuple
 
 from mdmem.document.document import ANY_SUFFIXES, MARKDOWN_SUFFIXES, without_suffix
 from mdmem.document.markdown.link import percent_decoded
 from mdmem.document.text.regex import regex
 from mdmem.index.database import nth
 from mdmem.vault import files
-from mdmem.vault.paths import is_under, join, relative
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
-
-    from mdmem.vault.paths import MemoryLayout
+from mdmem.vault.paths import MemoryLayout, is_under, join, relative
 
 SITE, UNWRITTEN, BY_NAME, LABEL_FIRST, PAGES = "site", "unwritten", "by name", "label first", "pages"
 MOUNTS = "mounts"

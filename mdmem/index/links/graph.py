@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from itertools import chain
 from typing import TYPE_CHECKING, Any, NamedTuple
 
+from mdmem.document.markdown.inline import Link
 from mdmem.document.tree import LINEAGE
 from mdmem.index.code.citations import path_of
 from mdmem.index.code.workspace import Workspace
@@ -16,9 +18,6 @@ from mdmem.kind import OBSERVATION, kind_at
 from mdmem.vault.paths import is_under
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
-
-    from mdmem.document.markdown.inline import Link
     from mdmem.index.view import View
 
 LINKS, EMBEDS, CITES, TAGGED = "links to", "embeds", "cites", "tagged"

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import contextlib
 from collections import defaultdict
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from functools import partial
 from itertools import takewhile
 from operator import ne
@@ -14,6 +15,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from mdmem.diagnostic import Diagnostic, Span, about_file
 from mdmem.document import properties
+from mdmem.document.markdown.inline import Link
 from mdmem.document.markdown.link import external
 from mdmem.document.text.lines import Lines
 from mdmem.document.tree import LINEAGE, Flaw, Node
@@ -23,10 +25,6 @@ from mdmem.index.links.resolve import MARKDOWN, resolve, resolve_link
 from mdmem.vault.paths import StrPath, check_memory, path_text
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
-
-    from mdmem.document.markdown.inline import Link
-    from mdmem.index.links.references import Around
     from mdmem.index.view import View
 
 DERIVED, CONTRADICTED = "derived_from", "contradicted_by"
@@ -54,13 +52,13 @@ class LineageReference(NamedTuple):
         return len(self.candidates) > 1
 
 
-def find_references(view: Around, key: str) -> Iterator[LineageReference]:
+def find_references(view: View, key: str) -> Iterator[LineageReference]:
     """Find what memories name in the field `key` of lineage, in the order of their paths."""
     for path, value in view.field_values(key):
         yield from references_in(view, path, "" if value is None else str(value))
 
 
-def references_in(view: Around, path: str, text: str) -> Iterator[LineageReference]:
+def references_in(view: View, path: str, text: str) -> Iterator[LineageReference]:
     """Find what a memory names in one value of a field of lineage."""
     links = [link for link in links_in(text) if link.target] if path.endswith(MARKDOWN) else []
     for link in links:
@@ -228,7 +226,7 @@ def find_circles(graph: Mapping[str, Collection[str]]) -> Iterator[list[str]]:
 # -- what is wrong with it -----------------------------------------------------------------------------------
 
 
-def check_lineage(view: Around, paths: Collection[str] | None = None) -> Iterator[Diagnostic]:
+def check_lineage(view: View, paths: Collection[str] | None = None) -> Iterator[Diagnostic]:
     """Find what is wrong with the fields of lineage: they lead nowhere, to several, to themselves or round.
 
     Args:
@@ -249,7 +247,7 @@ def check_lineage(view: Around, paths: Collection[str] | None = None) -> Iterato
             yield from _report_circle(view, key, circle, paths)
 
 
-def _find_flaw(view: Around, reference: LineageReference) -> tuple[str, str, str] | None:
+def _find_flaw(view: View, reference: LineageReference) -> tuple[str, str, str] | None:
     path, name, goal, candidates = reference
     if goal is None and (file_named(view, path, name) or find_unread(view, path, name)) is None:
         return "dangling-link", f"there is no memory {name!r}", "make it, or remove it from the field"
@@ -262,7 +260,7 @@ def _find_flaw(view: Around, reference: LineageReference) -> tuple[str, str, str
 
 
 def _report_circle(
-    view: Around, key: str, circle: Sequence[str], paths: Collection[str] | None
+    view: View, key: str, circle: Sequence[str], paths: Collection[str] | None
 ) -> Iterator[Diagnostic]:
     start = next((number for number, path in enumerate(circle) if paths is None or path in paths), None)
     if start is not None:
@@ -273,7 +271,7 @@ def _report_circle(
         yield _make_finding(view, ordered[0], key, "lineage-circle", message, "remove one of the fields")
 
 
-def _make_finding(view: Around, path: str, key: str, code: str, message: str, hint: str) -> Diagnostic:
+def _make_finding(view: View, path: str, key: str, code: str, message: str, hint: str) -> Diagnostic:
     message = f"`{key}`: {message}"
     with contextlib.suppress(DocumentRefused, MemoryNotFound):
         document = view.read(path)

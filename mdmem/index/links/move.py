@@ -10,20 +10,21 @@ from __future__ import annotations
 import posixpath
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from contextlib import suppress
-from functools import cache, partial
+from functools import partial
 from typing import TYPE_CHECKING, NamedTuple
 
 from mdmem.document import relink
 from mdmem.document.document import Document, without_suffix
+from mdmem.document.edit import TextEdit
 from mdmem.document.markdown import citation as text_citation
 from mdmem.errors import AlreadyExists, DocumentRefused, EditRefused, MemoryNotFound, StorageFailed
-from mdmem.index.database import key_of, keys_of, names_of, stem_keys
+from mdmem.index.database import Name, key_of, keys_of, names_of, stem_keys
 from mdmem.index.links import resolve
 from mdmem.index.links.dialect import PAGES, SITE, find_site, list_page_names
+from mdmem.index.links.names import ChangedNames, Names
 from mdmem.index.links.resolve import (
     PATH_KINDS,
     QUIET_KINDS,
-    Names,
     Resolution,
     has_key,
     is_path,
@@ -34,10 +35,8 @@ from mdmem.vault.paths import check_folder, check_memory, is_under, nfc
 from mdmem.vault.plan import Change, EditPlan
 
 if TYPE_CHECKING:
-    from mdmem.document.edit import TextEdit
     from mdmem.document.markdown.inline import Citation, Link
     from mdmem.index.view import View
-    from mdmem.vault.paths import MemoryLayout
 
 # What a path begins with that is none: the home folder, and names that a tool gives to folders of its own.
 _ALIASES = "~@$"
@@ -74,59 +73,30 @@ def known(view: View) -> Known:
     return Known(view, view.sources, view.read, view.stands, view.vault.suffixes, read_any)
 
 
-class Moved:
-    """The names as they are once memories have moved."""
+def move_names(
+    names: Names,
+    moves: Mapping[str, str],
+    suffixes: tuple[str, ...],
+    places: Iterable[str] = (),
+    documents: Mapping[str, Document] | None = None,
+) -> ChangedNames:
+    """Return the names as if these `moves` were done, and as if each stood at these `places` as well.
 
-    def __init__(
-        self,
-        names: Names,
-        moves: Mapping[str, str],
-        suffixes: tuple[str, ...],
-        places: Iterable[str] = (),
-        documents: Mapping[str, Document] | None = None,
-    ) -> None:
-        """Look at `names` as if these `moves` were done, and as if each stood at these `places` as well.
-
-        What ends in one of `suffixes` is a memory. Names that `documents` had by their old paths change.
-        """
-        self._names = names
-        self._moves = moves
-        self._places = frozenset((*moves.values(), *places))
-        self._arrived: dict[tuple[str, str], list[str]] = {}
-        for new in sorted(self._places):
-            for key in stem_keys(new):
-                kind = "stem" if new.endswith(suffixes) else "file"
-                self._arrived.setdefault((kind, key), []).append(new)
-        self._read = documents or {}
-        for old, document in self._read.items():
-            with suppress(DocumentRefused):  # its links say so
-                for name in names_of(moves[old], document.fields, document.text):
-                    if name[0] != "stem":
-                        self._arrived.setdefault((str(name[0]), str(name[1])), []).append(moves[old])
-
-    def named(self, kind: str, key: str) -> Sequence[str]:
-        """See `Names.named`."""
-        found, gone = self._names.named(kind, key), self._moves if kind in {"stem", "file"} else self._read
-        stay = [self._moves.get(path, path) for path in found if path not in gone]
-        return [*stay, *self._arrived.get((kind, key), ())]
-
-    def exists(self, path: str) -> bool:
-        """See `Names.exists`."""
-        return path in self._places or (path not in self._moves and self._names.exists(path))
-
-    @property
-    def layout(self) -> MemoryLayout:
-        """See `Names.layout`."""
-        return self._names.layout
-
-
-class Remembered:
-    """Names that are asked for once: the memories that link to one thing ask for the same keys."""
-
-    def __init__(self, names: Names) -> None:
-        self.named = cache(names.named)
-        self.exists = cache(names.exists)
-        self.layout = names.layout
+    What ends in one of `suffixes` is a memory. Names that `documents` had by their old paths change.
+    """
+    added: dict[Name, list[str]] = {}
+    stand = {*moves.values(), *places}
+    for new in sorted(stand):
+        for key in stem_keys(new):
+            kind = "stem" if new.endswith(suffixes) else "file"
+            added.setdefault((kind, key), []).append(new)
+    read = documents or {}
+    for old, document in read.items():
+        with suppress(DocumentRefused):  # its links say so
+            for kind, key in names_of(moves[old], document.fields, document.text):
+                if kind != "stem":
+                    added.setdefault((kind, key), []).append(moves[old])
+    return ChangedNames(names, gone=read, moved=moves, added=added, places=stand)
 
 
 def move(known: Known, moves: Mapping[str, str], folders: Mapping[str, str] | None = None) -> EditPlan:
@@ -149,9 +119,9 @@ def move(known: Known, moves: Mapping[str, str], folders: Mapping[str, str] | No
     moves = {old: new for old, new in checked if old != new}
     _refuse_standing(known, moves)
     documents = {old: (known.read_any or known.read)(old) for old in moves if old.endswith(known.suffixes)}
-    names = Remembered(known.names)
+    names = ChangedNames(known.names)
     places = {**_list_folders(moves, folders or {}), **moves}
-    shift = Shift(known, names, Moved(names, places, known.suffixes, (), documents), places)
+    shift = Shift(known, names, move_names(names, places, known.suffixes, (), documents), places)
     keys = {key for old, document in documents.items() for key in shift.keys(document, old)}
     keys |= {key for pair in places.items() for path in pair for key in stem_keys(path)}
     keys |= {key_of(way) for way in ("/", "./", "../")} if folders else set()  # which say no name
@@ -210,7 +180,7 @@ class Repairs:
     """
 
     def __init__(self, known: Known, moved: Mapping[str, str]) -> None:
-        names = Remembered(known.names)
+        names = ChangedNames(known.names)
         self.moved = {
             old: new for old, new in moved.items() if _is_memory(names, new) and not _is_memory(names, old)
         }
@@ -220,7 +190,7 @@ class Repairs:
         self.keys = {key for path in (*self.moved, *self.came_from) for key in stem_keys(path)}
         # One that moved several times had several names, and its own links may be from any of them.
         back = {new: olds[0] for new, olds in self.came_from.items()}
-        self._before = Moved(names, back, known.suffixes, self.moved)
+        self._before = move_names(names, back, known.suffixes, self.moved)
         self.shift = Shift(known, self._before, names, self.moved, is_done=True)
 
     def find_edits(self, path: str, document: Document) -> tuple[str, dict[int, TextEdit]]:

@@ -3,29 +3,27 @@
 from __future__ import annotations
 
 import posixpath
+from collections.abc import Iterator, Mapping
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from mdmem.document import relink
+from mdmem.document.document import Document
+from mdmem.document.edit import TextEdit
 from mdmem.errors import EditRefused, plural
 from mdmem.index.code.citations import candidates, path_of
 from mdmem.index.code.workspace import Workspace
 from mdmem.index.links import move
 from mdmem.index.links.dialect import SITE, find_site, list_roots
+from mdmem.index.links.move import Known
 from mdmem.index.links.references import file_beside, file_named
 from mdmem.index.links.resolve import PATH_KINDS, as_written, place_of, resolve_link
 from mdmem.vault.paths import is_under, join, relative
-from mdmem.vault.plan import EditPlan
+from mdmem.vault.plan import Change, EditPlan
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping
-
-    from mdmem.document.document import Document
-    from mdmem.document.edit import TextEdit
     from mdmem.document.markdown.inline import Citation, Link
-    from mdmem.index.links.move import Known
     from mdmem.index.view import View
-    from mdmem.vault.plan import Change
 
 
 def move_files(

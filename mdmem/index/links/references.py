@@ -7,15 +7,16 @@ import posixpath
 import re
 from bisect import bisect
 from collections import Counter
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from contextlib import suppress
 from dataclasses import dataclass
 from functools import lru_cache, partial
 from itertools import chain
-from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple, Protocol
+from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple
 
-from mdmem.diagnostic import Diagnostic, Related, Span
+from mdmem.diagnostic import Diagnostic, Related, Severity, Span
 from mdmem.document import anchor, relink
-from mdmem.document.document import ANY_SUFFIXES, MARKDOWN_SUFFIXES
+from mdmem.document.document import ANY_SUFFIXES, MARKDOWN_SUFFIXES, Document
 from mdmem.document.text.regex import regex
 from mdmem.document.tree import Flaw
 from mdmem.errors import DocumentRefused, MemoryNotFound, StorageFailed
@@ -29,6 +30,7 @@ from mdmem.index.code.citations import (
     ROUTE,
     STATES,
     UNKNOWN,
+    Judgement,
     candidates,
     judge,
     path_of,
@@ -38,12 +40,11 @@ from mdmem.index.code.workspace import Source, Workspace
 from mdmem.index.database import kept_citation, key_of, tag_key
 from mdmem.index.links.dialect import LABEL_FIRST, PART, SITE, UNWRITTEN, find_site, is_note_of, makes_anchors
 from mdmem.index.links.move import Known, Repairs
+from mdmem.index.links.names import ChangedNames, Names
 from mdmem.index.links.resolve import (
     NOTHING,
     PATH_KINDS,
     QUIET_KINDS,
-    Names,
-    OtherNames,
     Resolution,
     drop_walled,
     kept_link,
@@ -57,15 +58,8 @@ from mdmem.index.links.resolve import (
 from mdmem.vault.paths import is_under
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
-
-    from mdmem.diagnostic import Severity
-    from mdmem.document.document import Document
     from mdmem.document.markdown.inline import Citation, Link
-    from mdmem.index.code.citations import Judgement
     from mdmem.index.view import Anchors, LoadedNames, View
-    from mdmem.vault.paths import Layer
-    from mdmem.vault.vault import Vault
 
 
 NOTE, HEADING, BLOCK, TAG, URL = "note", "heading", "block", "tag", "url"
@@ -294,72 +288,7 @@ def occurrences(
             yield Occurrence(URL, url, ReferencePlace(path, line, OK), day, url)
 
 
-class Around(Names, Protocol):
-    """What stands around a memory, on disk or in an editor; every path is relative to the base namespace."""
-
-    @property
-    def vault(self) -> Vault:
-        """The vault of the namespace."""
-        ...
-
-    @property
-    def all_names(self) -> Names:
-        """The same names, for many questions."""
-        ...
-
-    def read(self, path: str) -> Document:
-        """Return the memory at `path`; see `Vault.read`."""
-        ...
-
-    def anchors(self, path: str) -> Anchors:
-        """Return what an anchor can name in the memory at `path`."""
-        ...
-
-    def in_workspace(self, path: str) -> str:
-        """Return the file of the memory at `path`, relative to the workspace."""
-        ...
-
-    def layers(self) -> Iterator[tuple[Layer, View]]:
-        """Yield what its vault reads; see `View.layers`."""
-        ...
-
-    def sources(self, keys: Iterable[str]) -> list[str]:
-        """List the memories that have a link with one of these keys."""
-        ...
-
-    def stands(self, path: str) -> bool:
-        """Return whether a file is at `path`, relative to the namespace."""
-        ...
-
-    @property
-    def unread(self) -> Mapping[str, Sequence[str]]:
-        """The files that cannot be read as memories, by the keys of links that name them."""
-        ...
-
-    @property
-    def left_out(self) -> Collection[str]:
-        """What git has and a sparse work tree leaves out, seen from the workspace."""
-        ...
-
-    def moves(self) -> dict[str, str]:
-        """Return the memories that other programs moved: old path to new."""
-        ...
-
-    def field_values(self, key: str) -> Iterable[tuple[str, Any]]:
-        """List the values of a field, each with its memory, in the order of the paths."""
-        ...
-
-    def first_seen(self, path: str) -> dict[tuple[Any, ...], str]:
-        """Return what was first seen of the code a memory cites; see `View.first_seen`."""
-        ...
-
-    @property
-    def unsaved(self) -> Mapping[str, bytes]:
-        """What stands in an editor and not on the disk yet, by the file, relative to the workspace."""
-        ...
-
-
-def unresolved(around: Around, links: Iterable[Occurrence]) -> Iterator[Diagnostic]:
+def unresolved(around: View, links: Iterable[Occurrence]) -> Iterator[Diagnostic]:
     """Yield what is wrong with the links of each memory of which one is broken."""
     broken, repairs = (DANGLING, AMBIGUOUS), find_repairs(around, around.all_names)
     for path in dict.fromkeys(link.place.path for link in links if link.place.state in broken):
@@ -367,7 +296,7 @@ def unresolved(around: Around, links: Iterable[Occurrence]) -> Iterator[Diagnost
             yield from check_links(around, around.read(path), repairs, around.all_names)
 
 
-def find_repairs(around: Around, names: Names | None = None) -> Repairs:
+def find_repairs(around: View, names: Names | None = None) -> Repairs:
     """Return what `doctor --fix` would do with links; `names` as `check_links` takes them."""
     suffixes = around.vault.suffixes
     known = Known(names or around, around.sources, around.read, around.stands, suffixes)
@@ -375,7 +304,7 @@ def find_repairs(around: Around, names: Names | None = None) -> Repairs:
 
 
 def check_links(
-    around: Around, document: Document, repairs: Repairs, names: Names | None = None
+    around: View, document: Document, repairs: Repairs, names: Names | None = None
 ) -> Iterator[Diagnostic]:
     """Yield what is wrong with the links of a memory: nothing is there, or more than one thing is meant.
 
@@ -417,13 +346,13 @@ def check_links(
 
 
 def _is_unwritten(
-    around: Around, document: Document, link: Link, judged: JudgedLink, meant: Resolution
+    around: View, document: Document, link: Link, judged: JudgedLink, meant: Resolution
 ) -> bool:
     is_name = judged.state == DANGLING and meant.path is None and relink.is_wikilink(link, document.text)
     return is_name and UNWRITTEN in find_site(around.layout, document.path).traits
 
 
-def _find_elsewhere(around: Around, names: Names, link: Link, source: str) -> str:
+def _find_elsewhere(around: View, names: Names, link: Link, source: str) -> str:
     key = key_of(link.target)
     for layer, view in around.layers() if key else ():
         near = (view.all_names if layer.name else names).named("stem", key)
@@ -447,7 +376,7 @@ def find_ambiguous(names: Names, document: Document) -> Iterator[Diagnostic]:
             yield document.diagnose(flaw)
 
 
-def check_citations(around: Around, document: Document, workspace: Workspace) -> Iterator[Diagnostic]:
+def check_citations(around: View, document: Document, workspace: Workspace) -> Iterator[Diagnostic]:
     """Yield the citations of code that has moved, was changed or is gone since they were written.
 
     What nothing says was ever there is reported of Markdown links alone: a text may name a file that it is
@@ -478,7 +407,7 @@ def check_citations(around: Around, document: Document, workspace: Workspace) ->
         yield document.diagnose(flaw)
 
 
-def _look_for_route(around: Around, path: str, citation: Citation, judgement: Judgement) -> Judgement:
+def _look_for_route(around: View, path: str, citation: Citation, judgement: Judgement) -> Judgement:
     """Return the judgement of a citation in the memory at `path`; no file may be the address of one."""
     if judgement.state == DANGLING and find_site(around.layout, path).tools:
         link = kept_link("markdown", citation.path)
@@ -585,7 +514,7 @@ class JudgedLink(NamedTuple):
 
 
 def judge_link(
-    around: Around,
+    around: View,
     path: str,
     link: Link,
     meant: Resolution,
@@ -630,7 +559,7 @@ def judge_link(
 
 
 def _judge_broken(
-    around: Around, path: str, link: Link, meant: Resolution, read: Callable[[str], Document]
+    around: View, path: str, link: Link, meant: Resolution, read: Callable[[str], Document]
 ) -> str:
     """Return the state of a link of which the target, or else the anchor, is not found."""
     if link.kind in QUIET_KINDS or _is_of_no_tool(around, path, link.kind):
@@ -649,7 +578,7 @@ def _judge_broken(
     return DANGLING
 
 
-def _is_of_no_tool(around: Around, path: str, kind: str) -> bool:
+def _is_of_no_tool(around: View, path: str, kind: str) -> bool:
     site = find_site(around.layout, path)
     if UNWRITTEN in site.traits and not is_note_of(site, around.layout.file_of(path)):
         return True
@@ -680,7 +609,7 @@ def _citation_occurrences(view: View, paths: Collection[str] | None) -> Iterator
             yield _judge_citation(place, day, citation, judgement, file, workspace)
 
 
-def file_beside(view: Around, path: str, target: str) -> str | None:
+def file_beside(view: View, path: str, target: str) -> str | None:
     """Find the file of the workspace that a Markdown destination means, if it is no memory.
 
     Nothing in the vault is meant so: the namespace has its own links, and around it is a wall.
@@ -692,14 +621,14 @@ def file_beside(view: Around, path: str, target: str) -> str | None:
     return None if is_under(os.path.realpath(file), os.path.realpath(view.vault.root)) else place
 
 
-def file_named(view: Around, path: str, target: str) -> str | None:
+def file_named(view: View, path: str, target: str) -> str | None:
     """Return the file of the workspace that a field of a memory names, seen from there or from the memory."""
     return file_beside(view, path, f"/{target}") or file_beside(view, path, target)
 
 
-def find_unread(around: Around, path: str, target: str, *, as_path: bool = False) -> str | None:
+def find_unread(around: View, path: str, target: str, *, as_path: bool = False) -> str | None:
     """Find the file that a link in the memory at `path` means and that cannot be read as a memory."""
-    names = OtherNames(around, more=around.unread)
+    names = ChangedNames(around, added=around.unread)
     return resolve(names, target, path, as_path=as_path).path if around.unread else None
 
 

@@ -7,24 +7,21 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
 from difflib import get_close_matches
-from typing import TYPE_CHECKING, NamedTuple
 
 from mdmem.document import anchor, field, relink, section
 from mdmem.document.anchor import BLOCK_MARK, AnchorHeading
 from mdmem.document.document import Document
 from mdmem.document.edit import TextEdit, spliced
+from mdmem.document.markdown.blocks import Section
 from mdmem.document.markdown.inline import Link
 from mdmem.document.text.lines import LINE_END
 from mdmem.document.text.regex import regex
 from mdmem.errors import EditRefused, FieldNotFound, NamedNotFound, SectionAmbiguous, SectionNotFound
 from mdmem.index.database import key_of, keys_of, stem_keys, tag_key
-from mdmem.index.links.move import Known, Remembered, Shift, rewritten
-from mdmem.index.links.resolve import Names, has_key, resolve_link, turn_links
+from mdmem.index.links.move import Known, Shift, rewritten
+from mdmem.index.links.names import ChangedNames
+from mdmem.index.links.resolve import has_key, resolve_link, turn_links
 from mdmem.vault.plan import Change, EditPlan
-
-if TYPE_CHECKING:
-    from mdmem.document.markdown.blocks import Section
-    from mdmem.vault.paths import MemoryLayout
 
 _NESTED = "#"
 _NAMED = 10  # of the tags that there are
@@ -142,11 +139,12 @@ def rename_id(known: Known, path: str, new: str) -> EditPlan:
     if not new or _NOT_IN_IDS.search(new):
         remedy = "leave out # | [ ] and backticks, and do not begin with a dot or slash"
         raise EditRefused(path=path, reason=f"{new!r} cannot be an id that links use", remedy=remedy)
-    names = Remembered(known.names)
+    names = ChangedNames(known.names)
     taken = [other for other in names.named("id", new) if other != path]
     if taken:
         raise EditRefused(path=path, reason=f"{taken[0]} has the id {new!r} already")
-    shift = Shift(known, names, _WithId(names, path, str(old), new), {}, ids={path: new})
+    after = ChangedNames(names, lost={("id", str(old)): (path,)}, added={("id", new): (path,)})
+    shift = Shift(known, names, after, {}, ids={path: new})
     keys = {key_of(str(old)), key_of(new)}
     edits = (*field.set_field(document, "id", new), *shift.edits(document, path, path, keys))
     changes = [Change(path=path, before=document, edits=edits), *shift.others(keys, [path])]
@@ -273,7 +271,7 @@ def _plan_reanchoring(
     known: Known, document: Document, own: TextEdit, new_anchor: _NewAnchor, message: str
 ) -> EditPlan:
     """Return the plan of the edit `own`, and of every link outside of it whose anchor there changes."""
-    names: Names = Remembered(known.names)
+    names = ChangedNames(known.names)
     keys = {
         *keys_of(document.path, document.fields, document.text),
         *stem_keys(names.layout.file_of(document.path)),
@@ -317,33 +315,6 @@ def _reanchor_link(path: str, document: Document, link: Link, new: str) -> TextE
 
 
 # ---------------------------------------------------------------------------------------------- ids and tags
-
-
-class _WithId(NamedTuple):
-    """The `names` as they are once the memory at `path` has a `new` id instead of the `old` one."""
-
-    names: Names
-    path: str
-    old: str
-    new: str
-
-    def named(self, kind: str, key: str) -> Sequence[str]:
-        """See `Names.named`."""
-        paths = self.names.named(kind, key)
-        if kind == "id" and key == self.new:
-            return [self.path]
-        if kind == "id" and key == self.old:
-            return [path for path in paths if path != self.path]
-        return paths
-
-    def exists(self, path: str) -> bool:
-        """See `Names.exists`."""
-        return self.names.exists(path)
-
-    @property
-    def layout(self) -> MemoryLayout:
-        """See `Names.layout`."""
-        return self.names.layout
 
 
 def _renamed_tag(name: str, old: str, new: str) -> str | None:

@@ -40,12 +40,13 @@ It is long because what a link means and how it says so are one table of rules, 
 
 from __future__ import annotations
 
+from collections.abc import Collection, Iterable, Iterator, Sequence
 from functools import lru_cache, partial
 from posixpath import commonprefix, normpath
-from typing import TYPE_CHECKING, NamedTuple, Protocol
+from typing import TYPE_CHECKING, NamedTuple
 
 from mdmem.diagnostic import Span
-from mdmem.document.document import ANY_SUFFIXES, MARKDOWN_SUFFIXES, NAMED_SUFFIXES, without_suffix
+from mdmem.document.document import ANY_SUFFIXES, MARKDOWN_SUFFIXES, NAMED_SUFFIXES, Document, without_suffix
 from mdmem.document.markdown import citation, link as text_link
 from mdmem.document.markdown.link import Link
 from mdmem.document.text.regex import regex
@@ -71,15 +72,12 @@ from mdmem.index.links.dialect import (
     list_roots,
     place_in,
 )
+from mdmem.index.links.names import ChangedNames, Names
 from mdmem.vault.paths import is_under, join, nfc, relative
 from mdmem.vault.plan import LinkPlace
 
 if TYPE_CHECKING:
-    from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
-
-    from mdmem.document.document import Document
     from mdmem.index.view import View
-    from mdmem.vault.paths import MemoryLayout
 
 
 MARKDOWN = MARKDOWN_SUFFIXES[0]
@@ -101,28 +99,6 @@ _SCHEME = "dendron://"
 _DENDRON_VAULT = regex(rf"{_SCHEME}[^/]*/")
 # Files that a site makes pages of, and that are no memories.
 _MADE = (".html", ".js", ".jsx", ".ts", ".tsx", ".astro", ".adoc", ".rst", ".ipynb", ".org")
-
-
-class Names(Protocol):
-    """What there is to link to in the base namespace; all paths are relative to that."""
-
-    @property
-    def layout(self) -> MemoryLayout:
-        """Where the memories stand on disk."""
-        ...
-
-    def named(self, kind: str, key: str) -> Sequence[str]:
-        """Return the memories that a link can call `key`, or the attachments.
-
-        `kind` is "stem" (`key` as `stem_keys`), "id" (exactly), "address" (`key` as `address_key`), "alias",
-        or what some tools know, "page", "post", "numbered", "dashed" and "block" (`key` as `alias_key`); and
-        of attachments "file" (`key` as `key_of`).
-        """
-        ...
-
-    def exists(self, path: str) -> bool:
-        """Return whether a file or folder stands at `path`, be it a memory or not."""
-        ...
 
 
 class Resolution(NamedTuple):
@@ -421,33 +397,12 @@ def _keep_of_site(
     return tuple(path for path in own if begins_as_served(site, file_of(path), address))
 
 
-class OtherNames:
-    """The names of a namespace without some memories, and with others by the keys of links to them."""
-
-    def __init__(
-        self, names: Names, gone: Collection[str] = (), more: Mapping[str, Sequence[str]] | None = None
-    ) -> None:
-        self.layout = names.layout
-        self._names = names
-        self._gone = gone
-        self._more = more or {}
-
-    def named(self, kind: str, key: str) -> Sequence[str]:
-        """See `Names.named`."""
-        more = self._more.get(key, ()) if kind == "stem" else ()
-        return [*(path for path in self._names.named(kind, key) if path not in self._gone), *more]
-
-    def exists(self, path: str) -> bool:
-        """See `Names.exists`."""
-        return path not in self._gone and self._names.exists(path)
-
-
 def find_dangling(view: View, gone: frozenset[str]) -> list[LinkPlace]:
     """Return the links of other memories that lead nowhere, or elsewhere, once these are gone.
 
     They are in the order of path and line. What was ambiguous and still is, is left out.
     """
-    remaining, found = OtherNames(view, gone), set[LinkPlace]()
+    remaining, found = ChangedNames(view, gone=gone), set[LinkPlace]()
     for key in {key for path in gone for key in view.keys_of(path)}:
         for source, line, *row in view.links_with(key):
             link = kept_link(*row)

@@ -11,7 +11,7 @@ from hypothesis import assume, given, settings, strategies as st
 from mdmem.document.document import ANY_SUFFIXES, Document, parse_text
 from mdmem.document.edit import TextEdit, splice
 from mdmem.errors import AlreadyExists, MemoryNotFound, PathRefused
-from mdmem.index.links.move import Moved, Shift, move, repair
+from mdmem.index.links.move import Shift, move, move_names, repair
 from mdmem.vault.paths import MemoryLayout
 from tests.speed import examples
 from tests.tables import cases
@@ -592,7 +592,7 @@ def test_a_new_name_in_its_folder_changes_as_many_links_as_if_all_were_asked(
     moves = {old: f"{old.rpartition('/')[0]}/{name}.md".removeprefix("/")}
     assume(moves[old].casefold() not in map(str.casefold, texts))
     change = move(vault.known, moves).changes[0]
-    shift = Shift(vault.known, vault, Moved(vault, moves, ANY_SUFFIXES), moves)
+    shift = Shift(vault.known, vault, move_names(vault, moves, ANY_SUFFIXES), moves)
     assert list(change.edits) == shift.edits(vault.documents[old], old, moves[old])
 
 
